@@ -11,8 +11,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
-use derecho_core::multicast::bias::Thread;
-use squall_benches::Alone;
+use derecho_core::multicast::bias::ThreadToken;
+use squall_benches::LoneNode;
 
 /// Samples in a batch.
 const BATCH: u64 = 1000;
@@ -39,12 +39,12 @@ struct Keyed {
 
 /// Time spent on writing and on taking: in all batches of a round, and in the fastest.
 #[derive(Clone, Copy)]
-struct Spent {
+struct BatchTimes {
     all: [Duration; 2],
     fastest: [Duration; 2],
 }
 
-impl Spent {
+impl BatchTimes {
     /// Returns the nanoseconds per sample of writing and of taking.
     fn each(self, fastest: bool) -> [f64; 2] {
         let (times, batches) = if fastest { (self.fastest, 1) } else { (self.all, BATCHES) };
@@ -53,12 +53,12 @@ impl Spent {
 }
 
 /// Implementation that writes a batch, and takes it.
-trait Side {
+trait BatchBench {
     fn write(&mut self, first: u64);
     fn take(&mut self);
 
-    fn round(&mut self) -> Spent {
-        let mut spent = Spent { all: [Duration::ZERO; 2], fastest: [Duration::MAX; 2] };
+    fn round(&mut self) -> BatchTimes {
+        let mut spent = BatchTimes { all: [Duration::ZERO; 2], fastest: [Duration::MAX; 2] };
         for batch in 0..BATCHES {
             let start = Instant::now();
             self.write(batch * BATCH);
@@ -75,19 +75,19 @@ trait Side {
 
 /// A node that reads its own stream, in records of this length.
 struct Multicast {
-    alone: Alone,
+    alone: LoneNode,
     length: usize,
 }
 
-impl Side for Multicast {
+impl BatchBench for Multicast {
     fn write(&mut self, first: u64) {
         for number in first..first + BATCH {
             let length = self.length;
             // A claim as a writer's thread makes it: of the only thread, by its number.
-            let claim = self.alone.memory.claim_on(Thread::new(1), length);
+            let claim = self.alone.memory.claim_on(ThreadToken::new(1), length);
             let mut claim = claim.expect("everything was taken");
             claim.bytes()[..length].fill(number as u8);
-            let number = claim.commit_on(Thread::new(1), length, |_, _| ());
+            let number = claim.commit_on(ThreadToken::new(1), length, |_, _| ());
             if number.is_multiple_of(COMMITS_A_TURN) {
                 self.alone.turn();
             }
@@ -101,7 +101,7 @@ impl Side for Multicast {
                 self.alone.turn();
             }
             // SAFETY: one thread does all of this.
-            let taking = unsafe { self.alone.inbox.alone() };
+            let taking = unsafe { self.alone.inbox.consumer_unchecked() };
             while let Some(record) = taking.take() {
                 black_box(record.bytes()[0]);
                 taken += 1;
@@ -112,7 +112,7 @@ impl Side for Multicast {
 
 /// Path of samples in the reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum ReaderPath {
     /// Directly from its queues.
     Straight,
     /// Through its cache, which keeps all samples.
@@ -129,15 +129,15 @@ struct Dds<T: DdsType, F> {
 }
 
 impl<T: DdsType, F: Fn(u64) -> T> Dds<T, F> {
-    fn new(participant: &DomainParticipant, name: &str, manner: Manner, make: F) -> Dds<T, F> {
+    fn new(participant: &DomainParticipant, name: &str, manner: ReaderPath, make: F) -> Dds<T, F> {
         let made = || {
             let topic = participant.topic::<T>(name).create()?;
             let writer = participant.writer(&topic).create()?;
             let reader = participant.reader(&topic);
             let reader = match manner {
-                Manner::Straight => reader,
-                Manner::Follows => reader.follow_instances(),
-                Manner::KeepsLast => reader.keep_last(1),
+                ReaderPath::Straight => reader,
+                ReaderPath::Follows => reader.follow_instances(),
+                ReaderPath::KeepsLast => reader.keep_last(1),
             };
             let reader = reader.create()?;
             writer.wait_for_readers(1, SOON)?;
@@ -148,7 +148,7 @@ impl<T: DdsType, F: Fn(u64) -> T> Dds<T, F> {
     }
 }
 
-impl<T: DdsType, F: Fn(u64) -> T> Side for Dds<T, F> {
+impl<T: DdsType, F: Fn(u64) -> T> BatchBench for Dds<T, F> {
     fn write(&mut self, first: u64) {
         for number in first..first + BATCH {
             self.writer.write(&(self.make)(number)).expect("there is room");
@@ -181,7 +181,7 @@ fn resident() -> f64 {
 /// Measures the memory of an instance with one kept sample of 48 bytes.
 fn weigh(participant: &DomainParticipant) {
     const INSTANCES: u64 = 200_000;
-    let side = Dds::new(participant, "weight", Manner::KeepsLast, keyed(INSTANCES));
+    let side = Dds::new(participant, "weight", ReaderPath::KeepsLast, keyed(INSTANCES));
     let before = resident();
     for number in 0..INSTANCES {
         side.writer.write(&(side.make)(number)).expect("there is room");
@@ -231,14 +231,14 @@ fn main() {
     let config = ParticipantConfig::new().runtime_dir(folder.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).expect("nobody else is there");
     let plain = |number| Plain { number, rest: [number; 5] };
-    let follows = |name, instances| -> Box<dyn Side> {
-        Box::new(Dds::new(&participant, name, Manner::Follows, keyed(instances)))
+    let follows = |name, instances| -> Box<dyn BatchBench> {
+        Box::new(Dds::new(&participant, name, ReaderPath::Follows, keyed(instances)))
     };
-    let mut sides: Vec<(&str, Box<dyn Side>)> = vec![
+    let mut sides: Vec<(&str, Box<dyn BatchBench>)> = vec![
         // The same number of bytes: a header of 16, and 48.
-        ("multicast", Box::new(Multicast { alone: Alone::over_heap(), length: 64 })),
-        ("plain", Box::new(Dds::new(&participant, "plain", Manner::Straight, plain))),
-        ("plain, followed", Box::new(Dds::new(&participant, "one", Manner::Follows, plain))),
+        ("multicast", Box::new(Multicast { alone: LoneNode::over_heap(), length: 64 })),
+        ("plain", Box::new(Dds::new(&participant, "plain", ReaderPath::Straight, plain))),
+        ("plain, followed", Box::new(Dds::new(&participant, "one", ReaderPath::Follows, plain))),
         ("keyed, 1 instance", follows("keyed 1", 1)),
         ("keyed, 100 instances", follows("keyed 100", 100)),
         ("keyed, 1000 instances", follows("keyed 1000", 1000)),

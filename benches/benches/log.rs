@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use derecho_core::ids::NodeId;
 use derecho_core::log::{
-    Check, Disk, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogId, Owner, StreamKey,
-    StreamLog, WallTime,
+    Check, Disk, EpochId, GroupId, KeyHash, LogEntry, LogId, LogLimits, LogOwner, RecordKind,
+    StreamKey, StreamLog, WallTime,
 };
-use derecho_node::logs::{Folder, Logs, OnFull, Refused, Settings};
+use derecho_node::logs::{Folder, FullDiskPolicy, LogSettings, Logs, PushRefusal};
 
-const OWNER: Owner = Owner { group: GroupId(1), log: LogId(2) };
+const OWNER: LogOwner = LogOwner { group: GroupId(1), log: LogId(2) };
 
 struct Options {
     records: u64,
@@ -91,9 +91,9 @@ fn payload(what: &str, size: usize) -> Vec<u8> {
     }
 }
 
-fn entry(payload: &[u8], at: u64) -> Entry<'_> {
-    Entry {
-        kind: Kind::Sample,
+fn entry(payload: &[u8], at: u64) -> LogEntry<'_> {
+    LogEntry {
+        kind: RecordKind::Sample,
         epoch: EpochId { view: 1, sequence: 0 },
         writer: NodeId(1),
         writer_sequence: at,
@@ -131,7 +131,8 @@ fn plain(dir: &Path, payload: &[u8], (batch, total): (usize, usize)) -> Duration
 
 fn logged(dir: &Path, payload: &[u8], (batch, total): (usize, usize)) -> Duration {
     let mut disk = Folder::open(dir).expect("the folder is ours");
-    let opened = StreamLog::open(&mut disk, (OWNER, StreamKey(3)), Limits::default(), Check::Last);
+    let opened =
+        StreamLog::open(&mut disk, (OWNER, StreamKey(3)), LogLimits::default(), Check::Last);
     let mut log = opened.expect("a new log").0;
     let count = total / payload.len();
     let start = Instant::now();
@@ -169,10 +170,11 @@ fn threaded(options: &Options, (size, batch): (usize, usize), total: usize) {
     let mut times = Vec::new();
     for _ in 0..options.rounds {
         let dir = folder(options);
-        let settings = Settings { queue: 64, ..Settings::default() };
+        let settings = LogSettings { queue: 64, ..LogSettings::default() };
         let logs =
             Logs::start(dir.path(), OWNER.group, OWNER.log, settings).expect("the folder is ours");
-        let (handle, _) = logs.stream(StreamKey(3), OnFull::Wait, || {}).expect("a new log");
+        let (handle, _) =
+            logs.stream(StreamKey(3), FullDiskPolicy::Wait, || {}).expect("a new log");
         let start = Instant::now();
         let mut next = 0;
         while next < count {
@@ -182,7 +184,7 @@ fn threaded(options: &Options, (size, batch): (usize, usize), total: usize) {
                 next += 1;
             }
             while let Err(refused) = handle.try_push(full) {
-                let Refused::Full(back) = refused else { panic!("the log has failed") };
+                let PushRefusal::Full(back) = refused else { panic!("the log has failed") };
                 full = back;
                 std::thread::yield_now();
             }
@@ -207,7 +209,7 @@ fn reopening(options: &Options) {
     let open = |check| {
         let mut disk = Folder::open(dir.path()).expect("the folder is ours");
         let start = Instant::now();
-        let opened = StreamLog::open(&mut disk, (OWNER, StreamKey(3)), Limits::default(), check);
+        let opened = StreamLog::open(&mut disk, (OWNER, StreamKey(3)), LogLimits::default(), check);
         let (log, recovery) = opened.expect("it can be opened");
         assert_eq!((log.durable().0, recovery.torn), (options.records, None));
         (start.elapsed(), log, disk)

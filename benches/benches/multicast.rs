@@ -7,14 +7,14 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use squall_benches::Alone;
+use squall_benches::LoneNode;
 
 /// A node that reads its own stream.
-struct Loop(Alone);
+struct SelfReader(LoneNode);
 
-impl Loop {
-    fn new() -> Loop {
-        Loop(Alone::over_heap())
+impl SelfReader {
+    fn new() -> SelfReader {
+        SelfReader(LoneNode::over_heap())
     }
 
     fn write(&self, length: usize) {
@@ -37,7 +37,7 @@ impl Loop {
     fn take_all(&self) -> usize {
         let mut taken = 0;
         // SAFETY: one thread does all of this.
-        let taking = unsafe { self.0.inbox.alone() };
+        let taking = unsafe { self.0.inbox.consumer_unchecked() };
         while let Some(record) = taking.take() {
             black_box(record.bytes()[0]);
             taken += 1;
@@ -50,7 +50,7 @@ fn one_record(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("multicast");
     group.measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(300));
     for length in [64, 1024, 10240] {
-        let mut ring = Loop::new();
+        let mut ring = SelfReader::new();
         group.throughput(Throughput::Elements(1));
         group.bench_function(BenchmarkId::new("write, turns, take", length), |bencher| {
             bencher.iter(|| {
@@ -61,7 +61,7 @@ fn one_record(criterion: &mut Criterion) {
         });
     }
     const BATCH: usize = 64;
-    let mut ring = Loop::new();
+    let mut ring = SelfReader::new();
     group.throughput(Throughput::Elements(BATCH as u64));
     group.bench_function("64 writes, turns, 64 takes", |bencher| {
         bencher.iter(|| {
@@ -70,7 +70,7 @@ fn one_record(criterion: &mut Criterion) {
             assert_eq!(ring.take_all(), BATCH);
         });
     });
-    let mut ring = Loop::new();
+    let mut ring = SelfReader::new();
     while ring.turn() > 0 {}
     group.throughput(Throughput::Elements(1));
     group.bench_function("idle turn", |bencher| bencher.iter(|| ring.turn()));

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use derecho_core::link::Interest;
-use derecho_core::memory::Word;
+use derecho_core::memory::AtomicWord;
 use derecho_core::park;
 
 fn handshake(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("park");
     group.measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
-    let (news, parked) = (Word::new(0), Word::new(0));
+    let (news, parked) = (AtomicWord::new(0), AtomicWord::new(0));
     group.bench_function("publish without looking", |bencher| {
         bencher.iter(|| black_box(&news).publish(black_box(1)));
     });

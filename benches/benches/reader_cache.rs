@@ -8,7 +8,8 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dds_api::prelude::InstanceHandle;
 use dds_api::subscription::States;
 use dds_api::subscription::cache::{
-    Arrival, Cache, Change, Key, NEVER, Scope, Selection, Settings, Taken,
+    Arrival, CacheSettings, InstanceChange, InstanceScope, Key, NEVER, ReturnedSample, SampleCache,
+    Selection,
 };
 
 /// As large as a reference into a writer's memory.
@@ -17,9 +18,9 @@ type Data = [u64; 4];
 /// Numbers of instances to compare; the cost of a sample should be the same.
 const INSTANCES: [u64; 3] = [1, 100, 10_000];
 
-fn put(cache: &mut Cache<Data>, number: u64, instances: u64) {
+fn put(cache: &mut SampleCache<Data>, number: u64, instances: u64) {
     let arrival = Arrival {
-        change: Change::Alive,
+        change: InstanceChange::Alive,
         // Like the hash of a 32-bit key, which is in the first bytes.
         key: Key::from(number * 7 % instances) << 96,
         writer: InstanceHandle::from_parts(1, 1),
@@ -32,8 +33,8 @@ fn put(cache: &mut Cache<Data>, number: u64, instances: u64) {
     black_box(put.is_ok());
 }
 
-fn cache_of(settings: Settings, instances: u64) -> Cache<Data> {
-    let mut cache = Cache::new(settings);
+fn cache_of(settings: CacheSettings, instances: u64) -> SampleCache<Data> {
+    let mut cache = SampleCache::new(settings);
     (0..instances).for_each(|number| put(&mut cache, number, instances));
     cache
 }
@@ -42,10 +43,11 @@ fn through(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("reader cache");
     group.measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
     group.throughput(Throughput::Elements(1));
-    let keep_last = Settings { depth: Some(1), across_instances: false, ..Settings::default() };
+    let keep_last =
+        CacheSettings { depth: Some(1), across_instances: false, ..CacheSettings::default() };
     for instances in INSTANCES {
-        let mut out: Vec<Taken<Data>> = Vec::new();
-        let mut cache = cache_of(Settings::default(), instances);
+        let mut out: Vec<ReturnedSample<Data>> = Vec::new();
+        let mut cache = cache_of(CacheSettings::default(), instances);
         cache.take(0, &Selection::default(), |_| true, &mut out);
         let mut number = 0;
         group.bench_function(format!("put, take: {instances} instances"), |bencher| {
@@ -79,7 +81,7 @@ fn through(criterion: &mut Criterion) {
             bencher.iter(|| {
                 number += 1;
                 out.clear();
-                let scope = Scope::Instance(Key::from(number * 7 % instances) << 96);
+                let scope = InstanceScope::Instance(Key::from(number * 7 % instances) << 96);
                 cache.read(0, &Selection { scope, ..Selection::default() }, |_| true, &mut out);
                 assert_eq!(out.len(), 1);
             });
@@ -89,7 +91,7 @@ fn through(criterion: &mut Criterion) {
     const BATCH: u64 = 1000;
     group.throughput(Throughput::Elements(BATCH));
     for instances in INSTANCES {
-        let mut cache = cache_of(Settings::default(), instances);
+        let mut cache = cache_of(CacheSettings::default(), instances);
         let (mut number, mut out) = (0, Vec::new());
         cache.take(0, &Selection::default(), |_| true, &mut out);
         group.bench_function(

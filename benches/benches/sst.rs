@@ -12,29 +12,36 @@ use derecho_core::memory::OwnRegion;
 use derecho_core::sst::{Sst, Strategy};
 use sst_programs::detection::{self, Elements};
 
-type Row = Elements<1>;
+type OneElementRow = Elements<1>;
 
 /// Returns the first node of a table with a number of rows, with a predicate that always holds. The
 /// other nodes need no further turns once this one has started.
-fn table(rows: u16) -> Sst<Row> {
+fn table(rows: u16) -> Sst<OneElementRow> {
     let mut effects = Effects::new();
-    let mut members: Vec<(Sst<Row>, OwnRegion)> = (0..rows)
+    let mut members: Vec<(Sst<OneElementRow>, OwnRegion)> = (0..rows)
         .map(|rank| {
-            let own = OwnRegion::heap(Sst::<Row>::REGION_WORDS);
+            let own = OwnRegion::heap(Sst::<OneElementRow>::REGION_WORDS);
             let predicate = detection::spin(0..=rows - 1, || {
                 black_box(());
             });
             let (me, all) = (NodeId(u128::from(rank)), usize::from(rows));
-            let sst = Sst::new(me, own.clone(), all, Strategy::Writes, Row::HELD, move |scope| {
-                if rank == 0 {
-                    predicate(scope);
-                }
-            });
+            let sst = Sst::new(
+                me,
+                own.clone(),
+                all,
+                Strategy::Writes,
+                OneElementRow::HELD,
+                move |scope| {
+                    if rank == 0 {
+                        predicate(scope);
+                    }
+                },
+            );
             (sst, own)
         })
         .collect();
     let regions: Vec<OwnRegion> = members.iter().map(|(_, own)| own.clone()).collect();
-    let region = Sst::<Row>::region(0);
+    let region = Sst::<OneElementRow>::region(0);
     for (me, (sst, _)) in members.iter_mut().enumerate() {
         for (other, own) in regions.iter().enumerate().filter(|(other, _)| *other != me) {
             let (peer, node) = (Peer(other as u32), NodeId(other as u128));

@@ -16,9 +16,10 @@ use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::multicast::subgroup::{Level, Terms};
+use derecho_core::multicast::subgroup::{DeliveryGuarantee, SubgroupConfig};
 use derecho_core::node::{
-    CHANGES, CHANGES_WORDS, Charter, Membership, Node, NodeEvent, Origin, Share,
+    CHANGES, CHANGES_WORDS, MemberRole, Node, NodeEvent, StreamOrigin, SubgroupDefinition,
+    SubgroupMemory,
 };
 
 /// Bytes of a record; the contents are irrelevant where nothing is copied.
@@ -26,7 +27,7 @@ const LENGTH: usize = 64;
 /// Messages committed in a row.
 const BATCH: usize = 64;
 
-struct Member {
+struct BenchMember {
     node: Node,
     effects: Effects,
     lines: Vec<OwnRegion>,
@@ -35,7 +36,7 @@ struct Member {
     inbox: Option<Arc<Inbox>>,
 }
 
-impl Member {
+impl BenchMember {
     fn turn(&mut self) -> usize {
         self.turn_at(Time(0))
     }
@@ -49,7 +50,7 @@ impl Member {
     fn take_all(&self) {
         let Some(inbox) = &self.inbox else { return };
         // SAFETY: one thread does all of this.
-        let taking = unsafe { inbox.alone() };
+        let taking = unsafe { inbox.consumer_unchecked() };
         while let Some(record) = taking.take() {
             black_box(record.number());
         }
@@ -57,14 +58,14 @@ impl Member {
 }
 
 /// Barrier of a single thread, which has always passed it.
-struct Alone;
+struct SingleThreadBarrier;
 
-impl Barrier for Alone {
+impl Barrier for SingleThreadBarrier {
     fn issue(&self) {}
 }
 
 /// All members of some subgroups, in each of which the first members send.
-struct Group(Vec<Member>);
+struct BenchGroup(Vec<BenchMember>);
 
 fn lines_of(group: usize) -> RegionId {
     RegionId(16 + 2 * group as u64)
@@ -74,14 +75,14 @@ fn stream_of(group: usize) -> RegionId {
     RegionId(17 + 2 * group as u64)
 }
 
-impl Group {
-    fn new(members: usize, senders: usize, groups: usize) -> Group {
+impl BenchGroup {
+    fn new(members: usize, senders: usize, groups: usize) -> BenchGroup {
         let geometry = Geometry::fitting(1 << 16, 128, LENGTH).expect("a usual shape");
         let member = |index: usize| {
             let acks = OwnRegion::heap(LINE_WORDS);
             let changes = OwnRegion::heap(CHANGES_WORDS);
             let node = Node::new(NodeId(index as u128 + 1), acks, Arc::new(|| ()));
-            let mut node = node.with_changes(changes.clone(), Some(Arc::new(Alone)));
+            let mut node = node.with_changes(changes.clone(), Some(Arc::new(SingleThreadBarrier)));
             let lines = || OwnRegion::heap(members * LINE_WORDS);
             let mut memory = || {
                 let region = OwnRegion::heap(geometry.words());
@@ -89,7 +90,7 @@ impl Group {
             };
             let sends = if index < senders { groups } else { 0 };
             let memories = (0..sends).map(|_| memory()).collect();
-            Member {
+            BenchMember {
                 node,
                 effects: Effects::new(),
                 lines: (0..groups).map(|_| lines()).collect(),
@@ -98,7 +99,7 @@ impl Group {
                 inbox: None,
             }
         };
-        let mut all = Group((0..members).map(member).collect());
+        let mut all = BenchGroup((0..members).map(member).collect());
         for me in 0..members {
             for other in (0..members).filter(|&other| other != me) {
                 all.introduce(me, other, groups);
@@ -139,24 +140,29 @@ impl Group {
             events.push(LinkEvent::RegionReady { peer, region: lines_of(group) });
             events.push(LinkEvent::RegionReady { peer, region: stream_of(group) });
         }
-        let Member { node, effects, .. } = &mut self.0[me];
+        let BenchMember { node, effects, .. } = &mut self.0[me];
         events.into_iter().for_each(|event| node.handle(event, effects));
     }
 
     fn found(&mut self, me: usize, members: usize, senders: usize, groups: usize) {
-        let terms = Terms { level: Level::Atomic, ablation: Ablation::default() };
+        let terms =
+            SubgroupConfig { level: DeliveryGuarantee::Atomic, ablation: Ablation::default() };
         for group in 0..groups {
-            let membership = |index: usize| Membership {
-                origin: if index == me { Origin::Own } else { Origin::Peer(Peer(index as u32)) },
+            let membership = |index: usize| MemberRole {
+                origin: if index == me {
+                    StreamOrigin::Own
+                } else {
+                    StreamOrigin::Peer(Peer(index as u32))
+                },
                 reads: true,
                 sends: (index < senders).then(|| stream_of(group)),
                 lines: lines_of(group),
             };
             let members = (0..members).map(membership).collect();
-            let charter = Charter { name: group as u64, terms, members };
-            let Member { node, effects, lines, memories, .. } = &mut self.0[me];
+            let charter = SubgroupDefinition { name: group as u64, config: terms, members };
+            let BenchMember { node, effects, lines, memories, .. } = &mut self.0[me];
             let memory = memories.get(group).cloned();
-            let share = Share { lines: lines[group].clone(), memory };
+            let share = SubgroupMemory { lines: lines[group].clone(), memory };
             node.found(charter, share, effects).expect("it is a member, and brings what it says");
         }
     }
@@ -183,33 +189,33 @@ impl Group {
     }
 
     /// Sends one batch from the first member to all; returns the time of the given step.
-    fn batch(&mut self, step: Step) -> Duration {
+    fn batch(&mut self, step: MessageStep) -> Duration {
         let mut took = Duration::ZERO;
-        let mut time = |is: Step, act: &mut dyn FnMut()| {
+        let mut time = |is: MessageStep, act: &mut dyn FnMut()| {
             let start = Instant::now();
             act();
             if is == step {
                 took = start.elapsed();
             }
         };
-        time(Step::Commit, &mut || self.commit());
-        time(Step::Send, &mut || assert!(self.0[0].turn() > 0));
+        time(MessageStep::Commit, &mut || self.commit());
+        time(MessageStep::Send, &mut || assert!(self.0[0].turn() > 0));
         // All others except the last one, so that not all have received the batch yet.
         let last = self.0.len() - 1;
-        time(Step::Receive, &mut || assert!(self.0[1].turn() > 0));
+        time(MessageStep::Receive, &mut || assert!(self.0[1].turn() > 0));
         self.0[2..=last].iter_mut().for_each(|member| assert!(member.turn() > 0));
-        time(Step::Deliver, &mut || assert!(self.0[1].turn() > 0));
-        while self.0.iter_mut().map(Member::turn).sum::<usize>() > 0 {
-            self.0.iter().for_each(Member::take_all);
+        time(MessageStep::Deliver, &mut || assert!(self.0[1].turn() > 0));
+        while self.0.iter_mut().map(BenchMember::turn).sum::<usize>() > 0 {
+            self.0.iter().for_each(BenchMember::take_all);
         }
-        self.0.iter().for_each(Member::take_all);
-        while self.0.iter_mut().map(Member::turn).sum::<usize>() > 0 {}
+        self.0.iter().for_each(BenchMember::take_all);
+        while self.0.iter_mut().map(BenchMember::turn).sum::<usize>() > 0 {}
         took
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Step {
+enum MessageStep {
     Commit,
     Send,
     Receive,
@@ -229,16 +235,17 @@ fn prices(criterion: &mut Criterion) {
         (16, 16, 1),
         (16, 16, 51),
     ] {
-        let mut all = Group::new(members, senders, groups);
+        let mut all = BenchGroup::new(members, senders, groups);
         let name = format!("idle turn, {groups} subgroups, {senders} senders");
         bench.bench_function(BenchmarkId::new(name, members), |bencher| {
             bencher.iter(|| all.0[0].turn());
         });
     }
     bench.throughput(Throughput::Elements(BATCH as u64));
-    for step in [Step::Commit, Step::Send, Step::Receive, Step::Deliver] {
+    for step in [MessageStep::Commit, MessageStep::Send, MessageStep::Receive, MessageStep::Deliver]
+    {
         for members in [3, 16] {
-            let mut all = Group::new(members, 1, 1);
+            let mut all = BenchGroup::new(members, 1, 1);
             let name = format!("{step:?} {BATCH} messages");
             bench.bench_function(BenchmarkId::new(name, members), |bencher| {
                 bencher.iter_custom(|rounds| (0..rounds).map(|_| all.batch(step)).sum());
@@ -264,12 +271,13 @@ fn activity(criterion: &mut Criterion) {
     let mut bench = criterion.benchmark_group("activity");
     bench.measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
     for groups in [1, 2, 5, 10, 20, 50, 500] {
-        let mut all = Group::new(3, 3, groups);
+        let mut all = BenchGroup::new(3, 3, groups);
         bench.bench_function(BenchmarkId::new("idle turn", groups), |bencher| {
             bencher.iter(|| all.0[0].turn());
         });
         bench.bench_function(BenchmarkId::new("64 messages received", groups), |bencher| {
-            bencher.iter_custom(|rounds| (0..rounds).map(|_| all.batch(Step::Receive)).sum());
+            bencher
+                .iter_custom(|rounds| (0..rounds).map(|_| all.batch(MessageStep::Receive)).sum());
         });
     }
     bench.finish();

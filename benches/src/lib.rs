@@ -20,10 +20,10 @@ use derecho_core::memory::OwnRegion;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::node::{ACKS_WORDS, Node, NodeEvent, Origin};
+use derecho_core::node::{ACKS_WORDS, Node, NodeEvent, StreamOrigin};
 
 /// A node alone, over heap memory, that reads its own stream: the multicast without other layers.
-pub struct Alone {
+pub struct LoneNode {
     node: Node,
     /// Memory that the node writes into.
     pub memory: SenderMemory,
@@ -32,16 +32,16 @@ pub struct Alone {
     effects: Effects,
 }
 
-impl Alone {
+impl LoneNode {
     /// Makes a node that has subscribed to its own stream.
-    pub fn over_heap() -> Alone {
+    pub fn over_heap() -> LoneNode {
         let mut effects = Effects::new();
         let mut node = Node::new(NodeId(1), OwnRegion::heap(ACKS_WORDS), Arc::new(|| ()));
         let geometry = Geometry::fitting(1 << 20, 8192, 64 << 10).expect("a usual shape");
         let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
         let stream = node.fresh_region();
         node.add_stream(stream, memory.clone(), &mut effects);
-        node.subscribe(Origin::Own, stream).expect("the first subscription");
+        node.subscribe(StreamOrigin::Own, stream).expect("the first subscription");
         let inbox = loop {
             node.turn(Time(0), &mut effects);
             effects.clear();
@@ -49,7 +49,7 @@ impl Alone {
                 break inbox;
             }
         };
-        Alone { node, memory, inbox, effects }
+        LoneNode { node, memory, inbox, effects }
     }
 
     /// Runs one turn; returns the amount of work done.

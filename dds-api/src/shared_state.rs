@@ -47,10 +47,10 @@ use derecho_core::link::{Link, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
 pub use derecho_core::row;
 pub use derecho_core::sst::{
-    Cell, Column, Fire, PredicateId, Row, RowRef, RowSet, Scope, Snapshot, Strategy, Table,
+    Cell, Column, Fire, PredicateId, RowRef, RowSet, Scope, Snapshot, Strategy, Table, TableRow,
 };
 use derecho_core::sst::{Refresher, Sst};
-use derecho_node::{Engine, Pace, Waited};
+use derecho_node::{Engine, Pace, WaitOutcome};
 
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 
@@ -114,7 +114,7 @@ impl SharedStateConfig {
 
     /// Joins the table and waits until all members have joined. `setup` runs once and registers
     /// the predicates.
-    pub fn join<R: Row>(
+    pub fn join<R: TableRow>(
         self,
         initial: R,
         setup: impl FnOnce(&mut Scope<'_, R>) + Send + 'static,
@@ -124,12 +124,12 @@ impl SharedStateConfig {
 }
 
 /// The predicate detector, and the refresher beside it if the strategy is SST-reads.
-struct Detector<R: Row> {
+struct PredicateDetector<R: TableRow> {
     sst: Sst<R>,
     refresher: Option<Refresher<R>>,
 }
 
-impl<R: Row> Machine for Detector<R> {
+impl<R: TableRow> Machine for PredicateDetector<R> {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         match (&mut self.refresher, event) {
             (Some(refresher), event @ LinkEvent::ReadDone { .. }) => {
@@ -177,12 +177,12 @@ impl<R: Row> Machine for Detector<R> {
 /// # Ok(())
 /// # }
 /// ```
-pub struct SharedState<R: Row> {
-    engine: Engine<Detector<R>, ShmLink>,
+pub struct SharedState<R: TableRow> {
+    engine: Engine<PredicateDetector<R>, ShmLink>,
     name: String,
 }
 
-impl<R: Row> SharedState<R> {
+impl<R: TableRow> SharedState<R> {
     /// Joins the table of this name together with `members - 1` other processes of this host, and
     /// waits until all have joined. Rows start as `initial`; `setup` registers the predicates.
     pub fn join(
@@ -216,7 +216,7 @@ impl<R: Row> SharedState<R> {
         let sst = Sst::new(link.node(), own, members, strategy, initial, setup);
         let refresher = (strategy == Strategy::Reads).then(|| Refresher::new(region, 0));
         let parker = link.parker();
-        let engine = Engine::start(Detector { sst, refresher }, link, parker, pace);
+        let engine = Engine::start(PredicateDetector { sst, refresher }, link, parker, pace);
         let table = SharedState { engine, name };
         table.wait_for_members(start_limit)?;
         Ok(table)
@@ -253,8 +253,8 @@ impl<R: Row> SharedState<R> {
             scope.when(Fire::Once, condition, move |_| seen.store(true, Ordering::Release))
         })?;
         match self.engine.wait(timeout.deadline(), || holds.load(Ordering::Acquire)) {
-            Waited::Ready => Ok(()),
-            Waited::TimedOut | Waited::Stopped => {
+            WaitOutcome::Ready => Ok(()),
+            WaitOutcome::TimedOut | WaitOutcome::Stopped => {
                 // The predicate is already removed if the condition held at the very last moment.
                 let _ = self.update(|scope| scope.remove(predicate));
                 Err(DdsError::Timeout(format!(
@@ -285,7 +285,7 @@ impl<R: Row> SharedState<R> {
             }
             // Joins are rare, and a busy turn takes in every change that a join makes.
             let news = || self.engine.counters().busy_turns() != turns;
-            if self.engine.wait(deadline, news) != Waited::Ready {
+            if self.engine.wait(deadline, news) != WaitOutcome::Ready {
                 return Err(self.not_started(Some(timeout)));
             }
         }
@@ -330,7 +330,7 @@ impl<R: Row> SharedState<R> {
     }
 }
 
-impl<R: Row> Drop for SharedState<R> {
+impl<R: TableRow> Drop for SharedState<R> {
     fn drop(&mut self) {
         self.engine.stop();
     }

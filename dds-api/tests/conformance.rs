@@ -26,17 +26,17 @@ use toml::{Table, Value};
 use tree::{Product, TestFile, path_of, root};
 
 /// An interface, a status or a policy.
-struct Part {
+struct SpecItem {
     name: String,
-    rows: Vec<Row>,
+    rows: Vec<SpecRow>,
 }
 
-struct Row {
+struct SpecRow {
     name: String,
-    mark: Mark,
+    coverage: RowCoverage,
 }
 
-enum Mark {
+enum RowCoverage {
     Shown { here: Vec<String>, by: Vec<(String, String)>, note: String },
     Absent(String),
     NoRule(String),
@@ -61,7 +61,7 @@ fn tables<'a>(table: &'a Table, key: &str) -> impl Iterator<Item = &'a Table> + 
     table[key].as_array().unwrap().iter().map(|value| value.as_table().unwrap())
 }
 
-fn row(table: &Table) -> Row {
+fn row(table: &Table) -> SpecRow {
     let name = text(table, "name").unwrap();
     let known = ["name", "here", "by", "note", "absent", "none"];
     let strange: Vec<&String> = table.keys().filter(|key| !known.contains(&key.as_str())).collect();
@@ -73,19 +73,19 @@ fn row(table: &Table) -> Row {
     });
     let by: Vec<_> = by.collect();
     let mark = match (said("absent"), said("none")) {
-        (Some(why), None) if by.is_empty() => Mark::Absent(why),
-        (None, Some(why)) if by.is_empty() => Mark::NoRule(why),
+        (Some(why), None) if by.is_empty() => RowCoverage::Absent(why),
+        (None, Some(why)) if by.is_empty() => RowCoverage::NoRule(why),
         (None, None) if !by.is_empty() => {
             let note = said("note").unwrap_or_default();
-            Mark::Shown { here: texts(table, "here"), by, note }
+            RowCoverage::Shown { here: texts(table, "here"), by, note }
         }
         _ => panic!("{name}: tests, or why there are none"),
     };
-    Row { name, mark }
+    SpecRow { name, coverage: mark }
 }
 
-fn chapters() -> Vec<(&'static str, Vec<Part>)> {
-    let part = |table: &Table| Part {
+fn chapters() -> Vec<(&'static str, Vec<SpecItem>)> {
+    let part = |table: &Table| SpecItem {
         name: text(table, "name").unwrap(),
         rows: tables(table, "rows").map(row).collect(),
     };
@@ -108,7 +108,7 @@ fn listed_tests_exist_and_use_listed_public_calls() {
             parts.iter().flat_map(|part| part.rows.iter().map(move |row| (part, row)))
         {
             let place = format!("{}, {}", part.name, row.name);
-            let Mark::Shown { here, by, .. } = &row.mark else { continue };
+            let RowCoverage::Shown { here, by, .. } = &row.coverage else { continue };
             let mut shown = BTreeSet::new();
             for (file, test) in by {
                 let found =

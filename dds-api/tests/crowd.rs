@@ -9,7 +9,7 @@ use std::path::Path;
 use dds_api::prelude::*;
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::link::{Founding, Link};
-use support::{Actor, Mark, Meeting, listen, role, say, until};
+use support::{Actor, CheckedSample, TestDomain, listen, role, say, until};
 
 /// Maximum number of participants of a domain, in as many processes: each has one or two
 /// descriptors for every other one.
@@ -48,7 +48,7 @@ fn assert_told_so(error: &DdsError) {
 /// Members that have only joined and do not run.
 #[test]
 fn participant_beyond_domain_limit_is_refused_with_reason() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let domain = || {
         let mut config = ShmConfig::new("domain-0".to_owned());
         config.runtime_dir = Some(meeting.runtime_dir());
@@ -66,7 +66,7 @@ fn participant_beyond_domain_limit_is_refused_with_reason() {
     // With one member less there is room, although no member here admits the newcomer.
     members.pop();
     let participant = join().unwrap();
-    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     let error = writer.wait_for_readers(1, Timeout::millis(50)).unwrap_err().to_string();
     assert!(error.contains("has not admitted this participant yet"), "{error}");
@@ -78,7 +78,7 @@ fn participant_beyond_domain_limit_is_refused_with_reason() {
 #[test]
 #[ignore = "keeps two cores busy for half a minute"]
 fn participant_beyond_limit_of_running_domain_is_refused_with_reason() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut actors = Vec::new();
     for seed in 0..PROCESSES as u64 {
         let mut actor = Actor::start(module_path!(), "crowd", &meeting, seed);

@@ -15,7 +15,7 @@ use dds_api::qos::{
 };
 use dds_api::subscription::States;
 use futures_util::FutureExt;
-use support::{Meeting, SOON};
+use support::{SOON, TestDomain};
 
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 struct Track {
@@ -30,14 +30,14 @@ const MOMENT: Timeout = Timeout::millis(100);
 const LATER: EntityFactoryQosPolicy = EntityFactoryQosPolicy { autoenable_created_entities: false };
 
 /// Creates an enabled participant, whatever the factory's current setting.
-fn come(meeting: &Meeting) -> DomainParticipant {
+fn come(meeting: &TestDomain) -> DomainParticipant {
     let participant = meeting.join();
     participant.enable().unwrap();
     participant
 }
 
 /// Creates a participant that does not enable its entities automatically.
-fn join(meeting: &Meeting) -> DomainParticipant {
+fn join(meeting: &TestDomain) -> DomainParticipant {
     let participant = come(meeting);
     let mut qos = participant.qos();
     qos.entity_factory = LATER;
@@ -66,7 +66,7 @@ fn too_early<R>(result: DdsResult<R>) {
 #[test]
 fn writer_refuses_calls_and_stays_unmatched_until_enabled() {
     for atomic in [false, true] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (join(&meeting), come(&meeting));
         let of = |participant: &DomainParticipant| {
             let topic = participant.topic::<Track>("Tracks");
@@ -113,7 +113,7 @@ fn writer_refuses_calls_and_stays_unmatched_until_enabled() {
 
 #[test]
 fn reader_receives_no_sample_until_enabled() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (join(&meeting), come(&meeting));
     let theirs = there.topic::<Track>("Tracks").transient_local().create().unwrap();
     let writer = there.writer(&theirs).create().unwrap();
@@ -139,7 +139,7 @@ fn reader_receives_no_sample_until_enabled() {
 
 #[test]
 fn immutable_policies_may_change_until_entity_is_enabled() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (join(&meeting), come(&meeting));
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     let mut qos = topic.qos();
@@ -191,7 +191,7 @@ fn immutable_policies_may_change_until_entity_is_enabled() {
 
 #[test]
 fn container_is_enabled_first_and_autoenables_entities_if_configured() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = join(&meeting);
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     topic.enable().unwrap();
@@ -237,7 +237,7 @@ fn container_is_enabled_first_and_autoenables_entities_if_configured() {
 /// participants explicitly.
 #[test]
 fn participant_announces_itself_and_its_entities_only_when_enabled() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let there = come(&meeting);
     let participants = there.builtin_reader::<ParticipantBuiltinTopicData>().unwrap();
     let factory = DomainParticipantFactory::instance();
@@ -277,7 +277,7 @@ fn participant_announces_itself_and_its_entities_only_when_enabled() {
 
 #[test]
 fn entities_never_enabled_leave_no_files() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = join(&meeting);
     let topic = here.topic::<Track>("Tracks").atomic().create().unwrap();
     let writer = here.writer(&topic).create().unwrap();
@@ -299,7 +299,7 @@ fn entities_never_enabled_leave_no_files() {
 
 #[test]
 fn async_calls_on_disabled_entities_return_not_enabled() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = join(&meeting);
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     topic.enable().unwrap();

@@ -15,7 +15,7 @@ use dds_api::qos::{
 };
 use dds_api::subscription::{InstanceState, ReadCondition, States};
 use dds_api::topic::ContentFilteredTopic;
-use support::{Meeting, SOON, until};
+use support::{SOON, TestDomain, until};
 
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 struct Track {
@@ -29,7 +29,7 @@ struct Name {
     text: String,
 }
 
-fn config(meeting: &Meeting) -> ParticipantConfig {
+fn config(meeting: &TestDomain) -> ParticipantConfig {
     ParticipantConfig::new().runtime_dir(meeting.runtime_dir())
 }
 
@@ -37,7 +37,7 @@ fn config(meeting: &Meeting) -> ParticipantConfig {
 #[test]
 fn factory_looks_up_and_deletes_participants_and_gives_default_qos() {
     let factory = DomainParticipantFactory::instance();
-    let (meeting, domain) = (Meeting::new(), 71);
+    let (meeting, domain) = (TestDomain::new(), 71);
     assert!(factory.lookup_participant(domain).is_none());
     let mut usual = DomainParticipantQos::default();
     usual.user_data.value = b"usual".to_vec();
@@ -73,7 +73,7 @@ fn factory_looks_up_and_deletes_participants_and_gives_default_qos() {
 
 #[test]
 fn participant_gives_default_qos_to_publishers_subscribers_and_topics() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     assert_eq!(participant.default_publisher_qos(), None);
     let (mut publisher, mut subscriber) = (PublisherQos::default(), SubscriberQos::default());
@@ -107,7 +107,7 @@ fn participant_gives_default_qos_to_publishers_subscribers_and_topics() {
 
 #[test]
 fn participant_takes_policies_from_profile_or_explicit_qos() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let file = tempfile::NamedTempFile::new().unwrap();
     let write = |data: &str| {
         let text = format!(
@@ -139,7 +139,7 @@ fn participant_takes_policies_from_profile_or_explicit_qos() {
 
 #[test]
 fn participant_contains_each_entity_under_unique_handle() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     let (publisher, subscriber) =
@@ -174,7 +174,7 @@ fn participant_contains_each_entity_under_unique_handle() {
 /// I-183: what is deleted is announced no more, and grants no claim, whoever has handles on it.
 #[test]
 fn delete_contained_entities_ends_waiting_calls_and_unmatches_partners() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let theirs = there.topic::<Track>("Tracks").create().unwrap();
     let their_reader = there.reader(&theirs).follow_instances().create().unwrap();
@@ -235,7 +235,7 @@ fn delete_contained_entities_ends_waiting_calls_and_unmatches_partners() {
 
 #[test]
 fn publisher_and_subscriber_delete_only_contained_entities() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic::<Track>("Tracks").atomic().create().unwrap();
     let (publisher, subscriber) =
@@ -261,7 +261,7 @@ fn publisher_and_subscriber_delete_only_contained_entities() {
 
 #[test]
 fn topics_and_filtered_topics_are_looked_up_by_name_and_type() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     assert!(participant.lookup_topic::<Topic<Track>>("Tracks").is_none());
     let topic = participant.topic::<Track>("Tracks").create().unwrap();
@@ -280,7 +280,7 @@ fn topics_and_filtered_topics_are_looked_up_by_name_and_type() {
 
 #[test]
 fn find_topic_returns_remote_topic_with_its_policies() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let late = here.find_topic::<Track>("Tracks", Timeout::millis(20)).err().unwrap();
     assert!(matches!(late, DdsError::Timeout(_)), "{late}");
@@ -322,7 +322,7 @@ fn find_topic_returns_remote_topic_with_its_policies() {
 
 #[test]
 fn current_time_is_wall_clock_time() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (before, now) = (SystemTime::now(), meeting.join().current_time());
     let apart = now.duration_since(before).unwrap_or_else(|before| before.duration());
     assert!(apart < Duration::from_secs(30), "{apart:?}");
@@ -331,7 +331,7 @@ fn current_time_is_wall_clock_time() {
 /// Parent, name and type of entities.
 #[test]
 fn entities_report_parent_name_and_type() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = DomainParticipant::with_config(5, config(&meeting)).unwrap();
     assert_eq!(participant.domain_id(), 5);
     let topic = participant.topic::<Track>("Tracks").create().unwrap();
@@ -353,7 +353,7 @@ fn entities_report_parent_name_and_type() {
 
 #[test]
 fn entities_return_participant_and_conditions_return_entity() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic::<Track>("Tracks").create().unwrap();
     let low = participant.content_filtered_topic("Low", &topic, "altitude < 1", &[]).unwrap();
@@ -403,7 +403,7 @@ fn entities_return_participant_and_conditions_return_entity() {
 
 #[test]
 fn publisher_and_subscriber_report_default_entity_qos() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let publisher = participant.publisher().create().unwrap();
     let subscriber = participant.subscriber().create().unwrap();
@@ -441,7 +441,7 @@ fn copy_from_topic_qos_copies_only_shared_policies() {
 
 #[test]
 fn delete_of_reader_takes_effect_despite_other_handles() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     let theirs = there.topic::<Track>("Tracks").create().unwrap();

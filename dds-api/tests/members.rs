@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
 use rustix::process::Signal;
-use support::{Actor, Dice, Mark, Meeting, SOON, listen, role, say, seed, until};
+use support::{Actor, CheckedSample, Dice, SOON, TestDomain, listen, role, say, seed, until};
 
 /// Maximum silence of a member for which the others wait.
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(300);
@@ -63,7 +63,7 @@ fn live(folder: &Path, life: u64, stops: &AtomicBool) -> Option<DdsError> {
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let mut log = File::create(log_of(folder, seed(), life)).unwrap();
     let mut lives = || -> DdsResult<()> {
-        let topic = participant.topic::<Mark>("Marks").atomic().create()?;
+        let topic = participant.topic::<CheckedSample>("Marks").atomic().create()?;
         let reader = participant.reader(&topic).create()?;
         let writer = participant.writer(&topic).memory(32 << 10).in_flight(usize::from(IN_FLIGHT));
         let writer = writer.max_blocking_time(Timeout::millis(5)).create()?;
@@ -73,7 +73,7 @@ fn live(folder: &Path, life: u64, stops: &AtomicBool) -> Option<DdsError> {
         while quiet < 20 {
             if !stops.load(Ordering::Relaxed) {
                 for _ in 0..8 {
-                    match writer.write(&Mark::new(seed() << 40 | life << 32 | number)) {
+                    match writer.write(&CheckedSample::new(seed() << 40 | life << 32 | number)) {
                         Ok(()) => number += 1,
                         Err(DdsError::Timeout(_)) => break,
                         Err(error) => return Err(error),
@@ -130,7 +130,7 @@ fn check_agreement((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
     assert_eq!(rest, None, "{one} and {two} meet again");
 }
 
-fn check(meeting: &Meeting) -> usize {
+fn check(meeting: &TestDomain) -> usize {
     let logs = meeting.logs();
     for (index, (name, log)) in logs.iter().enumerate() {
         check_order_of_writers(name, log);
@@ -142,15 +142,15 @@ fn check(meeting: &Meeting) -> usize {
 }
 
 /// Members of a test, and their fates.
-struct Crew<'a> {
-    meeting: &'a Meeting,
+struct TestMembers<'a> {
+    domain: &'a TestDomain,
     actors: Vec<(u64, Actor)>,
     next: u64,
 }
 
-impl<'a> Crew<'a> {
-    fn new(meeting: &'a Meeting, count: usize) -> Crew<'a> {
-        let mut crew = Crew { meeting, actors: Vec::new(), next: 1 };
+impl<'a> TestMembers<'a> {
+    fn new(meeting: &'a TestDomain, count: usize) -> TestMembers<'a> {
+        let mut crew = TestMembers { domain: meeting, actors: Vec::new(), next: 1 };
         (0..count).for_each(|_| crew.add());
         crew.actors.iter_mut().for_each(|(_, actor)| assert_eq!(actor.hear(), "ready"));
         crew
@@ -159,7 +159,7 @@ impl<'a> Crew<'a> {
     /// Adds a member, without waiting for it.
     fn add(&mut self) {
         self.actors
-            .push((self.next, Actor::start(module_path!(), "member", self.meeting, self.next)));
+            .push((self.next, Actor::start(module_path!(), "member", self.domain, self.next)));
         self.next += 1;
     }
 
@@ -169,7 +169,7 @@ impl<'a> Crew<'a> {
 
     /// Returns the size in bytes of all deliveries of a member, over all its memberships.
     fn delivered(&self, index: usize) -> u64 {
-        let (seed, folder) = (self.actors[index].0, self.meeting.runtime_dir());
+        let (seed, folder) = (self.actors[index].0, self.domain.runtime_dir());
         let lengths = (0..).map_while(|life| std::fs::metadata(log_of(&folder, seed, life)).ok());
         lengths.map(|file| file.len()).sum()
     }
@@ -213,8 +213,8 @@ fn rounds(usual: u64) -> u64 {
 
 #[test]
 fn surviving_members_deliver_in_same_order_after_kills_at_any_moment() {
-    let meeting = Meeting::new();
-    let mut crew = Crew::new(&meeting, 3);
+    let meeting = TestDomain::new();
+    let mut crew = TestMembers::new(&meeting, 3);
     let (mut dice, mut in_a_change) = (Dice(11), 0);
     for _ in 0..rounds(25) {
         let victim = dice.below(crew.actors.len() as u64) as usize;
@@ -244,8 +244,8 @@ fn surviving_members_deliver_in_same_order_after_kills_at_any_moment() {
 
 #[test]
 fn stopped_and_resumed_members_deliver_again_in_same_order() {
-    let meeting = Meeting::new();
-    let crew = Crew::new(&meeting, 3);
+    let meeting = TestDomain::new();
+    let crew = TestMembers::new(&meeting, 3);
     let mut dice = Dice(12);
     for _ in 0..rounds(12) {
         let index = dice.below(3) as usize;
@@ -269,8 +269,8 @@ fn stopped_and_resumed_members_deliver_again_in_same_order() {
 /// In a group of two, each member continues when the other one is stopped or dies.
 #[test]
 fn each_of_two_members_continues_when_the_other_stops_or_dies() {
-    let meeting = Meeting::new();
-    let mut crew = Crew::new(&meeting, 2);
+    let meeting = TestDomain::new();
+    let mut crew = TestMembers::new(&meeting, 2);
     for round in 0..4 {
         let index = round % 2;
         crew.actors[index].1.signal(Signal::STOP);

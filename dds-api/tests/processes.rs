@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use dds_api::prelude::*;
 use rustix::process::Signal;
 use support::{
-    Actor, Dice, Got, Mark, Meeting, SOON, join, listen, reader_of, role, say, seed,
-    take_to_the_end, until, write_until, writer_of,
+    Actor, CheckedSample, Dice, ReceivedSequence, SOON, TestDomain, join, listen, reader_of, role,
+    say, seed, take_to_the_end, until, write_until, writer_of,
 };
 
 const TOPIC: &str = "Marks";
@@ -34,7 +34,7 @@ fn act_reader(folder: &Path) {
     let participant = join(folder);
     let reader = reader_of(&participant, TOPIC);
     say("ready");
-    let mut got = Got::default();
+    let mut got = ReceivedSequence::default();
     take_to_the_end(&reader, &mut got);
     say(&format!("{} {}", got.first.unwrap(), got.next));
     while listen().is_some() {}
@@ -44,7 +44,7 @@ fn act_reader(folder: &Path) {
 fn act_holder(folder: &Path) {
     let participant = join(folder);
     let reader = reader_of(&participant, TOPIC);
-    let (mut got, mut held, mut dice) = (Got::default(), Vec::new(), Dice(seed()));
+    let (mut got, mut held, mut dice) = (ReceivedSequence::default(), Vec::new(), Dice(seed()));
     say("ready");
     loop {
         if let Some(sample) = reader.take_next(Timeout::millis(100)).unwrap() {
@@ -63,7 +63,7 @@ fn act_writer(folder: &Path) {
     let writer = writer_of(&participant, TOPIC);
     writer.wait_for_readers(seed() as usize, SOON).unwrap();
     for number in 0.. {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         if number % 500 == 499 {
             writer.wait_for_acknowledgments(SOON).unwrap();
             say(&(number + 1).to_string());
@@ -71,7 +71,7 @@ fn act_writer(folder: &Path) {
     }
 }
 
-fn readers(meeting: &Meeting, count: u64) -> Vec<Actor> {
+fn readers(meeting: &TestDomain, count: u64) -> Vec<Actor> {
     let mut actors: Vec<Actor> =
         (0..count).map(|n| Actor::start(module_path!(), "reader", meeting, n)).collect();
     actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "ready"));
@@ -88,7 +88,7 @@ fn assert_all_got(actors: Vec<Actor>, first: u64, end: u64) {
 
 /// Writes on another thread while `act` runs here, and then one last sample. Returns the
 /// total number.
-fn in_full_flow(writer: &DataWriter<Mark>, act: impl FnOnce(&AtomicU64)) -> u64 {
+fn in_full_flow(writer: &DataWriter<CheckedSample>, act: impl FnOnce(&AtomicU64)) -> u64 {
     let (written, over) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| write_until(&over, &written, writer));
@@ -101,13 +101,13 @@ fn in_full_flow(writer: &DataWriter<Mark>, act: impl FnOnce(&AtomicU64)) -> u64 
 #[test]
 fn readers_in_three_processes_receive_all_samples_in_order() {
     const COUNT: u64 = 50_000;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = writer_of(&participant, TOPIC);
     let actors = readers(&meeting, 3);
     writer.wait_for_readers(3, SOON).unwrap();
-    (0..COUNT).for_each(|number| writer.write(&Mark::new(number)).unwrap());
-    writer.write(&Mark::last(COUNT)).unwrap();
+    (0..COUNT).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
+    writer.write(&CheckedSample::last(COUNT)).unwrap();
     assert_all_got(actors, 0, COUNT + 1);
     drop((writer, participant));
     meeting.assert_empty();
@@ -116,7 +116,7 @@ fn readers_in_three_processes_receive_all_samples_in_order() {
 #[test]
 fn other_readers_lose_no_sample_when_reader_is_killed_under_load() {
     const ROUNDS: u64 = 20;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = writer_of(&participant, TOPIC);
     let actors = readers(&meeting, 2);
@@ -142,7 +142,7 @@ fn other_readers_lose_no_sample_when_reader_is_killed_under_load() {
 #[test]
 fn readers_lose_no_sample_when_joining_process_is_killed() {
     const ROUNDS: u64 = 40;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = writer_of(&participant, TOPIC);
     let actors = readers(&meeting, 2);
@@ -171,13 +171,13 @@ fn readers_lose_no_sample_when_joining_process_is_killed() {
 #[test]
 fn reader_keeps_acknowledged_and_held_samples_of_killed_writer() {
     const ROUNDS: u64 = 8;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let reader = reader_of(&participant, TOPIC);
     let mut dice = Dice(3);
     for _ in 0..ROUNDS {
         let mut victim = Actor::start(module_path!(), "writer", &meeting, 1);
-        let (mut got, mut held, mut acknowledged) = (Got::default(), Vec::new(), 0);
+        let (mut got, mut held, mut acknowledged) = (ReceivedSequence::default(), Vec::new(), 0);
         let heard = std::thread::scope(|scope| {
             let hearing = scope.spawn(|| {
                 for _ in 0..1 + dice.below(4) {
@@ -217,9 +217,9 @@ fn reader_keeps_acknowledged_and_held_samples_of_killed_writer() {
 
 #[test]
 fn write_waits_then_times_out_while_reader_is_stopped() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
-    let topic = participant.topic::<Mark>(TOPIC).create().unwrap();
+    let topic = participant.topic::<CheckedSample>(TOPIC).create().unwrap();
     let writer = participant.writer(&topic).memory(64 << 10).in_flight(256);
     let writer = writer.max_blocking_time(Timeout::millis(200)).create().unwrap();
     let actors = readers(&meeting, 2);
@@ -228,7 +228,7 @@ fn write_waits_then_times_out_while_reader_is_stopped() {
     for _ in 0..3 {
         actors[0].signal(Signal::STOP);
         let error = loop {
-            match writer.write(&Mark::new(number)) {
+            match writer.write(&CheckedSample::new(number)) {
                 Ok(()) => number += 1,
                 Err(error) => break error,
             }
@@ -237,11 +237,11 @@ fn write_waits_then_times_out_while_reader_is_stopped() {
         assert!(text.contains(TOPIC) && text.contains("have not made room"), "{text}");
         actors[0].signal(Signal::CONT);
         for _ in 0..1000 {
-            writer.write(&Mark::new(number)).unwrap();
+            writer.write(&CheckedSample::new(number)).unwrap();
             number += 1;
         }
     }
-    writer.write(&Mark::last(number)).unwrap();
+    writer.write(&CheckedSample::last(number)).unwrap();
     assert_all_got(actors, 0, number + 1);
     drop((writer, topic, participant));
     meeting.assert_empty();
@@ -249,7 +249,7 @@ fn write_waits_then_times_out_while_reader_is_stopped() {
 
 #[test]
 fn late_joiner_receives_all_samples_after_its_match() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = writer_of(&participant, TOPIC);
     let early = readers(&meeting, 1);
@@ -292,7 +292,7 @@ fn ticks(pid: u32) -> u64 {
 #[test]
 fn idle_participants_use_little_cpu_and_wake_at_once() {
     const ATTEMPTS: usize = 3;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut actors = readers(&meeting, 2);
     let mut writers = [Actor::start(module_path!(), "writer", &meeting, 3)];
     // The writer waits for a third reader; all processes sleep.
@@ -311,7 +311,7 @@ fn idle_participants_use_little_cpu_and_wake_at_once() {
     writer.wait_for_readers(2, SOON).unwrap();
     std::thread::sleep(Duration::from_millis(200));
     let start = Instant::now();
-    writer.write(&Mark::last(0)).unwrap();
+    writer.write(&CheckedSample::last(0)).unwrap();
     actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "0 1"));
     assert!(start.elapsed() < Duration::from_secs(1), "woken after {:?}", start.elapsed());
     actors.into_iter().for_each(Actor::finish);

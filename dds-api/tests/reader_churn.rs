@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use dds_api::prelude::*;
 use support::{
-    Actor, Dice, Got, Meeting, SOON, join, role, say, seed, take_to_the_end, write_until,
+    Actor, Dice, ReceivedSequence, SOON, TestDomain, join, role, say, seed, take_to_the_end,
+    write_until,
 };
-use support::{Mark, listen};
+use support::{CheckedSample, listen};
 
 /// Number of times that the process creates and deletes its reader.
 const ROUNDS: u64 = 150;
@@ -29,15 +30,15 @@ fn act() {
     }
 }
 
-fn topic(participant: &DomainParticipant) -> Topic<Mark> {
-    participant.topic::<Mark>("Marks").atomic().create().unwrap()
+fn topic(participant: &DomainParticipant) -> Topic<CheckedSample> {
+    participant.topic::<CheckedSample>("Marks").atomic().create().unwrap()
 }
 
 fn act_reads(folder: &Path) {
     let participant = join(folder);
     let reader = participant.reader(&topic(&participant)).create().unwrap();
     say("ready");
-    let mut got = Got::default();
+    let mut got = ReceivedSequence::default();
     take_to_the_end(&reader, &mut got);
     say(&format!("{} {}", got.first.unwrap(), got.next));
     listen();
@@ -50,7 +51,7 @@ fn act_comes_and_goes(folder: &Path) {
     for _ in 0..ROUNDS {
         let reader = participant.reader(&topic).create().unwrap();
         let mut held = Vec::new();
-        let mut got = Got::default();
+        let mut got = ReceivedSequence::default();
         // The first sample shows that the reader takes part; some of the following ones are taken.
         for _ in 0..=dice.below(8) {
             let sample = reader.take_next(SOON).unwrap().unwrap();
@@ -76,7 +77,7 @@ fn act_comes_and_goes_beside_a_writer(folder: &Path) {
         let writing = scope.spawn(|| write_until(&over, &written, &writer));
         for _ in 0..ROUNDS {
             let reader = participant.reader(&topic).create().unwrap();
-            let mut got: BTreeMap<_, Got> = BTreeMap::new();
+            let mut got: BTreeMap<_, ReceivedSequence> = BTreeMap::new();
             for _ in 0..400 {
                 let sample = reader.take_next(SOON).unwrap().unwrap();
                 got.entry(sample.info().publication_handle).or_default().take_in(&sample);
@@ -93,11 +94,11 @@ fn act_comes_and_goes_beside_a_writer(folder: &Path) {
 /// and lacked the following ones.
 #[test]
 fn reader_that_replaces_deleted_reader_lacks_no_sample() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let reader = participant.reader(&topic(&participant)).create().unwrap();
     let mut restless = Actor::start(module_path!(), "comes and goes, and writes", &meeting, 3);
-    let (mut got, ended) = (Got::default(), AtomicBool::new(false));
+    let (mut got, ended) = (ReceivedSequence::default(), AtomicBool::new(false));
     let said = std::thread::scope(|scope| {
         let taking = scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
@@ -120,7 +121,7 @@ fn reader_that_replaces_deleted_reader_lacks_no_sample() {
 /// was reported as faulty.
 #[test]
 fn repeated_reader_creation_and_deletion_evicts_no_member() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = participant.writer(&topic(&participant)).in_flight(64);
     let writer = writer.max_blocking_time(SOON).create().unwrap();

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use dds_api::domain::SchedulingClass;
 use dds_api::prelude::*;
-use support::{Mark, Meeting, SOON, until};
+use support::{CheckedSample, SOON, TestDomain, until};
 
 const ALONE: &str = "SQUALL_TEST_ALONE";
 
@@ -80,7 +80,7 @@ fn play() {
         "locked beyond the limit" => {
             let participant =
                 DomainParticipant::with_config(0, config(&folder).lock_memory(true)).unwrap();
-            let topic = participant.topic::<Mark>("Marks").create().unwrap();
+            let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
             participant.writer(&topic).memory(64 << 20).create().map(drop)
         }
         "huge" => exchange(&folder, config(&folder).huge_pages(true), || {
@@ -128,11 +128,12 @@ fn config(folder: &Path) -> ParticipantConfig {
 fn exchange(folder: &Path, config: ParticipantConfig, look: impl FnOnce()) -> DdsResult<()> {
     let participant = DomainParticipant::with_config(0, config)?;
     let other = support::join(folder);
-    let writer = participant.writer(&participant.topic::<Mark>("Marks").create()?).create()?;
-    let reader = other.reader(&other.topic::<Mark>("Marks").create()?).create()?;
+    let writer =
+        participant.writer(&participant.topic::<CheckedSample>("Marks").create()?).create()?;
+    let reader = other.reader(&other.topic::<CheckedSample>("Marks").create()?).create()?;
     writer.wait_for_readers(1, SOON)?;
     for number in 0..100 {
-        writer.write(&Mark::new(number))?;
+        writer.write(&CheckedSample::new(number))?;
         assert_eq!(reader.take_next(SOON)?.unwrap().number, number);
     }
     // The other participant's threads must be gone first.
@@ -278,7 +279,7 @@ fn profile_sets_real_time_settings() {
 /// Values of the configuration take precedence over those of a profile.
 #[test]
 fn configuration_overrides_profile() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("polls.xml");
     let text =

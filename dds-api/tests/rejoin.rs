@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use dds_api::prelude::*;
 use rustix::process::Signal;
-use support::{Actor, Dice, Mark, Meeting, SOON, listen, numbers, role, say, seed, until};
+use support::{
+    Actor, CheckedSample, Dice, SOON, TestDomain, listen, numbers, role, say, seed, until,
+};
 
 /// Maximum silence of a member for which the others wait. The value exceeds the delays of processes
 /// that are not stopped on a loaded machine, because if all members except the stopped one counted
@@ -60,8 +62,8 @@ fn log_folder(folder: &Path) -> PathBuf {
     logs
 }
 
-fn topic(participant: &DomainParticipant, role: &str) -> Topic<Mark> {
-    let topic = participant.topic::<Mark>("Marks");
+fn topic(participant: &DomainParticipant, role: &str) -> Topic<CheckedSample> {
+    let topic = participant.topic::<CheckedSample>("Marks");
     let topic = match role {
         "atomic" => topic.atomic(),
         KEPT => topic.transient_local().keep_all(),
@@ -175,11 +177,11 @@ fn act_member(folder: &Path, role: &str) {
     say(&format!("back {}", participant.rejoins()));
 }
 
-fn write(writer: &DataWriter<Mark>, pause: Duration, progress: &Progress) {
+fn write(writer: &DataWriter<CheckedSample>, pause: Duration, progress: &Progress) {
     let mut number = 0;
     while !progress.quits() {
         for _ in 0..8 {
-            let mut mark = Mark::new(seed() << 40 | number);
+            let mut mark = CheckedSample::new(seed() << 40 | number);
             mark.last = u64::from(progress.stops.load(Ordering::Relaxed));
             let written = match number % 16 < 8 {
                 true => writer.write(&mark),
@@ -200,14 +202,14 @@ fn write(writer: &DataWriter<Mark>, pause: Duration, progress: &Progress) {
 }
 
 /// Takes until all members have announced that they have stopped.
-fn read(reader: &DataReader<Mark>, folder: &Path, is_kept: bool, progress: &Progress) {
+fn read(reader: &DataReader<CheckedSample>, folder: &Path, is_kept: bool, progress: &Progress) {
     let mut logs = BTreeMap::new();
     let mut last = BTreeSet::new();
     let mut is_done = false;
     while !progress.leaves.load(Ordering::Relaxed) {
         let before = reader.membership_changes();
         let Some(samples) = went_well(reader.take(..64, Timeout::millis(20))) else { continue };
-        let marks: Vec<Mark> = samples.map(|sample| *sample).collect();
+        let marks: Vec<CheckedSample> = samples.map(|sample| *sample).collect();
         if reader.membership_changes() != before && !is_kept {
             // The sample's memory may have been reused before it was read.
             continue;
@@ -266,22 +268,22 @@ fn check_agreement((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
 }
 
 /// The members of a test.
-struct Crew<'a> {
-    meeting: &'a Meeting,
+struct TestMembers<'a> {
+    domain: &'a TestDomain,
     actors: Vec<Actor>,
 }
 
-impl<'a> Crew<'a> {
-    fn new(meeting: &'a Meeting, role: &str) -> Crew<'a> {
+impl<'a> TestMembers<'a> {
+    fn new(meeting: &'a TestDomain, role: &str) -> TestMembers<'a> {
         let start = |seed| Actor::start(module_path!(), role, meeting, seed);
-        let mut crew = Crew { meeting, actors: (0..MEMBERS).map(start).collect() };
+        let mut crew = TestMembers { domain: meeting, actors: (0..MEMBERS).map(start).collect() };
         crew.actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "ready"));
         crew
     }
 
     /// Returns the size in bytes of all samples that a member has taken, over all its memberships.
     fn taken(&self, index: usize) -> u64 {
-        let folder = self.meeting.runtime_dir();
+        let folder = self.domain.runtime_dir();
         let of_membership = |number| {
             std::fs::metadata(log_of(&folder, index as u64, number)).map_or(0, |it| it.len())
         };
@@ -295,7 +297,7 @@ impl<'a> Crew<'a> {
             let before = self.taken(index);
             until("a member goes on", || self.taken(index) > before + 800);
         }
-        let folder = self.meeting.runtime_dir();
+        let folder = self.domain.runtime_dir();
         for seed in 0..MEMBERS {
             until("a member takes what all write", || {
                 let mut logs = (0..64).map(|number| log_of(&folder, seed, number)).rev();
@@ -356,8 +358,8 @@ fn rounds(usual: u64) -> u64 {
 
 /// Stops members one after the other, some of them again while they rejoin.
 fn stop_and_continue(role: &str, seed: u64) {
-    let meeting = Meeting::new();
-    let mut crew = Crew::new(&meeting, role);
+    let meeting = TestDomain::new();
+    let mut crew = TestMembers::new(&meeting, role);
     crew.until_all_meet();
     let (mut dice, mut evictions) = (Dice(seed), BTreeMap::<u64, u64>::new());
     for round in 0..rounds(4) {
@@ -405,7 +407,7 @@ fn assert_same((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
 
 /// Checks that all taken samples became durable: a late joiner receives them from the logs, in the
 /// same order.
-fn check_logged(meeting: &Meeting, taken: &[(String, Vec<u64>)]) {
+fn check_logged(meeting: &TestDomain, taken: &[(String, Vec<u64>)]) {
     let folder = meeting.runtime_dir();
     let participant = DomainParticipant::with_config(0, config(&folder, LOGGED)).unwrap();
     let reader = participant.reader(&topic(&participant, LOGGED)).create().unwrap();
@@ -428,7 +430,7 @@ fn check_logged(meeting: &Meeting, taken: &[(String, Vec<u64>)]) {
 #[test]
 fn members_started_simultaneously_match() {
     for _ in 0..rounds(10) {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let start = |seed| Actor::start(module_path!(), "starter", &meeting, seed);
         let mut actors: Vec<Actor> = (0..MEMBERS).map(start).collect();
         actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "met"));

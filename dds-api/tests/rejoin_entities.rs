@@ -19,7 +19,7 @@ use dds_api::domain::PublicationBuiltinTopicData;
 use dds_api::prelude::*;
 use dds_api::qos::{Length, ResourceLimitsQosPolicy};
 use dds_api::subscription::InstanceState;
-use support::{Mark, Meeting, PATIENCE, SOON, until};
+use support::{CheckedSample, PATIENCE, SOON, TestDomain, until};
 
 /// Maximum silence of a member for which the others wait.
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(150);
@@ -29,34 +29,34 @@ const MANY: u64 = 600;
 const BRIEF: Timeout = Timeout::millis(30);
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum TopicKind {
     Ordinary,
     Atomic,
     AllKept,
     LastKept,
 }
 
-struct Side {
+struct TestEndpoints {
     participant: DomainParticipant,
-    writer: DataWriter<Mark>,
-    reader: DataReader<Mark>,
+    writer: DataWriter<CheckedSample>,
+    reader: DataReader<CheckedSample>,
 }
 
-impl Side {
-    fn new(config: ParticipantConfig, kind: Kind, blocking: Timeout) -> Side {
+impl TestEndpoints {
+    fn new(config: ParticipantConfig, kind: TopicKind, blocking: Timeout) -> TestEndpoints {
         let participant = DomainParticipant::with_config(0, config).unwrap();
-        let topic = participant.topic::<Mark>("Marks");
+        let topic = participant.topic::<CheckedSample>("Marks");
         let topic = match kind {
-            Kind::Ordinary => topic,
-            Kind::Atomic => topic.atomic(),
-            Kind::AllKept => topic.transient_local().keep_all(),
-            Kind::LastKept => topic.transient_local(),
+            TopicKind::Ordinary => topic,
+            TopicKind::Atomic => topic.atomic(),
+            TopicKind::AllKept => topic.transient_local().keep_all(),
+            TopicKind::LastKept => topic.transient_local(),
         };
         let topic = topic.create().unwrap();
         let reader = participant.reader(&topic).create().unwrap();
         let writer = participant.writer(&topic).memory(32 << 10).in_flight(128);
         let writer = writer.max_blocking_time(blocking).create().unwrap();
-        Side { participant, writer, reader }
+        TestEndpoints { participant, writer, reader }
     }
 
     /// Waits until this side is matched with a writer and a reader.
@@ -66,7 +66,7 @@ impl Side {
     }
 
     /// Creates another writer, which has RESOURCE_LIMITS.
-    fn limited_writer(&self, blocking: Timeout) -> DataWriter<Mark> {
+    fn limited_writer(&self, blocking: Timeout) -> DataWriter<CheckedSample> {
         let limits = ResourceLimitsQosPolicy { max_samples: Length::of(9), ..Default::default() };
         let writer =
             || self.participant.writer(self.writer.topic()).resource_limits(limits.clone());
@@ -106,47 +106,47 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 /// Thread that runs turns of a participant without a thread of its own, except while it
 /// should sleep.
-struct Pulse {
-    state: Arc<PulseState>,
+struct TurnThread {
+    state: Arc<TurnThreadState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct PulseState {
-    beats: Mutex<()>,
+struct TurnThreadState {
+    running: Mutex<()>,
     /// Set before the lock is taken, because the lock is not fair.
     sleeps: AtomicBool,
     is_over: AtomicBool,
 }
 
-impl Pulse {
-    fn of(participant: &DomainParticipant) -> Pulse {
-        let (state, participant) = (Arc::<PulseState>::default(), participant.clone());
+impl TurnThread {
+    fn of(participant: &DomainParticipant) -> TurnThread {
+        let (state, participant) = (Arc::<TurnThreadState>::default(), participant.clone());
         let its = Arc::clone(&state);
         let thread = std::thread::spawn(move || {
             while !its.is_over.load(Ordering::Relaxed) {
                 if its.sleeps.load(Ordering::Relaxed) {
                     std::thread::sleep(Duration::from_millis(1));
                 } else {
-                    let _beats = its.beats.lock().unwrap_or_else(PoisonError::into_inner);
+                    let _beats = its.running.lock().unwrap_or_else(PoisonError::into_inner);
                     participant.wait_until(Timeout::millis(2), || false).unwrap();
                 }
             }
         });
-        Pulse { state, thread: Some(thread) }
+        TurnThread { state, thread: Some(thread) }
     }
 
     /// Runs an action while the participant runs turns only in calls.
     fn asleep(&self, act: impl FnOnce()) {
         self.state.sleeps.store(true, Ordering::Relaxed);
-        let beats = self.state.beats.lock().unwrap_or_else(PoisonError::into_inner);
+        let beats = self.state.running.lock().unwrap_or_else(PoisonError::into_inner);
         act();
         drop(beats);
         self.state.sleeps.store(false, Ordering::Relaxed);
     }
 }
 
-impl Drop for Pulse {
+impl Drop for TurnThread {
     fn drop(&mut self) {
         self.state.is_over.store(true, Ordering::Relaxed);
         let joined = self.thread.take().map(JoinHandle::join);
@@ -156,25 +156,25 @@ impl Drop for Pulse {
 
 /// Two participants. `busy` has threads of its own and waits for `idle` when its memory is full.
 /// `idle` acts only in its calls, and when its pulse runs.
-struct Stage {
+struct RejoinSetup {
     /// Dropped before the participant whose turns it runs.
-    pulse: Pulse,
-    busy: Side,
-    idle: Side,
-    meeting: Meeting,
+    turn_thread: TurnThread,
+    busy: TestEndpoints,
+    idle: TestEndpoints,
+    domain: TestDomain,
     _alone: MutexGuard<'static, ()>,
 }
 
-impl Stage {
-    fn new(kind: Kind, rejoins: bool) -> Stage {
+impl RejoinSetup {
+    fn new(kind: TopicKind, rejoins: bool) -> RejoinSetup {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let config = || ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
-        let busy = Side::new(config().member_timeout(MEMBER_TIMEOUT), kind, SOON);
+        let busy = TestEndpoints::new(config().member_timeout(MEMBER_TIMEOUT), kind, SOON);
         let config = config().member_timeout(MEMBER_TIMEOUT).caller_drives().rejoin(rejoins);
-        let idle = Side::new(config, kind, BRIEF);
-        let pulse = Pulse::of(&idle.participant);
-        let stage = Stage { pulse, busy, idle, meeting, _alone };
+        let idle = TestEndpoints::new(config, kind, BRIEF);
+        let pulse = TurnThread::of(&idle.participant);
+        let stage = RejoinSetup { turn_thread: pulse, busy, idle, domain: meeting, _alone };
         stage.meet();
         stage
     }
@@ -187,10 +187,11 @@ impl Stage {
     /// Makes the busy participant write until it has continued without the idle one.
     fn evict(&self) {
         let busy = &self.busy;
-        self.pulse.asleep(|| {
+        self.turn_thread.asleep(|| {
             std::thread::scope(|scope| {
                 let written = scope.spawn(|| {
-                    (0..=MANY).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
+                    (0..=MANY)
+                        .for_each(|number| busy.writer.write(&CheckedSample::new(number)).unwrap());
                 });
                 busy.take_until(MANY);
                 written.join().unwrap();
@@ -205,33 +206,33 @@ impl Stage {
     /// Checks that samples written on each side arrive at the other one.
     fn talk(&self, number: u64) {
         self.meet();
-        again(|| self.idle.writer.write(&Mark::new(number)));
+        again(|| self.idle.writer.write(&CheckedSample::new(number)));
         self.busy.take_until(number);
-        self.busy.writer.write(&Mark::new(number + 1)).unwrap();
+        self.busy.writer.write(&CheckedSample::new(number + 1)).unwrap();
         self.idle.take_until(number + 1);
     }
 
     fn end(self) {
-        drop((self.pulse, self.idle, self.busy));
-        self.meeting.assert_empty();
+        drop((self.turn_thread, self.idle, self.busy));
+        self.domain.assert_empty();
     }
 
     /// Prevents all joining until the folder is restored.
-    fn hide_folder(&self) -> Hidden {
-        let folder = self.meeting.runtime_dir();
+    fn hide_folder(&self) -> HiddenFolder {
+        let folder = self.domain.runtime_dir();
         let aside = folder.with_extension("aside");
         std::fs::rename(&folder, &aside).unwrap();
         std::fs::write(&folder, "no folder").unwrap();
-        Hidden { folder, aside }
+        HiddenFolder { folder, aside }
     }
 }
 
-struct Hidden {
+struct HiddenFolder {
     folder: PathBuf,
     aside: PathBuf,
 }
 
-impl Hidden {
+impl HiddenFolder {
     fn show(self) {
         std::fs::remove_file(&self.folder).unwrap();
         std::fs::rename(&self.aside, &self.folder).unwrap();
@@ -246,16 +247,16 @@ fn assert_rejoining<T>(result: DdsResult<T>) {
 
 #[test]
 fn loans_are_published_and_samples_stay_readable_after_rejoin() {
-    for kind in [Kind::Ordinary, Kind::Atomic] {
-        let stage = Stage::new(kind, true);
-        let Stage { busy, idle, .. } = &stage;
+    for kind in [TopicKind::Ordinary, TopicKind::Atomic] {
+        let stage = RejoinSetup::new(kind, true);
+        let RejoinSetup { busy, idle, .. } = &stage;
         let handle = idle.participant.instance_handle();
-        (0..5).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
+        (0..5).for_each(|number| busy.writer.write(&CheckedSample::new(number)).unwrap());
         busy.writer.wait_for_acknowledgments(SOON).unwrap();
         let held = idle.reader.take_next(SOON).unwrap().unwrap();
         assert_eq!((held.number, held.is_borrowed()), (0, true));
         let (mut published, abandoned) = (idle.writer.loan().unwrap(), idle.writer.loan().unwrap());
-        *published = Mark::new(4_711);
+        *published = CheckedSample::new(4_711);
         stage.evict();
         stage.until_back(1);
         assert!(idle.reader.membership_changes() >= 1);
@@ -277,9 +278,9 @@ fn loans_are_published_and_samples_stay_readable_after_rejoin() {
 
 #[test]
 fn calls_wait_for_rejoin_or_report_that_participant_is_rejoining() {
-    for kind in [Kind::Ordinary, Kind::Atomic] {
-        let stage = Stage::new(kind, true);
-        let Stage { busy, idle, .. } = &stage;
+    for kind in [TopicKind::Ordinary, TopicKind::Atomic] {
+        let stage = RejoinSetup::new(kind, true);
+        let RejoinSetup { busy, idle, .. } = &stage;
         let limited = idle.limited_writer(BRIEF);
         let loan = idle.writer.loan().unwrap();
         let hidden = stage.hide_folder();
@@ -288,8 +289,8 @@ fn calls_wait_for_rejoin_or_report_that_participant_is_rejoining() {
         assert_eq!(idle.participant.rejoins() + 1, idle.reader.membership_changes());
         let start = Instant::now();
         assert_rejoining(idle.reader.take_next(BRIEF));
-        assert_rejoining(idle.writer.write(&Mark::new(0)));
-        assert_rejoining(limited.write(&Mark::new(0)));
+        assert_rejoining(idle.writer.write(&CheckedSample::new(0)));
+        assert_rejoining(limited.write(&CheckedSample::new(0)));
         assert!(start.elapsed() >= Duration::from_millis(90), "each has waited");
         drop(limited);
         assert_rejoining(idle.reader.take(.., Timeout::NOW).map(|_| ()));
@@ -299,7 +300,7 @@ fn calls_wait_for_rejoin_or_report_that_participant_is_rejoining() {
         assert_rejoining(idle.reader.wait_for_writers(1, BRIEF));
         assert_rejoining(idle.writer.wait_for_acknowledgments(SOON));
         assert_rejoining(idle.participant.reader(idle.reader.topic()).create().map(|_| ()));
-        assert!(!idle.writer.has_room_for(&Mark::new(0)) && !idle.reader.has_samples());
+        assert!(!idle.writer.has_room_for(&CheckedSample::new(0)) && !idle.reader.has_samples());
         let (is_over, has_written) = (&AtomicBool::new(false), &AtomicBool::new(false));
         std::thread::scope(|scope| {
             let (took, has_taken) = mpsc::channel();
@@ -315,7 +316,7 @@ fn calls_wait_for_rejoin_or_report_that_participant_is_rejoining() {
             hidden.show();
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
-                    busy.writer.write(&Mark::new(1)).unwrap();
+                    busy.writer.write(&CheckedSample::new(1)).unwrap();
                     busy.reader.take(.., Timeout::millis(1)).unwrap().for_each(drop);
                 }
                 has_written.store(true, Ordering::Relaxed);
@@ -334,7 +335,7 @@ fn calls_wait_for_rejoin_or_report_that_participant_is_rejoining() {
 const OWN: u64 = 4_711;
 
 /// Takes the given number of the busy participant's samples, and checks that no more arrive.
-fn take_numbers(reader: &DataReader<Mark>, count: usize) -> Vec<u64> {
+fn take_numbers(reader: &DataReader<CheckedSample>, count: usize) -> Vec<u64> {
     let mut numbers = Vec::new();
     until(&format!("{count} samples come"), || {
         // Later the participant may detect that it is not back yet.
@@ -354,9 +355,9 @@ fn take_numbers(reader: &DataReader<Mark>, count: usize) -> Vec<u64> {
 
 #[test]
 fn reader_of_keep_all_topic_receives_each_sample_once_across_rejoin() {
-    let stage = Stage::new(Kind::AllKept, true);
-    let Stage { busy, idle, .. } = &stage;
-    (0..10).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
+    let stage = RejoinSetup::new(TopicKind::AllKept, true);
+    let RejoinSetup { busy, idle, .. } = &stage;
+    (0..10).for_each(|number| busy.writer.write(&CheckedSample::new(number)).unwrap());
     let first = take_numbers(&idle.reader, 10);
     let volatile = || {
         let reader = again(|| idle.participant.reader(idle.reader.topic()).volatile().create());
@@ -364,9 +365,9 @@ fn reader_of_keep_all_topic_receives_each_sample_once_across_rejoin() {
         reader
     };
     let (volatile, never) = (volatile(), volatile());
-    (10..30).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
+    (10..30).for_each(|number| busy.writer.write(&CheckedSample::new(number)).unwrap());
     again(|| {
-        idle.writer.write(&Mark::new(OWN))?;
+        idle.writer.write(&CheckedSample::new(OWN))?;
         idle.writer.wait_for_acknowledgments(SOON)
     });
     busy.writer.wait_for_acknowledgments(SOON).unwrap();
@@ -414,10 +415,10 @@ fn reader_of_keep_all_topic_receives_each_sample_once_across_rejoin() {
 
 #[test]
 fn reader_of_keep_last_topic_receives_kept_samples_after_rejoin() {
-    let stage = Stage::new(Kind::LastKept, true);
-    let Stage { busy, idle, .. } = &stage;
+    let stage = RejoinSetup::new(TopicKind::LastKept, true);
+    let RejoinSetup { busy, idle, .. } = &stage;
     for round in 0..3 {
-        busy.writer.write(&Mark::new(round)).unwrap();
+        busy.writer.write(&CheckedSample::new(round)).unwrap();
         assert_eq!(take_numbers(&idle.reader, 1), [round]);
         stage.evict();
         stage.until_back(round + 1);
@@ -444,8 +445,8 @@ fn mapped() -> u64 {
 
 #[test]
 fn participant_rejoins_repeatedly_without_leaking_memory_or_files() {
-    for kind in [Kind::Ordinary, Kind::Atomic] {
-        let stage = Stage::new(kind, true);
+    for kind in [TopicKind::Ordinary, TopicKind::Atomic] {
+        let stage = RejoinSetup::new(kind, true);
         let mut mappings = Vec::new();
         for round in 1..=3 {
             stage.evict();
@@ -464,14 +465,15 @@ fn participant_rejoins_repeatedly_without_leaking_memory_or_files() {
 /// Listeners and what is ignored pass into the next life of a participant (I-185).
 #[test]
 fn builtin_readers_and_ignored_writers_persist_across_rejoin() {
-    let stage = Stage::new(Kind::Ordinary, true);
-    let Stage { busy, idle, .. } = &stage;
+    let stage = RejoinSetup::new(TopicKind::Ordinary, true);
+    let RejoinSetup { busy, idle, .. } = &stage;
     let bad = busy.participant.writer(busy.writer.topic()).create().unwrap();
     until("it is matched", || idle.reader.matched_publications().contains(&bad.instance_handle()));
     again(|| idle.participant.ignore_publication(bad.instance_handle()));
     // Ignored by their instances: those of an ended membership and those of this one.
-    let of =
-        |side: &Side| side.participant.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
+    let of = |side: &TestEndpoints| {
+        side.participant.builtin_reader::<PublicationBuiltinTopicData>().unwrap()
+    };
     let (of_busy, of_idle) = (of(busy), of(idle));
     let first = idle.writer.instance_handle();
     let seen = |reader: &DataReader<PublicationBuiltinTopicData>| {
@@ -505,10 +507,10 @@ fn builtin_readers_and_ignored_writers_persist_across_rejoin() {
 
 #[test]
 fn participant_deleted_while_isolated_does_not_rejoin() {
-    let stage = Stage::new(Kind::Atomic, true);
+    let stage = RejoinSetup::new(TopicKind::Atomic, true);
     let hidden = stage.hide_folder();
     stage.evict();
-    let Stage { busy, idle, meeting, pulse, _alone } = stage;
+    let RejoinSetup { busy, idle, domain: meeting, turn_thread: pulse, _alone } = stage;
     until("it is isolated", || idle.participant.is_isolated());
     drop(pulse);
     let start = Instant::now();
@@ -523,8 +525,8 @@ fn participant_deleted_while_isolated_does_not_rejoin() {
 
 #[test]
 fn participant_without_rejoin_setting_stays_isolated() {
-    let stage = Stage::new(Kind::Ordinary, false);
-    let Stage { idle, .. } = &stage;
+    let stage = RejoinSetup::new(TopicKind::Ordinary, false);
+    let RejoinSetup { idle, .. } = &stage;
     let limited = idle.limited_writer(SOON);
     stage.evict();
     until("it is isolated", || idle.participant.is_isolated());
@@ -534,8 +536,8 @@ fn participant_without_rejoin_setting_stays_isolated() {
     let start = Instant::now();
     for error in [
         idle.reader.take_next(SOON).map(|_| ()).unwrap_err(),
-        idle.writer.write(&Mark::new(0)).unwrap_err(),
-        limited.write(&Mark::new(0)).unwrap_err(),
+        idle.writer.write(&CheckedSample::new(0)).unwrap_err(),
+        limited.write(&CheckedSample::new(0)).unwrap_err(),
         idle.writer.wait_for_readers(1, SOON).unwrap_err(),
     ] {
         assert!(matches!(&error, DdsError::Isolated(why) if why.contains("join anew")), "{error}");

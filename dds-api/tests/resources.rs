@@ -9,8 +9,8 @@ use std::path::Path;
 
 use dds_api::prelude::*;
 use support::{
-    Actor, Got, Mark, Meeting, SOON, join, listen, reader_of, role, say, seed, take_to_the_end,
-    writer_of,
+    Actor, CheckedSample, ReceivedSequence, SOON, TestDomain, join, listen, reader_of, role, say,
+    seed, take_to_the_end, writer_of,
 };
 
 /// Maximum resident bytes of a participant beyond its rings.
@@ -32,18 +32,18 @@ fn act() {
 /// Has one topic, writes and reads some samples, and reports the memory used.
 fn act_modest(folder: &Path) {
     let participant = join(folder);
-    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
     let (writer, reader) = (
         participant.writer(&topic).max_blocking_time(SOON).create().unwrap(),
         participant.reader(&topic).create().unwrap(),
     );
     writer.wait_for_readers(2, SOON).unwrap();
-    let mut got = Got::default();
+    let mut got = ReceivedSequence::default();
     for number in 0..20_000 {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         got.take_in(&reader.take_next(SOON).unwrap().unwrap());
     }
-    writer.write(&Mark::last(20_000)).unwrap();
+    writer.write(&CheckedSample::last(20_000)).unwrap();
     take_to_the_end(&reader, &mut got);
     say(&format!("{} {}", resident("RssAnon") + resident("RssFile"), resident("RssShmem")));
     while listen().is_some() {}
@@ -54,13 +54,14 @@ fn act_busy(folder: &Path) {
     let participant = join(folder);
     let mut all = Vec::new();
     for number in 0..seed() {
-        let topic = participant.topic::<Mark>(&format!("Marks {number}")).create().unwrap();
+        let topic =
+            participant.topic::<CheckedSample>(&format!("Marks {number}")).create().unwrap();
         let writer = participant.writer(&topic).memory(4096).in_flight(16).create().unwrap();
         all.push((writer, participant.reader(&topic).create().unwrap()));
     }
     for (number, (writer, reader)) in all.iter().enumerate() {
         writer.wait_for_readers(1, SOON).unwrap();
-        writer.write(&Mark::new(number as u64)).unwrap();
+        writer.write(&CheckedSample::new(number as u64)).unwrap();
         let sample = reader.take_next(SOON).unwrap().unwrap();
         assert_eq!(sample.number, number as u64);
     }
@@ -77,11 +78,11 @@ fn resident(kind: &str) -> u64 {
 
 #[test]
 fn participant_with_one_topic_uses_little_memory() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let reader = reader_of(&participant, "Marks");
     let mut actor = Actor::start(module_path!(), "modest", &meeting, 0);
-    take_to_the_end(&reader, &mut Got::default());
+    take_to_the_end(&reader, &mut ReceivedSequence::default());
     let said = actor.hear();
     let (own, shared) = said.split_once(' ').unwrap();
     let (own, shared): (u64, u64) = (own.parse().unwrap(), shared.parse().unwrap());
@@ -96,7 +97,7 @@ fn participant_with_one_topic_uses_little_memory() {
 #[test]
 fn descriptors_do_not_grow_with_topics() {
     for topics in [200, 1000] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let participant = meeting.join();
         let writer = writer_of(&participant, "Marks 7");
         let mut actor = Actor::start(module_path!(), "busy", &meeting, topics);

@@ -9,14 +9,14 @@ mod support;
 mod counting;
 
 use counting::allocations;
-use support::{Mark, Meeting, SOON};
+use support::{CheckedSample, SOON, TestDomain};
 
 #[test]
 fn write_and_take_allocate_nothing_in_steady_state() {
     const WARM_UP: u64 = 20_000;
     const MEASURED: u64 = 20_000;
     const ROUNDS: u64 = 3;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let writer = support::writer_of(&here, "Marks");
     let reader = support::reader_of(&there, "Marks");
@@ -26,10 +26,10 @@ fn write_and_take_allocate_nothing_in_steady_state() {
         let mut held = None;
         for number in numbers {
             if number % 2 == 0 {
-                writer.write(&Mark::new(number)).unwrap();
+                writer.write(&CheckedSample::new(number)).unwrap();
             } else {
                 let mut loan = writer.loan().unwrap();
-                *loan = Mark::new(number);
+                *loan = CheckedSample::new(number);
                 loan.publish().unwrap();
             }
             let sample = reader.take_next(SOON).unwrap().unwrap();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
 use rustix::process::Signal;
-use support::{Actor, Mark, Meeting, SOON, listen, role, say, seed, until};
+use support::{Actor, CheckedSample, SOON, TestDomain, listen, role, say, seed, until};
 
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(500);
 /// On an idle machine the others continue 100 ms after the member timeout. A test machine may
@@ -21,29 +21,29 @@ const SOON_ENOUGH: Duration = Duration::from_secs(20);
 
 /// Role of a participant in the topic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part {
+enum TopicRole {
     Writes,
     Reads,
     WritesAndReads,
 }
 
-impl Part {
-    const ALL: [Part; 3] = [Part::Writes, Part::Reads, Part::WritesAndReads];
+impl TopicRole {
+    const ALL: [TopicRole; 3] = [TopicRole::Writes, TopicRole::Reads, TopicRole::WritesAndReads];
 
     fn writes(self) -> bool {
-        self != Part::Reads
+        self != TopicRole::Reads
     }
 
     fn reads(self) -> bool {
-        self != Part::Writes
+        self != TopicRole::Writes
     }
 }
 
 /// A participant with its role in the topic.
-struct Member {
+struct TestMember {
     participant: DomainParticipant,
-    writer: Option<DataWriter<Mark>>,
-    reader: Option<DataReader<Mark>>,
+    writer: Option<DataWriter<CheckedSample>>,
+    reader: Option<DataReader<CheckedSample>>,
 }
 
 fn join(folder: &Path, member_timeout: Duration) -> DomainParticipant {
@@ -51,39 +51,43 @@ fn join(folder: &Path, member_timeout: Duration) -> DomainParticipant {
     DomainParticipant::with_config(0, config).unwrap()
 }
 
-impl Member {
-    fn new(folder: &Path, part: Part) -> Member {
-        Member::with_patience(folder, part, MEMBER_TIMEOUT)
+impl TestMember {
+    fn new(folder: &Path, part: TopicRole) -> TestMember {
+        TestMember::with_patience(folder, part, MEMBER_TIMEOUT)
     }
 
-    fn with_patience(folder: &Path, part: Part, member_timeout: Duration) -> Member {
+    fn with_patience(folder: &Path, part: TopicRole, member_timeout: Duration) -> TestMember {
         let participant = join(folder, member_timeout);
-        let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
-        Member::on(participant, &topic, part)
+        let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
+        TestMember::on(participant, &topic, part)
     }
 
     /// Creates a member in an atomic or unordered topic.
-    fn in_either(folder: &Path, part: Part, is_ordered: bool) -> Member {
+    fn in_either(folder: &Path, part: TopicRole, is_ordered: bool) -> TestMember {
         let participant = join(folder, MEMBER_TIMEOUT);
-        let topic = participant.topic::<Mark>("Either").keep_all();
+        let topic = participant.topic::<CheckedSample>("Either").keep_all();
         let topic = if is_ordered { topic.atomic() } else { topic };
         let topic = topic.create().unwrap();
-        Member::on(participant, &topic, part)
+        TestMember::on(participant, &topic, part)
     }
 
-    fn on(participant: DomainParticipant, topic: &Topic<Mark>, part: Part) -> Member {
+    fn on(
+        participant: DomainParticipant,
+        topic: &Topic<CheckedSample>,
+        part: TopicRole,
+    ) -> TestMember {
         let reader =
             part.reads().then(|| participant.reader(topic).max_held_percent(100).create().unwrap());
         let writer = part.writes().then(|| {
             let writer = participant.writer(topic).memory(32 << 10).in_flight(64);
             writer.max_blocking_time(Timeout::millis(1)).create().unwrap()
         });
-        Member { participant, writer, reader }
+        TestMember { participant, writer, reader }
     }
 
     /// Writes one sample, if there is room for it.
     fn write(&self, number: u64) -> bool {
-        match self.writer.as_ref().unwrap().write(&Mark::new(number)) {
+        match self.writer.as_ref().unwrap().write(&CheckedSample::new(number)) {
             Ok(()) => true,
             Err(DdsError::Timeout(_)) => false,
             Err(error) => panic!("{error}"),
@@ -103,12 +107,12 @@ impl Member {
 fn act() {
     let Some((role, folder)) = role() else { return };
     let member = match role.as_str() {
-        "either" => Member::in_either(&folder, Part::Reads, seed() == 1),
-        _ => Member::new(&folder, Part::ALL[seed() as usize]),
+        "either" => TestMember::in_either(&folder, TopicRole::Reads, seed() == 1),
+        _ => TestMember::new(&folder, TopicRole::ALL[seed() as usize]),
     };
     until("it is a member", || member.participant.view().1 >= 1);
     say("ready");
-    let Member { participant: _participant, reader, writer: _writer } = member;
+    let TestMember { participant: _participant, reader, writer: _writer } = member;
     let mut reader = reader;
     let mut in_hand = Vec::new();
     while let Some(order) = listen() {
@@ -120,8 +124,8 @@ fn act() {
     }
 }
 
-fn start(meeting: &Meeting, part: Part) -> Actor {
-    let index = Part::ALL.iter().position(|known| *known == part).unwrap();
+fn start(meeting: &TestDomain, part: TopicRole) -> Actor {
+    let index = TopicRole::ALL.iter().position(|known| *known == part).unwrap();
     let mut actor = Actor::start(module_path!(), "member", meeting, index as u64);
     assert_eq!(actor.hear(), "ready");
     actor
@@ -129,10 +133,10 @@ fn start(meeting: &Meeting, part: Part) -> Actor {
 
 /// Returns the time from the stop of one participant to the first sample, written after the stop,
 /// that another one reads.
-fn time_to_next_sample(rate: u32, writer: Part, stopped: Part) -> Duration {
-    let meeting = Meeting::new();
-    let writing = Member::new(&meeting.runtime_dir(), writer);
-    let reading = Member::new(&meeting.runtime_dir(), Part::Reads);
+fn time_to_next_sample(rate: u32, writer: TopicRole, stopped: TopicRole) -> Duration {
+    let meeting = TestDomain::new();
+    let writing = TestMember::new(&meeting.runtime_dir(), writer);
+    let reading = TestMember::new(&meeting.runtime_dir(), TopicRole::Reads);
     let mut child = start(&meeting, stopped);
     let readers = 1 + u32::from(writer.reads()) + u32::from(stopped.reads());
     writing.writer.as_ref().unwrap().wait_for_readers(readers as usize, SOON).unwrap();
@@ -170,8 +174,8 @@ fn time_to_next_sample(rate: u32, writer: Part, stopped: Part) -> Duration {
 #[test]
 fn stopped_member_delays_samples_only_until_member_timeout_at_any_rate() {
     for rate in [5, 100, 1000] {
-        for writer in [Part::Writes, Part::WritesAndReads] {
-            for stopped in Part::ALL {
+        for writer in [TopicRole::Writes, TopicRole::WritesAndReads] {
+            for stopped in TopicRole::ALL {
                 let took = time_to_next_sample(rate, writer, stopped);
                 println!("{rate} Hz, the writer {writer:?}, who stops {stopped:?}: {took:?}");
                 let most = Duration::from_secs(1) / rate + MEMBER_TIMEOUT + ALLOWANCE;
@@ -183,7 +187,7 @@ fn stopped_member_delays_samples_only_until_member_timeout_at_any_rate() {
 
 /// Work that a stopped reader leaves undone for a writer whose participant does not read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Undone {
+enum UndoneWork {
     /// Receiving samples.
     Receiving,
     /// Releasing memory: the reader has received all, and the memory is full of samples that were
@@ -198,7 +202,7 @@ enum Undone {
 #[test]
 fn writer_has_room_again_when_only_reader_exceeds_member_timeout() {
     for is_ordered in [true, false] {
-        for undone in [Undone::Receiving, Undone::GivingBack, Undone::Parting] {
+        for undone in [UndoneWork::Receiving, UndoneWork::GivingBack, UndoneWork::Parting] {
             let took = time_to_room(is_ordered, undone);
             println!("ordered: {is_ordered}, {undone:?}: room again after {took:?}");
             assert!(
@@ -210,9 +214,9 @@ fn writer_has_room_again_when_only_reader_exceeds_member_timeout() {
 }
 
 /// Returns the time from the stop of the only reader until there is room for a sample.
-fn time_to_room(is_ordered: bool, undone: Undone) -> Duration {
-    let meeting = Meeting::new();
-    let writing = Member::in_either(&meeting.runtime_dir(), Part::Writes, is_ordered);
+fn time_to_room(is_ordered: bool, undone: UndoneWork) -> Duration {
+    let meeting = TestDomain::new();
+    let writing = TestMember::in_either(&meeting.runtime_dir(), TopicRole::Writes, is_ordered);
     let mut child = Actor::start(module_path!(), "either", &meeting, u64::from(is_ordered));
     assert_eq!(child.hear(), "ready");
     writing.writer.as_ref().unwrap().wait_for_readers(1, SOON).unwrap();
@@ -222,13 +226,13 @@ fn time_to_room(is_ordered: bool, undone: Undone) -> Duration {
             number += 1;
         }
     };
-    if undone != Undone::Receiving {
+    if undone != UndoneWork::Receiving {
         // A running participant has by now received all samples for which there was room.
         for _ in 0..50 {
             fill();
         }
     }
-    if undone == Undone::Parting {
+    if undone == UndoneWork::Parting {
         child.tell("part");
         assert_eq!(child.hear(), "parted");
     }
@@ -248,11 +252,12 @@ fn time_to_room(is_ordered: bool, undone: Undone) -> Duration {
 /// the order.
 #[test]
 fn standstill_is_reported_with_topic_and_awaited_member_until_its_end() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     // The timeout is so long that the standstill lasts until it was seen.
     let folder = meeting.runtime_dir();
-    let writing = Member::with_patience(&folder, Part::WritesAndReads, Duration::from_secs(30));
-    let mut child = start(&meeting, Part::Reads);
+    let writing =
+        TestMember::with_patience(&folder, TopicRole::WritesAndReads, Duration::from_secs(30));
+    let mut child = start(&meeting, TopicRole::Reads);
     writing.writer.as_ref().unwrap().wait_for_readers(2, SOON).unwrap();
     assert_eq!(writing.participant.standstills(), []);
     child.signal(Signal::STOP);
@@ -279,23 +284,23 @@ fn standstill_is_reported_with_topic_and_awaited_member_until_its_end() {
 /// awaits it on behalf of the newcomer.
 #[test]
 fn participant_joins_idle_domain_whose_first_member_is_stopped() {
-    let meeting = Meeting::new();
-    let mut child = start(&meeting, Part::Writes);
+    let meeting = TestDomain::new();
+    let mut child = start(&meeting, TopicRole::Writes);
     let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
     let config = config.member_timeout(MEMBER_TIMEOUT);
     let second = DomainParticipant::with_config(0, config.clone()).unwrap();
     until("the two are in one view", || second.view().1 == 2);
-    let topic = second.topic::<Mark>("Other").atomic().create().unwrap();
+    let topic = second.topic::<CheckedSample>("Other").atomic().create().unwrap();
     let reader = second.reader(&topic).create().unwrap();
     // No message is in flight any more: the participants have exchanged all of them.
     std::thread::sleep(MEMBER_TIMEOUT);
     child.signal(Signal::STOP);
     let begin = Instant::now();
     let third = DomainParticipant::with_config(0, config).unwrap();
-    let topic = third.topic::<Mark>("Other").atomic().create().unwrap();
+    let topic = third.topic::<CheckedSample>("Other").atomic().create().unwrap();
     let writer = third.writer(&topic).create().unwrap();
     writer.wait_for_readers(1, Timeout::secs(20)).unwrap();
-    writer.write(&Mark::new(7)).unwrap();
+    writer.write(&CheckedSample::new(7)).unwrap();
     let sample = reader.take_next(Timeout::secs(20)).unwrap().expect("it was written");
     assert_eq!(sample.number, 7);
     let took = begin.elapsed();
@@ -309,8 +314,8 @@ fn participant_joins_idle_domain_whose_first_member_is_stopped() {
 /// stopped.
 #[test]
 fn join_fails_naming_a_process_if_all_domain_processes_are_stopped() {
-    let meeting = Meeting::new();
-    let mut child = start(&meeting, Part::Writes);
+    let meeting = TestDomain::new();
+    let mut child = start(&meeting, TopicRole::Writes);
     child.signal(Signal::STOP);
     let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
     let begin = Instant::now();

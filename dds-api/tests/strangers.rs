@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::bytes::Wire;
-use derecho_core::group::report::{Cut, Progress};
+use derecho_core::group::report::{GroupCut, MemberReport};
 use derecho_core::ids::{NodeId, Peer, RegionId};
 use derecho_core::link::{Generation, Link};
-use derecho_core::membership::{Decision, Member, Message, View};
+use derecho_core::membership::{Decision, View, ViewChangeMessage, ViewMember};
 use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent};
 use derecho_core::note::Note;
 use derecho_node::clock;
-use derecho_node::duty::Duty;
+use derecho_node::event_loop::EventLoop;
 use support::{
-    Actor, Got, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, take_to_the_end,
-    writer_of,
+    Actor, CheckedSample, PATIENCE, ReceivedSequence, SOON, TestDomain, join, listen, reader_of,
+    role, say, take_to_the_end, writer_of,
 };
 
 /// Role of a child process; does nothing when the test program is run normally.
@@ -41,7 +41,7 @@ fn act_reader(folder: &Path) {
     let participant = join(folder);
     let reader = reader_of(&participant, "Marks");
     say("ready");
-    let mut got = Got::default();
+    let mut got = ReceivedSequence::default();
     take_to_the_end(&reader, &mut got);
     say(&format!("{:?} {}", got.first, got.next));
     while listen().is_some() {}
@@ -50,10 +50,10 @@ fn act_reader(folder: &Path) {
 /// Returns a message of the group: its kind, and the contents.
 fn word(kind: u8, what: &impl Wire) -> Vec<u8> {
     let word = [vec![kind], what.to_bytes()].concat();
-    Note::Part { left: 0, bytes: word }.encode()
+    Note::Fragment { left: 0, bytes: word }.encode()
 }
 
-fn rule(message: &Message<Progress>) -> Vec<u8> {
+fn rule(message: &ViewChangeMessage<MemberReport>) -> Vec<u8> {
     word(0, &[vec![0], message.to_bytes()].concat())
 }
 
@@ -61,15 +61,15 @@ fn rule(message: &Message<Progress>) -> Vec<u8> {
 /// its members.
 fn words(me: NodeId) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
-    let member = |node, slot| Member { node, slot, votes: 1, weight: 1 };
+    let member = |node, slot| ViewMember { node, slot, votes: 1, weight: 1 };
     for number in 2..12 {
         // The first group founded in the domain; its views have low numbers.
         let next = View { group: Generation(1), number, members: vec![member(me, 40)] };
-        words.push(rule(&Message::Decided(Decision { next, cut: Cut::default() })));
+        words.push(rule(&ViewChangeMessage::Decided(Decision { next, cut: GroupCut::default() })));
     }
     for number in 0..40 {
         let node = NodeId(0xbad << 64 | number);
-        words.push(rule(&Message::Join { node, weight: 1 }));
+        words.push(rule(&ViewChangeMessage::Join { node, weight: 1 }));
     }
     for number in 0..1000_u64 {
         let start = |key: u64| ((number << 32 | key, 0_u64), ((RegionId(key), 0_u64), 0_u64));
@@ -87,9 +87,9 @@ fn act_stranger(folder: &Path) {
     let mut link = ShmLink::join(config).unwrap();
     let acks = link.open(ACKS, ACKS_WORDS).unwrap();
     let me = link.node();
-    let mut duty = Duty::new(Node::new(me, acks, Arc::new(|| {})), link);
+    let mut duty = EventLoop::new(Node::new(me, acks, Arc::new(|| {})), link);
     let (mut peers, deadline) = (BTreeSet::<Peer>::new(), Instant::now() + 3 * PATIENCE);
-    let turn = |duty: &mut Duty<Node, ShmLink>, peers: &mut BTreeSet<Peer>| {
+    let turn = |duty: &mut EventLoop<Node, ShmLink>, peers: &mut BTreeSet<Peer>| {
         duty.turn(clock::now());
         while let Some(event) = duty.machine.next_event() {
             match event {
@@ -131,18 +131,18 @@ fn memory() -> u64 {
 
 #[test]
 fn messages_of_non_member_do_not_affect_group() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = writer_of(&participant, "Marks");
     let mut reader = Actor::start(module_path!(), "reader", &meeting, 0);
     assert_eq!(reader.hear(), "ready");
     writer.wait_for_readers(1, SOON).unwrap();
-    writer.write(&Mark::new(0)).unwrap();
+    writer.write(&CheckedSample::new(0)).unwrap();
     let before = memory();
     let mut stranger = Actor::start(module_path!(), "stranger", &meeting, 0);
     assert_eq!(stranger.hear(), "said");
     for number in 1..2000 {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
     }
     // The members do not wait for nodes that do not exist: another process joins as usual.
     let mut other = Actor::start(module_path!(), "reader", &meeting, 1);
@@ -150,7 +150,7 @@ fn messages_of_non_member_do_not_affect_group() {
     writer.wait_for_readers(2, SOON).unwrap();
     let grown = memory().saturating_sub(before);
     assert!(grown < 24 << 20, "a stranger takes {grown} bytes");
-    writer.write(&Mark::last(2000)).unwrap();
+    writer.write(&CheckedSample::last(2000)).unwrap();
     assert_eq!(reader.hear(), "Some(0) 2001");
     let told = other.hear();
     assert!(told.ends_with(" 2001"), "{told}");

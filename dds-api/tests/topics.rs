@@ -8,10 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
-use support::{Got, Mark, Meeting, PATIENCE, SOON, take_to_the_end, until, write_until};
+use support::{
+    CheckedSample, PATIENCE, ReceivedSequence, SOON, TestDomain, take_to_the_end, until,
+    write_until,
+};
 
-fn topic(participant: &DomainParticipant, name: &str) -> Topic<Mark> {
-    participant.topic::<Mark>(name).atomic().create().unwrap()
+fn topic(participant: &DomainParticipant, name: &str) -> Topic<CheckedSample> {
+    participant.topic::<CheckedSample>(name).atomic().create().unwrap()
 }
 
 /// A stream at full speed is not interrupted while a hundred topics are created and deleted on the
@@ -20,7 +23,7 @@ fn topic(participant: &DomainParticipant, name: &str) -> Topic<Mark> {
 #[test]
 fn stream_continues_while_hundred_topics_are_created_and_deleted() {
     const TOPICS: u64 = 100;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (one, two) = (meeting.join(), meeting.join());
     let writer = one.writer(&topic(&one, "Steady")).max_blocking_time(SOON).create().unwrap();
     let reader = two.reader(&topic(&two, "Steady")).create().unwrap();
@@ -31,7 +34,7 @@ fn stream_continues_while_hundred_topics_are_created_and_deleted() {
     std::thread::scope(|scope| {
         scope.spawn(|| write_until(&over, &written, &writer));
         let taking = scope.spawn(|| {
-            let mut got = Got::default();
+            let mut got = ReceivedSequence::default();
             while !got.ended {
                 for sample in reader.take(.., Timeout::millis(100)).unwrap() {
                     got.take_in(&sample);
@@ -45,7 +48,7 @@ fn stream_continues_while_hundred_topics_are_created_and_deleted() {
             let to = one.writer(&topic(&one, &name)).create().unwrap();
             let from = two.reader(&topic(&two, &name)).create().unwrap();
             to.wait_for_readers(1, SOON).unwrap();
-            to.write(&Mark::new(number)).unwrap();
+            to.write(&CheckedSample::new(number)).unwrap();
             assert_eq!(from.take_next(SOON).unwrap().unwrap().number, number);
             let before = taken.load(Ordering::Relaxed);
             until("the stream goes on", || taken.load(Ordering::Relaxed) > before + 1000);
@@ -63,10 +66,10 @@ fn stream_continues_while_hundred_topics_are_created_and_deleted() {
 #[test]
 fn thousand_topics_deliver_samples_and_use_little_cpu_when_idle() {
     const TOPICS: usize = 1_000;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participants: Vec<DomainParticipant> = (0..4).map(|_| meeting.join()).collect();
     let start = Instant::now();
-    let readers: Vec<Vec<DataReader<Mark>>> = participants
+    let readers: Vec<Vec<DataReader<CheckedSample>>> = participants
         .iter()
         .map(|participant| {
             let reader = |number| {
@@ -76,7 +79,7 @@ fn thousand_topics_deliver_samples_and_use_little_cpu_when_idle() {
             (0..TOPICS).map(reader).collect()
         })
         .collect();
-    let writers: Vec<DataWriter<Mark>> = (0..TOPICS)
+    let writers: Vec<DataWriter<CheckedSample>> = (0..TOPICS)
         .map(|number| {
             let participant = &participants[number % 4];
             let topic = topic(participant, &format!("Topic {number}"));
@@ -87,11 +90,11 @@ fn thousand_topics_deliver_samples_and_use_little_cpu_when_idle() {
     writers.iter().for_each(|writer| writer.wait_for_readers(4, SOON).unwrap());
     eprintln!("{TOPICS} topics over 4 participants are there after {:?}", start.elapsed());
     for (number, writer) in writers.iter().enumerate() {
-        writer.write(&Mark::last(number as u64)).unwrap();
+        writer.write(&CheckedSample::last(number as u64)).unwrap();
     }
     for readers in &readers {
         for (number, reader) in readers.iter().enumerate() {
-            let mut got = Got::default();
+            let mut got = ReceivedSequence::default();
             take_to_the_end(reader, &mut got);
             assert_eq!(got.first, Some(number as u64));
         }

@@ -17,7 +17,7 @@ use derecho_core::link::{Arbiter, Founding, Generation, Link};
 use derecho_core::memory::{OwnRegion, Replica};
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
-use support::{Actor, Meeting, Node, PATIENCE, config, let_others_in, role, say};
+use support::{ChildNode, PATIENCE, TestDomain, TestNode, config, let_others_in, role, say};
 
 /// Region in which a process shows the winner of each view, as it was told: the rank plus one,
 /// or zero.
@@ -44,7 +44,7 @@ fn act() {
 
 /// Asks as ordered, and reports the answers.
 fn act_candidate(config: ShmConfig) {
-    let mut node = Node::join(config);
+    let mut node = TestNode::join(config);
     let arbiter = node.link.arbiter().unwrap();
     let told = node.link.open(TOLD, (ROUNDS * VIEWS) as usize).unwrap();
     say("joined");
@@ -82,7 +82,7 @@ fn act_candidate(config: ShmConfig) {
 
 /// Founds and leaves the group repeatedly until killed.
 fn act_restless(folder: &Path) {
-    let node = Node::join(config(folder));
+    let node = TestNode::join(config(folder));
     let arbiter = node.link.arbiter().unwrap();
     say("started");
     loop {
@@ -122,10 +122,10 @@ fn ask(arbiter: &dyn Arbiter) -> String {
 }
 
 /// Orders all to ask at the same moment; returns what each was told.
-fn ask_all(actors: &mut [Actor]) -> Vec<String> {
+fn ask_all(actors: &mut [ChildNode]) -> Vec<String> {
     let at = now() + 300_000;
     actors.iter_mut().for_each(|actor| actor.tell(&format!("found {at}")));
-    actors.iter_mut().map(Actor::hear).collect()
+    actors.iter_mut().map(ChildNode::hear).collect()
 }
 
 /// Returns the founder and its group: there is exactly one, and all others were told of it.
@@ -139,14 +139,14 @@ fn one_founder(told: &[String]) -> (usize, u64) {
     (founders[0], group.parse().unwrap())
 }
 
-fn start(meeting: &Meeting, count: usize) -> Vec<Actor> {
-    let start = |_| Actor::start("candidate", &meeting.runtime_dir());
-    let mut actors: Vec<Actor> = (0..count).map(start).collect();
+fn start(meeting: &TestDomain, count: usize) -> Vec<ChildNode> {
+    let start = |_| ChildNode::start("candidate", &meeting.runtime_dir());
+    let mut actors: Vec<ChildNode> = (0..count).map(start).collect();
     actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "joined"));
     actors
 }
 
-fn end(mut actor: Actor) {
+fn end(mut actor: ChildNode) {
     actor.tell("leave");
     assert_eq!(actor.hear(), "gone");
     actor.finish();
@@ -154,7 +154,7 @@ fn end(mut actor: Actor) {
 
 #[test]
 fn exactly_one_of_many_concurrent_processes_founds_group() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut actors = start(&meeting, 6);
     let mut last = 0;
     for _ in 0..2000 {
@@ -170,7 +170,7 @@ fn exactly_one_of_many_concurrent_processes_founds_group() {
 
 #[test]
 fn exactly_one_survivor_founds_new_group_after_founder_is_killed() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut actors = start(&meeting, 6);
     let (mut founder, mut group) = one_founder(&ask_all(&mut actors));
     while actors.len() > 1 {
@@ -201,7 +201,7 @@ fn exactly_one_survivor_founds_new_group_after_founder_is_killed() {
 
 #[test]
 fn surviving_member_keeps_group_of_killed_founder() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut actors = start(&meeting, 3);
     let (founder, group) = one_founder(&ask_all(&mut actors));
     let member = (founder + 1) % 3;
@@ -212,7 +212,7 @@ fn surviving_member_keeps_group_of_killed_founder() {
     assert_eq!(ask_all(&mut actors), vec![format!("exists {group}"); 2]);
     let mut late = start(&meeting, 1);
     assert_eq!(ask_all(&mut late), [format!("exists {group}")]);
-    actors.iter_mut().for_each(Actor::kill);
+    actors.iter_mut().for_each(ChildNode::kill);
     assert_eq!(one_founder(&ask_all(&mut late)), (0, group + 1));
     late.into_iter().for_each(end);
     meeting.assert_empty();
@@ -220,7 +220,7 @@ fn surviving_member_keeps_group_of_killed_founder() {
 
 #[test]
 fn stopped_process_is_halted_and_keeps_group() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut node = meeting.join();
     let arbiter = node.link.arbiter().unwrap();
     let mut actors = start(&meeting, 1);
@@ -248,13 +248,13 @@ fn stopped_process_is_halted_and_keeps_group() {
 
 #[test]
 fn joining_node_waits_until_member_hands_over_group_memory() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut actors = start(&meeting, 1);
     assert_eq!(one_founder(&ask_all(&mut actors)), (0, 1));
     actors[0].stop();
     let mut config = meeting.config();
     config.answer_limit = Duration::ZERO;
-    let late = Node::join(config);
+    let late = TestNode::join(config);
     let arbiter = late.link.arbiter().unwrap();
     let text = arbiter.found().expect_err("the words are with the stopped process").to_string();
     assert!(text.contains("stopped"), "{text}");
@@ -279,10 +279,10 @@ fn joining_node_waits_until_member_hands_over_group_memory() {
 
 #[test]
 fn founder_killed_at_any_step_blocks_no_later_founder() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut last = Generation::NONE;
     for cycle in 0..25_u64 {
-        let mut restless = Actor::start("restless", &meeting.runtime_dir());
+        let mut restless = ChildNode::start("restless", &meeting.runtime_dir());
         restless.hear();
         // Deliberate delay: the moment of the kill must differ in each cycle.
         std::thread::sleep(Duration::from_micros(137 * cycle));
@@ -365,7 +365,7 @@ fn check_winners(replicas: &[Replica]) -> u64 {
 #[test]
 fn all_processes_learn_same_winner_of_each_view_despite_kills() {
     let start_at = Instant::now();
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut node = meeting.join();
     let arbiter = node.link.arbiter().unwrap();
     assert_eq!(found(&*arbiter), Founding::Founded(Generation(1)));
@@ -412,12 +412,12 @@ fn all_processes_learn_same_winner_of_each_view_despite_kills() {
 
 #[test]
 fn users_of_one_unix_group_found_exactly_one_group() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     if !let_others_in(&meeting) {
         return;
     }
     let folder = meeting.runtime_dir();
-    let start = |user| Actor::start_as("candidate of the group", &folder, user, GROUP);
+    let start = |user| ChildNode::start_as("candidate of the group", &folder, user, GROUP);
     let mut actors = [NOBODY, 1001, 1002].map(start).into_iter().collect::<Vec<_>>();
     actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "joined"));
     let (founder, group) = one_founder(&ask_all(&mut actors));
@@ -435,7 +435,7 @@ fn refusal(arbiter: &Arc<dyn Arbiter>) -> String {
 
 #[test]
 fn arbiter_rejects_group_file_that_no_node_made() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let node = meeting.join();
     let arbiter = node.link.arbiter().unwrap();
     let path = meeting.domain_dir().join("group");
@@ -475,7 +475,7 @@ fn arbiter_rejects_group_file_that_no_node_made() {
 
 #[test]
 fn seats_of_dead_and_departed_nodes_are_reused() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let keeper = meeting.join();
     let keeps = found(&*keeper.link.arbiter().unwrap());
     assert_eq!(keeps, Founding::Founded(Generation(1)));

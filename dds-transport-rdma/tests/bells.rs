@@ -14,7 +14,7 @@ use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Bells, Evidence, Interest, Link, Parker};
 use derecho_core::memory::Replica;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use support::{Actor, Meeting, Node, config, role};
+use support::{ChildNode, TestDomain, TestNode, config, role};
 
 const NEWS: RegionId = RegionId(1);
 const ECHO: RegionId = RegionId(2);
@@ -27,19 +27,19 @@ const FOR_EVER: Duration = Duration::from_secs(10);
 /// Means of a node: whether it issues barriers, and whether it omits fences for peers that
 /// issue them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Means {
+struct BarrierSettings {
     issues: bool,
     agrees: bool,
 }
 
-const ALL: [Means; 4] = [
-    Means { issues: true, agrees: true },
-    Means { issues: true, agrees: false },
-    Means { issues: false, agrees: true },
-    Means { issues: false, agrees: false },
+const ALL: [BarrierSettings; 4] = [
+    BarrierSettings { issues: true, agrees: true },
+    BarrierSettings { issues: true, agrees: false },
+    BarrierSettings { issues: false, agrees: true },
+    BarrierSettings { issues: false, agrees: false },
 ];
 
-impl Means {
+impl BarrierSettings {
     fn config(self, folder: &Path) -> ShmConfig {
         let mut config = config(folder);
         config.sleep_behind_barriers = self.issues;
@@ -53,16 +53,16 @@ impl Means {
 fn act() {
     let Some((role, folder)) = role() else { return };
     let index: usize = role.parse().unwrap();
-    echo(&mut Node::join(ALL[index].config(&folder)));
+    echo(&mut TestNode::join(ALL[index].config(&folder)));
 }
 
 /// Stores that miss every cache, so that later stores wait in the store buffer. During that time a
 /// thread without a fence and without a barrier could overlook a sleeper.
-struct Litter(Vec<AtomicU64>);
+struct StoreBufferFiller(Vec<AtomicU64>);
 
-impl Litter {
-    fn new() -> Litter {
-        Litter((0..4 << 20).map(|_| AtomicU64::new(0)).collect())
+impl StoreBufferFiller {
+    fn new() -> StoreBufferFiller {
+        StoreBufferFiller((0..4 << 20).map(|_| AtomicU64::new(0)).collect())
     }
 
     fn drop_some(&self, round: u64) {
@@ -94,13 +94,13 @@ fn linger(round: u64, most: u64) {
 }
 
 /// Answers every round, woken by bells and waking by bells.
-fn echo(node: &mut Node) {
+fn echo(node: &mut TestNode) {
     let own = node.link.open(ECHO, 8).unwrap();
     node.until("the news are there", |node| !node.regions.is_empty());
     let (parker, bells) = (node.link.parker(), node.link.bells());
     let news = node.replica(NEWS);
     let place = 1 << node.link.place(Peer(0)).unwrap();
-    let (litter, mut round) = (Litter::new(), 0);
+    let (litter, mut round) = (StoreBufferFiller::new(), 0);
     stay_on(0);
     while round != END {
         round = wait_for(&*parker, &news, round + 1);
@@ -131,11 +131,11 @@ fn wait_for(parker: &dyn Parker, seen: &Replica, round: u64) -> u64 {
     }
 }
 
-fn wake_each_other(ours: Means, theirs: usize) {
-    let meeting = Meeting::new();
-    let mut node = Node::join(ours.config(&meeting.runtime_dir()));
+fn wake_each_other(ours: BarrierSettings, theirs: usize) {
+    let meeting = TestDomain::new();
+    let mut node = TestNode::join(ours.config(&meeting.runtime_dir()));
     let own = node.link.open(NEWS, 8).unwrap();
-    let other = Actor::start(&theirs.to_string(), &meeting.runtime_dir());
+    let other = ChildNode::start(&theirs.to_string(), &meeting.runtime_dir());
     node.until("both see each other", |node| !node.ready.is_empty() && !node.regions.is_empty());
     let (parker, bells) = (node.link.parker(), node.link.bells());
     let answer = node.replica(ECHO);
@@ -143,7 +143,7 @@ fn wake_each_other(ours: Means, theirs: usize) {
     // A thread that drives no node rings.
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let litter = Litter::new();
+            let litter = StoreBufferFiller::new();
             stay_on(1);
             for round in 1..=ROUNDS {
                 litter.drop_some(round);
@@ -206,7 +206,7 @@ fn no_bell_is_lost_if_one_side_issues_barriers_and_other_agrees() {
 #[test]
 fn ringing_thread_continues_while_peers_are_killed() {
     const CYCLES: u32 = 20;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut node = meeting.join();
     let own = node.link.open(NEWS, 8).unwrap();
     let bells: Arc<dyn Bells> = node.link.bells();
@@ -222,7 +222,7 @@ fn ringing_thread_continues_while_peers_are_killed() {
             let peer = Peer(cycle);
             // Every second new node relies on the fences of its peers.
             let index = if cycle % 2 == 0 { 0 } else { 3 };
-            let mut other = Actor::start(&index.to_string(), &meeting.runtime_dir());
+            let mut other = ChildNode::start(&index.to_string(), &meeting.runtime_dir());
             node.until("it sees the news and shows its echo", |node| {
                 let ready = node.ready.iter().any(|(it, _)| *it == peer);
                 ready && node.regions.iter().any(|(it, _, _)| *it == peer)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::link::{Evidence, Interest, Parker};
-use link_conformance::{Rig, link_conformance};
+use link_conformance::{LinkRig, link_conformance};
 use tempfile::TempDir;
 
 struct ShmRig {
@@ -24,7 +24,7 @@ impl ShmRig {
     }
 }
 
-impl Rig for ShmRig {
+impl LinkRig for ShmRig {
     type Link = ShmLink;
     const PARALLEL: bool = true;
 
@@ -91,7 +91,7 @@ impl Parker for SecretSleeper {
     }
 }
 
-impl Rig for SecretSleepers {
+impl LinkRig for SecretSleepers {
     type Link = ShmLink;
     const PARALLEL: bool = true;
 

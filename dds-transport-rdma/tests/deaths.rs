@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
 };
-use support::{Actor, Meeting, Node, config, descriptors, orders, role, say};
+use support::{ChildNode, TestDomain, TestNode, config, descriptors, orders, role, say};
 
 /// Descriptors that a participant has open for each peer: the connection, and the socket that rings
 /// the peer.
@@ -32,16 +32,16 @@ fn act() {
     let Some((role, folder)) = role() else { return };
     let config = config(&folder);
     match role.as_str() {
-        "member" => act_member(Node::join(config)),
-        "parent" => act_parent(Node::join(config)),
-        "deserter" => act_deserter(Node::join(config)),
+        "member" => act_member(TestNode::join(config)),
+        "parent" => act_parent(TestNode::join(config)),
+        "deserter" => act_deserter(TestNode::join(config)),
         other => panic!("no such role: {other}"),
     }
 }
 
 /// Reports the number of its descriptors, opens files until no descriptor is left, and reports
 /// which peers are down.
-fn act_member(mut node: Node) {
+fn act_member(mut node: TestNode) {
     let told = orders();
     let mut files = Vec::new();
     say("joined");
@@ -72,7 +72,7 @@ fn act_member(mut node: Node) {
 }
 
 /// Forks a child that holds copies of all its descriptors and does nothing.
-fn act_parent(mut node: Node) {
+fn act_parent(mut node: TestNode) {
     // SAFETY: the child sleeps and ends, and uses nothing that another thread of its parent may
     // have locked.
     let child = unsafe { fork() };
@@ -89,7 +89,7 @@ fn act_parent(mut node: Node) {
 }
 
 /// Closes its connections without a goodbye, and lives on.
-fn act_deserter(node: Node) {
+fn act_deserter(node: TestNode) {
     let told = orders();
     say("joined");
     assert_eq!(told.recv().unwrap(), "desert");
@@ -98,18 +98,18 @@ fn act_deserter(node: Node) {
     assert!(told.recv().is_err(), "the deserter lives until it is killed");
 }
 
-fn start(meeting: &Meeting, role: &str) -> Actor {
-    let mut actor = Actor::start(role, &meeting.runtime_dir());
+fn start(meeting: &TestDomain, role: &str) -> ChildNode {
+    let mut actor = ChildNode::start(role, &meeting.runtime_dir());
     assert_eq!(actor.hear(), "joined");
     actor
 }
 
-fn ask(actor: &mut Actor, order: &str) -> String {
+fn ask(actor: &mut ChildNode, order: &str) -> String {
     actor.tell(order);
     actor.hear()
 }
 
-fn descriptors_with_peers(actor: &mut Actor, peers: usize) -> usize {
+fn descriptors_with_peers(actor: &mut ChildNode, peers: usize) -> usize {
     ask(actor, &format!("descriptors {peers}")).parse().unwrap()
 }
 
@@ -120,14 +120,14 @@ fn certain(count: usize) -> String {
 
 /// A process whose child holds copies of its sockets.
 struct Parent {
-    actor: Actor,
+    actor: ChildNode,
     child: Pid,
     started: Instant,
 }
 
 impl Parent {
-    fn start(meeting: &Meeting) -> Parent {
-        let mut actor = Actor::start("parent", &meeting.runtime_dir());
+    fn start(meeting: &TestDomain) -> Parent {
+        let mut actor = ChildNode::start("parent", &meeting.runtime_dir());
         let child = Pid::from_raw(actor.hear().parse().unwrap()).unwrap();
         Parent { actor, child, started: Instant::now() }
     }
@@ -148,16 +148,16 @@ impl Parent {
 #[test]
 fn each_peer_takes_two_descriptors() {
     const MEMBERS: usize = 6;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut first = start(&meeting, "member");
     let alone = descriptors_with_peers(&mut first, 0);
-    let mut members: Vec<Actor> = (0..MEMBERS).map(|_| start(&meeting, "member")).collect();
+    let mut members: Vec<ChildNode> = (0..MEMBERS).map(|_| start(&meeting, "member")).collect();
     let called = descriptors_with_peers(&mut first, MEMBERS);
     assert_eq!(called - alone, MEMBERS * DESCRIPTORS_PER_PEER, "of peers that called");
     // The last member has called all others.
     let calling = descriptors_with_peers(&mut members[MEMBERS - 1], MEMBERS);
     assert_eq!(calling - alone, MEMBERS * DESCRIPTORS_PER_PEER, "of peers that were called");
-    members.iter_mut().for_each(Actor::kill);
+    members.iter_mut().for_each(ChildNode::kill);
     assert_eq!(ask(&mut first, &format!("down {MEMBERS}")), certain(MEMBERS));
     assert_eq!(descriptors_with_peers(&mut first, MEMBERS), alone, "the dead take none");
     first.tell("leave");
@@ -170,7 +170,7 @@ fn each_peer_takes_two_descriptors() {
 fn kill_of_peer_is_reported_at_once() {
     let mut delays: Vec<Duration> = (0..15)
         .map(|_| {
-            let meeting = Meeting::new();
+            let meeting = TestDomain::new();
             let mut node = meeting.join();
             let mut member = start(&meeting, "member");
             node.until("the member is up", |node| node.up.len() == 1);
@@ -190,7 +190,7 @@ fn kill_of_peer_is_reported_at_once() {
 
 #[test]
 fn killed_parent_is_certainly_down_while_its_child_lives() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut node = meeting.join();
     let mut parent = Parent::start(&meeting);
     node.until("the parent is up", |node| node.up.len() == 1);
@@ -211,7 +211,7 @@ fn killed_parent_is_certainly_down_while_its_child_lives() {
 #[test]
 fn newcomer_does_not_wait_for_a_dead_parent_whose_child_holds_its_socket() {
     for is_reaped in [false, true] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let mut parent = Parent::start(&meeting);
         parent.actor.signal(Signal::KILL);
         if is_reaped {
@@ -230,10 +230,10 @@ fn newcomer_does_not_wait_for_a_dead_parent_whose_child_holds_its_socket() {
 
 /// Starts a node with this evidence limit, and a peer that has closed its connection without
 /// a goodbye.
-fn with_a_deserter(meeting: &Meeting, evidence_limit: Duration) -> (Node, Actor) {
+fn with_a_deserter(meeting: &TestDomain, evidence_limit: Duration) -> (TestNode, ChildNode) {
     let mut config = meeting.config();
     config.evidence_limit = evidence_limit;
-    let mut node = Node::join(config);
+    let mut node = TestNode::join(config);
     let deserter = start(meeting, "deserter");
     node.until("the deserter is up", |node| node.up.len() == 1);
     (node, deserter)
@@ -241,7 +241,7 @@ fn with_a_deserter(meeting: &Meeting, evidence_limit: Duration) -> (Node, Actor)
 
 #[test]
 fn peer_that_closed_its_connection_and_lives_is_uncertainly_down() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (mut node, mut deserter) = with_a_deserter(&meeting, Duration::from_millis(300));
     let begin = Instant::now();
     assert_eq!(ask(&mut deserter, "desert"), "deserted");
@@ -253,7 +253,7 @@ fn peer_that_closed_its_connection_and_lives_is_uncertainly_down() {
 
 #[test]
 fn peer_that_dies_after_it_closed_its_connection_is_certainly_down() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (mut node, mut deserter) = with_a_deserter(&meeting, Duration::from_secs(60));
     assert_eq!(ask(&mut deserter, "desert"), "deserted");
     (0..20).for_each(|_| node.poll());
@@ -266,9 +266,9 @@ fn peer_that_dies_after_it_closed_its_connection_is_certainly_down() {
 #[test]
 fn deaths_are_certain_to_a_process_without_descriptors() {
     const VICTIMS: usize = 8;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut witness = start(&meeting, "member");
-    let mut victims: Vec<Actor> = (0..VICTIMS).map(|_| start(&meeting, "member")).collect();
+    let mut victims: Vec<ChildNode> = (0..VICTIMS).map(|_| start(&meeting, "member")).collect();
     descriptors_with_peers(&mut witness, VICTIMS);
     let mut parent = Parent::start(&meeting);
     descriptors_with_peers(&mut witness, VICTIMS + 1);
@@ -280,7 +280,7 @@ fn deaths_are_certain_to_a_process_without_descriptors() {
     assert_eq!(ask(&mut witness, "exhaust"), "exhausted");
     parent.actor.kill();
     assert_eq!(ask(&mut witness, &format!("down {}", VICTIMS + 1)), certain(VICTIMS + 1));
-    victims.iter_mut().for_each(Actor::kill);
+    victims.iter_mut().for_each(ChildNode::kill);
     parent.end_child();
     witness.tell("leave");
     witness.finish();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use dds_transport_rdma::shm::{JoinError, ShmConfig, ShmLink};
 use derecho_core::link::Link;
 use rustix::fs::{FlockOperation, flock};
-use support::{Meeting, until};
+use support::{TestDomain, until};
 
 const NOBODY: u32 = 65534;
 
@@ -29,7 +29,7 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn folders_and_sockets_are_accessible_to_owner_only() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let node = meeting.join();
     assert_eq!(mode(&meeting.runtime_dir()), 0o700);
     assert_eq!(mode(&meeting.domain_dir()), 0o700);
@@ -41,7 +41,7 @@ fn folders_and_sockets_are_accessible_to_owner_only() {
 
 #[test]
 fn last_node_to_leave_removes_folders() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let nodes: Vec<_> = (0..5).map(|_| meeting.join()).collect();
     assert_eq!(meeting.sockets(), 5);
     let mut other = meeting.config();
@@ -55,7 +55,7 @@ fn last_node_to_leave_removes_folders() {
 
 #[test]
 fn runtime_folder_made_by_user_is_kept() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     fs::create_dir(meeting.runtime_dir()).unwrap();
     set_mode(&meeting.runtime_dir(), 0o700);
     for _ in 0..2 {
@@ -72,7 +72,7 @@ fn runtime_folder_made_by_user_is_kept() {
 
 #[test]
 fn concurrent_joins_and_leaves_leave_no_files() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     std::thread::scope(|scope| {
         for _ in 0..6 {
             scope.spawn(|| (0..15).for_each(|_| drop(meeting.join())));
@@ -83,7 +83,7 @@ fn concurrent_joins_and_leaves_leave_no_files() {
 
 #[test]
 fn each_pair_of_nodes_meets_exactly_once() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut nodes: Vec<_> = std::thread::scope(|scope| {
         let joins: Vec<_> = (0..6).map(|_| scope.spawn(|| meeting.join())).collect();
         joins.into_iter().map(|join| join.join().unwrap()).collect()
@@ -100,7 +100,7 @@ fn each_pair_of_nodes_meets_exactly_once() {
 #[test]
 fn join_rejects_folder_open_to_other_users() {
     for (open, secret) in [(0o701, 0o700), (0o750, 0o700), (0o777, 0o700)] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         fs::create_dir(meeting.runtime_dir()).unwrap();
         set_mode(&meeting.runtime_dir(), open);
         let error = refused(meeting.config());
@@ -118,7 +118,7 @@ fn join_rejects_folder_open_to_other_users() {
 
 #[test]
 fn join_rejects_symbolic_link_or_file_in_place_of_folder() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let elsewhere = tempfile::tempdir().unwrap();
     symlink(elsewhere.path(), meeting.runtime_dir()).unwrap();
     let text = refused(meeting.config()).to_string();
@@ -135,7 +135,7 @@ fn join_rejects_folder_of_another_user() {
         eprintln!("skipped: needs root to give a folder away");
         return;
     }
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     fs::create_dir(meeting.runtime_dir()).unwrap();
     set_mode(&meeting.runtime_dir(), 0o700);
     chown(meeting.runtime_dir(), Some(NOBODY), None).unwrap();
@@ -150,7 +150,7 @@ fn join_rejects_folder_of_another_user() {
 
 #[test]
 fn join_rejects_invalid_domain_unknown_group_and_bad_runtime_folder() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut config = meeting.config();
     config.domain = "../elsewhere".to_owned();
     assert!(matches!(refused(config), JoinError::BadDomain { .. }));
@@ -170,7 +170,7 @@ fn join_rejects_invalid_domain_unknown_group_and_bad_runtime_folder() {
 
 #[test]
 fn join_rejects_node_id_in_use() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut first = meeting.join();
     let mut config = meeting.config();
     config.node = first.link.node();
@@ -184,7 +184,7 @@ fn join_rejects_node_id_in_use() {
 
 #[test]
 fn join_waits_for_held_lock_up_to_time_limit() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let keeper = meeting.join();
     let lock = fs::File::open(meeting.domain_dir().join("lock")).unwrap();
     flock(&lock, FlockOperation::LockExclusive).unwrap();
@@ -206,7 +206,7 @@ fn join_waits_for_held_lock_up_to_time_limit() {
 
 #[test]
 fn nodes_remove_only_sockets_without_listener() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     drop(meeting.join());
     fs::create_dir(meeting.runtime_dir()).unwrap();
     set_mode(&meeting.runtime_dir(), 0o700);

@@ -14,11 +14,12 @@ use std::time::{Duration, SystemTime};
 
 use dds_transport_rdma::shm::ShmLink;
 use derecho_core::bytes::Wire;
-use derecho_core::group::council::{Entrance, Host};
-use derecho_core::group::registry::{Layout, Seat};
-use derecho_core::group::watch::Patience;
+use derecho_core::group::membership_service::{HostInterface, JoinMode};
+use derecho_core::group::registry::{Layout, LayoutMember};
+use derecho_core::group::silence_detector::MemberTimeouts;
 use derecho_core::group::{
-    CONTROL_LINES, CONTROL_STREAM, Group, GroupEvent, Share, State, Terms, control_geometry,
+    CONTROL_LINES, CONTROL_STREAM, Group, GroupConfig, GroupEvent, ReplicatedState,
+    SubgroupRegions, control_geometry,
 };
 use derecho_core::ids::{NodeId, RegionId, Time};
 use derecho_core::link::{Link, LinkError};
@@ -29,9 +30,9 @@ use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::multicast::subgroup::{Level, SUBGROUP_LINES};
+use derecho_core::multicast::subgroup::{DeliveryGuarantee, SUBGROUP_LINES};
 use derecho_core::node::{ACKS, ACKS_WORDS, Node};
-use support::{Actor, Meeting, config, role, say};
+use support::{ChildNode, TestDomain, config, role, say};
 
 const TOPIC: u64 = 7;
 /// Bytes of one line of the file of deliveries: epoch, writer, number, time.
@@ -39,9 +40,9 @@ const LINE: usize = 32;
 
 /// Participants of the topic: the regions of each one's lines and stream.
 #[derive(Default)]
-struct Parts(BTreeMap<NodeId, (RegionId, RegionId)>);
+struct TopicParticipants(BTreeMap<NodeId, (RegionId, RegionId)>);
 
-impl State for Parts {
+impl ReplicatedState for TopicParticipants {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
         self.0.extend(Wire::from_bytes(message).map(|part| (from, part)));
         vec![TOPIC]
@@ -58,9 +59,9 @@ impl State for Parts {
     fn layout(&self, _: u64, view: &View) -> Layout {
         let seats = view.members.iter().filter_map(|member| {
             let (lines, stream) = *self.0.get(&member.node)?;
-            Some(Seat { node: member.node, reads: true, sends: Some(stream), lines })
+            Some(LayoutMember { node: member.node, reads: true, sends: Some(stream), lines })
         });
-        Layout { level: Level::Atomic, seats: seats.collect() }
+        Layout { level: DeliveryGuarantee::Atomic, members: seats.collect() }
     }
 
     fn snapshot(&self) -> Vec<u8> {
@@ -79,9 +80,9 @@ fn nanos() -> u64 {
 }
 
 /// One process: a link, a group over it, a writer and a reader.
-struct Process {
+struct GroupProcess {
     link: ShmLink,
-    group: Group<Parts>,
+    group: Group<TopicParticipants>,
     effects: Effects,
     memory: SenderMemory,
     inbox: Option<Arc<Inbox>>,
@@ -91,8 +92,8 @@ struct Process {
     file: File,
 }
 
-impl Process {
-    fn new(index: &str, folder: &Path) -> Process {
+impl GroupProcess {
+    fn new(index: &str, folder: &Path) -> GroupProcess {
         let mut link = ShmLink::join(config(folder)).unwrap();
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
         let mut node = Node::new(link.node(), acks, Arc::new(|| {}));
@@ -100,26 +101,26 @@ impl Process {
             let region = link.open(lines, SUBGROUP_LINES * LINE_WORDS).unwrap();
             let memory = link.open(stream, geometry.words()).unwrap();
             let memory = SenderMemory::with_nulls(memory, geometry);
-            Share { lines: (lines, region), memory: Some((stream, memory)) }
+            SubgroupRegions { lines: (lines, region), memory: Some((stream, memory)) }
         };
         let control = share(CONTROL_LINES, CONTROL_STREAM, control_geometry());
         let (lines, stream) = (node.fresh_region(), node.fresh_region());
         let topic = share(lines, stream, Geometry::fitting(1 << 16, 256, 64).unwrap());
         let memory = topic.memory.as_ref().unwrap().1.clone();
-        let terms = Terms {
-            entrance: Entrance::Local,
+        let terms = GroupConfig {
+            join_mode: JoinMode::Local,
             weight: 1,
-            patience: Patience::default(),
+            timeouts: MemberTimeouts::default(),
             ablation: Ablation::default(),
         };
         let arbiter = link.arbiter().unwrap();
-        let host = Host { arbiter, is_halted: Arc::new(|_| false) };
-        let mut group = Group::new(node, terms, Parts::default(), control, Some(host));
+        let host = HostInterface { arbiter, is_halted: Arc::new(|_| false) };
+        let mut group = Group::new(node, terms, TopicParticipants::default(), control, Some(host));
         group.bring(TOPIC, topic);
         group.submit(&(lines, stream).to_bytes());
         let file = File::create(log_of(folder, index)).unwrap();
         let effects = Effects::new();
-        Process {
+        GroupProcess {
             link,
             group,
             effects,
@@ -133,7 +134,7 @@ impl Process {
     }
 
     fn turn(&mut self, now: Time) -> usize {
-        let Process { link, group, effects, .. } = self;
+        let GroupProcess { link, group, effects, .. } = self;
         link.poll(&mut |event| group.handle(event, effects));
         let done = group.turn(now, effects);
         self.perform();
@@ -160,7 +161,7 @@ impl Process {
     }
 
     fn perform(&mut self) {
-        let Process { link, effects, .. } = self;
+        let GroupProcess { link, effects, .. } = self;
         for post in effects.take_posts() {
             let done = match post.kind {
                 PostKind::Write(region, range) => link.write(post.peer, region, range),
@@ -202,7 +203,7 @@ impl Process {
 #[test]
 fn act() {
     let Some((index, folder)) = role() else { return };
-    let mut process = Process::new(&index, &folder);
+    let mut process = GroupProcess::new(&index, &folder);
     let index = index.parse().unwrap();
     let told = Arc::new(AtomicBool::new(false));
     let ear = Arc::clone(&told);
@@ -290,10 +291,10 @@ fn resumed(log: &[Delivery], killed: u64) -> u64 {
 fn survivors_deliver_all_samples_in_one_order_after_kills() {
     let mut pauses = Vec::new();
     for round in 0..8 {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let folder = meeting.runtime_dir();
-        let mut actors: Vec<Actor> =
-            (0..3).map(|index| Actor::start(&index.to_string(), &folder)).collect();
+        let mut actors: Vec<ChildNode> =
+            (0..3).map(|index| ChildNode::start(&index.to_string(), &folder)).collect();
         actors.iter_mut().for_each(|actor| while actor.hear() != "3" {});
         let mut survivors = vec![0, 1, 2];
         let mut kills = Vec::new();

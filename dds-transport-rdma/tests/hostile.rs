@@ -6,7 +6,7 @@ mod support;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use dds_transport_rdma::shm::wire::{self, Greeting, Message, Reason};
+use dds_transport_rdma::shm::wire::{self, Greeting, Message, RefusalReason};
 use dds_transport_rdma::shm::{JoinError, ShmLink};
 use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Evidence, Link};
@@ -15,11 +15,11 @@ use rustix::fs::{SealFlags, fcntl_add_seals, ftruncate, open};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mprotect, munmap};
 use rustix::net::SendFlags;
-use support::raw::{ARENA, Raw, honest_memory, memory};
-use support::{Meeting, Node, PATIENCE};
+use support::raw::{ARENA, RawPeer, honest_memory, memory};
+use support::{PATIENCE, TestDomain, TestNode};
 
 /// Checks that the node still meets others, which notice nothing.
-fn assert_unharmed(meeting: &Meeting, mut node: Node) {
+fn assert_unharmed(meeting: &TestDomain, mut node: TestNode) {
     let before = node.up.len();
     let mut other = meeting.join();
     other.until("an honest node is met", |node| !node.up.is_empty());
@@ -32,11 +32,11 @@ fn assert_unharmed(meeting: &Meeting, mut node: Node) {
 
 #[test]
 fn peer_can_neither_write_nor_resize_received_arena() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut node = meeting.join();
     let own = node.link.open(RegionId(1), 8).unwrap();
     own.word(0).publish(1);
-    let raw = Raw::connect(&meeting, &node);
+    let raw = RawPeer::connect(&meeting, &node);
     let arena = raw.introduce(&honest_memory(), ARENA);
     let length = rustix::fs::fstat(&arena).unwrap().st_size as usize;
     let map = |memory: &OwnedFd, protection| {
@@ -90,9 +90,9 @@ fn node_refuses_arena_without_size_seals_or_with_wrong_size() {
     ];
     for (_, bad) in &cases {
         // As the first arena: the sender does not become a peer.
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let mut node = meeting.join();
-        let raw = Raw::connect(&meeting, &node);
+        let raw = RawPeer::connect(&meeting, &node);
         raw.hello(wire::VERSIONS, |_| {});
         raw.send(&Message::Accept { version: wire::VERSIONS[0] }, None);
         raw.send(&Message::Arena { index: 0, bytes: ARENA }, Some(bad));
@@ -110,10 +110,10 @@ fn node_refuses_arena_without_size_seals_or_with_wrong_size() {
 }
 
 /// Returns the reason that a node sends to a peer that performs `act`.
-fn cut_off_for(act: impl FnOnce(&Raw)) -> String {
-    let meeting = Meeting::new();
+fn cut_off_for(act: impl FnOnce(&RawPeer)) -> String {
+    let meeting = TestDomain::new();
     let mut node = meeting.join();
-    let raw = Raw::connect(&meeting, &node);
+    let raw = RawPeer::connect(&meeting, &node);
     raw.introduce(&honest_memory(), ARENA);
     node.until("it is a peer", |node| node.up.len() == 1);
     act(&raw);
@@ -149,12 +149,12 @@ fn region_outside_arena_is_refused() {
 
 #[test]
 fn invalid_message_disconnects_sender_with_reason() {
-    let twice = |raw: &Raw| {
+    let twice = |raw: &RawPeer| {
         raw.send(&region(0, 1, 0, 4096, 1), None);
         raw.send(&region(1, 1, 0, 4096, 1), None);
     };
     assert!(cut_off_for(twice).contains("open already"));
-    let old_serial = |raw: &Raw| {
+    let old_serial = |raw: &RawPeer| {
         raw.send(&region(5, 1, 0, 4096, 1), None);
         raw.send(&region(5, 2, 0, 4096, 1), None);
     };
@@ -173,14 +173,14 @@ fn invalid_message_disconnects_sender_with_reason() {
 
 #[test]
 fn garbage_packet_closes_only_connection_of_sender() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut node = meeting.join();
     for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\x01", b"\x01SQUALLSH\xff", &[0; 19_000]] {
-        let raw = Raw::connect(&meeting, &node);
+        let raw = RawPeer::connect(&meeting, &node);
         raw.send_bytes(garbage, None);
         raw.verdict();
         // End without a message.
-        drop(Raw::connect(&meeting, &node));
+        drop(RawPeer::connect(&meeting, &node));
     }
     node.poll();
     assert!(node.up.is_empty());
@@ -189,11 +189,11 @@ fn garbage_packet_closes_only_connection_of_sender() {
 
 #[test]
 fn silent_connections_are_closed_and_block_no_other_node() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut config = meeting.config();
     config.hello_limit = Duration::from_millis(100);
-    let node = Node::join(config);
-    let silent: Vec<Raw> = (0..100).map(|_| Raw::connect(&meeting, &node)).collect();
+    let node = TestNode::join(config);
+    let silent: Vec<RawPeer> = (0..100).map(|_| RawPeer::connect(&meeting, &node)).collect();
     let start = Instant::now();
     silent.iter().for_each(|raw| drop(raw.verdict()));
     assert!(start.elapsed() < PATIENCE);
@@ -202,10 +202,10 @@ fn silent_connections_are_closed_and_block_no_other_node() {
 
 #[test]
 fn incompatible_hello_is_refused_with_reason() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let node = meeting.join();
     let said = |versions: &[u16], change: &dyn Fn(&mut Greeting<'_>)| {
-        let raw = Raw::connect(&meeting, &node);
+        let raw = RawPeer::connect(&meeting, &node);
         raw.hello(versions, change);
         raw.verdict()
     };
@@ -218,7 +218,7 @@ fn incompatible_hello_is_refused_with_reason() {
     assert!(said(wire::VERSIONS, &|it| it.node = own).contains("used before"));
     // A doorbell that is missing, and one that is another kind of file.
     for other in [None, Some("none")] {
-        let raw = Raw::connect(&meeting, &node);
+        let raw = RawPeer::connect(&meeting, &node);
         std::fs::remove_file(&raw.bell_path).unwrap();
         if let Some(text) = other {
             std::fs::write(&raw.bell_path, text).unwrap();
@@ -231,7 +231,7 @@ fn incompatible_hello_is_refused_with_reason() {
 
 #[test]
 fn refused_join_reports_protocol_versions_of_both_nodes() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let node = meeting.join();
     let mut config = meeting.config();
     config.versions = vec![7, 9];
@@ -250,7 +250,7 @@ fn refused_join_reports_protocol_versions_of_both_nodes() {
     // A node that speaks one version more is accepted.
     let mut config = meeting.config();
     config.versions = vec![wire::VERSIONS[0], 9];
-    let mut newer = Node::join(config);
+    let mut newer = TestNode::join(config);
     newer.until("they meet", |node| node.up.len() == 1);
     drop(newer);
     assert_unharmed(&meeting, node);
@@ -258,9 +258,9 @@ fn refused_join_reports_protocol_versions_of_both_nodes() {
 
 #[test]
 fn refusal_packet_lists_supported_versions() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let node = meeting.join();
-    let raw = Raw::connect(&meeting, &node);
+    let raw = RawPeer::connect(&meeting, &node);
     raw.hello(&[42], |_| {});
     let mut refusal = None;
     while let Some((packet, _)) = raw.receive() {
@@ -268,15 +268,15 @@ fn refusal_packet_lists_supported_versions() {
             refusal = Some((versions, reason));
         }
     }
-    assert_eq!(refusal, Some((wire::VERSIONS.to_vec(), Reason::Version)));
+    assert_eq!(refusal, Some((wire::VERSIONS.to_vec(), RefusalReason::Version)));
     assert_unharmed(&meeting, node);
 }
 
 #[test]
 fn flood_of_notes_does_not_grow_node_that_does_not_poll() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut node = meeting.join();
-    let raw = Raw::connect(&meeting, &node);
+    let raw = RawPeer::connect(&meeting, &node);
     raw.introduce(&honest_memory(), ARENA);
     node.until("it is a peer", |node| node.up.len() == 1);
     rustix::io::ioctl_fionbio(&raw.socket, true).unwrap();

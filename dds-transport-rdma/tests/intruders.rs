@@ -19,8 +19,8 @@ use derecho_core::memory::WORD;
 use rustix::fs::{SealFlags, fcntl_add_seals, fstat, ftruncate};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use support::raw::{ARENA, HEADER_PARKED, NODE, Raw, honest_memory, memory, memory_of};
-use support::{Meeting, Node, PATIENCE, descriptors};
+use support::raw::{ARENA, HEADER_PARKED, NODE, RawPeer, honest_memory, memory, memory_of};
+use support::{PATIENCE, TestDomain, TestNode, descriptors};
 
 /// Runs `act` in a thread of its own; fails if it does not return in time.
 fn in_time<T: Send + 'static>(what: &str, act: impl FnOnce() -> T + Send + 'static) -> T {
@@ -37,12 +37,12 @@ fn refused(config: ShmConfig) -> JoinError {
 
 #[test]
 fn blocking_doorbell_of_peer_blocks_no_ringing_thread() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut node = meeting.join();
     let memory = honest_memory();
     let asleep = 1_u64.to_ne_bytes();
     assert_eq!(rustix::io::pwrite(&memory, &asleep, HEADER_PARKED).unwrap(), WORD);
-    let raw = Raw::connect(&meeting, &node);
+    let raw = RawPeer::connect(&meeting, &node);
     raw.introduce(&memory, ARENA);
     node.until("it is a peer", |node| node.up.len() == 1);
     raw.block_bell();
@@ -56,7 +56,7 @@ fn blocking_doorbell_of_peer_blocks_no_ringing_thread() {
 #[test]
 fn join_reports_removed_files_of_live_nodes() {
     for removed in ["lock", "socket", "everything"] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let node = meeting.join();
         node.link.arbiter().unwrap().found().unwrap();
         let socket = meeting.domain_dir().join(format!("{}.sock", node.link.node()));
@@ -82,7 +82,7 @@ fn join_reports_removed_files_of_live_nodes() {
 #[test]
 fn group_with_removed_file_is_not_founded_again() {
     for and_lock in [false, true] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let founder = meeting.join();
         let witness = meeting.join();
         founder.link.arbiter().unwrap().found().unwrap();
@@ -107,7 +107,7 @@ fn group_with_removed_file_is_not_founded_again() {
 }
 
 /// Creates two members of a group of one host, the second of which has entered.
-fn two_members(meeting: &Meeting) -> [(Node, Arc<dyn Arbiter>); 2] {
+fn two_members(meeting: &TestDomain) -> [(TestNode, Arc<dyn Arbiter>); 2] {
     let [first, second] = [(); 2].map(|()| {
         let node = meeting.join();
         let arbiter = node.link.arbiter().unwrap();
@@ -123,7 +123,7 @@ const GROUP: Generation = Generation(1);
 
 #[test]
 fn truncated_or_overwritten_group_files_end_no_member() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let members = two_members(&meeting);
     let (group, lock) = (meeting.domain_dir().join("group"), meeting.domain_dir().join("lock"));
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
@@ -168,9 +168,9 @@ fn truncated_or_overwritten_group_files_end_no_member() {
 
 #[test]
 fn peer_can_neither_resize_nor_write_protect_group_memory() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let members = two_members(&meeting);
-    let raw = Raw::connect(&meeting, &members[1].0);
+    let raw = RawPeer::connect(&meeting, &members[1].0);
     raw.introduce(&honest_memory(), ARENA);
     let memory = loop {
         let (packet, descriptor) = raw.receive().expect("a member hands the words over");
@@ -187,17 +187,17 @@ fn peer_can_neither_resize_nor_write_protect_group_memory() {
 
 #[test]
 fn node_refuses_group_memory_that_can_be_truncated() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut node = meeting.join();
     for seals in [SealFlags::empty(), SealFlags::GROW | SealFlags::SEAL] {
-        let raw = Raw::connect_as(&meeting, &node, NODE + u128::from(seals.bits()));
+        let raw = RawPeer::connect_as(&meeting, &node, NODE + u128::from(seals.bits()));
         let own = memory_of(raw.node, ARENA, SealFlags::SHRINK | SealFlags::GROW);
         raw.introduce(&own, ARENA);
         raw.send(&Message::Group, Some(&memory(4 << 10, seals)));
         let verdict = raw.verdict();
         assert!(verdict.contains("cut") && verdict.contains("group"), "{verdict}");
     }
-    let raw = Raw::connect_as(&meeting, &node, NODE - 1);
+    let raw = RawPeer::connect_as(&meeting, &node, NODE - 1);
     raw.introduce(&memory_of(raw.node, ARENA, SealFlags::SHRINK | SealFlags::GROW), ARENA);
     raw.send(&Message::Group, None);
     assert!(raw.verdict().contains("without memory"));
@@ -207,7 +207,7 @@ fn node_refuses_group_memory_that_can_be_truncated() {
 
 #[test]
 fn folder_swapped_for_symbolic_link_leaves_target_unchanged() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let secret = meeting.folder.path().join("secret");
     fs::create_dir(&secret).unwrap();
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o700)).unwrap();
@@ -253,12 +253,12 @@ fn open_connections_of_departed_peers_block_no_join() {
         eprintln!("skipped: needs more descriptors than {:?}", limit.maximum);
         return;
     }
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut node = meeting.join();
     let before = descriptors();
     let mut staying = Vec::new();
     for index in 0..CONNECTIONS {
-        let raw = Raw::connect_as(&meeting, &node, NODE + index);
+        let raw = RawPeer::connect_as(&meeting, &node, NODE + index);
         let memory = memory_of(NODE + index, ARENA, SealFlags::SHRINK | SealFlags::GROW);
         raw.introduce(&memory, ARENA);
         raw.send(&Message::Goodbye, None);
@@ -277,11 +277,11 @@ fn open_connections_of_departed_peers_block_no_join() {
 
 #[test]
 fn join_fails_if_no_live_node_answers() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let node = meeting.join();
     let silent = meeting.domain_dir().join(format!("{NODE:032x}.sock"));
     // A node that listens and says nothing; the other one answers.
-    let listener = Raw::listen(&silent);
+    let listener = RawPeer::listen(&silent);
     let mut newcomer = meeting.join();
     newcomer.until("it meets the other", |newcomer| newcomer.up.len() == 1);
     drop((newcomer, node));
@@ -295,7 +295,7 @@ fn join_fails_if_no_live_node_answers() {
 
 #[test]
 fn fifo_in_place_of_lock_file_blocks_no_join() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     drop(meeting.join());
     for folder in [meeting.runtime_dir(), meeting.domain_dir()] {
         fs::create_dir(&folder).unwrap();
@@ -311,14 +311,14 @@ fn fifo_in_place_of_lock_file_blocks_no_join() {
 #[test]
 fn sparse_peer_region_takes_no_memory_from_memory_locking_node() {
     const SPARSE: u64 = 64 << 20;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut config = meeting.config();
     config.lock_memory = true;
     let mut node = match ShmLink::join(config) {
-        Ok(link) => Node::new(link),
+        Ok(link) => TestNode::new(link),
         Err(error) => return eprintln!("skipped: {error}"),
     };
-    let raw = Raw::connect(&meeting, &node);
+    let raw = RawPeer::connect(&meeting, &node);
     raw.introduce(&honest_memory(), ARENA);
     let sparse = memory(SPARSE, SealFlags::SHRINK | SealFlags::GROW);
     raw.send(&Message::Arena { index: 1, bytes: SPARSE }, Some(&sparse));

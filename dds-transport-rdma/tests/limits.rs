@@ -9,7 +9,7 @@ use dds_transport_rdma::shm::{JoinError, ShmLink};
 use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Interest, Link, LinkError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use support::{Actor, Meeting, Node, descriptors, role, say};
+use support::{ChildNode, TestDomain, TestNode, descriptors, role, say};
 
 /// Serialises the tests, because they count resources of the whole process.
 static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -51,14 +51,14 @@ fn act() {
 #[test]
 fn file_size_limit_is_named_in_error_and_ends_no_process() {
     let _alone = alone();
-    let meeting = Meeting::new();
-    let mut actor = Actor::start(&(16_u64 << 20).to_string(), &meeting.runtime_dir());
+    let meeting = TestDomain::new();
+    let mut actor = ChildNode::start(&(16_u64 << 20).to_string(), &meeting.runtime_dir());
     assert_eq!(actor.hear(), "joined");
     let refused = actor.hear();
     assert!(refused.contains("16777216 bytes") && refused.contains("ulimit -f"), "{refused}");
     assert_eq!(refused.matches("RLIMIT_FSIZE").count(), 1, "the large region alone: {refused}");
     actor.finish();
-    let mut actor = Actor::start("0", &meeting.runtime_dir());
+    let mut actor = ChildNode::start("0", &meeting.runtime_dir());
     let refused = actor.hear();
     assert!(refused.starts_with("refused") && refused.contains("ulimit -f"), "{refused}");
     actor.finish();
@@ -69,7 +69,7 @@ fn file_size_limit_is_named_in_error_and_ends_no_process() {
 fn thousand_regions_take_fewer_than_64_descriptors() {
     let _alone = alone();
     let before = descriptors();
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (mut a, mut b) = (meeting.join(), meeting.join());
     let own: Vec<_> = (0..1000).map(|name| a.link.open(RegionId(name), 4096).unwrap()).collect();
     b.until("all are seen", |node| node.regions.len() == 1000);
@@ -87,7 +87,7 @@ fn departed_links_leave_no_mapping_and_no_descriptor() {
         maps.lines().filter(|line| line.contains("squall-arena")).count()
     };
     let (before, mapped) = (descriptors(), arenas());
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut keeper = meeting.join();
     for round in 1..=10 {
         let mut guest = meeting.join();
@@ -105,10 +105,10 @@ fn departed_links_leave_no_mapping_and_no_descriptor() {
 #[test]
 fn memory_limit_is_enforced_and_named_in_error() {
     let _alone = alone();
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut config = meeting.config();
     config.memory_limit = Some(1 << 20);
-    let mut node = Node::join(config);
+    let mut node = TestNode::join(config);
     let _small = node.link.open(RegionId(1), 1000).unwrap();
     let text = refusal(node.link.open(RegionId(2), 1 << 20));
     assert!(text.contains("SQUALL_MEMORY_LIMIT") && text.contains("0x2"), "{text}");
@@ -125,7 +125,7 @@ fn memory_limit_is_enforced_and_named_in_error() {
 #[test]
 fn absurd_region_sizes_are_refused_with_explanation() {
     let _alone = alone();
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut node = meeting.join();
     // More words than there are bytes, more bytes than any region, more than the host has.
     for (name, words) in [(1, usize::MAX), (2, usize::MAX / 8), (3, 1 << 37)] {
@@ -145,11 +145,11 @@ fn memory_of_closed_region_is_freed_after_release_by_reader() {
         let line = status.lines().find(|line| line.starts_with("RssShmem:")).unwrap().to_owned();
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
     };
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut config = meeting.config();
     // Room for one of the two regions below, not for both.
     config.memory_limit = Some(150 << 20);
-    let (mut a, mut b) = (Node::join(config), meeting.join());
+    let (mut a, mut b) = (TestNode::join(config), meeting.join());
     let words = (100 << 20) / 8;
     for name in 0..5 {
         let start = Instant::now();
@@ -192,10 +192,10 @@ fn memory_of_closed_region_is_freed_after_release_by_reader() {
 fn replica_held_after_leave_keeps_region_contents_until_dropped() {
     let _alone = alone();
     let words = (1 << 20) / 8;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut config = meeting.config();
     config.memory_limit = Some(3 << 19);
-    let (mut a, mut b) = (Node::join(config), meeting.join());
+    let (mut a, mut b) = (TestNode::join(config), meeting.join());
     let own = a.link.open(RegionId(1), words).unwrap();
     own.word(0).publish(4711);
     b.until("it is seen", |node| node.regions.len() == 1);
@@ -224,7 +224,7 @@ fn replica_held_after_leave_keeps_region_contents_until_dropped() {
 #[test]
 fn idle_link_wakes_up_only_for_peer_checks() {
     let _alone = alone();
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut a = meeting.join();
     let wakeups = || {
         let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
@@ -270,14 +270,14 @@ fn idle_link_wakes_up_only_for_peer_checks() {
 #[test]
 fn a_link_without_regions_is_small() {
     let _alone = alone();
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let resident = || {
         let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
         statm.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
     };
     let warm = meeting.join();
     let before = resident();
-    let links: Vec<Node> = (0..8).map(|_| meeting.join()).collect();
+    let links: Vec<TestNode> = (0..8).map(|_| meeting.join()).collect();
     let each = (resident() - before) / 8;
     // Each of the eight links has up to eight peers here, and its thread.
     assert!(each < 512 << 10, "{each} bytes");

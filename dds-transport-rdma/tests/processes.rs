@@ -13,7 +13,7 @@ use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Evidence, Interest, Link, Parker, WordRange};
 use derecho_core::memory::{OwnRegion, Replica};
 use rustix::process::Signal;
-use support::{Actor, Meeting, Node, config, let_others_in, orders, role, say, until};
+use support::{ChildNode, TestDomain, TestNode, config, let_others_in, orders, role, say, until};
 
 const NEWS: RegionId = RegionId(1);
 const HEARD: RegionId = RegionId(2);
@@ -42,7 +42,7 @@ fn act() {
 fn act_member(folder: &Path, group: Option<String>) {
     let mut config = config(folder);
     config.group = group;
-    let mut node = Node::join(config);
+    let mut node = TestNode::join(config);
     let own = node.link.open(HEARD, 8).unwrap();
     own.word(0).publish(4711);
     say(&format!("joined {}", node.link.node()));
@@ -60,7 +60,7 @@ fn act_member(folder: &Path, group: Option<String>) {
 
 /// Writes, opens, closes and sends notes as fast as possible, until killed.
 fn act_writer(folder: &Path) {
-    let mut node = Node::join(config(folder));
+    let mut node = TestNode::join(config(folder));
     let own = node.link.open(HEARD, 64).unwrap();
     say("joined");
     for round in 1.. {
@@ -90,7 +90,7 @@ fn act_restless(folder: &Path) {
 }
 
 fn act_echo(folder: &Path) {
-    let mut node = Node::join(config(folder));
+    let mut node = TestNode::join(config(folder));
     let heard = node.link.open(HEARD, 8).unwrap();
     node.until("the news are there", |node| !node.regions.is_empty());
     let parker = node.link.parker();
@@ -123,7 +123,7 @@ fn wait_for(parker: &dyn Parker, seen: &Replica, value: u64) {
     }
 }
 
-fn publish(node: &mut Node, own: &OwnRegion, value: u64) {
+fn publish(node: &mut TestNode, own: &OwnRegion, value: u64) {
     own.word(0).publish(value);
     node.link.write(Peer(0), NEWS, WordRange::new(0, 1)).unwrap();
     node.link.ring(&[Peer(0)], &[]);
@@ -131,10 +131,10 @@ fn publish(node: &mut Node, own: &OwnRegion, value: u64) {
 
 #[test]
 fn two_processes_wake_each_other_two_thousand_times() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut node = meeting.join();
     let own = node.link.open(NEWS, 8).unwrap();
-    let other = Actor::start("echo", &meeting.runtime_dir());
+    let other = ChildNode::start("echo", &meeting.runtime_dir());
     node.until("both see each other", |node| !node.ready.is_empty() && !node.regions.is_empty());
     let parker = node.link.parker();
     let echo = node.replica(HEARD);
@@ -150,10 +150,10 @@ fn two_processes_wake_each_other_two_thousand_times() {
 
 #[test]
 fn a_killed_process_is_certainly_down_and_what_it_showed_stays() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     for cycle in 0..12 {
         let mut node = meeting.join();
-        let mut writer = Actor::start("writer", &meeting.runtime_dir());
+        let mut writer = ChildNode::start("writer", &meeting.runtime_dir());
         writer.hear();
         node.until("it writes", |node| node.notes.len() > 5 * cycle);
         let seen = node.replica(HEARD);
@@ -174,10 +174,10 @@ fn a_killed_process_is_certainly_down_and_what_it_showed_stays() {
 
 #[test]
 fn node_killed_during_join_or_leave_blocks_no_other_node() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut witness = meeting.join();
     for cycle in 0..20_u64 {
-        let mut restless = Actor::start("restless", &meeting.runtime_dir());
+        let mut restless = ChildNode::start("restless", &meeting.runtime_dir());
         restless.hear();
         // Deliberate delay: the moment of the kill must differ in each cycle.
         std::thread::sleep(Duration::from_micros(300 * cycle));
@@ -195,16 +195,16 @@ fn node_killed_during_join_or_leave_blocks_no_other_node() {
 
 #[test]
 fn stopped_process_blocks_neither_joins_nor_other_nodes() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut first = meeting.join();
-    let mut stopped = Actor::start("member", &meeting.runtime_dir());
+    let mut stopped = ChildNode::start("member", &meeting.runtime_dir());
     stopped.hear();
     first.until("it is up", |node| node.up.len() == 1);
     stopped.stop();
     let mut config = meeting.config();
     config.answer_limit = Duration::from_millis(200);
     let start = Instant::now();
-    let mut late = Node::join(config);
+    let mut late = TestNode::join(config);
     assert!(start.elapsed() < Duration::from_secs(2), "the join took {:?}", start.elapsed());
     // The kernel shows that the process is stopped, although the two have not met.
     let is_halted = late.link.halts();
@@ -238,11 +238,11 @@ fn stopped_process_blocks_neither_joins_nor_other_nodes() {
 
 #[test]
 fn only_peer_that_never_reads_is_disconnected() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut config = meeting.config();
     config.silence_limit = Duration::from_millis(300);
-    let mut first = Node::join(config);
-    let mut stopped = Actor::start("member", &meeting.runtime_dir());
+    let mut first = TestNode::join(config);
+    let mut stopped = ChildNode::start("member", &meeting.runtime_dir());
     stopped.hear();
     first.until("it is up", |node| node.up.len() == 1);
     stopped.stop();
@@ -261,7 +261,7 @@ fn only_peer_that_never_reads_is_disconnected() {
 
 #[test]
 fn last_node_to_leave_removes_sockets_of_dead_nodes() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     // A socket without a listener, of a node that this node never met.
     let node = meeting.join();
     let path = meeting.domain_dir().join(format!("{:032x}.sock", 99));
@@ -275,12 +275,12 @@ fn last_node_to_leave_removes_sockets_of_dead_nodes() {
 #[test]
 fn node_leaving_right_after_kills_removes_files_of_dead_nodes() {
     for _ in 0..100 {
-        let meeting = Meeting::new();
-        let mut actors: Vec<Actor> =
-            (0..3).map(|_| Actor::start("member", &meeting.runtime_dir())).collect();
+        let meeting = TestDomain::new();
+        let mut actors: Vec<ChildNode> =
+            (0..3).map(|_| ChildNode::start("member", &meeting.runtime_dir())).collect();
         actors.iter_mut().for_each(|actor| assert!(actor.hear().starts_with("joined")));
         let node = meeting.join();
-        actors.iter_mut().for_each(Actor::kill);
+        actors.iter_mut().for_each(ChildNode::kill);
         drop(node);
         meeting.assert_empty();
     }
@@ -288,8 +288,8 @@ fn node_leaving_right_after_kills_removes_files_of_dead_nodes() {
 
 #[test]
 fn next_join_removes_socket_of_dead_process() {
-    let meeting = Meeting::new();
-    let mut alone = Actor::start("member", &meeting.runtime_dir());
+    let meeting = TestDomain::new();
+    let mut alone = ChildNode::start("member", &meeting.runtime_dir());
     alone.hear();
     alone.kill();
     assert_eq!(meeting.sockets(), 1);
@@ -303,11 +303,11 @@ fn next_join_removes_socket_of_dead_process() {
 
 #[test]
 fn settings_come_from_the_environment() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut node = meeting.join();
     let said = |name: &str, value: &str| {
         let folder = meeting.runtime_dir();
-        let mut actor = Actor::start_with("by environment", &folder, |command| {
+        let mut actor = ChildNode::start_with("by environment", &folder, |command| {
             command.env("SQUALL_RUNTIME_DIR", &folder).env(name, value);
         });
         let said = actor.hear();
@@ -326,14 +326,14 @@ fn settings_come_from_the_environment() {
 
 #[test]
 fn users_of_one_unix_group_meet_and_other_users_are_refused() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     if !let_others_in(&meeting) {
         return;
     }
     let folder = meeting.runtime_dir();
-    let mut one = Actor::start_as("member of the group", &folder, NOBODY, GROUP);
+    let mut one = ChildNode::start_as("member of the group", &folder, NOBODY, GROUP);
     one.hear();
-    let mut two = Actor::start_as("member of the group", &folder, 1001, GROUP);
+    let mut two = ChildNode::start_as("member of the group", &folder, 1001, GROUP);
     two.hear();
     let stat = std::fs::metadata(&folder).unwrap();
     assert_eq!((stat.gid(), stat.mode() & 0o7777), (GROUP, 0o3770));
@@ -343,10 +343,10 @@ fn users_of_one_unix_group_meet_and_other_users_are_refused() {
     let refused = ShmLink::join(config).err().expect("root is not in the group").to_string();
     assert!(refused.contains("group"), "{refused}");
     // Another user outside the group cannot even enter the folder.
-    let mut stranger = Actor::start_as("stranger", &folder, 1002, 1002);
+    let mut stranger = ChildNode::start_as("stranger", &folder, 1002, 1002);
     let said = stranger.hear();
     assert!(said.contains("belongs to user") || said.contains("Permission"), "{said}");
-    let mut three = Actor::start_as("member of the group", &folder, 1003, GROUP);
+    let mut three = ChildNode::start_as("member of the group", &folder, 1003, GROUP);
     three.hear();
     for mut actor in [one, two, three] {
         actor.tell("leave");
@@ -358,18 +358,18 @@ fn users_of_one_unix_group_meet_and_other_users_are_refused() {
 
 #[test]
 fn processes_of_one_unix_group_share_memory_across_users() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     if !let_others_in(&meeting) {
         return;
     }
     let folder = meeting.runtime_dir();
-    let mut member = Actor::start_with("member of the group", &folder, |command| {
+    let mut member = ChildNode::start_with("member of the group", &folder, |command| {
         use std::os::unix::process::CommandExt;
         command.uid(NOBODY).gid(GROUP);
     });
     member.hear();
     // The second process runs as another user, this test's own, and has the same group.
-    let mut other = Actor::start_with("member of the group", &folder, |command| {
+    let mut other = ChildNode::start_with("member of the group", &folder, |command| {
         use std::os::unix::process::CommandExt;
         command.gid(GROUP);
     });
@@ -392,7 +392,7 @@ fn processes_of_one_unix_group_share_memory_across_users() {
 #[test]
 fn link_works_if_dev_shm_has_room_for_one_page() {
     // A mount namespace whose /dev/shm has room for one page.
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let script = "mount -t tmpfs -o size=4k tmpfs /dev/shm && exec \"$@\"";
     let exe = std::env::current_exe().unwrap();
     let mut unshare = std::process::Command::new("unshare");

@@ -1,6 +1,6 @@
 //! Encoding of numbers and collections as bytes, used by messages between nodes.
 //!
-//! Owns: the encoding. Never does: trust a length. Bytes from a peer are read by a [`Reader`],
+//! Owns: the encoding. Never does: trust a length. Bytes from a peer are read by a [`ByteReader`],
 //! which returns `None` if they end too early.
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ pub trait Wire: Sized {
     fn encode(&self, out: &mut Vec<u8>);
 
     /// Decodes a value; `None` if the bytes do not encode one.
-    fn decode(from: &mut Reader<'_>) -> Option<Self>;
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self>;
 
     /// Returns the encoded value.
     fn to_bytes(&self) -> Vec<u8> {
@@ -26,19 +26,19 @@ pub trait Wire: Sized {
 
     /// Decodes a value from bytes that contain nothing else.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader(bytes);
+        let mut reader = ByteReader(bytes);
         let whole = Self::decode(&mut reader)?;
         reader.0.is_empty().then_some(whole)
     }
 }
 
 /// Bytes that are not yet read.
-pub struct Reader<'a>(&'a [u8]);
+pub struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     /// Creates a reader of these bytes.
-    pub fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader(bytes)
+    pub fn new(bytes: &'a [u8]) -> ByteReader<'a> {
+        ByteReader(bytes)
     }
 
     /// Returns the next `N` bytes.
@@ -69,7 +69,7 @@ macro_rules! in_order {
                 $($crate::bytes::Wire::encode(&self.$field, out);)*
             }
 
-            fn decode(from: &mut $crate::bytes::Reader<'_>) -> Option<Self> {
+            fn decode(from: &mut $crate::bytes::ByteReader<'_>) -> Option<Self> {
                 Some($name { $($field: $crate::bytes::Wire::decode(from)?),* })
             }
         }
@@ -84,7 +84,7 @@ macro_rules! number {
                 out.extend_from_slice(&self.to_le_bytes());
             }
 
-            fn decode(from: &mut Reader<'_>) -> Option<Self> {
+            fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
                 from.take().map(<$number>::from_le_bytes)
             }
         }
@@ -98,7 +98,7 @@ impl Wire for bool {
         out.push(u8::from(*self));
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         match from.byte()? {
             0 => Some(false),
             1 => Some(true),
@@ -112,7 +112,7 @@ impl Wire for NodeId {
         self.0.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         Some(NodeId(u128::decode(from)?))
     }
 }
@@ -120,7 +120,7 @@ impl Wire for NodeId {
 impl Wire for () {
     fn encode(&self, _: &mut Vec<u8>) {}
 
-    fn decode(_: &mut Reader<'_>) -> Option<Self> {
+    fn decode(_: &mut ByteReader<'_>) -> Option<Self> {
         Some(())
     }
 }
@@ -130,7 +130,7 @@ impl Wire for i64 {
         self.cast_unsigned().encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         u64::decode(from).map(u64::cast_signed)
     }
 }
@@ -141,7 +141,7 @@ impl Wire for String {
         out.extend_from_slice(self.as_bytes());
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         let length = u32::decode(from)? as usize;
         String::from_utf8(from.bytes(length)?.to_vec()).ok()
     }
@@ -156,7 +156,7 @@ impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
         }
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         Some(Vec::<(K, V)>::decode(from)?.into_iter().collect())
     }
 }
@@ -167,7 +167,7 @@ impl<T: Wire + Ord> Wire for BTreeSet<T> {
         self.iter().for_each(|item| item.encode(out));
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         Some(Vec::decode(from)?.into_iter().collect())
     }
 }
@@ -178,7 +178,7 @@ impl<T: Wire> Wire for Option<T> {
         self.iter().for_each(|some| some.encode(out));
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         Some(if bool::decode(from)? { Some(T::decode(from)?) } else { None })
     }
 }
@@ -189,7 +189,7 @@ impl<A: Wire, B: Wire> Wire for (A, B) {
         self.1.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         Some((A::decode(from)?, B::decode(from)?))
     }
 }
@@ -200,7 +200,7 @@ impl<T: Wire> Wire for Vec<T> {
         self.iter().for_each(|item| item.encode(out));
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         let count = u32::decode(from)? as usize;
         // Every item takes at least one byte (there are no lists of `()`), so an impossible length
         // is rejected before memory is allocated.

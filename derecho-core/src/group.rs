@@ -3,8 +3,8 @@
 //! Owns: the connection between a node's streams and its seat in the council. Never does: decide
 //! the purpose of a subgroup, or interpret its messages.
 //!
-//! Reading order: [`watch`] (when a node is suspected), [`council`] (a node's seat), [`report`]
-//! (the stream state that a view change needs), [`registry`] (the existing subgroups), [`book`] and
+//! Reading order: [`silence_detector`] (when a node is suspected), [`membership_service`] (a node's seat), [`report`]
+//! (the stream state that a view change needs), [`registry`] (the existing subgroups), [`log_register`] and
 //! [`chronicle`] (views in logs).
 //!
 //! ```text
@@ -17,61 +17,61 @@
 //!                    layouts of the new view
 //! ```
 
-mod ahead;
 mod awaited;
-pub mod book;
-pub mod chronicle;
 mod control;
-pub mod council;
 mod direct;
+mod early_messages;
+mod epoch_progress;
 mod evidence;
 mod install;
+pub mod log_register;
+pub mod membership_service;
 pub mod registry;
 pub mod report;
-mod share;
-mod walk;
-pub mod watch;
-mod watchdog;
+pub mod silence_detector;
+mod stall_detector;
+mod subgroup_regions;
+pub mod view_log;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use self::ahead::{Ahead, Held};
-use self::awaited::Awaited;
-use self::book::Book;
-use self::chronicle::{Chronicle, Gate};
-use self::control::{Control, Topic, Word};
-use self::council::{Council, Deed, Entrance, Host};
+use self::awaited::WaitTracker;
+use self::control::{ControlStream, ControlSubject, UnicastMessage};
+use self::early_messages::{EarlyMessages, HeldMessages};
+use self::epoch_progress::EpochProgress;
+use self::log_register::LogRegister;
+use self::membership_service::{HostInterface, JoinMode, MembershipAction, MembershipService};
 use self::registry::{Epoch, Layout, Registry};
-use self::report::{Progress, StreamId};
-use self::share::{StreamMemory, stream_memory};
-use self::walk::Walk;
-use self::watch::Patience;
-use self::watchdog::Watchdog;
+use self::report::{MemberReport, StreamId};
+use self::silence_detector::MemberTimeouts;
+use self::stall_detector::StallDetector;
+use self::subgroup_regions::{StreamMemory, stream_memory};
+use self::view_log::{DurabilityGate, ViewLog};
 use crate::bytes::Wire;
 use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Peer, RegionId, Time};
 use crate::link::{Evidence, Interest, LinkEvent};
 use crate::log::LogId;
 use crate::machine::{Effects, Machine};
-use crate::membership::{Answer, Fate, Membership, Standing, View};
+use crate::membership::{ExitReason, MemberStatus, Membership, View, WaitAnswer};
 use crate::multicast::ablation::Ablation;
-use crate::multicast::stream::Beginning;
+use crate::multicast::stream::StreamStart;
 use crate::node::{self, Node, NodeEvent, SubgroupId};
-use crate::storage::journal::Journal;
+use crate::storage::log_port::LogPort;
 
 pub use awaited::Wait;
 pub use control::{CONTROL_LINES, CONTROL_STREAM, control_geometry};
-pub use share::Share;
+pub use subgroup_regions::SubgroupRegions;
 
 /// Key of the subgroup of all members.
 pub const CONTROL: u64 = 0;
 
 /// Replicated state of a group: every member applies the same messages in the same order, starting
 /// from the same state.
-pub trait State {
+pub trait ReplicatedState {
     /// Applies a member's message. Returns the subgroups whose layout the message may have changed.
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64>;
 
@@ -84,7 +84,7 @@ pub trait State {
 
     /// Notes a change of the members that keep logs, or of the logs that are awaited. Returns the
     /// subgroups whose layout this may have changed.
-    fn note_logs(&mut self, _: &Book) -> Vec<u64> {
+    fn note_logs(&mut self, _: &LogRegister) -> Vec<u64> {
         Vec::new()
     }
 
@@ -110,13 +110,13 @@ pub trait State {
 
 /// Terms on which a node takes part in a group.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub struct GroupConfig {
     /// How the node enters the group.
-    pub entrance: Entrance,
+    pub join_mode: JoinMode,
     /// Votes of the node in a networked group.
     pub weight: u16,
     /// Timeouts for other nodes.
-    pub patience: Patience,
+    pub timeouts: MemberTimeouts,
     /// Mechanisms that are switched off; in the control stream all of them except nulls.
     pub ablation: Ablation,
 }
@@ -129,7 +129,7 @@ pub enum GroupEvent {
     /// The state has changed: messages were applied, or the whole state was transferred.
     Changed,
     /// This node is no longer a member and delivers nothing more.
-    Out(Fate),
+    Out(ExitReason),
     /// This node has begun an epoch of a subgroup.
     Begun {
         /// The subgroup's key.
@@ -170,34 +170,34 @@ pub enum GroupEvent {
         /// The wait.
         wait: Wait,
         /// The answer.
-        answer: Answer,
+        answer: WaitAnswer,
     },
     /// Event of the node itself, which does not concern the group.
     Node(NodeEvent),
 }
 
 /// State of one node in a group. See the [module](self).
-pub struct Group<S: State> {
+pub struct Group<S: ReplicatedState> {
     node: Node,
-    council: Council<Progress>,
+    membership_service: MembershipService<MemberReport>,
     state: S,
     /// Whether `state` is the group's state.
     informed: bool,
     registry: Registry,
     /// Members that keep logs; part of the replicated state like `state`.
-    book: Book,
+    log_register: LogRegister,
     /// This node's log of views, if it keeps logs.
-    chronicle: Option<Chronicle>,
-    /// Cached result of [`State::leans_on`], if still valid.
+    view_log: Option<ViewLog>,
+    /// Cached result of [`ReplicatedState::leans_on`], if still valid.
     leans: Option<BTreeSet<LogId>>,
-    control: Control,
+    control: ControlStream,
     ablation: Ablation,
     /// Shares by subgroup and region of the acknowledgement lines.
-    shares: BTreeMap<(u64, RegionId), Share>,
+    regions: BTreeMap<(u64, RegionId), SubgroupRegions>,
     /// Memory of this node's streams, by subgroup and region: kept while an epoch of that stream
     /// may still have to be told to this node (I-78).
     memories: BTreeMap<(u64, RegionId), StreamMemory>,
-    walks: BTreeMap<u64, Walk>,
+    progress: BTreeMap<u64, EpochProgress>,
     /// Keys of the walks, by the node's subgroup identifier.
     keys: BTreeMap<SubgroupId, u64>,
     /// Subgroups whose queue may contain an epoch that this node has not been told (I-76).
@@ -206,7 +206,7 @@ pub struct Group<S: State> {
     /// longer a member.
     behind: BTreeMap<u64, Epoch>,
     /// Beginnings of epochs in streams, as announced by the senders.
-    heard: BTreeMap<(u64, u64), BTreeMap<StreamId, Beginning>>,
+    heard: BTreeMap<(u64, u64), BTreeMap<StreamId, StreamStart>>,
     peers: BTreeMap<NodeId, Peer>,
     nodes: BTreeMap<Peer, NodeId>,
     /// Messages for members that this node has not met yet.
@@ -217,22 +217,22 @@ pub struct Group<S: State> {
     /// View of the streams: equal to the council's view once the streams have come to the cut.
     installed: View,
     /// Messages of other nodes about views that are not installed here.
-    ahead: BTreeMap<NodeId, Ahead>,
+    early_messages: BTreeMap<NodeId, EarlyMessages>,
     /// Direct messages of the current view to members that may not have installed this view.
-    held: BTreeMap<NodeId, Held>,
+    held: BTreeMap<NodeId, HeldMessages>,
     /// Epochs that came with a view and could not be told to the node yet.
     expected: BTreeMap<u64, Epoch>,
     /// Ended epochs in which this node was to be a member, of subgroups that it has not joined yet.
-    passed: BTreeMap<u64, Vec<node::Epoch>>,
+    skipped: BTreeMap<u64, Vec<node::EpochDescription>>,
     events: VecDeque<GroupEvent>,
     /// A change has happened for which a subgroup may wait.
     unsettled: bool,
     /// Subgroups in which newcomers still need the beginning of an epoch in this node's stream.
-    owing: BTreeSet<u64>,
+    pending_notices: BTreeSet<u64>,
     /// Time of the next look if no event happens before.
     next_look: Time,
-    awaited: Awaited,
-    watchdog: Watchdog,
+    wait_tracker: WaitTracker,
+    stall_detector: StallDetector,
     /// Member that sends this node the state, if this node lacks the state.
     sponsor: Option<NodeId>,
     now: Time,
@@ -241,27 +241,34 @@ pub struct Group<S: State> {
 /// Interval between looks for awaited members in a busy group, in nanoseconds.
 const LOOK_INTERVAL: u64 = 5_000_000;
 
-impl<S: State> Group<S> {
+impl<S: ReplicatedState> Group<S> {
     /// Creates a node's part in a group. `control`: this node's share of the control stream, in the
     /// regions [`CONTROL_LINES`] and [`CONTROL_STREAM`], with the geometry of [`control_geometry`].
     /// A local group needs a host.
-    pub fn new(node: Node, terms: Terms, state: S, control: Share, host: Option<Host>) -> Group<S> {
-        let Terms { entrance, weight, patience, ablation } = terms;
-        let is_local = matches!(entrance, Entrance::Local);
-        let council = Council::new(node.id(), weight, entrance, patience, host);
+    pub fn new(
+        node: Node,
+        terms: GroupConfig,
+        state: S,
+        control: SubgroupRegions,
+        host: Option<HostInterface>,
+    ) -> Group<S> {
+        let GroupConfig { join_mode, weight, timeouts, ablation } = terms;
+        let is_local = matches!(join_mode, JoinMode::Local);
+        let membership_service =
+            MembershipService::new(node.id(), weight, join_mode, timeouts, host);
         Group {
-            council,
+            membership_service,
             state,
             informed: false,
             registry: Registry::default(),
-            book: Book::new(is_local),
-            chronicle: None,
+            log_register: LogRegister::new(is_local),
+            view_log: None,
             leans: None,
-            control: Control::new(&control),
+            control: ControlStream::new(&control),
             ablation,
             memories: stream_memory(CONTROL, &control).into_iter().collect(),
-            shares: BTreeMap::from([((CONTROL, CONTROL_LINES), control)]),
-            walks: BTreeMap::new(),
+            regions: BTreeMap::from([((CONTROL, CONTROL_LINES), control)]),
+            progress: BTreeMap::new(),
             keys: BTreeMap::new(),
             open: BTreeSet::new(),
             behind: BTreeMap::new(),
@@ -271,16 +278,16 @@ impl<S: State> Group<S> {
             untold: BTreeMap::new(),
             met: BTreeMap::new(),
             installed: View::of_founders([]),
-            ahead: BTreeMap::new(),
+            early_messages: BTreeMap::new(),
             held: BTreeMap::new(),
             expected: BTreeMap::new(),
-            passed: BTreeMap::new(),
+            skipped: BTreeMap::new(),
             events: VecDeque::new(),
             unsettled: false,
-            owing: BTreeSet::new(),
+            pending_notices: BTreeSet::new(),
             next_look: Time(0),
-            awaited: Awaited::new(&patience),
-            watchdog: Watchdog::new(patience.member_timeout),
+            wait_tracker: WaitTracker::new(&timeouts),
+            stall_detector: StallDetector::new(timeouts.member_timeout),
             sponsor: None,
             now: Time(0),
             node,
@@ -303,22 +310,22 @@ impl<S: State> Group<S> {
     }
 
     /// Members that keep logs, as far as this node knows.
-    pub fn book(&self) -> &Book {
-        &self.book
+    pub fn log_register(&self) -> &LogRegister {
+        &self.log_register
     }
 
     /// Makes this node keep logs: views are logged here before anything that is delivered in them
-    /// counts as durable. The returned gate is for the node's [other logs](chronicle::Gated).
-    pub fn keep_logs(&mut self, views: Box<dyn Journal>) -> Arc<Gate> {
-        let chronicle = Chronicle::new(views);
-        let gate = chronicle.gate();
-        (self.chronicle, self.unsettled) = (Some(chronicle), true);
+    /// counts as durable. The returned gate is for the node's [other logs](view_log::GatedLogPort).
+    pub fn keep_logs(&mut self, views: Box<dyn LogPort>) -> Arc<DurabilityGate> {
+        let view_log = ViewLog::new(views);
+        let gate = view_log.gate();
+        (self.view_log, self.unsettled) = (Some(view_log), true);
         gate
     }
 
     /// Ends the logging of views at this node.
     pub fn end_logs(&mut self) {
-        self.chronicle = None;
+        self.view_log = None;
     }
 
     /// Whether this node has the group's state.
@@ -327,8 +334,8 @@ impl<S: State> Group<S> {
     }
 
     /// Relation of this node to the group.
-    pub fn standing(&self) -> Standing {
-        self.council.membership().standing()
+    pub fn status(&self) -> MemberStatus {
+        self.membership_service.membership().status()
     }
 
     /// Installed view.
@@ -340,33 +347,35 @@ impl<S: State> Group<S> {
     /// may have been stopped and have heard nothing. If the answer is no, everything that was read
     /// before the call was valid when it was read.
     pub fn is_overtaken(&self) -> bool {
-        self.council.is_overtaken()
+        self.membership_service.is_overtaken()
     }
 
     /// This node's part in the agreement on views.
-    pub fn agreement(&self) -> &Membership<Progress> {
-        self.council.membership()
+    pub fn agreement(&self) -> &Membership<MemberReport> {
+        self.membership_service.membership()
     }
 
     /// Whether a subgroup of this node is moving from one epoch to another.
-    pub fn is_walking(&self) -> bool {
-        !self.expected.is_empty() || !self.walks.values().all(Walk::is_settled)
+    pub fn is_changing_epochs(&self) -> bool {
+        !self.expected.is_empty() || !self.progress.values().all(EpochProgress::is_settled)
     }
 
     /// Whether this node is a member of a view, has the state, and has no change in progress.
     pub fn is_settled(&self) -> bool {
-        let member = self.standing() == Standing::Member && !self.council.membership().is_wedged();
-        member && self.informed && !self.is_walking()
+        let member = self.status() == MemberStatus::Member
+            && !self.membership_service.membership().is_wedged();
+        member && self.informed && !self.is_changing_epochs()
     }
 
     /// Describes the state of the subgroups, for diagnosis.
     pub fn describe(&self) -> alloc::string::String {
         use core::fmt::Write;
         let mut text = alloc::string::String::new();
-        let (view, wedged) = (self.installed.number, self.council.membership().is_wedged());
+        let (view, wedged) =
+            (self.installed.number, self.membership_service.membership().is_wedged());
         let _ = write!(text, "view {view}, wedged {wedged}, informed {}", self.informed);
         let _ = write!(text, ", expected {:?}", self.expected.keys());
-        for (key, walk) in &self.walks {
+        for (key, walk) in &self.progress {
             let id = walk.id();
             let phase = id.and_then(|id| self.node.phase(id));
             let epoch = id.and_then(|id| self.node.epoch(id));
@@ -374,7 +383,7 @@ impl<S: State> Group<S> {
         }
         for key in self.registry.keys() {
             for epoch in self.registry.epochs(key) {
-                let seats = epoch.layout.seats.iter().map(|seat| (seat.node, seat.sends));
+                let seats = epoch.layout.members.iter().map(|seat| (seat.node, seat.sends));
                 let seats: Vec<_> = seats.collect();
                 let _ = write!(text, "\n  {key} {}: {seats:?} old {:?}", epoch.number, epoch.old);
             }
@@ -392,32 +401,32 @@ impl<S: State> Group<S> {
 
     /// Node identifier of a subgroup at work, if this node is a member of the subgroup.
     pub fn subgroup(&self, key: u64) -> Option<SubgroupId> {
-        self.walks.get(&key).and_then(Walk::id)
+        self.progress.get(&key).and_then(EpochProgress::id)
     }
 
     /// Whether this node is a member of a subgroup, or of one of its coming epochs.
-    pub fn has_seat(&self, key: u64) -> bool {
+    pub fn is_in_subgroup(&self, key: u64) -> bool {
         let me = self.node.id();
         let mut coming = self.registry.epochs(key).chain(self.expected.get(&key));
-        self.walks.contains_key(&key) || coming.any(|epoch| epoch.layout.seat_of(me).is_some())
+        self.progress.contains_key(&key) || coming.any(|epoch| epoch.layout.member(me).is_some())
     }
 
     /// Whether this node reads in the current epoch of a subgroup, and in all epochs that are
     /// known to follow.
     pub fn reads_on(&self, key: u64) -> bool {
         let me = self.node.id();
-        let Some(walk) = self.walks.get(&key) else { return false };
+        let Some(walk) = self.progress.get(&key) else { return false };
         let now = walk.id().and_then(|id| self.node.epoch(id)).unwrap_or(0);
         let told = core::iter::once(walk.told());
         let coming = self.registry.epochs(key).chain(self.expected.get(&key)).chain(told);
         let mut coming = coming.filter(|epoch| epoch.number >= now);
-        coming.all(|epoch| epoch.layout.seat_of(me).is_some_and(|seat| seat.reads))
+        coming.all(|epoch| epoch.layout.member(me).is_some_and(|seat| seat.reads))
     }
 
     /// Whether this node sends this stream in a subgroup, or will in a coming epoch.
     pub fn sends(&self, key: u64, stream: RegionId) -> bool {
         let own = StreamId { node: self.node.id(), region: stream };
-        let told = self.walks.get(&key).map(Walk::told);
+        let told = self.progress.get(&key).map(EpochProgress::told);
         let epochs = self.registry.epochs(key).chain(self.expected.get(&key)).chain(told);
         let mut streams = epochs.flat_map(|epoch| epoch.layout.streams());
         streams.any(|stream| stream == own)
@@ -429,7 +438,7 @@ impl<S: State> Group<S> {
     pub fn submit(&mut self, message: &[u8]) -> bool {
         let is_in = !self.is_out();
         if is_in {
-            self.control.submit(Topic::State, message);
+            self.control.submit(ControlSubject::State, message);
         }
         is_in
     }
@@ -438,12 +447,12 @@ impl<S: State> Group<S> {
     /// out already (I-48).
     pub fn leave(&mut self) -> bool {
         let is_in = !self.is_out();
-        self.council.leave();
+        self.membership_service.leave();
         is_in
     }
 
     fn is_out(&self) -> bool {
-        matches!(self.standing(), Standing::Out(_))
+        matches!(self.status(), MemberStatus::Out(_))
     }
 
     /// Removes and returns the oldest event for the upper layer.
@@ -457,7 +466,7 @@ impl<S: State> Group<S> {
                 self.peers.insert(node, peer);
                 self.nodes.insert(peer, node);
                 self.met.insert(node, peer);
-                self.council.linked(node);
+                self.membership_service.linked(node);
                 self.unsettled = true;
             }
             NodeEvent::PeerDown { peer, node, evidence } => {
@@ -466,19 +475,19 @@ impl<S: State> Group<S> {
                 }
                 self.nodes.remove(&peer);
                 self.forget_words(node);
-                self.council.parted(node, evidence, self.now);
+                self.membership_service.parted(node, evidence, self.now);
             }
             // The node reads no more from that peer, and falls out when the host says so.
             NodeEvent::Faulty { fault, .. } if !self.is_proven(fault) => return,
             NodeEvent::Faulty { peer, .. } => {
                 if let Some(&node) = self.nodes.get(&peer) {
-                    self.council.parted(node, Evidence::Uncertain, self.now);
+                    self.membership_service.parted(node, Evidence::Uncertain, self.now);
                 }
             }
             NodeEvent::Told { peer, ref bytes } => {
                 let Some(&node) = self.nodes.get(&peer) else { return };
-                if !Word::from_bytes(bytes).is_some_and(|word| self.told(node, word)) {
-                    self.council.faulty(node, self.now);
+                if !UnicastMessage::from_bytes(bytes).is_some_and(|word| self.told(node, word)) {
+                    self.membership_service.faulty(node, self.now);
                 }
                 return;
             }
@@ -496,44 +505,48 @@ impl<S: State> Group<S> {
         self.events.push_back(GroupEvent::Node(event));
     }
 
-    fn told(&mut self, node: NodeId, word: Word) -> bool {
+    fn told(&mut self, node: NodeId, word: UnicastMessage) -> bool {
         match word {
-            Word::Council(bytes) => return self.council.hear(node, &bytes, self.now),
-            Word::Snapshot { view, registry, state } => {
+            UnicastMessage::Membership(bytes) => {
+                return self.membership_service.hear(node, &bytes, self.now);
+            }
+            UnicastMessage::Snapshot { view, registry, state } => {
                 self.inform(node, (view, registry, state));
             }
-            Word::Direct { view, bytes } => return self.direct(node, view, bytes),
-            Word::Starts(starts) => return self.hear_starts(node, starts),
-            Word::Asks { view } => self.asked_for(node, view),
-            Word::Entered { view } => self.has_entered(node, view),
-            Word::Why(question) => self.explain(node, question),
-            Word::Because(question, answer) => self.hear_answer(node, question, answer),
+            UnicastMessage::Direct { view, bytes } => return self.direct(node, view, bytes),
+            UnicastMessage::EpochStarts(starts) => return self.hear_starts(node, starts),
+            UnicastMessage::AwaitsView { view } => self.asked_for(node, view),
+            UnicastMessage::ViewInstalled { view } => self.has_entered(node, view),
+            UnicastMessage::Why(question) => self.explain(node, question),
+            UnicastMessage::Because(question, answer) => self.hear_answer(node, question, answer),
         }
         true
     }
 
-    fn act(&mut self, deed: Deed<Progress>, effects: &mut Effects) {
+    fn act(&mut self, deed: MembershipAction<MemberReport>, effects: &mut Effects) {
         match deed {
-            Deed::Tell(node, bytes) => self.tell(node, &Word::Council(bytes), effects),
-            Deed::Wedge => {
+            MembershipAction::Tell(node, bytes) => {
+                self.tell(node, &UnicastMessage::Membership(bytes), effects)
+            }
+            MembershipAction::Wedge => {
                 if !planted(Fault::WedgedLate) {
                     self.wedge_all();
                 }
-                if self.council.membership().wants_to_leave() {
+                if self.membership_service.membership().wants_to_leave() {
                     // This precedes the report: no member may know the report and go on without
                     // this node before (I-335).
                     self.node.privatize(effects);
                 }
-                let report = self.progress();
-                self.council.report(report);
+                let report = self.member_report();
+                self.membership_service.report(report);
             }
-            Deed::Install(decision) => {
+            MembershipAction::Install(decision) => {
                 if planted(Fault::WedgedLate) {
                     self.wedge_all();
                 }
                 self.install(&decision, effects);
             }
-            Deed::Out(fate) => {
+            MembershipAction::Out(fate) => {
                 self.privatize(effects);
                 self.end_logs();
                 self.events.push_back(GroupEvent::Out(fate));
@@ -550,11 +563,11 @@ impl<S: State> Group<S> {
     }
 
     fn wedge_all(&mut self) {
-        let ids: Vec<SubgroupId> = self.walks.values().filter_map(Walk::id).collect();
+        let ids: Vec<SubgroupId> = self.progress.values().filter_map(EpochProgress::id).collect();
         ids.into_iter().for_each(|id| self.node.wedge_subgroup(id));
     }
 
-    fn tell(&mut self, node: NodeId, word: &Word, effects: &mut Effects) {
+    fn tell(&mut self, node: NodeId, word: &UnicastMessage, effects: &mut Effects) {
         match self.peers.get(&node) {
             Some(&peer) => self.node.tell(peer, &word.to_bytes(), effects),
             // I-53: this node has not met the member yet.
@@ -574,7 +587,7 @@ impl<S: State> Group<S> {
     }
 }
 
-impl<S: State> Machine for Group<S> {
+impl<S: ReplicatedState> Machine for Group<S> {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         if matches!(event, LinkEvent::RegionUp { .. } | LinkEvent::RegionReady { .. }) {
             self.unsettled = true;
@@ -592,7 +605,7 @@ impl<S: State> Machine for Group<S> {
     }
 
     fn interest(&self) -> Interest {
-        match self.unsettled || self.council.membership().is_wedged() {
+        match self.unsettled || self.membership_service.membership().is_wedged() {
             true => Interest::Hints,
             false => self.node.interest(),
         }
@@ -603,40 +616,41 @@ impl<S: State> Machine for Group<S> {
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
-        let council = self.council.wants_turn_at();
+        let membership_service = self.membership_service.wants_turn_at();
         // Members for which the streams wait must be watched.
         let streams = self.node.awaits_others() || self.node.awaits_readers();
-        let waits = streams || self.node.awaits_room() || self.awaited.is_anybody();
+        let waits = streams || self.node.awaits_room() || self.wait_tracker.is_anybody();
         let look = waits.then_some(self.next_look);
-        let logs = self.is_chronicling().then(|| self.now.after(chronicle::LOOK));
+        let logs = self.is_logging_views().then(|| self.now.after(view_log::LOOK));
         let look = look.into_iter().chain(logs);
-        council.into_iter().chain(self.node.wants_turn_at()).chain(look).min()
+        membership_service.into_iter().chain(self.node.wants_turn_at()).chain(look).min()
     }
 }
 
-impl<S: State> Group<S> {
+impl<S: ReplicatedState> Group<S> {
     /// Whether only the node has work, as in almost every turn.
     #[inline]
     fn is_quiet(&self, now: Time) -> bool {
         now < self.next_look
             && !self.unsettled
-            && self.owing.is_empty()
+            && self.pending_notices.is_empty()
             && !self.node.has_events()
-            && !self.council.has_deeds()
+            && !self.membership_service.has_actions()
             && !self.control.has_work(self.informed)
-            && !self.is_chronicling()
+            && !self.is_logging_views()
     }
 
-    fn is_chronicling(&self) -> bool {
-        self.chronicle.as_ref().is_some_and(Chronicle::is_busy)
+    fn is_logging_views(&self) -> bool {
+        self.view_log.as_ref().is_some_and(ViewLog::is_busy)
     }
 
     /// Continues the log of views.
-    fn chronicle(&mut self) -> usize {
-        let Some(chronicle) = &mut self.chronicle else { return 0 };
+    fn log_views(&mut self) -> usize {
+        let Some(view_log) = &mut self.view_log else { return 0 };
         let leans = self.leans.get_or_insert_with(|| self.state.leans_on());
-        let (done, said) = chronicle.turn((&self.book, &self.installed, self.node.id()), leans);
-        said.iter().for_each(|entry| self.control.submit(Topic::Logs, &entry.to_bytes()));
+        let (done, said) =
+            view_log.turn((&self.log_register, &self.installed, self.node.id()), leans);
+        said.iter().for_each(|entry| self.control.submit(ControlSubject::Logs, &entry.to_bytes()));
         done + said.len()
     }
 
@@ -649,7 +663,7 @@ impl<S: State> Group<S> {
         done += self.attend_control();
         loop {
             let awaited = self.look_for_awaited(now);
-            let deeds = self.council.turn(&awaited, now);
+            let deeds = self.membership_service.turn(&awaited, now);
             if deeds.is_empty() {
                 break;
             }
@@ -660,10 +674,10 @@ impl<S: State> Group<S> {
         if !self.untold.is_empty() {
             self.tell_late(effects);
         }
-        done += self.walk(effects) + self.chronicle();
+        done += self.advance_epochs(effects) + self.log_views();
         self.note_new_waits();
-        let council = self.council.wants_turn_at().unwrap_or(Time(u64::MAX));
-        self.next_look = now.after(self.awaited.interval()).min(council);
+        let membership_service = self.membership_service.wants_turn_at().unwrap_or(Time(u64::MAX));
+        self.next_look = now.after(self.wait_tracker.interval()).min(membership_service);
         done
     }
 }

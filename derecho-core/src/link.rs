@@ -25,9 +25,9 @@
 //!
 //! All code above a link therefore follows one discipline (I-1). News leaves in three steps,
 //! **bytes**, then **counters**, then **vouching words**, each stored before the next *and* posted
-//! before it. A reader loads from right to left: the vouching word first, with [`Word::load`]. In
+//! before it. A reader loads from right to left: the vouching word first, with [`AtomicWord::load`]. In
 //! shared memory a store is visible without any post, so the order of the stores
-//! ([`Word::publish`], a release) must be right as well as the order of the posts.
+//! ([`AtomicWord::publish`], a release) must be right as well as the order of the posts.
 //!
 //! Every counter is monotonic, one word, on a cache line that only its owner writes.
 //!
@@ -67,7 +67,7 @@ use core::fmt;
 
 use crate::ids::{NodeId, Peer, Rank, RegionId};
 #[cfg(doc)]
-use crate::memory::Word;
+use crate::memory::AtomicWord;
 use crate::memory::{OwnRegion, Replica};
 
 pub mod host;

@@ -25,10 +25,10 @@ mod extents;
 pub mod folder;
 mod head;
 pub mod index;
-pub mod proceed;
 pub mod record;
 mod recovery;
 pub mod restart;
+pub mod restart_permission;
 mod retention;
 pub mod segment;
 pub mod stream;
@@ -40,10 +40,10 @@ use core::fmt;
 
 pub use disk::{Disk, DiskError};
 pub use error::{BadCause, LogError};
-pub use record::{Entry, Kind, OwnedRecord, Record};
+pub use record::{LogEntry, LogRecord, OwnedRecord, RecordKind};
 pub use recovery::{Check, Recovery, TornTail};
-pub use retention::{Pin, Retention};
-pub use stream::{Limits, StreamLog};
+pub use retention::{LogPin, SegmentRetention};
+pub use stream::{LogLimits, StreamLog};
 
 use crate::bytes::in_order;
 use crate::ids::NodeId;
@@ -135,7 +135,7 @@ pub struct KeyHash(pub [u8; 16]);
 
 /// Group and folder that a log belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Owner {
+pub struct LogOwner {
     /// The group.
     pub group: GroupId,
     /// The folder.
@@ -153,7 +153,7 @@ pub struct Tail {
 
 /// Note between messages in a log.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Mark {
+pub enum EpochMark {
     /// Messages from here on belong to this epoch, and these folders log them.
     Begun(EpochId, Vec<LogId>),
     /// This epoch ends with this version: records of the epoch beyond it were cut (I-89).
@@ -168,8 +168,8 @@ in_order! {
 mod wire {
     use alloc::vec::Vec;
 
-    use super::{GroupId, LogId, Mark, StreamKey, Version, WallTime};
-    use crate::bytes::{Reader, Wire};
+    use super::{EpochMark, GroupId, LogId, StreamKey, Version, WallTime};
+    use crate::bytes::{ByteReader, Wire};
 
     macro_rules! one_number {
         ($($name:ident($number:ty)),*) => {$(
@@ -178,7 +178,7 @@ mod wire {
                     self.0.encode(out);
                 }
 
-                fn decode(from: &mut Reader<'_>) -> Option<Self> {
+                fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
                     <$number>::decode(from).map($name)
                 }
             }
@@ -186,18 +186,18 @@ mod wire {
     }
     one_number!(GroupId(u128), LogId(u128), StreamKey(u128), Version(u64), WallTime(u64));
 
-    impl Wire for Mark {
+    impl Wire for EpochMark {
         fn encode(&self, out: &mut Vec<u8>) {
             match self {
-                Mark::Begun(epoch, keepers) => (0_u8, (*epoch, keepers.clone())).encode(out),
-                Mark::Cut(epoch, version) => (1_u8, (*epoch, *version)).encode(out),
+                EpochMark::Begun(epoch, keepers) => (0_u8, (*epoch, keepers.clone())).encode(out),
+                EpochMark::Cut(epoch, version) => (1_u8, (*epoch, *version)).encode(out),
             }
         }
 
-        fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
             Some(match from.byte()? {
-                0 => Mark::Begun(Wire::decode(from)?, Wire::decode(from)?),
-                1 => Mark::Cut(Wire::decode(from)?, Wire::decode(from)?),
+                0 => EpochMark::Begun(Wire::decode(from)?, Wire::decode(from)?),
+                1 => EpochMark::Cut(Wire::decode(from)?, Wire::decode(from)?),
                 _ => return None,
             })
         }

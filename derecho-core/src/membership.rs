@@ -24,12 +24,14 @@ mod set;
 mod view;
 mod wire;
 
-pub use arbitration::{Arbitration, Verdict};
-pub use change::{Action, Decision, Fate, Membership, Stage, Standing};
-pub use condition::{Answer, Condition};
-pub use message::Message;
+pub use arbitration::{Arbitration, ArbitrationVerdict};
+pub use change::{
+    Decision, ExitReason, MemberStatus, Membership, ViewChangeAction, ViewChangeStage,
+};
+pub use condition::{WaitAnswer, WaitCondition};
+pub use message::ViewChangeMessage;
 pub use set::RankSet;
-pub use view::{Member, View};
+pub use view::{View, ViewMember};
 
 use core::fmt::Debug;
 use core::hash::Hash;

@@ -36,12 +36,12 @@ pub const LINE_WORDS: usize = LINE / WORD;
 
 /// One aligned 8-byte word: the largest unit that a one-sided write moves atomically.
 #[repr(transparent)]
-pub struct Word(AtomicU64);
+pub struct AtomicWord(AtomicU64);
 
-impl Word {
+impl AtomicWord {
     /// Creates a word with this value.
-    pub fn new(value: u64) -> Word {
-        Word(AtomicU64::new(value))
+    pub fn new(value: u64) -> AtomicWord {
+        AtomicWord(AtomicU64::new(value))
     }
 
     /// Reads the word. Everything stored before the word was [published](Word::publish) is visible.
@@ -82,7 +82,7 @@ impl Word {
     }
 }
 
-impl fmt::Debug for Word {
+impl fmt::Debug for AtomicWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x}", self.peek())
     }
@@ -99,8 +99,8 @@ pub trait Backing: Send + Sync {
 
 /// Run of words that stays valid while its backing lives.
 #[derive(Clone)]
-struct Words {
-    base: NonNull<Word>,
+struct WordRun {
+    base: NonNull<AtomicWord>,
     /// Loom's words are larger than the memory that they represent, so the bytes are
     /// stored separately.
     #[cfg(loom)]
@@ -111,13 +111,13 @@ struct Words {
 
 // SAFETY: the words are atomics in memory that the shared backing keeps alive, so they may be
 // reached from any thread; the raw byte accessors carry their own contracts.
-unsafe impl Send for Words {}
+unsafe impl Send for WordRun {}
 // SAFETY: as above.
-unsafe impl Sync for Words {}
+unsafe impl Sync for WordRun {}
 
-impl Words {
+impl WordRun {
     #[inline]
-    fn get(&self, index: usize) -> Option<&Word> {
+    fn get(&self, index: usize) -> Option<&AtomicWord> {
         if index < self.count {
             // SAFETY: `index` is inside the run, and the run is valid while `self` keeps the
             // backing alive.
@@ -129,7 +129,7 @@ impl Words {
 
     /// Returns a part of the run.
     #[inline]
-    fn run(&self, first: usize, count: usize) -> Option<&[Word]> {
+    fn run(&self, first: usize, count: usize) -> Option<&[AtomicWord]> {
         let end = first.checked_add(count)?;
         // SAFETY: these words lie inside the run, and the run is valid while `self` keeps the
         // backing alive. Words are atomics, so others may write them meanwhile.
@@ -154,22 +154,24 @@ impl Words {
 
 /// Allocates zeroed, line-aligned words on the heap.
 #[cfg(not(loom))]
-fn heap(words: usize) -> Words {
+fn heap(words: usize) -> WordRun {
     #[repr(align(64))]
-    struct Line(#[allow(dead_code, reason = "reached through the base pointer")] [Word; 8]);
-    impl Backing for Box<[Line]> {}
-    let lines = Box::<[Line]>::new_zeroed_slice(words.div_ceil(LINE_WORDS));
+    struct CacheLine(
+        #[allow(dead_code, reason = "reached through the base pointer")] [AtomicWord; 8],
+    );
+    impl Backing for Box<[CacheLine]> {}
+    let lines = Box::<[CacheLine]>::new_zeroed_slice(words.div_ceil(LINE_WORDS));
     // SAFETY: a line consists of atomics, for which all zeros is a valid value. Zeroed memory from
     // the system is not touched by this call.
-    let lines: Box<[Line]> = unsafe { lines.assume_init() };
-    let backing: Arc<Box<[Line]>> = Arc::new(lines);
-    let base = NonNull::from(&**backing).cast::<Word>();
-    Words { base, count: words, backing }
+    let lines: Box<[CacheLine]> = unsafe { lines.assume_init() };
+    let backing: Arc<Box<[CacheLine]>> = Arc::new(lines);
+    let base = NonNull::from(&**backing).cast::<AtomicWord>();
+    WordRun { base, count: words, backing }
 }
 
 /// Words on the heap that loom watches, and bytes, which it cannot see.
 #[cfg(loom)]
-fn heap(words: usize) -> Words {
+fn heap(words: usize) -> WordRun {
     struct Bytes(NonNull<u64>, usize);
     // SAFETY: the bytes are only reached through the accessors, which carry their own contracts.
     unsafe impl Send for Bytes {}
@@ -182,12 +184,12 @@ fn heap(words: usize) -> Words {
             drop(unsafe { Box::from_raw(slice.as_ptr()) });
         }
     }
-    impl Backing for (Box<[Word]>, Bytes) {}
-    let watched: Box<[Word]> = (0..words).map(|_| Word::new(0)).collect();
+    impl Backing for (Box<[AtomicWord]>, Bytes) {}
+    let watched: Box<[AtomicWord]> = (0..words).map(|_| AtomicWord::new(0)).collect();
     let bytes = NonNull::from(Box::leak(alloc::vec![0_u64; words].into_boxed_slice())).cast();
     let backing = Arc::new((watched, Bytes(bytes, words)));
-    let base = NonNull::from(&*backing.0).cast::<Word>();
-    Words { base, bytes: bytes.cast(), count: words, backing }
+    let base = NonNull::from(&*backing.0).cast::<AtomicWord>();
+    WordRun { base, bytes: bytes.cast(), count: words, backing }
 }
 
 /// A region that this node owns: only this node writes it, its peers read it.
@@ -196,7 +198,7 @@ fn heap(words: usize) -> Words {
 /// thread of the node may write which word.
 #[derive(Clone)]
 pub struct OwnRegion {
-    words: Words,
+    words: WordRun,
     /// Shared by all handles that store to these words, so that [`OwnRegion::into_exclusive`] can
     /// count them.
     handles: Arc<()>,
@@ -211,8 +213,12 @@ impl OwnRegion {
     /// clone or a replica of it lives, only these handles write the words: no other process does,
     /// and no other code in this one.
     #[cfg(not(loom))]
-    pub unsafe fn from_raw(base: NonNull<Word>, words: usize, backing: Arc<dyn Backing>) -> Self {
-        OwnRegion::of(Words { base, count: words, backing })
+    pub unsafe fn from_raw(
+        base: NonNull<AtomicWord>,
+        words: usize,
+        backing: Arc<dyn Backing>,
+    ) -> Self {
+        OwnRegion::of(WordRun { base, count: words, backing })
     }
 
     /// Creates a zeroed region on the heap.
@@ -220,7 +226,7 @@ impl OwnRegion {
         OwnRegion::of(heap(words))
     }
 
-    fn of(words: Words) -> Self {
+    fn of(words: WordRun) -> Self {
         OwnRegion { words, handles: Arc::new(()) }
     }
 
@@ -243,7 +249,7 @@ impl OwnRegion {
     /// # Panics
     /// If `index` is outside the region, which is an error in our own layout, never one of a peer.
     #[inline]
-    pub fn word(&self, index: usize) -> &Word {
+    pub fn word(&self, index: usize) -> &AtomicWord {
         self.words.get(index).expect("our own layout stays inside our own region")
     }
 
@@ -293,7 +299,7 @@ impl fmt::Debug for OwnRegion {
 
 /// The only handle that stores to a region of this node. Its holder may lend bytes out as slices
 /// that exclude other stores, because safe code has no other way to store to the region.
-pub(crate) struct ExclusiveRegion(Words);
+pub(crate) struct ExclusiveRegion(WordRun);
 
 impl ExclusiveRegion {
     /// Returns the word at `index`.
@@ -301,7 +307,7 @@ impl ExclusiveRegion {
     /// # Panics
     /// If `index` is outside the region, which is an error in our own layout, never one of a peer.
     #[inline]
-    pub(crate) fn word(&self, index: usize) -> &Word {
+    pub(crate) fn word(&self, index: usize) -> &AtomicWord {
         self.0.get(index).expect("our own layout stays inside our own region")
     }
 
@@ -333,7 +339,7 @@ impl ExclusiveRegion {
 /// loads words of payload in one place only, for untethered readers, and discards the copy if the
 /// owner may have been writing (I-220, I-221).
 #[derive(Clone)]
-pub struct Replica(Words);
+pub struct Replica(WordRun);
 
 impl Replica {
     /// Creates a replica over memory that a link provides.
@@ -342,8 +348,12 @@ impl Replica {
     /// `base` points to `words` initialised words, aligned to a cache line, readable by this
     /// process for as long as `backing` lives. Other processes may write them at any time.
     #[cfg(not(loom))]
-    pub unsafe fn from_raw(base: NonNull<Word>, words: usize, backing: Arc<dyn Backing>) -> Self {
-        Replica(Words { base, count: words, backing })
+    pub unsafe fn from_raw(
+        base: NonNull<AtomicWord>,
+        words: usize,
+        backing: Arc<dyn Backing>,
+    ) -> Self {
+        Replica(WordRun { base, count: words, backing })
     }
 
     /// Makes these bytes private, for all handles on the replica: see [`Backing::privatize`]. This
@@ -370,13 +380,13 @@ impl Replica {
     /// Loads the word at `index`; `None` outside the region.
     #[inline]
     pub fn get(&self, index: usize) -> Option<u64> {
-        self.0.get(index).map(Word::load)
+        self.0.get(index).map(AtomicWord::load)
     }
 
     /// Reads the word at `index` without ordering; `None` outside the region.
     #[inline]
     pub fn peek(&self, index: usize) -> Option<u64> {
-        self.0.get(index).map(Word::peek)
+        self.0.get(index).map(AtomicWord::peek)
     }
 
     /// Loads the word at an index of our own layout, which was checked against the replica when the
@@ -398,7 +408,7 @@ impl Replica {
     /// # Safety
     /// This process may write the memory. At the time of each store, no slice of an open claim or
     /// of a record contains the word, neither here nor in another thread.
-    pub unsafe fn word(&self, index: usize) -> &Word {
+    pub unsafe fn word(&self, index: usize) -> &AtomicWord {
         self.0.get(index).expect("the word lies inside the replica")
     }
 

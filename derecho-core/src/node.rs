@@ -19,11 +19,11 @@
 mod activity;
 mod epochs;
 mod peers;
+mod priority;
 mod reception;
 mod settle;
 mod subgroups;
 mod subscription;
-mod urgent;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::{Arc, Weak};
@@ -33,19 +33,19 @@ use crate::ids::{NodeId, Peer, RegionId, Time};
 use crate::link::{Evidence, Interest, LinkEvent, NOTE_LIMIT, Sharing, Waker};
 use crate::machine::{Effects, Machine, Target};
 use crate::memory::{LINE_WORDS, OwnRegion, Replica};
-use crate::multicast::Fault;
+use crate::multicast::PeerFault;
 use crate::multicast::acknowledgement::AckLine;
 use crate::multicast::claim::SenderMemory;
-use crate::multicast::inbox::{Inbox, Source};
+use crate::multicast::inbox::{Inbox, SenderReplica};
 use crate::multicast::stream::Stream;
 use crate::note::Note;
 use activity::Activity;
-pub use epochs::{Epoch, Seat, StreamReach};
-pub use subgroups::{Charter, Membership, Share, SubgroupId};
-use subgroups::{Founded, Pending};
-use subscription::{Stage, Subscription};
-pub use urgent::Path;
-use urgent::Urgent;
+pub use epochs::{EpochDescription, EpochMember, StreamProgress};
+use priority::PriorityOrder;
+pub use priority::PriorityTarget;
+use subgroups::{FoundedSubgroup, PendingSubgroup};
+pub use subgroups::{MemberRole, SubgroupDefinition, SubgroupId, SubgroupMemory};
+use subscription::{Subscription, SubscriptionStage};
 
 /// Region of a node's acknowledgements.
 pub const ACKS: RegionId = RegionId(1);
@@ -60,7 +60,7 @@ pub use crate::multicast::changes::CHANGES_WORDS;
 const FIRST_STREAM: u64 = 16;
 
 /// Maximum number of message bytes in one part: a note has some bytes of overhead.
-const MOST_OF_A_PART: usize = NOTE_LIMIT - 64;
+const MOST_OF_A_FRAGMENT: usize = NOTE_LIMIT - 64;
 /// Maximum length of a message from a peer.
 const MOST_TOLD: u64 = 64 << 20;
 
@@ -70,7 +70,7 @@ pub struct SubscriptionId(u64);
 
 /// Sender of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Origin {
+pub enum StreamOrigin {
     /// This node itself.
     Own,
     /// A peer.
@@ -160,7 +160,7 @@ pub enum NodeEvent {
         /// Peer that is faulty.
         peer: Peer,
         /// Fault of the peer.
-        fault: Fault,
+        fault: PeerFault,
     },
 }
 
@@ -169,11 +169,11 @@ type Peers = BTreeMap<Peer, PeerState>;
 struct PeerState {
     node: NodeId,
     sharing: Sharing,
-    place: Option<u32>,
+    bell: Option<u32>,
     replicas: BTreeMap<RegionId, Replica>,
     ready: Vec<RegionId>,
     /// Readers that wait until this node can write to the peer.
-    attaching: Vec<Attach>,
+    attaching: Vec<AttachRequest>,
     /// Received parts of an incomplete message.
     telling: Vec<u8>,
     faulty: bool,
@@ -185,7 +185,7 @@ struct PeerState {
     kept_lines: Vec<usize>,
 }
 
-struct Attach {
+struct AttachRequest {
     reader: u64,
     stream: RegionId,
     acks: RegionId,
@@ -205,16 +205,16 @@ pub struct Node {
     ending: Vec<RegionId>,
     subscriptions: Vec<Subscription>,
     /// Memory of peers from which nothing is received any more, although records may refer to it.
-    forgotten: Vec<Weak<Source>>,
-    pending: Vec<Pending>,
-    subgroups: Vec<Founded>,
+    forgotten: Vec<Weak<SenderReplica>>,
+    pending: Vec<PendingSubgroup>,
+    subgroups: Vec<FoundedSubgroup>,
     /// Index of each subgroup in `subgroups`.
     numbers: BTreeMap<SubgroupId, usize>,
     /// Subgroups that were told something, that have an epoch to begin, or whose members have not
     /// all begun. Other subgroups have nothing to settle.
     astir: BTreeSet<usize>,
     activity: Activity,
-    urgent: Urgent,
+    priority_order: PriorityOrder,
     announcements: BTreeMap<u64, Vec<u8>>,
     events: VecDeque<NodeEvent>,
     next_region: u64,
@@ -246,7 +246,7 @@ impl Node {
             numbers: BTreeMap::new(),
             astir: BTreeSet::new(),
             activity: Activity::default(),
-            urgent: Urgent::default(),
+            priority_order: PriorityOrder::default(),
             announcements: BTreeMap::new(),
             events: VecDeque::new(),
             next_region: FIRST_STREAM,
@@ -292,7 +292,7 @@ impl Node {
             }
         }
         self.streams.push(new);
-        self.urgent.renew();
+        self.priority_order.renew();
         self.unsettled = true;
     }
 
@@ -305,7 +305,7 @@ impl Node {
         ended.send(Time::default(), effects);
         let entry = ended.sender().entries();
         let (mut own, mut notes) = (Vec::new(), Vec::new());
-        for member in ended.members() {
+        for member in ended.all_readers() {
             match member.peer() {
                 Some(peer) => notes.push((peer, member.reader())),
                 None => own.push(member.reader()),
@@ -314,7 +314,7 @@ impl Node {
         for (peer, reader) in notes {
             effects.note(peer, Note::End { reader, entry }.encode());
         }
-        own.into_iter().for_each(|reader| self.end_at(Origin::Own, reader, entry));
+        own.into_iter().for_each(|reader| self.end_at(StreamOrigin::Own, reader, entry));
         self.ending.push(stream);
         self.unsettled = true;
     }
@@ -351,9 +351,9 @@ impl Node {
     /// Sends a peer a message of any length, reliably and in order.
     pub fn tell(&self, peer: Peer, bytes: &[u8], effects: &mut Effects) {
         let mut left = bytes.len();
-        for part in bytes.chunks(MOST_OF_A_PART) {
+        for part in bytes.chunks(MOST_OF_A_FRAGMENT) {
             left -= part.len();
-            effects.note(peer, Note::Part { left: left as u64, bytes: part.to_vec() }.encode());
+            effects.note(peer, Note::Fragment { left: left as u64, bytes: part.to_vec() }.encode());
         }
     }
 
@@ -368,7 +368,7 @@ impl Node {
 
     /// Subscribes to an announced stream. Reception begins when the stream's region is present.
     /// `None` if this node receives [`ACK_LINES`] streams already.
-    pub fn subscribe(&mut self, origin: Origin, stream: RegionId) -> Option<SubscriptionId> {
+    pub fn subscribe(&mut self, origin: StreamOrigin, stream: RegionId) -> Option<SubscriptionId> {
         self.add_subscription(origin, stream, true)
     }
 
@@ -378,7 +378,7 @@ impl Node {
     /// sender waits nevertheless.
     pub fn subscribe_untethered(
         &mut self,
-        origin: Origin,
+        origin: StreamOrigin,
         stream: RegionId,
     ) -> Option<SubscriptionId> {
         self.add_subscription(origin, stream, false)
@@ -386,7 +386,7 @@ impl Node {
 
     fn add_subscription(
         &mut self,
-        origin: Origin,
+        origin: StreamOrigin,
         stream: RegionId,
         tethered: bool,
     ) -> Option<SubscriptionId> {
@@ -394,10 +394,10 @@ impl Node {
         let id = SubscriptionId(self.next_subscription);
         self.next_subscription += 1;
         self.ack_line(line, id).clear();
-        let (stage, receiver) = (Stage::AwaitsHeader, None);
+        let (stage, receiver) = (SubscriptionStage::AwaitsHeader, None);
         let new = Subscription { id, origin, stream, line, stage, tethered, receiver };
         self.subscriptions.push(new);
-        self.urgent.renew();
+        self.priority_order.renew();
         self.unsettled = true;
         Some(id)
     }
@@ -408,9 +408,9 @@ impl Node {
     pub fn withdrawn(&mut self, id: SubscriptionId) {
         let Some(index) = self.subscriptions.iter().position(|s| s.id == id) else { return };
         let Subscription { origin, stream, stage, .. } = self.subscriptions[index];
-        let Origin::Peer(peer) = origin else { return };
+        let StreamOrigin::Peer(peer) = origin else { return };
         let there = self.peers.get(&peer).is_some_and(|it| it.replicas.contains_key(&stream));
-        if stage == Stage::AwaitsHeader && !there {
+        if stage == SubscriptionStage::AwaitsHeader && !there {
             self.end_unattached(index);
         }
     }
@@ -423,15 +423,17 @@ impl Node {
     /// the application still holds stay readable: the sender reuses their memory only after the
     /// last of them is dropped (I-225).
     pub fn unsubscribe(&mut self, id: SubscriptionId) {
-        let leaves = |s: &&mut Subscription| matches!(s.stage, Stage::Draining | Stage::Detaching);
+        let leaves = |s: &&mut Subscription| {
+            matches!(s.stage, SubscriptionStage::Draining | SubscriptionStage::Detaching)
+        };
         let subscription = self.subscriptions.iter_mut().find(|s| s.id == id);
         let Some(subscription) = subscription.filter(|s| !leaves(s)) else { return };
         if let Some(receiver) = &mut subscription.receiver {
             receiver.close();
         }
-        subscription.stage = Stage::Draining;
+        subscription.stage = SubscriptionStage::Draining;
         let Subscription { origin, stream, .. } = *subscription;
-        let own = self.streams.iter_mut().filter(|_| origin == Origin::Own);
+        let own = self.streams.iter_mut().filter(|_| origin == StreamOrigin::Own);
         own.filter(|it| it.region() == stream).for_each(|stream| {
             stream.dismiss(None, id.0);
         });
@@ -473,7 +475,7 @@ impl Machine for Node {
                 let state = PeerState {
                     node,
                     sharing,
-                    place,
+                    bell: place,
                     replicas: BTreeMap::new(),
                     ready: Vec::new(),
                     attaching: Vec::new(),
@@ -501,11 +503,12 @@ impl Machine for Node {
                 if let Some(state) = self.peers.get_mut(&peer) {
                     state.replicas.remove(&region);
                 }
-                let origin = Origin::Peer(peer);
+                let origin = StreamOrigin::Peer(peer);
                 let of_it = |s: &Subscription| s.origin == origin && s.stream == region;
                 for index in 0..self.subscriptions.len() {
                     let subscription = &self.subscriptions[index];
-                    if of_it(subscription) && subscription.stage == Stage::AwaitsHeader {
+                    if of_it(subscription) && subscription.stage == SubscriptionStage::AwaitsHeader
+                    {
                         self.end_unattached(index);
                     }
                 }
@@ -531,9 +534,9 @@ impl Machine for Node {
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         let mut done = 0;
         // Allocates only if there is a fault.
-        let mut faults: Vec<(Peer, Fault)> = Vec::new();
-        if self.urgent.is_wanted() && !self.privatized {
-            done += self.turn_urgent(now, effects, &mut faults);
+        let mut faults: Vec<(Peer, PeerFault)> = Vec::new();
+        if self.priority_order.is_wanted() && !self.privatized {
+            done += self.turn_prioritized(now, effects, &mut faults);
         }
         if !self.privatized {
             for subscription in &mut self.subscriptions {
@@ -605,7 +608,7 @@ impl Node {
             return;
         }
         for subscription in &mut self.subscriptions {
-            if subscription.origin != Origin::Peer(peer) {
+            if subscription.origin != StreamOrigin::Peer(peer) {
                 continue;
             }
             // The peer is gone already; faulty remains are not received.

@@ -68,7 +68,7 @@ pub enum Note {
         reader: u64,
     },
     /// Part of a message that is sent in several notes.
-    Part {
+    Fragment {
         /// Number of its bytes that follow in other parts.
         left: u64,
         /// Bytes of this part.
@@ -89,7 +89,7 @@ impl Note {
             Note::End { reader, entry } => (5, &[*reader, *entry], &[]),
             Note::Detach { reader, stream } => (6, &[*reader, stream.0], &[]),
             Note::Detached { reader } => (7, &[*reader], &[]),
-            Note::Part { left, bytes } => (8, &[*left], bytes),
+            Note::Fragment { left, bytes } => (8, &[*left], bytes),
         };
         let mut out = Vec::with_capacity(1 + numbers.len() * 8 + bytes.len());
         out.push(tag);
@@ -124,7 +124,7 @@ impl Note {
             7 => Note::Detached { reader: number()? },
             8 => {
                 let left = number()?;
-                return Some(Note::Part { left, bytes: rest.to_vec() });
+                return Some(Note::Fragment { left, bytes: rest.to_vec() });
             }
             _ => return None,
         };
@@ -149,12 +149,12 @@ mod tests {
             Note::End { reader: 5, entry: 9 },
             Note::Detach { reader: 5, stream },
             Note::Detached { reader: 5 },
-            Note::Part { left: 7, bytes: vec![4, 5] },
+            Note::Fragment { left: 7, bytes: vec![4, 5] },
         ];
         for note in notes {
             let bytes = note.encode();
             assert_eq!(Note::decode(&bytes), Some(note.clone()));
-            if !matches!(note, Note::Announce { .. } | Note::Part { .. }) {
+            if !matches!(note, Note::Announce { .. } | Note::Fragment { .. }) {
                 (0..bytes.len()).for_each(|end| assert_eq!(Note::decode(&bytes[..end]), None));
                 let longer = [bytes.as_slice(), &[0]].concat();
                 assert_eq!(Note::decode(&longer), None);

@@ -47,7 +47,7 @@
 
 use crate::atomic::{Ordering, compiler_fence, fence};
 use crate::link::Interest;
-use crate::memory::Word;
+use crate::memory::AtomicWord;
 
 /// The node sleeps; set for both kinds of interest.
 const ASLEEP: u64 = 1;
@@ -57,7 +57,7 @@ const HINTS: u64 = 2;
 /// Announces that the sleeper will sleep, and what should wake it. The sleeper must look for that
 /// once more afterwards. If it has said that it issues a barrier, it does so in between.
 #[inline]
-pub fn announce(parked: &Word, interest: Interest) {
+pub fn announce(parked: &AtomicWord, interest: Interest) {
     parked.put(match interest {
         Interest::News => ASLEEP,
         Interest::Hints => ASLEEP | HINTS,
@@ -68,7 +68,7 @@ pub fn announce(parked: &Word, interest: Interest) {
 
 /// Announces that the sleeper is awake.
 #[inline]
-pub fn retract(parked: &Word) {
+pub fn retract(parked: &AtomicWord) {
     parked.put(0);
 }
 

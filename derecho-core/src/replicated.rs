@@ -3,11 +3,11 @@
 //! Owns: which members are wanted in which shard, which members have an object, how it is
 //! transferred to the others, and the answers to queries. Never does: interpret an object.
 //!
-//! Reading order: [`plan`] (the members wanted in each shard), [`agenda`] (the state of all this
-//! that the group replicates), [`house`] (the machine: a group, and its events in the order in
-//! which objects must receive them), [`desk`] (the other side of the machine: objects that consume
-//! these events), `keeper` (one object), `ledger` (answers), `courier` (direct messages with
-//! back-pressure). For logged objects: `trail` (an object as a log follows it), `keeper/logging`
+//! Reading order: [`plan`] (the members wanted in each shard), [`shard_directory`] (the state of all this
+//! that the group replicates), [`shard_machine`] (the machine: a group, and its events in the order in
+//! which objects must receive them), [`object_host`] (the other side of the machine: objects that consume
+//! these events), `object_replica` (one object), `query_table` (answers), `direct_messages` (direct messages with
+//! back-pressure). For logged objects: `object_log_input` (an object as a log follows it), `object_replica/logging`
 //! (the keeper's part in that); the rest is in `storage`.
 //!
 //! ```text
@@ -19,17 +19,17 @@
 //! In production the desk belongs to a thread of its own, so that no application code runs while
 //! the machine is turned. In the simulator the desk runs whenever its node has had a turn.
 
-pub mod agenda;
 pub mod arrangements;
-mod courier;
-pub mod desk;
-pub mod errand;
-pub mod house;
-mod keeper;
-pub mod ledger;
+mod direct_messages;
+pub mod messages;
+pub mod object_host;
+mod object_log_input;
+mod object_replica;
 pub mod plan;
+pub mod query_table;
 pub mod shard;
-mod trail;
+pub mod shard_directory;
+pub mod shard_machine;
 
 use alloc::vec::Vec;
 
@@ -71,21 +71,21 @@ pub struct Position {
 
 /// State of a logged object: the state after a number of updates, counted over all its beginnings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Edition {
+pub struct ObjectVersion {
     /// Number of updates that led to the state.
     pub version: u64,
     /// Latest time at which one of these updates was sent, in nanoseconds since 1970.
     pub time: u64,
 }
 
-crate::bytes::in_order! { Edition { version, time } }
+crate::bytes::in_order! { ObjectVersion { version, time } }
 
 impl crate::bytes::Wire for Position {
     fn encode(&self, out: &mut Vec<u8>) {
         (self.beginning, (self.epoch, self.applied)).encode(out);
     }
 
-    fn decode(from: &mut crate::bytes::Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut crate::bytes::ByteReader<'_>) -> Option<Self> {
         let (beginning, (epoch, applied)) = crate::bytes::Wire::decode(from)?;
         Some(Position { beginning, epoch, applied })
     }

@@ -4,30 +4,30 @@
 //! interpret a record; the creator of the store passes functions that find a record's key.
 //!
 //! Reading order: [`store`] (the records of one member), [`cursor`] (reading them), [`holders`]
-//! (which members are known to have them), `keeper` (a member's part in one subgroup), [`depot`]
-//! (its part in all subgroups), `porter` (transfer of records from one member to another). For
-//! stores that are also logged: [`journal`] (the port), [`logbook`] (the logs that a store begins
-//! from), `scribe` (how a log follows a store), `trail` (a store as a log follows it), [`state`]
-//! (the content of a checkpoint), [`errands`] (slow operations), [`harmed`] (errands of a log that
-//! cannot be opened), `frontier` (what is durable everywhere).
+//! (which members are known to have them), `subgroup_store` (a member's part in one subgroup), [`store_set`]
+//! (its part in all subgroups), `transfer_sender` (transfer of records from one member to another). For
+//! stores that are also logged: [`log_port`] (the port), [`log_election`] (the logs that a store begins
+//! from), `log_follower` (how a log follows a store), `store_log_input` (a store as a log follows it), [`checkpoint_state`]
+//! (the content of a checkpoint), [`log_tasks`] (slow operations), [`log_damage`] (errands of a log that
+//! cannot be opened), `durability_tracker` (what is durable everywhere).
 
+mod announcement;
+pub mod checkpoint_state;
 pub mod cursor;
-pub mod depot;
-pub mod errands;
-pub(crate) mod frontier;
-pub mod harmed;
+pub(crate) mod durability_tracker;
 pub mod holders;
-pub mod journal;
-mod keeper;
-pub mod logbook;
-mod motion;
-mod parcel;
-mod porter;
-pub(crate) mod scribe;
+mod key_counts;
+pub mod log_damage;
+pub mod log_election;
+pub(crate) mod log_follower;
+pub mod log_port;
+pub mod log_tasks;
 mod segment;
-mod several;
-pub mod state;
 pub mod store;
-mod trail;
+mod store_log_input;
+mod store_message;
+pub mod store_set;
+mod subgroup_store;
+mod transfer_sender;
 
-pub use scribe::MOST_BEHIND;
+pub use log_follower::MOST_BEHIND;

@@ -12,7 +12,7 @@ use derecho_core::memory::OwnRegion;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::{Inbox, Record};
-use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, Origin};
+use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, StreamOrigin};
 
 const WRITER: usize = 0;
 const READER: usize = 1;
@@ -46,7 +46,7 @@ impl Pair {
             let events = shown.into_iter().chain([of_stream]);
             events.for_each(|event| node.handle(event, &mut effects));
         }
-        nodes[READER].subscribe(Origin::Peer(Peer(WRITER as u32)), stream).unwrap();
+        nodes[READER].subscribe(StreamOrigin::Peer(Peer(WRITER as u32)), stream).unwrap();
         let mut pair = Pair { nodes, memory, inbox: None };
         pair.turn();
         assert!(pair.inbox.is_some(), "the reader reads");

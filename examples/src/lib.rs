@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// Result of an example's `main`.
-pub type Outcome = Result<(), Box<dyn Error>>;
+pub type ExampleResult = Result<(), Box<dyn Error>>;
 
 /// Returns the part that the command line asks for; `None` for all of them.
 pub fn part() -> Result<Option<String>, String> {
@@ -28,15 +28,15 @@ pub fn part() -> Result<Option<String>, String> {
 }
 
 /// Starts this program once for each part and waits until all have ended.
-pub fn play_all<S: AsRef<str>>(parts: impl IntoIterator<Item = S>) -> Outcome {
-    let started = parts.into_iter().map(|part| Playing::start(part.as_ref()));
+pub fn play_all<S: AsRef<str>>(parts: impl IntoIterator<Item = S>) -> ExampleResult {
+    let started = parts.into_iter().map(|part| PartProcess::start(part.as_ref()));
     // All parts are started before one is waited for.
-    let playing: Vec<Playing> = started.collect::<Result<_, _>>()?;
-    playing.into_iter().try_for_each(Playing::finish)
+    let playing: Vec<PartProcess> = started.collect::<Result<_, _>>()?;
+    playing.into_iter().try_for_each(PartProcess::finish)
 }
 
 /// A process that runs a part. It ends at the latest when this value is dropped.
-pub struct Playing {
+pub struct PartProcess {
     part: String,
     process: Child,
     /// Output of the process, if it is read, and the lines read so far.
@@ -44,26 +44,26 @@ pub struct Playing {
     said: Vec<String>,
 }
 
-impl Playing {
+impl PartProcess {
     /// Starts this program as one part.
-    pub fn start(part: &str) -> Result<Playing, Box<dyn Error>> {
+    pub fn start(part: &str) -> Result<PartProcess, Box<dyn Error>> {
         Self::spawn(part, Stdio::inherit())
     }
 
     /// Starts one part, and reads its output.
-    pub fn listened_to(part: &str) -> Result<Playing, Box<dyn Error>> {
+    pub fn listened_to(part: &str) -> Result<PartProcess, Box<dyn Error>> {
         Self::spawn(part, Stdio::piped())
     }
 
-    fn spawn(part: &str, output: Stdio) -> Result<Playing, Box<dyn Error>> {
+    fn spawn(part: &str, output: Stdio) -> Result<PartProcess, Box<dyn Error>> {
         let mut command = Command::new(std::env::current_exe()?);
         let mut process = command.args(["--part", part]).stdout(output).spawn()?;
         let says = process.stdout.take().map(|output| BufReader::new(output).lines());
-        Ok(Playing { part: part.to_owned(), process, says, said: Vec::new() })
+        Ok(PartProcess { part: part.to_owned(), process, says, said: Vec::new() })
     }
 
     /// Waits until the part prints a line with these words.
-    pub fn wait_for(&mut self, words: &str) -> Outcome {
+    pub fn wait_for(&mut self, words: &str) -> ExampleResult {
         while let Some(line) = self.says.as_mut().and_then(Iterator::next) {
             self.said.push(line?);
             if self.said.last().is_some_and(|line| line.contains(words)) {
@@ -84,7 +84,7 @@ impl Playing {
     }
 
     /// Waits until the part has ended successfully.
-    pub fn finish(mut self) -> Outcome {
+    pub fn finish(mut self) -> ExampleResult {
         let status = self.process.wait()?;
         match status.success() {
             true => Ok(()),
@@ -93,14 +93,14 @@ impl Playing {
     }
 
     /// Kills the part, like an accident.
-    pub fn kill(mut self) -> Outcome {
+    pub fn kill(mut self) -> ExampleResult {
         self.process.kill()?;
         self.process.wait()?;
         Ok(())
     }
 }
 
-impl Drop for Playing {
+impl Drop for PartProcess {
     fn drop(&mut self) {
         // The kill matters only if the process is still running.
         let _ = self.process.kill();

@@ -13,7 +13,7 @@ use crate::syntax::{Annotation, Arguments, Expression, ExpressionKind};
 
 /// A declared annotation of the user.
 #[derive(Debug)]
-pub(crate) struct Declared {
+pub(crate) struct DeclaredAnnotation {
     pub(crate) parameters: Vec<DeclaredParameter>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct DeclaredParameter {
 
 /// Syntactic place of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AnnotationPlace {
     Module,
     Constant,
     Typedef,
@@ -49,7 +49,7 @@ pub(crate) enum Place {
     Other,
 }
 
-impl Place {
+impl AnnotationPlace {
     fn name(self) -> &'static str {
         match self {
             Self::Module => "a module",
@@ -73,15 +73,15 @@ impl Place {
     }
 }
 
-use Place::{
+use AnnotationPlace::{
     Bitfield, Bitmask, Bitset, Case, Constant, Discriminator, Element, Enum, Enumerator, Flag,
     Interface, Member, Module, Struct, Typedef, Union,
 };
 
 /// All kinds of type definitions.
-const TYPES: &[Place] = &[Struct, Union, Enum, Bitmask, Bitset, Typedef];
-const MEMBERS: &[Place] = &[Member, Case];
-const ALL: &[Place] = &[
+const TYPES: &[AnnotationPlace] = &[Struct, Union, Enum, Bitmask, Bitset, Typedef];
+const MEMBERS: &[AnnotationPlace] = &[Member, Case];
+const ALL: &[AnnotationPlace] = &[
     Module,
     Constant,
     Typedef,
@@ -104,7 +104,7 @@ const ALL: &[Place] = &[
 /// marks a required parameter. An entry without places is for operations, which are skipped
 /// together with their annotations.
 #[rustfmt::skip]
-const KNOWN: &[(&str, &[Place], &[&str])] = &[
+const KNOWN: &[(&str, &[AnnotationPlace], &[&str])] = &[
     ("key", &[Member, Case, Discriminator, Bitfield], &["value"]),
     ("id", MEMBERS, &["*value"]),
     ("autoid", &[Module, Struct, Union, Interface], &["value"]),
@@ -145,7 +145,7 @@ const KNOWN: &[(&str, &[Place], &[&str])] = &[
 
 /// Annotations found at one place. Values whose type is the type of the member stay unevaluated.
 #[derive(Debug, Default)]
-pub(crate) struct Found<'s> {
+pub(crate) struct FoundAnnotations<'s> {
     pub(crate) key: Option<bool>,
     pub(crate) id: Option<(u32, Span)>,
     pub(crate) hashed_ids: Option<bool>,
@@ -180,9 +180,9 @@ impl Evaluator<'_> {
     pub(crate) fn annotations<'s>(
         &mut self,
         annotations: &'s [Annotation],
-        place: Place,
-    ) -> Found<'s> {
-        let mut found = Found::default();
+        place: AnnotationPlace,
+    ) -> FoundAnnotations<'s> {
+        let mut found = FoundAnnotations::default();
         let mut seen: Vec<(&str, Span)> = Vec::new();
         for annotation in annotations {
             let name = &*annotation.path.parts[0].text;
@@ -201,7 +201,7 @@ impl Evaluator<'_> {
                 continue;
             }
             seen.push((name, annotation.span));
-            if place != Place::Other && !places.contains(&place) {
+            if place != AnnotationPlace::Other && !places.contains(&place) {
                 let mut belongs: Vec<&str> = places.iter().map(|place| place.name()).collect();
                 if belongs.is_empty() {
                     belongs.push("an operation of an interface");
@@ -280,7 +280,7 @@ impl Evaluator<'_> {
         name: &str,
         annotation: &Annotation,
         arguments: &[Option<&'s Expression>],
-        found: &mut Found<'s>,
+        found: &mut FoundAnnotations<'s>,
     ) -> Checked<()> {
         let span = annotation.span;
         let first = arguments.first().copied().flatten();
@@ -358,7 +358,7 @@ impl Evaluator<'_> {
     fn verbatim<'s>(
         &mut self,
         arguments: &[Option<&'s Expression>],
-        found: &mut Found<'s>,
+        found: &mut FoundAnnotations<'s>,
     ) -> Checked<()> {
         let [language, placement, text] = arguments else { return Ok(()) };
         let language = self.text(*language)?.unwrap_or_else(|| "*".to_owned());

@@ -170,13 +170,13 @@ pub(crate) struct Reports {
 /// Marker that an error has been reported; the caller abandons its construct, and an enclosing
 /// one continues.
 #[derive(Debug)]
-pub(crate) struct Reported;
+pub(crate) struct ErrorReported;
 
 /// Result of reading; the error has already been reported.
-pub(crate) type Checked<T> = Result<T, Reported>;
+pub(crate) type Checked<T> = Result<T, ErrorReported>;
 
 impl Reports {
-    pub(crate) fn error(&mut self, span: Span, message: impl Into<String>) -> Reported {
+    pub(crate) fn error(&mut self, span: Span, message: impl Into<String>) -> ErrorReported {
         self.add(Severity::Error, span, message.into(), Vec::new())
     }
 
@@ -186,7 +186,7 @@ impl Reports {
         span: Span,
         message: impl Into<String>,
         other: (Span, &str),
-    ) -> Reported {
+    ) -> ErrorReported {
         self.add(Severity::Error, span, message.into(), vec![(other.0, other.1.to_owned())])
     }
 
@@ -204,7 +204,7 @@ impl Reports {
         span: Span,
         message: String,
         related: Vec<(Span, String)>,
-    ) -> Reported {
+    ) -> ErrorReported {
         if severity == Severity::Error {
             self.errors += 1;
             if self.errors <= MAX_DIAGNOSTICS {
@@ -213,7 +213,7 @@ impl Reports {
         } else if self.reports.len() < 4 * MAX_DIAGNOSTICS {
             self.reports.push(Report { severity, span, message, related });
         }
-        Reported
+        ErrorReported
     }
 
     /// Whether the limit of errors is reached.

@@ -90,10 +90,10 @@ pub(crate) fn number(text: &str) -> Result<Number, String> {
 }
 
 /// An error in a literal: its position in the text, its length in bytes, and the message.
-type Wrong = (usize, usize, String);
+type LiteralError = (usize, usize, String);
 
 /// Returns the text that a literal denotes.
-pub(crate) fn unescape(text: &str, wide: bool) -> Result<String, Wrong> {
+pub(crate) fn unescape(text: &str, wide: bool) -> Result<String, LiteralError> {
     if !text.contains('\\') {
         return Ok(text.to_owned());
     }

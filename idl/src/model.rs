@@ -130,7 +130,7 @@ pub struct Struct {
     /// Base struct that this struct inherits from.
     pub base: Option<ScopedName>,
     /// Own members, in order, without those of the base.
-    pub members: Vec<Member>,
+    pub members: Vec<StructMember>,
     /// Whether the struct is an exception.
     pub exception: bool,
 }
@@ -157,7 +157,7 @@ pub enum MemberId {
 
 /// A member of a struct or a union.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Member {
+pub struct StructMember {
     /// Name of the member.
     pub name: String,
     /// Comment of the member.
@@ -215,7 +215,7 @@ pub struct Case {
     /// Whether the case is selected by all values without a case.
     pub default: bool,
     /// Member of the case.
-    pub member: Member,
+    pub member: StructMember,
 }
 
 /// An enum, which has at least one enumerator.

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::annotation::Declared;
+use crate::annotation::DeclaredAnnotation;
 use crate::constant::Value;
 use crate::diagnostic::{Checked, Reports, did_you_mean};
 use crate::model::{Type, TypeNotes};
@@ -33,7 +33,7 @@ pub(crate) enum Meaning {
     Constant(Rc<(Type, Value)>),
     Enumerator(Value),
     /// A user's annotation.
-    Annotation(Rc<Declared>),
+    Annotation(Rc<DeclaredAnnotation>),
     /// A construct that a DDS file does not need, and its kind.
     Skipped(&'static str),
 }

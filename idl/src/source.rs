@@ -131,7 +131,7 @@ pub(crate) struct SourceMap {
 }
 
 /// A position in a form for human readers.
-pub(crate) struct Place<'a> {
+pub(crate) struct SourcePosition<'a> {
     pub(crate) file: &'a str,
     pub(crate) line: usize,
     pub(crate) column: usize,
@@ -153,7 +153,7 @@ impl SourceMap {
         &self.files[id.0 as usize]
     }
 
-    pub(crate) fn place(&self, span: Span) -> Place<'_> {
+    pub(crate) fn place(&self, span: Span) -> SourcePosition<'_> {
         let file = self.file(span.file);
         let line = file.lines.partition_point(|start| *start <= span.start) - 1;
         let line_start = file.lines[line] as usize;
@@ -163,7 +163,7 @@ impl SourceMap {
         let end = (span.end as usize - line_start).min(text.len()).max(start);
         let before = file.text.get(line_start..line_start + start).unwrap_or(text);
         let marked = text.get(start..end).unwrap_or_default();
-        Place {
+        SourcePosition {
             file: &file.name,
             line: line + 1,
             column: before.chars().count() + 1,

@@ -118,14 +118,14 @@ pub(crate) struct Scope {
 pub(crate) struct Struct {
     pub(crate) name: Name,
     pub(crate) base: Option<Path>,
-    pub(crate) members: Vec<Member>,
+    pub(crate) members: Vec<MemberDeclaration>,
     /// Whether the struct is an exception.
     pub(crate) exception: bool,
 }
 
 /// A member, or several that share a type.
 #[derive(Clone, Debug)]
-pub(crate) struct Member {
+pub(crate) struct MemberDeclaration {
     pub(crate) notes: Notes,
     pub(crate) ty: TypeSpec,
     pub(crate) declarators: Vec<Declarator>,

@@ -6,10 +6,10 @@ use idl::{Severity, generate, parse};
 
 /// A feature, a file with it, text of its Rust, a file with an error in it, and the beginning of
 /// the error message.
-type Row = (&'static str, &'static str, &'static str, &'static str, &'static str);
+type FeatureCase = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 #[track_caller]
-fn check(rows: &[Row]) {
+fn check(rows: &[FeatureCase]) {
     for (feature, valid, rust, invalid, message) in rows {
         let specification = match parse("valid.idl", valid) {
             Ok(specification) => specification,

@@ -53,8 +53,8 @@ impl SubscriberQos {
 impl TopicQos {
     /// Returns the contradictions in this set; empty if there are none.
     pub fn inconsistencies(&self) -> Vec<Inconsistency> {
-        let mut found = Kept::of(&self.history, &self.resource_limits).inconsistencies();
-        found.extend(Kept::by_service(&self.durability_service).inconsistencies());
+        let mut found = RetentionLimits::of(&self.history, &self.resource_limits).inconsistencies();
+        found.extend(RetentionLimits::by_service(&self.durability_service).inconsistencies());
         found
     }
 }
@@ -62,8 +62,8 @@ impl TopicQos {
 impl DataWriterQos {
     /// Returns the contradictions in this set; empty if there are none.
     pub fn inconsistencies(&self) -> Vec<Inconsistency> {
-        let mut found = Kept::of(&self.history, &self.resource_limits).inconsistencies();
-        found.extend(Kept::by_service(&self.durability_service).inconsistencies());
+        let mut found = RetentionLimits::of(&self.history, &self.resource_limits).inconsistencies();
+        found.extend(RetentionLimits::by_service(&self.durability_service).inconsistencies());
         found
     }
 }
@@ -71,7 +71,7 @@ impl DataWriterQos {
 impl DataReaderQos {
     /// Returns the contradictions in this set; empty if there are none.
     pub fn inconsistencies(&self) -> Vec<Inconsistency> {
-        let mut found = Kept::of(&self.history, &self.resource_limits).inconsistencies();
+        let mut found = RetentionLimits::of(&self.history, &self.resource_limits).inconsistencies();
         let (period, separation) =
             (self.deadline.period, self.time_based_filter.minimum_separation);
         if separation > period {
@@ -89,7 +89,7 @@ impl DataReaderQos {
 }
 
 /// Limits on the samples kept by an entity, or by the durability service on its behalf.
-struct Kept {
+struct RetentionLimits {
     history: PolicyId,
     limits: PolicyId,
     kind: HistoryQosPolicyKind,
@@ -99,7 +99,7 @@ struct Kept {
     max_samples_per_instance: Length,
 }
 
-impl Kept {
+impl RetentionLimits {
     fn of(history: &crate::HistoryQosPolicy, limits: &crate::ResourceLimitsQosPolicy) -> Self {
         Self {
             history: PolicyId::History,

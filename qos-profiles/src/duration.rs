@@ -9,7 +9,7 @@ const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
 /// A span of time: seconds and nanoseconds, or [`INFINITE`](Self::INFINITE).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Parts", into = "Parts")]
+#[serde(try_from = "SerializedDuration", into = "SerializedDuration")]
 pub struct Duration {
     // The order of the fields makes the derived comparison right.
     sec: i32,
@@ -114,23 +114,23 @@ impl fmt::Display for Duration {
 /// Serialised form of a duration: the OMG's two fields.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Parts {
+struct SerializedDuration {
     #[serde(default)]
     sec: i32,
     #[serde(default)]
     nanosec: u32,
 }
 
-impl From<Duration> for Parts {
+impl From<Duration> for SerializedDuration {
     fn from(duration: Duration) -> Self {
         Self { sec: duration.sec, nanosec: duration.nanosec }
     }
 }
 
-impl TryFrom<Parts> for Duration {
+impl TryFrom<SerializedDuration> for Duration {
     type Error = String;
 
-    fn try_from(Parts { sec, nanosec }: Parts) -> Result<Self, String> {
+    fn try_from(SerializedDuration { sec, nanosec }: SerializedDuration) -> Result<Self, String> {
         if (sec, nanosec) == (Self::INFINITE.sec, Self::INFINITE.nanosec) {
             return Ok(Self::INFINITE);
         }
@@ -180,8 +180,8 @@ mod tests {
         let least = Duration::new(0, 1).unwrap();
         assert_eq!((least.sec(), least.nanosec()), (0, 1));
         assert_eq!(Duration::default(), Duration::ZERO);
-        let infinite = Parts::from(Duration::INFINITE);
+        let infinite = SerializedDuration::from(Duration::INFINITE);
         assert_eq!(Duration::try_from(infinite), Ok(Duration::INFINITE));
-        assert!(Duration::try_from(Parts { sec: 1, nanosec: u32::MAX }).is_err());
+        assert!(Duration::try_from(SerializedDuration { sec: 1, nanosec: u32::MAX }).is_err());
     }
 }

@@ -106,16 +106,16 @@ impl Field {
     /// Formats a value of this field for human readers: kinds by their short names, bytes
     /// in hexadecimal.
     pub fn show<'a>(&self, value: &'a Value) -> impl fmt::Display + use<'a> {
-        Shown { ty: self.ty, value }
+        ValueDisplay { ty: self.ty, value }
     }
 }
 
-struct Shown<'a> {
+struct ValueDisplay<'a> {
     ty: FieldType,
     value: &'a Value,
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for ValueDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |index: &u8| match self.ty {
             FieldType::Kind(names) | FieldType::Kinds(names) => names.short(usize::from(*index)),

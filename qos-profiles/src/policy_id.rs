@@ -5,7 +5,7 @@
 use std::fmt;
 
 /// One row of the standard's table of policies.
-struct Row {
+struct PolicyRow {
     name: &'static str,
     /// The column "RxO": a reader's request is compared with a writer's offer.
     requested_offered: bool,
@@ -27,7 +27,7 @@ macro_rules! policies {
             pub const ALL: [Self; TABLE.len()] = [$(Self::$policy),*];
         }
 
-        const TABLE: [Row; [$($id),*].len()] = [$(Row {
+        const TABLE: [PolicyRow; [$($id),*].len()] = [$(PolicyRow {
             name: $name,
             requested_offered: $rxo,
             changeable: $changeable,
@@ -122,8 +122,8 @@ impl PolicyId {
         self.row().changeable
     }
 
-    const fn row(self) -> &'static Row {
-        const ROWS: &[Row; TABLE.len()] = &TABLE;
+    const fn row(self) -> &'static PolicyRow {
+        const ROWS: &[PolicyRow; TABLE.len()] = &TABLE;
         // The numbers start at 1 and have no gaps; a test checks the table.
         &ROWS[self as usize - 1]
     }

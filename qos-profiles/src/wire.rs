@@ -12,19 +12,19 @@ use crate::{Duration, Length};
 /// Serialised form of a time.
 #[derive(DdsType)]
 #[dds(crate = "idl_cdr", name = "DDS::Duration_t", nested)]
-struct Parts {
+struct SerializedTime {
     sec: i32,
     nanosec: u32,
 }
 
-impl From<Duration> for Parts {
+impl From<Duration> for SerializedTime {
     fn from(time: Duration) -> Self {
-        Parts { sec: time.sec(), nanosec: time.nanosec() }
+        SerializedTime { sec: time.sec(), nanosec: time.nanosec() }
     }
 }
 
-impl From<Parts> for Duration {
-    fn from(Parts { sec, nanosec }: Parts) -> Self {
+impl From<SerializedTime> for Duration {
+    fn from(SerializedTime { sec, nanosec }: SerializedTime) -> Self {
         Duration::new(sec, nanosec).unwrap_or(Duration::INFINITE)
     }
 }
@@ -48,10 +48,10 @@ impl Reflect for Duration {
 }
 
 /// Serialised form of a limit.
-struct Limit(i32);
+struct SerializedLimit(i32);
 
-impl From<Limit> for Length {
-    fn from(Limit(limit): Limit) -> Self {
+impl From<SerializedLimit> for Length {
+    fn from(SerializedLimit(limit): SerializedLimit) -> Self {
         Length::new(limit).unwrap_or(Length::UNLIMITED)
     }
 }
@@ -88,8 +88,8 @@ macro_rules! written_as {
     };
 }
 
-written_as!(Duration as Parts, Parts::from, Duration::from);
-written_as!(Length as i32, i32::from, |limit| Length::from(Limit(limit)));
+written_as!(Duration as SerializedTime, SerializedTime::from, Duration::from);
+written_as!(Length as i32, i32::from, |limit| Length::from(SerializedLimit(limit)));
 
 #[cfg(test)]
 mod tests {
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn invalid_duration_is_infinite_and_invalid_length_is_unlimited() {
-        let bytes = to_cdr(&Parts { sec: -3, nanosec: 7 }).unwrap();
+        let bytes = to_cdr(&SerializedTime { sec: -3, nanosec: 7 }).unwrap();
         assert_eq!(from_cdr(&bytes), Ok(Duration::INFINITE));
         assert_eq!(from_cdr(&to_cdr(&-1_i32).unwrap()), Ok(Length::UNLIMITED));
         assert_eq!(from_cdr(&to_cdr(&-7_i32).unwrap()), Ok(Length::UNLIMITED));

@@ -9,7 +9,7 @@ use qos_profiles::EntityKind;
 use qos_profiles::xml::Origin;
 use support::{errors, file, path, resolved};
 
-struct Row {
+struct PolicyCase {
     policy: &'static str,
     field: &'static str,
     /// Valid content of the field's element, and the resulting value in text form.
@@ -22,8 +22,8 @@ struct Row {
 }
 
 #[rustfmt::skip]
-const ROWS: &[Row] = &[
-    Row {
+const ROWS: &[PolicyCase] = &[
+    PolicyCase {
         policy: "user_data",
         field: "value",
         right: "0x0a0B",
@@ -31,7 +31,7 @@ const ROWS: &[Row] = &[
         wrong: "1, 256",
         error: "5:12: user_data/value: found `256` in a list of bytes; expected base64, hexadecimal (`0x0a0b`) or a list of bytes (`10, 11`)",
     },
-    Row {
+    PolicyCase {
         policy: "topic_data",
         field: "value",
         right: "Cgs=",
@@ -39,7 +39,7 @@ const ROWS: &[Row] = &[
         wrong: "Cgs",
         error: "5:13: topic_data/value: found `Cgs`: base64 comes in groups of four letters, the last filled up with `=`; expected base64, hexadecimal (`0x0a0b`) or a list of bytes (`10, 11`)",
     },
-    Row {
+    PolicyCase {
         policy: "group_data",
         field: "value",
         right: "<element>10</element><element>0x0b</element>",
@@ -47,7 +47,7 @@ const ROWS: &[Row] = &[
         wrong: "0x012",
         error: "5:13: group_data/value: found 3 hexadecimal digits, which make no whole bytes; expected base64, hexadecimal (`0x0a0b`) or a list of bytes (`10, 11`)",
     },
-    Row {
+    PolicyCase {
         policy: "durability",
         field: "kind",
         right: "TRANSIENT_DURABILITY_QOS",
@@ -55,7 +55,7 @@ const ROWS: &[Row] = &[
         wrong: "TRANSIENT_QOS",
         error: "5:13: durability/kind: found `TRANSIENT_QOS`; expected `VOLATILE_DURABILITY_QOS`, `TRANSIENT_LOCAL_DURABILITY_QOS`, `TRANSIENT_DURABILITY_QOS` or `PERSISTENT_DURABILITY_QOS`; did you mean `TRANSIENT`?",
     },
-    Row {
+    PolicyCase {
         policy: "durability_service",
         field: "service_cleanup_delay",
         right: "<sec>7</sec>",
@@ -63,7 +63,7 @@ const ROWS: &[Row] = &[
         wrong: "<sec>-1</sec>",
         error: "5:44: durability_service/service_cleanup_delay/sec: found `-1`; expected a number from 0 to 2147483646, or `DURATION_INFINITE_SEC`",
     },
-    Row {
+    PolicyCase {
         policy: "durability_service",
         field: "history_kind",
         right: "KEEP_ALL_HISTORY_QOS",
@@ -71,7 +71,7 @@ const ROWS: &[Row] = &[
         wrong: "KEEP_SOME",
         error: "5:21: durability_service/history_kind: found `KEEP_SOME`; expected `KEEP_LAST_HISTORY_QOS` or `KEEP_ALL_HISTORY_QOS`",
     },
-    Row {
+    PolicyCase {
         policy: "durability_service",
         field: "history_depth",
         right: "7",
@@ -79,7 +79,7 @@ const ROWS: &[Row] = &[
         wrong: "-1",
         error: "5:21: durability_service/history_depth: found `-1`; expected a number from 0 to 2147483647",
     },
-    Row {
+    PolicyCase {
         policy: "durability_service",
         field: "max_samples",
         right: "7",
@@ -87,7 +87,7 @@ const ROWS: &[Row] = &[
         wrong: "-2",
         error: "5:21: durability_service/max_samples: found `-2`; expected a number from 0 to 2147483647, or `LENGTH_UNLIMITED`",
     },
-    Row {
+    PolicyCase {
         policy: "durability_service",
         field: "max_instances",
         right: "7",
@@ -95,7 +95,7 @@ const ROWS: &[Row] = &[
         wrong: "2147483648",
         error: "5:21: durability_service/max_instances: found `2147483648`; expected a number from 0 to 2147483647, or `LENGTH_UNLIMITED`",
     },
-    Row {
+    PolicyCase {
         policy: "durability_service",
         field: "max_samples_per_instance",
         right: "LENGTH_UNLIMITED",
@@ -103,7 +103,7 @@ const ROWS: &[Row] = &[
         wrong: "UNLIMITED",
         error: "5:21: durability_service/max_samples_per_instance: found `UNLIMITED`; expected a number from 0 to 2147483647, or `LENGTH_UNLIMITED`",
     },
-    Row {
+    PolicyCase {
         policy: "presentation",
         field: "access_scope",
         right: "GROUP_PRESENTATION_QOS",
@@ -111,7 +111,7 @@ const ROWS: &[Row] = &[
         wrong: "GRUOP",
         error: "5:15: presentation/access_scope: found `GRUOP`; expected `INSTANCE_PRESENTATION_QOS`, `TOPIC_PRESENTATION_QOS` or `GROUP_PRESENTATION_QOS`; did you mean `GROUP`?",
     },
-    Row {
+    PolicyCase {
         policy: "presentation",
         field: "coherent_access",
         right: "true",
@@ -119,7 +119,7 @@ const ROWS: &[Row] = &[
         wrong: "yes",
         error: "5:15: presentation/coherent_access: found `yes`; expected `true` or `false`",
     },
-    Row {
+    PolicyCase {
         policy: "presentation",
         field: "ordered_access",
         right: "1",
@@ -127,7 +127,7 @@ const ROWS: &[Row] = &[
         wrong: "2",
         error: "5:15: presentation/ordered_access: found `2`; expected `true` or `false`",
     },
-    Row {
+    PolicyCase {
         policy: "deadline",
         field: "period",
         right: "<sec>1</sec><nanosec>500000000</nanosec>",
@@ -135,7 +135,7 @@ const ROWS: &[Row] = &[
         wrong: "<sec>1</sec><nanosec>1000000000</nanosec>",
         error: "5:31: deadline/period/nanosec: found `1000000000`; expected a number from 0 to 999999999, or `DURATION_INFINITE_NSEC`",
     },
-    Row {
+    PolicyCase {
         policy: "latency_budget",
         field: "duration",
         right: "DURATION_INFINITE",
@@ -143,7 +143,7 @@ const ROWS: &[Row] = &[
         wrong: "soon",
         error: "5:17: latency_budget/duration: found `soon`; expected `<sec>` and `<nanosec>`, or `DURATION_INFINITE`",
     },
-    Row {
+    PolicyCase {
         policy: "ownership",
         field: "kind",
         right: "EXCLUSIVE",
@@ -151,7 +151,7 @@ const ROWS: &[Row] = &[
         wrong: "ALONE",
         error: "5:12: ownership/kind: found `ALONE`; expected `SHARED_OWNERSHIP_QOS` or `EXCLUSIVE_OWNERSHIP_QOS`",
     },
-    Row {
+    PolicyCase {
         policy: "ownership_strength",
         field: "value",
         right: "-7",
@@ -159,7 +159,7 @@ const ROWS: &[Row] = &[
         wrong: "2147483648",
         error: "5:21: ownership_strength/value: found `2147483648`; expected a number from -2147483648 to 2147483647",
     },
-    Row {
+    PolicyCase {
         policy: "liveliness",
         field: "kind",
         right: "MANUAL_BY_TOPIC_LIVELINESS_QOS",
@@ -167,7 +167,7 @@ const ROWS: &[Row] = &[
         wrong: "MANUAL_BY_READER",
         error: "5:13: liveliness/kind: found `MANUAL_BY_READER`; expected `AUTOMATIC_LIVELINESS_QOS`, `MANUAL_BY_PARTICIPANT_LIVELINESS_QOS` or `MANUAL_BY_TOPIC_LIVELINESS_QOS`",
     },
-    Row {
+    PolicyCase {
         policy: "liveliness",
         field: "lease_duration",
         right: "<nanosec>7</nanosec>",
@@ -175,7 +175,7 @@ const ROWS: &[Row] = &[
         wrong: "<milli>7</milli>",
         error: "5:29: liveliness/lease_duration/milli: found an unknown element; expected `sec` or `nanosec`",
     },
-    Row {
+    PolicyCase {
         policy: "time_based_filter",
         field: "minimum_separation",
         right: "<sec>0</sec><nanosec>7000</nanosec>",
@@ -183,7 +183,7 @@ const ROWS: &[Row] = &[
         wrong: "",
         error: "5:20: time_based_filter/minimum_separation: found no duration; expected `<sec>` and `<nanosec>`, or `DURATION_INFINITE`",
     },
-    Row {
+    PolicyCase {
         policy: "partition",
         field: "name",
         right: "<element>a</element><element>b*</element>",
@@ -191,7 +191,7 @@ const ROWS: &[Row] = &[
         wrong: "a",
         error: "5:12: partition/name: found the text `a`; expected `<element>` for each",
     },
-    Row {
+    PolicyCase {
         policy: "reliability",
         field: "kind",
         right: "RELIABLE_RELIABILITY_QOS",
@@ -199,7 +199,7 @@ const ROWS: &[Row] = &[
         wrong: "RELIABEL",
         error: "5:14: reliability/kind: found `RELIABEL`; expected `BEST_EFFORT_RELIABILITY_QOS` or `RELIABLE_RELIABILITY_QOS`; did you mean `RELIABLE`?",
     },
-    Row {
+    PolicyCase {
         policy: "reliability",
         field: "max_blocking_time",
         right: "<sec>DURATION_INFINITE_SEC</sec><nanosec>DURATION_INFINITE_NSEC</nanosec>",
@@ -207,7 +207,7 @@ const ROWS: &[Row] = &[
         wrong: "<sec>DURATION_INFINITE_SEC</sec><nanosec>0</nanosec>",
         error: "5:14: reliability/max_blocking_time: found a duration with one infinite and one finite part; expected both or none to be infinite",
     },
-    Row {
+    PolicyCase {
         policy: "destination_order",
         field: "kind",
         right: "BY_SOURCE_TIMESTAMP_DESTINATIONORDER_QOS",
@@ -215,7 +215,7 @@ const ROWS: &[Row] = &[
         wrong: "BY_SOURCE",
         error: "5:20: destination_order/kind: found `BY_SOURCE`; expected `BY_RECEPTION_TIMESTAMP_DESTINATIONORDER_QOS` or `BY_SOURCE_TIMESTAMP_DESTINATIONORDER_QOS`",
     },
-    Row {
+    PolicyCase {
         policy: "history",
         field: "kind",
         right: "KEEP_ALL_HISTORY_QOS",
@@ -223,7 +223,7 @@ const ROWS: &[Row] = &[
         wrong: "",
         error: "5:10: history/kind: found nothing; expected `KEEP_LAST_HISTORY_QOS` or `KEEP_ALL_HISTORY_QOS`",
     },
-    Row {
+    PolicyCase {
         policy: "history",
         field: "depth",
         right: "7",
@@ -231,7 +231,7 @@ const ROWS: &[Row] = &[
         wrong: "seven",
         error: "5:10: history/depth: found `seven`; expected a number from 0 to 2147483647",
     },
-    Row {
+    PolicyCase {
         policy: "resource_limits",
         field: "max_samples",
         right: "7",
@@ -239,7 +239,7 @@ const ROWS: &[Row] = &[
         wrong: "7.0",
         error: "5:18: resource_limits/max_samples: found `7.0`; expected a number from 0 to 2147483647, or `LENGTH_UNLIMITED`",
     },
-    Row {
+    PolicyCase {
         policy: "resource_limits",
         field: "max_instances",
         right: "-1",
@@ -247,7 +247,7 @@ const ROWS: &[Row] = &[
         wrong: "LENGTH_UNLIMITTED",
         error: "5:18: resource_limits/max_instances: found `LENGTH_UNLIMITTED`; expected a number from 0 to 2147483647, or `LENGTH_UNLIMITED`; did you mean `LENGTH_UNLIMITED`?",
     },
-    Row {
+    PolicyCase {
         policy: "resource_limits",
         field: "max_samples_per_instance",
         right: "7",
@@ -255,7 +255,7 @@ const ROWS: &[Row] = &[
         wrong: "0x7",
         error: "5:18: resource_limits/max_samples_per_instance: found `0x7`; expected a number from 0 to 2147483647, or `LENGTH_UNLIMITED`",
     },
-    Row {
+    PolicyCase {
         policy: "entity_factory",
         field: "autoenable_created_entities",
         right: "false",
@@ -263,7 +263,7 @@ const ROWS: &[Row] = &[
         wrong: "flase",
         error: "5:17: entity_factory/autoenable_created_entities: found `flase`; expected `true` or `false`; did you mean `false`?",
     },
-    Row {
+    PolicyCase {
         policy: "writer_data_lifecycle",
         field: "autodispose_unregistered_instances",
         right: "false",
@@ -271,7 +271,7 @@ const ROWS: &[Row] = &[
         wrong: "",
         error: "5:24: writer_data_lifecycle/autodispose_unregistered_instances: found nothing; expected `true` or `false`",
     },
-    Row {
+    PolicyCase {
         policy: "reader_data_lifecycle",
         field: "autopurge_nowriter_samples_delay",
         right: "<sec>7</sec>",
@@ -279,7 +279,7 @@ const ROWS: &[Row] = &[
         wrong: "<sec>7</sec><sec>8</sec>",
         error: "5:70: reader_data_lifecycle/autopurge_nowriter_samples_delay/sec: found this element a second time; expected it once",
     },
-    Row {
+    PolicyCase {
         policy: "reader_data_lifecycle",
         field: "autopurge_disposed_samples_delay",
         right: "<sec>7</sec>",
@@ -287,7 +287,7 @@ const ROWS: &[Row] = &[
         wrong: "7",
         error: "5:24: reader_data_lifecycle/autopurge_disposed_samples_delay: found `7`; expected `<sec>` and `<nanosec>`, or `DURATION_INFINITE`",
     },
-    Row {
+    PolicyCase {
         policy: "transport_priority",
         field: "value",
         right: "-7",
@@ -295,7 +295,7 @@ const ROWS: &[Row] = &[
         wrong: "high",
         error: "5:21: transport_priority/value: found `high`; expected a number from -2147483648 to 2147483647",
     },
-    Row {
+    PolicyCase {
         policy: "lifespan",
         field: "duration",
         right: "<sec>2147483647</sec><nanosec>2147483647</nanosec>",
@@ -303,7 +303,7 @@ const ROWS: &[Row] = &[
         wrong: "<sec>2147483647</sec><nanosec>0</nanosec>",
         error: "5:11: lifespan/duration: found a duration with one infinite and one finite part; expected both or none to be infinite",
     },
-    Row {
+    PolicyCase {
         policy: "representation",
         field: "value",
         right: "<element>XCDR2_DATA_REPRESENTATION</element><element>0</element>",
@@ -311,7 +311,7 @@ const ROWS: &[Row] = &[
         wrong: "<element>XCDR3</element>",
         error: "5:24: representation/value/element: found `XCDR3`; expected `XCDR_DATA_REPRESENTATION`, `XML_DATA_REPRESENTATION` or `XCDR2_DATA_REPRESENTATION`; did you mean `XCDR`?",
     },
-    Row {
+    PolicyCase {
         policy: "type_consistency",
         field: "kind",
         right: "DISALLOW_TYPE_COERCION",
@@ -319,7 +319,7 @@ const ROWS: &[Row] = &[
         wrong: "ALLOW",
         error: "5:19: type_consistency/kind: found `ALLOW`; expected `DISALLOW_TYPE_COERCION` or `ALLOW_TYPE_COERCION`",
     },
-    Row {
+    PolicyCase {
         policy: "type_consistency",
         field: "ignore_sequence_bounds",
         right: "false",
@@ -327,7 +327,7 @@ const ROWS: &[Row] = &[
         wrong: "no",
         error: "5:19: type_consistency/ignore_sequence_bounds: found `no`; expected `true` or `false`",
     },
-    Row {
+    PolicyCase {
         policy: "type_consistency",
         field: "ignore_string_bounds",
         right: "false",
@@ -335,7 +335,7 @@ const ROWS: &[Row] = &[
         wrong: "no",
         error: "5:19: type_consistency/ignore_string_bounds: found `no`; expected `true` or `false`",
     },
-    Row {
+    PolicyCase {
         policy: "type_consistency",
         field: "ignore_member_names",
         right: "true",
@@ -343,7 +343,7 @@ const ROWS: &[Row] = &[
         wrong: "no",
         error: "5:19: type_consistency/ignore_member_names: found `no`; expected `true` or `false`",
     },
-    Row {
+    PolicyCase {
         policy: "type_consistency",
         field: "prevent_type_widening",
         right: "true",
@@ -351,7 +351,7 @@ const ROWS: &[Row] = &[
         wrong: "no",
         error: "5:19: type_consistency/prevent_type_widening: found `no`; expected `true` or `false`",
     },
-    Row {
+    PolicyCase {
         policy: "type_consistency",
         field: "force_type_validation",
         right: "true",
@@ -362,13 +362,13 @@ const ROWS: &[Row] = &[
 ];
 
 /// Returns the rows of a kind of entity.
-fn rows(kind: EntityKind) -> impl Iterator<Item = &'static Row> {
+fn rows(kind: EntityKind) -> impl Iterator<Item = &'static PolicyCase> {
     ROWS.iter().filter(move |row| kind.policies().any(|(_, name)| name == row.policy))
 }
 
-impl Row {
+impl PolicyCase {
     fn text(&self, inside: &str) -> String {
-        let Row { policy, field, .. } = self;
+        let PolicyCase { policy, field, .. } = self;
         format!("<{policy}><{field}>{inside}</{field}></{policy}>")
     }
 }

@@ -20,7 +20,7 @@ use rustix::time::{ClockId, clock_getres, clock_gettime};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::outcome::{Done, Outcome, show};
+use crate::outcome::{CommandAnswer, CommandResult, show};
 
 /// Memory needed by a few participants.
 const ENOUGH_MEMORY_MIB: u64 = 256;
@@ -69,7 +69,7 @@ impl Check {
 }
 
 /// Runs the checks.
-pub(crate) fn run(args: &DoctorArgs, json: bool) -> Done {
+pub(crate) fn run(args: &DoctorArgs, json: bool) -> CommandResult {
     let checks = [
         memory(),
         locked_memory(),
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &DoctorArgs, json: bool) -> Done {
     }
     text += if sound { "All requirements are met." } else { "A requirement is not met." };
     show(json, &json!({ "ok": sound, "checks": checks }), &text);
-    Ok(if sound { Outcome::Yes } else { Outcome::No })
+    Ok(if sound { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
 fn memory() -> Check {

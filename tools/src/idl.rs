@@ -10,7 +10,7 @@ use idl::model::Extensibility;
 use idl::{Compiler, Diagnostic, Diagnostics, Generator, Severity};
 use serde_json::{Value, json};
 
-use crate::outcome::{Done, Failure, Outcome, show};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
 
 /// Command for IDL files.
 #[derive(Args, Debug)]
@@ -106,7 +106,7 @@ fn define(text: &str) -> Result<(String, String), String> {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &IdlArgs, json: bool) -> Done {
+pub(crate) fn run(args: &IdlArgs, json: bool) -> CommandResult {
     match &args.command {
         Command::Check(input) => check(input, json),
         Command::Gen(args) => generate(args, json),
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &IdlArgs, json: bool) -> Done {
 }
 
 /// Checks each file separately, as it would be compiled.
-fn check(input: &Input, json: bool) -> Done {
+fn check(input: &Input, json: bool) -> CommandResult {
     let compiler = input.search.compiler();
     let mut diagnostics = Diagnostics::default();
     for file in &input.files {
@@ -124,7 +124,7 @@ fn check(input: &Input, json: bool) -> Done {
     tell(&input.files, &diagnostics, None, json)
 }
 
-fn generate(args: &GenArgs, json: bool) -> Done {
+fn generate(args: &GenArgs, json: bool) -> CommandResult {
     let mut generator = Generator::new();
     if let Some(path) = &args.crate_path {
         generator = generator.crate_path(path);
@@ -184,16 +184,16 @@ fn tell(
     diagnostics: &Diagnostics,
     written: Option<&[PathBuf]>,
     json: bool,
-) -> Done {
+) -> CommandResult {
     let of = |severity: Severity| -> Vec<Value> {
         let those = diagnostics.iter().filter(|one| one.severity == severity);
         those.map(fields).collect()
     };
     let errors = of(Severity::Error);
     let (count, outcome) = match errors.len() {
-        0 => (String::new(), Outcome::Yes),
-        1 => ("one error".to_owned(), Outcome::No),
-        many => (format!("{many} errors"), Outcome::No),
+        0 => (String::new(), CommandAnswer::Yes),
+        1 => ("one error".to_owned(), CommandAnswer::No),
+        many => (format!("{many} errors"), CommandAnswer::No),
     };
     let plural = if files.len() == 1 { "" } else { "s" };
     let mut text = String::new();
@@ -201,10 +201,10 @@ fn tell(
         text += &format!("{diagnostics}\n");
     }
     text += &match (outcome, written) {
-        (Outcome::No, Some(_)) => format!("{count}; nothing is written"),
-        (Outcome::No, None) => count,
-        (Outcome::Yes, None) => format!("Nothing is wrong in {} file{plural}.", files.len()),
-        (Outcome::Yes, Some(written)) => {
+        (CommandAnswer::No, Some(_)) => format!("{count}; nothing is written"),
+        (CommandAnswer::No, None) => count,
+        (CommandAnswer::Yes, None) => format!("Nothing is wrong in {} file{plural}.", files.len()),
+        (CommandAnswer::Yes, Some(written)) => {
             let written: Vec<String> =
                 written.iter().map(|one| one.display().to_string()).collect();
             format!("Written: {}", written.join(", "))

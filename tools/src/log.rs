@@ -13,12 +13,12 @@ use derecho_core::log::aside::{self, Aside};
 use derecho_core::log::survey::{Survey, survey, truncate};
 use derecho_core::log::views::{self, LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
-    Check, Disk, Kind, LogError, Owner, Record, StreamKey, StreamLog, Version, folder,
+    Check, Disk, LogError, LogOwner, LogRecord, RecordKind, StreamKey, StreamLog, Version, folder,
 };
 use derecho_node::logs::Folder;
 use serde_json::{Value, json};
 
-use crate::outcome::{Done, Failure, Outcome, say, show};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show};
 
 /// Command for logs.
 #[derive(Args, Debug)]
@@ -37,14 +37,14 @@ pub(crate) struct LogArgs {
 enum Command {
     /// List the streams of a log folder from their indices, and read the last file of each.
     #[command(after_help = "Example:\n  squall log ls /var/lib/squall/log --json")]
-    Ls(Place),
+    Ls(LogSelection),
     /// Print the records.
     #[command(after_help = "Example:\n  squall log dump /var/lib/squall/log --from 100 --to 120")]
     Dump(DumpArgs),
     /// Read and check every byte; exit code 1 for any error. A tail torn by a crash is no error: it
     /// is cut when the log is opened.
     #[command(after_help = "Example:\n  squall log verify /var/lib/squall/log")]
-    Verify(Place),
+    Verify(LogSelection),
     /// Cut all records of a stream after a version, whatever errors they have. No process may
     /// be writing.
     #[command(
@@ -65,7 +65,7 @@ enum Command {
 
 /// Folder and streams to read.
 #[derive(Args, Debug)]
-struct Place {
+struct LogSelection {
     /// Log folder.
     dir: PathBuf,
     /// Only this stream: the hexadecimal number at the beginning of its file names.
@@ -73,14 +73,14 @@ struct Place {
     stream: Option<StreamKey>,
     /// Logs of this number that were put aside, because their topics had continued without them.
     #[arg(long, value_name = "NUMBER")]
-    aside: Option<aside::Number>,
+    aside: Option<aside::AsideNumber>,
 }
 
 /// Records to print.
 #[derive(Args, Debug)]
 struct DumpArgs {
     #[command(flatten)]
-    place: Place,
+    place: LogSelection,
     /// First version.
     #[arg(long, value_name = "VERSION", default_value_t = 0)]
     from: u64,
@@ -112,7 +112,7 @@ struct RemoveAsideArgs {
     dir: PathBuf,
     /// Number under which the logs were put aside, as shown by `squall log ls`.
     #[arg(long, value_name = "NUMBER")]
-    number: aside::Number,
+    number: aside::AsideNumber,
     /// Only this stream: the hexadecimal number at the beginning of its file names.
     #[arg(long, value_name = "HEX", value_parser = stream_key)]
     stream: Option<StreamKey>,
@@ -131,7 +131,7 @@ impl From<LogError> for Failure {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &LogArgs, json: bool) -> Done {
+pub(crate) fn run(args: &LogArgs, json: bool) -> CommandResult {
     match &args.command {
         Command::Ls(place) => look(place, json, list),
         Command::Dump(args) => dump(args, json),
@@ -143,10 +143,10 @@ pub(crate) fn run(args: &LogArgs, json: bool) -> Done {
 }
 
 /// A folder to read, its owner, and the requested streams.
-type Opened = (Box<dyn Disk>, Owner, Vec<StreamKey>);
+type OpenedFolder = (Box<dyn Disk>, LogOwner, Vec<StreamKey>);
 
 /// Opens a folder for reading.
-fn open(place: &Place) -> Result<Opened, Failure> {
+fn open(place: &LogSelection) -> Result<OpenedFolder, Failure> {
     let mut folder = Folder::read(&place.dir)?;
     let owner = owner_of(&mut folder, &place.dir)?;
     let mut disk: Box<dyn Disk> = match place.aside {
@@ -175,7 +175,7 @@ fn folder_to_write(dir: &Path) -> Result<Folder, Failure> {
     }
 }
 
-fn owner_of(disk: &mut Folder, dir: &Path) -> Result<Owner, Failure> {
+fn owner_of(disk: &mut Folder, dir: &Path) -> Result<LogOwner, Failure> {
     let owner = folder::owner(disk).map_err(|error| error.within(&dir.display().to_string()))?;
     owner.ok_or_else(|| {
         Failure::new(format!(
@@ -187,7 +187,7 @@ fn owner_of(disk: &mut Folder, dir: &Path) -> Result<Owner, Failure> {
 }
 
 /// Reads the indices of a stream.
-fn list(disk: &mut Box<dyn Disk>, of: (Owner, StreamKey)) -> Result<Survey, LogError> {
+fn list(disk: &mut Box<dyn Disk>, of: (LogOwner, StreamKey)) -> Result<Survey, LogError> {
     match StreamLog::read(disk, of, Check::Last) {
         Ok((log, recovery)) => {
             let messages = log.segments().iter().map(|segment| segment.index.messages()).sum();
@@ -210,10 +210,10 @@ fn list(disk: &mut Box<dyn Disk>, of: (Owner, StreamKey)) -> Result<Survey, LogE
 
 /// Inspects each stream, and shows the results.
 fn look(
-    place: &Place,
+    place: &LogSelection,
     json: bool,
-    what: impl Fn(&mut Box<dyn Disk>, (Owner, StreamKey)) -> Result<Survey, LogError>,
-) -> Done {
+    what: impl Fn(&mut Box<dyn Disk>, (LogOwner, StreamKey)) -> Result<Survey, LogError>,
+) -> CommandResult {
     let (mut disk, owner, streams) = open(place)?;
     let mut found = Vec::new();
     for stream in streams {
@@ -235,13 +235,13 @@ fn look(
         &report,
         &(text(owner, &found) + &of_views.unwrap_or_default() + &text_of_asides(&asides)),
     );
-    Ok(if sound { Outcome::Yes } else { Outcome::No })
+    Ok(if sound { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
 /// Returns the last view in a folder, if it has an intact log of views.
 fn last_view(
     disk: &mut Box<dyn Disk>,
-    (owner, found): (Owner, &[(StreamKey, Survey)]),
+    (owner, found): (LogOwner, &[(StreamKey, Survey)]),
 ) -> Result<Option<LoggedView>, LogError> {
     let is_there = found.iter().any(|(stream, of)| *stream == VIEWS && of.errors.is_empty());
     if !is_there {
@@ -253,10 +253,10 @@ fn last_view(
 
 /// A log that was put aside: its stream, its number, the total size of its files in bytes, and
 /// its contents.
-type PutAside = (StreamKey, aside::Number, u64, Survey);
+type PutAside = (StreamKey, aside::AsideNumber, u64, Survey);
 
 /// Returns the logs that were put aside, for the requested streams.
-fn asides(place: &Place, owner: Owner) -> Result<Vec<PutAside>, Failure> {
+fn asides(place: &LogSelection, owner: LogOwner) -> Result<Vec<PutAside>, Failure> {
     let mut disk = Folder::read(&place.dir)?;
     let mut found = Vec::new();
     for stream in aside::asides(&mut disk)?.into_keys() {
@@ -306,7 +306,7 @@ fn fields(survey: &Survey) -> Value {
     })
 }
 
-fn report(owner: Owner, found: &[(StreamKey, Survey)]) -> Value {
+fn report(owner: LogOwner, found: &[(StreamKey, Survey)]) -> Value {
     let all = Survey {
         records: found.iter().map(|(_, survey)| survey.records).sum(),
         marks: 0,
@@ -333,7 +333,7 @@ fn report(owner: Owner, found: &[(StreamKey, Survey)]) -> Value {
     report
 }
 
-fn text(owner: Owner, found: &[(StreamKey, Survey)]) -> String {
+fn text(owner: LogOwner, found: &[(StreamKey, Survey)]) -> String {
     let mut text = format!("group {}, log {}\n", owner.group, owner.log);
     text += &format!(
         "{:<32} {:>12} {:>14} {:>10} {:>10}\n",
@@ -370,7 +370,7 @@ fn text(owner: Owner, found: &[(StreamKey, Survey)]) -> String {
     text
 }
 
-fn dump(args: &DumpArgs, json: bool) -> Done {
+fn dump(args: &DumpArgs, json: bool) -> CommandResult {
     let (mut disk, owner, streams) = open(&args.place)?;
     let mut found = Vec::new();
     for stream in streams {
@@ -392,7 +392,7 @@ fn dump(args: &DumpArgs, json: bool) -> Done {
         report["dump"] = records(&mut disk, (owner, &found), args)?;
     }
     show(json, &report, &text(owner, &found));
-    Ok(if sound { Outcome::Yes } else { Outcome::No })
+    Ok(if sound { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
 /// Maximum number of records in one report.
@@ -400,7 +400,7 @@ const MOST_TOLD: usize = 100_000;
 
 fn records(
     disk: &mut Box<dyn Disk>,
-    (owner, found): (Owner, &[(StreamKey, Survey)]),
+    (owner, found): (LogOwner, &[(StreamKey, Survey)]),
     args: &DumpArgs,
 ) -> Result<Value, Failure> {
     let mut told = Vec::new();
@@ -424,7 +424,7 @@ fn records(
     Ok(json!(told))
 }
 
-fn fields_of(stream: StreamKey, record: &Record<'_>, payload: bool) -> Value {
+fn fields_of(stream: StreamKey, record: &LogRecord<'_>, payload: bool) -> Value {
     let entry = &record.entry;
     let mut fields = json!({
         "stream": stream.to_string(),
@@ -478,7 +478,7 @@ fn text_of_view(view: &LoggedView) -> String {
     format!("view {} of era {:x}: {}{awaits}", view.number, view.era, members.join(", "))
 }
 
-fn line(stream: StreamKey, record: &Record<'_>, payload: bool) -> String {
+fn line(stream: StreamKey, record: &LogRecord<'_>, payload: bool) -> String {
     let entry = &record.entry;
     if let Some(view) = LoggedView::of(entry) {
         return format!("{:x} {} {}", stream.0, record.version, text_of_view(&view));
@@ -501,13 +501,13 @@ fn line(stream: StreamKey, record: &Record<'_>, payload: bool) -> String {
     .to_owned()
 }
 
-fn kind(kind: Kind) -> &'static str {
+fn kind(kind: RecordKind) -> &'static str {
     match kind {
-        Kind::Sample => "sample",
-        Kind::Disposed => "disposed",
-        Kind::Unregistered => "unregistered",
-        Kind::View => "view",
-        Kind::Mark => "mark",
+        RecordKind::Sample => "sample",
+        RecordKind::Disposed => "disposed",
+        RecordKind::Unregistered => "unregistered",
+        RecordKind::View => "view",
+        RecordKind::Mark => "mark",
     }
 }
 
@@ -515,7 +515,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn remove_aside(args: &RemoveAsideArgs, json: bool) -> Done {
+fn remove_aside(args: &RemoveAsideArgs, json: bool) -> CommandResult {
     let RemoveAsideArgs { dir, number, stream } = args;
     let mut disk = folder_to_write(dir)?;
     let asides = aside::asides(&mut disk)?;
@@ -534,10 +534,10 @@ fn remove_aside(args: &RemoveAsideArgs, json: bool) -> Done {
         text += &format!("Removed of stream {key}: {bytes} bytes.\n");
     }
     show(json, &json!({ "removed": removed }), &text);
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
-fn cut(args: &TruncateArgs, json: bool) -> Done {
+fn cut(args: &TruncateArgs, json: bool) -> CommandResult {
     let mut disk = folder_to_write(&args.dir)?;
     let owner = owner_of(&mut disk, &args.dir)?;
     if !folder::streams(&mut disk)?.contains(&args.stream) {
@@ -551,9 +551,9 @@ fn cut(args: &TruncateArgs, json: bool) -> Done {
     if !folder::streams(&mut disk)?.contains(&args.stream) {
         let text = format!("Nothing is left of stream {}: its log begins anew.", args.stream);
         show(json, &json!({ "records": 0, "streams": [] }), &text);
-        return Ok(Outcome::Yes);
+        return Ok(CommandAnswer::Yes);
     }
     drop(disk);
-    let place = Place { dir: args.dir.clone(), stream: Some(args.stream), aside: None };
+    let place = LogSelection { dir: args.dir.clone(), stream: Some(args.stream), aside: None };
     look(&place, json, |disk, of| survey(disk, of, |_| {}))
 }

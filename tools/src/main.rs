@@ -9,7 +9,7 @@
 mod allocations;
 mod chaos;
 mod doctor;
-mod ends;
+mod end_signals;
 mod idl;
 mod log;
 mod outcome;
@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use dds_transport_rdma::shm::environment;
 
-use outcome::{Done, Failure, Outcome};
+use outcome::{CommandAnswer, CommandResult, Failure};
 
 #[global_allocator]
 static ALLOCATOR: allocations::Counting = allocations::Counting;
@@ -94,7 +94,7 @@ fn main() -> ExitCode {
     let filter = filter.unwrap_or_else(|| tracing_subscriber::EnvFilter::new("error"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let json = cli.json;
-    let done: Done = match cli.command {
+    let done: CommandResult = match cli.command {
         Command::Perf(args) => perf::run(args, json),
         Command::Sim(args) => sim::run(&args, json),
         Command::Chaos(args) => chaos::run(&args, json),
@@ -112,8 +112,8 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args, json),
     };
     match done {
-        Ok(Outcome::Yes) => ExitCode::SUCCESS,
-        Ok(Outcome::No) => ExitCode::from(1),
+        Ok(CommandAnswer::Yes) => ExitCode::SUCCESS,
+        Ok(CommandAnswer::No) => ExitCode::from(1),
         Err(failure) => {
             eprintln!("squall: {failure}");
             if json {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// Answer of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum CommandAnswer {
     /// The command succeeded.
     Yes,
     /// The command ran, and the result is not as required.
@@ -25,7 +25,7 @@ pub(crate) enum Failure {
 }
 
 /// Result of a command.
-pub(crate) type Done = Result<Outcome, Failure>;
+pub(crate) type CommandResult = Result<CommandAnswer, Failure>;
 
 impl Failure {
     /// Makes a failure of an operation.

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use dds_api::domain::ApplicationFiles;
 use qos_profiles::xml::{
-    Ignored, Origin, Place, ProfileErrors, QosProvider, ResolvedEntity, UnknownProfile,
+    FilePosition, Ignored, Origin, ProfileErrors, QosProvider, ResolvedEntity, UnknownProfile,
 };
 use qos_profiles::{EntityKind, Offered, Requested, Value, incompatible};
 use serde_json::{Value as Json, json};
 
-use crate::outcome::{Done, Failure, Outcome, show};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
 
 /// Command for profiles.
 #[derive(Args, Debug)]
@@ -92,7 +92,7 @@ struct MatchArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &QosArgs, json: bool) -> Done {
+pub(crate) fn run(args: &QosArgs, json: bool) -> CommandResult {
     match &args.command {
         Command::Check(args) => check(args, json),
         Command::Show(args) => show_profile(args, json),
@@ -112,12 +112,12 @@ fn provider(files: &[PathBuf]) -> Result<QosProvider, ProfileErrors> {
 }
 
 /// Reports the errors in files, instead of the requested answer.
-fn refuse(errors: &ProfileErrors, files: usize, json: bool) -> Done {
+fn refuse(errors: &ProfileErrors, files: usize, json: bool) -> CommandResult {
     show(json, &report(files, errors), &text(errors));
-    Ok(Outcome::No)
+    Ok(CommandAnswer::No)
 }
 
-fn check(args: &CheckArgs, json: bool) -> Done {
+fn check(args: &CheckArgs, json: bool) -> CommandResult {
     match ApplicationFiles::from_files(&args.files) {
         Err(errors) => refuse(&errors, args.files.len(), json),
         Ok(files) => {
@@ -140,7 +140,7 @@ fn check(args: &CheckArgs, json: bool) -> Done {
                 report["types"] = json!(types);
             }
             show(json, &report, &text);
-            Ok(Outcome::Yes)
+            Ok(CommandAnswer::Yes)
         }
     }
 }
@@ -152,7 +152,7 @@ fn own_names(provider: &QosProvider) -> Result<Vec<String>, Failure> {
     Ok(provider.profile_names().into_iter().filter(|name| !ready_made.contains(name)).collect())
 }
 
-fn place_fields(place: &Place) -> Json {
+fn place_fields(place: &FilePosition) -> Json {
     json!({ "file": place.file(), "line": place.line(), "column": place.column() })
 }
 
@@ -185,7 +185,7 @@ fn text(errors: &ProfileErrors) -> String {
     format!("{errors}\n{count}")
 }
 
-fn show_profile(args: &ShowArgs, json: bool) -> Done {
+fn show_profile(args: &ShowArgs, json: bool) -> CommandResult {
     let Some((name, files)) = args.files_and_profile.split_last() else {
         return Err(Failure::Usage("name a profile".to_owned()));
     };
@@ -197,7 +197,7 @@ fn show_profile(args: &ShowArgs, json: bool) -> Done {
     if args.xml {
         let xml = provider.profile(name)?.to_xml();
         show(json, &json!({ "profile": name, "xml": xml }), &xml);
-        return Ok(Outcome::Yes);
+        return Ok(CommandAnswer::Yes);
     }
     let entities = match &args.topic {
         None => provider.profile(name)?.entities,
@@ -213,7 +213,7 @@ fn show_profile(args: &ShowArgs, json: bool) -> Done {
         text += "  names no policy: everything has the standard's default\n";
     }
     show(json, &json!({ "profile": name, "topic": args.topic, "entities": fields }), &text);
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 fn origin_fields(value: Json, origin: &Origin) -> Json {
@@ -294,7 +294,7 @@ fn entity_text(entity: &ResolvedEntity) -> String {
     text
 }
 
-fn compare(args: &MatchArgs, json: bool) -> Done {
+fn compare(args: &MatchArgs, json: bool) -> CommandResult {
     let provider = match provider(&args.files) {
         Ok(provider) => provider,
         Err(errors) => return refuse(&errors, args.files.len(), json),
@@ -344,7 +344,7 @@ fn compare(args: &MatchArgs, json: bool) -> Done {
         "offer": offer, "request": request, "topic": topic, "compatible": compatible, "reasons": reasons,
     });
     show(json, &report, &text);
-    Ok(if compatible { Outcome::Yes } else { Outcome::No })
+    Ok(if compatible { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
 fn partitions(names: &[String]) -> String {

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use derecho_figures::{Costs, Figure, FigureError, Options};
 use serde_json::Value;
 
-use crate::outcome::{Done, Failure, Outcome, progress, show};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
 
 /// Name that stands for all figures.
 const ALL: &str = "all";
@@ -76,7 +76,7 @@ fn after_help() -> String {
 }
 
 /// Runs a command.
-pub(crate) fn run(args: &SimArgs, json: bool) -> Done {
+pub(crate) fn run(args: &SimArgs, json: bool) -> CommandResult {
     match &args.command {
         Command::Figure(args) => figure(args, json),
         Command::Run(args) => lives::run(args, json),
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &SimArgs, json: bool) -> Done {
     }
 }
 
-fn figure(args: &FigureArgs, json: bool) -> Done {
+fn figure(args: &FigureArgs, json: bool) -> CommandResult {
     let names: Vec<&str> = derecho_figures::list().map(|(name, _)| name).collect();
     let wanted = if args.name == ALL { names.clone() } else { vec![args.name.as_str()] };
     let prices = match &args.prices {
@@ -119,7 +119,7 @@ fn figure(args: &FigureArgs, json: bool) -> Done {
         objects.pop().unwrap_or_default()
     };
     show(json, &report, &text);
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 fn object(figure: &Figure) -> Result<Value, Failure> {

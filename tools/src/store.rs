@@ -12,8 +12,8 @@ use dds_api::domain::{DomainParticipant, ParticipantConfig};
 use dds_api::infrastructure::{LogCondition, StorageStatus};
 use serde_json::json;
 
-use crate::ends::Ends;
-use crate::outcome::{Done, Failure, Outcome, say, show};
+use crate::end_signals::EndSignals;
+use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show};
 
 /// Interval between two checks of the topics' states, and of the end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -45,8 +45,8 @@ pub(crate) struct StoreArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &StoreArgs, json: bool) -> Done {
-    let ends = Ends::new()?;
+pub(crate) fn run(args: &StoreArgs, json: bool) -> CommandResult {
+    let ends = EndSignals::new()?;
     let topics = if args.topics.is_empty() { vec!["*".to_owned()] } else { args.topics.clone() };
     let mut config = ParticipantConfig::new().log_folder(&args.dir).log_topics(topics.clone());
     if let Some(folder) = &args.runtime_dir {
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &StoreArgs, json: bool) -> Done {
     let text = format!("{} topics, {records} samples, {bytes} bytes in logs", known.len());
     show(json, &value, &text);
     let failed = |status: &StorageStatus| matches!(status.log, Some(LogCondition::Failed(_)));
-    Ok(if known.values().any(failed) { Outcome::No } else { Outcome::Yes })
+    Ok(if known.values().any(failed) { CommandAnswer::No } else { CommandAnswer::Yes })
 }
 
 fn condition(status: &StorageStatus) -> String {

@@ -17,7 +17,7 @@ use idl_xtypes::{
 use serde_json::{Value, json};
 
 use crate::idl::{Search, unreadable_words};
-use crate::outcome::{Done, Failure, Outcome, show};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
 
 /// Command for types.
 #[derive(Args, Debug)]
@@ -132,7 +132,7 @@ struct ConvertArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &TypesArgs, json: bool) -> Done {
+pub(crate) fn run(args: &TypesArgs, json: bool) -> CommandResult {
     match &args.command {
         Command::Show(args) => show_types(args, json),
         Command::Assign(args) => assign(args, json),
@@ -141,12 +141,12 @@ pub(crate) fn run(args: &TypesArgs, json: bool) -> Done {
 }
 
 /// A compiled file.
-pub(crate) struct Source<'a> {
+pub(crate) struct CompiledFile<'a> {
     path: &'a Path,
     specification: Specification,
 }
 
-impl<'a> Source<'a> {
+impl<'a> CompiledFile<'a> {
     pub(crate) fn read(path: &'a Path, search: &Search) -> Result<Self, Failure> {
         let compiled = search
             .compiler()
@@ -200,8 +200,8 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-fn show_types(args: &ShowArgs, json: bool) -> Done {
-    let source = Source::read(&args.file, &args.search)?;
+fn show_types(args: &ShowArgs, json: bool) -> CommandResult {
+    let source = CompiledFile::read(&args.file, &args.search)?;
     let names = match &args.name {
         Some(name) => vec![name.clone()],
         None => topic_types(&source.specification),
@@ -227,26 +227,28 @@ fn show_types(args: &ShowArgs, json: bool) -> Done {
             if shown.contains(&description.name) {
                 continue;
             }
-            let objects =
-                [Object::of(&part, ObjectKind::Minimal), Object::of(&part, ObjectKind::Complete)];
+            let objects = [
+                TypeObjectInfo::of(&part, ObjectKind::Minimal),
+                TypeObjectInfo::of(&part, ObjectKind::Complete),
+            ];
             texts.push(type_text(&description, &objects));
             fields.push(type_fields(&description, &objects));
             shown.push(description.name);
         }
     }
     show(json, &json!({ "file": args.file, "types": fields }), &texts.join("\n"));
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 /// Data of a type object for the output.
-struct Object {
+struct TypeObjectInfo {
     bytes: usize,
     hash: String,
     /// Position and number of the types that contain each other and share a hash.
     component: Option<(i32, i32)>,
 }
 
-impl Object {
+impl TypeObjectInfo {
     fn of(of: &DynamicType, kind: ObjectKind) -> Self {
         let made = of.objects(kind);
         let own = made.objects.iter().find(|pair| pair.type_identifier == made.identifier);
@@ -283,7 +285,7 @@ impl Object {
     }
 }
 
-fn type_text(of: &TypeDescription, [minimal, complete]: &[Object; 2]) -> String {
+fn type_text(of: &TypeDescription, [minimal, complete]: &[TypeObjectInfo; 2]) -> String {
     let (mut head, mut rows) = (Vec::new(), Vec::new());
     match &of.shape {
         TypeShape::Structure { extensibility, nested, base, members } => {
@@ -376,7 +378,7 @@ fn flag_words(member: &MemberDescription) -> Vec<&'static str> {
     words.into_iter().filter_map(|(is, word)| is.then_some(word)).collect()
 }
 
-fn type_fields(of: &TypeDescription, [minimal, complete]: &[Object; 2]) -> Value {
+fn type_fields(of: &TypeDescription, [minimal, complete]: &[TypeObjectInfo; 2]) -> Value {
     let mut fields = match &of.shape {
         TypeShape::Structure { extensibility, nested, base, members } => json!({
             "kind": "struct",
@@ -454,9 +456,9 @@ fn try_construct_word(of: TryConstruct) -> &'static str {
     }
 }
 
-fn assign(args: &AssignArgs, json: bool) -> Done {
-    let reader = Source::read(&args.reader, &args.search)?;
-    let writer = Source::read(&args.writer, &args.search)?;
+fn assign(args: &AssignArgs, json: bool) -> CommandResult {
+    let reader = CompiledFile::read(&args.reader, &args.search)?;
+    let writer = CompiledFile::read(&args.writer, &args.search)?;
     let name = reader.name(args.name.as_deref())?;
     let of_reader = reader.named(&name)?;
     let writer_name = args.writer_type.as_deref().unwrap_or(&name);
@@ -470,8 +472,8 @@ fn assign(args: &AssignArgs, json: bool) -> Done {
         )
     };
     let (outcome, text) = match &checked {
-        Ok(()) => (Outcome::Yes, format!("{}.", who("takes"))),
-        Err(mismatch) => (Outcome::No, format!("{}:\n  {mismatch}", who("does not take"))),
+        Ok(()) => (CommandAnswer::Yes, format!("{}.", who("takes"))),
+        Err(mismatch) => (CommandAnswer::No, format!("{}:\n  {mismatch}", who("does not take"))),
     };
     let report = json!({
         "reader": { "file": args.reader, "type": name },
@@ -501,8 +503,8 @@ impl Consistency {
     }
 }
 
-fn convert(args: &ConvertArgs, json: bool) -> Done {
-    let source = Source::read(&args.file, &args.search)?;
+fn convert(args: &ConvertArgs, json: bool) -> CommandResult {
+    let source = CompiledFile::read(&args.file, &args.search)?;
     let of = source.named(&source.name(args.name.as_deref())?)?;
     let mut text = String::new();
     std::io::stdin()
@@ -516,5 +518,5 @@ fn convert(args: &ConvertArgs, json: bool) -> Done {
     } else {
         println!("{}", sample.to_text());
     }
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }

@@ -5,14 +5,14 @@
 mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
-use support::Place;
+use support::TestFolder;
 
 /// A bound of recovery that holds on a loaded machine.
 const MARGIN: &str = "20000";
 
 #[test]
 fn processes_under_faults_violate_no_rule_and_recover() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let ended = place.run(&[
         "chaos",
         "--seed",
@@ -40,7 +40,7 @@ fn processes_under_faults_violate_no_rule_and_recover() {
 
 /// Runs a cycle in which one process feigns a violation, and checks that it is found.
 fn planted(plant: &str, margin: &str, found: &str) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let arguments = [
         "chaos",
         "--seed",
@@ -104,7 +104,7 @@ fn chaos_detects_process_that_does_not_leave() {
 
 #[test]
 fn interrupted_chaos_run_leaves_no_files() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut chaos = place.start(&["chaos", "--seed", "5", "--duration", "600", "--actions", "all"]);
     let journals = || {
         let folders = std::fs::read_dir(place.path()).unwrap().flatten();

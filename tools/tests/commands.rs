@@ -5,7 +5,7 @@
 mod support;
 
 use serde_json::Value;
-use support::Place;
+use support::TestFolder;
 
 #[track_caller]
 fn has(report: &Value, fields: &[&str]) {
@@ -16,7 +16,7 @@ fn has(report: &Value, fields: &[&str]) {
 
 #[test]
 fn every_command_has_help_with_example() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let commands = [
         "",
         "perf",
@@ -61,7 +61,7 @@ fn every_command_has_help_with_example() {
 
 #[test]
 fn wrong_usage_exits_with_code_2_and_explanation() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let refused = |arguments: &str, words: &str| {
         let arguments: Vec<&str> = arguments.split_whitespace().collect();
         place.run(&arguments).code(2).says(words);
@@ -105,7 +105,7 @@ fn wrong_usage_exits_with_code_2_and_explanation() {
 
 #[test]
 fn perf_views_reports_time_to_delivery() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let run = place.run(&["perf", "views", "--rounds", "2", "--json"]).code(0);
     let report = run.json();
     has(&report, &["rounds", "members", "killed_to_delivery_ns", "join_to_delivery_ns", "machine"]);
@@ -115,7 +115,7 @@ fn perf_views_reports_time_to_delivery() {
 
 #[test]
 fn late_joiner_receives_all_kept_samples_beside_live_samples() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let arguments =
         "perf late-joiner --mib 3 --size 1024 --rounds 2 --calm 0.05 --read whole --json";
     let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
@@ -136,7 +136,7 @@ fn late_joiner_receives_all_kept_samples_beside_live_samples() {
 
 #[test]
 fn throughput_reports_all_agreed_fields() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let run = place
         .run(&["perf", "throughput", "--size", "128", "--subs", "2", "--count", "2000", "--json"])
         .code(0);
@@ -184,7 +184,7 @@ fn throughput_reports_all_agreed_fields() {
 
 #[test]
 fn perf_levels_reports_each_level_with_and_without_optimisations() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let arguments = "perf levels --size 512 --subs 1 --seconds 0.05 --runs 1 --json";
     let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
     let rows = report["rows"].as_array().unwrap();
@@ -202,7 +202,7 @@ fn perf_levels_reports_each_level_with_and_without_optimisations() {
 
 #[test]
 fn throughput_reports_copies_for_each_form_and_manner() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (size, manner, form, copies) in [
         (1024, "--loan", "plain", 0.0),
         (1024, "--copy", "plain", 1.0),
@@ -224,7 +224,7 @@ fn throughput_reports_copies_for_each_form_and_manner() {
 
 #[test]
 fn samples_of_smallest_and_large_sizes_arrive_undamaged() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for size in ["8", "16", "23", "10240", "1048576", "3000000"] {
         let run = place.run(&["perf", "throughput", "--size", size, "--count", "40", "--json"]);
         let report = run.code(0).json();
@@ -237,7 +237,7 @@ fn samples_of_smallest_and_large_sizes_arrive_undamaged() {
 
 #[test]
 fn several_publishers_write_to_several_subscribers() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let arguments = "perf throughput --size 64 --pubs 2 --subs 2 --count 1000 --read ends --json";
     let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
     assert_eq!(report["sent"], 2000);
@@ -250,7 +250,7 @@ fn several_publishers_write_to_several_subscribers() {
 
 #[test]
 fn throughput_checks_all_writing_members_and_compares_one_sender() {
-    let place = Place::new();
+    let place = TestFolder::new();
     // A small memory, so that all members repeatedly find no room.
     let more = "--members 3 --count 3000 --in-flight 32 --runs 1 --json";
     for (interface, level, size) in [
@@ -286,7 +286,7 @@ fn throughput_checks_all_writing_members_and_compares_one_sender() {
 
 #[test]
 fn throughput_measures_core_multicast_like_dds() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (level, more) in [
         ("unordered", "--subs 2 --count 3000"),
         ("atomic", "--subs 2 --seconds 0.1"),
@@ -310,7 +310,7 @@ fn throughput_measures_core_multicast_like_dds() {
 
 #[test]
 fn perf_upcall_measures_cost_of_slow_member_to_other_members() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let rows = |more: &str, name: &str| {
         let arguments = format!("perf upcall --size 64 --seconds 0.1 --json {more}");
         let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
@@ -340,7 +340,7 @@ fn perf_upcall_measures_cost_of_slow_member_to_other_members() {
 
 #[test]
 fn timed_run_beside_bare_ring_counts_all_samples() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let arguments = "perf throughput --size 256 --seconds 0.1 --baseline --runs 2 --json";
     let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
     assert_eq!(report["subscribers"][0]["received"], report["sent"]);
@@ -355,7 +355,7 @@ fn timed_run_beside_bare_ring_counts_all_samples() {
 
 #[test]
 fn latency_reports_quantiles_in_ascending_order() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for rest in ["--sleep", "--spin=50"] {
         let arguments = ["perf", "latency", "--size", "128", "--rounds", "300", rest];
         let more = ["--baseline", "--runs", "1", "--json"];
@@ -375,7 +375,7 @@ fn latency_reports_quantiles_in_ascending_order() {
 
 #[test]
 fn manually_started_roles_meet_and_leave() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut subscriber = place.start(&["perf", "sub", "--size", "64", "--json"]);
     let publisher = place.run(&["perf", "pub", "--size", "64", "--count", "300", "--json"]).code(0);
     assert_eq!(publisher.json()["sent"], 300);
@@ -392,7 +392,7 @@ fn manually_started_roles_meet_and_leave() {
 
 #[test]
 fn perf_bare_measures_ring_alone_without_lost_message() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let cases = [
         ("stable", 16, "1", "64"),
         ("stable", 128, "3", "1"),
@@ -422,7 +422,7 @@ fn perf_bare_measures_ring_alone_without_lost_message() {
 
 #[test]
 fn perf_sst_measures_shared_state_table() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let arguments = "perf sst --count 500 --seconds 0.05 --runs 1 --json";
     let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
     has(&report["detect"], &["p50_ns", "baseline", "ratio", "runs"]);
@@ -441,7 +441,7 @@ fn perf_sst_measures_shared_state_table() {
 
 #[test]
 fn run_over_time_limit_fails_and_leaves_no_process() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let arguments = "perf throughput --size 64 --seconds 100 --limit 1 --json";
     let run = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(1).says("--limit");
     assert!(run.json()["error"].as_str().unwrap().contains("too long"));
@@ -451,7 +451,7 @@ fn run_over_time_limit_fails_and_leaves_no_process() {
 
 #[test]
 fn children_leave_when_the_command_is_killed() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut command = place.start(&["perf", "throughput", "--size", "64", "--seconds", "100"]);
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while processes_of(&place) < 3 {
@@ -468,7 +468,7 @@ fn children_leave_when_the_command_is_killed() {
 }
 
 /// Returns the processes of the command whose temporary folder is this place.
-fn processes_of(place: &Place) -> usize {
+fn processes_of(place: &TestFolder) -> usize {
     let mark = format!("TMPDIR={}\0", place.path().display());
     let is_ours = |entry: &std::fs::DirEntry| {
         let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
@@ -479,7 +479,7 @@ fn processes_of(place: &Place) -> usize {
 
 #[test]
 fn doctor_reports_each_check_and_advice_for_failures() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let report = place.run(&["doctor", "--json"]).json();
     let checks = report["checks"].as_array().unwrap();
     for check in checks {
@@ -505,7 +505,7 @@ fn doctor_reports_each_check_and_advice_for_failures() {
 
 #[test]
 fn sim_figure_writes_csv_svg_and_json() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let out = place.path().join("out");
     let arguments = ["sim", "figure", "sst-table5", "--quick", "--json", "--out"];
     let run = place.run(&[&arguments[..], &[out.to_str().unwrap()]].concat()).code(0);

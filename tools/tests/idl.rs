@@ -6,10 +6,10 @@ mod support;
 
 use std::fs;
 
-use support::Place;
+use support::TestFolder;
 
 /// Writes a file into the folder, and returns its path.
-fn file(place: &Place, name: &str, text: &str) -> String {
+fn file(place: &TestFolder, name: &str, text: &str) -> String {
     let path = place.path().join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, text).unwrap();
@@ -18,7 +18,7 @@ fn file(place: &Place, name: &str, text: &str) -> String {
 
 #[test]
 fn idl_check_accepts_valid_file() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let nav = file(&place, "nav.idl", "#include <units.idl>\nstruct Fix { Metre height[N]; };\n");
     file(&place, "lib/units.idl", "typedef double Metre;\n");
     let lib = place.path().join("lib");
@@ -34,7 +34,7 @@ fn idl_check_accepts_valid_file() {
 
 #[test]
 fn idl_check_reports_every_error_with_line() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let nav = file(&place, "nav.idl", "struct A { lomg a; };\n@unknown struct B { A b; A B; };\n");
     let ended = place.run(&["idl", "check", &nav]).code(1);
     assert!(ended.out.contains("nav.idl:1:12: error: there is no `lomg` here"), "{}", ended.out);
@@ -58,7 +58,7 @@ fn idl_check_reports_every_error_with_line() {
 
 #[test]
 fn error_in_file_included_twice_is_reported_once() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let a = file(&place, "a.idl", "#include \"c.idl\"\nstruct A { long a; };\n");
     let b = file(&place, "b.idl", "#include \"c.idl\"\nstruct B { long b; };\n");
     file(&place, "c.idl", "struct C { Z c; };\n");
@@ -68,7 +68,7 @@ fn error_in_file_included_twice_is_reported_once() {
 
 #[test]
 fn idl_gen_writes_rust_into_one_file_or_into_directory() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let a = file(&place, "a.idl", "#include \"c.idl\"\nstruct A { C a; };\n");
     let b = file(&place, "b.idl", "#include \"c.idl\"\nstruct B { C b; };\n");
     file(&place, "c.idl", "@mutable struct C { long c; };\n");
@@ -103,7 +103,7 @@ fn idl_gen_writes_rust_into_one_file_or_into_directory() {
 
 #[test]
 fn idl_gen_writes_no_file_if_input_has_error() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let a = file(&place, "a.idl", "struct A { Z a; };\n");
     let out = place.path().join("a.rs");
     let ended = place.run(&["idl", "gen", &a, "-o", out.to_str().unwrap()]).code(1);
@@ -113,7 +113,7 @@ fn idl_gen_writes_no_file_if_input_has_error() {
 
 #[test]
 fn idl_commands_distinguish_wrong_usage_from_missing_files() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let a = file(&place, "a.idl", "struct A { long a; };\n");
     let b = file(&place, "sub/a.idl", "struct A { long a; };\n");
     place.run(&["idl", "check"]).code(2).says("<FILE>");

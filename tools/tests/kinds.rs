@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use dds_api::prelude::*;
 use dds_api::types::{Any, DynamicData, DynamicType};
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Place, SOON};
+use support::{SOON, TestFolder};
 
 const IDL: &str = r#"
 module Kinds {
@@ -70,7 +70,7 @@ struct Program {
     _participant: DomainParticipant,
 }
 
-fn program(place: &Place) -> Program {
+fn program(place: &TestFolder) -> Program {
     let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let topic = participant.dynamic_topic("Every", &of("Kinds::Every"));
@@ -104,7 +104,7 @@ fn data_of(line: &str) -> &str {
 
 #[test]
 fn samples_of_every_kind_are_shown_and_written() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let program = program(&place);
     program.writer.write(&every(1)).unwrap();
     assert_eq!(program.taken(1), [every(1).to_text()]);
@@ -159,7 +159,7 @@ fn samples_of_every_kind_are_shown_and_written() {
 
 #[test]
 fn samples_of_every_kind_are_recorded_and_replayed() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let file = place.path().join("kinds.rec");
     let path = file.to_str().unwrap();
     let before = program(&place);

@@ -4,11 +4,11 @@
 
 mod support;
 
-use support::Place;
+use support::TestFolder;
 
 #[test]
 fn sim_run_finds_no_violation_and_reports_counts() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let done = place.run(&["sim", "run", "--seeds", "0..4", "--json"]).code(0);
     let report = done.json();
     let fields = [
@@ -41,7 +41,7 @@ fn sim_run_finds_no_violation_and_reports_counts() {
 
 #[test]
 fn sim_replay_of_same_seed_prints_same_life() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let tell = |seed: &str| {
         let arguments = ["sim", "replay", "--seed", seed, "--group", "network", "--nodes", "4"];
         place.run(&arguments).code(0).out
@@ -58,7 +58,7 @@ fn sim_replay_of_same_seed_prints_same_life() {
 
 #[test]
 fn sim_run_with_time_limit_ends() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let done = place.run(&["sim", "run", "--minutes", "0.01", "--faults", "none", "--json"]);
     let report = done.code(0).json();
     assert!(report["seeds"].as_u64().unwrap() > 0, "{report}");
@@ -66,7 +66,7 @@ fn sim_run_with_time_limit_ends() {
 
 #[test]
 fn sim_commands_explain_wrong_usage() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let refused = |arguments: &str, words: &str| {
         let arguments: Vec<&str> = arguments.split_whitespace().collect();
         place.run(&arguments).code(2).says(words);

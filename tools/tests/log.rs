@@ -9,14 +9,14 @@ use std::path::Path;
 
 use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
-use derecho_core::log::proceed::words;
+use derecho_core::log::restart_permission::permissions;
 use derecho_core::log::views::{LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
-    Check, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogId, StreamKey, StreamLog, WallTime,
-    folder,
+    Check, EpochId, GroupId, KeyHash, LogEntry, LogId, LogLimits, RecordKind, StreamKey, StreamLog,
+    WallTime, folder,
 };
 use derecho_node::logs::Folder;
-use support::Place;
+use support::TestFolder;
 
 const STREAM: StreamKey = StreamKey(0x4f);
 
@@ -29,11 +29,11 @@ fn write_as(log: LogId, dir: &Path, versions: std::ops::RangeInclusive<u64>) {
     Folder::make(dir).unwrap();
     let mut disk = Folder::open(dir).unwrap();
     let owner = folder::claim(&mut disk, GroupId(1), log).unwrap();
-    let limits = Limits { segment_bytes: 2000 };
+    let limits = LogLimits { segment_bytes: 2000 };
     let (mut log, _) = StreamLog::open(&mut disk, (owner, STREAM), limits, Check::All).unwrap();
     for version in versions {
-        let entry = Entry {
-            kind: Kind::Sample,
+        let entry = LogEntry {
+            kind: RecordKind::Sample,
             epoch: EpochId { view: 1, sequence: 0 },
             writer: NodeId(9),
             writer_sequence: version,
@@ -53,7 +53,7 @@ fn segment(first: u64) -> String {
 
 #[test]
 fn intact_log_is_listed_dumped_and_verified() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let dir = place.path().join("log");
     write(&dir, 1..=40);
     let dir = dir.to_str().unwrap();
@@ -85,14 +85,15 @@ fn intact_log_is_listed_dumped_and_verified() {
 
 #[test]
 fn log_put_aside_is_reported_and_can_be_read_and_removed() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let dir = place.path().join("log");
     write(&dir, 1..=40);
     {
         let mut disk = Folder::open(&dir).unwrap();
         let owner = folder::owner(&mut disk).unwrap().unwrap();
         let of = (owner, STREAM);
-        let (mut log, _) = StreamLog::open(&mut disk, of, Limits::default(), Check::Last).unwrap();
+        let (mut log, _) =
+            StreamLog::open(&mut disk, of, LogLimits::default(), Check::Last).unwrap();
         assert_eq!(log.put_aside(&mut disk).unwrap(), 1);
     }
     write(&dir, 1..=3);
@@ -126,14 +127,15 @@ fn log_put_aside_is_reported_and_can_be_read_and_removed() {
 
 #[test]
 fn views_are_listed_and_dumped_as_text() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let dir = place.path().join("log");
     Folder::make(&dir).unwrap();
     {
         let mut disk = Folder::open(&dir).unwrap();
         let owner = folder::claim(&mut disk, GroupId(1), LogId(2)).unwrap();
         let of = (owner, VIEWS);
-        let (mut log, _) = StreamLog::open(&mut disk, of, Limits::default(), Check::All).unwrap();
+        let (mut log, _) =
+            StreamLog::open(&mut disk, of, LogLimits::default(), Check::All).unwrap();
         for number in 1..=3 {
             let member = |node| LoggedMember {
                 node: NodeId(node),
@@ -171,7 +173,7 @@ fn root_that_awaits(root: &Path, logs: &[u128]) -> std::path::PathBuf {
     let mut disk = Folder::open(&dir).unwrap();
     let owner = folder::claim(&mut disk, GroupId(1), LogId(2)).unwrap();
     let of = (owner, VIEWS);
-    let (mut log, _) = StreamLog::open(&mut disk, of, Limits::default(), Check::All).unwrap();
+    let (mut log, _) = StreamLog::open(&mut disk, of, LogLimits::default(), Check::All).unwrap();
     let member = |log: &u128| LoggedMember {
         node: NodeId(100 + log),
         log: Some(LogId(*log)),
@@ -187,7 +189,7 @@ fn root_that_awaits(root: &Path, logs: &[u128]) -> std::path::PathBuf {
 
 #[test]
 fn proceed_command_records_decision_to_restart_without_missing_log() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let home = root_that_awaits(place.path(), &[2, 0x4f, 0x50]);
     let dir = home.to_str().unwrap();
     let (missing, other) = (LogId(0x4f).to_string(), LogId(0x50).to_string());
@@ -209,7 +211,7 @@ fn proceed_command_records_decision_to_restart_without_missing_log() {
         place.run(&["log", "proceed", dir, "--without", "4f", "--by", "anna", "--json"]).code(0);
     let report = report.json();
     assert_eq!((&report["awaited"][0], &report["runs"]), (&other.into(), &false.into()));
-    let said = words(&mut Folder::read(&home).unwrap()).unwrap();
+    let said = permissions(&mut Folder::read(&home).unwrap()).unwrap();
     assert_eq!(said.len(), 1);
     assert_eq!(
         (said[0].without, said[0].after, said[0].by.as_str()),
@@ -224,7 +226,7 @@ fn proceed_command_records_decision_to_restart_without_missing_log() {
 /// (I-98); damage in a closed file is found.
 #[test]
 fn proceed_command_records_decision_to_restart_without_damaged_log() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let home = root_that_awaits(place.path(), &[2, 0x4f]);
     write_as(LogId(0x4f), &home.join("1"), 1..=40);
     let dir = home.to_str().unwrap();
@@ -246,12 +248,12 @@ fn proceed_command_records_decision_to_restart_without_damaged_log() {
     let report =
         place.run(&["log", "proceed", dir, "--without", "4f", "--by", "anna", "--json"]).code(0);
     assert_eq!(report.json()["harmed"][0], harmed);
-    assert_eq!(words(&mut Folder::read(&home).unwrap()).unwrap()[0].without, LogId(0x4f));
+    assert_eq!(permissions(&mut Folder::read(&home).unwrap()).unwrap()[0].without, LogId(0x4f));
 }
 
 #[test]
 fn proceed_command_refuses_decision_if_no_log_is_awaited() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let home = root_that_awaits(place.path(), &[2]);
     let dir = home.to_str().unwrap();
     assert!(place.run(&["log", "proceed", dir]).code(0).out.contains("Nothing is awaited"));
@@ -263,7 +265,7 @@ fn proceed_command_refuses_decision_if_no_log_is_awaited() {
 
 #[test]
 fn torn_tail_is_reported_and_is_no_error() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let dir = place.path().join("log");
     write(&dir, 1..=3);
     let file = dir.join(segment(1));
@@ -281,7 +283,7 @@ fn torn_tail_is_reported_and_is_no_error() {
 /// A log that lacks synced records is neither a torn tail nor an empty log (I-97).
 #[test]
 fn truncated_or_removed_log_file_is_reported_as_error() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let dir = place.path().join("log");
     write(&dir, 1..=3);
     let file = dir.join(segment(1));
@@ -308,7 +310,7 @@ fn truncated_or_removed_log_file_is_reported_as_error() {
 
 #[test]
 fn bad_record_is_located_and_removable_by_truncation() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let dir = place.path().join("log");
     write(&dir, 1..=40);
     let file = dir.join(segment(1));
@@ -341,7 +343,7 @@ fn bad_record_is_located_and_removable_by_truncation() {
 
 #[test]
 fn log_commands_explain_wrong_usage_and_wrong_folders() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let dir = place.path().join("log");
     write(&dir, 1..=2);
     let (here, dir) = (place.path().to_str().unwrap(), dir.to_str().unwrap());

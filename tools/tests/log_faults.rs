@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use dds_api::prelude::*;
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Place, Process, Reading, SOON};
+use support::{Reading, RunningCommand, SOON, TestFolder};
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
 /// Makes a root of logs, with a folder that a store has made.
-fn root(place: &Place) -> (PathBuf, PathBuf) {
+fn root(place: &TestFolder) -> (PathBuf, PathBuf) {
     let root = place.path().join("logs");
     fs::create_dir(&root).unwrap();
     place.run(&["store", "--for", "0", "--dir", text(&root)]).code(0);
@@ -26,7 +26,7 @@ fn root(place: &Place) -> (PathBuf, PathBuf) {
     (root, folder)
 }
 
-fn store(place: &Place, root: &Path) -> Process {
+fn store(place: &TestFolder, root: &Path) -> RunningCommand {
     let mut store = place.start(&["store", "--dir", text(root)]);
     assert!(store.line().contains("keeps"));
     store
@@ -42,7 +42,7 @@ fn reformat(file: &Path) {
 
 #[test]
 fn store_without_usable_log_folder_reports_reason() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let refuses = |root: &Path, words: &[&str]| {
         let ended = place.run(&["store", "--for", "1", "--dir", text(root)]).code(1);
         let ended = ended.says("no logs can be kept").says(text(root));
@@ -62,7 +62,7 @@ fn store_without_usable_log_folder_reports_reason() {
 
 #[test]
 fn each_log_command_reports_invalid_log_folder() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let file = place.path().join("file");
     fs::write(&file, "").unwrap();
     let (root, folder) = root(&place);
@@ -98,7 +98,7 @@ fn each_log_command_reports_invalid_log_folder() {
 /// A stream of another format is reported, and the other streams are read all the same.
 #[test]
 fn stream_of_other_format_is_reported_and_other_streams_are_read() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (root, folder) = root(&place);
     let mut store = store(&place, &root);
     write(&place, 10);
@@ -117,7 +117,7 @@ fn stream_of_other_format_is_reported_and_other_streams_are_read() {
     }
 }
 
-fn write(place: &Place, count: u32) {
+fn write(place: &TestFolder, count: u32) {
     let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let topic = participant.topic::<Reading>("Readings").persistent().keep_all();
@@ -128,7 +128,7 @@ fn write(place: &Place, count: u32) {
 }
 
 /// Ends a store, and checks its exit code.
-fn end(store: &mut Process, code: i32) {
+fn end(store: &mut RunningCommand, code: i32) {
     kill_process(Pid::from_child(&store.child), Signal::TERM).unwrap();
     assert_eq!(store.child.wait().unwrap().code(), Some(code));
 }
@@ -136,7 +136,7 @@ fn end(store: &mut Process, code: i32) {
 /// Commands do not change a folder while another process writes in it.
 #[test]
 fn log_commands_do_not_change_folder_in_use_by_store() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (root, folder) = root(&place);
     let mut store = store(&place, &root);
     for more in [
@@ -157,7 +157,7 @@ fn log_commands_do_not_change_folder_in_use_by_store() {
 /// exit code 1.
 #[test]
 fn store_reports_removed_log_folder_and_exits_with_code_1() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (root, _) = root(&place);
     let mut store = store(&place, &root);
     let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));

@@ -5,10 +5,10 @@
 mod support;
 
 use serde_json::json;
-use support::{Place, Process};
+use support::{RunningCommand, TestFolder};
 
 /// Starts a role of one session.
-fn peer(place: &Place, role: &str, count: u64, rest: &[&str]) -> Process {
+fn peer(place: &TestFolder, role: &str, count: u64, rest: &[&str]) -> RunningCommand {
     let count = count.to_string();
     let mut arguments =
         vec!["perf", "peer", role, "--size", "128", "--count", &count, "--session", "s1"];
@@ -18,13 +18,13 @@ fn peer(place: &Place, role: &str, count: u64, rest: &[&str]) -> Process {
 
 #[test]
 fn two_subscribers_receive_all_samples_of_publisher() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut publisher = peer(&place, "pub", 5000, &["--subs", "2"]);
     let mut subscribers = ["0", "1"].map(|index| {
         peer(&place, "sub", 5000, &["--subs", "2", "--index", index, "--level", "unordered"])
     });
     publisher.expect_ready();
-    subscribers.iter_mut().for_each(Process::expect_ready);
+    subscribers.iter_mut().for_each(RunningCommand::expect_ready);
     assert!(!publisher.has_more_lines(), "it waits for GO");
     publisher.tell("GO");
     let sent = publisher.result();
@@ -52,7 +52,7 @@ fn two_subscribers_receive_all_samples_of_publisher() {
 
 #[test]
 fn ping_role_reports_latencies_in_ascending_order() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut pong = peer(&place, "pong", 500, &[]);
     let mut ping = peer(&place, "ping", 500, &[]);
     pong.expect_ready();
@@ -74,7 +74,7 @@ fn ping_role_reports_latencies_in_ascending_order() {
 
 #[test]
 fn end_of_standard_input_ends_role_at_any_time() {
-    let place = Place::new();
+    let place = TestFolder::new();
     // The input ends before another role is present.
     let mut alone = peer(&place, "sub", 10, &["--subs", "1", "--index", "0"]);
     alone.close_input();
@@ -104,13 +104,13 @@ fn end_of_standard_input_ends_role_at_any_time() {
 
 #[test]
 fn killed_subscriber_stops_neither_publisher_nor_other_subscriber() {
-    let place = Place::new();
+    let place = TestFolder::new();
     const COUNT: u64 = 200_000;
     let mut publisher = peer(&place, "pub", COUNT, &["--subs", "2"]);
     let mut subscribers =
         ["0", "1"].map(|index| peer(&place, "sub", COUNT, &["--subs", "2", "--index", index]));
     publisher.expect_ready();
-    subscribers.iter_mut().for_each(Process::expect_ready);
+    subscribers.iter_mut().for_each(RunningCommand::expect_ready);
     let [mut stays, mut dies] = subscribers;
     publisher.tell("GO");
     dies.kill();
@@ -126,7 +126,7 @@ fn killed_subscriber_stops_neither_publisher_nor_other_subscriber() {
 
 #[test]
 fn subscriber_reports_lost_samples_after_publisher_is_killed() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut publisher = peer(&place, "pub", 100, &["--subs", "1"]);
     let mut subscriber = peer(&place, "sub", 1000, &["--subs", "1", "--index", "0"]);
     publisher.expect_ready();
@@ -143,7 +143,7 @@ fn subscriber_reports_lost_samples_after_publisher_is_killed() {
 
 #[test]
 fn sessions_of_one_domain_do_not_meet() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let start = |session: &str, role: &str, rest: &[&str]| {
         let mut arguments =
             vec!["perf", "peer", role, "--size", "64", "--count", "100", "--session", session];
@@ -175,7 +175,7 @@ fn sessions_of_one_domain_do_not_meet() {
 
 #[test]
 fn wrong_arguments_are_refused_and_named() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let common = ["perf", "peer", "sub", "--size", "128", "--count", "10", "--session", "s"];
     let with = |rest: &[&'static str]| place.run(&[&common[..], rest].concat());
     with(&["--subs", "1", "--index", "0", "--level", "causal"]).code(2).says("unordered");

@@ -6,7 +6,7 @@ mod support;
 
 use std::fs;
 
-use support::{Ended, Place};
+use support::{EndedCommand, TestFolder};
 
 const FLEET: &str = r#"<dds>
   <qos_library name="Fleet">
@@ -38,18 +38,18 @@ const WRONG: &str = "<dds>\n<qos_library name=\"L\">\n<qos_profile name=\"P\" ba
                      <topic_qos><history><depth>x</depth></history></topic_qos>\n</qos_profile></qos_library></dds>";
 
 /// Makes a place with both files, where the command is run.
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestFolder {
+    let place = TestFolder::new();
     fs::write(place.path().join("fleet.xml"), FLEET).unwrap();
     fs::write(place.path().join("wrong.xml"), WRONG).unwrap();
     place
 }
 
-fn run(place: &Place, arguments: &[&str]) -> Ended {
+fn run(place: &TestFolder, arguments: &[&str]) -> EndedCommand {
     let mut command = place.command(arguments);
     let output = command.current_dir(place.path()).env_remove("SQUALL_QOS_FILES").output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { status: output.status, out: text(output.stdout), err: text(output.stderr) }
+    EndedCommand { status: output.status, out: text(output.stdout), err: text(output.stderr) }
 }
 
 #[test]

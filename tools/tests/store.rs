@@ -7,9 +7,9 @@ mod support;
 use std::time::Duration;
 
 use dds_api::prelude::*;
-use support::{Place, Process, Reading, SOON};
+use support::{Reading, RunningCommand, SOON, TestFolder};
 
-fn store(place: &Place, topics: &str) -> Process {
+fn store(place: &TestFolder, topics: &str) -> RunningCommand {
     let logs = place.path().join("logs");
     let mut store = place.start(&["store", "--topics", topics, "--dir", logs.to_str().unwrap()]);
     let line = store.line();
@@ -17,14 +17,14 @@ fn store(place: &Place, topics: &str) -> Process {
     store
 }
 
-fn with_application(place: &Place, what: impl FnOnce(&DomainParticipant, &Topic<Reading>)) {
+fn with_application(place: &TestFolder, what: impl FnOnce(&DomainParticipant, &Topic<Reading>)) {
     let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let topic = participant.topic::<Reading>("Flight/Readings").persistent().keep_all();
     what(&participant, &topic.create().unwrap());
 }
 
-fn write(place: &Place, values: std::ops::Range<u32>) {
+fn write(place: &TestFolder, values: std::ops::Range<u32>) {
     with_application(place, |participant, topic| {
         let writer = participant.writer(topic).create().unwrap();
         values.for_each(|value| writer.write(&Reading { sensor: 1, value }).unwrap());
@@ -32,7 +32,7 @@ fn write(place: &Place, values: std::ops::Range<u32>) {
     });
 }
 
-fn read(place: &Place, count: usize) -> Vec<u32> {
+fn read(place: &TestFolder, count: usize) -> Vec<u32> {
     let mut all = Vec::new();
     with_application(place, |participant, topic| {
         let reader = participant.reader(topic).create().unwrap();
@@ -47,7 +47,7 @@ fn read(place: &Place, count: usize) -> Vec<u32> {
 
 #[test]
 fn samples_outlive_applications_and_the_store() {
-    let place = Place::new();
+    let place = TestFolder::new();
     std::fs::create_dir(place.path().join("logs")).unwrap();
     let mut first = store(&place, "Flight/*");
     write(&place, 0..1000);
@@ -69,7 +69,7 @@ fn samples_outlive_applications_and_the_store() {
 
 #[test]
 fn store_keeps_only_matching_topics_and_reports_missing_folder() {
-    let place = Place::new();
+    let place = TestFolder::new();
     std::fs::create_dir(place.path().join("logs")).unwrap();
     let mut other = store(&place, "Ground/*");
     with_application(&place, |participant, topic| {

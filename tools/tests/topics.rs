@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Place, Process};
+use support::{RunningCommand, TestFolder};
 
 /// A plain type, sent as it lies in memory.
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
@@ -76,7 +76,7 @@ struct Program {
     _participant: DomainParticipant,
 }
 
-fn program(place: &Place) -> Program {
+fn program(place: &TestFolder) -> Program {
     let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let fixes = participant.topic::<Fix>("Air/Fix").create().unwrap();
@@ -105,7 +105,7 @@ fn fix(id: u32) -> Fix {
 /// Byte strings are shown as sequences of numbers, as readers without their type see them.
 #[test]
 fn spy_shows_samples_of_numbered_topic() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let topic = participant.numbered_topic(7).atomic().create().unwrap();
@@ -119,7 +119,7 @@ fn spy_shows_samples_of_numbered_topic() {
     assert!(listed.contains("Numbered/7") && listed.contains("Squall::Bytes"), "{listed}");
 }
 
-fn end(mut process: Process) {
+fn end(mut process: RunningCommand) {
     kill_process(Pid::from_child(&process.child), Signal::TERM).unwrap();
     assert!(process.child.wait().unwrap().success());
 }
@@ -135,7 +135,7 @@ fn taken<T: DdsType + Clone>(reader: &DataReader<T>, count: usize) -> Vec<T> {
 
 #[test]
 fn ls_and_spy_show_topics_and_written_samples() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let program = program(&place);
     program.fixes.1.wait_for_readers(1, SOON).unwrap();
     program.alarms.1.write(&alarm(7)).unwrap();
@@ -179,7 +179,7 @@ fn ls_and_spy_show_topics_and_written_samples() {
 
 #[test]
 fn publish_writes_samples_from_command_line_and_standard_input() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let program = program(&place);
     let said =
         place.run(&["publish", "Air/Fix", "{id: 5, height: 1.5}", "--count", "3"]).code(0).out;
@@ -227,7 +227,7 @@ fn samples_with_hundreds_of_members_are_shown_and_published() {
     use idl_xtypes::{DynamicType, ObjectKind, object_bytes};
     let told = object_bytes(&DynamicType::of::<Report>().objects(ObjectKind::Complete)).len();
     assert!(told > 2 * (16 << 10), "{told} bytes are told in one or two parts");
-    let place = Place::new();
+    let place = TestFolder::new();
     let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let topic = participant.topic::<Report>("Reports").create().unwrap();
@@ -262,7 +262,7 @@ fn samples_with_hundreds_of_members_are_shown_and_published() {
 
 #[test]
 fn replay_writes_all_recorded_samples_and_rejects_damaged_files() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let file = place.path().join("flight.rec");
     let path = file.to_str().unwrap();
     let before = program(&place);

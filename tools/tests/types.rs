@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use serde_json::json;
-use support::{Ended, Place};
+use support::{EndedCommand, TestFolder};
 
 const NAV: &str = "
     module Nav {
@@ -32,8 +32,8 @@ const NAV: &str = "
 ";
 
 /// A folder with files.
-fn place(files: &[(&str, &str)]) -> Place {
-    let place = Place::new();
+fn place(files: &[(&str, &str)]) -> TestFolder {
+    let place = TestFolder::new();
     for (name, text) in files {
         let path = place.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -43,7 +43,7 @@ fn place(files: &[(&str, &str)]) -> Place {
 }
 
 /// Runs the command in the folder, with this text on its standard input.
-fn run_with(place: &Place, arguments: &[&str], input: &str) -> Ended {
+fn run_with(place: &TestFolder, arguments: &[&str], input: &str) -> EndedCommand {
     let mut command = place.command(arguments);
     command.current_dir(place.path()).stdin(Stdio::piped());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -51,10 +51,10 @@ fn run_with(place: &Place, arguments: &[&str], input: &str) -> Ended {
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { status: output.status, out: text(output.stdout), err: text(output.stderr) }
+    EndedCommand { status: output.status, out: text(output.stdout), err: text(output.stderr) }
 }
 
-fn run(place: &Place, arguments: &[&str]) -> Ended {
+fn run(place: &TestFolder, arguments: &[&str]) -> EndedCommand {
     run_with(place, arguments, "")
 }
 

@@ -6,16 +6,16 @@
 use std::sync::Arc;
 
 use idl_cdr::{LongDouble, MemberPath, PathError, TypeDescriptor, TypeKind};
-use idl_xtypes::{DynamicType, Fields, Primitive, ValueKind};
+use idl_xtypes::{DynamicType, MemberLookup, Primitive, ValueKind};
 
 use crate::constant::Constant;
 use crate::error::ExpressionError;
-use crate::filter::Test;
+use crate::filter::BoundCondition;
 use crate::syntax::{Condition, FieldName, Literal, Operand, OperandKind, Predicate, Relation};
 
 /// Kind of a member, as far as comparisons need it.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum MemberKind {
     Boolean,
     Integer,
     /// 32 bits: values in expressions are rounded to what such a member can hold.
@@ -35,24 +35,24 @@ fn whole(name: &str) -> String {
     format!("is a whole `{name}`: say which of its members")
 }
 
-impl Kind {
-    fn of(of: &'static TypeDescriptor) -> Result<Kind, String> {
+impl MemberKind {
+    fn of(of: &'static TypeDescriptor) -> Result<MemberKind, String> {
         match of.kind {
-            TypeKind::Optional(inner) | TypeKind::External(inner) => Kind::of(inner()),
+            TypeKind::Optional(inner) | TypeKind::External(inner) => MemberKind::of(inner()),
             TypeKind::Primitive(size) => Ok(match (of.name, size) {
-                ("boolean", _) => Kind::Boolean,
-                ("char" | "wchar", _) => Kind::Character,
-                ("float", _) => Kind::Single,
-                ("double", _) => Kind::Float,
-                ("long double", _) => Kind::Long,
-                _ => Kind::Integer,
+                ("boolean", _) => MemberKind::Boolean,
+                ("char" | "wchar", _) => MemberKind::Character,
+                ("float", _) => MemberKind::Single,
+                ("double", _) => MemberKind::Float,
+                ("long double", _) => MemberKind::Long,
+                _ => MemberKind::Integer,
             }),
-            TypeKind::String | TypeKind::WideString => Ok(Kind::Text),
-            TypeKind::Fixed { .. } => Ok(Kind::Long),
+            TypeKind::String | TypeKind::WideString => Ok(MemberKind::Text),
+            TypeKind::Fixed { .. } => Ok(MemberKind::Long),
             TypeKind::Enumeration { literals, .. } => {
-                Ok(Kind::enumeration(literals.iter().map(|one| (one.name, one.value))))
+                Ok(MemberKind::enumeration(literals.iter().map(|one| (one.name, one.value))))
             }
-            TypeKind::Bitmask { .. } => Ok(Kind::Integer),
+            TypeKind::Bitmask { .. } => Ok(MemberKind::Integer),
             TypeKind::Sequence(_) | TypeKind::Array(..) => Err(HAS_ELEMENTS.to_owned()),
             TypeKind::Map(..) => Err(HAS_ENTRIES.to_owned()),
             TypeKind::Bitset(_) | TypeKind::Structure(_) | TypeKind::Union(_) => {
@@ -62,49 +62,51 @@ impl Kind {
     }
 
     /// As `of`, for a dynamic type.
-    fn of_dynamic(of: &DynamicType) -> Result<Kind, String> {
+    fn of_dynamic(of: &DynamicType) -> Result<MemberKind, String> {
         match of.value_kind() {
             ValueKind::Primitive(primitive) => Ok(match primitive {
-                Primitive::Boolean => Kind::Boolean,
-                Primitive::Char8 | Primitive::Char16 => Kind::Character,
-                Primitive::Float32 => Kind::Single,
-                Primitive::Float64 => Kind::Float,
-                Primitive::Float128 => Kind::Long,
-                _ => Kind::Integer,
+                Primitive::Boolean => MemberKind::Boolean,
+                Primitive::Char8 | Primitive::Char16 => MemberKind::Character,
+                Primitive::Float32 => MemberKind::Single,
+                Primitive::Float64 => MemberKind::Float,
+                Primitive::Float128 => MemberKind::Long,
+                _ => MemberKind::Integer,
             }),
-            ValueKind::Text => Ok(Kind::Text),
-            ValueKind::Fixed => Ok(Kind::Long),
+            ValueKind::Text => Ok(MemberKind::Text),
+            ValueKind::Fixed => Ok(MemberKind::Long),
             ValueKind::Enumeration(literals) => {
-                Ok(Kind::enumeration(literals.iter().map(|(name, value)| (&**name, *value))))
+                Ok(MemberKind::enumeration(literals.iter().map(|(name, value)| (&**name, *value))))
             }
-            ValueKind::Bitmask => Ok(Kind::Integer),
+            ValueKind::Bitmask => Ok(MemberKind::Integer),
             ValueKind::Collection => Err(HAS_ELEMENTS.to_owned()),
             ValueKind::Map => Err(HAS_ENTRIES.to_owned()),
             ValueKind::Aggregate => Err(whole(of.name())),
         }
     }
 
-    fn enumeration<'a>(literals: impl Iterator<Item = (&'a str, i32)>) -> Kind {
-        Kind::Enumeration(literals.map(|(name, value)| (name.into(), value)).collect())
+    fn enumeration<'a>(literals: impl Iterator<Item = (&'a str, i32)>) -> MemberKind {
+        MemberKind::Enumeration(literals.map(|(name, value)| (name.into(), value)).collect())
     }
 
     fn describe(&self) -> &'static str {
         match self {
-            Kind::Boolean => "TRUE or FALSE",
-            Kind::Integer | Kind::Single | Kind::Float | Kind::Long => "a number",
-            Kind::Character => "a character in quotes",
-            Kind::Text => "a text in quotes",
-            Kind::Enumeration(_) => "the name of an enumerator",
+            MemberKind::Boolean => "TRUE or FALSE",
+            MemberKind::Integer | MemberKind::Single | MemberKind::Float | MemberKind::Long => {
+                "a number"
+            }
+            MemberKind::Character => "a character in quotes",
+            MemberKind::Text => "a text in quotes",
+            MemberKind::Enumeration(_) => "the name of an enumerator",
         }
     }
 
     /// Whether members of the two kinds can be compared.
-    fn goes_with(&self, other: &Kind) -> bool {
-        let class = |kind: &Kind| match kind {
-            Kind::Boolean => 0,
-            Kind::Integer | Kind::Single | Kind::Float | Kind::Long => 1,
-            Kind::Character | Kind::Text => 2,
-            Kind::Enumeration(_) => 3,
+    fn goes_with(&self, other: &MemberKind) -> bool {
+        let class = |kind: &MemberKind| match kind {
+            MemberKind::Boolean => 0,
+            MemberKind::Integer | MemberKind::Single | MemberKind::Float | MemberKind::Long => 1,
+            MemberKind::Character | MemberKind::Text => 2,
+            MemberKind::Enumeration(_) => 3,
         };
         class(self) == class(other) || matches!((class(self), class(other)), (1, 3) | (3, 1))
     }
@@ -121,45 +123,52 @@ impl Kind {
             })
         };
         match (self, literal) {
-            (Kind::Boolean, Literal::Word(word) | Literal::Quoted(word)) => {
+            (MemberKind::Boolean, Literal::Word(word) | Literal::Quoted(word)) => {
                 match word.to_ascii_uppercase().as_str() {
                     "TRUE" => Ok(Constant::Boolean(true)),
                     "FALSE" => Ok(Constant::Boolean(false)),
                     _ => Err(self.mismatch(literal)),
                 }
             }
-            (Kind::Boolean, Literal::Integer(value @ (0 | 1))) => {
+            (MemberKind::Boolean, Literal::Integer(value @ (0 | 1))) => {
                 Ok(Constant::Boolean(*value == 1))
             }
-            (Kind::Long, Literal::Float(text)) => {
+            (MemberKind::Long, Literal::Float(text)) => {
                 LongDouble::parse(text).map(Constant::Long).ok_or_else(|| self.mismatch(literal))
             }
-            (Kind::Integer | Kind::Single | Kind::Float, Literal::Float(text)) => {
+            (
+                MemberKind::Integer | MemberKind::Single | MemberKind::Float,
+                Literal::Float(text),
+            ) => {
                 let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
                 let value = value.ok_or_else(|| format!("{text} is larger than any double"))?;
-                let single = matches!(self, Kind::Single).then(|| f64::from(value as f32));
+                let single = matches!(self, MemberKind::Single).then(|| f64::from(value as f32));
                 Ok(Constant::Float(single.unwrap_or(value)))
             }
             // Values of the same kind compare faster than values that must be converted for
             // each sample.
-            (Kind::Single | Kind::Float, Literal::Integer(value))
+            (MemberKind::Single | MemberKind::Float, Literal::Integer(value))
                 if value.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS =>
             {
                 Ok(Constant::Float(*value as f64))
             }
             (
-                Kind::Integer | Kind::Single | Kind::Float | Kind::Long | Kind::Enumeration(_),
+                MemberKind::Integer
+                | MemberKind::Single
+                | MemberKind::Float
+                | MemberKind::Long
+                | MemberKind::Enumeration(_),
                 Literal::Integer(value),
             ) => Ok(match i64::try_from(*value) {
                 Ok(value) => Constant::Signed(value),
                 // The lexer accepts only integers that fit into an `i64` or a `u64`.
                 Err(_) => Constant::Unsigned(*value as u64),
             }),
-            (Kind::Character, Literal::Quoted(text)) if text.chars().count() == 1 => {
+            (MemberKind::Character, Literal::Quoted(text)) if text.chars().count() == 1 => {
                 Ok(Constant::Text(text.clone()))
             }
-            (Kind::Text, Literal::Quoted(text)) => Ok(Constant::Text(text.clone())),
-            (Kind::Enumeration(literals), Literal::Quoted(name) | Literal::Word(name)) => {
+            (MemberKind::Text, Literal::Quoted(text)) => Ok(Constant::Text(text.clone())),
+            (MemberKind::Enumeration(literals), Literal::Quoted(name) | Literal::Word(name)) => {
                 named(name, literals)
             }
             _ => Err(self.mismatch(literal)),
@@ -173,24 +182,24 @@ impl Kind {
 
 /// A value that is compared with a member, from the expression or from a parameter.
 #[derive(Clone, Debug)]
-pub(crate) struct Slot {
+pub(crate) struct ConstantSlot {
     /// Kind of the member.
-    kind: Kind,
+    kind: MemberKind,
     /// Name of the member, for errors.
     field: String,
-    from: Source,
+    from: ConstantSource,
     /// Position in the expression.
     at: usize,
     is_pattern: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+enum ConstantSource {
     Literal(Literal),
     Parameter(u8),
 }
 
-impl Slot {
+impl ConstantSlot {
     /// Evaluates the value with these parameters.
     pub(crate) fn constant(
         &self,
@@ -199,8 +208,8 @@ impl Slot {
     ) -> Result<Constant, ExpressionError> {
         let error = |reason: String| ExpressionError::new(expression, self.at, reason);
         let (literal, number) = match &self.from {
-            Source::Literal(literal) => (literal.clone(), None),
-            Source::Parameter(number) => {
+            ConstantSource::Literal(literal) => (literal.clone(), None),
+            ConstantSource::Parameter(number) => {
                 let text = parameters.get(usize::from(*number)).ok_or_else(|| {
                     error(format!(
                         "there is no parameter %{number}: {} given, counted from %0",
@@ -232,12 +241,12 @@ impl Slot {
 /// Binds conditions to a type.
 pub(crate) struct Binder<'a> {
     expression: &'a str,
-    of: Fields<'a>,
-    pub(crate) slots: Vec<Slot>,
+    of: MemberLookup<'a>,
+    pub(crate) slots: Vec<ConstantSlot>,
 }
 
 impl<'a> Binder<'a> {
-    pub(crate) fn new(expression: &'a str, of: Fields<'a>) -> Self {
+    pub(crate) fn new(expression: &'a str, of: MemberLookup<'a>) -> Self {
         Binder { expression, of, slots: Vec::new() }
     }
 
@@ -245,35 +254,38 @@ impl<'a> Binder<'a> {
         ExpressionError::new(self.expression, at, reason)
     }
 
-    pub(crate) fn condition(&mut self, condition: &Condition) -> Result<Test, ExpressionError> {
+    pub(crate) fn condition(
+        &mut self,
+        condition: &Condition,
+    ) -> Result<BoundCondition, ExpressionError> {
         match condition {
-            Condition::And(many) => Ok(Test::All(self.conditions(many)?)),
-            Condition::Or(many) => Ok(Test::Any(self.conditions(many)?)),
-            Condition::Not(inner) => Ok(Test::Not(Box::new(self.condition(inner)?))),
+            Condition::And(many) => Ok(BoundCondition::All(self.conditions(many)?)),
+            Condition::Or(many) => Ok(BoundCondition::Any(self.conditions(many)?)),
+            Condition::Not(inner) => Ok(BoundCondition::Not(Box::new(self.condition(inner)?))),
             Condition::Test(predicate) => self.predicate(predicate),
         }
     }
 
-    fn conditions(&mut self, many: &[Condition]) -> Result<Box<[Test]>, ExpressionError> {
+    fn conditions(&mut self, many: &[Condition]) -> Result<Box<[BoundCondition]>, ExpressionError> {
         many.iter().map(|one| self.condition(one)).collect()
     }
 
-    fn predicate(&mut self, predicate: &Predicate) -> Result<Test, ExpressionError> {
+    fn predicate(&mut self, predicate: &Predicate) -> Result<BoundCondition, ExpressionError> {
         match predicate {
             Predicate::Compare(left, relation, right) => self.compare(left, *relation, right),
             Predicate::Between(of, low, high) => {
                 let (path, kind, name) = self.operand_field(of)?;
                 let low = self.slot(kind.clone(), &name, low, false)?;
                 let high = self.slot(kind, &name, high, false)?;
-                Ok(Test::Between(path, low, high))
+                Ok(BoundCondition::Between(path, low, high))
             }
             Predicate::Like(of, pattern) => {
                 let (path, kind, name) = self.operand_field(of)?;
-                if !matches!(kind, Kind::Text | Kind::Character) {
+                if !matches!(kind, MemberKind::Text | MemberKind::Character) {
                     let reason = format!("`{name}` is no text, and LIKE compares texts");
                     return Err(self.error(of.at, reason));
                 }
-                Ok(Test::Like(path, self.slot(kind, &name, pattern, true)?))
+                Ok(BoundCondition::Like(path, self.slot(kind, &name, pattern, true)?))
             }
         }
     }
@@ -283,7 +295,7 @@ impl<'a> Binder<'a> {
         left: &Operand,
         relation: Relation,
         right: &Operand,
-    ) -> Result<Test, ExpressionError> {
+    ) -> Result<BoundCondition, ExpressionError> {
         match (&left.kind, &right.kind) {
             (OperandKind::Field(one), OperandKind::Field(other)) => {
                 let found = (self.field(one, left.at), self.field(other, right.at));
@@ -296,16 +308,16 @@ impl<'a> Binder<'a> {
                             );
                             return Err(self.error(right.at, reason));
                         }
-                        Ok(Test::CompareMembers(path, relation, other_path))
+                        Ok(BoundCondition::CompareMembers(path, relation, other_path))
                     }
                     // A name that is no member may be an enumerator.
-                    (Ok((path, kind @ Kind::Enumeration(_))), Err(_)) => {
+                    (Ok((path, kind @ MemberKind::Enumeration(_))), Err(_)) => {
                         let slot = self.slot(kind, &one.to_string(), &as_word(right), false)?;
-                        Ok(Test::Compare(path, relation, slot))
+                        Ok(BoundCondition::Compare(path, relation, slot))
                     }
-                    (Err(_), Ok((path, kind @ Kind::Enumeration(_)))) => {
+                    (Err(_), Ok((path, kind @ MemberKind::Enumeration(_)))) => {
                         let slot = self.slot(kind, &other.to_string(), &as_word(left), false)?;
-                        Ok(Test::Compare(path, relation.turned(), slot))
+                        Ok(BoundCondition::Compare(path, relation.turned(), slot))
                     }
                     (Err(error), _) | (_, Err(error)) => Err(error),
                 }
@@ -313,7 +325,7 @@ impl<'a> Binder<'a> {
             (OperandKind::Field(field), _) => {
                 let (path, kind) = self.field(field, left.at)?;
                 let slot = self.slot(kind, &field.to_string(), right, false)?;
-                Ok(Test::Compare(path, relation, slot))
+                Ok(BoundCondition::Compare(path, relation, slot))
             }
             (_, OperandKind::Field(_)) => self.compare(right, relation.turned(), left),
             _ => Err(self.error(left.at, "one of the two has to be a member")),
@@ -323,7 +335,7 @@ impl<'a> Binder<'a> {
     fn operand_field(
         &self,
         operand: &Operand,
-    ) -> Result<(MemberPath, Kind, String), ExpressionError> {
+    ) -> Result<(MemberPath, MemberKind, String), ExpressionError> {
         match &operand.kind {
             OperandKind::Field(field) => {
                 let (path, kind) = self.field(field, operand.at)?;
@@ -337,13 +349,15 @@ impl<'a> Binder<'a> {
         &self,
         field: &FieldName,
         at: usize,
-    ) -> Result<(MemberPath, Kind), ExpressionError> {
+    ) -> Result<(MemberPath, MemberKind), ExpressionError> {
         let name = field.to_string();
         let resolved = match self.of {
-            Fields::Compiled(of) => {
-                MemberPath::resolve(of, &name).map(|(path, of)| (path, Kind::of(of)))
+            MemberLookup::Compiled(of) => {
+                MemberPath::resolve(of, &name).map(|(path, of)| (path, MemberKind::of(of)))
             }
-            Fields::Dynamic(of) => of.member(&name).map(|(path, of)| (path, Kind::of_dynamic(&of))),
+            MemberLookup::Dynamic(of) => {
+                of.member(&name).map(|(path, of)| (path, MemberKind::of_dynamic(&of)))
+            }
         };
         let unknown = |error: PathError| self.error(at + error.offset, error.reason);
         let (path, kind) = resolved.map_err(unknown)?;
@@ -353,17 +367,17 @@ impl<'a> Binder<'a> {
     /// Reserves a slot for a value.
     fn slot(
         &mut self,
-        kind: Kind,
+        kind: MemberKind,
         field: &str,
         operand: &Operand,
         is_pattern: bool,
     ) -> Result<usize, ExpressionError> {
         let from = match &operand.kind {
-            OperandKind::Literal(literal) => Source::Literal(literal.clone()),
-            OperandKind::Parameter(number) => Source::Parameter(*number),
-            OperandKind::Field(field) => Source::Literal(Literal::Word(field.to_string())),
+            OperandKind::Literal(literal) => ConstantSource::Literal(literal.clone()),
+            OperandKind::Parameter(number) => ConstantSource::Parameter(*number),
+            OperandKind::Field(field) => ConstantSource::Literal(Literal::Word(field.to_string())),
         };
-        let slot = Slot { kind, field: field.to_owned(), from, at: operand.at, is_pattern };
+        let slot = ConstantSlot { kind, field: field.to_owned(), from, at: operand.at, is_pattern };
         self.slots.push(slot);
         Ok(self.slots.len() - 1)
     }

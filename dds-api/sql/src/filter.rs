@@ -10,9 +10,9 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use idl_cdr::{DdsType, MemberPath, Reflect, ValueRef, descriptor_of};
-use idl_xtypes::Fields;
+use idl_xtypes::MemberLookup;
 
-use crate::bind::{Binder, Slot};
+use crate::bind::{Binder, ConstantSlot};
 use crate::constant::Constant;
 use crate::error::ExpressionError;
 use crate::pattern::is_like;
@@ -20,10 +20,10 @@ use crate::syntax::{Condition, Query, Relation, Selection};
 
 /// A test with resolved members. Values are indices into the list of constants.
 #[derive(Debug)]
-pub(crate) enum Test {
-    All(Box<[Test]>),
-    Any(Box<[Test]>),
-    Not(Box<Test>),
+pub(crate) enum BoundCondition {
+    All(Box<[BoundCondition]>),
+    Any(Box<[BoundCondition]>),
+    Not(Box<BoundCondition>),
     Compare(MemberPath, Relation, usize),
     CompareMembers(MemberPath, Relation, MemberPath),
     Between(MemberPath, usize, usize),
@@ -36,8 +36,8 @@ struct Program {
     expression: String,
     type_name: String,
     /// `None` lets all samples pass.
-    test: Option<Test>,
-    slots: Vec<Slot>,
+    test: Option<BoundCondition>,
+    slots: Vec<ConstantSlot>,
     order_by: Vec<MemberPath>,
 }
 
@@ -73,12 +73,12 @@ impl Filter {
         expression: &str,
         parameters: &[String],
     ) -> Result<Filter, ExpressionError> {
-        Self::in_type(Fields::Compiled(descriptor_of::<T>()), expression, parameters)
+        Self::in_type(MemberLookup::Compiled(descriptor_of::<T>()), expression, parameters)
     }
 
     /// Makes a filter from a filter expression over samples of a type.
     pub fn in_type(
-        of: Fields<'_>,
+        of: MemberLookup<'_>,
         expression: &str,
         parameters: &[String],
     ) -> Result<Filter, ExpressionError> {
@@ -92,12 +92,12 @@ impl Filter {
         expression: &str,
         parameters: &[String],
     ) -> Result<Filter, ExpressionError> {
-        Self::query_in_type(Fields::Compiled(descriptor_of::<T>()), expression, parameters)
+        Self::query_in_type(MemberLookup::Compiled(descriptor_of::<T>()), expression, parameters)
     }
 
     /// Makes a filter from a query expression over samples of a type.
     pub fn query_in_type(
-        of: Fields<'_>,
+        of: MemberLookup<'_>,
         expression: &str,
         parameters: &[String],
     ) -> Result<Filter, ExpressionError> {
@@ -108,7 +108,7 @@ impl Filter {
     /// Parses a topic expression. Makes a filter from its condition, over samples of the type that
     /// consists of the selected members.
     pub fn of_selection(
-        of: Fields<'_>,
+        of: MemberLookup<'_>,
         expression: &str,
         parameters: &[String],
     ) -> Result<(Selection, Filter), ExpressionError> {
@@ -119,7 +119,7 @@ impl Filter {
     }
 
     fn of_query(
-        of: Fields<'_>,
+        of: MemberLookup<'_>,
         expression: &str,
         query: Query,
         parameters: &[String],
@@ -130,8 +130,8 @@ impl Filter {
         let order_by: Result<Vec<_>, _> = order.map(|field| field.map(|(path, _)| path)).collect();
         let order_by = order_by?;
         let type_name = match of {
-            Fields::Compiled(of) => of.name.to_owned(),
-            Fields::Dynamic(of) => of.name().to_owned(),
+            MemberLookup::Compiled(of) => of.name.to_owned(),
+            MemberLookup::Dynamic(of) => of.name().to_owned(),
         };
         let (expression, slots) = (expression.to_owned(), binder.slots);
         let program = Program { expression, type_name, test, slots, order_by };
@@ -195,30 +195,30 @@ impl Filter {
 
 /// Whether a test holds; `None` if it is neither true nor false.
 #[inline]
-fn holds<R: Reflect>(test: &Test, sample: &R, constants: &[Constant]) -> Option<bool> {
+fn holds<R: Reflect>(test: &BoundCondition, sample: &R, constants: &[Constant]) -> Option<bool> {
     match test {
-        Test::Compare(path, relation, constant) => {
+        BoundCondition::Compare(path, relation, constant) => {
             compare(path.find(sample), *relation, constants[*constant].value())
         }
-        Test::All(all) => decided(all, sample, constants, false),
-        Test::Any(any) => decided(any, sample, constants, true),
-        Test::Not(inner) => holds(inner, sample, constants).map(|holds| !holds),
-        Test::CompareMembers(one, relation, other) => {
+        BoundCondition::All(all) => decided(all, sample, constants, false),
+        BoundCondition::Any(any) => decided(any, sample, constants, true),
+        BoundCondition::Not(inner) => holds(inner, sample, constants).map(|holds| !holds),
+        BoundCondition::CompareMembers(one, relation, other) => {
             compare(one.find(sample), *relation, other.find(sample))
         }
-        Test::Between(path, low, high) => {
+        BoundCondition::Between(path, low, high) => {
             let found = path.find(sample);
             let above = compare(found, Relation::GreaterOrEqual, constants[*low].value())?;
             Some(above && compare(found, Relation::LessOrEqual, constants[*high].value())?)
         }
-        Test::Like(path, pattern) => like(path.find(sample), constants[*pattern].text()),
+        BoundCondition::Like(path, pattern) => like(path.find(sample), constants[*pattern].text()),
     }
 }
 
 /// Result of a conjunction (`so` is `false`) or disjunction (`so` is `true`): one test that is `so`
 /// decides; otherwise all must be known not to be.
 fn decided<R: Reflect>(
-    tests: &[Test],
+    tests: &[BoundCondition],
     sample: &R,
     constants: &[Constant],
     so: bool,

@@ -20,6 +20,6 @@ pub use error::ExpressionError;
 pub use filter::Filter;
 pub use parser::DEEPEST;
 pub use syntax::{
-    Column, Condition, FieldName, Literal, Operand, OperandKind, Predicate, Query, Relation,
-    Selection, Step,
+    Column, Condition, FieldName, FieldStep, Literal, Operand, OperandKind, Predicate, Query,
+    Relation, Selection,
 };

@@ -17,8 +17,8 @@ use idl_cdr::PathStep;
 use crate::error::ExpressionError;
 use crate::lexer::{Token, TokenKind, literal, tokens};
 use crate::syntax::{
-    Column, Condition, FieldName, Literal, Operand, OperandKind, Predicate, Query, Relation,
-    Selection, Step,
+    Column, Condition, FieldName, FieldStep, Literal, Operand, OperandKind, Predicate, Query,
+    Relation, Selection,
 };
 
 /// Maximum nesting depth of parentheses and NOT.
@@ -248,7 +248,7 @@ impl<'a> Parser<'a> {
             // A single word may be a member or an enumerator. Only the type of the other member
             // decides that.
             OperandKind::Field(FieldName { steps }) => match steps.as_slice() {
-                [Step::Member(word)] => {
+                [FieldStep::Member(word)] => {
                     let kind = OperandKind::Literal(Literal::Word(word.clone()));
                     Ok(Operand { kind, at: operand.at })
                 }
@@ -363,9 +363,9 @@ fn is_keyword(name: &str) -> bool {
 fn steps_of(name: &str) -> FieldName {
     let steps = idl_cdr::parse_path(name).unwrap_or_default();
     let steps = steps.into_iter().map(|(_, step)| match step {
-        PathStep::Member(name) => Step::Member(name),
-        PathStep::Index(index) => Step::Element(index),
-        PathStep::Key(key) => Step::Key(key),
+        PathStep::Member(name) => FieldStep::Member(name),
+        PathStep::Index(index) => FieldStep::Element(index),
+        PathStep::Key(key) => FieldStep::Key(key),
     });
     FieldName { steps: steps.collect() }
 }

@@ -94,12 +94,12 @@ impl fmt::Display for Literal {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FieldName {
     /// Steps from the outermost member inwards.
-    pub steps: Vec<Step>,
+    pub steps: Vec<FieldStep>,
 }
 
 /// A step towards a member.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum FieldStep {
     /// To the member of this name.
     Member(String),
     /// To the element of this index, or to the map entry whose key is this number.
@@ -112,11 +112,11 @@ impl fmt::Display for FieldName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, step) in self.steps.iter().enumerate() {
             match step {
-                Step::Member(name) if index == 0 => f.write_str(name)?,
-                Step::Member(name) => write!(f, ".{name}")?,
-                Step::Element(element) => write!(f, "[{element}]")?,
-                Step::Key(key) if key.contains('\'') => write!(f, "[\"{key}\"]")?,
-                Step::Key(key) => write!(f, "['{key}']")?,
+                FieldStep::Member(name) if index == 0 => f.write_str(name)?,
+                FieldStep::Member(name) => write!(f, ".{name}")?,
+                FieldStep::Element(element) => write!(f, "[{element}]")?,
+                FieldStep::Key(key) if key.contains('\'') => write!(f, "[\"{key}\"]")?,
+                FieldStep::Key(key) => write!(f, "['{key}']")?,
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 use dds_sql::{ExpressionError, Filter};
 use idl_cdr::{DdsType, Fixed, LongDouble, to_cdr};
-use idl_xtypes::{DynamicData, DynamicType, Fields};
+use idl_xtypes::{DynamicData, DynamicType, MemberLookup};
 use proptest::prelude::*;
 
 #[derive(DdsType, Clone, Copy, PartialEq, Debug, Default)]
@@ -184,7 +184,7 @@ fn numbers_that_are_no_doubles_are_compared_as_what_they_are() {
             is,
             "{expression}"
         );
-        let filter = Filter::in_type(Fields::Dynamic(&of), expression, &[]).unwrap();
+        let filter = Filter::in_type(MemberLookup::Dynamic(&of), expression, &[]).unwrap();
         assert_eq!(filter.accepts(&data), is, "{expression}");
     }
     let given = Filter::new::<Precise>("exact = %0 AND far = %1", &strings(&["0.1", "-1e4000"]));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use dds_sql::Filter;
 use idl_cdr::{DdsType, Encoding, Fixed, LongDouble, WChar, WString, to_cdr_with};
-use idl_xtypes::{Any, DynamicData, DynamicType, Fields, ObjectKind};
+use idl_xtypes::{Any, DynamicData, DynamicType, MemberLookup, ObjectKind};
 
 #[derive(DdsType, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[dds(crate = "idl_cdr")]
@@ -32,7 +32,7 @@ struct Gear {
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "idl_cdr", extensibility = "appendable")]
-struct Part {
+struct NamedPart {
     x: i32,
     names: Vec<String>,
 }
@@ -43,7 +43,7 @@ enum Choice {
     #[dds(case = Mood::Calm, name = "number")]
     Number(u16),
     #[dds(case = Mood::Windy, name = "part")]
-    Part(Part),
+    Part(NamedPart),
 }
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
@@ -74,22 +74,22 @@ struct Every {
     mood: Mood,
     flags: Flags,
     gear: Gear,
-    part: Part,
+    part: NamedPart,
     grid: [[i16; 2]; 2],
     rows: Vec<Vec<u8>>,
-    named: BTreeMap<String, Part>,
+    named: BTreeMap<String, NamedPart>,
     numbered: BTreeMap<i16, f64>,
     by_mood: BTreeMap<Mood, WString>,
     choice: Choice,
-    maybe: Option<Part>,
+    maybe: Option<NamedPart>,
     absent: Option<u8>,
-    far: Box<Part>,
+    far: Box<NamedPart>,
     tree: Tree,
     what: Any,
 }
 
-fn part(x: i32) -> Part {
-    Part { x, names: vec!["a".to_owned(), "b".to_owned()] }
+fn part(x: i32) -> NamedPart {
+    NamedPart { x, names: vec!["a".to_owned(), "b".to_owned()] }
 }
 
 fn every() -> Every {
@@ -206,7 +206,7 @@ fn members_of_every_kind_are_compared() {
             // representation for it.
             let told_as_well = !expression.contains("price");
             for data in &data[..1 + usize::from(told_as_well)] {
-                let filter = Filter::in_type(Fields::Dynamic(data.of()), expression, &[]);
+                let filter = Filter::in_type(MemberLookup::Dynamic(data.of()), expression, &[]);
                 let filter = filter.unwrap_or_else(|why| panic!("{why}"));
                 assert_eq!(filter.accepts(data), typed, "{expression}");
             }
@@ -238,7 +238,7 @@ fn what_no_member_can_be_is_refused() {
     ] {
         let typed = Filter::new::<Every>(expression, &[]).unwrap_err();
         assert_eq!(typed.reason(), reason);
-        let dynamic = Filter::in_type(Fields::Dynamic(&of), expression, &[]).unwrap_err();
+        let dynamic = Filter::in_type(MemberLookup::Dynamic(&of), expression, &[]).unwrap_err();
         assert_eq!(dynamic.reason(), reason);
     }
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
-use derecho_core::group::council::{Entrance, Host};
-use derecho_core::group::watch::Patience;
-use derecho_core::group::{CONTROL_LINES, CONTROL_STREAM, Group, Share, Terms, control_geometry};
+use derecho_core::group::membership_service::{HostInterface, JoinMode};
+use derecho_core::group::silence_detector::MemberTimeouts;
+use derecho_core::group::{
+    CONTROL_LINES, CONTROL_STREAM, Group, GroupConfig, SubgroupRegions, control_geometry,
+};
 use derecho_core::link::{Arbiter, Link, LinkError, Parker};
 use derecho_core::log::{DiskError, LogError, LogId};
 use derecho_core::membership::RankSet;
@@ -16,44 +18,44 @@ use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::{ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Node};
-use derecho_node::logs::{Archive, Home, Settings};
+use derecho_node::logs::{LogScope, LogSettings, ProcessLogs};
 use derecho_node::{Engine, Pace};
 
-use super::realtime::Wishes;
-use super::rejoin::{Rejoiner, Turnout};
+use super::realtime::RealTimeSettings;
+use super::rejoin::{Rejoiner, SwitchableParker};
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::discovery::Discovery;
 use crate::mapping::machine::ParticipantMachine;
-use crate::mapping::standing::{Life, Standing};
+use crate::mapping::membership_state::{Life, MembershipState};
 use crate::mapping::topic_logs::TopicLogs;
 
 /// The engine of a participant.
 pub(crate) type DomainEngine = Engine<ParticipantMachine, ShmLink>;
 
 /// How long a participant that has left or died may still be counted as a member.
-const LAST_MOMENTS: Duration = Duration::from_millis(500);
+const DEPARTURE_GRACE: Duration = Duration::from_millis(500);
 /// How long a participant waits for a process that could admit it.
 const STATE_LIMIT: Duration = Duration::from_secs(4);
 
 /// Configuration of the assembled parts.
 #[derive(Clone)]
-pub(crate) struct Plan {
+pub(crate) struct AssemblyConfig {
     pub(crate) domain: u32,
     pub(crate) runtime_dir: Option<PathBuf>,
     pub(crate) group: Option<String>,
     pub(crate) memory_limit: Option<u64>,
-    pub(crate) patience: Patience,
+    pub(crate) member_timeouts: MemberTimeouts,
     pub(crate) ablation: Ablation,
     pub(crate) pace: Pace,
     pub(crate) unattended: bool,
-    pub(crate) real_time: Wishes,
+    pub(crate) real_time: RealTimeSettings,
     /// If logs are kept: their folder, the topics to log even if nobody here uses them, and
     /// the settings.
-    pub(crate) logs: Option<(PathBuf, Vec<String>, Settings)>,
+    pub(crate) logs: Option<(PathBuf, Vec<String>, LogSettings)>,
 }
 
 /// The parts with which a life of a participant begins.
-pub(super) struct Parts {
+pub(super) struct ParticipantParts {
     pub(super) link: ShmLink,
     pub(super) parker: Arc<dyn Parker>,
     pub(super) group: Group<Discovery>,
@@ -62,7 +64,7 @@ pub(super) struct Parts {
 }
 
 /// Joins the domain under a new name.
-pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
+pub(super) fn connect(plan: &AssemblyConfig) -> DdsResult<ParticipantParts> {
     let mut config = ShmConfig::new(format!("domain-{}", plan.domain));
     if plan.runtime_dir.is_some() {
         config.runtime_dir.clone_from(&plan.runtime_dir);
@@ -79,12 +81,12 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
         true => DdsError::OutOfResources(error.to_string()),
         false => DdsError::Error(error.to_string()),
     })?;
-    find_a_place(&link, plan.domain)?;
+    wait_until_admissible(&link, plan.domain)?;
     let parker = link.parker();
-    let terms = Terms {
-        entrance: Entrance::Local,
+    let terms = GroupConfig {
+        join_mode: JoinMode::Local,
         weight: 1,
-        patience: plan.patience,
+        timeouts: plan.member_timeouts,
         ablation: plan.ablation,
     };
     let mut group = group(&mut link, terms, &parker)
@@ -92,8 +94,8 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
     let host = link.arbiter();
     let logs = plan.logs.as_ref().map(|(folder, topics, settings)| {
         let fresh = LogId(link.node().0);
-        let home = Home::of_domain(plan.domain);
-        let archive = Archive::open(folder, &home, fresh, *settings);
+        let home = LogScope::of_domain(plan.domain);
+        let archive = ProcessLogs::open(folder, &home, fresh, *settings);
         let archive = archive.map_err(|error| {
             let hint = match &error {
                 LogError::Disk { cause: DiskError::NotFound, .. } => {
@@ -110,18 +112,18 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
         let gate = group.keep_logs(Box::new(archive.views(move || tell())));
         Ok(TopicLogs::new(archive, topics.clone(), (gate, wake)))
     });
-    Ok(Parts { link, parker, group, host, logs: logs.transpose()? })
+    Ok(ParticipantParts { link, parker, group, host, logs: logs.transpose()? })
 }
 
 /// Returns an error if the domain would never admit this participant: it has the maximum number of
 /// participants, or all that could admit this one are stopped.
-fn find_a_place(link: &ShmLink, domain: u32) -> DdsResult<()> {
+fn wait_until_admissible(link: &ShmLink, domain: u32) -> DdsResult<()> {
     let begin = Instant::now();
     while let Some((limit, obstacle)) = obstacle(link, domain) {
         if begin.elapsed() >= limit {
             return Err(obstacle);
         }
-        std::thread::sleep(LAST_MOMENTS / 20);
+        std::thread::sleep(DEPARTURE_GRACE / 20);
     }
     Ok(())
 }
@@ -149,7 +151,7 @@ fn obstacle(link: &ShmLink, domain: u32) -> Option<(Duration, DdsError)> {
              participant serve several purposes, or use another domain",
             members.len()
         );
-        return Some((LAST_MOMENTS, DdsError::OutOfResources(text)));
+        return Some((DEPARTURE_GRACE, DdsError::OutOfResources(text)));
     }
     let is_halted = link.halts();
     let first = *members.first().filter(|_| members.iter().all(|node| is_halted(*node)))?;
@@ -164,10 +166,10 @@ fn obstacle(link: &ShmLink, domain: u32) -> Option<(Duration, DdsError)> {
 /// Joins the domain and starts to drive the participant. If the participant may rejoin, also starts
 /// its rejoiner.
 pub(crate) fn assemble(
-    plan: Plan,
-    standing: &Arc<Standing>,
+    plan: AssemblyConfig,
+    standing: &Arc<MembershipState>,
 ) -> DdsResult<(DomainEngine, Option<Rejoiner>)> {
-    let Parts { link, parker, group, host, logs } = connect(&plan)?;
+    let ParticipantParts { link, parker, group, host, logs } = connect(&plan)?;
     standing.begin(Life::default(), link.node());
     let mut machine = ParticipantMachine::new(group, Arc::clone(standing), host, Life::default());
     logs.into_iter().for_each(|logs| machine.keep_logs(logs));
@@ -179,7 +181,7 @@ pub(crate) fn assemble(
     if !standing.may_rejoin() {
         return Ok((start(machine, link, parker, plan.pace), None));
     }
-    let turnout = Arc::new(Turnout::new(parker));
+    let turnout = Arc::new(SwitchableParker::new(parker));
     let engine = start(machine, link, Arc::clone(&turnout) as Arc<dyn Parker>, plan.pace);
     let rejoiner = Rejoiner::start(engine.clone(), plan, turnout, standing)?;
     Ok((engine, Some(rejoiner)))
@@ -188,7 +190,7 @@ pub(crate) fn assemble(
 /// This node's part in the domain's group.
 fn group(
     link: &mut ShmLink,
-    terms: Terms,
+    terms: GroupConfig,
     parker: &Arc<dyn Parker>,
 ) -> Result<Group<Discovery>, LinkError> {
     let acks = link.open(ACKS, ACKS_WORDS)?;
@@ -201,7 +203,8 @@ fn group(
     let mut node = node.with_changes(changes, link.barrier());
     let memory = SenderMemory::with_nulls(memory, geometry).with_barrier(link.barrier());
     let memory = node.count_changes(memory);
-    let control = Share { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, memory)) };
-    let host = link.arbiter().map(|arbiter| Host { arbiter, is_halted: link.halts() });
+    let control =
+        SubgroupRegions { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, memory)) };
+    let host = link.arbiter().map(|arbiter| HostInterface { arbiter, is_halted: link.halts() });
     Ok(Group::new(node, terms, Discovery::default(), control, host))
 }

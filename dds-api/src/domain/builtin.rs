@@ -17,8 +17,8 @@ use qos_profiles::{
 };
 
 use crate::infrastructure::InstanceHandle;
-use crate::mapping::builtin::{BuiltinKind, Fact};
-use crate::mapping::directory::{Known, ParticipantFacts, TopicFacts};
+use crate::mapping::builtin::{BuiltinKind, EntityFact};
+use crate::mapping::directory::{KnownEndpoint, ParticipantFacts, TopicFacts};
 use crate::mapping::policies::Policies;
 
 /// Defines the data of an entity: its own fields, and policies out of these sets.
@@ -234,9 +234,9 @@ impl TopicBuiltinTopicData {
 }
 
 /// Data of an endpoint beside its policies.
-type Said = (InstanceHandle, InstanceHandle, String, String, TopicDataQosPolicy);
+type EndpointFields = (InstanceHandle, InstanceHandle, String, String, TopicDataQosPolicy);
 
-fn said((key, endpoint, topic_data): Known) -> (Said, Policies) {
+fn endpoint_fields((key, endpoint, topic_data): KnownEndpoint) -> (EndpointFields, Policies) {
     let participant = InstanceHandle { entity: 0, ..key };
     let said = (key, participant, endpoint.topic, endpoint.data_type.name, topic_data);
     (said, Arc::unwrap_or_clone(endpoint.policies))
@@ -244,8 +244,8 @@ fn said((key, endpoint, topic_data): Known) -> (Said, Policies) {
 
 impl PublicationBuiltinTopicData {
     /// Data of a writer; none if the entity is something else.
-    pub(crate) fn new(known: Known) -> Option<Self> {
-        match said(known) {
+    pub(crate) fn new(known: KnownEndpoint) -> Option<Self> {
+        match endpoint_fields(known) {
             (said, Policies::Offered { writer, publisher }) => {
                 Some(Self::of(said, (writer, publisher)))
             }
@@ -256,8 +256,8 @@ impl PublicationBuiltinTopicData {
 
 impl SubscriptionBuiltinTopicData {
     /// Data of a reader; none if the entity is something else.
-    pub(crate) fn new(known: Known) -> Option<Self> {
-        match said(known) {
+    pub(crate) fn new(known: KnownEndpoint) -> Option<Self> {
+        match endpoint_fields(known) {
             (said, Policies::Requested { reader, subscriber }) => {
                 Some(Self::of(said, (reader, subscriber)))
             }
@@ -300,7 +300,7 @@ pub trait BuiltinTopicData: DdsType + Clone + std::fmt::Debug {
 pub struct BuiltinSource<T> {
     pub(crate) kind: BuiltinKind,
     /// Data of an entity; none if the entity is of another kind.
-    pub(crate) told: fn(InstanceHandle, Fact) -> Option<T>,
+    pub(crate) told: fn(InstanceHandle, EntityFact) -> Option<T>,
     /// Sample of an entity that is gone: only its key is set.
     pub(crate) gone: fn(InstanceHandle) -> T,
 }
@@ -320,18 +320,18 @@ macro_rules! builtin {
 }
 
 builtin!(ParticipantBuiltinTopicData, Participant, "DCPSParticipant", |key, fact| match fact {
-    Fact::Participant(data) => Some(Self::new(key, data)),
+    EntityFact::Participant(data) => Some(Self::new(key, data)),
     _ => None,
 });
 builtin!(TopicBuiltinTopicData, Topic, "DCPSTopic", |key, fact| match fact {
-    Fact::Topic(data) => Some(Self::new(key, data)),
+    EntityFact::Topic(data) => Some(Self::new(key, data)),
     _ => None,
 });
 builtin!(PublicationBuiltinTopicData, Publication, "DCPSPublication", |key, fact| match fact {
-    Fact::Endpoint(endpoint, topic_data) => Self::new((key, endpoint, topic_data)),
+    EntityFact::Endpoint(endpoint, topic_data) => Self::new((key, endpoint, topic_data)),
     _ => None,
 });
 builtin!(SubscriptionBuiltinTopicData, Subscription, "DCPSSubscription", |key, fact| match fact {
-    Fact::Endpoint(endpoint, topic_data) => Self::new((key, endpoint, topic_data)),
+    EntityFact::Endpoint(endpoint, topic_data) => Self::new((key, endpoint, topic_data)),
     _ => None,
 });

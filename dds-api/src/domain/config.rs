@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use derecho_core::group::watch::Patience;
+use derecho_core::group::silence_detector::MemberTimeouts;
 use derecho_core::multicast::ablation::Ablation;
 use derecho_node::Pace;
 use qos_profiles::DomainParticipantQos;
 use qos_profiles::xml::QosProvider;
 
-use super::profiles::Source;
-use super::realtime::RealTime;
+use super::profiles::ProfileSource;
+use super::realtime::RealTimeConfig;
 use crate::infrastructure::{DdsResult, Timeout};
 
 /// Configuration of how a participant joins its domain. Everything has a default.
@@ -31,20 +31,20 @@ pub struct ParticipantConfig {
     pub(super) runtime_dir: Option<PathBuf>,
     pub(super) group: Option<String>,
     pub(super) memory_limit: Option<u64>,
-    pub(super) patience: Patience,
+    pub(super) patience: MemberTimeouts,
     pub(super) ablation: Ablation,
     pub(super) pace: Pace,
     pub(super) unattended: bool,
     pub(super) rejoins: bool,
     pub(super) log_folder: Option<PathBuf>,
     pub(super) log_topics: Vec<String>,
-    pub(super) profiles: Source,
+    pub(super) profiles: ProfileSource,
     pub(super) profile: Option<String>,
     pub(super) qos: Option<DomainParticipantQos>,
     /// Policy set for this participant alone, independent of the profile of its entities.
     pub(super) own_set: Option<String>,
     pub(super) log_queue: Option<usize>,
-    pub(super) real_time: RealTime,
+    pub(super) real_time: RealTimeConfig,
 }
 
 impl ParticipantConfig {
@@ -119,7 +119,7 @@ impl ParticipantConfig {
     /// # }
     /// ```
     pub fn qos_files<P: Into<PathBuf>>(mut self, files: impl IntoIterator<Item = P>) -> Self {
-        self.profiles = Source::Files(files.into_iter().map(Into::into).collect());
+        self.profiles = ProfileSource::Files(files.into_iter().map(Into::into).collect());
         self
     }
 
@@ -129,7 +129,7 @@ impl ParticipantConfig {
 
     /// Sets the provider of QoS profiles, which several participants may share.
     pub fn qos_provider(mut self, provider: Arc<QosProvider>) -> Self {
-        self.profiles = Source::Provider(provider);
+        self.profiles = ProfileSource::Provider(provider);
         self
     }
 

@@ -9,25 +9,25 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::entity::not_yet;
-use super::{Following, Inner};
+use super::{ParticipantInner, ProfileBinding};
 use crate::infrastructure::DdsResult;
 use crate::infrastructure::lifecycle::Lifecycle;
 use crate::topic::TopicEntity;
 
 /// Draft of an endpoint, from which enabling starts the endpoint.
-pub(crate) trait Draft {
+pub(crate) trait EndpointDraft {
     /// State of the endpoint once it is enabled.
     type Started;
 
     /// Profile from which the policies come, if there is one.
-    fn following(&self) -> Option<&Following>;
+    fn profile_binding(&self) -> Option<&ProfileBinding>;
 
     /// The participant's number for the started endpoint.
     fn id(started: &Self::Started) -> u64;
 }
 
 /// An entity that contains endpoints: a publisher, a subscriber, or the participant.
-pub(crate) trait Encloses: Send + Sync {
+pub(crate) trait EndpointContainer: Send + Sync {
     /// Whether an entity that is created in this one is enabled at once.
     fn enables(&self) -> bool;
 
@@ -36,27 +36,27 @@ pub(crate) trait Encloses: Send + Sync {
 }
 
 /// See the [module](self).
-pub(crate) struct Enabling<D: Draft> {
+pub(crate) struct EnablingState<D: EndpointDraft> {
     lifecycle: Lifecycle,
     started: OnceLock<D::Started>,
     draft: Mutex<Option<D>>,
     /// The participant's number for the endpoint until it is enabled.
     provisional: u64,
-    of: Arc<dyn Encloses>,
+    of: Arc<dyn EndpointContainer>,
     topic: Arc<TopicEntity>,
     /// Kind of endpoint, for errors: `a writer`.
     what: &'static str,
 }
 
-impl<D: Draft> Enabling<D> {
+impl<D: EndpointDraft> EnablingState<D> {
     /// Creates the enabling state of an endpoint that is not enabled.
     pub(crate) fn new(
         what: &'static str,
-        (of, provisional): (Arc<dyn Encloses>, u64),
+        (of, provisional): (Arc<dyn EndpointContainer>, u64),
         topic: &Arc<TopicEntity>,
         draft: D,
-    ) -> Enabling<D> {
-        Enabling {
+    ) -> EnablingState<D> {
+        EnablingState {
             lifecycle: Lifecycle::default(),
             started: OnceLock::new(),
             draft: Mutex::new(Some(draft)),
@@ -124,7 +124,7 @@ impl<D: Draft> Enabling<D> {
     /// enabled before (I-181).
     pub(crate) fn enable(
         &self,
-        participant: &Inner,
+        participant: &ParticipantInner,
         start: impl FnOnce(&D) -> DdsResult<D::Started>,
         then: impl FnOnce(),
     ) -> DdsResult<()> {
@@ -136,7 +136,7 @@ impl<D: Draft> Enabling<D> {
             return Err(not_yet(&format!("topic `{}` of this endpoint", self.topic.policies.name)));
         }
         let started = start(to_be)?;
-        if let Some(following) = to_be.following().cloned() {
+        if let Some(following) = to_be.profile_binding().cloned() {
             participant.profiles.note_endpoint(D::id(&started), &self.topic.policies, following);
         }
         self.started.get_or_init(|| started);

@@ -13,9 +13,9 @@ use std::sync::atomic::Ordering;
 
 use qos_profiles::EntityKind;
 
-use super::Inner;
-use super::enabling::Encloses;
-use super::roster::Attended;
+use super::ParticipantInner;
+use super::enabling::EndpointContainer;
+use super::listener_dispatcher::ListenedEntity;
 use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
 
@@ -55,21 +55,22 @@ pub(crate) trait Entity: Send + Sync {
     fn delete(self: Arc<Self>);
 }
 
-impl Inner {
+impl ParticipantInner {
     /// Entities that exist, builtin ones included.
-    fn all_there(&self) -> impl Iterator<Item = Arc<dyn Attended>> {
-        let all = self.roster.entities().into_iter();
+    fn all_there(&self) -> impl Iterator<Item = Arc<dyn ListenedEntity>> {
+        let all = self.dispatcher.entities().into_iter();
         all.filter(|entity| !entity.lifecycle().is_deleted())
     }
 
     /// Entities that the application has created.
-    fn there(&self) -> impl Iterator<Item = Arc<dyn Attended>> {
+    fn there(&self) -> impl Iterator<Item = Arc<dyn ListenedEntity>> {
         self.all_there().filter(|entity| !entity.is_builtin())
     }
 
     /// Writers or readers of a publisher or subscriber, or those that have neither.
-    pub(crate) fn endpoints_of(&self, group: u64) -> impl Iterator<Item = Arc<dyn Attended>> {
-        let of_it = move |it: &Arc<dyn Attended>| is_endpoint(it.kind()) && it.group() == group;
+    pub(crate) fn endpoints_of(&self, group: u64) -> impl Iterator<Item = Arc<dyn ListenedEntity>> {
+        let of_it =
+            move |it: &Arc<dyn ListenedEntity>| is_endpoint(it.kind()) && it.group() == group;
         self.all_there().filter(of_it)
     }
 
@@ -86,7 +87,7 @@ impl Inner {
     /// Returns the contained entities that `wants` accepts, as handles, if they are of this type.
     pub(crate) fn look_up<H: 'static>(
         &self,
-        wants: impl Fn(&dyn Attended) -> bool,
+        wants: impl Fn(&dyn ListenedEntity) -> bool,
     ) -> impl Iterator<Item = H> {
         let wanted = self.all_there().filter(move |entity| wants(&**entity));
         wanted.filter_map(|entity| entity.handle().downcast().ok().map(|handle| *handle))
@@ -94,7 +95,7 @@ impl Inner {
 
     /// Whether the participant contains this entity, directly or in a publisher or subscriber.
     pub(crate) fn contains(&self, handle: InstanceHandle) -> bool {
-        let is_here = handle.node == self.standing.node();
+        let is_here = handle.node == self.membership.node();
         is_here && self.there().any(|entity| entity.id() == handle.entity)
     }
 
@@ -132,7 +133,7 @@ impl Inner {
     }
 }
 
-impl Encloses for Inner {
+impl EndpointContainer for ParticipantInner {
     fn enables(&self) -> bool {
         self.lifecycle.is_enabled() && self.policies.autoenables()
     }

@@ -13,27 +13,27 @@ use qos_profiles::{
     PublisherQos, SubscriberQos,
 };
 
-use super::Inner;
-use super::enabling::Encloses;
+use super::ParticipantInner;
+use super::enabling::EndpointContainer;
 use super::entity::{Entity, not_yet};
-use super::participant_policies::{ParticipantPolicies, Usual};
-use super::profiles::{Following, Shared};
-use super::roster::Attended;
+use super::listener_dispatcher::ListenedEntity;
+use super::participant_policies::{DefaultQos, ParticipantPolicies};
+use super::profiles::{ProfileBinding, ProfiledEntity};
 use crate::infrastructure::lifecycle::Lifecycle;
-use crate::infrastructure::listener::Slot;
+use crate::infrastructure::listener::ListenerSlot;
 use crate::infrastructure::{
     DdsError, DdsResult, InstanceHandle, PublisherListener, StatusMask, SubscriberListener,
     immutable,
 };
 use crate::mapping::policies::{Policies, check_data};
-use crate::mapping::record::{LONGEST_NAMES, Terms};
-use crate::publication::{Changes, Publisher};
+use crate::mapping::record::{LONGEST_NAMES, PolicyMetadata};
+use crate::publication::{HeldChanges, Publisher};
 use crate::subscription::{GroupAccess, Subscriber, not_with_builtin};
 
 /// The policies of a publisher or of a subscriber.
 pub(crate) trait GroupQos: Clone + Default + Send + Sync + 'static {
     /// State of a group beside its policies; for a publisher, the changes that it holds back.
-    type Own: Default + Send + Sync + 'static;
+    type OwnState: Default + Send + Sync + 'static;
 
     /// Kind of the group: publisher or subscriber.
     const KIND: EntityKind;
@@ -56,7 +56,7 @@ pub(crate) trait GroupQos: Clone + Default + Send + Sync + 'static {
 macro_rules! group_qos {
     ($qos:ident, $kind:ident, $policies:ident, $field:ident, $own:ty) => {
         impl GroupQos for $qos {
-            type Own = $own;
+            type OwnState = $own;
 
             const KIND: EntityKind = EntityKind::$kind;
 
@@ -91,31 +91,32 @@ macro_rules! group_qos {
     };
 }
 
-group_qos!(PublisherQos, Publisher, Offered, publisher, Changes);
+group_qos!(PublisherQos, Publisher, Offered, publisher, HeldChanges);
 group_qos!(SubscriberQos, Subscriber, Requested, subscriber, GroupAccess);
 
 /// A publisher or subscriber: its policies, and the default policies of its entities, if any
 /// were set.
 pub(crate) struct EntityGroup<Q: GroupQos, E, L: ?Sized> {
-    pub(crate) participant: Arc<Inner>,
+    pub(crate) participant: Arc<ParticipantInner>,
     pub(crate) id: u64,
     qos: Mutex<Q>,
-    default: Usual<E>,
+    default: DefaultQos<E>,
     lifecycle: Lifecycle,
     /// Whether the group is the participant's own, for builtin topics.
     pub(crate) is_builtin: bool,
-    pub(crate) own: Q::Own,
-    pub(crate) listener: Slot<L>,
+    pub(crate) own: Q::OwnState,
+    pub(crate) listener: ListenerSlot<L>,
 }
 
 /// Policies of a group's entities.
-pub(crate) trait MemberQos: Clone + Into<EntityQos> + Send + Sync + 'static {}
+pub(crate) trait EndpointQos: Clone + Into<EntityQos> + Send + Sync + 'static {}
 
-impl<E: Clone + Into<EntityQos> + Send + Sync + 'static> MemberQos for E {}
+impl<E: Clone + Into<EntityQos> + Send + Sync + 'static> EndpointQos for E {}
 
-impl<Q: GroupQos, E: MemberQos, L: ?Sized + Send + 'static> Encloses for EntityGroup<Q, E, L>
+impl<Q: GroupQos, E: EndpointQos, L: ?Sized + Send + 'static> EndpointContainer
+    for EntityGroup<Q, E, L>
 where
-    Self: Grouped,
+    Self: GroupEntity,
 {
     fn enables(&self) -> bool {
         self.lifecycle.is_enabled() && self.lock_qos().autoenables()
@@ -129,24 +130,24 @@ where
     }
 }
 
-impl<Q: GroupQos, E: MemberQos, L: ?Sized + Send + 'static> EntityGroup<Q, E, L>
+impl<Q: GroupQos, E: EndpointQos, L: ?Sized + Send + 'static> EntityGroup<Q, E, L>
 where
-    Self: Grouped,
+    Self: GroupEntity,
 {
-    fn new(participant: Arc<Inner>, qos: Q) -> Arc<Self> {
+    fn new(participant: Arc<ParticipantInner>, qos: Q) -> Arc<Self> {
         Self::made(participant, qos, false)
     }
 
     /// Creates a group for builtin topics, which is enabled whatever else is enabled.
-    pub(crate) fn builtin(participant: Arc<Inner>, qos: Q) -> Arc<Self> {
+    pub(crate) fn builtin(participant: Arc<ParticipantInner>, qos: Q) -> Arc<Self> {
         Self::made(participant, qos, true)
     }
 
-    fn made(participant: Arc<Inner>, qos: Q, is_builtin: bool) -> Arc<Self> {
+    fn made(participant: Arc<ParticipantInner>, qos: Q, is_builtin: bool) -> Arc<Self> {
         let id = participant.engine.act(|machine, _, _| machine.fresh_group());
-        let (qos, default) = (Mutex::new(qos), Usual::new());
-        let (lifecycle, listener) = (Lifecycle::default(), Slot::default());
-        let own = Q::Own::default();
+        let (qos, default) = (Mutex::new(qos), DefaultQos::new());
+        let (lifecycle, listener) = (Lifecycle::default(), ListenerSlot::default());
+        let own = Q::OwnState::default();
         let group =
             EntityGroup { participant, id, qos, default, lifecycle, is_builtin, own, listener };
         if is_builtin || group.participant.enables() {
@@ -154,7 +155,7 @@ where
         }
         let group = Arc::new(group);
         let entity: Weak<Self> = Arc::downgrade(&group);
-        group.participant.roster.enter(entity);
+        group.participant.dispatcher.add(entity);
         group
     }
 
@@ -218,7 +219,7 @@ where
     }
 
     pub(crate) fn handle(&self) -> InstanceHandle {
-        self.participant.standing.handle(self.id)
+        self.participant.membership.handle(self.id)
     }
 
     /// Policies of the group.
@@ -265,25 +266,25 @@ where
     /// Sets the listener for changes that the entities do not report to a listener of their own.
     pub(crate) fn set_listener(&self, listener: Box<L>, mask: StatusMask) -> DdsResult<()> {
         self.listener.set(listener, mask);
-        self.participant.attend()
+        self.participant.start_listeners()
     }
 
     /// Names of the group's entities that exist.
     pub(crate) fn entities(&self) -> Vec<InstanceHandle> {
-        let node = self.participant.standing.node();
+        let node = self.participant.membership.node();
         let all = self.participant.endpoints_of(self.id);
         all.map(|it| InstanceHandle { node, entity: it.id() }).collect()
     }
 
     /// One of the group's entities with a topic of this name, as this kind of handle.
     pub(crate) fn lookup<H: 'static>(&self, topic: &str) -> Option<H> {
-        let is_it = |it: &dyn Attended| it.group() == self.id && it.topic_name() == topic;
+        let is_it = |it: &dyn ListenedEntity| it.group() == self.id && it.topic_name() == topic;
         self.participant.look_up(is_it).next()
     }
 }
 
 /// A publisher or subscriber from which handles are made.
-pub(crate) trait Grouped: Attended {}
+pub(crate) trait GroupEntity: ListenedEntity {}
 
 macro_rules! grouped {
     ($handle:ident, $qos:ident, $member:ident, $listener:ident) => {
@@ -317,9 +318,9 @@ macro_rules! grouped {
             }
         }
 
-        impl Attended for EntityGroup<$qos, $member, dyn $listener> {
+        impl ListenedEntity for EntityGroup<$qos, $member, dyn $listener> {
             // The group is told of its entities' changes, and has none of its own.
-            fn tell(self: Arc<Self>) -> bool {
+            fn notify_listeners(self: Arc<Self>) -> bool {
                 false
             }
 
@@ -328,7 +329,7 @@ macro_rules! grouped {
             }
         }
 
-        impl Grouped for EntityGroup<$qos, $member, dyn $listener> {}
+        impl GroupEntity for EntityGroup<$qos, $member, dyn $listener> {}
     };
 }
 
@@ -336,18 +337,24 @@ grouped!(Publisher, PublisherQos, DataWriterQos, PublisherListener);
 grouped!(Subscriber, SubscriberQos, DataReaderQos, SubscriberListener);
 
 /// A publisher or subscriber that is being created.
-pub(crate) struct Draft<Q> {
-    participant: Arc<Inner>,
+pub(crate) struct EntityGroupBuilder<Q> {
+    participant: Arc<ParticipantInner>,
     pub(crate) qos: Q,
     /// Profile from which the policies come, if there is one.
-    following: Option<Following>,
+    profile_binding: Option<ProfileBinding>,
     wrong: Option<DdsError>,
 }
 
-impl<Q: GroupQos> Draft<Q> {
-    pub(crate) fn new(participant: Arc<Inner>) -> Self {
-        let (set, usual) = (Q::usual(&participant.policies), participant.profiles.usual());
-        let draft = Draft { participant, qos: Q::default(), following: None, wrong: None };
+impl<Q: GroupQos> EntityGroupBuilder<Q> {
+    pub(crate) fn new(participant: Arc<ParticipantInner>) -> Self {
+        let (set, usual) =
+            (Q::usual(&participant.policies), participant.profiles.default_profile());
+        let draft = EntityGroupBuilder {
+            participant,
+            qos: Q::default(),
+            profile_binding: None,
+            wrong: None,
+        };
         match (set, usual) {
             (Some(qos), _) => draft.all(&qos),
             (None, Some(profile)) => draft.profile(&profile),
@@ -362,7 +369,7 @@ impl<Q: GroupQos> Draft<Q> {
                 if let Some(qos) = Q::of(&given.qos) {
                     self.qos.clone_from(qos);
                 }
-                self.following = Some(Following::new(name, false, given));
+                self.profile_binding = Some(ProfileBinding::new(name, false, given));
                 self.wrong = None;
             }
             Err(wrong) => self.wrong = Some(wrong),
@@ -372,18 +379,18 @@ impl<Q: GroupQos> Draft<Q> {
 
     /// Sets all policies.
     pub(crate) fn all(mut self, qos: &Q) -> Self {
-        (self.following, self.wrong) = (None, None);
+        (self.profile_binding, self.wrong) = (None, None);
         self.qos.clone_from(qos);
         self
     }
 
     /// Creates the group. `shared` gives the form in which a reload of the profiles knows it.
-    pub(crate) fn create<E: MemberQos, L: ?Sized + Send + 'static>(
+    pub(crate) fn create<E: EndpointQos, L: ?Sized + Send + 'static>(
         self,
-        shared: impl FnOnce(Weak<EntityGroup<Q, E, L>>) -> Shared,
+        shared: impl FnOnce(Weak<EntityGroup<Q, E, L>>) -> ProfiledEntity,
     ) -> DdsResult<Arc<EntityGroup<Q, E, L>>>
     where
-        EntityGroup<Q, E, L>: Grouped,
+        EntityGroup<Q, E, L>: GroupEntity,
     {
         self.participant.lifecycle.check_there("the participant")?;
         if let Some(wrong) = self.wrong {
@@ -391,7 +398,7 @@ impl<Q: GroupQos> Draft<Q> {
         }
         check(&self.qos)?;
         let group = EntityGroup::new(self.participant, self.qos);
-        if let Some(following) = self.following {
+        if let Some(following) = self.profile_binding {
             group.participant.profiles.note(shared(Arc::downgrade(&group)), following);
         }
         Ok(group)
@@ -406,7 +413,7 @@ fn check<Q: GroupQos>(qos: &Q) -> DdsResult<()> {
 
 /// Checks that the names of partitions can be sent.
 fn check_partition(partition: &PartitionQosPolicy) -> DdsResult<()> {
-    let size = Terms::names(partition).map_or(0, |names| names.len());
+    let size = PolicyMetadata::names(partition).map_or(0, |names| names.len());
     if size > LONGEST_NAMES {
         return Err(DdsError::BadParameter(format!(
             "the names of PARTITION have {size} bytes in all, more than the maximum of \

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use qos_profiles::{DomainParticipantQos, EntityFactoryQosPolicy};
 
-use super::participant_policies::Usual;
-use super::{DomainParticipant, Inner, ParticipantConfig};
+use super::participant_policies::DefaultQos;
+use super::{DomainParticipant, ParticipantConfig, ParticipantInner};
 use crate::infrastructure::{DdsError, DdsResult};
 
 /// The policies of the factory.
@@ -50,13 +50,13 @@ pub struct DomainParticipantFactoryQos {
 /// ```
 pub struct DomainParticipantFactory {
     autoenables: Mutex<bool>,
-    usual: Usual<DomainParticipantQos>,
-    participants: Mutex<Vec<Weak<Inner>>>,
+    usual: DefaultQos<DomainParticipantQos>,
+    participants: Mutex<Vec<Weak<ParticipantInner>>>,
 }
 
 static FACTORY: DomainParticipantFactory = DomainParticipantFactory {
     autoenables: Mutex::new(true),
-    usual: Usual::new(),
+    usual: DefaultQos::new(),
     participants: Mutex::new(Vec::new()),
 };
 
@@ -105,7 +105,8 @@ impl DomainParticipantFactory {
     pub fn lookup_participant(&self, domain: u32) -> Option<DomainParticipant> {
         let all = self.participants().clone();
         let mut all = all.iter().filter_map(Weak::upgrade);
-        let is_there = |it: &Inner| !it.lifecycle.is_deleted() && !it.lifecycle.is_inherited();
+        let is_there =
+            |it: &ParticipantInner| !it.lifecycle.is_deleted() && !it.lifecycle.is_inherited();
         let found = all.find(|it| it.domain_id() == domain && is_there(it));
         found.map(DomainParticipant::of)
     }
@@ -140,12 +141,12 @@ impl DomainParticipantFactory {
         *self.autoenables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn participants(&self) -> MutexGuard<'_, Vec<Weak<Inner>>> {
+    fn participants(&self) -> MutexGuard<'_, Vec<Weak<ParticipantInner>>> {
         self.participants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds this participant to the list.
-    pub(super) fn enter(&self, participant: &Arc<Inner>) {
+    pub(super) fn enter(&self, participant: &Arc<ParticipantInner>) {
         let mut participants = self.participants();
         participants.retain(|known| known.strong_count() > 0);
         participants.push(Arc::downgrade(participant));

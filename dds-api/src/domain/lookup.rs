@@ -6,12 +6,12 @@
 use std::any::TypeId;
 use std::time::{Duration, SystemTime};
 
-use derecho_node::{Waited, clock};
+use derecho_node::{WaitOutcome, clock};
 use idl_cdr::DdsType;
 use qos_profiles::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 
 use super::DomainParticipant;
-use super::enabling::Encloses;
+use super::enabling::EndpointContainer;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::machine::FoundTopic;
 use crate::mapping::type_identity::TypeIdentity;
@@ -258,7 +258,7 @@ impl DomainParticipant {
         look: impl Fn() -> DdsResult<Option<T>>,
     ) -> DdsResult<T> {
         let (deadline, inner) = (timeout.deadline(), self.inner());
-        let (engine, standing) = (&inner.engine, &inner.standing);
+        let (engine, standing) = (&inner.engine, &inner.membership);
         loop {
             self.check()?;
             // Read before the search, so that no turn in between is missed.
@@ -275,10 +275,10 @@ impl DomainParticipant {
                     || inner.lifecycle.is_deleted()
             };
             match engine.wait(deadline, ready) {
-                Waited::Ready => {}
-                Waited::Stopped => self.check()?,
-                Waited::TimedOut if standing.is_out() => return Err(standing.error()),
-                Waited::TimedOut => {
+                WaitOutcome::Ready => {}
+                WaitOutcome::Stopped => self.check()?,
+                WaitOutcome::TimedOut if standing.is_out() => return Err(standing.error()),
+                WaitOutcome::TimedOut => {
                     return Err(DdsError::Timeout(format!(
                         "no participant has a topic `{name}` after {timeout}: {}",
                         inner.why_nobody()

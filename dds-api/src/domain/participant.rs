@@ -7,33 +7,33 @@ use std::time::Duration;
 
 use dds_transport_rdma::shm::environment;
 use derecho_core::ids::Time;
-use derecho_node::logs::Settings;
-use derecho_node::{Hearer, Waited, clock};
+use derecho_node::logs::LogSettings;
+use derecho_node::{TurnListener, WaitOutcome, clock};
 use idl_cdr::DdsType;
 use idl_xtypes::{DynamicData, DynamicType, SerializedData, TopicData};
 use qos_profiles::xml::QosProvider;
 
-use super::assembly::{DomainEngine, Plan, assemble};
-use super::attendant::Attendant;
-use super::collector::Collector;
+use super::assembly::{AssemblyConfig, DomainEngine, assemble};
+use super::cache_filler::CacheFiller;
 use super::config::ParticipantConfig;
 use super::factory::DomainParticipantFactory;
+use super::listener_dispatcher::ListenerDispatcher;
+use super::log_service_thread::LogServiceThread;
 use super::participant_policies::ParticipantPolicies;
-use super::profiles::{Following, Profiles, QosReload, Shared};
+use super::profiles::{ProfileBinding, ProfiledEntity, Profiles, QosReload};
 use super::rejoin::Rejoiner;
-use super::roster::Roster;
 use crate::infrastructure::lifecycle::Lifecycle;
-use crate::infrastructure::listener::Slot;
+use crate::infrastructure::listener::ListenerSlot;
 use crate::infrastructure::{
-    DdsError, DdsResult, DomainParticipantListener, Driver, InstanceHandle, Standstill, StatusMask,
-    StorageStatus, Timeout,
+    DdsError, DdsResult, DomainParticipantListener, InstanceHandle, Standstill, StatusMask,
+    StorageStatus, Timeout, WaitDriver,
 };
-use crate::mapping::standing::Standing;
-use crate::mapping::vigil::Pulse;
+use crate::mapping::membership_state::MembershipState;
+use crate::mapping::timeliness::ParticipantLiveliness;
 use crate::publication::{DataWriterBuilder, PublisherBuilder};
 use crate::subscription::{DataReaderBuilder, SubscriberBuilder, SubscriberGroup};
 use crate::topic::{
-    ContentFilteredTopic, MultiTopic, Parts, Topic, TopicBuilder, TopicDescription,
+    ContentFilteredTopic, DerivedTopics, MultiTopic, Topic, TopicBuilder, TopicDescription,
 };
 
 /// The greatest domain number, as in the standard's default port mapping.
@@ -45,33 +45,33 @@ const LOG_FOLDER: &str = "SQUALL_LOG_FOLDER";
 
 /// State that all entities of a participant share. The membership ends when the last of them
 /// is dropped.
-pub(crate) struct Inner {
+pub(crate) struct ParticipantInner {
     pub(crate) engine: DomainEngine,
-    pub(crate) standing: Arc<Standing>,
+    pub(crate) membership: Arc<MembershipState>,
     pub(crate) profiles: Profiles,
     /// Signs of life of the application.
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) liveliness: Arc<ParticipantLiveliness>,
     /// Whether the participant is enabled, and whether it still exists.
     pub(crate) lifecycle: Lifecycle,
     pub(crate) policies: ParticipantPolicies,
     /// Number of provisional numbers that were given to entities that are not enabled.
     pub(super) provisional: AtomicU64,
     /// Its content-filtered topics and multi-topics, by name.
-    pub(crate) parts: Parts,
+    pub(crate) derived_topics: DerivedTopics,
     /// Subscriber of the builtin topics, while anybody has it.
     pub(crate) builtin: Mutex<Weak<SubscriberGroup>>,
     domain: u32,
     rejoiner: Mutex<Option<Rejoiner>>,
-    attendant: Mutex<Option<Attendant>>,
-    pub(crate) collector: Collector,
-    pub(crate) roster: Roster,
-    pub(crate) listener: Slot<dyn DomainParticipantListener>,
+    log_service: Mutex<Option<LogServiceThread>>,
+    pub(crate) cache_filler: CacheFiller,
+    pub(crate) dispatcher: ListenerDispatcher,
+    pub(crate) listener: ListenerSlot<dyn DomainParticipantListener>,
 }
 
-impl Inner {
+impl ParticipantInner {
     /// Starts to call listeners.
-    pub(crate) fn attend(&self) -> DdsResult<()> {
-        self.roster.attend(&self.engine).map_err(|error| {
+    pub(crate) fn start_listeners(&self) -> DdsResult<()> {
+        self.dispatcher.start(&self.engine).map_err(|error| {
             DdsError::OutOfResources(format!(
                 "the thread that calls listeners cannot start: {error}"
             ))
@@ -81,7 +81,7 @@ impl Inner {
     /// Returns the probable reason why no other participant is there, and what to do.
     #[cold]
     pub(crate) fn why_nobody(&self) -> &'static str {
-        match self.standing.company().view.0 {
+        match self.membership.snapshot().view.0 {
             0 => {
                 "the domain has not admitted this participant yet, because other participants are \
                  stopped or the domain has the maximum of 64: resume the stopped ones, or end one"
@@ -91,13 +91,13 @@ impl Inner {
     }
 }
 
-impl Driver for Inner {
-    fn wait(&self, deadline: Option<Time>, ready: &mut dyn FnMut() -> bool) -> Waited {
+impl WaitDriver for ParticipantInner {
+    fn wait(&self, deadline: Option<Time>, ready: &mut dyn FnMut() -> bool) -> WaitOutcome {
         self.engine.wait(deadline, ready)
     }
 
-    fn tell(&self, hearer: &Arc<dyn Hearer>) {
-        self.engine.tell(hearer);
+    fn tell(&self, hearer: &Arc<dyn TurnListener>) {
+        self.engine.add_listener(hearer);
     }
 
     fn nudge(&self) {
@@ -113,7 +113,7 @@ impl Driver for Inner {
     }
 }
 
-impl Inner {
+impl ParticipantInner {
     pub(super) fn domain_id(&self) -> u32 {
         self.domain
     }
@@ -123,22 +123,22 @@ impl Inner {
         if self.lifecycle.delete().is_none() {
             return;
         }
-        self.standing.close();
+        self.membership.close();
         let rejoiner = lock(&self.rejoiner).take();
         if let Some(rejoiner) = rejoiner {
             // The rejoiner may wait for a view.
             self.engine.poke();
             rejoiner.join();
         }
-        lock(&self.attendant).take().into_iter().for_each(Attendant::join);
+        lock(&self.log_service).take().into_iter().for_each(LogServiceThread::join);
         self.delete_builtin();
-        self.collector.end();
-        self.roster.end();
+        self.cache_filler.end();
+        self.dispatcher.end();
         // After the goodbye no member waits for this participant. It leaves even if others do
         // not answer.
         self.engine.act(|machine, _, _| machine.leave());
         let deadline = Timeout::from(GOODBYE).deadline();
-        self.engine.wait(deadline, || self.standing.has_ended());
+        self.engine.wait(deadline, || self.membership.has_ended());
         // If the others have not answered, they continue without this participant once its link
         // is gone.
         self.engine.act(|machine, _, effects| machine.privatize(effects));
@@ -156,7 +156,7 @@ fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Drop for Inner {
+impl Drop for ParticipantInner {
     fn drop(&mut self) {
         if self.engine.is_inherited() {
             // A goodbye would be the parent's. Everything stays as it is until this process ends.
@@ -184,7 +184,7 @@ impl Drop for Inner {
 /// ```
 #[derive(Clone)]
 pub struct DomainParticipant {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<ParticipantInner>,
 }
 
 impl DomainParticipant {
@@ -209,17 +209,18 @@ impl DomainParticipant {
         let folder = config.log_folder.or_else(|| environment(LOG_FOLDER).map(PathBuf::from));
         let profiles = Profiles::new(config.profiles, config.profile)?;
         let (by_profile, following) = profiles.of_participant(config.own_set.as_deref())?;
-        let real_time = config.real_time.with(following.as_ref().and_then(Following::said))?;
-        let mut settings = Settings { thread: real_time.log, ..Settings::default() };
+        let real_time =
+            config.real_time.with(following.as_ref().and_then(ProfileBinding::settings))?;
+        let mut settings = LogSettings { thread: real_time.log, ..LogSettings::default() };
         settings.queue_bytes = config.log_queue.unwrap_or(settings.queue_bytes);
         let logs = folder.map(|folder| (folder, config.log_topics, settings));
         let keeps_logs = logs.is_some();
-        let plan = Plan {
+        let plan = AssemblyConfig {
             domain,
             runtime_dir,
             group,
             memory_limit,
-            patience,
+            member_timeouts: patience,
             ablation,
             pace: real_time.pace(pace),
             unattended,
@@ -230,32 +231,33 @@ impl DomainParticipant {
             Some(qos) => (qos, None),
             None => (by_profile, following),
         };
-        let standing = Arc::new(Standing::new(rejoins));
+        let standing = Arc::new(MembershipState::new(rejoins));
         let (engine, rejoiner) = assemble(plan, &standing)?;
-        let (pulse, collector, roster) = (Arc::default(), Collector::default(), Roster::default());
-        let listener = Slot::default();
-        let inner = Arc::new(Inner {
+        let (pulse, collector, roster) =
+            (Arc::default(), CacheFiller::default(), ListenerDispatcher::default());
+        let listener = ListenerSlot::default();
+        let inner = Arc::new(ParticipantInner {
             engine,
-            standing,
+            membership: standing,
             profiles,
-            pulse,
+            liveliness: pulse,
             lifecycle: Lifecycle::default(),
             policies: ParticipantPolicies::new(qos),
             provisional: AtomicU64::new(0),
-            parts: Parts::default(),
+            derived_topics: DerivedTopics::default(),
             builtin: Mutex::default(),
             domain,
             rejoiner: Mutex::new(rejoiner),
-            attendant: Mutex::new(None),
-            collector,
-            roster,
+            log_service: Mutex::new(None),
+            cache_filler: collector,
+            dispatcher: roster,
             listener,
         });
         if keeps_logs {
-            *lock(&inner.attendant) = Some(Attendant::start(inner.engine.clone())?);
+            *lock(&inner.log_service) = Some(LogServiceThread::start(inner.engine.clone())?);
         }
         if let Some(following) = following {
-            inner.profiles.note(Shared::Participant(Arc::downgrade(&inner)), following);
+            inner.profiles.note(ProfiledEntity::Participant(Arc::downgrade(&inner)), following);
         }
         let factory = DomainParticipantFactory::instance();
         factory.enter(&inner);
@@ -268,11 +270,11 @@ impl DomainParticipant {
         Ok(participant)
     }
 
-    pub(crate) fn of(inner: Arc<Inner>) -> DomainParticipant {
+    pub(crate) fn of(inner: Arc<ParticipantInner>) -> DomainParticipant {
         DomainParticipant { inner }
     }
 
-    pub(super) fn inner(&self) -> &Arc<Inner> {
+    pub(super) fn inner(&self) -> &Arc<ParticipantInner> {
         &self.inner
     }
 
@@ -284,7 +286,7 @@ impl DomainParticipant {
     /// Name of this participant in the domain. It changes with each
     /// [rejoin](ParticipantConfig::rejoin).
     pub fn instance_handle(&self) -> InstanceHandle {
-        self.inner.standing.handle(0)
+        self.inner.membership.handle(0)
     }
 
     /// Number of the domain's present view, and number of participants in it, this one included.
@@ -293,14 +295,14 @@ impl DomainParticipant {
     /// none yet if it is rejoining.
     pub fn view(&self) -> (u64, usize) {
         self.inner.engine.poke();
-        self.inner.standing.company().view
+        self.inner.membership.snapshot().view
     }
 
     /// Whether the others of the domain continue without this participant. Every call on it and on
     /// its entities then fails from now on, or until it has [rejoined](ParticipantConfig::rejoin)
     /// if it may.
     pub fn is_isolated(&self) -> bool {
-        let is_isolated = self.inner.standing.is_evicted();
+        let is_isolated = self.inner.membership.is_evicted();
         if is_isolated {
             // The next turn makes private the memory of samples that the application still holds.
             self.inner.engine.poke();
@@ -311,7 +313,7 @@ impl DomainParticipant {
     /// Number of times this participant has rejoined after the others had continued without it.
     /// See [`ParticipantConfig::rejoin`].
     pub fn rejoins(&self) -> u64 {
-        self.inner.standing.rejoins()
+        self.inner.membership.rejoins()
     }
 
     /// Describes the participant's state for debugging, in no fixed form.
@@ -323,7 +325,7 @@ impl DomainParticipant {
     /// Number of other participants that are connected to this one.
     pub fn peer_count(&self) -> usize {
         self.inner.engine.poke();
-        self.inner.standing.company().peers
+        self.inner.membership.snapshot().peers
     }
 
     /// Waits until `ready` returns true, and returns whether it did in time. Use it to wait for one
@@ -348,9 +350,11 @@ impl DomainParticipant {
         ready: impl FnMut() -> bool,
     ) -> DdsResult<bool> {
         match self.inner.engine.wait(timeout.into().deadline(), ready) {
-            Waited::Ready => Ok(true),
-            Waited::TimedOut => Ok(false),
-            Waited::Stopped => Err(DdsError::AlreadyDeleted("the participant has left".to_owned())),
+            WaitOutcome::Ready => Ok(true),
+            WaitOutcome::TimedOut => Ok(false),
+            WaitOutcome::Stopped => {
+                Err(DdsError::AlreadyDeleted("the participant has left".to_owned()))
+            }
         }
     }
 
@@ -491,13 +495,13 @@ impl DomainParticipant {
     /// LIVELINESS manual by participant: asserts that the application is alive, for all its writers
     /// with this kind of liveliness. Each write of one of these writers does so, too.
     pub fn assert_liveliness(&self) -> DdsResult<()> {
-        let standing = &self.inner.standing;
+        let standing = &self.inner.membership;
         self.check()?;
         if standing.is_out_for_good() {
             return Err(standing.error());
         }
-        if self.inner.pulse.assert(clock::now()) {
-            self.inner.engine.act(|machine, _, _| machine.keep_vigil());
+        if self.inner.liveliness.assert(clock::now()) {
+            self.inner.engine.act(|machine, _, _| machine.schedule_timeliness());
         }
         Ok(())
     }
@@ -510,7 +514,7 @@ impl DomainParticipant {
         mask: impl Into<StatusMask>,
     ) -> DdsResult<()> {
         self.inner.listener.set(Box::new(listener), mask.into());
-        self.inner.attend()
+        self.inner.start_listeners()
     }
 
     /// Removes the listener for all its entities.
@@ -557,7 +561,7 @@ impl DomainParticipant {
             )));
         }
         ContentFilteredTopic::new(
-            (name, &self.inner.parts),
+            (name, &self.inner.derived_topics),
             topic,
             filter_expression,
             expression_parameters,

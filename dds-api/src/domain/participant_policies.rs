@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use qos_profiles::{DomainParticipantQos, EntityQos, PublisherQos, SubscriberQos, TopicQos};
 
-use super::Inner;
+use super::ParticipantInner;
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::directory::ParticipantFacts;
 
@@ -14,27 +14,27 @@ use crate::mapping::directory::ParticipantFacts;
 #[derive(Default)]
 pub(crate) struct ParticipantPolicies {
     qos: Mutex<DomainParticipantQos>,
-    pub(crate) publisher: Usual<PublisherQos>,
-    pub(crate) subscriber: Usual<SubscriberQos>,
-    pub(crate) topic: Usual<TopicQos>,
+    pub(crate) publisher: DefaultQos<PublisherQos>,
+    pub(crate) subscriber: DefaultQos<SubscriberQos>,
+    pub(crate) topic: DefaultQos<TopicQos>,
 }
 
 /// Policies of entities for which nothing is specified, if any were set.
-pub(crate) struct Usual<Q>(Mutex<Option<Q>>);
+pub(crate) struct DefaultQos<Q>(Mutex<Option<Q>>);
 
-impl<Q> Usual<Q> {
+impl<Q> DefaultQos<Q> {
     pub(crate) const fn new() -> Self {
-        Usual(Mutex::new(None))
+        DefaultQos(Mutex::new(None))
     }
 }
 
-impl<Q> Default for Usual<Q> {
+impl<Q> Default for DefaultQos<Q> {
     fn default() -> Self {
-        Usual::new()
+        DefaultQos::new()
     }
 }
 
-impl<Q: Clone + Into<EntityQos>> Usual<Q> {
+impl<Q: Clone + Into<EntityQos>> DefaultQos<Q> {
     pub(crate) fn get(&self) -> Option<Q> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -69,7 +69,7 @@ impl ParticipantPolicies {
     }
 }
 
-impl Inner {
+impl ParticipantInner {
     /// Gives the participant other policies, and announces them if the participant is enabled.
     pub(crate) fn set_qos(&self, qos: &DomainParticipantQos) -> DdsResult<()> {
         // A thread that enables the participant meanwhile waits, and then announces these policies.

@@ -21,7 +21,7 @@ use qos_profiles::{
 };
 
 use super::factory::DomainParticipantFactory;
-use super::{EntityGroup, Inner};
+use super::{EntityGroup, ParticipantInner};
 use crate::infrastructure::{DdsError, DdsResult, PublisherListener, SubscriberListener};
 use crate::topic::{TopicEntity, TopicPolicies};
 
@@ -29,7 +29,7 @@ pub use reload::{QosReload, ReloadedEntity};
 
 /// Source of a participant's profiles.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Source {
+pub(super) enum ProfileSource {
     /// Files in `SQUALL_QOS_FILES`, and the file in the working folder.
     #[default]
     Environment,
@@ -37,13 +37,13 @@ pub(super) enum Source {
     Provider(Arc<QosProvider>),
 }
 
-impl Source {
+impl ProfileSource {
     /// Files that were named, for a caller that reads more files with them.
     pub(super) fn files(&self) -> DdsResult<Vec<PathBuf>> {
         match self {
-            Source::Environment => Ok(Vec::new()),
-            Source::Files(files) => Ok(files.clone()),
-            Source::Provider(_) => Err(DdsError::BadParameter(
+            ProfileSource::Environment => Ok(Vec::new()),
+            ProfileSource::Files(files) => Ok(files.clone()),
+            ProfileSource::Provider(_) => Err(DdsError::BadParameter(
                 "the configuration has a provider of profiles: name its files beside those of the application"
                     .to_owned(),
             )),
@@ -53,30 +53,30 @@ impl Source {
 
 /// Link between an entity and the profile from which it takes its policies.
 #[derive(Clone, Debug)]
-pub(crate) struct Following {
+pub(crate) struct ProfileBinding {
     profile: Arc<str>,
     /// Whether nothing was specified for the entity itself, so that the profile is that of
     /// its topic.
     by_topic: bool,
-    given: Given,
+    policies: ProfilePolicies,
 }
 
 /// Policies that an entity takes from a profile.
 #[derive(Clone, Debug)]
-pub(crate) struct Given {
+pub(crate) struct ProfilePolicies {
     pub(crate) qos: EntityQos,
     /// Settings of the profile itself for such entities; none if it has none.
-    pub(crate) said: Option<ResolvedEntity>,
+    pub(crate) settings: Option<ResolvedEntity>,
 }
 
-impl Following {
-    pub(crate) fn new(profile: &str, by_topic: bool, given: Given) -> Following {
-        Following { profile: profile.into(), by_topic, given }
+impl ProfileBinding {
+    pub(crate) fn new(profile: &str, by_topic: bool, given: ProfilePolicies) -> ProfileBinding {
+        ProfileBinding { profile: profile.into(), by_topic, policies: given }
     }
 
     /// Settings of the profile itself for such entities, if it has any.
-    pub(crate) fn said(&self) -> Option<&ResolvedEntity> {
-        self.given.said.as_ref()
+    pub(crate) fn settings(&self) -> Option<&ResolvedEntity> {
+        self.policies.settings.as_ref()
     }
 
     pub(crate) fn profile(&self) -> &Arc<str> {
@@ -85,59 +85,60 @@ impl Following {
 }
 
 /// Weak reference to a publisher or a subscriber.
-type Group<Q, E, L> = Weak<EntityGroup<Q, E, L>>;
+type WeakGroup<Q, E, L> = Weak<EntityGroup<Q, E, L>>;
 
 /// An entity that shares its policies with all handles on it.
-pub(crate) enum Shared {
-    Participant(Weak<Inner>),
+pub(crate) enum ProfiledEntity {
+    Participant(Weak<ParticipantInner>),
     Topic(Weak<TopicEntity>),
-    Publisher(Group<PublisherQos, DataWriterQos, dyn PublisherListener>),
-    Subscriber(Group<SubscriberQos, DataReaderQos, dyn SubscriberListener>),
+    Publisher(WeakGroup<PublisherQos, DataWriterQos, dyn PublisherListener>),
+    Subscriber(WeakGroup<SubscriberQos, DataReaderQos, dyn SubscriberListener>),
 }
 
-impl Shared {
+impl ProfiledEntity {
     fn is_there(&self) -> bool {
         match self {
-            Shared::Participant(participant) => participant.strong_count() > 0,
-            Shared::Topic(topic) => topic.strong_count() > 0,
-            Shared::Publisher(publisher) => publisher.strong_count() > 0,
-            Shared::Subscriber(subscriber) => subscriber.strong_count() > 0,
+            ProfiledEntity::Participant(participant) => participant.strong_count() > 0,
+            ProfiledEntity::Topic(topic) => topic.strong_count() > 0,
+            ProfiledEntity::Publisher(publisher) => publisher.strong_count() > 0,
+            ProfiledEntity::Subscriber(subscriber) => subscriber.strong_count() > 0,
         }
     }
 }
 
 /// Entities of a participant that follow profiles.
 #[derive(Default)]
-struct Followers {
+struct ProfileBindings {
     /// Topics come first, because they are created before the entities that follow them.
-    shared: Vec<(Shared, Following)>,
+    shared: Vec<(ProfiledEntity, ProfileBinding)>,
     /// Number of entries at which the entries of dropped entities are removed.
     tidy_at: usize,
     /// Writers and readers, by number.
-    endpoints: BTreeMap<u64, (Arc<TopicPolicies>, Following)>,
+    endpoints: BTreeMap<u64, (Arc<TopicPolicies>, ProfileBinding)>,
 }
 
 /// The profiles of a participant.
 pub(crate) struct Profiles {
     provider: Arc<QosProvider>,
     /// Profile of entities for which nothing is specified; none: the default profile of the files.
-    usual: Option<Arc<str>>,
-    followers: Mutex<Followers>,
+    default_profile: Option<Arc<str>>,
+    bindings: Mutex<ProfileBindings>,
 }
 
 impl Profiles {
     /// Reads the files. The error says what is wrong with them, or that there is no profile of
     /// this name.
-    pub(super) fn new(source: Source, usual: Option<String>) -> DdsResult<Profiles> {
+    pub(super) fn new(source: ProfileSource, usual: Option<String>) -> DdsResult<Profiles> {
         let provider = match source {
-            Source::Environment => QosProvider::from_environment().map(Arc::new),
-            Source::Files(files) => QosProvider::from_files(files).map(Arc::new),
-            Source::Provider(provider) => Ok(provider),
+            ProfileSource::Environment => QosProvider::from_environment().map(Arc::new),
+            ProfileSource::Files(files) => QosProvider::from_files(files).map(Arc::new),
+            ProfileSource::Provider(provider) => Ok(provider),
         };
         let provider = provider.map_err(|wrong| DdsError::BadParameter(wrong.to_string()))?;
-        let followers = Mutex::new(Followers::default());
-        let profiles = Profiles { provider, usual: usual.map(Arc::from), followers };
-        if let Some(usual) = &profiles.usual {
+        let followers = Mutex::new(ProfileBindings::default());
+        let profiles =
+            Profiles { provider, default_profile: usual.map(Arc::from), bindings: followers };
+        if let Some(usual) = &profiles.default_profile {
             profiles.find(EntityKind::DomainParticipant, usual, None)?;
         }
         Ok(profiles)
@@ -148,8 +149,8 @@ impl Profiles {
     }
 
     /// Profile of entities for which nothing is specified.
-    pub(crate) fn usual(&self) -> Option<Arc<str>> {
-        self.usual.clone().or_else(|| self.provider.default_profile().map(Arc::from))
+    pub(crate) fn default_profile(&self) -> Option<Arc<str>> {
+        self.default_profile.clone().or_else(|| self.provider.default_profile().map(Arc::from))
     }
 
     /// Settings of a profile for a kind of entity; none if the profile has none for it.
@@ -176,17 +177,17 @@ impl Profiles {
     pub(super) fn of_participant(
         &self,
         set: Option<&str>,
-    ) -> DdsResult<(DomainParticipantQos, Option<Following>)> {
+    ) -> DdsResult<(DomainParticipantQos, Option<ProfileBinding>)> {
         let usual = DomainParticipantFactory::instance().default_participant_qos();
-        let Some(profile) = set.map(Arc::from).or_else(|| self.usual()) else {
+        let Some(profile) = set.map(Arc::from).or_else(|| self.default_profile()) else {
             return Ok((usual.unwrap_or_default(), None));
         };
         let given = self.of_shared(EntityKind::DomainParticipant, &profile, None)?;
-        let qos = match (&given.qos, &given.said) {
+        let qos = match (&given.qos, &given.settings) {
             (EntityQos::DomainParticipant(qos), Some(_)) => qos.clone(),
             _ => usual.unwrap_or_default(),
         };
-        Ok((qos, Some(Following::new(&profile, false, given))))
+        Ok((qos, Some(ProfileBinding::new(&profile, false, given))))
     }
 
     /// Policies that a topic, a publisher or a subscriber takes from a profile.
@@ -195,14 +196,14 @@ impl Profiles {
         kind: EntityKind,
         profile: &str,
         topic: Option<&str>,
-    ) -> DdsResult<Given> {
+    ) -> DdsResult<ProfilePolicies> {
         let said = self.find(kind, profile, topic)?;
         let usual = || match kind {
-            EntityKind::Topic => usual_topic().into(),
+            EntityKind::Topic => default_topic_qos().into(),
             kind => kind.default_qos(),
         };
         let qos = said.as_ref().map_or_else(usual, |said| said.qos.clone());
-        Ok(Given { qos, said })
+        Ok(ProfilePolicies { qos, settings: said })
     }
 
     /// Policies that a writer or reader takes from a profile: the profile's settings for it, or
@@ -214,14 +215,17 @@ impl Profiles {
         profile: &str,
         topic: &TopicPolicies,
         by_topic: bool,
-    ) -> DdsResult<Given> {
+    ) -> DdsResult<ProfilePolicies> {
         let said = match self.find(kind, profile, Some(&topic.name)) {
             // A topic may take its policies from a set that is for topics alone.
             Err(_) if by_topic => None,
             said => said?,
         };
         let Some(set) = &said else {
-            return Ok(Given { qos: usual_endpoint(kind, &topic.qos()), said });
+            return Ok(ProfilePolicies {
+                qos: default_endpoint_qos(kind, &topic.qos()),
+                settings: said,
+            });
         };
         if !by_topic && set.asks_for_order() && !topic.level().is_ordered() {
             return Err(DdsError::InconsistentPolicy(format!(
@@ -243,16 +247,16 @@ impl Profiles {
             }
             _ => {}
         }
-        Ok(Given { qos, said })
+        Ok(ProfilePolicies { qos, settings: said })
     }
 
-    fn followers(&self) -> MutexGuard<'_, Followers> {
-        self.followers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn bindings(&self) -> MutexGuard<'_, ProfileBindings> {
+        self.bindings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records that a topic, publisher or subscriber follows a profile from now on.
-    pub(crate) fn note(&self, shared: Shared, following: Following) {
-        let mut followers = self.followers();
+    pub(crate) fn note(&self, shared: ProfiledEntity, following: ProfileBinding) {
+        let mut followers = self.bindings();
         if followers.shared.len() >= followers.tidy_at {
             followers.shared.retain(|(shared, _)| shared.is_there());
             followers.tidy_at = (2 * followers.shared.len()).max(64);
@@ -261,18 +265,23 @@ impl Profiles {
     }
 
     /// Records that a writer or reader follows a profile from now on.
-    pub(crate) fn note_endpoint(&self, id: u64, topic: &Arc<TopicPolicies>, following: Following) {
-        self.followers().endpoints.insert(id, (Arc::clone(topic), following));
+    pub(crate) fn note_endpoint(
+        &self,
+        id: u64,
+        topic: &Arc<TopicPolicies>,
+        following: ProfileBinding,
+    ) {
+        self.bindings().endpoints.insert(id, (Arc::clone(topic), following));
     }
 
     /// Removes a writer or reader that is gone.
     pub(crate) fn forget(&self, id: u64) {
-        self.followers().endpoints.remove(&id);
+        self.bindings().endpoints.remove(&id);
     }
 }
 
 /// Policies of a topic for which nothing is specified: delivery is reliable.
-pub(crate) fn usual_topic() -> TopicQos {
+pub(crate) fn default_topic_qos() -> TopicQos {
     let mut qos = TopicQos::default();
     qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
     qos
@@ -280,7 +289,7 @@ pub(crate) fn usual_topic() -> TopicQos {
 
 /// Policies of a writer for which nothing is specified: those of its topic, except the topic's
 /// limits on kept samples.
-pub(crate) fn usual_writer(topic: &TopicQos) -> DataWriterQos {
+pub(crate) fn default_writer_qos(topic: &TopicQos) -> DataWriterQos {
     let mut qos = DataWriterQos::default();
     qos.copy_from_topic_qos(topic);
     if topic.durability.kind != DurabilityQosPolicyKind::Volatile {
@@ -292,16 +301,16 @@ pub(crate) fn usual_writer(topic: &TopicQos) -> DataWriterQos {
 
 /// Policies of a reader for which nothing is specified: those of its topic, and it keeps
 /// all samples.
-pub(crate) fn usual_reader(topic: &TopicQos) -> DataReaderQos {
+pub(crate) fn default_reader_qos(topic: &TopicQos) -> DataReaderQos {
     let mut qos = DataReaderQos::default();
     qos.copy_from_topic_qos(topic);
     qos.history.kind = HistoryQosPolicyKind::KeepAll;
     qos
 }
 
-fn usual_endpoint(kind: EntityKind, topic: &TopicQos) -> EntityQos {
+fn default_endpoint_qos(kind: EntityKind, topic: &TopicQos) -> EntityQos {
     match kind {
-        EntityKind::DataReader => usual_reader(topic).into(),
-        _ => usual_writer(topic).into(),
+        EntityKind::DataReader => default_reader_qos(topic).into(),
+        _ => default_writer_qos(topic).into(),
     }
 }

@@ -13,27 +13,27 @@ use super::ParticipantConfig;
 use crate::infrastructure::{DdsError, DdsResult};
 
 /// Time that a polling thread spins before it would sleep: longer than any machine runs.
-const FOR_GOOD: Duration = Duration::from_secs(1 << 32);
+const SPIN_FOREVER: Duration = Duration::from_secs(1 << 32);
 
 /// Settings of the configuration; none: the profile's setting applies, if there is one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RealTime {
-    engine: Thread,
-    log: Thread,
+pub(super) struct RealTimeConfig {
+    engine: ThreadConfig,
+    log: ThreadConfig,
     lock_memory: Option<bool>,
     huge_pages: Option<bool>,
     polls: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Thread {
+struct ThreadConfig {
     cores: Option<Vec<usize>>,
     class: Option<SchedulingClass>,
 }
 
 /// Settings that apply.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct RealTimeSettings {
     pub(crate) engine: ThreadSettings,
     pub(crate) log: ThreadSettings,
     pub(crate) lock_memory: bool,
@@ -118,12 +118,12 @@ impl ParticipantConfig {
     }
 }
 
-impl RealTime {
+impl RealTimeConfig {
     /// Resolves the settings: those of the configuration, or else those of a profile.
-    pub(super) fn with(self, said: Option<&ResolvedEntity>) -> DdsResult<Wishes> {
+    pub(super) fn with(self, said: Option<&ResolvedEntity>) -> DdsResult<RealTimeSettings> {
         let property = |name: &str| said.and_then(|said| said.property(name));
         let truth = |own: Option<bool>, name: &str| own.unwrap_or(property(name) == Some("true"));
-        let wishes = Wishes {
+        let wishes = RealTimeSettings {
             engine: self
                 .engine
                 .with(["squall.engine.cores", "squall.engine.scheduling"], property)?,
@@ -143,7 +143,7 @@ impl RealTime {
     }
 }
 
-impl Thread {
+impl ThreadConfig {
     fn with<'a>(
         self,
         [cores, scheduling]: [&str; 2],
@@ -182,9 +182,9 @@ fn class(text: &str) -> Option<SchedulingClass> {
     }
 }
 
-impl Wishes {
+impl RealTimeSettings {
     /// Pace at which the driving thread waits.
     pub(super) fn pace(&self, pace: Pace) -> Pace {
-        if self.polls { Pace { spin: FOR_GOOD, ..pace } } else { pace }
+        if self.polls { Pace { spin: SPIN_FOREVER, ..pace } } else { pace }
     }
 }

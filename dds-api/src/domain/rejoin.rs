@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 use derecho_core::link::{Interest, Parker};
 
-use super::assembly::{DomainEngine, Parts, Plan, connect};
+use super::assembly::{AssemblyConfig, DomainEngine, ParticipantParts, connect};
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
-use crate::mapping::shares::Refusal;
-use crate::mapping::standing::Standing;
+use crate::mapping::membership_state::MembershipState;
+use crate::mapping::shares::EndpointRefusal;
 use crate::publication::refused;
 
 /// Interval between checks whether others continue without a participant none of whose threads run.
@@ -38,17 +38,17 @@ const ADMISSION: Duration = Duration::from_secs(10);
 /// A thread that wakes the sleeper first publishes the reason, in words that the sleeper checks
 /// between arming and sleeping. A wake-up on the old link, while the new link replaces it, is
 /// therefore seen on the new link.
-pub(super) struct Turnout {
+pub(super) struct SwitchableParker {
     parker: RwLock<Arc<dyn Parker>>,
 }
 
-impl Turnout {
-    pub(super) fn new(parker: Arc<dyn Parker>) -> Turnout {
-        Turnout { parker: RwLock::new(parker) }
+impl SwitchableParker {
+    pub(super) fn new(parker: Arc<dyn Parker>) -> SwitchableParker {
+        SwitchableParker { parker: RwLock::new(parker) }
     }
 
     /// Sleeps on this parker from now on. The caller has the driver's role, so no thread sleeps.
-    fn turn_to(&self, parker: Arc<dyn Parker>) {
+    fn switch_to(&self, parker: Arc<dyn Parker>) {
         *self.parker.write().unwrap_or_else(PoisonError::into_inner) = parker;
     }
 
@@ -57,7 +57,7 @@ impl Turnout {
     }
 }
 
-impl Parker for Turnout {
+impl Parker for SwitchableParker {
     fn arm(&self, interest: Interest) {
         self.parker().arm(interest);
     }
@@ -83,11 +83,16 @@ pub(crate) struct Rejoiner {
 impl Rejoiner {
     pub(super) fn start(
         engine: DomainEngine,
-        plan: Plan,
-        turnout: Arc<Turnout>,
-        standing: &Arc<Standing>,
+        plan: AssemblyConfig,
+        turnout: Arc<SwitchableParker>,
+        standing: &Arc<MembershipState>,
     ) -> DdsResult<Rejoiner> {
-        let work = Work { engine: engine.clone(), plan, turnout, standing: Arc::clone(standing) };
+        let work = RejoinLoop {
+            engine: engine.clone(),
+            plan,
+            parker: turnout,
+            membership: Arc::clone(standing),
+        };
         let thread = std::thread::Builder::new().name("squall-rejoin".into());
         match thread.spawn(move || work.run()) {
             Ok(thread) => Ok(Rejoiner { thread }),
@@ -108,30 +113,30 @@ impl Rejoiner {
     }
 }
 
-struct Work {
+struct RejoinLoop {
     engine: DomainEngine,
-    plan: Plan,
-    turnout: Arc<Turnout>,
-    standing: Arc<Standing>,
+    plan: AssemblyConfig,
+    parker: Arc<SwitchableParker>,
+    membership: Arc<MembershipState>,
 }
 
-impl Work {
+impl RejoinLoop {
     fn run(self) {
         let (mut pause, mut came_in) = (FIRST_PAUSE, None::<Instant>);
-        while !self.standing.is_closing() {
-            if !self.standing.is_evicted() {
-                self.standing.sleep(LOOK);
+        while !self.membership.is_closing() {
+            if !self.membership.is_evicted() {
+                self.membership.sleep(LOOK);
                 continue;
             }
             let lived = came_in.take().map(|at| at.elapsed());
             if lived.is_some_and(|lived| lived >= SHORT_LIFE) {
                 pause = FIRST_PAUSE;
             }
-            if lived.is_none_or(|lived| lived >= SHORT_LIFE) && self.comes_in(pause) {
+            if lived.is_none_or(|lived| lived >= SHORT_LIFE) && self.try_rejoin(pause) {
                 came_in = Some(Instant::now());
                 continue;
             }
-            if !self.standing.pause(pause) {
+            if !self.membership.pause(pause) {
                 return;
             }
             pause = LONGEST_PAUSE.min(pause * 2);
@@ -139,9 +144,9 @@ impl Work {
     }
 
     /// Tries to rejoin.
-    fn comes_in(&self, pause: Duration) -> bool {
+    fn try_rejoin(&self, pause: Duration) -> bool {
         match self.begin_again() {
-            Ok(()) => self.is_let_in(),
+            Ok(()) => self.wait_for_admission(),
             Err(error) => {
                 tracing::warn!(%error, ?pause, "this participant cannot rejoin yet");
                 false
@@ -153,27 +158,27 @@ impl Work {
     fn begin_again(&self) -> DdsResult<()> {
         // The next life uses the same log folder, so pending writes to it finish first.
         drop(self.engine.act(|machine, _, _| machine.end_logs()));
-        let Parts { mut link, parker, group, host, logs } = connect(&self.plan)?;
+        let ParticipantParts { mut link, parker, group, host, logs } = connect(&self.plan)?;
         let old = self.engine.act(|machine, slot, effects| {
             let next = machine.begin_again((group, host), logs, &mut link, effects);
             let next = next.inspect_err(|_| effects.clear())?;
-            self.turnout.turn_to(parker);
+            self.parker.switch_to(parker);
             Ok((std::mem::replace(machine, next), std::mem::replace(slot, link)))
         });
         // The old link leaves when it is dropped, which takes a while.
-        old.map(drop).map_err(|refusal: Refusal| {
+        old.map(drop).map_err(|refusal: EndpointRefusal| {
             let what = "writer or reader";
-            refused(&refusal, &self.standing, what, "a participant that rejoins")
+            refused(&refusal, &self.membership, what, "a participant that rejoins")
         })
     }
 
     /// Drives until the participant is a member, or is not and will not be one soon. Returns which.
-    fn is_let_in(&self) -> bool {
-        let ready = || !self.standing.is_joining() || self.standing.is_closing();
+    fn wait_for_admission(&self) -> bool {
+        let ready = || !self.membership.is_joining() || self.membership.is_closing();
         self.engine.wait(Timeout::from(ADMISSION).deadline(), ready);
-        let is_in = !self.standing.is_out();
-        if !is_in && !self.standing.is_closing() {
-            let peers = self.standing.company().peers;
+        let is_in = !self.membership.is_out();
+        if !is_in && !self.membership.is_closing() {
+            let peers = self.membership.snapshot().peers;
             tracing::warn!(peers, "the domain has not admitted this participant again yet");
         }
         is_in

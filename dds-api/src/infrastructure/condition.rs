@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use derecho_core::ids::Time;
-use derecho_node::{Hearer, Waited};
+use derecho_node::{TurnListener, WaitOutcome};
 
 use super::InstanceHandle;
 
 /// Source of the events that make a condition true: a participant's engine.
-pub(crate) trait Driver: Send + Sync {
+pub(crate) trait WaitDriver: Send + Sync {
     /// Waits until `ready` returns true, and drives the engine meanwhile.
-    fn wait(&self, deadline: Option<Time>, ready: &mut dyn FnMut() -> bool) -> Waited;
+    fn wait(&self, deadline: Option<Time>, ready: &mut dyn FnMut() -> bool) -> WaitOutcome;
     /// Notifies this hearer of news from now on.
-    fn tell(&self, hearer: &Arc<dyn Hearer>);
+    fn tell(&self, hearer: &Arc<dyn TurnListener>);
     /// Makes waiting threads check their conditions again.
     fn nudge(&self);
     /// Takes in what has arrived, on this thread if no other thread drives.
@@ -27,11 +27,11 @@ pub(crate) trait Driver: Send + Sync {
 }
 
 /// Source of a condition's value.
-pub(crate) trait Trigger: Send + Sync {
+pub(crate) trait ConditionSource: Send + Sync {
     /// Whether the condition holds now.
     fn is_triggered(&self) -> bool;
     /// Engine that can make the condition true; none if only the application makes it true.
-    fn driver(&self) -> Option<Arc<dyn Driver>>;
+    fn driver(&self) -> Option<Arc<dyn WaitDriver>>;
     /// Time at which the condition may come to hold without any news.
     fn next_look(&self) -> Option<Time> {
         None
@@ -42,7 +42,7 @@ pub(crate) trait Trigger: Send + Sync {
     }
     /// Called when a wait set starts to wait for the condition. A condition without an engine rings
     /// this bell itself.
-    fn attached(&self, _bell: &Arc<dyn Hearer>) {}
+    fn attached(&self, _bell: &Arc<dyn TurnListener>) {}
 }
 
 /// Any condition, in the form that [wait sets](super::WaitSet) take. Clones are the same condition.
@@ -57,10 +57,10 @@ pub(crate) trait Trigger: Send + Sync {
 /// assert!(condition.trigger_value());
 /// ```
 #[derive(Clone)]
-pub struct Condition(pub(crate) Arc<dyn Trigger>);
+pub struct Condition(pub(crate) Arc<dyn ConditionSource>);
 
 impl Condition {
-    pub(crate) fn new(trigger: impl Trigger + 'static) -> Condition {
+    pub(crate) fn new(trigger: impl ConditionSource + 'static) -> Condition {
         Condition(Arc::new(trigger))
     }
 
@@ -135,32 +135,32 @@ impl fmt::Debug for Condition {
 #[derive(Clone, Debug)]
 pub struct GuardCondition {
     condition: Condition,
-    guard: Arc<Guard>,
+    guard: Arc<GuardState>,
 }
 
 #[derive(Default)]
-struct Guard {
+struct GuardState {
     value: AtomicBool,
-    bells: Mutex<Vec<Weak<dyn Hearer>>>,
+    wakers: Mutex<Vec<Weak<dyn TurnListener>>>,
 }
 
-impl fmt::Debug for Guard {
+impl fmt::Debug for GuardState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Guard({})", self.value.load(Ordering::Relaxed))
     }
 }
 
-impl Trigger for Guard {
+impl ConditionSource for GuardState {
     fn is_triggered(&self) -> bool {
         self.value.load(Ordering::SeqCst)
     }
 
-    fn driver(&self) -> Option<Arc<dyn Driver>> {
+    fn driver(&self) -> Option<Arc<dyn WaitDriver>> {
         None
     }
 
-    fn attached(&self, bell: &Arc<dyn Hearer>) {
-        let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+    fn attached(&self, bell: &Arc<dyn TurnListener>) {
+        let mut bells = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
         bells.retain(|bell| bell.strong_count() > 0);
         bells.push(Arc::downgrade(bell));
     }
@@ -175,8 +175,8 @@ impl Default for GuardCondition {
 impl GuardCondition {
     /// Creates a condition that does not hold yet.
     pub fn new() -> GuardCondition {
-        let guard = Arc::new(Guard::default());
-        let condition = Condition(Arc::clone(&guard) as Arc<dyn Trigger>);
+        let guard = Arc::new(GuardState::default());
+        let condition = Condition(Arc::clone(&guard) as Arc<dyn ConditionSource>);
         GuardCondition { condition, guard }
     }
 
@@ -184,8 +184,8 @@ impl GuardCondition {
     pub fn set_trigger_value(&self, value: bool) {
         self.guard.value.store(value, Ordering::SeqCst);
         if value {
-            let bells = self.guard.bells.lock().unwrap_or_else(PoisonError::into_inner);
-            bells.iter().filter_map(Weak::upgrade).for_each(|bell| bell.hear());
+            let bells = self.guard.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+            bells.iter().filter_map(Weak::upgrade).for_each(|bell| bell.on_turn());
         }
     }
 

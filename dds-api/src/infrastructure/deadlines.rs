@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Deadlines {
     period: u64,
     /// Due time of each instance: as it was when the instance was last queued, and as it is now.
-    instances: BTreeMap<u128, Due>,
+    instances: BTreeMap<u128, InstanceDeadline>,
     /// Instances by queued due time. An instance that was touched since it was queued stands too
     /// early here. Its entry moves to the right position when it comes up, so a touch needs no
     /// access to the queue.
@@ -19,14 +19,14 @@ pub(crate) struct Deadlines {
 }
 
 #[derive(Debug)]
-struct Due {
+struct InstanceDeadline {
     queued: u64,
     at: u64,
 }
 
 /// Deadlines that were missed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Missed {
+pub(crate) struct MissedDeadlines {
     pub(crate) count: u64,
     /// Instance of the last missed deadline.
     pub(crate) last: u128,
@@ -56,7 +56,7 @@ impl Deadlines {
                 false
             }
             None => {
-                self.instances.insert(key, Due { queued: at, at });
+                self.instances.insert(key, InstanceDeadline { queued: at, at });
                 self.queue.insert((at, key));
                 self.queue.len() == 1
             }
@@ -76,14 +76,14 @@ impl Deadlines {
     }
 
     /// Returns the deadlines missed up to now. Each period without a sample counts once.
-    pub(crate) fn advance(&mut self, now: u64) -> Missed {
-        let mut missed = Missed::default();
+    pub(crate) fn advance(&mut self, now: u64) -> MissedDeadlines {
+        let mut missed = MissedDeadlines::default();
         while let Some((queued, key)) = self.queue.first().copied().filter(|(at, _)| *at <= now) {
             self.queue.remove(&(queued, key));
             let Some(due) = self.instances.get_mut(&key) else { continue };
             if due.at <= now {
                 let periods = (now - due.at) / self.period.max(1) + 1;
-                missed = Missed { count: missed.count + periods, last: key };
+                missed = MissedDeadlines { count: missed.count + periods, last: key };
                 due.at = due.at.saturating_add(periods.saturating_mul(self.period.max(1)));
             }
             due.queued = due.at;
@@ -104,16 +104,16 @@ mod tests {
         assert!(deadlines.touch(1, 0), "the first one");
         assert!(!deadlines.touch(2, 5));
         assert_eq!(deadlines.next(), Some(10));
-        assert_eq!(deadlines.advance(9), Missed::default());
+        assert_eq!(deadlines.advance(9), MissedDeadlines::default());
         deadlines.touch(1, 9);
-        assert_eq!(deadlines.advance(14), Missed::default(), "1 was touched");
+        assert_eq!(deadlines.advance(14), MissedDeadlines::default(), "1 was touched");
         assert_eq!(deadlines.next(), Some(15));
-        assert_eq!(deadlines.advance(15), Missed { count: 1, last: 2 });
-        assert_eq!(deadlines.advance(15), Missed::default());
-        assert_eq!(deadlines.advance(49), Missed { count: 4 + 3, last: 2 });
+        assert_eq!(deadlines.advance(15), MissedDeadlines { count: 1, last: 2 });
+        assert_eq!(deadlines.advance(15), MissedDeadlines::default());
+        assert_eq!(deadlines.advance(49), MissedDeadlines { count: 4 + 3, last: 2 });
         deadlines.forget(1);
         deadlines.forget(2);
-        assert_eq!((deadlines.next(), deadlines.advance(1000)), (None, Missed::default()));
+        assert_eq!((deadlines.next(), deadlines.advance(1000)), (None, MissedDeadlines::default()));
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
         deadlines.touch(2, 5);
         deadlines.set_period(100, 8);
         assert_eq!(deadlines.next(), Some(108));
-        assert_eq!(deadlines.advance(107), Missed::default());
+        assert_eq!(deadlines.advance(107), MissedDeadlines::default());
         assert_eq!(deadlines.advance(108).count, 2);
         // A period of zero counts as the shortest one, so that the checks come to an end.
         deadlines.set_period(0, 200);

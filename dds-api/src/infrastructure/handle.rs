@@ -11,14 +11,14 @@ use super::InstanceHandle;
 
 /// A handle as it is encoded: the participant in two parts, and the participant's number for
 /// the entity.
-type Parts = [u64; 3];
+type EncodedHandle = [u64; 3];
 
 impl InstanceHandle {
-    fn to_parts(self) -> Parts {
+    fn to_parts(self) -> EncodedHandle {
         [(self.node.0 >> 64) as u64, self.node.0 as u64, self.entity]
     }
 
-    fn of_parts([high, low, entity]: Parts) -> Self {
+    fn of_parts([high, low, entity]: EncodedHandle) -> Self {
         InstanceHandle { node: NodeId(u128::from(high) << 64 | u128::from(low)), entity }
     }
 }
@@ -38,16 +38,16 @@ impl Reflect for InstanceHandle {
 }
 
 impl DdsType for InstanceHandle {
-    const TYPE_NAME: &'static str = Parts::TYPE_NAME;
-    const DESCRIPTOR: TypeDescriptor = Parts::DESCRIPTOR;
+    const TYPE_NAME: &'static str = EncodedHandle::TYPE_NAME;
+    const DESCRIPTOR: TypeDescriptor = EncodedHandle::DESCRIPTOR;
     const LAYOUT: Option<PlainLayout<Self>> = None;
-    const MIN_CDR_SIZE: usize = Parts::MIN_CDR_SIZE;
-    const PRIMITIVE: bool = Parts::PRIMITIVE;
-    const PRIMITIVE_ROW: bool = Parts::PRIMITIVE_ROW;
-    const BOUNDS: usize = Parts::BOUNDS;
-    const ELEMENTS: usize = Parts::ELEMENTS;
-    const ROW_ELEMENTS: usize = Parts::ROW_ELEMENTS;
-    const LENGTH_CODE: u32 = Parts::LENGTH_CODE;
+    const MIN_CDR_SIZE: usize = EncodedHandle::MIN_CDR_SIZE;
+    const PRIMITIVE: bool = EncodedHandle::PRIMITIVE;
+    const PRIMITIVE_ROW: bool = EncodedHandle::PRIMITIVE_ROW;
+    const BOUNDS: usize = EncodedHandle::BOUNDS;
+    const ELEMENTS: usize = EncodedHandle::ELEMENTS;
+    const ROW_ELEMENTS: usize = EncodedHandle::ROW_ELEMENTS;
+    const LENGTH_CODE: u32 = EncodedHandle::LENGTH_CODE;
 
     fn default_value() -> Self {
         InstanceHandle::LOWEST
@@ -58,14 +58,14 @@ impl DdsType for InstanceHandle {
     }
 
     fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
-        Parts::deserialize(reader).map(Self::of_parts)
+        EncodedHandle::deserialize(reader).map(Self::of_parts)
     }
 
     fn deserialize_bounded(
         reader: &mut CdrReader<'_>,
         limits: Limits<'_>,
     ) -> Result<Self, CdrError> {
-        Parts::deserialize_bounded(reader, limits).map(Self::of_parts)
+        EncodedHandle::deserialize_bounded(reader, limits).map(Self::of_parts)
     }
 }
 

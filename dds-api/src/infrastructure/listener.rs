@@ -312,19 +312,19 @@ pub trait AnyDataReader {
 }
 
 /// A listener that only one thread at a time calls.
-type Shared<L> = Arc<Mutex<Box<L>>>;
+type SharedListener<L> = Arc<Mutex<Box<L>>>;
 
 /// Slot in which an entity keeps its listener.
-pub(crate) struct Slot<L: ?Sized>(Mutex<(StatusMask, Option<Shared<L>>)>);
+pub(crate) struct ListenerSlot<L: ?Sized>(Mutex<(StatusMask, Option<SharedListener<L>>)>);
 
-impl<L: ?Sized> Default for Slot<L> {
+impl<L: ?Sized> Default for ListenerSlot<L> {
     fn default() -> Self {
-        Slot(Mutex::new((StatusMask::NONE, None)))
+        ListenerSlot(Mutex::new((StatusMask::NONE, None)))
     }
 }
 
-impl<L: ?Sized> Slot<L> {
-    fn lock(&self) -> MutexGuard<'_, (StatusMask, Option<Shared<L>>)> {
+impl<L: ?Sized> ListenerSlot<L> {
+    fn lock(&self) -> MutexGuard<'_, (StatusMask, Option<SharedListener<L>>)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -375,7 +375,7 @@ impl<L: ?Sized> Slot<L> {
 }
 
 /// Returns the index of the listener to call for a change of this status: the first that wants it.
-pub(crate) fn teller(kind: StatusKind, masks: [StatusMask; 3]) -> Option<usize> {
+pub(crate) fn responsible_listener(kind: StatusKind, masks: [StatusMask; 3]) -> Option<usize> {
     masks.iter().position(|mask| mask.contains(kind))
 }
 
@@ -387,9 +387,12 @@ mod tests {
     fn nearest_listener_enabled_for_a_status_is_called() {
         let (all, none) = (StatusMask::ALL, StatusMask::NONE);
         let matched = StatusKind::PublicationMatched;
-        assert_eq!(teller(matched, [matched.into(), all, all]), Some(0));
-        assert_eq!(teller(StatusKind::LivelinessLost, [matched.into(), all, all]), Some(1));
-        assert_eq!(teller(matched, [none, none, all]), Some(2));
-        assert_eq!(teller(matched, [none, none, none]), None);
+        assert_eq!(responsible_listener(matched, [matched.into(), all, all]), Some(0));
+        assert_eq!(
+            responsible_listener(StatusKind::LivelinessLost, [matched.into(), all, all]),
+            Some(1)
+        );
+        assert_eq!(responsible_listener(matched, [none, none, all]), Some(2));
+        assert_eq!(responsible_listener(matched, [none, none, none]), None);
     }
 }

@@ -1,28 +1,29 @@
 //! Types that all entities share: return codes, time-outs, handles, conditions and wait sets.
 
-pub(crate) mod board;
 mod condition;
 pub(crate) mod deadlines;
 mod error;
 mod handle;
 pub(crate) mod lifecycle;
 pub(crate) mod listener;
+mod ready_future;
 mod standstill;
 pub(crate) mod status;
+pub(crate) mod status_board;
 mod status_condition;
 mod storage;
 pub(crate) mod this_thread;
 mod timeout;
-mod until;
 mod wait_set;
 
 pub use condition::{Condition, GuardCondition};
-pub(crate) use condition::{Driver, Trigger};
+pub(crate) use condition::{ConditionSource, WaitDriver};
 pub use error::{DdsError, DdsResult};
 pub use listener::{
     AnyDataReader, AnyDataWriter, DataReaderListener, DataWriterListener,
     DomainParticipantListener, PublisherListener, SubscriberListener, TopicListener,
 };
+pub(crate) use ready_future::{Readiness, ReadyFuture, WakerSlot};
 pub use standstill::Standstill;
 pub use status::{
     IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
@@ -33,7 +34,6 @@ pub use status::{
 pub use status_condition::StatusCondition;
 pub use storage::{LogCondition, LogRetention, StorageStatus};
 pub use timeout::Timeout;
-pub(crate) use until::{Ear, Look, Until};
 pub use wait_set::WaitSet;
 
 use derecho_core::ids::NodeId;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use derecho_core::ids::Time;
 
 use super::InstanceHandle;
-use super::condition::{Condition, Driver, Trigger};
+use super::condition::{Condition, ConditionSource, WaitDriver};
 use super::status::StatusMask;
 
 /// STATUS_CONDITION: holds while an enabled status of its entity has changed since it was last
@@ -33,28 +33,28 @@ use super::status::StatusMask;
 #[derive(Clone)]
 pub struct StatusCondition {
     condition: Condition,
-    enabled: Arc<Enabled>,
+    enabled: Arc<EnabledStatuses>,
 }
 
-struct Enabled(AtomicU32);
+struct EnabledStatuses(AtomicU32);
 
-impl Enabled {
+impl EnabledStatuses {
     fn mask(&self) -> StatusMask {
         StatusMask(self.0.load(Ordering::Acquire))
     }
 }
 
-struct Changes<E, F, N> {
+struct StatusConditionSource<E, F, N> {
     /// Owner of the statuses.
     entity: E,
     changes: F,
     /// Time at which a status may change without any news.
     next_look: N,
-    enabled: Arc<Enabled>,
-    driver: Arc<dyn Driver>,
+    enabled: Arc<EnabledStatuses>,
+    driver: Arc<dyn WaitDriver>,
 }
 
-impl<E, F, N> Trigger for Changes<E, F, N>
+impl<E, F, N> ConditionSource for StatusConditionSource<E, F, N>
 where
     E: Fn() -> Option<InstanceHandle> + Send + Sync,
     F: Fn() -> StatusMask + Send + Sync,
@@ -64,7 +64,7 @@ where
         !((self.changes)() & self.enabled.mask()).is_empty()
     }
 
-    fn driver(&self) -> Option<Arc<dyn Driver>> {
+    fn driver(&self) -> Option<Arc<dyn WaitDriver>> {
         Some(Arc::clone(&self.driver))
     }
 
@@ -81,7 +81,7 @@ impl StatusCondition {
     pub(crate) fn new(
         entity: impl Fn() -> Option<InstanceHandle> + Send + Sync + 'static,
         changes: impl Fn() -> StatusMask + Send + Sync + 'static,
-        driver: Arc<dyn Driver>,
+        driver: Arc<dyn WaitDriver>,
     ) -> StatusCondition {
         Self::looking_at(entity, changes, || None, driver)
     }
@@ -91,11 +91,11 @@ impl StatusCondition {
         entity: impl Fn() -> Option<InstanceHandle> + Send + Sync + 'static,
         changes: impl Fn() -> StatusMask + Send + Sync + 'static,
         next_look: impl Fn() -> Option<Time> + Send + Sync + 'static,
-        driver: Arc<dyn Driver>,
+        driver: Arc<dyn WaitDriver>,
     ) -> StatusCondition {
-        let enabled = Arc::new(Enabled(AtomicU32::new(StatusMask::ALL.0)));
+        let enabled = Arc::new(EnabledStatuses(AtomicU32::new(StatusMask::ALL.0)));
         let of = Arc::clone(&enabled);
-        let condition = Changes { entity, changes, next_look, enabled: of, driver };
+        let condition = StatusConditionSource { entity, changes, next_look, enabled: of, driver };
         let condition = Condition::new(condition);
         StatusCondition { condition, enabled }
     }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use derecho_core::storage::journal::Condition;
+use derecho_core::storage::log_port::LogPortCondition;
 
 /// How a topic's samples are stored, as far as this participant knows.
 ///
@@ -180,18 +180,19 @@ pub enum LogCondition {
     Failed(String),
 }
 
-impl From<Condition> for LogCondition {
-    fn from(condition: Condition) -> LogCondition {
+impl From<LogPortCondition> for LogCondition {
+    fn from(condition: LogPortCondition) -> LogCondition {
         match condition {
-            Condition::Open => LogCondition::Open,
-            Condition::Full => LogCondition::Full,
-            Condition::Harmed(error) => {
-                LogCondition::Harmed(Condition::reason(error, "the log cannot be opened"))
+            LogPortCondition::Open => LogCondition::Open,
+            LogPortCondition::Full => LogCondition::Full,
+            LogPortCondition::Damaged(error) => {
+                LogCondition::Harmed(LogPortCondition::reason(error, "the log cannot be opened"))
             }
-            Condition::Detached => LogCondition::Detached,
-            Condition::Failed(error) => {
-                LogCondition::Failed(Condition::reason(error, "the thread of the log has ended"))
-            }
+            LogPortCondition::Detached => LogCondition::Detached,
+            LogPortCondition::Failed(error) => LogCondition::Failed(LogPortCondition::reason(
+                error,
+                "the thread of the log has ended",
+            )),
         }
     }
 }

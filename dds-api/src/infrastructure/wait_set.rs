@@ -16,9 +16,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use derecho_core::ids::Time;
-use derecho_node::{Hearer, Waited, clock};
+use derecho_node::{TurnListener, WaitOutcome, clock};
 
-use super::condition::{Condition, Driver};
+use super::condition::{Condition, WaitDriver};
 use super::{DdsError, DdsResult, Timeout};
 
 /// Waits for conditions. See [`GuardCondition`](super::GuardCondition) for an example.
@@ -50,30 +50,30 @@ use super::{DdsError, DdsResult, Timeout};
 /// ```
 #[derive(Default)]
 pub struct WaitSet {
-    bell: Arc<Bell>,
+    waker: Arc<WaitSetWaker>,
     waits: AtomicBool,
 }
 
 /// Wakes the waiting thread.
 #[derive(Default)]
-struct Bell {
-    state: Mutex<State>,
-    rung: Condvar,
+struct WaitSetWaker {
+    state: Mutex<WaitSetState>,
+    woken: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct WaitSetState {
     attached: Vec<Condition>,
     /// Counts events that no turn of the driven engine announces.
-    rings: u64,
+    wakeups: u64,
     /// Participant whose engine the waiting thread drives.
-    driver: Option<Arc<dyn Driver>>,
+    driver: Option<Arc<dyn WaitDriver>>,
     /// Waker of the waiting task, if a task waits and not a thread.
     task: Option<Waker>,
 }
 
-impl Bell {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl WaitSetWaker {
+    fn lock(&self) -> MutexGuard<'_, WaitSetState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -84,13 +84,13 @@ impl Bell {
     }
 }
 
-impl Hearer for Bell {
-    fn hear(&self) {
+impl TurnListener for WaitSetWaker {
+    fn on_turn(&self) {
         let mut state = self.lock();
-        state.rings += 1;
+        state.wakeups += 1;
         let (driver, task) = (state.driver.clone(), state.task.take());
         drop(state);
-        self.rung.notify_all();
+        self.woken.notify_all();
         task.into_iter().for_each(Waker::wake);
         if let Some(driver) = driver {
             driver.nudge();
@@ -99,11 +99,11 @@ impl Hearer for Bell {
 }
 
 /// The right to wait on a wait set.
-struct Turn<'a>(&'a WaitSet);
+struct WaitPermit<'a>(&'a WaitSet);
 
-impl Drop for Turn<'_> {
+impl Drop for WaitPermit<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.bell.lock();
+        let mut state = self.0.waker.lock();
         (state.driver, state.task) = (None, None);
         drop(state);
         self.0.waits.store(false, Ordering::Release);
@@ -120,16 +120,16 @@ impl WaitSet {
     pub fn attach(&self, condition: &impl AsRef<Condition>) -> DdsResult<()> {
         let condition = condition.as_ref();
         {
-            let mut state = self.bell.lock();
+            let mut state = self.waker.lock();
             if state.attached.contains(condition) {
                 return Ok(());
             }
             state.attached.push(condition.clone());
         }
-        let bell: Arc<dyn Hearer> = Arc::clone(&self.bell) as _;
+        let bell: Arc<dyn TurnListener> = Arc::clone(&self.waker) as _;
         condition.0.attached(&bell);
         // The waiting thread may now have to wait in another way.
-        self.bell.hear();
+        self.waker.on_turn();
         Ok(())
     }
 
@@ -138,7 +138,7 @@ impl WaitSet {
     /// # Errors
     /// [`DdsError::PreconditionNotMet`] if the condition was not attached.
     pub fn detach(&self, condition: &impl AsRef<Condition>) -> DdsResult<()> {
-        let mut state = self.bell.lock();
+        let mut state = self.waker.lock();
         match state.attached.iter().position(|attached| attached == condition.as_ref()) {
             Some(index) => {
                 state.attached.remove(index);
@@ -152,7 +152,7 @@ impl WaitSet {
 
     /// Attached conditions, in the order of attachment.
     pub fn conditions(&self) -> Vec<Condition> {
-        self.bell.lock().attached.clone()
+        self.waker.lock().attached.clone()
     }
 
     /// Waits until one of the conditions holds, and returns all that hold.
@@ -164,25 +164,26 @@ impl WaitSet {
     pub fn wait(&self, timeout: impl Into<Timeout>) -> DdsResult<Vec<Condition>> {
         let timeout = timeout.into();
         let deadline = timeout.deadline();
-        let _turn = self.turn()?;
+        let _turn = self.acquire_permit()?;
         loop {
-            let rings = self.bell.lock().rings;
-            let triggered = self.bell.triggered();
+            let rings = self.waker.lock().wakeups;
+            let triggered = self.waker.triggered();
             if !triggered.is_empty() {
                 return Ok(triggered);
             }
             let next_look = self.conditions().iter().filter_map(|one| one.0.next_look()).min();
             let until = deadline.into_iter().chain(next_look).min();
             match self.wait_once(until, rings) {
-                Waited::Ready => {}
-                Waited::TimedOut if deadline.is_none_or(|deadline| clock::now() < deadline) => {}
-                Waited::TimedOut => {
-                    let count = self.bell.lock().attached.len();
+                WaitOutcome::Ready => {}
+                WaitOutcome::TimedOut
+                    if deadline.is_none_or(|deadline| clock::now() < deadline) => {}
+                WaitOutcome::TimedOut => {
+                    let count = self.waker.lock().attached.len();
                     return Err(DdsError::Timeout(format!(
                         "none of {count} conditions became true within {timeout}"
                     )));
                 }
-                Waited::Stopped => {
+                WaitOutcome::Stopped => {
                     return Err(DdsError::AlreadyDeleted(
                         "the participant of a condition has left: detach its conditions".to_owned(),
                     ));
@@ -194,12 +195,12 @@ impl WaitSet {
     /// Waits as [`wait`](Self::wait) does, but without a thread, on any runtime, and without a time
     /// limit. To stop waiting, drop the future.
     pub async fn wait_async(&self) -> DdsResult<Vec<Condition>> {
-        let _turn = self.turn()?;
+        let _turn = self.acquire_permit()?;
         // Notified only while this wait lasts.
-        let relay: Arc<dyn Hearer> = Arc::new(Relay(Arc::clone(&self.bell)));
-        let mut told: Vec<Arc<dyn Driver>> = Vec::new();
+        let relay: Arc<dyn TurnListener> = Arc::new(RelayWaker(Arc::clone(&self.waker)));
+        let mut told: Vec<Arc<dyn WaitDriver>> = Vec::new();
         let look = |context: &mut Context<'_>| {
-            self.bell.lock().task = Some(context.waker().clone());
+            self.waker.lock().task = Some(context.waker().clone());
             for driver in self.drivers() {
                 if !told.iter().any(|known| place(known) == place(&driver)) {
                     driver.tell(&relay);
@@ -207,7 +208,7 @@ impl WaitSet {
                 }
             }
             told.iter().for_each(|driver| driver.look());
-            let triggered = self.bell.triggered();
+            let triggered = self.waker.triggered();
             if !triggered.is_empty() {
                 return Poll::Ready(Ok(triggered));
             }
@@ -221,9 +222,9 @@ impl WaitSet {
         poll_fn(look).await
     }
 
-    fn turn(&self) -> DdsResult<Turn<'_>> {
+    fn acquire_permit(&self) -> DdsResult<WaitPermit<'_>> {
         match self.waits.swap(true, Ordering::Acquire) {
-            false => Ok(Turn(self)),
+            false => Ok(WaitPermit(self)),
             true => Err(DdsError::PreconditionNotMet(
                 "another thread waits on this wait set: give each thread its own".to_owned(),
             )),
@@ -231,8 +232,8 @@ impl WaitSet {
     }
 
     /// Engines that can make the attached conditions true, each once.
-    fn drivers(&self) -> Vec<Arc<dyn Driver>> {
-        let mut drivers: Vec<Arc<dyn Driver>> = Vec::new();
+    fn drivers(&self) -> Vec<Arc<dyn WaitDriver>> {
+        let mut drivers: Vec<Arc<dyn WaitDriver>> = Vec::new();
         for driver in self.conditions().iter().filter_map(|condition| condition.0.driver()) {
             if !drivers.iter().any(|known| place(known) == place(&driver)) {
                 drivers.push(driver);
@@ -242,47 +243,48 @@ impl WaitSet {
     }
 
     /// Waits until there is something to check.
-    fn wait_once(&self, deadline: Option<Time>, rings: u64) -> Waited {
+    fn wait_once(&self, deadline: Option<Time>, rings: u64) -> WaitOutcome {
         let drivers = self.drivers();
         let mut drivers = drivers.into_iter();
         let Some(driver) = drivers.next() else { return self.sleep(deadline, rings) };
-        self.bell.lock().driver = Some(Arc::clone(&driver));
+        self.waker.lock().driver = Some(Arc::clone(&driver));
         // Notified only while this wait lasts.
-        let relay: Arc<dyn Hearer> = Arc::new(Relay(Arc::clone(&self.bell)));
+        let relay: Arc<dyn TurnListener> = Arc::new(RelayWaker(Arc::clone(&self.waker)));
         drivers.for_each(|driver| driver.tell(&relay));
-        let ready = &mut || self.bell.lock().rings != rings || !self.bell.triggered().is_empty();
+        let ready =
+            &mut || self.waker.lock().wakeups != rings || !self.waker.triggered().is_empty();
         driver.wait(deadline, ready)
     }
 
-    fn sleep(&self, deadline: Option<Time>, rings: u64) -> Waited {
-        let mut state = self.bell.lock();
-        while state.rings == rings {
+    fn sleep(&self, deadline: Option<Time>, rings: u64) -> WaitOutcome {
+        let mut state = self.waker.lock();
+        while state.wakeups == rings {
             state = match deadline {
-                None => self.bell.rung.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self.waker.woken.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(deadline) => {
                     let left = deadline.since(clock::now());
                     if left == 0 {
-                        return Waited::TimedOut;
+                        return WaitOutcome::TimedOut;
                     }
                     let left = Duration::from_nanos(left);
-                    let waited = self.bell.rung.wait_timeout(state, left);
+                    let waited = self.waker.woken.wait_timeout(state, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
-        Waited::Ready
+        WaitOutcome::Ready
     }
 }
 
 /// Rings the bell for engines that the waiting thread does not drive.
-struct Relay(Arc<Bell>);
+struct RelayWaker(Arc<WaitSetWaker>);
 
-impl Hearer for Relay {
-    fn hear(&self) {
-        self.0.hear();
+impl TurnListener for RelayWaker {
+    fn on_turn(&self) {
+        self.0.on_turn();
     }
 }
 
-fn place(driver: &Arc<dyn Driver>) -> *const () {
+fn place(driver: &Arc<dyn WaitDriver>) -> *const () {
     Arc::as_ptr(driver).cast()
 }

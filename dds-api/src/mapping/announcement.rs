@@ -2,8 +2,8 @@
 //!
 //! Owns: the encoding. Never does: decide the consequences; the replicated state does.
 
-use derecho_core::bytes::{Reader, Wire};
-use derecho_core::storage::depot::Motion;
+use derecho_core::bytes::{ByteReader, Wire};
+use derecho_core::storage::store_set::StoreAnnouncement;
 
 use super::directory::{ParticipantFacts, TopicFacts};
 use super::endpoint::Endpoint;
@@ -14,7 +14,7 @@ pub(crate) enum Announcement {
     /// The endpoint with this id; `None` if it has ended.
     Endpoint(u64, Option<Endpoint>),
     /// Change of the kept samples of a topic.
-    Storage(u64, Motion),
+    Storage(u64, StoreAnnouncement),
     /// Part of the description of a type that the participant uses.
     Type(TypePart),
     /// Announcement of the participant about itself.
@@ -50,7 +50,7 @@ impl Wire for Announcement {
         }
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         Some(match from.byte()? {
             0 => {
                 let (id, endpoint) = decode_named(from, Endpoint::decode)?;
@@ -78,7 +78,7 @@ fn encode_named(id: u64, what: Option<Vec<u8>>, out: &mut Vec<u8>) {
 }
 
 fn decode_named<T>(
-    from: &mut Reader<'_>,
+    from: &mut ByteReader<'_>,
     decode: fn(&[u8]) -> Option<T>,
 ) -> Option<(u64, Option<T>)> {
     let (id, bytes) = (u64::decode(from)?, Vec::<u8>::decode(from)?);

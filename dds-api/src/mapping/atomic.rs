@@ -17,7 +17,7 @@ use std::sync::{Arc, PoisonError};
 use derecho_core::bytes::Wire;
 use derecho_core::group::registry::Layout;
 use derecho_core::group::report::StreamId;
-use derecho_core::group::{Group, Share};
+use derecho_core::group::{Group, SubgroupRegions};
 use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::link::Link;
 use derecho_core::machine::Effects;
@@ -26,45 +26,45 @@ use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
-use derecho_core::node::{Origin, Path, SubgroupId};
-use derecho_core::storage::depot::{Depot, porter_geometry};
+use derecho_core::node::{PriorityTarget, StreamOrigin, SubgroupId};
+use derecho_core::storage::store_set::{StoreSet, transfer_geometry};
 
 use super::announcement::Announcement;
 use super::discovery::Discovery;
 use super::endpoint::{Endpoint, EndpointKind};
-use super::history::{Catching, NOBODY};
 use super::ignored::Ignored;
-use super::level::{Keeping, TopicLevel};
-use super::shares::{ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
+use super::kept_replay::{NOBODY, ReplayControl};
+use super::level::{TopicLevel, TopicRetention};
+use super::shares::{EndpointRefusal, ReaderShared, ReaderSource, SourceId, WriterShared};
 use super::topic_logs::TopicLogs;
 
-mod acquainted;
 mod kept;
+mod known_endpoints;
 mod logged;
 
 /// Group of a domain.
-pub(super) type Domain = Group<Discovery>;
+pub(super) type DomainGroup = Group<Discovery>;
 
 /// A local reader of the topic.
-struct Reading {
+struct OrderedReader {
     shared: Arc<ReaderShared>,
     inbox: Option<Arc<Inbox>>,
     /// Replay of kept samples, until the reader has reached their end.
-    catching: Option<Catching>,
+    replay: Option<ReplayControl>,
     /// Whether the reader wants samples that were kept before it joined.
     wants_history: bool,
 }
 
 /// Progress of a stay towards its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Exit {
+enum ExitPhase {
     /// The stay has endpoints.
-    Stays,
+    Active,
     /// The stay has no endpoints, but the application still holds samples. A guest with this id
     /// is announced.
-    Holds(u64),
+    HoldingSamples(u64),
     /// All announcements are withdrawn, this id last. `true` once all members know that.
-    Leaves(u64, bool),
+    Leaving(u64, bool),
 }
 
 /// A memory without writers. An epoch may still contain its stream.
@@ -77,18 +77,18 @@ struct OldMemory {
 }
 
 /// A participant's stay in a topic: the time in which it is a member of the topic's subgroup.
-struct Stay {
+struct TopicMembership {
     lines: (RegionId, OwnRegion),
     memory: Option<(RegionId, SenderMemory)>,
     /// Memories without writers, as long as an epoch may contain their streams.
     old_memories: Vec<OldMemory>,
     /// Endpoints in their announced form.
     endpoints: BTreeMap<u64, Endpoint>,
-    readers: BTreeMap<u64, Reading>,
+    readers: BTreeMap<u64, OrderedReader>,
     writers: BTreeMap<u64, Arc<WriterShared>>,
     /// Whether the stay was announced to the group.
     announced: bool,
-    exit: Exit,
+    exit: ExitPhase,
     subgroup: Option<SubgroupId>,
     /// Senders of all epochs so far, indexed by the queues' sender numbers.
     senders: Vec<StreamId>,
@@ -104,7 +104,7 @@ struct Stay {
     /// Level of the topic, common to all its endpoints.
     level: TopicLevel,
     /// How samples of this topic are kept, if they are kept.
-    keeping: Keeping,
+    retention: TopicRetention,
     /// Highest TRANSPORT_PRIORITY of the topic's writers, as far as it is known here.
     priority: i32,
 }
@@ -113,17 +113,17 @@ struct Stay {
 /// group knows, and a next one that waits for its end.
 #[derive(Default)]
 pub(crate) struct AtomicTopics {
-    stays: BTreeMap<u64, VecDeque<Stay>>,
+    memberships: BTreeMap<u64, VecDeque<TopicMembership>>,
     /// Whether a stay waits for a condition that no event reports.
     leaving: bool,
     /// Kept samples of topics.
-    depot: Depot,
+    depot: StoreSet,
     /// Topics with a reader that replays kept samples.
-    catching: BTreeSet<u64>,
+    replaying: BTreeSet<u64>,
     /// Logs of this participant, if it keeps any.
     archive: Option<TopicLogs>,
     /// Reused buffer for the topics with newly durable samples.
-    moved: Vec<u64>,
+    newly_durable: Vec<u64>,
     /// Entities that this participant ignores.
     ignored: Arc<Ignored>,
 }
@@ -131,24 +131,24 @@ pub(crate) struct AtomicTopics {
 impl AtomicTopics {
     /// The stay for an endpoint, which is begun if necessary; and whether it is the topic's
     /// first stay.
-    fn stay(
+    fn membership(
         &mut self,
-        domain: &mut Domain,
+        domain: &mut DomainGroup,
         link: &mut impl Link,
         endpoint: &Endpoint,
         effects: &mut Effects,
-    ) -> Result<(&mut Stay, bool), Refusal> {
+    ) -> Result<(&mut TopicMembership, bool), EndpointRefusal> {
         let key = endpoint.key();
         if endpoint.level.is_kept() && !self.depot.has_stream() {
-            let (region, geometry) = (domain.node_mut().fresh_region(), porter_geometry());
+            let (region, geometry) = (domain.node_mut().fresh_region(), transfer_geometry());
             let memory = SenderMemory::new(link.open(region, geometry.words())?, geometry);
             self.depot.bring(domain, region, memory.with_barrier(link.barrier()), effects);
         }
-        let stays = self.stays.entry(key).or_default();
+        let stays = self.memberships.entry(key).or_default();
         if stays.back().is_none_or(|stay| !stay.takes(endpoint)) {
             let region = domain.node_mut().fresh_region();
             let lines = (region, link.open(region, SUBGROUP_LINES * LINE_WORDS)?);
-            stays.push_back(Stay::new(lines, endpoint));
+            stays.push_back(TopicMembership::new(lines, endpoint));
         }
         let is_first = stays.len() == 1;
         Ok((stays.back_mut().expect("last stay of the topic exists"), is_first))
@@ -157,16 +157,16 @@ impl AtomicTopics {
     /// Adds a writer. Returns its memory, which all local writers of this topic share.
     pub(super) fn add_writer(
         &mut self,
-        domain: &mut Domain,
+        domain: &mut DomainGroup,
         link: &mut impl Link,
         (id, mut endpoint): (u64, Endpoint),
         (geometry, shared): (Geometry, Arc<WriterShared>),
         effects: &mut Effects,
-    ) -> Result<(Endpoint, SenderMemory), Refusal> {
+    ) -> Result<(Endpoint, SenderMemory), EndpointRefusal> {
         let key = endpoint.key();
         let fresh = domain.node_mut().fresh_region();
         let ignored = Arc::clone(&self.ignored);
-        let (stay, is_first) = self.stay(domain, link, &endpoint, effects)?;
+        let (stay, is_first) = self.membership(domain, link, &endpoint, effects)?;
         let (region, memory) = match stay.memory.clone() {
             Some(known) => known,
             None => {
@@ -190,20 +190,20 @@ impl AtomicTopics {
     /// Adds a reader.
     pub(super) fn add_reader(
         &mut self,
-        domain: &mut Domain,
+        domain: &mut DomainGroup,
         link: &mut impl Link,
         (id, mut endpoint): (u64, Endpoint),
         (shared, wants_history): (Arc<ReaderShared>, bool),
         effects: &mut Effects,
-    ) -> Result<Endpoint, Refusal> {
+    ) -> Result<Endpoint, EndpointRefusal> {
         let key = endpoint.key();
-        let (stay, is_first) = self.stay(domain, link, &endpoint, effects)?;
+        let (stay, is_first) = self.membership(domain, link, &endpoint, effects)?;
         endpoint.lines = stay.lines.0.0;
         let (inbox, catching) = (None, None);
-        stay.readers.insert(id, Reading { shared, inbox, catching, wants_history });
+        stay.readers.insert(id, OrderedReader { shared, inbox, replay: catching, wants_history });
         stay.add(domain, key, (id, endpoint.clone()), is_first);
         self.keep(domain, &endpoint);
-        self.acquaint(domain, key);
+        self.update_known_endpoints(domain, key);
         self.connect(domain, key);
         Ok(endpoint)
     }
@@ -212,12 +212,12 @@ impl AtomicTopics {
     /// still holds.
     pub(super) fn remove(
         &mut self,
-        domain: &mut Domain,
+        domain: &mut DomainGroup,
         key: u64,
         (id, guest): (u64, u64),
         effects: &mut Effects,
     ) {
-        let Some(stays) = self.stays.get_mut(&key) else { return };
+        let Some(stays) = self.memberships.get_mut(&key) else { return };
         let Some(index) = stays.iter().position(|stay| stay.endpoints.contains_key(&id)) else {
             return;
         };
@@ -232,14 +232,14 @@ impl AtomicTopics {
 
     /// Whether all readers have acknowledged everything that a writer wrote. The caller waits
     /// for that.
-    pub(super) fn is_acknowledged(&mut self, domain: &Domain, key: u64, id: u64) -> bool {
-        let mut stays = self.stays.get(&key).into_iter().flatten();
+    pub(super) fn is_acknowledged(&mut self, domain: &DomainGroup, key: u64, id: u64) -> bool {
+        let mut stays = self.memberships.get(&key).into_iter().flatten();
         let Some(stay) = stays.find(|stay| stay.writers.contains_key(&id)) else { return true };
         let written = stay.memory.as_ref().map_or(0, |(_, memory)| memory.committed());
         let sends = |subgroup| {
             let mut senders = domain.node().senders(subgroup).into_iter();
             let region = stay.memory.as_ref().map(|(region, _)| *region);
-            senders.any(|(_, origin, of)| origin == Origin::Own && Some(of) == region)
+            senders.any(|(_, origin, of)| origin == StreamOrigin::Own && Some(of) == region)
         };
         let is_acknowledged = match stay.subgroup {
             // Before the stream has begun in an epoch, no reader has received anything from it.
@@ -260,25 +260,27 @@ impl AtomicTopics {
     /// Handles the beginning of an epoch.
     pub(super) fn begun(
         &mut self,
-        domain: &mut Domain,
+        domain: &mut DomainGroup,
         (key, id): (u64, SubgroupId),
         (epoch, layout): (u64, &Layout),
         effects: &mut Effects,
     ) {
         let me = domain.node().id();
-        let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };
+        let Some(stay) = self.memberships.get_mut(&key).and_then(VecDeque::front_mut) else {
+            return;
+        };
         self.depot.begun(domain, key, id, (epoch, layout));
         stay.subgroup = Some(id);
-        domain.node_mut().set_priority(Path::Subgroup(id), stay.priority);
+        domain.node_mut().set_priority(PriorityTarget::Subgroup(id), stay.priority);
         stay.sending = layout.streams().collect();
-        let seats = layout.seats.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect();
+        let seats = layout.members.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect();
         let before: Vec<NodeId> = std::mem::replace(&mut stay.seats, seats);
         stay.all_begun = false;
         let gone = before.iter().filter(|node| !stay.seats.contains(node)).count() as u32;
         for (number, origin, region) in domain.node().senders(id) {
             let node = match origin {
-                Origin::Own => Some(me),
-                Origin::Peer(peer) => domain.node().node_of(peer),
+                StreamOrigin::Own => Some(me),
+                StreamOrigin::Peer(peer) => domain.node().node_of(peer),
             };
             let number = usize::from(number);
             stay.senders.resize(stay.senders.len().max(number + 1), NOBODY);
@@ -304,8 +306,8 @@ impl AtomicTopics {
     }
 
     /// Handles the report that this number of readers has begun the epoch.
-    pub(super) fn gathered(&mut self, domain: &Domain, key: u64, readers: usize) {
-        let stay = self.stays.get_mut(&key).and_then(VecDeque::front_mut);
+    pub(super) fn gathered(&mut self, domain: &DomainGroup, key: u64, readers: usize) {
+        let stay = self.memberships.get_mut(&key).and_then(VecDeque::front_mut);
         let Some(stay) = stay else { return };
         stay.all_begun |= readers == stay.seats.len();
         // Every member of a topic that is kept reads it, even if it has only writers. Only when all
@@ -320,8 +322,8 @@ impl AtomicTopics {
     }
 
     /// Handles the departure of this participant from a topic's subgroup.
-    pub(super) fn left(&mut self, domain: &mut Domain, key: u64, effects: &mut Effects) {
-        let Some(stays) = self.stays.get_mut(&key) else { return };
+    pub(super) fn left(&mut self, domain: &mut DomainGroup, key: u64, effects: &mut Effects) {
+        let Some(stays) = self.memberships.get_mut(&key) else { return };
         if let Some(over) = stays.pop_front() {
             self.depot.left(key);
             over.close(effects);
@@ -333,29 +335,31 @@ impl AtomicTopics {
                 let endpoint = next.endpoints.values().next().cloned();
                 endpoint.into_iter().for_each(|endpoint| self.keep(domain, &endpoint));
             }
-            None => drop(self.stays.remove(&key)),
+            None => drop(self.memberships.remove(&key)),
         }
     }
 
     /// Subgroup of a topic, once there is one.
     #[cfg(test)]
     pub(super) fn subgroup(&self, key: u64) -> Option<SubgroupId> {
-        self.stays.get(&key)?.front()?.subgroup
+        self.memberships.get(&key)?.front()?.subgroup
     }
 
     /// Sets the priority of a topic. Topics of higher priority are served first.
-    pub(super) fn prioritize(&mut self, domain: &mut Domain, key: u64, priority: i32) {
-        let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };
+    pub(super) fn prioritize(&mut self, domain: &mut DomainGroup, key: u64, priority: i32) {
+        let Some(stay) = self.memberships.get_mut(&key).and_then(VecDeque::front_mut) else {
+            return;
+        };
         stay.priority = priority;
         if let Some(id) = stay.subgroup {
-            domain.node_mut().set_priority(Path::Subgroup(id), priority);
+            domain.node_mut().set_priority(PriorityTarget::Subgroup(id), priority);
         }
     }
 
     /// Handles the withdrawal of a local endpoint, once all members know of it.
     pub(super) fn retracted(&mut self, id: u64) {
-        for stay in self.stays.values_mut().filter_map(VecDeque::front_mut) {
-            if let Exit::Leaves(last, heard) = &mut stay.exit {
+        for stay in self.memberships.values_mut().filter_map(VecDeque::front_mut) {
+            if let ExitPhase::Leaving(last, heard) = &mut stay.exit {
                 *heard |= *last == id;
             }
             for old in stay.old_memories.iter_mut().filter(|old| old.last == id) {
@@ -370,21 +374,21 @@ impl AtomicTopics {
     }
 
     /// Advances stays that wait for their end. Returns the number of steps taken.
-    pub(super) fn leave(&mut self, domain: &mut Domain, effects: &mut Effects) -> usize {
+    pub(super) fn leave(&mut self, domain: &mut DomainGroup, effects: &mut Effects) -> usize {
         let (mut done, mut leaving, mut over) = (0, false, Vec::new());
-        for (&key, stays) in &mut self.stays {
+        for (&key, stays) in &mut self.memberships {
             let Some(stay) = stays.front_mut() else { continue };
             match stay.exit {
-                Exit::Stays => continue,
-                Exit::Holds(guest) => {
+                ExitPhase::Active => continue,
+                ExitPhase::HoldingSamples(guest) => {
                     if !stay.subgroup.is_some_and(|id| domain.node().holds(id)) {
                         retract(domain, guest);
-                        (stay.exit, done) = (Exit::Leaves(guest, false), done + 1);
+                        (stay.exit, done) = (ExitPhase::Leaving(guest, false), done + 1);
                     }
                 }
-                Exit::Leaves(_, heard) => {
+                ExitPhase::Leaving(_, heard) => {
                     // The stay began and ended between two views, so no epoch ever included it.
-                    if heard && !domain.has_seat(key) {
+                    if heard && !domain.is_in_subgroup(key) {
                         over.push(key);
                     }
                 }
@@ -400,9 +404,9 @@ impl AtomicTopics {
     }
 }
 
-impl Stay {
-    fn new(lines: (RegionId, OwnRegion), endpoint: &Endpoint) -> Stay {
-        Stay {
+impl TopicMembership {
+    fn new(lines: (RegionId, OwnRegion), endpoint: &Endpoint) -> TopicMembership {
+        TopicMembership {
             lines,
             memory: None,
             old_memories: Vec::new(),
@@ -410,7 +414,7 @@ impl Stay {
             readers: BTreeMap::new(),
             writers: BTreeMap::new(),
             announced: false,
-            exit: Exit::Stays,
+            exit: ExitPhase::Active,
             subgroup: None,
             senders: Vec::new(),
             sending: Arc::new([]),
@@ -418,7 +422,7 @@ impl Stay {
             counted: 0,
             all_begun: false,
             level: endpoint.level,
-            keeping: endpoint.keeping,
+            retention: endpoint.retention,
             priority: 0,
         }
     }
@@ -426,18 +430,18 @@ impl Stay {
     /// Whether an endpoint can join the stay. A stay that only holds samples takes no endpoint
     /// whose samples are kept in another way, although its own endpoints are gone.
     fn takes(&self, endpoint: &Endpoint) -> bool {
-        let is_alike = self.level == endpoint.level && self.keeping == endpoint.keeping;
+        let is_alike = self.level == endpoint.level && self.retention == endpoint.retention;
         match self.exit {
-            Exit::Stays => true,
-            Exit::Holds(_) => is_alike,
-            Exit::Leaves(..) => false,
+            ExitPhase::Active => true,
+            ExitPhase::HoldingSamples(_) => is_alike,
+            ExitPhase::Leaving(..) => false,
         }
     }
 
     /// Adds an endpoint. It is announced now, or when the stay before this one is over.
     fn add(
         &mut self,
-        domain: &mut Domain,
+        domain: &mut DomainGroup,
         key: u64,
         (id, endpoint): (u64, Endpoint),
         is_first: bool,
@@ -446,21 +450,22 @@ impl Stay {
         if self.announced {
             self.bring(domain, key);
             announce(domain, id, endpoint);
-            if let Exit::Holds(guest) = self.exit {
+            if let ExitPhase::HoldingSamples(guest) = self.exit {
                 retract(domain, guest);
-                self.exit = Exit::Stays;
+                self.exit = ExitPhase::Active;
             }
         } else if is_first {
             self.begin(domain, key);
         }
     }
 
-    fn bring(&self, domain: &mut Domain, key: u64) {
-        domain.bring(key, Share { lines: self.lines.clone(), memory: self.memory.clone() });
+    fn bring(&self, domain: &mut DomainGroup, key: u64) {
+        domain
+            .bring(key, SubgroupRegions { lines: self.lines.clone(), memory: self.memory.clone() });
     }
 
     /// Shares lines and memory with the group, and announces all endpoints.
-    fn begin(&mut self, domain: &mut Domain, key: u64) {
+    fn begin(&mut self, domain: &mut DomainGroup, key: u64) {
         self.bring(domain, key);
         self.announced = true;
         for (&id, endpoint) in &self.endpoints {
@@ -468,9 +473,9 @@ impl Stay {
         }
     }
 
-    fn remove(&mut self, domain: &mut Domain, id: u64, guest: u64) {
+    fn remove(&mut self, domain: &mut DomainGroup, id: u64, guest: u64) {
         self.writers.remove(&id);
-        if let Some(Reading { inbox: Some(inbox), .. }) = self.readers.remove(&id)
+        if let Some(OrderedReader { inbox: Some(inbox), .. }) = self.readers.remove(&id)
             && let Some(subgroup) = self.subgroup
         {
             domain.node_mut().remove_subgroup_reader(subgroup, &inbox);
@@ -484,10 +489,10 @@ impl Stay {
             self.exit = match self.subgroup.is_some_and(|id| domain.node().holds(id)) {
                 true => {
                     let place = (endpoint.stream, endpoint.lines);
-                    announce(domain, guest, endpoint.stand_in(EndpointKind::Guest, place));
-                    Exit::Holds(guest)
+                    announce(domain, guest, endpoint.stand_in(EndpointKind::FormerReader, place));
+                    ExitPhase::HoldingSamples(guest)
                 }
-                false => Exit::Leaves(id, false),
+                false => ExitPhase::Leaving(id, false),
             };
         }
         if self.writers.is_empty() {
@@ -541,7 +546,7 @@ impl Stay {
     /// Whether this participant continues to deliver without a break. It does not if it delivers
     /// only for endpoints that have ended: then an epoch in which it does not read follows, and the
     /// present readers begin with the epoch after that. In a kept subgroup writers read as well.
-    fn delivers_on(&self, domain: &Domain, key: u64) -> bool {
+    fn delivers_on(&self, domain: &DomainGroup, key: u64) -> bool {
         let announced = domain.state().of(domain.node().id());
         let is_for = |(id, _): (u64, &Endpoint)| match self.level.is_kept() {
             true => self.endpoints.contains_key(&id),
@@ -552,12 +557,12 @@ impl Stay {
 
     /// Gives queues to the readers that have none, if this participant delivers, and updates the
     /// senders that are known to all readers.
-    fn connect(&mut self, domain: &mut Domain, key: u64) {
+    fn connect(&mut self, domain: &mut DomainGroup, key: u64) {
         let Some(subgroup) = self.subgroup else { return };
         let delivers_on = self.delivers_on(domain, key);
         let writers: Arc<[StreamId]> = self.senders.as_slice().into();
         let writing = self.writing_to_each(domain.state(), key);
-        for (&reader, Reading { shared, inbox, .. }) in &mut self.readers {
+        for (&reader, OrderedReader { shared, inbox, .. }) in &mut self.readers {
             let id = SourceId::Atomic(reader);
             let is_dead = |inbox: &Arc<Inbox>| !domain.node().has_subgroup_reader(subgroup, inbox);
             let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
@@ -601,14 +606,14 @@ impl Stay {
 }
 
 /// Announces an endpoint to all members.
-pub(super) fn announce(domain: &mut Domain, id: u64, endpoint: Endpoint) {
-    for part in domain.state().types().to_tell(&endpoint.data_type) {
+pub(super) fn announce(domain: &mut DomainGroup, id: u64, endpoint: Endpoint) {
+    for part in domain.state().types().parts_to_announce(&endpoint.data_type) {
         domain.submit(&Announcement::Type(part).to_bytes());
     }
     domain.submit(&Announcement::Endpoint(id, Some(endpoint)).to_bytes());
 }
 
 /// Withdraws the announcement of an endpoint.
-pub(super) fn retract(domain: &mut Domain, id: u64) {
+pub(super) fn retract(domain: &mut DomainGroup, id: u64) {
     domain.submit(&Announcement::Endpoint(id, None).to_bytes());
 }

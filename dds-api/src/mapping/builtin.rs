@@ -32,14 +32,14 @@ impl BuiltinKind {
         match endpoint.kind {
             EndpointKind::Writer => Some(BuiltinKind::Publication),
             EndpointKind::Reader => Some(BuiltinKind::Subscription),
-            EndpointKind::Guest | EndpointKind::Keeper => None,
+            EndpointKind::FormerReader | EndpointKind::Log => None,
         }
     }
 }
 
 /// Known data of an entity of another participant.
 #[derive(Clone, Debug)]
-pub(crate) enum Fact {
+pub(crate) enum EntityFact {
     Participant(ParticipantFacts),
     Topic(TopicFacts),
     Endpoint(Endpoint, TopicDataQosPolicy),
@@ -47,12 +47,12 @@ pub(crate) enum Fact {
 
 /// Whether two facts appear equal to applications. Builtin topics report neither the protocol's
 /// view of an endpoint nor its liveliness.
-impl PartialEq for Fact {
-    fn eq(&self, other: &Fact) -> bool {
+impl PartialEq for EntityFact {
+    fn eq(&self, other: &EntityFact) -> bool {
         match (self, other) {
-            (Fact::Participant(one), Fact::Participant(other)) => one == other,
-            (Fact::Topic(one), Fact::Topic(other)) => one == other,
-            (Fact::Endpoint(one, topic), Fact::Endpoint(other, other_topic)) => {
+            (EntityFact::Participant(one), EntityFact::Participant(other)) => one == other,
+            (EntityFact::Topic(one), EntityFact::Topic(other)) => one == other,
+            (EntityFact::Endpoint(one, topic), EntityFact::Endpoint(other, other_topic)) => {
                 let parts = |it: &Endpoint| (it.topic.clone(), it.data_type.clone());
                 (&one.policies, topic) == (&other.policies, other_topic)
                     && parts(one) == parts(other)
@@ -63,37 +63,37 @@ impl PartialEq for Fact {
 }
 
 /// An entity and its current fact; `None` if the entity has gone.
-pub(crate) type Told = (InstanceHandle, Option<Fact>);
+pub(crate) type EntityUpdate = (InstanceHandle, Option<EntityFact>);
 
 /// A listener for one kind of entities: a reader of their builtin topic.
-pub(crate) trait Hears: Send + Sync {
+pub(crate) trait DiscoverySink: Send + Sync {
     /// The kind; `None` for a listener of no kind.
     fn kind(&self) -> Option<BuiltinKind>;
 
     /// Called by the machine. The listener stores the facts. It neither waits nor calls other code.
-    fn hear(&self, told: Vec<Told>);
+    fn report(&self, told: Vec<EntityUpdate>);
 }
 
 /// A listener, and the facts reported to it.
-pub(super) struct Listener {
-    ear: Arc<dyn Hears>,
+pub(super) struct RegisteredSink {
+    sink: Arc<dyn DiscoverySink>,
     pub(super) shared: Arc<ReaderShared>,
     pub(super) policies: Arc<Policies>,
     /// Facts by entity; `None` for a fact reported in an earlier life of the participant.
-    known: BTreeMap<InstanceHandle, Option<Fact>>,
+    known: BTreeMap<InstanceHandle, Option<EntityFact>>,
 }
 
-impl Listener {
+impl RegisteredSink {
     pub(super) fn new(
-        ear: Arc<dyn Hears>,
+        ear: Arc<dyn DiscoverySink>,
         shared: Arc<ReaderShared>,
         policies: Arc<Policies>,
-    ) -> Listener {
-        Listener { ear, shared, policies, known: BTreeMap::new() }
+    ) -> RegisteredSink {
+        RegisteredSink { sink: ear, shared, policies, known: BTreeMap::new() }
     }
 
     pub(super) fn kind(&self) -> Option<BuiltinKind> {
-        self.ear.kind()
+        self.sink.kind()
     }
 
     /// Entities that are known to the listener.
@@ -103,13 +103,13 @@ impl Listener {
 
     /// Marks all facts as uncertain, because the participant's life is over: they are reported anew
     /// in the next life (I-185).
-    pub(super) fn doubt(mut self) -> Listener {
+    pub(super) fn doubt(mut self) -> RegisteredSink {
         self.known.values_mut().for_each(|fact| *fact = None);
         self
     }
 
     /// Reports those of these facts that are new to the listener.
-    pub(super) fn tell(&mut self, present: impl IntoIterator<Item = Told>) {
+    pub(super) fn report(&mut self, present: impl IntoIterator<Item = EntityUpdate>) {
         let mut news = Vec::new();
         for (handle, fact) in present {
             let is_news = match (self.known.get(&handle), &fact) {
@@ -126,7 +126,7 @@ impl Listener {
             }
         }
         if !news.is_empty() {
-            self.ear.hear(news);
+            self.sink.report(news);
         }
     }
 }

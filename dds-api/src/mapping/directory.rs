@@ -13,9 +13,9 @@ use idl_cdr::{DdsType, from_cdr, to_cdr};
 use qos_profiles::{EntityKind, EntityQos, TopicDataQosPolicy, TopicQos};
 
 use super::endpoint::Endpoint;
-use super::level::{Keeping, TopicLevel};
+use super::level::{TopicLevel, TopicRetention};
 use super::order::TopicOrder;
-use super::policies::{Setting, settings_beyond, told_beyond};
+use super::policies::{Setting, decoded_over, settings_beyond};
 use super::type_identity::TypeIdentity;
 use crate::infrastructure::InstanceHandle;
 
@@ -36,19 +36,19 @@ pub(crate) struct TopicFacts {
     pub(crate) data_type: TypeIdentity,
     pub(crate) level: TopicLevel,
     pub(crate) order: TopicOrder,
-    pub(crate) keeping: Keeping,
+    pub(crate) retention: TopicRetention,
     pub(crate) qos: TopicQos,
 }
 
 /// Encoded form of [`TopicFacts`].
 #[derive(DdsType)]
 #[dds(crate = "idl_cdr")]
-struct Told {
+struct EncodedTopicFacts {
     name: String,
     data_type: TypeIdentity,
     level: TopicLevel,
     order: TopicOrder,
-    keeping: Keeping,
+    retention: TopicRetention,
     settings: Vec<Setting>,
 }
 
@@ -64,17 +64,18 @@ impl ParticipantFacts {
 
 impl TopicFacts {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let TopicFacts { name, data_type, level, order, keeping, qos } = self.clone();
+        let TopicFacts { name, data_type, level, order, retention: keeping, qos } = self.clone();
         let settings = settings_beyond(&EntityKind::Topic.default_qos(), &qos.into());
-        to_cdr(&Told { name, data_type, level, order, keeping, settings })
+        to_cdr(&EncodedTopicFacts { name, data_type, level, order, retention: keeping, settings })
             .expect("facts of a topic have no bounded members")
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let Told { name, data_type, level, order, keeping, settings } = from_cdr(bytes).ok()?;
-        match told_beyond(EntityKind::Topic.default_qos(), settings)? {
+        let EncodedTopicFacts { name, data_type, level, order, retention: keeping, settings } =
+            from_cdr(bytes).ok()?;
+        match decoded_over(EntityKind::Topic.default_qos(), settings)? {
             EntityQos::Topic(qos) => {
-                Some(TopicFacts { name, data_type, level, order, keeping, qos })
+                Some(TopicFacts { name, data_type, level, order, retention: keeping, qos })
             }
             _ => None,
         }
@@ -82,7 +83,7 @@ impl TopicFacts {
 }
 
 /// An endpoint, its handle, and TOPIC_DATA of its topic.
-pub(crate) type Known = (InstanceHandle, Endpoint, TopicDataQosPolicy);
+pub(crate) type KnownEndpoint = (InstanceHandle, Endpoint, TopicDataQosPolicy);
 
 /// See the [module](self).
 #[derive(Default)]
@@ -206,7 +207,7 @@ mod tests {
     fn topic(name: &str, data: &[u8]) -> TopicFacts {
         let data_type =
             TypeIdentity { name: "T".into(), digest: [1; 14], layout: 2, evolves: false };
-        let (level, keeping) = (TopicLevel::Atomic, Keeping::default());
+        let (level, keeping) = (TopicLevel::Atomic, TopicRetention::default());
         let mut qos = TopicQos::default();
         qos.topic_data.value = data.into();
         TopicFacts {
@@ -214,7 +215,7 @@ mod tests {
             data_type,
             level,
             order: TopicOrder::ByPartition,
-            keeping,
+            retention: keeping,
             qos,
         }
     }

@@ -9,23 +9,23 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use derecho_core::bytes::Wire;
-use derecho_core::group::State;
-use derecho_core::group::book::Book;
-use derecho_core::group::registry::{Layout, Seat};
+use derecho_core::group::ReplicatedState;
+use derecho_core::group::log_register::LogRegister;
+use derecho_core::group::registry::{Layout, LayoutMember};
 use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::log::{LogId, StreamKey};
 use derecho_core::membership::View;
-use derecho_core::multicast::subgroup::Level;
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
 use derecho_core::storage::holders::Holders;
-use derecho_core::storage::logbook::LogBook;
+use derecho_core::storage::log_election::LogElection;
 
 use super::announcement::Announcement;
 use super::directory::Directory;
 use super::endpoint::{Endpoint, EndpointKind};
-use super::participation::{Endpoints, LeftOut, Participation};
 use super::policies::Policies;
-use super::sight::Sight;
-use super::type_identity::{AllTold, Types};
+use super::topic_endpoints::{Endpoints, ExcludedEndpoints, TopicEndpoints};
+use super::topic_summary::TopicSummary;
+use super::type_identity::{AnnouncedDescriptions, AnnouncedTypes};
 
 mod kept;
 
@@ -46,7 +46,7 @@ pub(crate) fn stream_of(key: u64) -> StreamKey {
 
 /// A change of the discovery data.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum DiscoveryChange {
     /// An endpoint is new or has changed.
     Announced(NodeId, u64),
     /// An endpoint has ended; this is its last state.
@@ -56,7 +56,7 @@ pub(crate) enum News {
     /// A participant's topic is new, has changed or has ended.
     Topic(NodeId, u64),
     /// Endpoints that were excluded from this order are part of it now.
-    LetIn(u64),
+    Admitted(u64),
     /// The whole state was replaced by a state transfer.
     Renewed,
 }
@@ -72,24 +72,24 @@ pub(crate) struct Discovery {
     /// Ended writers of ordered topics whose offer was not the default of the topic (I-170).
     retired: Endpoints,
     /// Endpoints of each ordered topic.
-    topics: Participation,
+    topics: TopicEndpoints,
     /// Holders of the kept samples of each topic that keeps samples.
     holders: BTreeMap<u64, Holders>,
     /// Participants that keep logs of each logged topic.
-    logs: BTreeMap<u64, LogBook>,
+    logs: BTreeMap<u64, LogElection>,
     /// Members that keep logs, as replicated by the group.
-    book: Option<Book>,
+    book: Option<LogRegister>,
     /// Announced types.
-    types: Types,
+    types: AnnouncedTypes,
     /// Announced participants and topics.
     directory: Directory,
     /// Changes that the local participant has not taken yet.
-    news: RefCell<Vec<News>>,
+    changes: RefCell<Vec<DiscoveryChange>>,
 }
 
 impl Discovery {
     /// The known types.
-    pub(crate) fn types(&self) -> &Types {
+    pub(crate) fn types(&self) -> &AnnouncedTypes {
         &self.types
     }
 
@@ -99,8 +99,8 @@ impl Discovery {
     }
 
     /// Changes since the last call.
-    pub(crate) fn take_news(&self) -> Vec<News> {
-        self.news.take()
+    pub(crate) fn take_changes(&self) -> Vec<DiscoveryChange> {
+        self.changes.take()
     }
 
     /// An endpoint.
@@ -119,22 +119,25 @@ impl Discovery {
     }
 
     /// The topic of this name as described by its visible endpoints.
-    pub(crate) fn sight(
+    pub(crate) fn topic_summary(
         &self,
         name: &str,
         is_seen: impl Fn(NodeId, u64, &str) -> bool,
-    ) -> Option<Sight> {
+    ) -> Option<TopicSummary> {
         let known = |(node, id)| {
             let endpoint = self.endpoint(node, id).filter(|_| is_seen(node, id, name))?;
             Some((endpoint, self.directory.topic_of(node, endpoint)))
         };
         let all = self.of_topic(name).filter_map(known);
-        Sight::of(all, |endpoint| self.types.find(&endpoint.data_type.digest))
+        TopicSummary::of(all, |endpoint| self.types.find(&endpoint.data_type.digest))
     }
 
     /// All topics as described by their visible endpoints.
-    pub(crate) fn sights(&self, is_seen: impl Fn(NodeId, u64, &str) -> bool) -> Vec<Sight> {
-        self.names.keys().filter_map(|name| self.sight(name, &is_seen)).collect()
+    pub(crate) fn topic_summaries(
+        &self,
+        is_seen: impl Fn(NodeId, u64, &str) -> bool,
+    ) -> Vec<TopicSummary> {
+        self.names.keys().filter_map(|name| self.topic_summary(name, &is_seen)).collect()
     }
 
     /// One of the endpoints in the order of this key.
@@ -232,8 +235,8 @@ impl Discovery {
     fn let_in(&mut self, key: u64) {
         // Holders that are gone are removed before other endpoints begin.
         self.settle_holders(key);
-        if self.topics.let_in(key, &self.endpoints) {
-            self.news.get_mut().push(News::LetIn(key));
+        if self.topics.admit(key, &self.endpoints) {
+            self.changes.get_mut().push(DiscoveryChange::Admitted(key));
             self.settle_holders(key);
         }
     }
@@ -288,7 +291,7 @@ impl Discovery {
                 retired.pop_first();
             }
         }
-        self.news.get_mut().push(News::Retracted(node, id, Box::new(endpoint)));
+        self.changes.get_mut().push(DiscoveryChange::Retracted(node, id, Box::new(endpoint)));
         changed
     }
 }
@@ -318,12 +321,12 @@ impl Discovery {
     }
 }
 
-impl State for Discovery {
+impl ReplicatedState for Discovery {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
         match Announcement::from_bytes(message) {
             Some(Announcement::Endpoint(id, Some(endpoint))) => {
                 let changed = self.announced(from, id, endpoint);
-                self.news.get_mut().push(News::Announced(from, id));
+                self.changes.get_mut().push(DiscoveryChange::Announced(from, id));
                 changed
             }
             Some(Announcement::Endpoint(id, None)) => self.retracted(from, id),
@@ -334,17 +337,17 @@ impl State for Discovery {
             }
             Some(Announcement::Participant(data)) => {
                 self.directory.introduced(from, data);
-                self.news.get_mut().push(News::Participant(from));
+                self.changes.get_mut().push(DiscoveryChange::Participant(from));
                 Vec::new()
             }
             Some(Announcement::Topic(id, Some(data))) => {
                 self.directory.announced(from, id, data);
-                self.news.get_mut().push(News::Topic(from, id));
+                self.changes.get_mut().push(DiscoveryChange::Topic(from, id));
                 Vec::new()
             }
             Some(Announcement::Topic(id, None)) => {
                 self.directory.retracted(from, id);
-                self.news.get_mut().push(News::Topic(from, id));
+                self.changes.get_mut().push(DiscoveryChange::Topic(from, id));
                 Vec::new()
             }
             None => {
@@ -363,8 +366,10 @@ impl State for Discovery {
         self.latest.remove(&node);
         self.types.forget(node);
         let topics = self.directory.topics_of(node).into_iter();
-        let news = topics.map(|id| News::Topic(node, id)).chain([News::Participant(node)]);
-        self.news.get_mut().extend(news);
+        let news = topics
+            .map(|id| DiscoveryChange::Topic(node, id))
+            .chain([DiscoveryChange::Participant(node)]);
+        self.changes.get_mut().extend(news);
         self.directory.forget(node);
         self.forget_retired(node);
     }
@@ -375,7 +380,7 @@ impl State for Discovery {
         logs.flat_map(|(logs, holders)| logs.leans_on(holders)).collect()
     }
 
-    fn note_logs(&mut self, book: &Book) -> Vec<u64> {
+    fn note_logs(&mut self, book: &LogRegister) -> Vec<u64> {
         self.book = Some(book.clone());
         let keys: Vec<u64> = self.logs.keys().copied().collect();
         let waiting: Vec<u64> = keys.iter().copied().filter(|key| self.waits(*key)).collect();
@@ -389,7 +394,7 @@ impl State for Discovery {
     }
 
     fn layout(&self, key: u64, view: &View) -> Layout {
-        let mut seats: Vec<Seat> = Vec::new();
+        let mut seats: Vec<LayoutMember> = Vec::new();
         let waits = self.waits(key);
         for (node, id) in self.topics.of(key).filter(|_| !waits) {
             let Some(endpoint) = self.endpoint(node, id) else { continue };
@@ -399,7 +404,7 @@ impl State for Discovery {
             let lines = RegionId(endpoint.lines);
             // A participant has one seat, independent of the number of its endpoints.
             if seats.last().is_none_or(|seat| seat.node != node) {
-                seats.push(Seat { node, reads: false, sends: None, lines });
+                seats.push(LayoutMember { node, reads: false, sends: None, lines });
             }
             let Some(seat) = seats.last_mut() else { continue };
             match endpoint.kind {
@@ -409,11 +414,11 @@ impl State for Discovery {
                     // existed are available to late joiners.
                     seat.reads |= endpoint.level.is_kept();
                 }
-                EndpointKind::Reader | EndpointKind::Keeper => seat.reads = true,
-                EndpointKind::Guest => {}
+                EndpointKind::Reader | EndpointKind::Log => seat.reads = true,
+                EndpointKind::FormerReader => {}
             }
         }
-        Layout { level: Level::Atomic, seats }
+        Layout { level: DeliveryGuarantee::Atomic, members: seats }
     }
 
     fn snapshot(&self) -> Vec<u8> {
@@ -429,10 +434,10 @@ impl State for Discovery {
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
-        type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
+        type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogElection>);
         type Encoded = Vec<((NodeId, u64), Vec<u8>)>;
         type Past = (BTreeMap<NodeId, u64>, Encoded);
-        type Of = ((Encoded, LeftOut), (Past, (AllTold, Storage)));
+        type Of = ((Encoded, ExcludedEndpoints), (Past, (AnnouncedDescriptions, Storage)));
         let Some((of_endpoints, directory)) = <(Of, Vec<u8>)>::from_bytes(bytes) else {
             return false;
         };
@@ -449,9 +454,9 @@ impl State for Discovery {
             let Some(endpoint) = Endpoint::decode(&bytes) else { return false };
             self.put_in(node, id, endpoint);
         }
-        self.topics = Participation::restored(&self.endpoints, left_out);
+        self.topics = TopicEndpoints::restored(&self.endpoints, left_out);
         (self.holders, self.logs, self.latest) = (holders, logs, latest);
-        *self.news.get_mut() = [News::Renewed].into();
+        *self.changes.get_mut() = [DiscoveryChange::Renewed].into();
         true
     }
 }

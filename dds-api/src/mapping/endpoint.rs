@@ -9,10 +9,10 @@ use std::sync::Arc;
 use idl_cdr::{DdsType, from_cdr, to_cdr};
 use qos_profiles::Incompatibility;
 
-use super::level::{Keeping, TopicLevel};
+use super::level::{TopicLevel, TopicRetention};
 use super::order::{TopicOrder, shard};
 use super::policies::{Policies, Setting};
-use super::type_identity::{TypeIdentity, Types};
+use super::type_identity::{AnnouncedTypes, TypeIdentity};
 
 /// Role of an endpoint.
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,9 +21,9 @@ pub(crate) enum EndpointKind {
     Writer,
     Reader,
     /// Stands for a former reader of an ordered topic whose application still holds samples.
-    Guest,
+    FormerReader,
     /// Stands for a participant's log of the topic.
-    Keeper,
+    Log,
 }
 
 /// An endpoint in its announced form.
@@ -36,7 +36,7 @@ pub(crate) struct Endpoint {
     /// The scope of the topic's order.
     pub(crate) order: TopicOrder,
     /// Retention of the topic, if its samples are kept.
-    pub(crate) keeping: Keeping,
+    pub(crate) retention: TopicRetention,
     /// A writer's stream; zero for a reader.
     pub(crate) stream: u64,
     /// For an ordered topic: the region in which the participant shows its progress.
@@ -53,13 +53,13 @@ pub(crate) struct Endpoint {
 /// Encoded form of an endpoint.
 #[derive(DdsType)]
 #[dds(crate = "idl_cdr")]
-struct Announced {
+struct EncodedEndpoint {
     kind: EndpointKind,
     topic: String,
     data_type: TypeIdentity,
     level: TopicLevel,
     order: TopicOrder,
-    keeping: Keeping,
+    retention: TopicRetention,
     stream: u64,
     lines: u64,
     group: u64,
@@ -84,16 +84,16 @@ pub(crate) enum Match {
 impl Endpoint {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let endpoint = self.clone();
-        let Endpoint { kind, topic, data_type, level, order, keeping, .. } = endpoint;
+        let Endpoint { kind, topic, data_type, level, order, retention: keeping, .. } = endpoint;
         let Endpoint { stream, lines, group, alive, policies, .. } = endpoint;
         let settings = policies.settings(level);
-        let announced = Announced {
+        let announced = EncodedEndpoint {
             kind,
             topic,
             data_type,
             level,
             order,
-            keeping,
+            retention: keeping,
             stream,
             lines,
             group,
@@ -105,17 +105,19 @@ impl Endpoint {
 
     /// The endpoint in a peer's announcement, if there is one.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Endpoint> {
-        let announced: Announced = from_cdr(bytes).ok()?;
-        let Announced { kind, topic, data_type, level, order, keeping, .. } = announced;
-        let Announced { stream, lines, group, alive, settings, .. } = announced;
-        let policies = Arc::new(Policies::told(kind == EndpointKind::Writer, level, settings)?);
+        let announced: EncodedEndpoint = from_cdr(bytes).ok()?;
+        let EncodedEndpoint { kind, topic, data_type, level, order, retention: keeping, .. } =
+            announced;
+        let EncodedEndpoint { stream, lines, group, alive, settings, .. } = announced;
+        let policies =
+            Arc::new(Policies::decoded_with(kind == EndpointKind::Writer, level, settings)?);
         let endpoint = Endpoint {
             kind,
             topic,
             data_type,
             level,
             order,
-            keeping,
+            retention: keeping,
             stream,
             lines,
             group,
@@ -147,12 +149,13 @@ impl Endpoint {
 
     /// Whether another announcement of this endpoint leaves its part in the topic unchanged.
     pub(crate) fn takes_part_as(&self, other: &Endpoint) -> bool {
-        let place = |it: &Endpoint| (it.kind, it.key(), it.level, it.keeping, it.stream, it.lines);
+        let place =
+            |it: &Endpoint| (it.kind, it.key(), it.level, it.retention, it.stream, it.lines);
         place(self) == place(other)
     }
 
     /// Whether this reader receives samples of that writer (I-172).
-    pub(crate) fn matches(&self, writer: &Endpoint, types: &Types) -> Match {
+    pub(crate) fn matches(&self, writer: &Endpoint, types: &AnnouncedTypes) -> Match {
         if self.topic != writer.topic {
             return Match::OtherTopic;
         }
@@ -209,10 +212,10 @@ impl Endpoint {
                 self.level, other.level
             ));
         }
-        (self.keeping != other.keeping).then(|| {
+        (self.retention != other.retention).then(|| {
             format!(
                 "{what} keeps {} here and {} there: use the same settings in all participants",
-                self.keeping, other.keeping
+                self.retention, other.retention
             )
         })
     }
@@ -235,7 +238,11 @@ impl Endpoint {
     }
 
     /// Reason why this reader cannot read samples of that writer's type; `None` if it can.
-    pub(crate) fn misunderstands(&self, writer: &Endpoint, types: &Types) -> Option<String> {
+    pub(crate) fn misunderstands(
+        &self,
+        writer: &Endpoint,
+        types: &AnnouncedTypes,
+    ) -> Option<String> {
         let (ours, theirs) = (&self.data_type, &writer.data_type);
         let (name, topic) = (&ours.name, &self.topic);
         if let Err(why) = types.check((ours, self.policies.consistency()), theirs) {
@@ -273,7 +280,7 @@ impl Endpoint {
             data_type,
             level,
             order: TopicOrder::Own,
-            keeping: Keeping::default(),
+            retention: TopicRetention::default(),
             stream: 0,
             lines: 0,
             group: 0,
@@ -316,7 +323,7 @@ mod tests {
 
     #[test]
     fn match_requires_same_topic_same_level_and_understood_type() {
-        let types = Types::default();
+        let types = AnnouncedTypes::default();
         let reader = endpoint(EndpointKind::Reader, "A");
         let mut writer = endpoint(EndpointKind::Writer, "A");
         let matches = |writer: &Endpoint| reader.matches(writer, &types);
@@ -358,7 +365,7 @@ mod tests {
     fn match_requires_common_partition_and_sufficient_offer() {
         let reader = within(endpoint(EndpointKind::Reader, "A"), &["l*"]);
         let writer = |names: &[&str]| within(endpoint(EndpointKind::Writer, "A"), names);
-        let types = Types::default();
+        let types = AnnouncedTypes::default();
         assert_eq!(reader.matches(&writer(&[]), &types), Match::OtherPartition);
         assert_eq!(reader.matches(&writer(&["right", "left"]), &types), Match::Yes);
         let mut lesser = writer(&["left"]);

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use derecho_core::log;
-use derecho_core::storage::store::Retention;
+use derecho_core::storage::store::StoreRetention;
 use idl_cdr::DdsType;
 use qos_profiles::xml::DeliveryLevel;
 
@@ -56,7 +56,7 @@ impl TopicLevel {
 /// Retention of samples: DURABILITY_SERVICE and LIFESPAN of a topic. Zero means no limit.
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[dds(crate = "idl_cdr")]
-pub(crate) struct Keeping {
+pub(crate) struct TopicRetention {
     /// Per instance.
     pub(crate) depth: u32,
     pub(crate) most: u32,
@@ -76,11 +76,11 @@ pub(crate) struct Keeping {
     pub(crate) log_samples: u64,
 }
 
-impl Keeping {
+impl TopicRetention {
     /// Retention in the form for stores.
-    pub(crate) fn retention(self) -> Retention {
+    pub(crate) fn retention(self) -> StoreRetention {
         let limit = |limit: u32| (limit > 0).then_some(u64::from(limit));
-        Retention {
+        StoreRetention {
             depth: (self.depth > 0).then_some(self.depth),
             most: limit(self.most),
             keys: limit(self.instances),
@@ -90,15 +90,15 @@ impl Keeping {
     }
 
     /// Retention of history in logs; `None` if all history is kept.
-    pub(crate) fn log_retention(self) -> Option<log::Retention> {
+    pub(crate) fn log_retention(self) -> Option<log::SegmentRetention> {
         let limit = |limit: u64| (limit > 0).then_some(limit);
         let (nanos, bytes) = (limit(self.log_time), limit(self.log_bytes));
-        let past = log::Retention { nanos, bytes, messages: limit(self.log_samples) };
-        (past != log::Retention::default()).then_some(past)
+        let past = log::SegmentRetention { nanos, bytes, messages: limit(self.log_samples) };
+        (past != log::SegmentRetention::default()).then_some(past)
     }
 }
 
-impl fmt::Display for Keeping {
+impl fmt::Display for TopicRetention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.depth {
             0 => f.write_str("all samples")?,

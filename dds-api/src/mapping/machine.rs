@@ -12,32 +12,32 @@ use derecho_core::group::{Group, GroupEvent};
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
 use derecho_core::link::{Arbiter, Interest, Link, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
-use derecho_core::membership::{Fate, View};
+use derecho_core::membership::{ExitReason, View};
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
-use derecho_core::node::{Node, NodeEvent, Origin, SubscriptionId};
+use derecho_core::node::{Node, NodeEvent, StreamOrigin, SubscriptionId};
 
 use super::atomic::{AtomicTopics, announce, retract};
-use super::builtin::Listener;
+use super::builtin::RegisteredSink;
 use super::discovery::Discovery;
 use super::endpoint::Endpoint;
 use super::ignored::Ignored;
-use super::partners::{Partners, Side};
-use super::past::{SharedPastDesk, Word};
-use super::shares::{Berth, ReaderShared, Refusal, WriterShared};
-use super::standing::{Company, Life, Standing};
+use super::membership_state::{Life, MembershipSnapshot, MembershipState};
+use super::partners::{MatchSide, Partners};
+use super::past::{PastMessage, SharedPastRequests};
+use super::shares::{EndpointRefusal, ReaderShared, WriterMemory, WriterShared};
 use super::topic_logs::TopicLogs;
 use crate::infrastructure::StorageStatus;
-use crate::infrastructure::board::Board;
+use crate::infrastructure::status_board::StatusBoard;
 
 mod builtin;
 mod introductions;
 mod matching;
 mod past;
 mod policies;
+mod priority_updates;
 mod rejoin;
 mod standstills;
-mod urgency;
 
 pub(crate) use introductions::FoundTopic;
 pub(crate) use policies::terms_of;
@@ -50,7 +50,7 @@ struct LocalReader {
     endpoint: Endpoint,
     shared: Arc<ReaderShared>,
     wants_history: bool,
-    subscriptions: BTreeMap<SubscriptionId, (Origin, u64)>,
+    subscriptions: BTreeMap<SubscriptionId, (StreamOrigin, u64)>,
     partners: Partners,
 }
 
@@ -64,7 +64,7 @@ struct LocalWriter {
 /// See the [module](self).
 pub(crate) struct ParticipantMachine {
     group: Group<Discovery>,
-    standing: Arc<Standing>,
+    membership: Arc<MembershipState>,
     host: Option<Arc<dyn Arbiter>>,
     life: Life,
     readers: BTreeMap<u64, LocalReader>,
@@ -72,14 +72,14 @@ pub(crate) struct ParticipantMachine {
     /// Readers and writers by topic name.
     by_topic: BTreeMap<String, BTreeSet<u64>>,
     /// Boards for topic statuses, by topic name.
-    topics: BTreeMap<String, Arc<Board>>,
+    topics: BTreeMap<String, Arc<StatusBoard>>,
     /// Endpoints whose topic is inconsistent with the topic of the same name here.
     inconsistent: BTreeSet<(NodeId, u64)>,
-    urgency: urgency::Urgency,
+    priority_updates: priority_updates::PriorityUpdates,
     atomic: AtomicTopics,
     standstills: standstills::Standstills,
     /// Readers of builtin topics.
-    listeners: BTreeMap<u64, Listener>,
+    sinks: BTreeMap<u64, RegisteredSink>,
     ignored: Arc<Ignored>,
     /// Whether those readers know facts from an earlier life.
     has_doubts: bool,
@@ -88,14 +88,14 @@ pub(crate) struct ParticipantMachine {
     members: Vec<NodeId>,
     next_endpoint: u64,
     /// Announcements of this participant and of its topics.
-    said: introductions::Said,
+    said: introductions::OwnAnnouncements,
     look_at: Option<Time>,
     /// Time at which waiting threads and tasks must check again, even without other events.
     alarm: Option<Time>,
     /// Number of tasks that wait for samples, or for readers to release samples.
     pub(crate) hints_wanted: usize,
     /// Time of the next check of writers' deadlines and leases.
-    vigil_at: Option<Time>,
+    timeliness_check_at: Option<Time>,
     has_retired: bool,
     /// Whether all memory to which samples refer is private (I-335). Then no more turns follow.
     has_privatized: bool,
@@ -107,7 +107,7 @@ pub(crate) struct ParticipantMachine {
     /// Whether there are such endpoints. Shared with the thread that begins the logs.
     has_to_log: Arc<AtomicBool>,
     /// Requests for the history of topics.
-    past: SharedPastDesk,
+    past: SharedPastRequests,
     /// Thread that ends the logs of a participant that is out for good.
     ending: Option<JoinHandle<()>>,
 }
@@ -115,14 +115,14 @@ pub(crate) struct ParticipantMachine {
 impl ParticipantMachine {
     pub(crate) fn new(
         group: Group<Discovery>,
-        standing: Arc<Standing>,
+        standing: Arc<MembershipState>,
         host: Option<Arc<dyn Arbiter>>,
         life: Life,
     ) -> Self {
-        standing.meet(Company::default());
+        standing.set_snapshot(MembershipSnapshot::default());
         ParticipantMachine {
             group,
-            standing,
+            membership: standing,
             host,
             life,
             readers: BTreeMap::new(),
@@ -130,20 +130,20 @@ impl ParticipantMachine {
             by_topic: BTreeMap::new(),
             topics: BTreeMap::new(),
             inconsistent: BTreeSet::new(),
-            urgency: urgency::Urgency::default(),
+            priority_updates: priority_updates::PriorityUpdates::default(),
             atomic: AtomicTopics::default(),
             standstills: standstills::Standstills::default(),
-            listeners: BTreeMap::new(),
+            sinks: BTreeMap::new(),
             ignored: Arc::default(),
             has_doubts: false,
             peers: BTreeMap::new(),
             members: Vec::new(),
             next_endpoint: 1,
-            said: introductions::Said::default(),
+            said: introductions::OwnAnnouncements::default(),
             look_at: None,
             alarm: None,
             hints_wanted: 0,
-            vigil_at: None,
+            timeliness_check_at: None,
             has_retired: false,
             has_privatized: false,
             leaves: false,
@@ -162,7 +162,7 @@ impl ParticipantMachine {
 
     /// Ends the logs of a participant that is out for good, so that others may use its log folder.
     fn retire(&mut self) {
-        if self.standing.is_out_for_good()
+        if self.membership.is_out_for_good()
             && let Some(logs) = self.end_logs()
         {
             // Writing the remaining data may take time.
@@ -230,16 +230,16 @@ impl ParticipantMachine {
     }
 
     /// Publishes the view and the number of peers to threads that do not lock the machine.
-    fn tell_company(&self) {
+    fn publish_membership(&self) {
         let view = self.group.view();
         let view = (view.number, view.members.len());
-        self.standing.meet(Company { view, peers: self.peers.len() });
+        self.membership.set_snapshot(MembershipSnapshot { view, peers: self.peers.len() });
     }
 
     /// Description of the machine's state, for diagnosis.
     pub(crate) fn describe(&self) -> String {
         let me = self.group.node().id();
-        format!("{me}: {:?}, {:?}, {}", self.group.standing(), self.peers, self.group.describe())
+        format!("{me}: {:?}, {:?}, {}", self.group.status(), self.peers, self.group.describe())
     }
 
     /// Replaces the memory of other participants by private memory where samples refer to it
@@ -249,7 +249,7 @@ impl ParticipantMachine {
         self.group.privatize(effects);
     }
 
-    /// Starts leaving the domain. [`Standing`] shows when the participant has left.
+    /// Starts leaving the domain. [`MembershipState`] shows when the participant has left.
     pub(crate) fn leave(&mut self) {
         self.leaves = true;
         self.group.leave();
@@ -288,11 +288,11 @@ impl ParticipantMachine {
     }
 
     /// Checks an endpoint against this participant's endpoints of the same topic or order.
-    fn check(&self, endpoint: &Endpoint) -> Result<(), Refusal> {
-        if self.standing.is_out() {
-            return Err(Refusal::Isolated);
+    fn check(&self, endpoint: &Endpoint) -> Result<(), EndpointRefusal> {
+        if self.membership.is_out() {
+            return Err(EndpointRefusal::Isolated);
         }
-        policies::check_length(endpoint).map_err(Refusal::TooLarge)?;
+        policies::check_length(endpoint).map_err(EndpointRefusal::TooLarge)?;
         let readers = self.readers.values().map(|reader| &reader.endpoint);
         let own = readers.chain(self.writers.values().map(|writer| &writer.endpoint));
         let mut ordered = own.filter(|own| own.level.is_ordered() && endpoint.level.is_ordered());
@@ -310,7 +310,7 @@ impl ParticipantMachine {
             known.filter(|it| it.order.common().is_some()).and_then(|it| it.parts_from(endpoint))
         };
         let why = contradiction.or_else(elsewhere);
-        why.map_or(Ok(()), |why| Err(Refusal::Mismatch(why)))
+        why.map_or(Ok(()), |why| Err(EndpointRefusal::Mismatch(why)))
     }
 
     /// Adds a writer. Returns its id, and the memory in which it writes. All writers of one
@@ -322,20 +322,20 @@ impl ParticipantMachine {
         geometry: Geometry,
         shared: Arc<WriterShared>,
         effects: &mut Effects,
-    ) -> Result<(u64, Berth), Refusal> {
+    ) -> Result<(u64, WriterMemory), EndpointRefusal> {
         self.check(&endpoint)?;
         let id = self.fresh_endpoint();
-        Ok((id, self.place_writer(link, (id, endpoint), (geometry, shared), effects)?))
+        Ok((id, self.create_writer(link, (id, endpoint), (geometry, shared), effects)?))
     }
 
     /// Adds a writer under this id.
-    fn place_writer(
+    fn create_writer(
         &mut self,
         link: &mut impl Link,
         (id, mut endpoint): (u64, Endpoint),
         (geometry, shared): (Geometry, Arc<WriterShared>),
         effects: &mut Effects,
-    ) -> Result<Berth, Refusal> {
+    ) -> Result<WriterMemory, EndpointRefusal> {
         let memory = if endpoint.level.is_ordered() {
             let share = (geometry, Arc::clone(&shared));
             let (made, memory) =
@@ -352,13 +352,13 @@ impl ParticipantMachine {
             memory
         };
         self.by_topic.entry(endpoint.topic.clone()).or_default().insert(id);
-        if shared.vigil.is_kept() {
-            self.keep_vigil();
+        if shared.timeliness.is_kept() {
+            self.schedule_timeliness();
         }
-        let partners = Partners::new(Side::Writer);
+        let partners = Partners::new(MatchSide::Writer);
         self.writers.insert(id, LocalWriter { endpoint, geometry, shared, partners });
         self.match_own(id);
-        Ok(Berth { memory, bells: link.bells(), life: self.life })
+        Ok(WriterMemory { memory, bells: link.bells(), life: self.life })
     }
 
     pub(crate) fn remove_writer(&mut self, id: u64, effects: &mut Effects) {
@@ -379,22 +379,22 @@ impl ParticipantMachine {
         endpoint: Endpoint,
         share: (Arc<ReaderShared>, bool),
         effects: &mut Effects,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<u64, EndpointRefusal> {
         self.check(&endpoint)?;
         *share.0.life.lock().unwrap_or_else(PoisonError::into_inner) = self.life;
         let id = self.fresh_endpoint();
-        self.place_reader(link, (id, endpoint), share, effects)?;
+        self.create_reader(link, (id, endpoint), share, effects)?;
         Ok(id)
     }
 
     /// Adds a reader under this id.
-    fn place_reader(
+    fn create_reader(
         &mut self,
         link: &mut impl Link,
         (id, mut endpoint): (u64, Endpoint),
         (shared, wants_history): (Arc<ReaderShared>, bool),
         effects: &mut Effects,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EndpointRefusal> {
         if endpoint.level.is_ordered() {
             let share = (Arc::clone(&shared), wants_history);
             let new = (id, endpoint);
@@ -403,7 +403,7 @@ impl ParticipantMachine {
             announce(&mut self.group, id, endpoint.clone());
         }
         self.by_topic.entry(endpoint.topic.clone()).or_default().insert(id);
-        let (subscriptions, partners) = (BTreeMap::new(), Partners::new(Side::Reader));
+        let (subscriptions, partners) = (BTreeMap::new(), Partners::new(MatchSide::Reader));
         let reader = LocalReader { endpoint, shared, wants_history, subscriptions, partners };
         self.readers.insert(id, reader);
         self.match_own(id);
@@ -420,7 +420,7 @@ impl ParticipantMachine {
     }
 
     pub(crate) fn remove_reader(&mut self, id: u64, effects: &mut Effects) {
-        self.listeners.remove(&id);
+        self.sinks.remove(&id);
         let Some(reader) = self.readers.remove(&id) else { return };
         self.forget_name(&reader.endpoint.topic, id);
         if reader.endpoint.level.is_ordered() {
@@ -445,11 +445,11 @@ impl ParticipantMachine {
             GroupEvent::Out(fate) => {
                 // If several participants leave at once, one of them may get no confirmation that
                 // it has left.
-                let fate = if self.leaves { Fate::Left } else { fate };
-                self.standing.fall_out(self.life, fate);
+                let fate = if self.leaves { ExitReason::Left } else { fate };
+                self.membership.end_membership(self.life, fate);
                 self.retire();
                 match fate {
-                    Fate::Left => tracing::debug!("this participant has left its domain"),
+                    ExitReason::Left => tracing::debug!("this participant has left its domain"),
                     _ => tracing::error!(?fate, "this participant is isolated from its domain"),
                 }
             }
@@ -462,8 +462,8 @@ impl ParticipantMachine {
             }
             GroupEvent::Left { key } => self.atomic.left(&mut self.group, key, effects),
             GroupEvent::Stuck { wait, answer } => self.tell_stuck(wait, answer),
-            GroupEvent::Direct { from, bytes, .. } => match Word::from_bytes(&bytes) {
-                Some(word) => self.told_of_past(from, word, effects),
+            GroupEvent::Direct { from, bytes, .. } => match PastMessage::from_bytes(&bytes) {
+                Some(word) => self.receive_past_message(from, word, effects),
                 None => self.atomic.direct(&mut self.group, from, &bytes),
             },
             GroupEvent::Node(event) if self.atomic.take_in(&event) => {}
@@ -473,8 +473,8 @@ impl ParticipantMachine {
 
     /// Takes over a new view. Shuts out former members, even if they still run.
     fn installed(&mut self, view: &View) {
-        self.tell_company();
-        self.standing.come_in(self.life, self.host.as_ref());
+        self.publish_membership();
+        self.membership.begin_membership(self.life, self.host.as_ref());
         self.past.retain(|node| view.rank_of(node).is_some());
         let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
         let before = std::mem::replace(&mut self.members, members);
@@ -489,10 +489,10 @@ impl ParticipantMachine {
             // A participant that founds a group receives no state, so builtin readers are told to
             // drop old facts.
             self.has_doubts = false;
-            self.tell_all();
+            self.report_all();
         }
         // Announcements of departed members are no longer awaited.
-        self.atomic.acquaint_all(&self.group);
+        self.atomic.update_all_known(&self.group);
         tracing::debug!(
             view = view.number,
             members = view.members.len(),
@@ -505,14 +505,14 @@ impl ParticipantMachine {
             NodeEvent::PeerUp { peer, node } => {
                 tracing::debug!(%node, "participant connected");
                 self.peers.insert(node, peer);
-                self.tell_company();
+                self.publish_membership();
                 self.match_all_of(node);
             }
             NodeEvent::PeerDown { peer, node, evidence } => {
                 tracing::debug!(%node, ?evidence, "participant disconnected");
                 if self.peers.get(&node) == Some(&peer) {
                     self.peers.remove(&node);
-                    self.tell_company();
+                    self.publish_membership();
                 }
             }
             NodeEvent::Readers { stream, count } => {
@@ -550,7 +550,7 @@ impl Machine for ParticipantMachine {
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
-        if self.has_privatized || self.standing.is_over(self.life) {
+        if self.has_privatized || self.membership.is_over(self.life) {
             // Nothing is delivered and no changes are seen any more.
             self.privatize(effects);
             self.retire();
@@ -570,7 +570,7 @@ impl Machine for ParticipantMachine {
             self.look_at = Some(now.after(LEAVE_INTERVAL));
             done += self.atomic.leave(&mut self.group, effects);
         }
-        done += self.look_at_vigils(now);
+        done += self.check_timeliness(now);
         self.look_for_standstills(now);
         done + usize::from(self.alarm.take_if(|at| now >= *at).is_some())
     }
@@ -587,12 +587,12 @@ impl Machine for ParticipantMachine {
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
-        if self.has_privatized || self.standing.is_over(self.life) {
+        if self.has_privatized || self.membership.is_over(self.life) {
             return None;
         }
         let look = self.look_at.filter(|_| self.atomic.is_leaving());
         let kept = self.atomic.wants_turn_at();
-        let own = look.into_iter().chain(kept).chain(self.alarm).chain(self.vigil_at);
+        let own = look.into_iter().chain(kept).chain(self.alarm).chain(self.timeliness_check_at);
         self.group.wants_turn_at().into_iter().chain(own).min()
     }
 }

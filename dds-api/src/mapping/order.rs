@@ -69,7 +69,9 @@ impl TopicOrder {
     /// Key of the subgroup for a topic of this name and type, or for a shard of it.
     pub(crate) fn key(&self, topic: &str, data_type: &TypeIdentity, shard: &str) -> u64 {
         let key = match self {
-            TopicOrder::Common(name) => Name::new().add(b"common order").add(name.as_bytes()).0,
+            TopicOrder::Common(name) => {
+                TopicKeyHash::new().add(b"common order").add(name.as_bytes()).0
+            }
             TopicOrder::Own | TopicOrder::ByPartition => topic_key(topic, data_type, shard),
         };
         // The key of the control stream belongs to no topic.
@@ -79,7 +81,7 @@ impl TopicOrder {
     /// Tag of a topic's records in a common order; zero if the order is not shared.
     pub(crate) fn tag(&self, topic: &str) -> u64 {
         match self {
-            TopicOrder::Common(_) => Name::new().add(topic.as_bytes()).0.max(1),
+            TopicOrder::Common(_) => TopicKeyHash::new().add(topic.as_bytes()).0.max(1),
             TopicOrder::Own | TopicOrder::ByPartition => 0,
         }
     }
@@ -107,7 +109,7 @@ pub(crate) fn shard(partition: &PartitionQosPolicy) -> Option<&str> {
 
 fn topic_key(topic: &str, data_type: &TypeIdentity, shard: &str) -> u64 {
     let TypeIdentity { name, digest, evolves, .. } = data_type;
-    let key = Name::new().add(topic.as_bytes()).add(name.as_bytes());
+    let key = TopicKeyHash::new().add(topic.as_bytes()).add(name.as_bytes());
     // All versions of a type that may change share an order.
     let key = match evolves {
         true => key.add(b"evolves"),
@@ -117,14 +119,14 @@ fn topic_key(topic: &str, data_type: &TypeIdentity, shard: &str) -> u64 {
 }
 
 /// A hash of several parts: FNV-1a, equal in every process.
-struct Name(u64);
+struct TopicKeyHash(u64);
 
-impl Name {
-    fn new() -> Name {
-        Name(0xcbf2_9ce4_8422_2325)
+impl TopicKeyHash {
+    fn new() -> TopicKeyHash {
+        TopicKeyHash(0xcbf2_9ce4_8422_2325)
     }
 
-    fn add(mut self, bytes: &[u8]) -> Name {
+    fn add(mut self, bytes: &[u8]) -> TopicKeyHash {
         // The length comes first, so that different divisions into parts have different hashes.
         for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

@@ -10,12 +10,12 @@ use qos_profiles::{Incompatibility, PolicyId};
 
 use super::endpoint::Match;
 use crate::infrastructure::InstanceHandle;
-use crate::infrastructure::board::{Board, Statuses};
 use crate::infrastructure::status::{QosPolicyCount, StatusKind};
+use crate::infrastructure::status_board::{StatusBoard, Statuses};
 
 /// Side of a match on which the local endpoint is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Side {
+pub(super) enum MatchSide {
     Writer,
     Reader,
 }
@@ -31,13 +31,13 @@ enum Partner {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Partners {
-    side: Side,
+    side: MatchSide,
     known: BTreeMap<(NodeId, u64), Partner>,
 }
 
 /// Consequence of a verdict that the caller must report.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Outcome {
+pub(super) enum MatchOutcome {
     Nothing,
     /// The endpoint is newly found to be inconsistent: it means something else by a topic of the
     /// same name.
@@ -45,7 +45,7 @@ pub(super) enum Outcome {
 }
 
 impl Partners {
-    pub(super) fn new(side: Side) -> Partners {
+    pub(super) fn new(side: MatchSide) -> Partners {
         Partners { side, known: BTreeMap::new() }
     }
 
@@ -65,10 +65,10 @@ impl Partners {
     /// is alive.
     pub(super) fn judge(
         &mut self,
-        board: &Board,
+        board: &StatusBoard,
         (who, alive): ((NodeId, u64), bool),
         verdict: Match,
-    ) -> Outcome {
+    ) -> MatchOutcome {
         let partner = match &verdict {
             Match::Yes => Partner::Matched(alive),
             Match::Incompatible(why) => {
@@ -77,37 +77,37 @@ impl Partners {
             Match::Inconsistent(_) => Partner::Inconsistent,
             Match::OtherTopic | Match::OtherPartition => {
                 self.lose(board, who);
-                return Outcome::Nothing;
+                return MatchOutcome::Nothing;
             }
         };
         if self.known.get(&who) == Some(&partner) {
-            return Outcome::Nothing;
+            return MatchOutcome::Nothing;
         }
         if let (Some(Partner::Matched(was)), Partner::Matched(_)) = (self.known.get(&who), &partner)
         {
             self.live(board, who, [(*was, -1), (alive, 1)]);
             self.known.insert(who, partner);
-            return Outcome::Nothing;
+            return MatchOutcome::Nothing;
         }
         self.lose(board, who);
         self.known.insert(who, partner);
         match verdict {
             Match::Incompatible(why) => self.refuse(board, &why),
-            Match::Inconsistent(why) => return Outcome::Inconsistent(why),
+            Match::Inconsistent(why) => return MatchOutcome::Inconsistent(why),
             _ => self.count(board, who, (alive, 1)),
         }
-        Outcome::Nothing
+        MatchOutcome::Nothing
     }
 
     /// Removes an endpoint that has ended or is no longer related to the local one.
-    pub(super) fn lose(&mut self, board: &Board, who: (NodeId, u64)) {
+    pub(super) fn lose(&mut self, board: &StatusBoard, who: (NodeId, u64)) {
         if let Some(Partner::Matched(alive)) = self.known.remove(&who) {
             self.count(board, who, (alive, -1));
         }
     }
 
     /// Reports the loss of all matched endpoints.
-    pub(super) fn part(&self, board: &Board) {
+    pub(super) fn part(&self, board: &StatusBoard) {
         for (who, partner) in &self.known {
             if let Partner::Matched(alive) = partner {
                 self.count(board, *who, (*alive, -1));
@@ -118,7 +118,7 @@ impl Partners {
     /// Adjusts the counts of writers that are alive or not alive.
     fn live(
         &self,
-        board: &Board,
+        board: &StatusBoard,
         (node, entity): (NodeId, u64),
         changes: impl IntoIterator<Item = (bool, i64)>,
     ) {
@@ -137,20 +137,20 @@ impl Partners {
     }
 
     /// Counts one match more or one less.
-    fn count(&self, board: &Board, who: (NodeId, u64), (alive, change): (bool, i64)) {
+    fn count(&self, board: &StatusBoard, who: (NodeId, u64), (alive, change): (bool, i64)) {
         let (node, entity) = who;
         let handle = Some(InstanceHandle { node, entity });
         // The loss of a match does not change the total count.
         let more = u64::try_from(change).unwrap_or_default();
         match self.side {
-            Side::Writer => board.note(StatusKind::PublicationMatched, |all| {
+            MatchSide::Writer => board.note(StatusKind::PublicationMatched, |all| {
                 let status = &mut all.publication_matched;
                 status.count(more);
                 status.current_count = status.current_count.saturating_add_signed(change);
                 status.current_count_change += change;
                 status.last_subscription_handle = handle;
             }),
-            Side::Reader => {
+            MatchSide::Reader => {
                 board.note(StatusKind::SubscriptionMatched, |all| {
                     let status = &mut all.subscription_matched;
                     status.count(more);
@@ -164,10 +164,10 @@ impl Partners {
     }
 
     /// Counts an endpoint that offers too little or requests too much.
-    fn refuse(&self, board: &Board, why: &[Incompatibility]) {
+    fn refuse(&self, board: &StatusBoard, why: &[Incompatibility]) {
         let kind = match self.side {
-            Side::Writer => StatusKind::OfferedIncompatibleQos,
-            Side::Reader => StatusKind::RequestedIncompatibleQos,
+            MatchSide::Writer => StatusKind::OfferedIncompatibleQos,
+            MatchSide::Reader => StatusKind::RequestedIncompatibleQos,
         };
         board.note(kind, |Statuses { incompatible_qos, .. }| {
             incompatible_qos.count(1);
@@ -204,11 +204,11 @@ mod tests {
 
     #[test]
     fn each_change_of_a_match_is_counted_once() {
-        let (board, mut partners) = (Board::default(), Partners::new(Side::Writer));
+        let (board, mut partners) = (StatusBoard::default(), Partners::new(MatchSide::Writer));
         let matched =
             || board.take(StatusKind::PublicationMatched, |all| &mut all.publication_matched);
         for _ in 0..2 {
-            assert_eq!(partners.judge(&board, (ONE, true), Match::Yes), Outcome::Nothing);
+            assert_eq!(partners.judge(&board, (ONE, true), Match::Yes), MatchOutcome::Nothing);
             partners.judge(&board, (TWO, true), Match::Yes);
         }
         let status = matched();
@@ -221,14 +221,14 @@ mod tests {
         assert!(!partners.has(ONE.0, ONE.1) && partners.has(TWO.0, TWO.1));
         assert!(matches!(
             partners.judge(&board, (TWO, true), Match::Inconsistent("other".into())),
-            Outcome::Inconsistent(_)
+            MatchOutcome::Inconsistent(_)
         ));
         assert_eq!(matched().current_count, 0);
     }
 
     #[test]
     fn incompatibility_names_policies_and_counts_again_when_they_change() {
-        let (board, mut partners) = (Board::default(), Partners::new(Side::Reader));
+        let (board, mut partners) = (StatusBoard::default(), Partners::new(MatchSide::Reader));
         for _ in 0..2 {
             partners.judge(&board, (ONE, true), refusal(PolicyId::Deadline));
         }
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_writer_may_be_matched_and_not_alive() {
-        let (board, mut partners) = (Board::default(), Partners::new(Side::Reader));
+        let (board, mut partners) = (StatusBoard::default(), Partners::new(MatchSide::Reader));
         let counts = || {
             let kind = StatusKind::LivelinessChanged;
             let status = board.take(kind, |all| &mut all.liveliness_changed);
@@ -268,20 +268,20 @@ mod tests {
 
     #[test]
     fn parted_endpoint_has_no_match_left() {
-        for side in [Side::Writer, Side::Reader] {
-            let (board, mut partners) = (Board::default(), Partners::new(side));
+        for side in [MatchSide::Writer, MatchSide::Reader] {
+            let (board, mut partners) = (StatusBoard::default(), Partners::new(side));
             partners.judge(&board, (ONE, true), Match::Yes);
             partners.judge(&board, (TWO, true), refusal(PolicyId::Deadline));
             assert!(partners.matched().eq([ONE]) && !partners.has(TWO.0, TWO.1));
             partners.part(&board);
             let counts = match side {
-                Side::Writer => {
+                MatchSide::Writer => {
                     let kind = StatusKind::PublicationMatched;
                     let status = board.take(kind, |all| &mut all.publication_matched);
                     assert_eq!(status.last_subscription_handle.map(|it| it.node), Some(ONE.0));
                     (status.total_count, status.current_count)
                 }
-                Side::Reader => {
+                MatchSide::Reader => {
                     let kind = StatusKind::SubscriptionMatched;
                     let status = board.take(kind, |all| &mut all.subscription_matched);
                     assert_eq!(status.last_publication_handle.map(|it| it.node), Some(ONE.0));
@@ -290,8 +290,8 @@ mod tests {
             };
             assert_eq!(counts, (1, 0));
             let kind = match side {
-                Side::Writer => StatusKind::OfferedIncompatibleQos,
-                Side::Reader => StatusKind::RequestedIncompatibleQos,
+                MatchSide::Writer => StatusKind::OfferedIncompatibleQos,
+                MatchSide::Reader => StatusKind::RequestedIncompatibleQos,
             };
             assert!(board.changes().contains(kind));
         }

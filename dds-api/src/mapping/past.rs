@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use derecho_core::bytes::{Reader, Wire};
+use derecho_core::bytes::{ByteReader, Wire};
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::log::StreamKey;
@@ -33,7 +33,7 @@ const MOST_ASKS: usize = 256;
 
 /// The wanted part of the history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum PastRange {
     /// Samples after this position in the topic's order.
     After(u64),
     /// Samples written at this time or later, after this position.
@@ -58,20 +58,20 @@ pub(crate) enum OwnLog {
 
 /// A request for a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct PastRequest {
     /// Number of the reading at the requesting participant, and of its page.
     pub(crate) reading: u64,
     pub(crate) page: u64,
     /// Key of the topic.
     pub(crate) key: u64,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: PastRange,
 }
 
 /// A sample from a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PastRecord {
     /// Position in the topic's order.
-    pub(crate) place: u64,
+    pub(crate) position: u64,
     pub(crate) stream: StreamId,
     pub(crate) number: u64,
     pub(crate) payload: Vec<u8>,
@@ -79,7 +79,7 @@ pub(crate) struct PastRecord {
 
 /// Answer to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Page {
+pub(crate) enum PastPage {
     /// Samples, the position up to which the page reaches, and whether that is the end.
     Records(Vec<PastRecord>, u64, bool),
     /// The requested part was dropped; the log now begins at this position.
@@ -92,48 +92,48 @@ pub(crate) enum Page {
 
 impl Wire for PastRecord {
     fn encode(&self, out: &mut Vec<u8>) {
-        (self.place, (self.stream.node, self.stream.region.0)).encode(out);
+        (self.position, (self.stream.node, self.stream.region.0)).encode(out);
         (self.number, self.payload.clone()).encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         let (place, (node, region)) = Wire::decode(from)?;
         let (number, payload) = Wire::decode(from)?;
         let stream = StreamId { node, region: RegionId(region) };
-        Some(PastRecord { place, stream, number, payload })
+        Some(PastRecord { position: place, stream, number, payload })
     }
 }
 
 /// A message between two participants.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Word {
-    Ask(Ask),
-    Answer { reading: u64, page: u64, content: Page },
+pub(crate) enum PastMessage {
+    Ask(PastRequest),
+    Answer { reading: u64, page: u64, content: PastPage },
 }
 
-impl Word {
+impl PastMessage {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![TAG];
         match self {
-            Word::Ask(Ask { reading, page, key, wanted }) => {
+            PastMessage::Ask(PastRequest { reading, page, key, wanted }) => {
                 (0_u8, ((*reading, *page), *key)).encode(&mut out);
                 match wanted {
-                    Wanted::After(place) => (0_u8, (*place, 0_u64)),
-                    Wanted::Since(time, place) => (1_u8, (*place, *time)),
-                    Wanted::StateAt(time) => (2_u8, (0, *time)),
+                    PastRange::After(place) => (0_u8, (*place, 0_u64)),
+                    PastRange::Since(time, place) => (1_u8, (*place, *time)),
+                    PastRange::StateAt(time) => (2_u8, (0, *time)),
                 }
                 .encode(&mut out);
             }
-            Word::Answer { reading, page, content } => {
+            PastMessage::Answer { reading, page, content } => {
                 (1_u8, (*reading, *page)).encode(&mut out);
                 match content {
-                    Page::Records(records, next, over) => {
+                    PastPage::Records(records, next, over) => {
                         (0_u8, (*next, *over)).encode(&mut out);
                         records.encode(&mut out);
                     }
-                    Page::Gone(from) => (1_u8, *from).encode(&mut out),
-                    Page::Beyond(last) => (2_u8, *last).encode(&mut out),
-                    Page::Refused(why) => (3_u8, why.clone()).encode(&mut out),
+                    PastPage::Gone(from) => (1_u8, *from).encode(&mut out),
+                    PastPage::Beyond(last) => (2_u8, *last).encode(&mut out),
+                    PastPage::Refused(why) => (3_u8, why.clone()).encode(&mut out),
                 }
             }
         }
@@ -141,37 +141,37 @@ impl Word {
     }
 
     /// Decodes a message: `None` if it is not about history; `Some(None)` if it is invalid.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Option<Word>> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Option<PastMessage>> {
         let rest = bytes.strip_prefix(&[TAG])?;
-        Some(Word::decode(&mut Reader::new(rest)))
+        Some(PastMessage::decode(&mut ByteReader::new(rest)))
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Word> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<PastMessage> {
         match from.byte()? {
             0 => {
                 let ((reading, page), key) = Wire::decode(from)?;
                 let (what, (place, time)) = <(u8, (u64, u64))>::decode(from)?;
                 let wanted = match what {
-                    0 => Wanted::After(place),
-                    1 => Wanted::Since(time, place),
-                    2 => Wanted::StateAt(time),
+                    0 => PastRange::After(place),
+                    1 => PastRange::Since(time, place),
+                    2 => PastRange::StateAt(time),
                     _ => return None,
                 };
-                Some(Word::Ask(Ask { reading, page, key, wanted }))
+                Some(PastMessage::Ask(PastRequest { reading, page, key, wanted }))
             }
             1 => {
                 let (reading, page) = Wire::decode(from)?;
                 let content = match from.byte()? {
                     0 => {
                         let (next, over) = Wire::decode(from)?;
-                        Page::Records(Wire::decode(from)?, next, over)
+                        PastPage::Records(Wire::decode(from)?, next, over)
                     }
-                    1 => Page::Gone(Wire::decode(from)?),
-                    2 => Page::Beyond(Wire::decode(from)?),
-                    3 => Page::Refused(Wire::decode(from)?),
+                    1 => PastPage::Gone(Wire::decode(from)?),
+                    2 => PastPage::Beyond(Wire::decode(from)?),
+                    3 => PastPage::Refused(Wire::decode(from)?),
                     _ => return None,
                 };
-                Some(Word::Answer { reading, page, content })
+                Some(PastMessage::Answer { reading, page, content })
             }
             _ => None,
         }
@@ -179,24 +179,24 @@ impl Word {
 }
 
 /// A request that was sent, and its answer.
-struct Asked {
+struct SentRequest {
     page: u64,
     of: NodeId,
-    content: Option<Page>,
+    content: Option<PastPage>,
 }
 
 /// Pending requests of a participant and to a participant, kept through all its lives.
 #[derive(Default)]
-pub(crate) struct PastDesk {
+pub(crate) struct PastRequests {
     readings: AtomicU64,
-    asked: Mutex<BTreeMap<u64, Asked>>,
-    asks: Mutex<VecDeque<(NodeId, Ask)>>,
+    sent: Mutex<BTreeMap<u64, SentRequest>>,
+    received: Mutex<VecDeque<(NodeId, PastRequest)>>,
     has_asks: AtomicBool,
 }
 
-impl PastDesk {
-    fn asked(&self) -> MutexGuard<'_, BTreeMap<u64, Asked>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+impl PastRequests {
+    fn sent(&self) -> MutexGuard<'_, BTreeMap<u64, SentRequest>> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Number of a new reading.
@@ -205,23 +205,23 @@ impl PastDesk {
     }
 
     /// Notes a request that is sent to a participant.
-    pub(crate) fn asks(&self, ask: &Ask, of: NodeId) {
-        self.asked().insert(ask.reading, Asked { page: ask.page, of, content: None });
+    pub(crate) fn note_sent(&self, ask: &PastRequest, of: NodeId) {
+        self.sent().insert(ask.reading, SentRequest { page: ask.page, of, content: None });
     }
 
     /// Whether an answer has arrived.
     pub(crate) fn has(&self, reading: u64) -> bool {
-        self.asked().get(&reading).is_some_and(|asked| asked.content.is_some())
+        self.sent().get(&reading).is_some_and(|asked| asked.content.is_some())
     }
 
     /// Takes the answer and ends the request.
-    pub(crate) fn take(&self, reading: u64) -> Option<Page> {
-        self.asked().remove(&reading)?.content
+    pub(crate) fn take(&self, reading: u64) -> Option<PastPage> {
+        self.sent().remove(&reading)?.content
     }
 
     /// Stores the answer of a participant.
-    pub(crate) fn answered(&self, from: NodeId, reading: u64, page: u64, content: Page) {
-        if let Some(asked) = self.asked().get_mut(&reading)
+    pub(crate) fn answered(&self, from: NodeId, reading: u64, page: u64, content: PastPage) {
+        if let Some(asked) = self.sent().get_mut(&reading)
             && (asked.of, asked.page) == (from, page)
         {
             asked.content = Some(content);
@@ -230,16 +230,16 @@ impl PastDesk {
 
     /// Refuses pending requests to participants that are gone.
     pub(crate) fn retain(&self, is_there: impl Fn(NodeId) -> bool) {
-        for asked in self.asked().values_mut().filter(|asked| !is_there(asked.of)) {
+        for asked in self.sent().values_mut().filter(|asked| !is_there(asked.of)) {
             asked
                 .content
-                .get_or_insert_with(|| Page::Refused("the participant has left".to_owned()));
+                .get_or_insert_with(|| PastPage::Refused("the participant has left".to_owned()));
         }
     }
 
     /// Queues a request of another participant. Returns `false` if too many are waiting.
-    pub(crate) fn is_asked(&self, from: NodeId, ask: Ask) -> bool {
-        let mut asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn is_asked(&self, from: NodeId, ask: PastRequest) -> bool {
+        let mut asks = self.received.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = asks.len() < MOST_ASKS;
         if has_room {
             asks.push_back((from, ask));
@@ -249,16 +249,16 @@ impl PastDesk {
     }
 
     /// Takes the queued requests.
-    pub(crate) fn take_asks(&self) -> VecDeque<(NodeId, Ask)> {
+    pub(crate) fn take_asks(&self) -> VecDeque<(NodeId, PastRequest)> {
         if !self.has_asks.swap(false, Ordering::AcqRel) {
             return VecDeque::new();
         }
-        std::mem::take(&mut *self.asks.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.received.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Handle on the requests, shared within a participant.
-pub(crate) type SharedPastDesk = Arc<PastDesk>;
+pub(crate) type SharedPastRequests = Arc<PastRequests>;
 
 #[cfg(test)]
 mod tests {
@@ -267,48 +267,48 @@ mod tests {
     #[test]
     fn history_messages_decode_as_encoded_and_prefixes_are_rejected() {
         let stream = StreamId { node: NodeId(4), region: RegionId(5) };
-        let record = PastRecord { place: 1, stream, number: 6, payload: vec![7, 8] };
-        let ask = |wanted| Word::Ask(Ask { reading: 1, page: 2, key: 3, wanted });
-        let answer = |content| Word::Answer { reading: 1, page: 2, content };
+        let record = PastRecord { position: 1, stream, number: 6, payload: vec![7, 8] };
+        let ask = |wanted| PastMessage::Ask(PastRequest { reading: 1, page: 2, key: 3, wanted });
+        let answer = |content| PastMessage::Answer { reading: 1, page: 2, content };
         for word in [
-            ask(Wanted::After(9)),
-            ask(Wanted::Since(9, 10)),
-            ask(Wanted::StateAt(9)),
-            answer(Page::Records(vec![record.clone(), record], 9, true)),
-            answer(Page::Gone(9)),
-            answer(Page::Beyond(9)),
-            answer(Page::Refused("no".to_owned())),
+            ask(PastRange::After(9)),
+            ask(PastRange::Since(9, 10)),
+            ask(PastRange::StateAt(9)),
+            answer(PastPage::Records(vec![record.clone(), record], 9, true)),
+            answer(PastPage::Gone(9)),
+            answer(PastPage::Beyond(9)),
+            answer(PastPage::Refused("no".to_owned())),
         ] {
             let bytes = word.to_bytes();
-            assert_eq!(Word::from_bytes(&bytes), Some(Some(word)));
+            assert_eq!(PastMessage::from_bytes(&bytes), Some(Some(word)));
             for end in 1..bytes.len() {
-                assert_eq!(Word::from_bytes(&bytes[..end]), Some(None));
+                assert_eq!(PastMessage::from_bytes(&bytes[..end]), Some(None));
             }
         }
-        assert_eq!(Word::from_bytes(&[1, 2]), None);
+        assert_eq!(PastMessage::from_bytes(&[1, 2]), None);
     }
 
     #[test]
     fn answer_is_taken_only_for_requested_page_from_asked_participant() {
-        let desk = PastDesk::default();
+        let desk = PastRequests::default();
         let reading = desk.begin();
-        let ask = Ask { reading, page: 1, key: 3, wanted: Wanted::After(0) };
-        desk.asks(&ask, NodeId(1));
-        desk.answered(NodeId(2), reading, 1, Page::Gone(1));
-        desk.answered(NodeId(1), reading, 0, Page::Gone(1));
+        let ask = PastRequest { reading, page: 1, key: 3, wanted: PastRange::After(0) };
+        desk.note_sent(&ask, NodeId(1));
+        desk.answered(NodeId(2), reading, 1, PastPage::Gone(1));
+        desk.answered(NodeId(1), reading, 0, PastPage::Gone(1));
         assert!(!desk.has(reading));
         desk.retain(|node| node != NodeId(2));
         assert!(!desk.has(reading));
-        desk.answered(NodeId(1), reading, 1, Page::Gone(7));
+        desk.answered(NodeId(1), reading, 1, PastPage::Gone(7));
         desk.retain(|_| false);
         assert_eq!(
             desk.take(reading),
-            Some(Page::Gone(7)),
+            Some(PastPage::Gone(7)),
             "answer from before the departure counts"
         );
         assert_eq!(desk.take(reading), None);
-        desk.asks(&ask, NodeId(1));
+        desk.note_sent(&ask, NodeId(1));
         desk.retain(|_| false);
-        assert!(matches!(desk.take(reading), Some(Page::Refused(_))));
+        assert!(matches!(desk.take(reading), Some(PastPage::Refused(_))));
     }
 }

@@ -12,7 +12,7 @@ use qos_profiles::{
 };
 
 use super::level::TopicLevel;
-use super::record::Offer;
+use super::record::RecordedOffer;
 use super::type_identity::Consistency;
 use crate::infrastructure::{DdsError, DdsResult};
 
@@ -32,13 +32,13 @@ pub(crate) enum Policies {
 pub(crate) struct Setting {
     policy: u8,
     field: u8,
-    value: Told,
+    value: EncodedValue,
 }
 
 /// Encoded form of a policy's value.
 #[derive(DdsType, Clone, PartialEq, Eq, Debug)]
 #[dds(crate = "idl_cdr", union, discriminator = "u8")]
-enum Told {
+enum EncodedValue {
     #[dds(case = 0)]
     Bool(bool),
     #[dds(case = 1)]
@@ -66,49 +66,49 @@ struct Span {
     nanosec: u32,
 }
 
-impl From<Value> for Told {
-    fn from(value: Value) -> Told {
+impl From<Value> for EncodedValue {
+    fn from(value: Value) -> EncodedValue {
         match value {
-            Value::Bool(value) => Told::Bool(value),
-            Value::Unsigned(value) => Told::Unsigned(value),
-            Value::Signed(value) => Told::Signed(value),
-            Value::Length(value) => Told::Length(value.into()),
+            Value::Bool(value) => EncodedValue::Bool(value),
+            Value::Unsigned(value) => EncodedValue::Unsigned(value),
+            Value::Signed(value) => EncodedValue::Signed(value),
+            Value::Length(value) => EncodedValue::Length(value.into()),
             Value::Duration(value) => {
-                Told::Duration(Span { sec: value.sec(), nanosec: value.nanosec() })
+                EncodedValue::Duration(Span { sec: value.sec(), nanosec: value.nanosec() })
             }
-            Value::Kind(value) => Told::Kind(value),
-            Value::Octets(value) => Told::Octets(value),
-            Value::Texts(value) => Told::Texts(value),
-            Value::Kinds(value) => Told::Kinds(value),
+            Value::Kind(value) => EncodedValue::Kind(value),
+            Value::Octets(value) => EncodedValue::Octets(value),
+            Value::Texts(value) => EncodedValue::Texts(value),
+            Value::Kinds(value) => EncodedValue::Kinds(value),
         }
     }
 }
 
-impl Told {
+impl EncodedValue {
     /// The value; `None` if it is invalid.
     fn value(self) -> Option<Value> {
         Some(match self {
-            Told::Bool(value) => Value::Bool(value),
-            Told::Unsigned(value) => Value::Unsigned(value),
-            Told::Signed(value) => Value::Signed(value),
-            Told::Length(value) => Value::Length(Length::try_from(value).ok()?),
-            Told::Duration(Span { sec, nanosec }) => {
+            EncodedValue::Bool(value) => Value::Bool(value),
+            EncodedValue::Unsigned(value) => Value::Unsigned(value),
+            EncodedValue::Signed(value) => Value::Signed(value),
+            EncodedValue::Length(value) => Value::Length(Length::try_from(value).ok()?),
+            EncodedValue::Duration(Span { sec, nanosec }) => {
                 let infinite = Duration::INFINITE;
                 match (sec, nanosec) == (infinite.sec(), infinite.nanosec()) {
                     true => Value::Duration(infinite),
                     false => Value::Duration(Duration::new(sec, nanosec)?),
                 }
             }
-            Told::Kind(value) => Value::Kind(value),
-            Told::Octets(value) => Value::Octets(value),
-            Told::Texts(value) => Value::Texts(value),
-            Told::Kinds(value) => Value::Kinds(value),
+            EncodedValue::Kind(value) => Value::Kind(value),
+            EncodedValue::Octets(value) => Value::Octets(value),
+            EncodedValue::Texts(value) => Value::Texts(value),
+            EncodedValue::Kinds(value) => Value::Kinds(value),
         })
     }
 }
 
 /// Policies of an endpoint, and of its publisher or subscriber.
-type Both = [EntityQos; 2];
+type EndpointAndGroupQos = [EntityQos; 2];
 
 impl Policies {
     /// Default policies of a writer on a topic of this level. The writer offers what the topic
@@ -139,7 +139,7 @@ impl Policies {
     }
 
     /// The policies with this offer, if they are a writer's.
-    pub(super) fn with(mut self, offer: Offer) -> Policies {
+    pub(super) fn with(mut self, offer: RecordedOffer) -> Policies {
         if let Policies::Offered { writer, publisher } = &mut self {
             offer.put_into(writer, publisher);
         }
@@ -155,7 +155,7 @@ impl Policies {
     }
 
     /// Policies of the endpoint, and of its publisher or subscriber.
-    pub(crate) fn both(&self) -> Both {
+    pub(crate) fn both(&self) -> EndpointAndGroupQos {
         match self {
             Policies::Offered { writer, publisher } => {
                 [writer.clone().into(), publisher.clone().into()]
@@ -166,7 +166,7 @@ impl Policies {
         }
     }
 
-    fn of_both(both: Both) -> Option<Policies> {
+    fn of_both(both: EndpointAndGroupQos) -> Option<Policies> {
         match both {
             [EntityQos::DataWriter(writer), EntityQos::Publisher(publisher)] => {
                 Some(Policies::Offered { writer, publisher })
@@ -189,7 +189,7 @@ impl Policies {
     }
 
     /// The policies with these announced settings; `None` if the settings are invalid.
-    pub(crate) fn told(
+    pub(crate) fn decoded_with(
         is_writer: bool,
         level: TopicLevel,
         settings: Vec<Setting>,
@@ -266,7 +266,7 @@ pub(crate) fn settings_beyond(known: &EntityQos, set: &EntityQos) -> Vec<Setting
 }
 
 /// Known policies with these announced settings; `None` if the settings are invalid.
-pub(crate) fn told_beyond(known: EntityQos, settings: Vec<Setting>) -> Option<EntityQos> {
+pub(crate) fn decoded_over(known: EntityQos, settings: Vec<Setting>) -> Option<EntityQos> {
     let mut sets = [known];
     tell(&mut sets, settings)?;
     let [told] = sets;
@@ -360,7 +360,10 @@ mod tests {
             for is_writer in [true, false] {
                 let usual = Policies::of_kind(is_writer, level);
                 assert_eq!(usual.settings(level), []);
-                assert_eq!(Policies::told(is_writer, level, Vec::new()), Some(usual.clone()));
+                assert_eq!(
+                    Policies::decoded_with(is_writer, level, Vec::new()),
+                    Some(usual.clone())
+                );
                 for set in 0..2 {
                     for (policy, _) in usual.both()[set].kind().policies() {
                         for field in 0..policy.fields().len() {
@@ -370,7 +373,7 @@ mod tests {
                             let changed = Policies::of_both(both).unwrap();
                             let settings = changed.settings(level);
                             assert_eq!(settings.len(), 1, "{policy}.{field}");
-                            let told = Policies::told(is_writer, level, settings);
+                            let told = Policies::decoded_with(is_writer, level, settings);
                             assert_eq!(told, Some(changed), "{policy}.{field}");
                         }
                     }
@@ -405,19 +408,19 @@ mod tests {
     #[test]
     fn decoder_rejects_unknown_policies_fields_and_values() {
         let told = |policy, field, value| {
-            Policies::told(true, TopicLevel::Atomic, vec![Setting { policy, field, value }])
+            Policies::decoded_with(true, TopicLevel::Atomic, vec![Setting { policy, field, value }])
         };
-        assert_eq!(told(0, 0, Told::Bool(true)), None, "no such policy");
-        assert_eq!(told(2, 1, Told::Kind(1)), None, "no such field");
-        assert_eq!(told(2, 0, Told::Bool(true)), None, "no such value");
-        assert_eq!(told(2, 0, Told::Kind(9)), None, "no such kind");
-        assert_eq!(told(4, 0, Told::Duration(Span { sec: -1, nanosec: 0 })), None);
+        assert_eq!(told(0, 0, EncodedValue::Bool(true)), None, "no such policy");
+        assert_eq!(told(2, 1, EncodedValue::Kind(1)), None, "no such field");
+        assert_eq!(told(2, 0, EncodedValue::Bool(true)), None, "no such value");
+        assert_eq!(told(2, 0, EncodedValue::Kind(9)), None, "no such kind");
+        assert_eq!(told(4, 0, EncodedValue::Duration(Span { sec: -1, nanosec: 0 })), None);
         assert_eq!(
-            told(9, 0, Told::Duration(Span { sec: 1, nanosec: 0 })),
+            told(9, 0, EncodedValue::Duration(Span { sec: 1, nanosec: 0 })),
             None,
             "policy 9 belongs to readers"
         );
-        assert!(told(2, 0, Told::Kind(1)).is_some());
+        assert!(told(2, 0, EncodedValue::Kind(1)).is_some());
     }
 
     use DurabilityQosPolicyKind::{Persistent, Transient, TransientLocal, Volatile};
@@ -461,17 +464,17 @@ mod tests {
     #[test]
     fn record_reproduces_offer_of_departed_writer() {
         let level = TopicLevel::Atomic;
-        let offered = |index| Policies::offered(level).with(Offer::at(index));
-        for index in 0..Offer::COUNT {
+        let offered = |index| Policies::offered(level).with(RecordedOffer::at(index));
+        for index in 0..RecordedOffer::COUNT {
             let Policies::Offered { writer, publisher } = offered(index) else {
                 panic!("policies of a writer")
             };
-            assert_eq!(Offer::of(&writer, &publisher).index(), index);
+            assert_eq!(RecordedOffer::of(&writer, &publisher).index(), index);
         }
         assert_eq!(offered(0), Policies::offered(level));
         let requested = Policies::requested(level);
         assert_eq!(
-            requested.clone().with(Offer::at(7)),
+            requested.clone().with(RecordedOffer::at(7)),
             requested,
             "offer does not change the policies of a reader"
         );
@@ -519,16 +522,16 @@ mod tests {
     fn settings_encode_differences_from_known_policies_and_decode_back() {
         let known = EntityQos::from(SubscriberQos::default());
         assert_eq!(settings_beyond(&known, &known), []);
-        assert_eq!(told_beyond(known.clone(), Vec::new()), Some(known.clone()));
+        assert_eq!(decoded_over(known.clone(), Vec::new()), Some(known.clone()));
         let other = EntityQos::from(SubscriberQos {
             partition: PartitionQosPolicy { name: vec!["a".into()] },
             ..SubscriberQos::default()
         });
         let settings = settings_beyond(&known, &other);
         assert_eq!(settings.len(), 1);
-        assert_eq!(told_beyond(known.clone(), settings), Some(other));
-        let nonsense = Setting { policy: 0, field: 0, value: Told::Bool(true) };
-        assert_eq!(told_beyond(known, vec![nonsense]), None);
+        assert_eq!(decoded_over(known.clone(), settings), Some(other));
+        let nonsense = Setting { policy: 0, field: 0, value: EncodedValue::Bool(true) };
+        assert_eq!(decoded_over(known, vec![nonsense]), None);
     }
 
     #[test]

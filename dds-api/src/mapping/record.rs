@@ -20,16 +20,16 @@
 //!
 //! Owns: the header, and the choice of form. Never does: trust the bytes that it reads.
 
-mod terms;
+mod policy_metadata;
 
 use std::mem::MaybeUninit;
 
-use derecho_core::storage::store::Says;
+use derecho_core::storage::store::KeyLiveness;
 use idl_cdr::{CdrVersion, Encoding, Endianness};
 use idl_xtypes::TopicData;
 use qos_profiles::DataRepresentationId;
 
-pub(crate) use self::terms::{Offer, Terms, partition};
+pub(crate) use self::policy_metadata::{PolicyMetadata, RecordedOffer, partition};
 use super::layouts::Layouts;
 use super::set::{OF_SEVERAL, records};
 
@@ -48,9 +48,9 @@ const SET: u32 = 3;
 const TAGGED: u32 = 8;
 /// Added to the form of a record that has an expiry.
 const AGING: u32 = 4;
-/// First bit of the writer's offered policies that differ from the defaults: see [`Offer`].
+/// First bit of the writer's offered policies that differ from the defaults: see [`RecordedOffer`].
 const OFFER: u32 = 4;
-const OFFERS: u32 = ((1 << Offer::COUNT.ilog2()) - 1) << OFFER;
+const OFFERS: u32 = ((1 << RecordedOffer::COUNT.ilog2()) - 1) << OFFER;
 /// Added to the form of a record that ends with its key hash.
 const KEYED: u32 = 0x100;
 /// Added to the form of a record that disposes its instance.
@@ -89,20 +89,20 @@ const KEY_ENCODING: Encoding = match Endianness::NATIVE {
 
 /// Effect of a record on the instance of its sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fate {
+pub(crate) enum RecordEffect {
     Alive,
     Disposed,
     Unregistered,
     DisposedAndUnregistered,
 }
 
-impl Fate {
+impl RecordEffect {
     fn flags(self) -> u32 {
         match self {
-            Fate::Alive => 0,
-            Fate::Disposed => DISPOSED,
-            Fate::Unregistered => UNREGISTERED,
-            Fate::DisposedAndUnregistered => DISPOSED | UNREGISTERED,
+            RecordEffect::Alive => 0,
+            RecordEffect::Disposed => DISPOSED,
+            RecordEffect::Unregistered => UNREGISTERED,
+            RecordEffect::DisposedAndUnregistered => DISPOSED | UNREGISTERED,
         }
     }
 }
@@ -123,18 +123,18 @@ impl Header {
     }
 
     /// Header of a generated sample, sent by no writer: a part of the discovery data.
-    pub(crate) fn of_told(timestamp: u64, fate: Fate) -> Header {
+    pub(crate) fn of_told(timestamp: u64, fate: RecordEffect) -> Header {
         Header { timestamp, writer: 0, form: CDR | fate.flags() }
     }
 
     /// Effect on the instance.
     #[inline]
-    pub(crate) fn fate(self) -> Fate {
+    pub(crate) fn effect(self) -> RecordEffect {
         match self.form & (DISPOSED | UNREGISTERED) {
-            0 => Fate::Alive,
-            DISPOSED => Fate::Disposed,
-            UNREGISTERED => Fate::Unregistered,
-            _ => Fate::DisposedAndUnregistered,
+            0 => RecordEffect::Alive,
+            DISPOSED => RecordEffect::Disposed,
+            UNREGISTERED => RecordEffect::Unregistered,
+            _ => RecordEffect::DisposedAndUnregistered,
         }
     }
 
@@ -216,7 +216,7 @@ impl Header {
     /// Time at which the sample expires by its writer's lifespan.
     #[cold]
     fn expiry(self, record: &[u8]) -> u64 {
-        let says = self.form & AGING != 0 && self.fate() == Fate::Alive;
+        let says = self.form & AGING != 0 && self.effect() == RecordEffect::Alive;
         let expiry = self.word_before(record, self.key_size());
         expiry.filter(|_| says).unwrap_or(NEVER)
     }
@@ -224,7 +224,7 @@ impl Header {
     /// Time at which the sample expires by its age. [`NEVER`] for a coherent set: its samples carry
     /// their own timestamps.
     pub(crate) fn ends(self, lifespan: u64) -> u64 {
-        let is_sample = self.fate() == Fate::Alive && !self.is_set() && !self.is_end();
+        let is_sample = self.effect() == RecordEffect::Alive && !self.is_set() && !self.is_end();
         match lifespan > 0 && is_sample {
             true => self.timestamp.saturating_add(lifespan),
             false => NEVER,
@@ -327,7 +327,7 @@ pub(crate) fn key_payload<T: TopicData>(value: &T) -> Result<Vec<u8>, T::Error> 
 
 /// Kind of a payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Contents {
+pub(crate) enum PayloadKind {
     Sample,
     /// A coherent set of one writer.
     Set,
@@ -339,20 +339,20 @@ pub(crate) enum Contents {
 
 /// Metadata around a payload, except the time and the writer.
 #[derive(Clone)]
-pub(crate) struct Seal {
-    pub(crate) contents: Contents,
-    pub(crate) fate: Fate,
+pub(crate) struct RecordMetadata {
+    pub(crate) kind: PayloadKind,
+    pub(crate) effect: RecordEffect,
     /// Mark of the type version.
     pub(crate) mark: u32,
     /// Metadata that follows from the writer's policies.
-    pub(crate) terms: Terms,
+    pub(crate) policies: PolicyMetadata,
     /// The key hash, if the record ends with one. An integer, because that stays in registers.
     pub(crate) key: Option<u128>,
 }
 
 /// Origin of a record.
 #[derive(Clone, Copy)]
-pub(crate) struct Origin<'a> {
+pub(crate) struct RecordOrigin<'a> {
     /// Number of the writer within its participant.
     pub(crate) writer: u32,
     form: u32,
@@ -362,7 +362,7 @@ pub(crate) struct Origin<'a> {
     pub(crate) tag: u64,
 }
 
-impl Origin<'_> {
+impl RecordOrigin<'_> {
     /// Whether the record announces the end of its writer (I-214).
     #[inline(always)]
     pub(crate) fn is_end(&self) -> bool {
@@ -370,8 +370,8 @@ impl Origin<'_> {
     }
 
     /// Policies that the writer offers.
-    pub(crate) fn offer(&self) -> Offer {
-        Offer::at(((self.form & OFFERS) >> OFFER) as usize)
+    pub(crate) fn offer(&self) -> RecordedOffer {
+        RecordedOffer::at(((self.form & OFFERS) >> OFFER) as usize)
     }
 }
 
@@ -383,36 +383,41 @@ pub(crate) fn is_end(record: &[u8]) -> bool {
 
 /// Returns the origin of a record.
 #[inline(always)]
-pub(crate) fn origin(record: &[u8]) -> Origin<'_> {
+pub(crate) fn origin(record: &[u8]) -> RecordOrigin<'_> {
     let Some(Header { writer, form, .. }) = Header::read(record) else {
-        return Origin { writer: 0, form: 0, names: None, tag: 0 };
+        return RecordOrigin { writer: 0, form: 0, names: None, tag: 0 };
     };
     let header = Header { timestamp: 0, writer, form };
     let names = if form & PARTED == 0 { None } else { header.names(record) };
     let tag = header.tag_of(record);
-    Origin { writer, form, names, tag }
+    RecordOrigin { writer, form, names, tag }
 }
 
-impl Seal {
+impl RecordMetadata {
     /// Number of bytes behind a payload.
     #[inline(always)]
     pub(crate) fn size(&self) -> usize {
         let key = if self.key.is_some() { KEY } else { 0 };
-        key + self.terms.size()
+        key + self.policies.size()
     }
 }
 
 /// Writes the header of a record of this type, and the fields at its end.
 #[inline]
-pub(crate) fn seal<T: TopicData>(record: &mut [u8], writer: u32, timestamp: u64, seal: &Seal) {
-    let Seal { contents, fate, mark, terms, key } = seal;
+pub(crate) fn write_metadata<T: TopicData>(
+    record: &mut [u8],
+    writer: u32,
+    timestamp: u64,
+    seal: &RecordMetadata,
+) {
+    let RecordMetadata { kind: contents, effect: fate, mark, policies: terms, key } = seal;
     let form = match contents {
-        Contents::Sample if is_plain::<T>() && *fate == Fate::Alive => PLAIN,
-        Contents::Sample => CDR,
-        Contents::Set | Contents::SetOfSeveral => SET,
-        Contents::End => END,
+        PayloadKind::Sample if is_plain::<T>() && *fate == RecordEffect::Alive => PLAIN,
+        PayloadKind::Sample => CDR,
+        PayloadKind::Set | PayloadKind::SetOfSeveral => SET,
+        PayloadKind::End => END,
     };
-    let writer = if *contents == Contents::SetOfSeveral { OF_SEVERAL } else { writer };
+    let writer = if *contents == PayloadKind::SetOfSeveral { OF_SEVERAL } else { writer };
     let keyed = if key.is_some() { KEYED } else { 0 };
     let strong = if terms.strength != 0 { STRONG } else { 0 };
     let parted = if terms.partition.is_some() { PARTED } else { 0 };
@@ -452,9 +457,9 @@ pub(crate) fn seal<T: TopicData>(record: &mut [u8], writer: u32, timestamp: u64,
     }
 }
 
-/// Writes the header of a plain sample of a writer without any [`Terms`].
+/// Writes the header of a plain sample of a writer without any [`PolicyMetadata`].
 #[inline(always)]
-pub(crate) fn seal_bare(record: &mut [u8], writer: u32, timestamp: u64, mark: u32) {
+pub(crate) fn write_bare_metadata(record: &mut [u8], writer: u32, timestamp: u64, mark: u32) {
     Header { timestamp, writer, form: PLAIN | mark << MARK }.write(record);
 }
 
@@ -475,7 +480,7 @@ pub(crate) fn key_of(record: &[u8]) -> u128 {
     }
     let key = record.last_chunk().filter(|_| record.len() >= HEADER + KEY);
     let key = u128::from_le_bytes(key.copied().unwrap_or_default()) ^ topic;
-    if header.fate() == Fate::Unregistered { beside(key) } else { key }
+    if header.effect() == RecordEffect::Unregistered { beside(key) } else { key }
 }
 
 /// Maps the key of an instance to the key of the records that unregister it, and back.
@@ -484,11 +489,13 @@ pub(crate) fn beside(key: u128) -> u128 {
 }
 
 /// Effect of a kept record on its [key](key_of). A record without a key hash stays alive for ever.
-pub(crate) fn says(record: &[u8]) -> Says {
-    match Header::read(record).filter(|header| header.form & KEYED != 0).map(Header::fate) {
-        None | Some(Fate::Alive) => Says::Lives,
-        Some(Fate::Unregistered) => Says::Beside,
-        Some(Fate::Disposed | Fate::DisposedAndUnregistered) => Says::Over,
+pub(crate) fn says(record: &[u8]) -> KeyLiveness {
+    match Header::read(record).filter(|header| header.form & KEYED != 0).map(Header::effect) {
+        None | Some(RecordEffect::Alive) => KeyLiveness::Alive,
+        Some(RecordEffect::Unregistered) => KeyLiveness::Companion,
+        Some(RecordEffect::Disposed | RecordEffect::DisposedAndUnregistered) => {
+            KeyLiveness::NotAlive
+        }
     }
 }
 
@@ -555,7 +562,7 @@ pub(crate) enum Payload<T> {
 }
 
 /// Context for reading records of a topic.
-pub(crate) struct Reading<'a, T: TopicData> {
+pub(crate) struct RecordContext<'a, T: TopicData> {
     pub(crate) support: &'a T::TypeSupport,
     /// Memory layouts of the values of writers in differently built programs.
     pub(crate) layouts: &'a Layouts,
@@ -564,7 +571,7 @@ pub(crate) struct Reading<'a, T: TopicData> {
 /// Reads a record. `None` if the record holds no sample of this type, which is a fault of
 /// its writer.
 #[inline(always)]
-pub(crate) fn read<T: TopicData>(record: &[u8], with: &Reading<'_, T>) -> Option<Payload<T>> {
+pub(crate) fn read<T: TopicData>(record: &[u8], with: &RecordContext<'_, T>) -> Option<Payload<T>> {
     let header = Header::read(record)?;
     let payload = payload(header, record)?;
     if is_plain::<T>() && header.form & !BESIDE == form_in_place::<T>() {
@@ -612,7 +619,10 @@ pub(crate) fn in_cdr(record: &[u8]) -> Option<(Header, &[u8])> {
 }
 
 /// Reads a sample out of its record, so that the record is no longer needed.
-pub(crate) fn read_out<T: TopicData>(record: &[u8], with: &Reading<'_, T>) -> Option<(Header, T)> {
+pub(crate) fn read_out<T: TopicData>(
+    record: &[u8],
+    with: &RecordContext<'_, T>,
+) -> Option<(Header, T)> {
     match read::<T>(record, with)? {
         Payload::Decoded(header, value) => Some((header, value)),
         Payload::InPlace => plain_out(record),

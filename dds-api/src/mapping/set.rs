@@ -11,7 +11,7 @@
 //!
 //! Owns: how samples are put together, and taken apart. Never does: trust the bytes that it reads.
 
-use derecho_core::storage::store::Says;
+use derecho_core::storage::store::KeyLiveness;
 
 use super::record::{self, Header, NEVER, expiry_of, key_of, payload};
 
@@ -24,7 +24,7 @@ pub(crate) const OF_SEVERAL: u32 = 0;
 /// Samples gathered for one record. All are of one writer, or of the writers of one publisher whose
 /// topics share an order.
 #[derive(Default)]
-pub(crate) struct Gathered {
+pub(crate) struct GatheredSamples {
     bytes: Vec<u8>,
     samples: usize,
     /// Time of the latest sample.
@@ -38,7 +38,7 @@ pub(crate) fn footprint(record: usize) -> usize {
     LEAD + record.next_multiple_of(LEAD)
 }
 
-impl Gathered {
+impl GatheredSamples {
     /// Number of bytes of the samples as a payload.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len()
@@ -120,10 +120,10 @@ pub(crate) fn of_several(record: &[u8]) -> Option<Records<'_>> {
 
 /// A set with an incomplete record: a fault of its writer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Broken;
+pub(crate) struct BrokenSet;
 
 impl<'a> Iterator for Records<'a> {
-    type Item = Result<&'a [u8], Broken>;
+    type Item = Result<&'a [u8], BrokenSet>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
@@ -135,7 +135,7 @@ impl<'a> Iterator for Records<'a> {
         let length = length.map(|length| u32::from_le_bytes(*length) as usize);
         let record = length.and_then(|length| part(LEAD, length));
         let Some(record) = record.filter(|record| !is_set(record)) else {
-            return Some(Err(Broken));
+            return Some(Err(BrokenSet));
         };
         self.0 = all.get(footprint(record.len())..).unwrap_or_default();
         Some(Ok(record))
@@ -148,7 +148,7 @@ pub(crate) fn several(record: &[u8]) -> Option<Vec<u128>> {
 }
 
 /// Effect of a record on its key, or of each record in a set on its own key.
-pub(crate) fn says(record: &[u8], each: &mut dyn FnMut(u128, Says)) {
+pub(crate) fn says(record: &[u8], each: &mut dyn FnMut(u128, KeyLiveness)) {
     let mut tell = |record: &[u8]| each(key_of(record), record::says(record));
     match records(record) {
         Some(records) => records.map_while(Result::ok).for_each(tell),
@@ -164,34 +164,36 @@ pub(crate) fn keys_of(record: &[u8]) -> std::vec::IntoIter<u128> {
 
 #[cfg(test)]
 mod tests {
-    use super::record::{Contents, Fate, Seal, Terms, seal};
+    use super::record::{
+        PayloadKind, PolicyMetadata, RecordEffect, RecordMetadata, write_metadata,
+    };
     use super::*;
     use crate::topic::Bytes;
 
     /// A record with these contents, payload, fate of the instance and lifespan.
     fn record(
-        contents: Contents,
+        contents: PayloadKind,
         payload: &[u8],
-        (fate, lifespan): (Fate, Option<u64>),
+        (fate, lifespan): (RecordEffect, Option<u64>),
     ) -> Vec<u8> {
-        let terms = Terms { lifespan, ..Terms::default() };
-        let key = (contents == Contents::Sample).then_some(7);
-        let said = Seal { contents, fate, mark: 0, terms, key };
+        let terms = PolicyMetadata { lifespan, ..PolicyMetadata::default() };
+        let key = (contents == PayloadKind::Sample).then_some(7);
+        let said = RecordMetadata { kind: contents, effect: fate, mark: 0, policies: terms, key };
         let mut record = [&[0; record::HEADER], payload].concat();
         record.resize(record.len() + said.size(), 0);
-        seal::<Bytes>(&mut record, 1, 100, &said);
+        write_metadata::<Bytes>(&mut record, 1, 100, &said);
         record
     }
 
-    fn sample(fate: Fate, lifespan: Option<u64>) -> Vec<u8> {
-        record(Contents::Sample, &[5; 9], (fate, lifespan))
+    fn sample(fate: RecordEffect, lifespan: Option<u64>) -> Vec<u8> {
+        record(PayloadKind::Sample, &[5; 9], (fate, lifespan))
     }
 
     /// A set of these records, with the time of the latest one.
-    fn gathered(records: &[Vec<u8>], latest: u64) -> Gathered {
-        let mut gathered = Gathered::default();
+    fn gathered(records: &[Vec<u8>], latest: u64) -> GatheredSamples {
+        let mut gathered = GatheredSamples::default();
         for record in records {
-            let fill = |bytes: &mut [u8]| -> Result<(), Broken> {
+            let fill = |bytes: &mut [u8]| -> Result<(), BrokenSet> {
                 bytes.copy_from_slice(record);
                 Ok(())
             };
@@ -203,7 +205,8 @@ mod tests {
     #[test]
     fn a_set_lasts_as_long_as_the_last_of_its_samples() {
         let lasting = |lifespans: &[Option<u64>], latest| {
-            let records: Vec<_> = lifespans.iter().map(|it| sample(Fate::Alive, *it)).collect();
+            let records: Vec<_> =
+                lifespans.iter().map(|it| sample(RecordEffect::Alive, *it)).collect();
             gathered(&records, latest).lifespan()
         };
         assert_eq!(lasting(&[Some(50), Some(20)], 100), 50);
@@ -214,31 +217,31 @@ mod tests {
 
     #[test]
     fn set_record_is_distinguished_from_sample_and_rejects_nested_set() {
-        let records = [sample(Fate::Alive, None), sample(Fate::Disposed, None)];
+        let records = [sample(RecordEffect::Alive, None), sample(RecordEffect::Disposed, None)];
         let all = gathered(&records, 100);
-        let set = record(Contents::Set, all.bytes(), (Fate::Alive, None));
+        let set = record(PayloadKind::Set, all.bytes(), (RecordEffect::Alive, None));
         assert!(is_set(&set) && !is_set(&records[0]));
         let known: Result<Vec<_>, _> = super::records(&set).into_iter().flatten().collect();
         assert_eq!(known, Ok(records.iter().map(Vec::as_slice).collect()));
         assert!(super::records(&records[0]).is_none());
         let outer = gathered(&[set], 100);
-        let outer = record(Contents::Set, outer.bytes(), (Fate::Alive, None));
+        let outer = record(PayloadKind::Set, outer.bytes(), (RecordEffect::Alive, None));
         let mut within = super::records(&outer).unwrap();
-        assert_eq!((within.next(), within.next()), (Some(Err(Broken)), None));
+        assert_eq!((within.next(), within.next()), (Some(Err(BrokenSet)), None));
     }
 
     #[test]
     fn set_reports_key_and_instance_state_of_each_record_in_it() {
-        let records = [sample(Fate::Alive, None), sample(Fate::Disposed, None)];
+        let records = [sample(RecordEffect::Alive, None), sample(RecordEffect::Disposed, None)];
         let all = gathered(&records, 100);
-        let set = record(Contents::Set, all.bytes(), (Fate::Alive, None));
+        let set = record(PayloadKind::Set, all.bytes(), (RecordEffect::Alive, None));
         let said = |record: &[u8]| {
             let mut said = Vec::new();
             says(record, &mut |key, says| said.push((key, says)));
             said
         };
-        assert_eq!(said(&set), [(7, Says::Lives), (7, Says::Over)]);
-        assert_eq!(said(&records[1]), [(7, Says::Over)]);
+        assert_eq!(said(&set), [(7, KeyLiveness::Alive), (7, KeyLiveness::NotAlive)]);
+        assert_eq!(said(&records[1]), [(7, KeyLiveness::NotAlive)]);
         assert_eq!((several(&set), several(&records[0])), (Some(vec![7, 7]), None));
     }
 }

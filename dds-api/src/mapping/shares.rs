@@ -9,18 +9,18 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use derecho_core::group::report::StreamId;
 use derecho_core::link::{Bells, LinkError};
 use derecho_core::multicast::claim::SenderMemory;
-use derecho_core::multicast::inbox::{Inbox, Taking};
+use derecho_core::multicast::inbox::{Inbox, InboxConsumer};
 use derecho_core::node::SubscriptionId;
 
-use super::acquaintance::Acquaintance;
-use super::history::{History, NOBODY};
+use super::kept_replay::{KeptReplay, NOBODY};
+use super::known_writers::KnownWriters;
 use super::layouts::Layouts;
+use super::membership_state::Life;
 use super::policies::Policies;
-use super::record::{Offer, Terms};
-use super::standing::Life;
-use super::vigil::{Pulse, Vigil};
+use super::record::{PolicyMetadata, RecordedOffer};
+use super::timeliness::{ParticipantLiveliness, TimelinessMonitor};
 use crate::infrastructure::InstanceHandle;
-use crate::infrastructure::board::Board;
+use crate::infrastructure::status_board::StatusBoard;
 
 /// State that a reader shares with the machine.
 #[derive(Default)]
@@ -41,15 +41,15 @@ pub(crate) struct ReaderShared {
     pub(crate) sending: Mutex<Option<Arc<[StreamId]>>>,
     /// For an ordered topic: the reader's knowledge of the topic's writers. Changes are counted
     /// in `changes`.
-    pub(crate) acquaintance: Mutex<Option<Arc<Acquaintance>>>,
+    pub(crate) known_writers: Mutex<Option<Arc<KnownWriters>>>,
     /// Ignored writers that the reader's cache does not know to be ignored yet.
-    parted: Mutex<Vec<InstanceHandle>>,
-    has_parted: AtomicBool,
+    ignored_writers: Mutex<Vec<InstanceHandle>>,
+    has_ignored_writers: AtomicBool,
     /// Whether there are policies that the reader's cache does not know yet.
     has_new_policies: AtomicBool,
     new_policies: Mutex<Option<Arc<Policies>>>,
     /// The reader's statuses.
-    pub(crate) board: Board,
+    pub(crate) board: StatusBoard,
     /// Number of writers of the same topic that cannot be matched.
     pub(crate) inconsistent: AtomicU32,
     /// Reason why the last of those writers cannot be matched.
@@ -67,7 +67,7 @@ pub(crate) struct ReaderShared {
     /// Whether all samples that were kept when the reader joined, in this life, are present here,
     /// or no samples are kept.
     pub(crate) knows_history: AtomicBool,
-    pub(crate) history: Mutex<Option<Arc<History>>>,
+    pub(crate) history: Mutex<Option<Arc<KeptReplay>>>,
     /// Kept samples that the reader did not want when it first joined: those of each stream before
     /// this number. `None` until that is known.
     pub(crate) floor: Mutex<Option<Vec<(StreamId, u64)>>>,
@@ -151,21 +151,21 @@ impl ReaderShared {
     }
 
     /// Notes that a matched writer is ignored from now on.
-    pub(super) fn part_from(&self, writer: InstanceHandle) {
-        self.parted.lock().unwrap_or_else(PoisonError::into_inner).push(writer);
-        self.has_parted.store(true, Ordering::Release);
+    pub(super) fn ignore_writer(&self, writer: InstanceHandle) {
+        self.ignored_writers.lock().unwrap_or_else(PoisonError::into_inner).push(writer);
+        self.has_ignored_writers.store(true, Ordering::Release);
         self.changes.fetch_add(1, Ordering::Release);
     }
 
     /// Writers that are ignored since the last call, if any.
     #[inline]
-    pub(crate) fn take_parted(&self) -> Option<Vec<InstanceHandle>> {
+    pub(crate) fn take_ignored_writers(&self) -> Option<Vec<InstanceHandle>> {
         // Loaded before the swap: the flag is written rarely and read at each check.
-        match self.has_parted.load(Ordering::Relaxed)
-            && self.has_parted.swap(false, Ordering::AcqRel)
+        match self.has_ignored_writers.load(Ordering::Relaxed)
+            && self.has_ignored_writers.swap(false, Ordering::AcqRel)
         {
             true => Some(std::mem::take(
-                &mut *self.parted.lock().unwrap_or_else(PoisonError::into_inner),
+                &mut *self.ignored_writers.lock().unwrap_or_else(PoisonError::into_inner),
             )),
             false => None,
         }
@@ -194,7 +194,7 @@ impl ReaderShared {
 
 /// Position of a record in one order, equal for all readers of the participant (I-212).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Place(pub(crate) Life, pub(crate) u64);
+pub(crate) struct OrderPosition(pub(crate) Life, pub(crate) u64);
 
 /// One writer, or all writers of an ordered topic, as seen by a reader.
 #[derive(Clone)]
@@ -215,21 +215,21 @@ pub(crate) struct ReaderSource {
 impl ReaderSource {
     /// The queue. The caller holds the lock of the reader's queues.
     #[inline(always)]
-    pub(crate) fn taking(&self) -> Taking<'_> {
+    pub(crate) fn taking(&self) -> InboxConsumer<'_> {
         // SAFETY: a queue has one reader. All code that takes from it or inspects it is a method of
         // that reader's `Queues`, which a `ThreadLock` gives to one thread at a time.
-        unsafe { self.inbox.alone() }
+        unsafe { self.inbox.consumer_unchecked() }
     }
 
     /// Position of the next sample (I-212). The caller holds the lock of the reader's queues.
-    pub(crate) fn place(&self) -> Place {
-        Place(self.life, self.offset.wrapping_add(self.taking().place()))
+    pub(crate) fn position(&self) -> OrderPosition {
+        OrderPosition(self.life, self.offset.wrapping_add(self.taking().place()))
     }
 
     /// Position of the last taken sample.
-    pub(crate) fn last_place(&self) -> Place {
-        let Place(life, next) = self.place();
-        Place(life, next.wrapping_sub(1))
+    pub(crate) fn last_position(&self) -> OrderPosition {
+        let OrderPosition(life, next) = self.position();
+        OrderPosition(life, next.wrapping_sub(1))
     }
 
     /// Sender with a number that `writers` does not contain yet. The machine's list contains that
@@ -260,7 +260,7 @@ impl SourceId {
 }
 
 /// Reason for which an endpoint was not made.
-pub(crate) enum Refusal {
+pub(crate) enum EndpointRefusal {
     /// The link has no memory for the endpoint.
     Link(LinkError),
     /// The endpoint is incompatible with existing ones.
@@ -271,9 +271,9 @@ pub(crate) enum Refusal {
     Isolated,
 }
 
-impl From<LinkError> for Refusal {
-    fn from(error: LinkError) -> Refusal {
-        Refusal::Link(error)
+impl From<LinkError> for EndpointRefusal {
+    fn from(error: LinkError) -> EndpointRefusal {
+        EndpointRefusal::Link(error)
     }
 }
 
@@ -284,71 +284,71 @@ pub(crate) struct WriterShared {
     /// Whether unregistering an instance also disposes it.
     pub(crate) autodispose: AtomicBool,
     /// The writer's statuses.
-    pub(crate) board: Board,
+    pub(crate) board: StatusBoard,
     /// Deadline and liveliness monitoring of the writer.
-    pub(crate) vigil: Vigil,
+    pub(crate) timeliness: TimelinessMonitor,
     /// LATENCY_BUDGET in nanoseconds: maximum time for which the wake-up of sleeping readers may
     /// be deferred.
     budget: AtomicU64,
     /// Whether a thread performs deferred wake-ups.
-    may_put_off: AtomicBool,
+    may_defer_wakeups: AtomicBool,
     /// Whether the writer's samples carry any terms.
-    has_terms: AtomicBool,
-    terms: RwLock<Terms>,
+    has_policy_metadata: AtomicBool,
+    policy_metadata: RwLock<PolicyMetadata>,
     /// Memory of the current life, if the participant has rejoined since the writer was made.
-    berth: RwLock<Option<Arc<Berth>>>,
+    writer_memory: RwLock<Option<Arc<WriterMemory>>>,
 }
 
 impl WriterShared {
-    pub(crate) fn new(pulse: Arc<Pulse>) -> WriterShared {
+    pub(crate) fn new(pulse: Arc<ParticipantLiveliness>) -> WriterShared {
         WriterShared {
             matched: AtomicU32::new(0),
             autodispose: AtomicBool::new(true),
-            board: Board::default(),
-            vigil: Vigil::new(pulse),
+            board: StatusBoard::default(),
+            timeliness: TimelinessMonitor::new(pulse),
             budget: AtomicU64::new(0),
-            may_put_off: AtomicBool::new(false),
-            has_terms: AtomicBool::new(false),
-            terms: RwLock::default(),
-            berth: RwLock::new(None),
+            may_defer_wakeups: AtomicBool::new(false),
+            has_policy_metadata: AtomicBool::new(false),
+            policy_metadata: RwLock::default(),
+            writer_memory: RwLock::new(None),
         }
     }
 
     /// Whether the writer's samples carry any terms.
     #[inline(always)]
-    pub(crate) fn has_terms(&self) -> bool {
-        self.has_terms.load(Ordering::Relaxed)
+    pub(crate) fn has_policy_metadata(&self) -> bool {
+        self.has_policy_metadata.load(Ordering::Relaxed)
     }
 
     /// Terms of the writer's samples.
     #[inline(always)]
-    pub(crate) fn terms(&self) -> Terms {
-        match self.has_terms() {
-            true => self.some_terms(),
-            false => Terms::default(),
+    pub(crate) fn policy_metadata(&self) -> PolicyMetadata {
+        match self.has_policy_metadata() {
+            true => self.some_policy_metadata(),
+            false => PolicyMetadata::default(),
         }
     }
 
     #[cold]
-    fn some_terms(&self) -> Terms {
-        self.terms.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn some_policy_metadata(&self) -> PolicyMetadata {
+        self.policy_metadata.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Sets the policies that the writer's calls need, and the terms of later samples.
-    pub(crate) fn set_policies(&self, policies: &Policies, terms: Terms) {
+    pub(crate) fn set_policies(&self, policies: &Policies, terms: PolicyMetadata) {
         if let Policies::Offered { writer, .. } = policies {
             let lifecycle = &writer.writer_data_lifecycle;
             self.autodispose.store(lifecycle.autodispose_unregistered_instances, Ordering::Relaxed);
             let nanos = writer.latency_budget.duration.nanos().unwrap_or(u64::MAX);
-            let may = self.may_put_off.load(Ordering::Relaxed);
+            let may = self.may_defer_wakeups.load(Ordering::Relaxed);
             self.budget.store(if may { nanos } else { 0 }, Ordering::Relaxed);
         }
-        self.set_terms(terms);
+        self.set_policy_metadata(terms);
     }
 
     /// Permits deferred wake-ups, because a thread performs them in time.
-    pub(crate) fn allow_to_put_off(&self) {
-        self.may_put_off.store(true, Ordering::Relaxed);
+    pub(crate) fn allow_deferred_wakeups(&self) {
+        self.may_defer_wakeups.store(true, Ordering::Relaxed);
     }
 
     /// Maximum deferral of wake-ups in nanoseconds.
@@ -357,31 +357,31 @@ impl WriterShared {
         self.budget.load(Ordering::Relaxed)
     }
 
-    fn set_terms(&self, terms: Terms) {
-        let has_terms = terms.size() > 0 || terms.keyed || terms.offer != Offer::default();
-        *self.terms.write().unwrap_or_else(PoisonError::into_inner) = terms;
-        self.has_terms.store(has_terms, Ordering::Release);
+    fn set_policy_metadata(&self, terms: PolicyMetadata) {
+        let has_terms = terms.size() > 0 || terms.keyed || terms.offer != RecordedOffer::default();
+        *self.policy_metadata.write().unwrap_or_else(PoisonError::into_inner) = terms;
+        self.has_policy_metadata.store(has_terms, Ordering::Release);
     }
 
     /// Memory of the current life, if the participant has rejoined since the writer was made.
-    pub(crate) fn berth(&self) -> Option<Arc<Berth>> {
-        self.berth.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn writer_memory(&self) -> Option<Arc<WriterMemory>> {
+        self.writer_memory.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Makes the writer write into this memory from now on.
-    pub(super) fn move_to(&self, berth: Berth) {
-        *self.berth.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(berth));
+    pub(super) fn set_writer_memory(&self, berth: WriterMemory) {
+        *self.writer_memory.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(berth));
     }
 }
 
 /// Memory and doorbells of a writer in one life of its participant.
-pub(crate) struct Berth {
+pub(crate) struct WriterMemory {
     pub(crate) memory: SenderMemory,
     pub(crate) bells: Arc<dyn Bells>,
     pub(crate) life: Life,
 }
 
-impl Berth {
+impl WriterMemory {
     /// Rings the doorbells of readers that see commits directly.
     #[inline(always)]
     pub(crate) fn ring(&self) {

@@ -6,32 +6,32 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use derecho_core::group::chronicle::{Gate, Gated};
+use derecho_core::group::view_log::{DurabilityGate, GatedLogPort};
 use derecho_core::log::StreamKey;
-use derecho_core::storage::errands::Keep;
-use derecho_core::storage::journal::Journal;
-use derecho_node::logs::{Archive, OnFull};
+use derecho_core::storage::log_port::LogPort;
+use derecho_core::storage::log_tasks::TopicLogRetention;
+use derecho_node::logs::{FullDiskPolicy, ProcessLogs};
 use qos_profiles::Glob;
 
 use super::discovery::stream_of;
 use super::endpoint::Endpoint;
-use super::history::MEANING;
+use super::kept_replay::MEANING;
 
 /// See the [module](self).
 pub(crate) struct TopicLogs {
-    archive: Archive,
+    archive: ProcessLogs,
     /// Name patterns of topics that are logged here even if they are not used here.
     chosen: Vec<String>,
     wake: Arc<dyn Fn() + Send + Sync>,
     /// Samples do not count as durable before the views do.
-    gate: Arc<Gate>,
+    gate: Arc<DurabilityGate>,
 }
 
 impl TopicLogs {
     pub(crate) fn new(
-        archive: Archive,
+        archive: ProcessLogs,
         chosen: Vec<String>,
-        (gate, wake): (Arc<Gate>, Arc<dyn Fn() + Send + Sync>),
+        (gate, wake): (Arc<DurabilityGate>, Arc<dyn Fn() + Send + Sync>),
     ) -> TopicLogs {
         TopicLogs { archive, chosen, wake, gate }
     }
@@ -54,17 +54,18 @@ impl TopicLogs {
     }
 
     /// The log of a topic.
-    pub(super) fn journal(&self, endpoint: &Endpoint) -> Box<dyn Journal> {
-        let on_full = if endpoint.keeping.detach { OnFull::Detach } else { OnFull::Wait };
+    pub(super) fn journal(&self, endpoint: &Endpoint) -> Box<dyn LogPort> {
+        let on_full =
+            if endpoint.retention.detach { FullDiskPolicy::Detach } else { FullDiskPolicy::Wait };
         let wake = Arc::clone(&self.wake);
-        let keep = endpoint.keeping.log_retention().map(|past| Keep {
+        let keep = endpoint.retention.log_retention().map(|past| TopicLogRetention {
             past,
-            state: endpoint.keeping.retention(),
-            meaning: MEANING,
+            state: endpoint.retention.retention(),
+            format: MEANING,
         });
         let stream = stream_of(endpoint.key());
         let journal = Box::new(self.archive.journal(stream, (on_full, keep), move || wake()));
-        Box::new(Gated::new(journal, Arc::clone(&self.gate)))
+        Box::new(GatedLogPort::new(journal, Arc::clone(&self.gate)))
     }
 }
 

@@ -26,10 +26,10 @@ use idl_xtypes::{
 };
 use qos_profiles::{TypeConsistencyEnforcementQosPolicy, TypeConsistencyKind};
 
-use super::history::NOBODY;
+use super::kept_replay::NOBODY;
 use super::layouts::Layout;
 use super::record::{is_plain, layout_mark};
-use super::type_parts::{Begun, LONGEST, TypePart};
+use super::type_parts::{LONGEST, PartialDescriptions, TypePart};
 
 /// Maximum number of types that one participant may announce. Further ones are ignored.
 const MOST_TYPES: usize = 4096;
@@ -93,7 +93,7 @@ struct Description {
 }
 
 /// A type of this program, or one that another participant has announced.
-struct Known {
+struct KnownType {
     identity: TypeIdentity,
     /// The encoded description; `None` for a type whose description is too long.
     told: Option<Vec<u8>>,
@@ -101,10 +101,10 @@ struct Known {
     places: Arc<[u32]>,
 }
 
-impl Known {
+impl KnownType {
     /// A type of this program, with the layout of its values; without offsets if the type is
     /// not plain.
-    fn own(of: DynamicType, layout: u64, places: Vec<u32>) -> Known {
+    fn own(of: DynamicType, layout: u64, places: Vec<u32>) -> KnownType {
         let told = |kind| {
             let (objects, places) = (of.objects(kind), places.clone());
             encoded(&Description { objects, layout, places })
@@ -115,7 +115,7 @@ impl Known {
             let name = of.name();
             tracing::warn!(name, "type too long to be announced: it is assignable to itself only");
         }
-        Known::new(of, layout, places, told)
+        KnownType::new(of, layout, places, told)
     }
 
     /// Length of the description.
@@ -123,15 +123,15 @@ impl Known {
         self.told.as_ref().map_or(0, Vec::len)
     }
 
-    fn new(of: DynamicType, layout: u64, places: Vec<u32>, told: Option<Vec<u8>>) -> Known {
+    fn new(of: DynamicType, layout: u64, places: Vec<u32>, told: Option<Vec<u8>>) -> KnownType {
         let digest = TypeObjects::digest(&encoded(&of.objects(ObjectKind::Minimal)));
         let evolves = of.extensibility() != Extensibility::Final;
         let identity = TypeIdentity { name: of.name().to_owned(), digest, layout, evolves };
-        Known { identity, told, of, places: places.into() }
+        KnownType { identity, told, of, places: places.into() }
     }
 
     /// Reads an announced description.
-    fn read(told: &[u8]) -> Result<Known, String> {
+    fn read(told: &[u8]) -> Result<KnownType, String> {
         let read = from_cdr::<Description>(told).map_err(|error| error.to_string())?;
         let Description { objects, layout, places } = read;
         if (layout == 0) != places.is_empty() {
@@ -140,16 +140,16 @@ impl Known {
             );
         }
         let of = DynamicType::from_objects(&objects).map_err(|error| error.to_string())?;
-        Ok(Known::new(of, layout, places, Some(told.to_vec())))
+        Ok(KnownType::new(of, layout, places, Some(told.to_vec())))
     }
 
-    fn name(&self) -> TypeName {
+    fn name(&self) -> TypeKey {
         (self.identity.digest, self.identity.layout)
     }
 
     /// Memory layout of the type's values, if they are plain.
     fn layout(&self) -> Option<Layout> {
-        let Known { identity, of, places, .. } = self;
+        let KnownType { identity, of, places, .. } = self;
         let layout =
             || Layout { hash: identity.layout, of: of.clone(), places: Arc::clone(places) };
         (identity.layout != 0).then(layout)
@@ -161,13 +161,13 @@ fn encoded(of: &impl DdsType) -> Vec<u8> {
 }
 
 /// Key of a type. The same type may have several memory layouts.
-type TypeName = (Digest, u64);
+type TypeKey = (Digest, u64);
 
 /// Types that this program has used so far.
 #[derive(Default)]
 struct Catalogue {
-    by_type: BTreeMap<TypeId, Arc<Known>>,
-    by_name: BTreeMap<TypeName, Arc<Known>>,
+    by_type: BTreeMap<TypeId, Arc<KnownType>>,
+    by_name: BTreeMap<TypeKey, Arc<KnownType>>,
 }
 
 static CATALOGUE: Mutex<Option<Catalogue>> = Mutex::new(None);
@@ -177,7 +177,7 @@ fn catalogue<R>(look: impl FnOnce(&mut Catalogue) -> R) -> R {
     look(catalogue.get_or_insert_default())
 }
 
-fn known<T: TopicData>(support: &T::TypeSupport) -> Arc<Known> {
+fn known<T: TopicData>(support: &T::TypeSupport) -> Arc<KnownType> {
     let compiled = T::compiled();
     let find = |all: &mut Catalogue| all.by_type.get(&compiled?).cloned();
     if let Some(known) = catalogue(find) {
@@ -187,7 +187,7 @@ fn known<T: TopicData>(support: &T::TypeSupport) -> Arc<Known> {
         Some(layout) => (layout.hash(), T::places()),
         None => (0, Vec::new()),
     };
-    let known = Arc::new(Known::own(T::dynamic_type(support), layout, places));
+    let known = Arc::new(KnownType::own(T::dynamic_type(support), layout, places));
     catalogue(|all| {
         let known = Arc::clone(all.by_name.entry(known.name()).or_insert(known));
         if let Some(compiled) = compiled {
@@ -242,25 +242,25 @@ impl Consistency {
 }
 
 /// All announced descriptions, and the incomplete ones.
-pub(crate) type AllTold = (Vec<(NodeId, Vec<u8>)>, Vec<(NodeId, TypePart)>);
+pub(crate) type AnnouncedDescriptions = (Vec<(NodeId, Vec<u8>)>, Vec<(NodeId, TypePart)>);
 
 /// The reader's type, the writer's type, and the reader's requirements.
 type Pair = (Digest, Digest, Consistency);
 
 /// Types announced by participants, and the verdicts on them.
 #[derive(Default)]
-pub(crate) struct Types {
-    told: BTreeMap<NodeId, BTreeMap<TypeName, Arc<Known>>>,
-    begun: Begun,
+pub(crate) struct AnnouncedTypes {
+    told: BTreeMap<NodeId, BTreeMap<TypeKey, Arc<KnownType>>>,
+    begun: PartialDescriptions,
     /// Types that this participant has announced in this life.
-    said: RefCell<BTreeSet<TypeName>>,
+    said: RefCell<BTreeSet<TypeKey>>,
     verdicts: RefCell<BTreeMap<Pair, Result<(), String>>>,
 }
 
-impl Types {
+impl AnnouncedTypes {
     /// The parts to announce before an endpoint of this type; none if the type was
     /// announced already.
-    pub(crate) fn to_tell(&self, of: &TypeIdentity) -> Vec<TypePart> {
+    pub(crate) fn parts_to_announce(&self, of: &TypeIdentity) -> Vec<TypePart> {
         let name = (of.digest, of.layout);
         let known = catalogue(|all| all.by_name.get(&name).cloned());
         let told = known.as_ref().and_then(|known| known.told.as_ref());
@@ -283,7 +283,7 @@ impl Types {
             tracing::warn!(node = %from, "type ignored: its participant announces too many");
             return false;
         }
-        match Known::read(bytes) {
+        match KnownType::read(bytes) {
             Ok(known) => {
                 of_node.entry(known.name()).or_insert_with(|| Arc::new(known));
                 true
@@ -312,8 +312,8 @@ impl Types {
     }
 
     /// All descriptions, complete and incomplete, for a state transfer to a new member.
-    pub(crate) fn snapshot(&self) -> AllTold {
-        let of_node = |(node, types): (&NodeId, &BTreeMap<_, Arc<Known>>)| {
+    pub(crate) fn snapshot(&self) -> AnnouncedDescriptions {
+        let of_node = |(node, types): (&NodeId, &BTreeMap<_, Arc<KnownType>>)| {
             let told = types.values().filter_map(|known| Some((*node, known.told.clone()?)));
             told.collect::<Vec<_>>()
         };
@@ -321,7 +321,7 @@ impl Types {
     }
 
     /// Takes over the descriptions known to another member.
-    pub(crate) fn restore(&mut self, (told, begun): AllTold) {
+    pub(crate) fn restore(&mut self, (told, begun): AnnouncedDescriptions) {
         self.told = BTreeMap::new();
         for (node, bytes) in told {
             self.tell(node, &bytes);
@@ -423,8 +423,8 @@ mod tests {
 
     const A: NodeId = NodeId(1);
 
-    fn told(of: &[Vec<u8>]) -> Types {
-        let mut types = Types::default();
+    fn told(of: &[Vec<u8>]) -> AnnouncedTypes {
+        let mut types = AnnouncedTypes::default();
         of.iter().for_each(|bytes| assert!(types.tell(A, bytes)));
         types
     }
@@ -469,14 +469,16 @@ mod tests {
 
     #[test]
     fn type_is_announced_once_and_outlives_its_announcer() {
-        let mut types = Types::default();
+        let mut types = AnnouncedTypes::default();
         let identity = TypeIdentity::of::<new::Pose>(&());
         let told = bytes::<new::Pose>();
-        let [part] = &types.to_tell(&identity)[..] else { panic!("description is one part") };
-        assert_eq!(types.to_tell(&identity), []);
+        let [part] = &types.parts_to_announce(&identity)[..] else {
+            panic!("description is one part")
+        };
+        assert_eq!(types.parts_to_announce(&identity), []);
         (0..2).for_each(|_| types.take_in(A, part.clone()));
         assert_eq!(types.snapshot(), (vec![(A, told)], vec![]));
-        let mut newcomer = Types::default();
+        let mut newcomer = AnnouncedTypes::default();
         newcomer.restore(types.snapshot());
         assert_eq!(newcomer.snapshot(), types.snapshot());
         types.forget(A);
@@ -488,13 +490,13 @@ mod tests {
     }
 
     /// A type with this number of members.
-    fn long(name: &str, members: u32) -> Known {
+    fn long(name: &str, members: u32) -> KnownType {
         let number = DynamicType::of::<f64>();
         let mut of = StructBuilder::new(name, Extensibility::Appendable);
         for n in 0..members {
             of = of.member(&format!("channel_{n}"), &number, MemberOptions::default());
         }
-        Known::own(of.build().unwrap(), 0, Vec::new())
+        KnownType::own(of.build().unwrap(), 0, Vec::new())
     }
 
     fn has_names(of: &DynamicType) -> bool {
@@ -511,10 +513,10 @@ mod tests {
             let known = long("Long", members);
             let parts = TypePart::all(known.told.as_ref().unwrap());
             assert!(parts.len() > 2, "description has more than two parts");
-            let mut types = Types::default();
+            let mut types = AnnouncedTypes::default();
             for part in parts {
                 assert!(types.find(&known.identity.digest).is_none());
-                let mut newcomer = Types::default();
+                let mut newcomer = AnnouncedTypes::default();
                 newcomer.restore(types.snapshot());
                 assert_eq!(newcomer.snapshot(), types.snapshot());
                 types = newcomer;
@@ -527,7 +529,7 @@ mod tests {
         // Nothing is pending for a departed participant.
         let known = long("Long", 2000);
         let parts = TypePart::all(known.told.as_ref().unwrap());
-        let mut types = Types::default();
+        let mut types = AnnouncedTypes::default();
         types.take_in(A, parts[0].clone());
         types.forget(A);
         parts[1..].iter().for_each(|part| types.take_in(A, part.clone()));
@@ -538,8 +540,8 @@ mod tests {
     /// departed participants.
     #[test]
     fn total_size_of_announced_types_is_limited() {
-        let mut types = Types::default();
-        let told = |types: &Types| -> usize {
+        let mut types = AnnouncedTypes::default();
+        let told = |types: &AnnouncedTypes| -> usize {
             types.snapshot().0.iter().map(|(_, bytes)| bytes.len()).sum()
         };
         let mut refused = 0;
@@ -549,7 +551,7 @@ mod tests {
         }
         let all = told(&types);
         assert!(refused > 0 && all <= MOST_BYTES && all > MOST_BYTES - LONGEST, "{all} bytes");
-        let mut other = Types::default();
+        let mut other = AnnouncedTypes::default();
         other.restore(types.snapshot());
         assert_eq!(other.snapshot(), types.snapshot());
         types.forget(A);
@@ -562,7 +564,7 @@ mod tests {
     #[test]
     fn truncated_type_description_is_rejected_and_bit_flips_are_harmless() {
         let whole = bytes::<new::Pose>();
-        let mut types = Types::default();
+        let mut types = AnnouncedTypes::default();
         let mut believed = 0;
         for place in 0..whole.len() {
             assert!(!types.tell(A, &whole[..place]), "cut at {place}");

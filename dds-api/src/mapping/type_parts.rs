@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use derecho_core::bytes::{Reader, Wire};
+use derecho_core::bytes::{ByteReader, Wire};
 use derecho_core::ids::NodeId;
 
 /// Maximum length of a part, which is sent in one message of the group.
@@ -46,7 +46,7 @@ impl Wire for TypePart {
         self.bytes.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         Some(TypePart {
             whole: Wire::decode(from)?,
             at: Wire::decode(from)?,
@@ -57,9 +57,9 @@ impl Wire for TypePart {
 
 /// Incomplete descriptions: at most one type for each participant (I-175).
 #[derive(Default)]
-pub(crate) struct Begun(BTreeMap<NodeId, TypePart>);
+pub(crate) struct PartialDescriptions(BTreeMap<NodeId, TypePart>);
 
-impl Begun {
+impl PartialDescriptions {
     /// Adds a part. Returns the description if this was the last part. A part that does not
     /// continue the one before is dropped together with the incomplete description.
     pub(crate) fn take_in(&mut self, from: NodeId, part: TypePart) -> Option<Vec<u8>> {
@@ -121,7 +121,7 @@ mod tests {
             let told = told(length);
             let parts = TypePart::all(&told);
             assert_eq!(parts.len(), length.div_ceil(LONGEST_PART));
-            let (mut one, mut last) = (Begun::default(), None);
+            let (mut one, mut last) = (PartialDescriptions::default(), None);
             for part in parts {
                 assert_eq!(last, None, "description is incomplete before its last part");
                 let carried = TypePart::from_bytes(&part.to_bytes()).unwrap();
@@ -129,7 +129,7 @@ mod tests {
                 // Parts of other participants come in between, and a newcomer takes over the
                 // incomplete descriptions.
                 assert_eq!(one.take_in(B, TypePart::all(&told_by_b())[0].clone()), None);
-                let mut newcomer = Begun::default();
+                let mut newcomer = PartialDescriptions::default();
                 newcomer.take_over(one.all());
                 assert_eq!(newcomer.all(), one.all());
                 last = newcomer.take_in(A, carried);
@@ -168,7 +168,7 @@ mod tests {
             &[0, 1, 1, 2],
         ];
         for order in orders {
-            let mut begun = Begun::default();
+            let mut begun = PartialDescriptions::default();
             let taken = order.iter().filter_map(|part| begun.take_in(A, parts[*part].clone()));
             let whole: Vec<Vec<u8>> = taken.collect();
             let wanted = if order == [0, 1, 2] { vec![told.clone()] } else { vec![] };
@@ -190,7 +190,7 @@ mod tests {
             part(0, 0, &[]),
             part(0, 0, &[1]),
         ] {
-            let mut begun = Begun::default();
+            let mut begun = PartialDescriptions::default();
             assert_eq!(begun.take_in(A, part(9, 0, &[1; 4])), None);
             assert_eq!(begun.take_in(A, wrong.clone()), None, "{wrong:?}");
             assert!(begun.all().is_empty(), "{wrong:?}");
@@ -199,7 +199,7 @@ mod tests {
             assert_eq!(begun.take_in(A, part(2, 0, &[7, 8])).unwrap(), [7, 8]);
         }
         // A new beginning is accepted, and drops the description begun before.
-        let mut begun = Begun::default();
+        let mut begun = PartialDescriptions::default();
         assert_eq!(begun.take_in(A, part(9, 0, &[1; 4])), None);
         assert_eq!(begun.take_in(A, part(3, 0, &[2; 2])), None);
         assert_eq!(begun.take_in(A, part(3, 2, &[3])).unwrap(), [2, 2, 3]);

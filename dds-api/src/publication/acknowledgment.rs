@@ -3,20 +3,20 @@
 //! Owns: the wait. Never does: interpret acknowledgements; the machine does.
 
 use derecho_core::ids::Time;
-use derecho_node::Waited;
+use derecho_node::WaitOutcome;
 
-use crate::domain::Inner;
+use crate::domain::ParticipantInner;
 use crate::infrastructure::{DdsError, DdsResult};
 
 /// Waits until all samples written so far are acknowledged. Returns `false` if the deadline passes
 /// or the writer `is_gone` before that.
 pub(super) fn are_acknowledged(
-    participant: &Inner,
+    participant: &ParticipantInner,
     writer: u64,
     deadline: Option<Time>,
     is_gone: impl Fn() -> bool,
 ) -> DdsResult<bool> {
-    let (engine, standing) = (&participant.engine, &participant.standing);
+    let (engine, standing) = (&participant.engine, &participant.membership);
     let life = standing.life();
     loop {
         // Acknowledgements are changes of rows, and each turn that sees one is a busy turn. The
@@ -36,11 +36,11 @@ pub(super) fn are_acknowledged(
         let ready =
             || engine.counters().busy_turns() != turns || !standing.is_in(life) || is_gone();
         match engine.wait(deadline, ready) {
-            Waited::Ready => {}
-            Waited::Stopped => {
+            WaitOutcome::Ready => {}
+            WaitOutcome::Stopped => {
                 return Err(DdsError::AlreadyDeleted("the participant has left".to_owned()));
             }
-            Waited::TimedOut => return Ok(false),
+            WaitOutcome::TimedOut => return Ok(false),
         }
     }
 }

@@ -11,20 +11,20 @@ use qos_profiles::{
     ResourceLimitsQosPolicy,
 };
 
-use super::enabling::Draft;
-use super::instances::Registered;
+use super::enabling::WriterDraft;
+use super::instances::RegisteredInstances;
 use super::publisher::Publisher;
 use super::writer::{DataWriter, WriterCore};
-use crate::domain::enabling::Enabling;
-use crate::domain::{Following, Inner, usual_writer};
-use crate::infrastructure::listener::Slot;
+use crate::domain::enabling::EnablingState;
+use crate::domain::{ParticipantInner, ProfileBinding, default_writer_qos};
+use crate::infrastructure::listener::ListenerSlot;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
+use crate::mapping::membership_state::MembershipState;
 use crate::mapping::policies;
 use crate::mapping::record::is_plain;
-use crate::mapping::shares::{Refusal, WriterShared};
-use crate::mapping::standing::Standing;
+use crate::mapping::shares::{EndpointRefusal, WriterShared};
 use crate::subscription::not_with_builtin;
-use crate::topic::{Topic, Whose};
+use crate::topic::{PolicyOwner, Topic};
 
 /// Default memory of a writer in bytes.
 const DEFAULT_MEMORY: usize = 1 << 20;
@@ -45,12 +45,12 @@ const DEFAULT_IN_FLIGHT: usize = 7168;
 /// # }
 /// ```
 pub struct DataWriterBuilder<T: TopicData> {
-    participant: Arc<Inner>,
+    participant: Arc<ParticipantInner>,
     topic: Topic<T>,
     publisher: Option<Publisher>,
     qos: DataWriterQos,
     /// The profile from which the policies are taken, if any.
-    following: Option<Following>,
+    profile_binding: Option<ProfileBinding>,
     wrong: Option<DdsError>,
     memory: usize,
     in_flight: usize,
@@ -58,14 +58,14 @@ pub struct DataWriterBuilder<T: TopicData> {
 }
 
 impl<T: TopicData> DataWriterBuilder<T> {
-    pub(crate) fn new(participant: Arc<Inner>, topic: Topic<T>) -> Self {
-        let (qos, profile) = (usual_writer(&topic.qos()), topic.policies().profile.clone());
+    pub(crate) fn new(participant: Arc<ParticipantInner>, topic: Topic<T>) -> Self {
+        let (qos, profile) = (default_writer_qos(&topic.qos()), topic.policies().profile.clone());
         let builder = DataWriterBuilder {
             participant,
             topic,
             publisher: None,
             qos,
-            following: None,
+            profile_binding: None,
             wrong: None,
             memory: DEFAULT_MEMORY,
             in_flight: DEFAULT_IN_FLIGHT,
@@ -88,7 +88,7 @@ impl<T: TopicData> DataWriterBuilder<T> {
 
     /// Sets all policies. The offered DURABILITY is limited to the durability of the topic.
     pub fn qos(mut self, qos: &DataWriterQos) -> Self {
-        (self.following, self.wrong) = (None, None);
+        (self.profile_binding, self.wrong) = (None, None);
         self.qos.clone_from(qos);
         self
     }
@@ -109,14 +109,14 @@ impl<T: TopicData> DataWriterBuilder<T> {
                 if let EntityQos::DataWriter(qos) = &given.qos {
                     self.qos.clone_from(qos);
                 }
-                if let Some(said) = &given.said {
+                if let Some(said) = &given.settings {
                     self.memory = said.number("squall.writer.memory").unwrap_or(self.memory);
                     self.in_flight =
                         said.number("squall.writer.in_flight").unwrap_or(self.in_flight);
                     self.largest =
                         said.number("squall.writer.max_sample_size").unwrap_or(self.largest);
                 }
-                self.following = Some(Following::new(profile, by_topic, given));
+                self.profile_binding = Some(ProfileBinding::new(profile, by_topic, given));
                 self.wrong = None;
             }
             Err(wrong) => self.wrong = Some(wrong),
@@ -236,7 +236,7 @@ impl<T: TopicData> DataWriterBuilder<T> {
             return Err(wrong);
         }
         let DataWriterBuilder { participant, topic, publisher, mut qos, .. } = self;
-        let DataWriterBuilder { memory, in_flight, largest, following, .. } = self;
+        let DataWriterBuilder { memory, in_flight, largest, profile_binding: following, .. } = self;
         if !topic.entity().is_announced() {
             return Err(not_with_builtin("this topic"));
         }
@@ -253,25 +253,25 @@ impl<T: TopicData> DataWriterBuilder<T> {
         topic.check_there()?;
         publisher.iter().try_for_each(|publisher| publisher.entity().check_there())?;
         let group = publisher.as_ref().map_or_else(policies::publisher, Publisher::qos);
-        topic.policies().settle_representation(Whose::Writer, &mut qos.representation)?;
+        topic.policies().settle_representation(PolicyOwner::Writer, &mut qos.representation)?;
         check(&topic, &qos, &group)?;
         let mark = topic.identity().mark();
-        let shared = Arc::new(WriterShared::new(Arc::clone(&participant.pulse)));
+        let shared = Arc::new(WriterShared::new(Arc::clone(&participant.liveliness)));
         let of =
             publisher.as_ref().map_or_else(|| Arc::clone(&participant) as _, Publisher::encloses);
-        let draft = Draft { qos, following, memory, in_flight, largest };
+        let draft = WriterDraft { qos, profile_binding: following, memory, in_flight, largest };
         let belongs = (of, participant.provisional());
-        let enabling = Enabling::new("a writer", belongs, topic.entity(), draft);
+        let enabling = EnablingState::new("a writer", belongs, topic.entity(), draft);
         let writer = DataWriter::new(WriterCore {
             participant,
             topic,
             shared,
             enabling,
             mark,
-            registered: Registered::default(),
+            registered: RegisteredInstances::default(),
             publisher,
             status_condition: OnceLock::new(),
-            listener: Slot::default(),
+            listener: ListenerSlot::default(),
         });
         if writer.enabling.is_at_once() {
             writer.enable()?;
@@ -300,13 +300,20 @@ pub(super) fn check<T: TopicData>(
 }
 
 /// Error for an endpoint whose creation was refused.
-pub(crate) fn refused(refusal: &Refusal, standing: &Standing, what: &str, topic: &str) -> DdsError {
+pub(crate) fn refused(
+    refusal: &EndpointRefusal,
+    standing: &MembershipState,
+    what: &str,
+    topic: &str,
+) -> DdsError {
     match refusal {
-        Refusal::Link(error) => {
+        EndpointRefusal::Link(error) => {
             DdsError::OutOfResources(format!("no memory for a {what} of `{topic}`: {error}"))
         }
-        Refusal::Mismatch(why) => DdsError::PreconditionNotMet(why.clone()),
-        Refusal::TooLarge(why) => DdsError::BadParameter(format!("a {what} of `{topic}`: {why}")),
-        Refusal::Isolated => standing.error(),
+        EndpointRefusal::Mismatch(why) => DdsError::PreconditionNotMet(why.clone()),
+        EndpointRefusal::TooLarge(why) => {
+            DdsError::BadParameter(format!("a {what} of `{topic}`: {why}"))
+        }
+        EndpointRefusal::Isolated => standing.error(),
     }
 }

@@ -7,10 +7,10 @@ use std::ops::{Deref, DerefMut};
 
 use idl_cdr::CdrError;
 
-use super::place::Place;
 use super::writer::DataWriter;
+use super::writer_claim::WriterClaim;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
-use crate::mapping::record::{HEADER, Terms};
+use crate::mapping::record::{HEADER, PolicyMetadata};
 use crate::topic::{BYTES_AT, Bytes};
 
 /// Bytes in the writer's memory, to be filled in and published. Dropping the loan discards
@@ -40,9 +40,9 @@ use crate::topic::{BYTES_AT, Bytes};
 /// ```
 pub struct ByteLoan<'a> {
     writer: &'a DataWriter<Bytes>,
-    place: Option<Place<'a>>,
+    place: Option<WriterClaim<'a>>,
     length: usize,
-    terms: Terms,
+    terms: PolicyMetadata,
 }
 
 impl ByteLoan<'_> {
@@ -56,7 +56,7 @@ impl ByteLoan<'_> {
         let writer = self.writer;
         writer.enabling.check()?;
         // Under the terms for which room was claimed.
-        let seal = writer.seal_with(&Bytes::default(), std::mem::take(&mut self.terms))?;
+        let seal = writer.metadata_with(&Bytes::default(), std::mem::take(&mut self.terms))?;
         let length = self.length;
         let size = HEADER + payload_size(writer, length)?;
         let Some(place) = &mut self.place else { return Ok(()) };
@@ -81,14 +81,14 @@ impl ByteLoan<'_> {
 impl Deref for ByteLoan<'_> {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        let bytes = self.place.as_ref().map(Place::seen).unwrap_or_default();
+        let bytes = self.place.as_ref().map(WriterClaim::seen).unwrap_or_default();
         bytes.get(HEADER + BYTES_AT..).and_then(|rest| rest.get(..self.length)).unwrap_or_default()
     }
 }
 
 impl DerefMut for ByteLoan<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
-        let bytes = self.place.as_mut().map(Place::bytes).unwrap_or_default();
+        let bytes = self.place.as_mut().map(WriterClaim::bytes).unwrap_or_default();
         let rest = bytes.get_mut(HEADER + BYTES_AT..).unwrap_or_default();
         rest.get_mut(..self.length).unwrap_or_default()
     }
@@ -136,14 +136,14 @@ impl DataWriter<Bytes> {
         length: usize,
         blocking: Option<Timeout>,
     ) -> DdsResult<ByteLoan<'_>> {
-        let terms = self.shared.terms();
+        let terms = self.shared.policy_metadata();
         let place = self.claim_for(self.room_for_bytes(length, &terms)?, blocking)?;
         Ok(ByteLoan { writer: self, place: Some(place), length, terms })
     }
 
     /// Size of the record of a sample of `length` bytes.
-    pub(super) fn room_for_bytes(&self, length: usize, terms: &Terms) -> DdsResult<usize> {
-        Ok(HEADER + payload_size(self, length)? + self.seal_size(terms))
+    pub(super) fn room_for_bytes(&self, length: usize, terms: &PolicyMetadata) -> DdsResult<usize> {
+        Ok(HEADER + payload_size(self, length)? + self.metadata_size(terms))
     }
 
     /// Builds `length` bytes in place, zeroed at first, and publishes them: a

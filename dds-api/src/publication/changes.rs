@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use qos_profiles::PresentationQosPolicy;
 
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
-use crate::mapping::set::Gathered;
+use crate::mapping::set::GatheredSamples;
 use crate::subscription::{check_order, is_one};
 
 /// A coherent set is open, and its samples are held back.
@@ -28,7 +28,7 @@ const SUSPENDED: u32 = 2;
 
 /// Authors of the gathered samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Authors {
+pub(super) enum SetWriterCount {
     /// The writer that publishes the record.
     One,
     /// Several writers: each sample names its writer.
@@ -36,7 +36,7 @@ pub(super) enum Authors {
 }
 
 /// Side effect of a sample of a set on its writer. Reverted if the set is discarded.
-pub(super) enum Effect {
+pub(super) enum SampleSideEffect {
     /// The sample is the first one of an instance, which counts towards max_instances since then.
     Entered(u128),
     /// The sample unregisters an instance. `registered` is the key with which the instance was
@@ -45,81 +45,81 @@ pub(super) enum Effect {
 }
 
 /// A writer, as seen by its publisher.
-pub(super) trait HeldBack: Send + Sync {
+pub(super) trait HeldBackWriter: Send + Sync {
     /// Writes the gathered samples as one record. Waits for room for up to `blocking`, or as long
     /// as the writer's policies say.
     fn publish(
         self: Arc<Self>,
-        gathered: &Gathered,
-        authors: Authors,
+        gathered: &GatheredSamples,
+        authors: SetWriterCount,
         blocking: Option<Timeout>,
     ) -> DdsResult<()>;
     /// Whether there is room for the gathered samples now.
-    fn has_room_for_set(&self, gathered: &Gathered) -> bool;
+    fn has_room_for_set(&self, gathered: &GatheredSamples) -> bool;
     /// Wakes readers that sleep until the writer writes.
     fn wake(&self);
     /// Reverts the effect of a discarded sample.
-    fn take_back(self: Arc<Self>, effect: Effect);
+    fn take_back(self: Arc<Self>, effect: SampleSideEffect);
 }
 
 /// A writer with samples in the open set.
-struct Author {
+struct SetWriter {
     id: u64,
-    writer: Weak<dyn HeldBack>,
+    writer: Weak<dyn HeldBackWriter>,
     /// Effects of the writer's samples, in their order.
-    effects: Vec<Effect>,
+    effects: Vec<SampleSideEffect>,
 }
 
 /// The part of an open set written by one writer, or by all writers of a group.
-struct Part {
-    writers: Vec<Author>,
-    gathered: Gathered,
+struct SetPart {
+    writers: Vec<SetWriter>,
+    gathered: GatheredSamples,
 }
 
-impl Part {
+impl SetPart {
     /// The writer that publishes the part: the first author that still exists.
-    fn writer(&self) -> Option<Arc<dyn HeldBack>> {
+    fn writer(&self) -> Option<Arc<dyn HeldBackWriter>> {
         self.writers.iter().find_map(|author| author.writer.upgrade())
     }
 
-    fn authors(&self) -> Authors {
-        if self.writers.len() > 1 { Authors::Several } else { Authors::One }
+    fn writer_count(&self) -> SetWriterCount {
+        if self.writers.len() > 1 { SetWriterCount::Several } else { SetWriterCount::One }
     }
 }
 
 /// A writer's topic, and the key of its stream if the topic is ordered.
-struct Course {
+struct WriterStream {
     writer: usize,
     key: u64,
     topic: Arc<str>,
 }
 
 #[derive(Default)]
-struct State {
+struct ChangesState {
     /// Number of open sets, nested in each other.
     depth: u32,
-    parts: Vec<Part>,
+    parts: Vec<SetPart>,
     /// Topics and streams of the publisher's writers.
-    courses: Vec<Course>,
+    streams: Vec<WriterStream>,
     /// Number of suspensions that were not resumed.
     suspended: u32,
     /// Writers whose samples woke no reader.
-    quiet: Vec<(u64, Weak<dyn HeldBack>)>,
+    quiet: Vec<(u64, Weak<dyn HeldBackWriter>)>,
 }
 
 /// See the [module](self).
 #[derive(Default)]
-pub(crate) struct Changes {
+pub(crate) struct HeldChanges {
     /// PRESENTATION.coherent_access. Without it the samples of a set are not held back.
     is_coherent: AtomicBool,
     /// Whether all writers of the publisher share one part of a set.
     is_group: AtomicBool,
     mode: AtomicU32,
-    state: Mutex<State>,
+    state: Mutex<ChangesState>,
 }
 
-impl Changes {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl HeldChanges {
+    fn lock(&self) -> MutexGuard<'_, ChangesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -141,16 +141,16 @@ impl Changes {
     pub(super) fn join(&self, writer: usize, key: Option<u64>, topic: &str) -> DdsResult<()> {
         let mut state = self.lock();
         if self.is_group.load(Ordering::Relaxed) {
-            let others = state.courses.iter().map(|course| (course.key, &*course.topic));
+            let others = state.streams.iter().map(|course| (course.key, &*course.topic));
             check_order("publisher", (key, topic), others)?;
         }
-        state.courses.push(Course { writer, key: key.unwrap_or(0), topic: topic.into() });
+        state.streams.push(WriterStream { writer, key: key.unwrap_or(0), topic: topic.into() });
         Ok(())
     }
 
     /// Removes a writer.
     pub(super) fn leave(&self, writer: usize) {
-        self.lock().courses.retain(|course| course.writer != writer);
+        self.lock().streams.retain(|course| course.writer != writer);
     }
 
     /// Whether samples written now may have to be held back.
@@ -188,7 +188,7 @@ impl Changes {
                     && let Some(writer) = part.writer()
                 {
                     busy.push(Arc::clone(&writer));
-                    writer.publish(&part.gathered, part.authors(), blocking)?;
+                    writer.publish(&part.gathered, part.writer_count(), blocking)?;
                 }
                 state.parts.remove(0);
             }
@@ -230,24 +230,24 @@ impl Changes {
     pub(super) fn gather<R>(
         &self,
         id: u64,
-        writer: impl FnOnce() -> Weak<dyn HeldBack>,
-        add: impl FnOnce(&mut Gathered, &mut Vec<Effect>) -> R,
+        writer: impl FnOnce() -> Weak<dyn HeldBackWriter>,
+        add: impl FnOnce(&mut GatheredSamples, &mut Vec<SampleSideEffect>) -> R,
     ) -> Option<R> {
         let mut state = self.lock();
         if state.depth == 0 {
             return None;
         }
         let is_group = self.is_group.load(Ordering::Relaxed);
-        let is_its = |part: &Part| is_group || part.writers.iter().any(|author| author.id == id);
+        let is_its = |part: &SetPart| is_group || part.writers.iter().any(|author| author.id == id);
         let known = state.parts.iter().position(is_its);
         let at = known.unwrap_or_else(|| {
-            state.parts.push(Part { writers: Vec::new(), gathered: Gathered::default() });
+            state.parts.push(SetPart { writers: Vec::new(), gathered: GatheredSamples::default() });
             state.parts.len() - 1
         });
         let part = &mut state.parts[at];
         let known = part.writers.iter().position(|author| author.id == id);
         let author = known.unwrap_or_else(|| {
-            part.writers.push(Author { id, writer: writer(), effects: Vec::new() });
+            part.writers.push(SetWriter { id, writer: writer(), effects: Vec::new() });
             part.writers.len() - 1
         });
         Some(add(&mut part.gathered, &mut part.writers[author].effects))
@@ -280,7 +280,11 @@ impl Changes {
 
     /// Notes that the writer's readers are woken when the publisher is resumed. Returns `false` if
     /// they must be woken now.
-    pub(super) fn wakes_later(&self, id: u64, writer: impl FnOnce() -> Weak<dyn HeldBack>) -> bool {
+    pub(super) fn wakes_later(
+        &self,
+        id: u64,
+        writer: impl FnOnce() -> Weak<dyn HeldBackWriter>,
+    ) -> bool {
         // The lock is taken while this or another thread publishes a set. Then readers are woken at
         // once, because a suspension is only a hint.
         let Ok(mut state) = self.state.try_lock() else { return false };
@@ -292,7 +296,7 @@ impl Changes {
     }
 }
 
-impl State {
+impl ChangesState {
     fn check_open(&self) -> DdsResult<()> {
         if self.depth > 0 {
             return Ok(());

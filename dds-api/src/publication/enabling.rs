@@ -13,17 +13,17 @@ use idl_xtypes::TopicData;
 use qos_profiles::{DataWriterQos, PublisherQos, ReliabilityQosPolicyKind};
 
 use super::builder::{check, refused};
-use super::limits::Limits;
+use super::limits::WriterLimits;
 use super::publisher::Publisher;
 use super::writer::{DataWriter, WriterCore};
-use crate::domain::{Following, enabling};
+use crate::domain::{ProfileBinding, enabling};
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::endpoint::EndpointKind;
 use crate::mapping::machine::terms_of;
 use crate::mapping::policies::{self, Policies};
 use crate::mapping::record::{EXPIRY, HEADER, KEY, STRENGTH, TAG};
 use crate::mapping::set;
-use crate::mapping::shares::Berth;
+use crate::mapping::shares::WriterMemory;
 use crate::topic::encoding;
 
 /// Bytes reserved for partition names that a writer may get later.
@@ -32,20 +32,20 @@ const ROOM_FOR_NAMES: usize = 256;
 const A_TURN: Duration = Duration::from_millis(100);
 
 /// Settings of a writer that is not enabled yet.
-pub(super) struct Draft {
+pub(super) struct WriterDraft {
     pub(super) qos: DataWriterQos,
     /// The profile from which the policies are taken, if any.
-    pub(super) following: Option<Following>,
+    pub(super) profile_binding: Option<ProfileBinding>,
     pub(super) memory: usize,
     pub(super) in_flight: usize,
     pub(super) largest: usize,
 }
 
 /// State of an enabled writer.
-pub(super) struct Started {
+pub(super) struct EnabledWriter {
     /// The memory of the membership in which the writer was enabled. Kept until the writer ends, so
     /// that writing there does not require a look at the memory of later memberships.
-    pub(super) first: Berth,
+    pub(super) first_memory: WriterMemory,
     pub(super) id: u64,
     pub(super) max_blocking: Timeout,
     /// Encoding of samples that are not plain.
@@ -53,17 +53,17 @@ pub(super) struct Started {
     /// Whether samples are kept, so that they carry their keys.
     pub(super) kept: bool,
     /// RESOURCE_LIMITS, if there are any.
-    pub(super) limits: Option<Limits>,
+    pub(super) limits: Option<WriterLimits>,
 }
 
-impl enabling::Draft for Draft {
-    type Started = Started;
+impl enabling::EndpointDraft for WriterDraft {
+    type Started = EnabledWriter;
 
-    fn following(&self) -> Option<&Following> {
-        self.following.as_ref()
+    fn profile_binding(&self) -> Option<&ProfileBinding> {
+        self.profile_binding.as_ref()
     }
 
-    fn id(started: &Started) -> u64 {
+    fn id(started: &EnabledWriter) -> u64 {
         started.id
     }
 }
@@ -102,18 +102,18 @@ impl<T: TopicData> WriterCore<T> {
 
     /// Enables the writer: opens its memory and announces it.
     pub(super) fn enable(&self) -> DdsResult<()> {
-        let start = |to_be: &Draft| {
+        let start = |to_be: &WriterDraft| {
             self.join_group(to_be)?;
             self.start(to_be).inspect_err(|_| self.leave_group())
         };
         self.enabling.enable(&self.participant, start, || {})
     }
 
-    fn start(&self, to_be: &Draft) -> DdsResult<Started> {
-        let Draft { qos, memory, in_flight, largest, .. } = to_be;
+    fn start(&self, to_be: &WriterDraft) -> DdsResult<EnabledWriter> {
+        let WriterDraft { qos, memory, in_flight, largest, .. } = to_be;
         let (qos, topic, group) = (qos.clone(), &self.topic, self.publisher_qos());
         check(topic, &qos, &group)?;
-        let limits = Limits::new(&qos);
+        let limits = WriterLimits::new(&qos);
         let level = topic.level();
         let encoding = encoding(&qos.representation);
         let mut blocking = Option::<Duration>::from(qos.reliability.max_blocking_time);
@@ -148,25 +148,32 @@ impl<T: TopicData> WriterCore<T> {
                 ))
             })?;
         if self.participant.engine.is_attended() {
-            self.shared.allow_to_put_off();
+            self.shared.allow_deferred_wakeups();
         }
         self.shared.set_policies(&endpoint.policies, terms);
         if let Policies::Offered { writer, .. } = &*endpoint.policies {
-            self.shared.vigil.promise(writer, clock::now());
+            self.shared.timeliness.set_policies(writer, clock::now());
         }
         let machine_share = Arc::clone(&self.shared);
         let made = self.participant.engine.act(|machine, link, effects| {
             machine.add_writer(link, endpoint, geometry, machine_share, effects)
         });
         let (id, first) = made.map_err(|refusal| {
-            refused(&refusal, &self.participant.standing, "writer", topic.name())
+            refused(&refusal, &self.participant.membership, "writer", topic.name())
         })?;
         let max_blocking = blocking.map_or(Timeout::FOREVER, Timeout::from);
-        Ok(Started { first, id, max_blocking, encoding, kept: level.is_kept(), limits })
+        Ok(EnabledWriter {
+            first_memory: first,
+            id,
+            max_blocking,
+            encoding,
+            kept: level.is_kept(),
+            limits,
+        })
     }
 
     /// Registers the writer and its stream with the publisher.
-    fn join_group(&self, to_be: &Draft) -> DdsResult<()> {
+    fn join_group(&self, to_be: &WriterDraft) -> DdsResult<()> {
         let Some(publisher) = &self.publisher else { return Ok(()) };
         let group = publisher.qos();
         publisher.changes().agree(&group.presentation);

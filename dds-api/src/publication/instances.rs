@@ -10,16 +10,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use idl_xtypes::TopicData;
 
-use super::changes::Effect;
+use super::changes::SampleSideEffect;
 use super::writer::DataWriter;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
-use crate::mapping::record::{Fate, HEADER, Seal, key_payload};
+use crate::mapping::record::{HEADER, RecordEffect, RecordMetadata, key_payload};
 
 /// Keys of the registered instances, by key hash.
 #[derive(Default)]
-pub(super) struct Registered(Mutex<BTreeMap<u128, Box<[u8]>>>);
+pub(super) struct RegisteredInstances(Mutex<BTreeMap<u128, Box<[u8]>>>);
 
-impl Registered {
+impl RegisteredInstances {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u128, Box<[u8]>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,22 +88,22 @@ impl<T: TopicData> DataWriter<T> {
     /// instance without any remaining writer as [without
     /// writers](crate::subscription::InstanceState::NotAliveNoWriters).
     pub fn unregister_instance(&self, sample: &T) -> DdsResult<()> {
-        self.end(sample, self.fate_of_unregistered(), None)
+        self.end(sample, self.effect_of_unregister(), None)
     }
 
     /// As [`DataWriter::unregister_instance`], with a source timestamp.
     pub fn unregister_instance_w_timestamp(&self, sample: &T, time: SystemTime) -> DdsResult<()> {
-        self.end(sample, self.fate_of_unregistered(), Some(nanos(time)?))
+        self.end(sample, self.effect_of_unregister(), Some(nanos(time)?))
     }
 
     /// Disposes an instance. The instance becomes alive again when it is written again.
     pub fn dispose(&self, sample: &T) -> DdsResult<()> {
-        self.end(sample, Fate::Disposed, None)
+        self.end(sample, RecordEffect::Disposed, None)
     }
 
     /// As [`DataWriter::dispose`], with a source timestamp.
     pub fn dispose_w_timestamp(&self, sample: &T, time: SystemTime) -> DdsResult<()> {
-        self.end(sample, Fate::Disposed, Some(nanos(time)?))
+        self.end(sample, RecordEffect::Disposed, Some(nanos(time)?))
     }
 
     /// Writes the last sample of an instance, then disposes the instance.
@@ -154,23 +154,23 @@ impl<T: TopicData> DataWriter<T> {
         Ok(u128::from_be_bytes(hash))
     }
 
-    fn fate_of_unregistered(&self) -> Fate {
+    fn effect_of_unregister(&self) -> RecordEffect {
         if self.shared.autodispose.load(Ordering::Relaxed) {
-            Fate::DisposedAndUnregistered
+            RecordEffect::DisposedAndUnregistered
         } else {
-            Fate::Unregistered
+            RecordEffect::Unregistered
         }
     }
 
     /// Writes the disposal or unregistration of an instance.
-    fn end(&self, sample: &T, fate: Fate, time: Option<u64>) -> DdsResult<()> {
+    fn end(&self, sample: &T, fate: RecordEffect, time: Option<u64>) -> DdsResult<()> {
         let payload = sample.key_cdr(self.encoding());
         let payload = payload.map_err(|error| self.not_encodable(&error))?;
-        let seal = Seal { fate, ..self.seal_of(sample)? };
+        let seal = RecordMetadata { effect: fate, ..self.metadata_of(sample)? };
         let size = HEADER + payload.len();
         let fill = |record: &mut [u8]| record[HEADER..size].copy_from_slice(&payload);
         let leave = || match fate {
-            Fate::Disposed => Ok(None),
+            RecordEffect::Disposed => Ok(None),
             _ => self.key_of(sample).map(|key| Some(self.leave_instance(key))),
         };
         let held = self.hold(&seal, time, size, leave, |record| {
@@ -187,21 +187,21 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     /// Removes an instance from the registered and counted ones.
-    fn leave_instance(&self, key: u128) -> Effect {
+    fn leave_instance(&self, key: u128) -> SampleSideEffect {
         let registered = self.registered.lock().remove(&key);
         let counted = self.limits().is_some_and(|limits| limits.leave(key));
-        Effect::Left { key, registered, counted }
+        SampleSideEffect::Left { key, registered, counted }
     }
 
     /// Reverts the effect of a sample whose set was discarded.
-    pub(super) fn take_back(&self, effect: Effect) {
+    pub(super) fn take_back(&self, effect: SampleSideEffect) {
         match effect {
             // The application may have registered the instance since.
-            Effect::Entered(key) if self.registered.lock().contains_key(&key) => {}
-            Effect::Entered(key) => self.limits().into_iter().for_each(|limits| {
+            SampleSideEffect::Entered(key) if self.registered.lock().contains_key(&key) => {}
+            SampleSideEffect::Entered(key) => self.limits().into_iter().for_each(|limits| {
                 limits.leave(key);
             }),
-            Effect::Left { key, registered, counted } => {
+            SampleSideEffect::Left { key, registered, counted } => {
                 if let Some(value) = registered {
                     self.registered.lock().insert(key, value);
                 }

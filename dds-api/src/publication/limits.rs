@@ -10,23 +10,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use qos_profiles::{DataWriterQos, Length};
 
-use crate::mapping::standing::Life;
+use crate::mapping::membership_state::Life;
 
 /// Limits of a writer that has any.
-pub(super) struct Limits {
+pub(super) struct WriterLimits {
     samples: usize,
     of_instance: usize,
     instances: usize,
-    state: Mutex<State>,
+    state: Mutex<LimitState>,
 }
 
 #[derive(Default)]
-struct State {
+struct LimitState {
     /// The membership in which the samples were written. The fate of samples of an earlier
     /// membership is unknown.
     life: Option<Life>,
     /// Samples that readers may not have received yet, in the order of their admission.
-    open: VecDeque<Open>,
+    open: VecDeque<OpenSample>,
     /// Number of samples admitted before the first of `open`.
     before: u64,
     /// Number of open samples of each instance.
@@ -35,7 +35,7 @@ struct State {
     instances: BTreeMap<u128, bool>,
 }
 
-struct Open {
+struct OpenSample {
     key: u128,
     /// Number of messages of the stream that must be received before the sample counts as received.
     /// `None` while the sample is being written.
@@ -43,7 +43,7 @@ struct Open {
 }
 
 /// Reason why a sample is not admitted.
-enum Refused {
+enum LimitRefusal {
     /// Readers must receive other samples first.
     Later,
     /// The instance exceeds the limit.
@@ -52,44 +52,53 @@ enum Refused {
 
 /// Progress of a writer's stream: the membership, and the number of messages that all readers
 /// have received.
-type Received = (Life, u64);
+type ReceivedPosition = (Life, u64);
 
-impl Limits {
+impl WriterLimits {
     /// The limits that policies set, if any.
-    pub(super) fn new(qos: &DataWriterQos) -> Option<Limits> {
+    pub(super) fn new(qos: &DataWriterQos) -> Option<WriterLimits> {
         let most = |length: Length| length.limit().map_or(usize::MAX, |limit| limit as usize);
         let limits = &qos.resource_limits;
         let (samples, instances) = (most(limits.max_samples), most(limits.max_instances));
         let of_instance = most(limits.max_samples_per_instance);
         let are_some = [samples, instances, of_instance].iter().any(|limit| *limit < usize::MAX);
-        are_some.then(|| Limits { samples, of_instance, instances, state: Mutex::default() })
+        are_some.then(|| WriterLimits { samples, of_instance, instances, state: Mutex::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LimitState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a sample of this instance may be written now.
-    fn check(&self, state: &mut State, key: u128, received: Received) -> Result<(), Refused> {
+    fn check(
+        &self,
+        state: &mut LimitState,
+        key: u128,
+        received: ReceivedPosition,
+    ) -> Result<(), LimitRefusal> {
         state.pass(received);
         if !state.instances.contains_key(&key) && state.instances.len() >= self.instances {
-            return Err(Refused::Instance);
+            return Err(LimitRefusal::Instance);
         }
         let of_it = state.each.get(&key).copied().unwrap_or_default();
         match state.open.len() < self.samples && of_it < self.of_instance {
             true => Ok(()),
-            false => Err(Refused::Later),
+            false => Err(LimitRefusal::Later),
         }
     }
 
-    fn admit(&self, key: u128, received: Received) -> Result<Admitted<'_>, Refused> {
+    fn admit(
+        &self,
+        key: u128,
+        received: ReceivedPosition,
+    ) -> Result<WritePermit<'_>, LimitRefusal> {
         let mut state = self.lock();
         self.check(&mut state, key, received)?;
         state.instances.entry(key).or_default();
         *state.each.entry(key).or_default() += 1;
         let ticket = state.before + state.open.len() as u64;
-        state.open.push_back(Open { key, until: None });
-        Ok(Admitted { limits: self, key, ticket, until: None })
+        state.open.push_back(OpenSample { key, until: None });
+        Ok(WritePermit { limits: self, key, ticket, until: None })
     }
 
     /// Counts an instance from now on. Returns whether it did not count before, or `None` if it
@@ -112,7 +121,7 @@ impl Limits {
     }
 }
 
-impl State {
+impl LimitState {
     /// Stops counting an instance that was never written nor registered, unless another write of it
     /// is in progress.
     fn forget_unsaid(&mut self, key: u128) {
@@ -123,7 +132,7 @@ impl State {
     }
 
     /// Forgets samples that have been received.
-    fn pass(&mut self, (life, received): Received) {
+    fn pass(&mut self, (life, received): ReceivedPosition) {
         let is_anew = self.life.replace(life).is_some_and(|before| before != life);
         while let Some(first) = self.open.front() {
             if !is_anew && first.until.is_none_or(|until| until > received) {
@@ -143,8 +152,8 @@ impl State {
 }
 
 /// Permission to write one sample.
-pub(super) struct Admitted<'a> {
-    limits: &'a Limits,
+pub(super) struct WritePermit<'a> {
+    limits: &'a WriterLimits,
     key: u128,
     ticket: u64,
     /// Number of messages that must be received before the sample counts as received; `None` if it
@@ -152,7 +161,7 @@ pub(super) struct Admitted<'a> {
     until: Option<u64>,
 }
 
-impl Admitted<'_> {
+impl WritePermit<'_> {
     /// Notes that the sample was written, and that `committed` messages of its stream are
     /// committed now.
     pub(super) fn written(mut self, committed: u64) {
@@ -160,7 +169,7 @@ impl Admitted<'_> {
     }
 }
 
-impl Drop for Admitted<'_> {
+impl Drop for WritePermit<'_> {
     fn drop(&mut self) {
         let state = &mut *self.limits.lock();
         // Not found if the sample belongs to an earlier membership.
@@ -176,7 +185,7 @@ impl Drop for Admitted<'_> {
     }
 }
 
-impl Limits {
+impl WriterLimits {
     fn in_words(&self) -> String {
         let named = [("max_samples", self.samples), ("max_samples_per_instance", self.of_instance)];
         let said = named.iter().filter(|(_, limit)| *limit < usize::MAX);
@@ -190,21 +199,21 @@ mod tests {
     use qos_profiles::ResourceLimitsQosPolicy;
 
     use super::*;
-    use crate::mapping::standing::Standing;
+    use crate::mapping::membership_state::MembershipState;
 
-    fn limits(samples: usize, of_instance: usize, instances: usize) -> Limits {
-        Limits { samples, of_instance, instances, state: Mutex::default() }
+    fn limits(samples: usize, of_instance: usize, instances: usize) -> WriterLimits {
+        WriterLimits { samples, of_instance, instances, state: Mutex::default() }
     }
 
     #[test]
     fn received_samples_make_room_in_any_order_of_writing() {
-        let (limits, life) = (limits(2, 2, 9), Standing::new(false).life());
+        let (limits, life) = (limits(2, 2, 9), MembershipState::new(false).life());
         let first = limits.admit(1, (life, 0)).ok().unwrap();
         let second = limits.admit(1, (life, 0)).ok().unwrap();
-        assert!(matches!(limits.admit(2, (life, 0)), Err(Refused::Later)));
+        assert!(matches!(limits.admit(2, (life, 0)), Err(LimitRefusal::Later)));
         // The second sample was committed before the first.
         second.written(1);
-        assert!(matches!(limits.admit(2, (life, 1)), Err(Refused::Later)));
+        assert!(matches!(limits.admit(2, (life, 1)), Err(LimitRefusal::Later)));
         first.written(2);
         let third = limits.admit(2, (life, 2)).ok().unwrap();
         drop(third);
@@ -213,11 +222,11 @@ mod tests {
 
     #[test]
     fn each_limit_counts_independently() {
-        let (limits, life) = (limits(9, 1, 2), Standing::new(false).life());
+        let (limits, life) = (limits(9, 1, 2), MembershipState::new(false).life());
         limits.admit(1, (life, 0)).ok().unwrap().written(1);
-        assert!(matches!(limits.admit(1, (life, 0)), Err(Refused::Later)));
+        assert!(matches!(limits.admit(1, (life, 0)), Err(LimitRefusal::Later)));
         limits.admit(2, (life, 0)).ok().unwrap().written(2);
-        assert!(matches!(limits.admit(3, (life, 9)), Err(Refused::Instance)));
+        assert!(matches!(limits.admit(3, (life, 9)), Err(LimitRefusal::Instance)));
         assert_eq!((limits.enter(3), limits.enter(1)), (None, Some(false)));
         limits.admit(1, (life, 9)).ok().unwrap().written(3);
         assert!(limits.leave(1) && !limits.leave(1));
@@ -230,18 +239,18 @@ mod tests {
 
     #[test]
     fn instance_never_written_nor_registered_does_not_count() {
-        let (limits, life) = (limits(9, 9, 1), Standing::new(false).life());
+        let (limits, life) = (limits(9, 9, 1), MembershipState::new(false).life());
         let (first, second) = (limits.admit(1, (life, 0)), limits.admit(1, (life, 0)));
         drop(first);
         assert!(
-            matches!(limits.admit(2, (life, 0)), Err(Refused::Instance)),
+            matches!(limits.admit(2, (life, 0)), Err(LimitRefusal::Instance)),
             "instance 1 still has an unwritten sample"
         );
         drop(second);
         limits.admit(2, (life, 0)).ok().unwrap().written(1);
         drop(limits.admit(2, (life, 0)));
         assert!(
-            matches!(limits.admit(1, (life, 1)), Err(Refused::Instance)),
+            matches!(limits.admit(1, (life, 1)), Err(LimitRefusal::Instance)),
             "instance 2 has a written sample"
         );
         assert!(limits.leave(2));
@@ -252,14 +261,14 @@ mod tests {
 
     #[test]
     fn unreceived_samples_of_an_instance_still_count() {
-        let (limits, life) = (limits(9, 2, 9), Standing::new(false).life());
+        let (limits, life) = (limits(9, 2, 9), MembershipState::new(false).life());
         for committed in 1..=2 {
             limits.admit(1, (life, 0)).ok().unwrap().written(committed);
         }
-        assert!(matches!(limits.admit(1, (life, 0)), Err(Refused::Later)));
+        assert!(matches!(limits.admit(1, (life, 0)), Err(LimitRefusal::Later)));
         limits.admit(1, (life, 1)).ok().unwrap().written(3);
         assert!(
-            matches!(limits.admit(1, (life, 1)), Err(Refused::Later)),
+            matches!(limits.admit(1, (life, 1)), Err(LimitRefusal::Later)),
             "second sample is not received"
         );
     }
@@ -267,7 +276,7 @@ mod tests {
     #[test]
     fn only_limits_set_in_resource_limits_apply() {
         let mut qos = DataWriterQos::default();
-        assert!(Limits::new(&qos).is_none());
+        assert!(WriterLimits::new(&qos).is_none());
         let most = usize::MAX;
         for (place, expected, words) in [
             (0, (3, most, most), "max_samples is 3"),
@@ -281,7 +290,7 @@ mod tests {
                 &mut resources.max_samples_per_instance,
                 &mut resources.max_instances,
             ][place] = Length::of(3);
-            let limits = Limits::new(&qos).unwrap();
+            let limits = WriterLimits::new(&qos).unwrap();
             assert_eq!((limits.samples, limits.of_instance, limits.instances), expected);
             assert_eq!(limits.in_words(), words);
         }
@@ -291,7 +300,7 @@ mod tests {
     #[test]
     fn new_membership_starts_with_no_samples_in_flight() {
         let limits = limits(2, 2, 9);
-        let life = Standing::new(false).life();
+        let life = MembershipState::new(false).life();
         let (first, second) = (limits.admit(1, (life, 0)), limits.admit(2, (life, 0)));
         second.ok().unwrap().written(7);
         let late = first.ok().unwrap();
@@ -299,11 +308,11 @@ mod tests {
         late.written(9);
         assert!(limits.admit(4, (life.next(), 9)).is_ok(), "third sample is still being written");
         assert!(
-            matches!(limits.admit(5, (life.next(), 9)), Err(Refused::Later)),
+            matches!(limits.admit(5, (life.next(), 9)), Err(LimitRefusal::Later)),
             "fourth claim is behind the unwritten third"
         );
         third.written(10);
-        assert!(matches!(limits.admit(5, (life.next(), 9)), Err(Refused::Later)));
+        assert!(matches!(limits.admit(5, (life.next(), 9)), Err(LimitRefusal::Later)));
         assert!(limits.admit(5, (life.next(), 10)).is_ok());
     }
 }

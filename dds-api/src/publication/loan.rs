@@ -6,10 +6,10 @@ use std::ops::{Deref, DerefMut};
 
 use idl_xtypes::TopicData;
 
-use super::place::Place;
 use super::writer::DataWriter;
+use super::writer_claim::WriterClaim;
 use crate::infrastructure::DdsResult;
-use crate::mapping::record::{HEADER, Terms};
+use crate::mapping::record::{HEADER, PolicyMetadata};
 
 /// A sample to be filled in and published. Dropping the loan discards the sample.
 ///
@@ -42,15 +42,15 @@ use crate::mapping::record::{HEADER, Terms};
 /// ```
 pub struct Loan<'a, T: TopicData> {
     writer: &'a DataWriter<T>,
-    build: Build<'a, T>,
+    build: LoanStorage<'a, T>,
     /// Declared last, so that it is dropped after the sample.
-    room: Room<'a, T>,
+    room: RoomGuard<'a, T>,
 }
 
 /// Notifies waiting threads that room has become free, unless the sample was published.
-struct Room<'a, T: TopicData>(Option<&'a DataWriter<T>>);
+struct RoomGuard<'a, T: TopicData>(Option<&'a DataWriter<T>>);
 
-impl<T: TopicData> Drop for Room<'_, T> {
+impl<T: TopicData> Drop for RoomGuard<'_, T> {
     fn drop(&mut self) {
         if let Some(writer) = self.0 {
             writer.gave_room();
@@ -58,8 +58,8 @@ impl<T: TopicData> Drop for Room<'_, T> {
     }
 }
 
-enum Build<'a, T> {
-    InPlace { place: Place<'a>, value: *mut T, terms: Terms },
+enum LoanStorage<'a, T> {
+    InPlace { place: WriterClaim<'a>, value: *mut T, terms: PolicyMetadata },
     Heap(Box<T>),
 }
 
@@ -70,26 +70,38 @@ unsafe impl<T: TopicData> Send for Loan<'_, T> {}
 impl<'a, T: TopicData> Loan<'a, T> {
     /// Builds a plain sample in this claim, with the content that an earlier record left there.
     #[inline(always)]
-    pub(super) fn as_left(writer: &'a DataWriter<T>, mut place: Place<'a>, terms: Terms) -> Self {
+    pub(super) fn as_left(
+        writer: &'a DataWriter<T>,
+        mut place: WriterClaim<'a>,
+        terms: PolicyMetadata,
+    ) -> Self {
         let value = place.bytes()[HEADER..].as_mut_ptr().cast::<T>();
         assert!(
             value.is_aligned(),
             "records are aligned to cache lines, and plain types need less"
         );
-        Loan { writer, build: Build::InPlace { place, value, terms }, room: Room(Some(writer)) }
+        Loan {
+            writer,
+            build: LoanStorage::InPlace { place, value, terms },
+            room: RoomGuard(Some(writer)),
+        }
     }
 }
 
 impl<'a, T: TopicData + Default> Loan<'a, T> {
     #[inline(always)]
-    pub(super) fn in_place(writer: &'a DataWriter<T>, place: Place<'a>, terms: Terms) -> Self {
+    pub(super) fn in_place(
+        writer: &'a DataWriter<T>,
+        place: WriterClaim<'a>,
+        terms: PolicyMetadata,
+    ) -> Self {
         let mut loan = Loan::as_left(writer, place, terms);
         *loan = T::default();
         loan
     }
 
     pub(super) fn on_heap(writer: &'a DataWriter<T>) -> Self {
-        Loan { writer, build: Build::Heap(Box::default()), room: Room(None) }
+        Loan { writer, build: LoanStorage::Heap(Box::default()), room: RoomGuard(None) }
     }
 }
 
@@ -100,18 +112,18 @@ impl<T: TopicData> Loan<'_, T> {
         self.writer.enabling.check()?;
         // Under the terms for which room was claimed.
         let terms = match &mut self.build {
-            Build::InPlace { terms, .. } => std::mem::take(terms),
-            Build::Heap(_) => Terms::default(),
+            LoanStorage::InPlace { terms, .. } => std::mem::take(terms),
+            LoanStorage::Heap(_) => PolicyMetadata::default(),
         };
         let writer = self.writer;
-        let seal = writer.seal_with(&self, terms)?;
+        let seal = writer.metadata_with(&self, terms)?;
         let key = match &self.build {
-            Build::InPlace { .. } => writer.limited_key(&self)?,
+            LoanStorage::InPlace { .. } => writer.limited_key(&self)?,
             // A sample on the heap goes through the ordinary write, which checks the limits.
-            Build::Heap(_) => None,
+            LoanStorage::Heap(_) => None,
         };
         match self.build {
-            Build::InPlace { mut place, .. } => {
+            LoanStorage::InPlace { mut place, .. } => {
                 let size = HEADER + size_of::<T>();
                 if let Some(layout) = T::LAYOUT {
                     layout.clear_padding(&mut place.bytes()[HEADER..size]);
@@ -137,7 +149,7 @@ impl<T: TopicData> Loan<'_, T> {
                 }
                 Ok(())
             }
-            Build::Heap(value) => writer.write(&value),
+            LoanStorage::Heap(value) => writer.write(&value),
         }
     }
 }
@@ -150,8 +162,8 @@ impl<T: TopicData> Deref for Loan<'_, T> {
             // SAFETY: the claim has room for a header and an aligned `T`, exclusively for this
             // loan. The memory was zeroed when it was opened and contains bytes of earlier records.
             // All bytes are initialised, and any bytes are a valid value of a plain type.
-            Build::InPlace { value, .. } => unsafe { &**value },
-            Build::Heap(value) => value,
+            LoanStorage::InPlace { value, .. } => unsafe { &**value },
+            LoanStorage::Heap(value) => value,
         }
     }
 }
@@ -161,8 +173,8 @@ impl<T: TopicData> DerefMut for Loan<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         match &mut self.build {
             // SAFETY: as in `deref`, and `self` is borrowed mutably.
-            Build::InPlace { value, .. } => unsafe { &mut **value },
-            Build::Heap(value) => value,
+            LoanStorage::InPlace { value, .. } => unsafe { &mut **value },
+            LoanStorage::Heap(value) => value,
         }
     }
 }

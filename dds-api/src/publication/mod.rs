@@ -1,7 +1,6 @@
 //! The publication module of the standard: writers.
 
 mod acknowledgment;
-mod attended;
 mod builder;
 mod bytes;
 mod changes;
@@ -9,15 +8,16 @@ mod enabling;
 mod instances;
 mod limits;
 mod loan;
-mod place;
+mod notification;
 mod publisher;
 mod statuses;
 mod writer;
+mod writer_claim;
 
 pub use builder::DataWriterBuilder;
 pub(crate) use builder::refused;
 pub use bytes::ByteLoan;
-pub(crate) use changes::Changes;
+pub(crate) use changes::HeldChanges;
 pub use loan::Loan;
 pub use publisher::{Publisher, PublisherBuilder};
 pub use writer::DataWriter;

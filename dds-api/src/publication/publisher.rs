@@ -10,11 +10,13 @@ use idl_xtypes::TopicData;
 use qos_profiles::{DataWriterQos, PresentationQosPolicy, PublisherQos};
 
 use super::acknowledgment::are_acknowledged;
-use super::changes::Changes;
+use super::changes::HeldChanges;
 use super::{DataWriter, DataWriterBuilder};
-use crate::domain::enabling::Encloses;
-use crate::domain::{DomainParticipant, Draft, EntityGroup, Inner, Shared};
-use crate::infrastructure::listener::Slot;
+use crate::domain::enabling::EndpointContainer;
+use crate::domain::{
+    DomainParticipant, EntityGroup, EntityGroupBuilder, ParticipantInner, ProfiledEntity,
+};
+use crate::infrastructure::listener::ListenerSlot;
 use crate::infrastructure::{
     DdsError, DdsResult, InstanceHandle, PublisherListener, StatusMask, Timeout,
 };
@@ -149,7 +151,7 @@ impl Publisher {
 
     /// Changes that the publisher holds back.
     #[inline(always)]
-    pub(super) fn changes(&self) -> &Changes {
+    pub(super) fn changes(&self) -> &HeldChanges {
         &self.0.own
     }
 
@@ -180,7 +182,7 @@ impl Publisher {
     }
 
     /// The publisher as the parent of its entities.
-    pub(super) fn encloses(&self) -> Arc<dyn Encloses> {
+    pub(super) fn encloses(&self) -> Arc<dyn EndpointContainer> {
         Arc::clone(&self.0) as _
     }
 
@@ -188,7 +190,7 @@ impl Publisher {
         &self.0
     }
 
-    pub(super) fn listener(&self) -> &Slot<dyn PublisherListener> {
+    pub(super) fn listener(&self) -> &ListenerSlot<dyn PublisherListener> {
         &self.0.listener
     }
 
@@ -196,7 +198,7 @@ impl Publisher {
         self.0.id
     }
 
-    pub(super) fn is_of(&self, participant: &Arc<Inner>) -> bool {
+    pub(super) fn is_of(&self, participant: &Arc<ParticipantInner>) -> bool {
         Arc::ptr_eq(&self.0.participant, participant)
     }
 }
@@ -210,11 +212,11 @@ impl Publisher {
 /// # Ok(())
 /// # }
 /// ```
-pub struct PublisherBuilder(Draft<PublisherQos>);
+pub struct PublisherBuilder(EntityGroupBuilder<PublisherQos>);
 
 impl PublisherBuilder {
-    pub(crate) fn new(participant: Arc<Inner>) -> Self {
-        PublisherBuilder(Draft::new(participant))
+    pub(crate) fn new(participant: Arc<ParticipantInner>) -> Self {
+        PublisherBuilder(EntityGroupBuilder::new(participant))
     }
 
     /// Takes the policies from a QoS profile. Discards settings made before this call; settings
@@ -252,7 +254,7 @@ impl PublisherBuilder {
     /// [`DdsError::BadParameter`] if the partition names cannot be sent, or if the named profile
     /// does not exist.
     pub fn create(self) -> DdsResult<Publisher> {
-        let publisher = Publisher(self.0.create(Shared::Publisher)?);
+        let publisher = Publisher(self.0.create(ProfiledEntity::Publisher)?);
         publisher.changes().agree(&publisher.qos().presentation);
         Ok(publisher)
     }

@@ -17,7 +17,7 @@ use crate::infrastructure::{
     immutable,
 };
 use crate::mapping::policies::Policies;
-use crate::topic::Whose;
+use crate::topic::PolicyOwner;
 
 /// Policies and statuses. Reading a status resets its change counters.
 ///
@@ -68,7 +68,9 @@ impl<T: TopicData> DataWriter<T> {
     pub fn set_qos(&self, qos: &DataWriterQos) -> DdsResult<()> {
         self.enabling.check_there()?;
         let qos = &mut qos.clone();
-        self.topic.policies().settle_representation(Whose::Writer, &mut qos.representation)?;
+        self.topic
+            .policies()
+            .settle_representation(PolicyOwner::Writer, &mut qos.representation)?;
         check(&self.topic, qos, &self.publisher_qos())?;
         if let Some(draft) = &mut *self.enabling.draft() {
             draft.qos.clone_from(qos);

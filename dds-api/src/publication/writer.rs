@@ -14,29 +14,30 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 
 use derecho_core::ids::Time;
-use derecho_node::{Waited, clock};
+use derecho_node::{WaitOutcome, clock};
 use idl_cdr::Encoding;
 use idl_xtypes::TopicData;
 
 use super::acknowledgment::are_acknowledged;
-use super::enabling::{Draft, Started};
-use super::instances::Registered;
-use super::limits::Limits;
+use super::enabling::{EnabledWriter, WriterDraft};
+use super::instances::RegisteredInstances;
+use super::limits::WriterLimits;
 use super::loan::Loan;
-use super::place::Place;
 use super::publisher::Publisher;
-use crate::domain::Inner;
-use crate::domain::enabling::Enabling;
-use crate::infrastructure::listener::Slot;
+use super::writer_claim::WriterClaim;
+use crate::domain::ParticipantInner;
+use crate::domain::enabling::EnablingState;
+use crate::infrastructure::listener::ListenerSlot;
 use crate::infrastructure::this_thread::this_thread;
 use crate::infrastructure::{
     DataWriterListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
 };
+use crate::mapping::membership_state::Life;
 use crate::mapping::record::{
-    Contents, Fate, HEADER, KEY, Seal, Terms, is_plain, record_size, seal, write_payload,
+    HEADER, KEY, PayloadKind, PolicyMetadata, RecordEffect, RecordMetadata, is_plain, record_size,
+    write_metadata, write_payload,
 };
-use crate::mapping::shares::{Berth, WriterShared};
-use crate::mapping::standing::Life;
+use crate::mapping::shares::{WriterMemory, WriterShared};
 use crate::topic::Topic;
 
 /// Number of commits per turn of the event loop, as a rule. A turn reclaims memory that readers
@@ -65,18 +66,18 @@ pub struct DataWriter<T: TopicData>(Arc<WriterCore<T>>);
 /// State of a writer.
 #[doc(hidden)]
 pub struct WriterCore<T: TopicData> {
-    pub(super) participant: Arc<Inner>,
+    pub(super) participant: Arc<ParticipantInner>,
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<WriterShared>,
     /// Whether the writer is enabled, and its state since then.
-    pub(super) enabling: Enabling<Draft>,
+    pub(super) enabling: EnablingState<WriterDraft>,
     /// Identifies the version of the writer's type in each sample.
     pub(super) mark: u32,
-    pub(super) registered: Registered,
+    pub(super) registered: RegisteredInstances,
     /// The publisher that the writer belongs to, unless that is the participant's implicit one.
     pub(super) publisher: Option<Publisher>,
     pub(super) status_condition: OnceLock<StatusCondition>,
-    pub(super) listener: Slot<dyn DataWriterListener<T>>,
+    pub(super) listener: ListenerSlot<dyn DataWriterListener<T>>,
 }
 
 impl<T: TopicData> Clone for DataWriter<T> {
@@ -100,7 +101,7 @@ impl<T: TopicData> DataWriter<T> {
     pub(super) fn new(core: WriterCore<T>) -> DataWriter<T> {
         let writer = DataWriter(Arc::new(core));
         let entity: Weak<WriterCore<T>> = Arc::downgrade(&writer.0);
-        writer.participant.roster.enter(entity);
+        writer.participant.dispatcher.add(entity);
         writer
     }
 
@@ -132,7 +133,7 @@ impl<T: TopicData> DataWriter<T> {
     pub fn wait_for_readers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
         self.enabling.check()?;
         let timeout = timeout.into();
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         // Evaluated only in the wait: a second count could find that the readers have left again.
         let mut is_there = false;
         let ready = || {
@@ -141,7 +142,7 @@ impl<T: TopicData> DataWriter<T> {
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
             _ if !self.is_enabled() => self.enabling.check(),
-            Waited::Stopped => Err(self.deleted()),
+            WaitOutcome::Stopped => Err(self.deleted()),
             _ if is_there => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
             _ => Err(DdsError::Timeout(format!(
@@ -204,7 +205,7 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     fn write_freely(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
         let size = self.size_of(sample).map_err(|error| self.not_encodable(&error))?;
-        let seal = self.seal_of(sample)?;
+        let seal = self.metadata_of(sample)?;
         let fill = |record: &mut [u8]| write_payload(sample, record, || self.encoding());
         if let Some(held) =
             self.hold(&seal, time, size, || self.entering(self.limited_key(sample)?), fill)
@@ -225,7 +226,7 @@ impl<T: TopicData> DataWriter<T> {
         &self,
         sample: &T,
         size: usize,
-        with: (Seal, Option<u64>),
+        with: (RecordMetadata, Option<u64>),
         blocking: Timeout,
     ) -> DdsResult<()> {
         self.put(self.claim_slowly(size, blocking)?, sample, with)
@@ -233,7 +234,12 @@ impl<T: TopicData> DataWriter<T> {
 
     /// Writes a sample into claimed room and commits it.
     #[inline(always)]
-    fn put(&self, mut place: Place<'_>, sample: &T, with: (Seal, Option<u64>)) -> DdsResult<()> {
+    fn put(
+        &self,
+        mut place: WriterClaim<'_>,
+        sample: &T,
+        with: (RecordMetadata, Option<u64>),
+    ) -> DdsResult<()> {
         match write_payload(sample, place.bytes(), || self.encoding()) {
             Ok(size) => self.commit_at(place, size, with),
             Err(error) => {
@@ -251,8 +257,8 @@ impl<T: TopicData> DataWriter<T> {
     /// [`DomainParticipant::wait_until`]: crate::domain::DomainParticipant::wait_until
     #[inline]
     pub fn has_room_for(&self, sample: &T) -> bool {
-        let terms = self.shared.terms();
-        self.size_of(sample).is_ok_and(|size| self.has_room(size + self.seal_size(&terms)))
+        let terms = self.shared.policy_metadata();
+        self.size_of(sample).is_ok_and(|size| self.has_room(size + self.metadata_size(&terms)))
             && self.limits().is_none_or(|limits| {
                 self.key_of(sample).is_ok_and(|key| self.is_admitted(limits, key))
             })
@@ -261,13 +267,17 @@ impl<T: TopicData> DataWriter<T> {
     /// Metadata of a sample: its key, if samples are kept or the terms require keys, and the terms
     /// that follow from the writer's policies.
     #[inline(always)]
-    pub(super) fn seal_of(&self, sample: &T) -> DdsResult<Seal> {
-        self.seal_with(sample, self.shared.terms())
+    pub(super) fn metadata_of(&self, sample: &T) -> DdsResult<RecordMetadata> {
+        self.metadata_with(sample, self.shared.policy_metadata())
     }
 
-    /// As `seal_of`, with the given terms.
+    /// As `metadata_of`, with the given terms.
     #[inline(always)]
-    pub(super) fn seal_with(&self, sample: &T, terms: Terms) -> DdsResult<Seal> {
+    pub(super) fn metadata_with(
+        &self,
+        sample: &T,
+        terms: PolicyMetadata,
+    ) -> DdsResult<RecordMetadata> {
         let key = match self.is_kept() || terms.keyed {
             true => {
                 let key = sample.hash_of_key().map_err(|error| self.not_encodable(&error))?;
@@ -275,12 +285,18 @@ impl<T: TopicData> DataWriter<T> {
             }
             false => None,
         };
-        Ok(Seal { contents: Contents::Sample, fate: Fate::Alive, mark: self.mark, terms, key })
+        Ok(RecordMetadata {
+            kind: PayloadKind::Sample,
+            effect: RecordEffect::Alive,
+            mark: self.mark,
+            policies: terms,
+            key,
+        })
     }
 
     /// Number of bytes of a sample's metadata under these terms.
     #[inline(always)]
-    pub(super) fn seal_size(&self, terms: &Terms) -> usize {
+    pub(super) fn metadata_size(&self, terms: &PolicyMetadata) -> usize {
         terms.size() + if self.is_kept() || terms.keyed { KEY } else { 0 }
     }
 
@@ -299,7 +315,7 @@ impl<T: TopicData> DataWriter<T> {
         T: Default,
     {
         if is_plain::<T>() {
-            let terms = self.shared.terms();
+            let terms = self.shared.policy_metadata();
             let place = self.claim_within(self.room_for_one(&terms), blocking)?;
             Ok(Loan::in_place(self, place, terms))
         } else {
@@ -369,19 +385,19 @@ impl<T: TopicData> DataWriter<T> {
                 "only samples of plain types can be built over an earlier record"
             )
         };
-        let terms = self.shared.terms();
+        let terms = self.shared.policy_metadata();
         Ok(Loan::as_left(self, self.claim(self.room_for_one(&terms))?, terms))
     }
 
     /// Size of the record of one sample of a plain type.
     #[inline(always)]
-    fn room_for_one(&self, terms: &Terms) -> usize {
-        HEADER + size_of::<T>() + self.seal_size(terms)
+    fn room_for_one(&self, terms: &PolicyMetadata) -> usize {
+        HEADER + size_of::<T>() + self.metadata_size(terms)
     }
 
     /// State of an enabled writer. Panics if the writer is not enabled.
     #[inline(always)]
-    fn started(&self) -> &Started {
+    fn started(&self) -> &EnabledWriter {
         self.enabling.started().expect("writer is enabled before it claims memory")
     }
 
@@ -392,7 +408,7 @@ impl<T: TopicData> DataWriter<T> {
 
     /// RESOURCE_LIMITS, if the writer has any.
     #[inline(always)]
-    pub(super) fn limits(&self) -> Option<&Limits> {
+    pub(super) fn limits(&self) -> Option<&WriterLimits> {
         self.enabling.started()?.limits.as_ref()
     }
 
@@ -415,7 +431,12 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     #[inline(always)]
-    pub(super) fn commit(&self, place: Place<'_>, size: usize, seal: Seal) -> DdsResult<()> {
+    pub(super) fn commit(
+        &self,
+        place: WriterClaim<'_>,
+        size: usize,
+        seal: RecordMetadata,
+    ) -> DdsResult<()> {
         self.commit_at(place, size, (seal, None))
     }
 
@@ -423,11 +444,11 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     pub(super) fn commit_at(
         &self,
-        place: Place<'_>,
+        place: WriterClaim<'_>,
         size: usize,
-        with: (Seal, Option<u64>),
+        with: (RecordMetadata, Option<u64>),
     ) -> DdsResult<()> {
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         if !standing.is_in(self.life_of(&place)) && standing.may_rejoin() {
             return self.commit_anew(place, size, with);
         }
@@ -440,11 +461,11 @@ impl<T: TopicData> DataWriter<T> {
     #[cold]
     fn commit_anew<'a>(
         &'a self,
-        mut place: Place<'a>,
+        mut place: WriterClaim<'a>,
         size: usize,
-        with: (Seal, Option<u64>),
+        with: (RecordMetadata, Option<u64>),
     ) -> DdsResult<()> {
-        while !self.participant.standing.is_in(self.life_of(&place)) {
+        while !self.participant.membership.is_in(self.life_of(&place)) {
             let mut next = self.claim_slowly(size + with.0.size(), self.max_blocking())?;
             next.bytes()[..size].copy_from_slice(&place.bytes()[..size]);
             place = next;
@@ -454,22 +475,27 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     #[inline(always)]
-    fn life_of(&self, place: &Place<'_>) -> Life {
-        place.berth().unwrap_or_else(|| &self.started().first).life
+    fn life_of(&self, place: &WriterClaim<'_>) -> Life {
+        place.writer_memory().unwrap_or_else(|| &self.started().first_memory).life
     }
 
     #[inline(always)]
-    fn commit_here(&self, place: Place<'_>, size: usize, (with, time): (Seal, Option<u64>)) {
+    fn commit_here(
+        &self,
+        place: WriterClaim<'_>,
+        size: usize,
+        (with, time): (RecordMetadata, Option<u64>),
+    ) {
         // The cast is lossless: a participant creates fewer than 2^32 endpoints.
         let (now, id) = (clock::now(), self.started().id as u32);
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
-        if self.shared.vigil.is_kept() {
-            self.keep_vigil((with.key, with.fate), now);
+        if self.shared.timeliness.is_kept() {
+            self.update_timeliness((with.key, with.effect), now);
         }
         let (claim, berth) = place.into_parts();
-        let berth = berth.as_deref().unwrap_or_else(|| &self.started().first);
+        let berth = berth.as_deref().unwrap_or_else(|| &self.started().first_memory);
         let number = claim.commit_on(this_thread(), size + with.size(), |_, record| {
-            seal::<T>(record, id, timestamp, &with);
+            write_metadata::<T>(record, id, timestamp, &with);
         });
         self.tell_of(berth, number, now);
     }
@@ -477,7 +503,7 @@ impl<T: TopicData> DataWriter<T> {
     /// Notifies readers of a commit. Readers that share the memory see the commit already; sleeping
     /// ones are woken.
     #[inline(always)]
-    fn tell_of(&self, berth: &Berth, number: u64, now: Time) {
+    fn tell_of(&self, berth: &WriterMemory, number: u64, now: Time) {
         let memory = &berth.memory;
         if !self.is_quiet() {
             match self.shared.budget() {
@@ -493,7 +519,7 @@ impl<T: TopicData> DataWriter<T> {
     /// LATENCY_BUDGET: wakes sleeping readers together with later commits, unless much memory is in
     /// use already (I-202).
     #[cold]
-    fn ring_later(&self, berth: &Berth, budget: u64, now: Time) {
+    fn ring_later(&self, berth: &WriterMemory, budget: u64, now: Time) {
         if berth.memory.is_half_full() {
             berth.ring();
         } else if berth.memory.put_off(now, budget) {
@@ -504,11 +530,11 @@ impl<T: TopicData> DataWriter<T> {
 
     /// Updates the deadline and liveliness monitoring of the writer.
     #[cold]
-    fn keep_vigil(&self, (key, fate): (Option<u128>, Fate), now: Time) {
+    fn update_timeliness(&self, (key, fate): (Option<u128>, RecordEffect), now: Time) {
         // In the byte order of instance handles.
         let key = key.map(u128::swap_bytes);
-        if self.shared.vigil.wrote(key, fate != Fate::Alive, now) {
-            self.participant.engine.act(|machine, _, _| machine.keep_vigil());
+        if self.shared.timeliness.wrote(key, fate != RecordEffect::Alive, now) {
+            self.participant.engine.act(|machine, _, _| machine.schedule_timeliness());
         }
     }
 
@@ -516,12 +542,12 @@ impl<T: TopicData> DataWriter<T> {
     /// whose liveliness is manual; for others the call makes no difference.
     pub fn assert_liveliness(&self) -> DdsResult<()> {
         self.enabling.check()?;
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         if standing.is_out_for_good() {
             return Err(standing.error());
         }
-        if self.shared.vigil.assert(clock::now()) {
-            self.participant.engine.act(|machine, _, _| machine.keep_vigil());
+        if self.shared.timeliness.assert(clock::now()) {
+            self.participant.engine.act(|machine, _, _| machine.schedule_timeliness());
         }
         Ok(())
     }
@@ -540,19 +566,19 @@ impl<T: TopicData> DataWriter<T> {
 
 impl<T: TopicData> WriterCore<T> {
     pub(super) fn name_in_domain(&self) -> InstanceHandle {
-        self.participant.standing.handle(self.enabling.id())
+        self.participant.membership.handle(self.enabling.id())
     }
 
     /// The memory of the first membership, if the participant is still in that membership.
     #[inline(always)]
-    fn first(&self) -> Option<&Berth> {
-        let first = &self.enabling.started()?.first;
+    fn first(&self) -> Option<&WriterMemory> {
+        let first = &self.enabling.started()?.first_memory;
         self.is_at_work(first).then_some(first)
     }
 
     #[inline(always)]
-    fn is_at_work(&self, berth: &Berth) -> bool {
-        self.enabling.is_enabled() && self.participant.standing.is_in(berth.life)
+    fn is_at_work(&self, berth: &WriterMemory) -> bool {
+        self.enabling.is_enabled() && self.participant.membership.is_in(berth.life)
     }
 }
 

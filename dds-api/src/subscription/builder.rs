@@ -16,23 +16,23 @@ use qos_profiles::{
     TypeConsistencyEnforcementQosPolicy,
 };
 
-use super::cache::Settings;
-use super::enabling::{Draft, check};
+use super::cache::CacheSettings;
+use super::enabling::{ReaderDraft, check};
 use super::intake::ReaderCore;
 use super::lending::USUAL_PERCENT;
 use super::not_with_builtin;
 use super::queues::Queues;
 use super::reader::DataReader;
-use super::sets::Opened;
+use super::sets::OpenedSets;
 use super::subscriber::Subscriber;
-use crate::domain::enabling::Enabling;
-use crate::domain::{Following, Inner, usual_reader};
-use crate::infrastructure::listener::Slot;
+use crate::domain::enabling::EnablingState;
+use crate::domain::{ParticipantInner, ProfileBinding, default_reader_qos};
+use crate::infrastructure::listener::ListenerSlot;
 use crate::infrastructure::this_thread::ThreadLock;
 use crate::infrastructure::{DdsError, DdsResult};
-use crate::mapping::builtin::Hears;
+use crate::mapping::builtin::DiscoverySink;
 use crate::mapping::shares::ReaderShared;
-use crate::topic::{Joined, SharedFilter, Topic, TopicDescription, TopicOrigin, Whose};
+use crate::topic::{JoinedTopics, PolicyOwner, SharedFilter, Topic, TopicDescription, TopicOrigin};
 
 /// Builder of a data reader.
 ///
@@ -51,12 +51,12 @@ use crate::topic::{Joined, SharedFilter, Topic, TopicDescription, TopicOrigin, W
 /// # }
 /// ```
 pub struct DataReaderBuilder<T: TopicData> {
-    participant: Arc<Inner>,
+    participant: Arc<ParticipantInner>,
     topic: Topic<T>,
     subscriber: Option<Subscriber>,
     qos: DataReaderQos,
     /// The profile that the policies come from, if any.
-    following: Option<Following>,
+    profile_binding: Option<ProfileBinding>,
     wrong: Option<DdsError>,
     /// PRESENTATION and PARTITION as the reader requests them of writers.
     group: SubscriberQos,
@@ -66,9 +66,9 @@ pub struct DataReaderBuilder<T: TopicData> {
     follows: bool,
     filter: Option<Arc<SharedFilter>>,
     /// The listener that receives what discovery reports, if the topic is a builtin topic.
-    ear: Option<Arc<dyn Hears>>,
+    sink: Option<Arc<dyn DiscoverySink>>,
     /// The topics that are joined, if the topic is a multi-topic.
-    joined: Option<Arc<Joined>>,
+    joined: Option<Arc<JoinedTopics>>,
     /// The value of `max_held_percent`, if one was given.
     max_held_percent: Option<u8>,
 }
@@ -76,7 +76,7 @@ pub struct DataReaderBuilder<T: TopicData> {
 impl<T: TopicData> DataReaderBuilder<T> {
     /// Makes a builder for a topic, a filtered topic, or several joined topics.
     pub(crate) fn of(
-        participant: Arc<Inner>,
+        participant: Arc<ParticipantInner>,
         description: &impl TopicDescription<Data = T>,
     ) -> Self {
         let mut builder = DataReaderBuilder::new(participant, description.topic());
@@ -87,9 +87,9 @@ impl<T: TopicData> DataReaderBuilder<T> {
     }
 
     /// Makes a builder for a topic.
-    pub(super) fn new(participant: Arc<Inner>, topic: &Topic<T>) -> Self {
+    pub(super) fn new(participant: Arc<ParticipantInner>, topic: &Topic<T>) -> Self {
         let topic = topic.clone();
-        let (qos, profile) = (usual_reader(&topic.qos()), topic.policies().profile.clone());
+        let (qos, profile) = (default_reader_qos(&topic.qos()), topic.policies().profile.clone());
         let presentation = PresentationQosPolicy {
             access_scope: PresentationQosPolicyAccessScopeKind::Topic,
             ordered_access: true,
@@ -97,19 +97,19 @@ impl<T: TopicData> DataReaderBuilder<T> {
         };
         let (subscriber, group) = (None, SubscriberQos::default());
         // The topic's policies may require the cache.
-        let follows = Settings::new(&qos, &presentation) != Settings::default();
+        let follows = CacheSettings::new(&qos, &presentation) != CacheSettings::default();
         let builder = DataReaderBuilder {
             participant,
             topic,
             subscriber,
             qos,
-            following: None,
+            profile_binding: None,
             wrong: None,
             group,
             presentation,
             follows,
             filter: None,
-            ear: None,
+            sink: None,
             joined: None,
             max_held_percent: None,
         };
@@ -180,7 +180,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
     /// Sets all policies. The reader is matched with writers that offer what these policies
     /// request, and the cache follows them.
     pub fn qos(mut self, qos: &DataReaderQos) -> Self {
-        (self.following, self.wrong) = (None, None);
+        (self.profile_binding, self.wrong) = (None, None);
         self.qos = qos.clone();
         self.presentation = self.group.presentation.clone();
         self.follows = true;
@@ -204,14 +204,14 @@ impl<T: TopicData> DataReaderBuilder<T> {
                 if let EntityQos::DataReader(qos) = &given.qos {
                     self.qos.clone_from(qos);
                 }
-                if let Some(said) = &given.said {
+                if let Some(said) = &given.settings {
                     self.max_held_percent =
                         said.number("squall.reader.max_held_percent").or(self.max_held_percent);
                 }
                 // The profile's reader policies concern the cache, now or when the profile is
                 // read again.
-                self.follows |= given.said.is_some();
-                self.following = Some(Following::new(profile, by_topic, given));
+                self.follows |= given.settings.is_some();
+                self.profile_binding = Some(ProfileBinding::new(profile, by_topic, given));
                 self.wrong = None;
             }
             Err(wrong) => self.wrong = Some(wrong),
@@ -382,8 +382,8 @@ impl<T: TopicData> DataReaderBuilder<T> {
 
     /// Makes a reader of a builtin topic, which receives what discovery reports by this listener
     /// once it is enabled.
-    pub(super) fn listening(mut self, ear: Arc<dyn Hears>) -> DdsResult<DataReader<T>> {
-        self.ear = Some(ear);
+    pub(super) fn listening(mut self, ear: Arc<dyn DiscoverySink>) -> DdsResult<DataReader<T>> {
+        self.sink = Some(ear);
         self.make()
     }
 
@@ -392,8 +392,15 @@ impl<T: TopicData> DataReaderBuilder<T> {
             return Err(wrong);
         }
         let DataReaderBuilder { participant, topic, mut qos, presentation, .. } = self;
-        let DataReaderBuilder { subscriber, group, follows, filter, following, .. } = self;
-        let DataReaderBuilder { ear, joined, max_held_percent, .. } = self;
+        let DataReaderBuilder {
+            subscriber,
+            group,
+            follows,
+            filter,
+            profile_binding: following,
+            ..
+        } = self;
+        let DataReaderBuilder { sink: ear, joined, max_held_percent, .. } = self;
         let is_elsewhere = |subscriber: &Subscriber| !subscriber.is_of(&participant);
         if !topic.is_of(&participant) || subscriber.as_ref().is_some_and(is_elsewhere) {
             return Err(DdsError::PreconditionNotMet(format!(
@@ -405,15 +412,23 @@ impl<T: TopicData> DataReaderBuilder<T> {
         participant.lifecycle.check_there("the participant")?;
         topic.check_there()?;
         subscriber.iter().try_for_each(|subscriber| subscriber.entity().check_there())?;
-        topic.policies().settle_representation(Whose::Reader, &mut qos.representation)?;
+        topic.policies().settle_representation(PolicyOwner::Reader, &mut qos.representation)?;
         check(&topic, &qos, &group)?;
-        let settings = Settings::new(&qos, &presentation);
+        let settings = CacheSettings::new(&qos, &presentation);
         let of =
             subscriber.as_ref().map_or_else(|| Arc::clone(&participant) as _, Subscriber::encloses);
-        let draft = Draft { qos, following, group, presentation, follows, ear, joined };
+        let draft = ReaderDraft {
+            qos,
+            profile_binding: following,
+            group,
+            presentation,
+            follows,
+            sink: ear,
+            joined,
+        };
         let belongs = (of, participant.provisional());
-        let enabling = Enabling::new("a reader", belongs, topic.entity(), draft);
-        let shared = Arc::new(ReaderShared::new(participant.roster.reordered()));
+        let enabling = EnablingState::new("a reader", belongs, topic.entity(), draft);
+        let shared = Arc::new(ReaderShared::new(participant.dispatcher.reordered()));
         let (barrier, has_other_users) =
             participant.engine.act(|_, link, _| (link.barrier(), link.admits_other_users()));
         let usual_percent = if has_other_users { 0 } else { USUAL_PERCENT };
@@ -424,20 +439,20 @@ impl<T: TopicData> DataReaderBuilder<T> {
             shared,
             queues: ThreadLock::new(Queues::default(), barrier),
             departures: Arc::default(),
-            joining: OnceLock::new(),
-            opened: Opened::default(),
+            joined_readers: OnceLock::new(),
+            opened_sets: OpenedSets::default(),
             unreadable: AtomicU64::new(0),
             max_held_percent,
             copied: AtomicU64::new(0),
             enabling,
             settings: Mutex::new(settings),
-            shelf: OnceLock::new(),
+            cache: OnceLock::new(),
             filter,
             subscriber,
             status_condition: OnceLock::new(),
             collected: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
-            listener: Slot::default(),
+            listener: ListenerSlot::default(),
             told: AtomicU64::new(0),
         }))
     }

@@ -19,8 +19,8 @@ use qos_profiles::{
 
 use super::intake::ReaderCore;
 use super::reader::DataReader;
-use super::sample::Body;
-use super::shelf::wall;
+use super::reader_cache::wall;
+use super::sample::SampleBody;
 use super::subscriber::Subscriber;
 use super::{DataReaderBuilder, InstanceState};
 use crate::domain::{
@@ -28,8 +28,8 @@ use crate::domain::{
     SubscriptionBuiltinTopicData, TopicBuiltinTopicData,
 };
 use crate::infrastructure::{DdsError, DdsResult};
-use crate::mapping::builtin::{BuiltinKind, Hears, Told};
-use crate::mapping::history::NOBODY;
+use crate::mapping::builtin::{BuiltinKind, DiscoverySink, EntityUpdate};
+use crate::mapping::kept_replay::NOBODY;
 use crate::topic::{Topic, TopicOrigin};
 
 /// Whether a topic of this name is a builtin one.
@@ -66,14 +66,14 @@ fn subscriber_qos() -> SubscriberQos {
 }
 
 /// Receives discovery reports from the machine, for a reader.
-struct Ear<T: BuiltinTopicData>(OnceLock<Weak<ReaderCore<T>>>);
+struct BuiltinReaderSink<T: BuiltinTopicData>(OnceLock<Weak<ReaderCore<T>>>);
 
-impl<T: BuiltinTopicData> Hears for Ear<T> {
+impl<T: BuiltinTopicData> DiscoverySink for BuiltinReaderSink<T> {
     fn kind(&self) -> Option<BuiltinKind> {
         Some(T::SOURCE.kind)
     }
 
-    fn hear(&self, told: Vec<Told>) {
+    fn report(&self, told: Vec<EntityUpdate>) {
         let Some(reader) = self.0.get().and_then(Weak::upgrade) else { return };
         let now = wall();
         let samples = told.into_iter().filter_map(|(entity, fact)| {
@@ -83,9 +83,9 @@ impl<T: BuiltinTopicData> Hears for Ear<T> {
             };
             // All reports come by one stream, which never ends. An entity that is gone is therefore
             // disposed, and not lost with its writer.
-            Some((Body::of_told(data, state, now, entity.node), NOBODY))
+            Some((SampleBody::of_told(data, state, now, entity.node), NOBODY))
         });
-        reader.opened.put(samples);
+        reader.opened_sets.put(samples);
     }
 }
 
@@ -181,7 +181,7 @@ fn reader_of<T: BuiltinTopicData>(subscriber: &Subscriber) -> DdsResult<DataRead
         return Ok(reader);
     }
     let topic = Topic::<T>::local((participant, T::TOPIC_NAME), (), TopicOrigin::Discovery)?;
-    let ear = Arc::new(Ear(OnceLock::new()));
+    let ear = Arc::new(BuiltinReaderSink(OnceLock::new()));
     let builder = DataReaderBuilder::new(Arc::clone(participant), &topic);
     let builder = builder.within(subscriber.clone()).qos(&reader_qos());
     let reader: DataReader<T> = builder.listening(Arc::clone(&ear) as _)?;

@@ -6,16 +6,16 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use derecho_core::ids::Time;
-use derecho_node::{Waited, clock};
+use derecho_node::{WaitOutcome, clock};
 use idl_xtypes::TopicData;
 
-use super::cache::{Scope, Selection};
+use super::cache::{InstanceScope, Selection};
 use super::condition::ReadCondition;
 use super::intake::ReaderCore;
-use super::lending::Crowds;
+use super::lending::LendingCheck;
 use super::reader::{DataReader, Limit};
-use super::sample::{Body, Sample, key_of};
-use super::shelf::{SampleRejectedStatus, wall};
+use super::reader_cache::{SampleRejectedStatus, wall};
+use super::sample::{Sample, SampleBody, key_of};
 use super::states::States;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusKind, Timeout};
 
@@ -73,7 +73,7 @@ impl<T: TopicData> DataReader<T> {
         limit: impl Limit,
         condition: &ReadCondition<T>,
     ) -> DdsResult<Vec<Sample<T>>> {
-        self.now(false, Scope::All, limit, condition)
+        self.now(false, InstanceScope::All, limit, condition)
     }
 
     /// Takes samples that a condition selects.
@@ -82,7 +82,7 @@ impl<T: TopicData> DataReader<T> {
         limit: impl Limit,
         condition: &ReadCondition<T>,
     ) -> DdsResult<Vec<Sample<T>>> {
-        self.now(true, Scope::All, limit, condition)
+        self.now(true, InstanceScope::All, limit, condition)
     }
 
     /// Waits until there is a sample that a condition selects. Returns whether there is one
@@ -100,12 +100,12 @@ impl<T: TopicData> DataReader<T> {
 
     /// Reads the next unread sample.
     pub fn read_next_sample(&self) -> DdsResult<Option<Sample<T>>> {
-        Ok(self.now(false, Scope::All, ..1, &States::not_read().into())?.pop())
+        Ok(self.now(false, InstanceScope::All, ..1, &States::not_read().into())?.pop())
     }
 
     /// Takes the next unread sample.
     pub fn take_next_sample(&self) -> DdsResult<Option<Sample<T>>> {
-        Ok(self.now(true, Scope::All, ..1, &States::not_read().into())?.pop())
+        Ok(self.now(true, InstanceScope::All, ..1, &States::not_read().into())?.pop())
     }
 
     /// Reads samples of one instance.
@@ -195,7 +195,7 @@ impl<T: TopicData> DataReader<T> {
     /// The handle of a sample's instance, if the reader knows that instance.
     pub fn lookup_instance(&self, sample: &T) -> Option<InstanceHandle> {
         let handle = InstanceHandle::of_instance(key_of(sample));
-        self.shelf().knows(handle).then_some(handle)
+        self.cache().knows(handle).then_some(handle)
     }
 
     /// A value with the key of an instance that the reader knows. All other members have
@@ -204,14 +204,14 @@ impl<T: TopicData> DataReader<T> {
     /// # Errors
     /// [`DdsError::BadParameter`] if the reader knows no such instance.
     pub fn get_key_value(&self, instance: InstanceHandle) -> DdsResult<T> {
-        self.shelf().key_value(instance).ok_or_else(|| self.unknown(instance))
+        self.cache().key_value(instance).ok_or_else(|| self.unknown(instance))
     }
 
     /// SAMPLE_REJECTED. Reading it resets its change count.
     pub fn sample_rejected_status(&self) -> SampleRejectedStatus {
-        match self.shelf.get() {
+        match self.cache.get() {
             Some(_) => {
-                let mut shelf = self.shelf();
+                let mut shelf = self.cache();
                 self.shared.board.clear(StatusKind::SampleRejected);
                 shelf.take_rejected()
             }
@@ -219,15 +219,15 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    fn scope_of(&self, instance: InstanceHandle) -> DdsResult<Scope> {
-        let key = instance.instance_key().filter(|_| self.shelf().knows(instance));
-        key.map(Scope::Instance).ok_or_else(|| self.unknown(instance))
+    fn scope_of(&self, instance: InstanceHandle) -> DdsResult<InstanceScope> {
+        let key = instance.instance_key().filter(|_| self.cache().knows(instance));
+        key.map(InstanceScope::Instance).ok_or_else(|| self.unknown(instance))
     }
 
-    fn scope_behind(&self, previous: Option<InstanceHandle>) -> DdsResult<Scope> {
+    fn scope_behind(&self, previous: Option<InstanceHandle>) -> DdsResult<InstanceScope> {
         match previous.map(|previous| (previous, previous.instance_key())) {
-            None => Ok(Scope::NextAfter(None)),
-            Some((_, Some(key))) => Ok(Scope::NextAfter(Some(key))),
+            None => Ok(InstanceScope::NextAfter(None)),
+            Some((_, Some(key))) => Ok(InstanceScope::NextAfter(Some(key))),
             Some((previous, None)) => Err(self.unknown(previous)),
         }
     }
@@ -243,7 +243,7 @@ impl<T: TopicData> DataReader<T> {
     fn now(
         &self,
         takes: bool,
-        scope: Scope,
+        scope: InstanceScope,
         limit: impl Limit,
         condition: &ReadCondition<T>,
     ) -> DdsResult<Vec<Sample<T>>> {
@@ -254,7 +254,7 @@ impl<T: TopicData> DataReader<T> {
     /// Lends samples that came out of the cache and lie in writers' memory, up to the limit that
     /// may be held. Copies the others.
     fn lend(&self, found: &mut [Sample<T>]) {
-        let mut crowds = Crowds::default();
+        let mut crowds = LendingCheck::default();
         for sample in found {
             if sample.is_crowding(&mut crowds, self.max_held_percent) {
                 self.copied.fetch_add(1, Ordering::Relaxed);
@@ -276,8 +276,8 @@ impl<T: TopicData> DataReader<T> {
     ) -> DdsResult<Vec<Sample<T>>> {
         let deadline = timeout.deadline();
         let query = |data: &T| condition.is_none_or(|condition| condition.wants(data));
-        let asks = |sample: Option<&Body<T>>| sample.is_none_or(|sample| query(sample));
-        let is_any = wanted.scope == Scope::All && wanted.states == States::any();
+        let asks = |sample: Option<&SampleBody<T>>| sample.is_none_or(|sample| query(sample));
+        let is_any = wanted.scope == InstanceScope::All && wanted.states == States::any();
         let takes_all = takes && is_any && condition.is_none();
         let mut is_over = timeout == Timeout::NOW;
         loop {
@@ -287,13 +287,13 @@ impl<T: TopicData> DataReader<T> {
                 // The contents do not change during the access, so waiting is useless.
                 is_over = true;
             }
-            let mut shelf = self.shelf_for(takes_all);
+            let mut shelf = self.cache_for(takes_all);
             let mut passing = shelf.give_passing(wanted.max);
             if passing.is_none() && is_over && shelf.cache.is_empty() {
                 // Samples under way may arrive with a turn of the machine.
                 drop(shelf);
                 self.poke();
-                shelf = self.shelf_for(takes_all);
+                shelf = self.cache_for(takes_all);
                 passing = shelf.give_passing(wanted.max);
             }
             if let Some(mut found) = passing {
@@ -319,7 +319,7 @@ impl<T: TopicData> DataReader<T> {
             let collected = self.collected.load(Ordering::SeqCst);
             // Begins before the lock is released: a thread that fills the cache after that wakes
             // this one.
-            let _waits = Waits::begin(&self.waiting);
+            let _waits = WaitGuard::begin(&self.waiting);
             let is_new = !shelf.has_seen(seen) && !is_stalled;
             drop(shelf);
             if is_new {
@@ -332,7 +332,7 @@ impl<T: TopicData> DataReader<T> {
                     || !is_stalled && self.has_queued()
             };
             match self.wait_until(until, ready)? {
-                Waited::TimedOut => is_over = deadline.is_some_and(|end| clock::now() >= end),
+                WaitOutcome::TimedOut => is_over = deadline.is_some_and(|end| clock::now() >= end),
                 _ => is_over = false,
             }
         }
@@ -343,35 +343,35 @@ impl<T: TopicData> ReaderCore<T> {
     /// Whether a call with this condition has something to return, be it an error.
     pub(super) fn has_wanted(&self, condition: &ReadCondition<T>) -> bool {
         let is_out =
-            self.participant.standing.is_out_for_good() || self.enabling.lifecycle().is_deleted();
+            self.participant.membership.is_out_for_good() || self.enabling.lifecycle().is_deleted();
         is_out || self.has_any(condition)
     }
 
     /// Whether there is a sample that a condition selects.
     pub(super) fn has_any(&self, condition: &ReadCondition<T>) -> bool {
         let awaited = Selection { states: condition.states, ..Selection::default() };
-        let wants = |sample: Option<&Body<T>>| sample.is_none_or(|it| condition.wants(it));
-        self.shelf().cache.has(wall(), &awaited, wants)
+        let wants = |sample: Option<&SampleBody<T>>| sample.is_none_or(|it| condition.wants(it));
+        self.cache().cache.has(wall(), &awaited, wants)
     }
 
     /// Time at which something may become visible although nothing arrives.
     pub(super) fn next_look(&self) -> Option<Time> {
-        self.shelf.get()?;
-        self.shelf().next_look()
+        self.cache.get()?;
+        self.cache().next_look()
     }
 }
 
 /// A thread's wait for something in a reader's cache.
-struct Waits<'a>(&'a AtomicU32);
+struct WaitGuard<'a>(&'a AtomicU32);
 
-impl Waits<'_> {
-    fn begin(count: &AtomicU32) -> Waits<'_> {
+impl WaitGuard<'_> {
+    fn begin(count: &AtomicU32) -> WaitGuard<'_> {
         count.fetch_add(1, Ordering::SeqCst);
-        Waits(count)
+        WaitGuard(count)
     }
 }
 
-impl Drop for Waits<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

@@ -13,7 +13,9 @@ use super::intake::ReaderCore;
 use super::reader::DataReader;
 use super::sample::Sample;
 use super::states::States;
-use crate::infrastructure::{Condition, DdsError, DdsResult, Driver, InstanceHandle, Trigger};
+use crate::infrastructure::{
+    Condition, ConditionSource, DdsError, DdsResult, InstanceHandle, WaitDriver,
+};
 use crate::topic::{SharedFilter, Topic, wrong};
 
 /// Predicate over the data of a sample.
@@ -153,17 +155,17 @@ impl<T: TopicData> ReadCondition<T> {
 }
 
 /// Condition on a reader, as a wait set holds it.
-struct ReaderTrigger<T: TopicData> {
+struct ReaderConditionSource<T: TopicData> {
     reader: Arc<ReaderCore<T>>,
     condition: ReadCondition<T>,
 }
 
-impl<T: TopicData> Trigger for ReaderTrigger<T> {
+impl<T: TopicData> ConditionSource for ReaderConditionSource<T> {
     fn is_triggered(&self) -> bool {
         self.reader.has_wanted(&self.condition)
     }
 
-    fn driver(&self) -> Option<Arc<dyn Driver>> {
+    fn driver(&self) -> Option<Arc<dyn WaitDriver>> {
         Some(Arc::clone(&self.reader.participant) as _)
     }
 
@@ -205,6 +207,6 @@ impl<T: TopicData> DataReader<T> {
     /// ```
     pub fn condition(&self, condition: &ReadCondition<T>) -> Condition {
         let (reader, condition) = (Arc::clone(&self.core), condition.clone());
-        Condition::new(ReaderTrigger { reader, condition })
+        Condition::new(ReaderConditionSource { reader, condition })
     }
 }

@@ -13,14 +13,14 @@ use super::subscriber::{Subscriber, SubscriberGroup};
 use crate::infrastructure::{StatusCondition, StatusKind, StatusMask};
 
 /// A reader as its subscriber asks it.
-pub(super) trait Asked: Send + Sync {
+pub(super) trait HasData: Send + Sync {
     /// Whether the reader has samples that no call has given yet.
     fn has_data(&self) -> bool;
     /// Time at which the reader may have some although nothing arrives.
     fn looks_next(&self) -> Option<Time>;
 }
 
-impl<T: TopicData> Asked for ReaderCore<T> {
+impl<T: TopicData> HasData for ReaderCore<T> {
     fn has_data(&self) -> bool {
         self.changed().contains(StatusKind::DataAvailable)
     }
@@ -35,19 +35,19 @@ impl<T: TopicData> Asked for ReaderCore<T> {
 /// and must not end a reader by that.
 #[derive(Default)]
 pub(crate) struct DataOnReaders {
-    readers: Mutex<Vec<Weak<dyn Asked>>>,
+    readers: Mutex<Vec<Weak<dyn HasData>>>,
     condition: OnceLock<StatusCondition>,
 }
 
 impl DataOnReaders {
     /// Adds a reader.
-    pub(super) fn enter(&self, reader: Weak<dyn Asked>) {
+    pub(super) fn enter(&self, reader: Weak<dyn HasData>) {
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         readers.retain(|reader| reader.strong_count() > 0);
         readers.push(reader);
     }
 
-    fn readers(&self) -> impl Iterator<Item = Arc<dyn Asked>> {
+    fn readers(&self) -> impl Iterator<Item = Arc<dyn HasData>> {
         let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         readers.into_iter().filter_map(|reader| reader.upgrade())
     }

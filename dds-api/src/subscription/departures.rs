@@ -12,14 +12,14 @@ use crate::infrastructure::InstanceHandle;
 
 /// See the [module](self).
 #[derive(Default)]
-pub(super) struct Departures {
+pub(super) struct WriterDepartures {
     is_any: AtomicBool,
-    gone: Mutex<Gone>,
+    gone: Mutex<DepartedWriters>,
 }
 
 /// Streams and writers that have ended.
 #[derive(Default)]
-pub(super) struct Gone {
+pub(super) struct DepartedWriters {
     these: Vec<StreamId>,
     /// If set, all streams have ended except these, and those that joined later.
     others_than: Option<Vec<StreamId>>,
@@ -27,7 +27,7 @@ pub(super) struct Gone {
     writers: Vec<InstanceHandle>,
 }
 
-impl Gone {
+impl DepartedWriters {
     /// Whether this writer, which wrote by that stream, has ended.
     pub(super) fn has(&self, writer: InstanceHandle, stream: StreamId) -> bool {
         let is_other = self.others_than.as_ref().is_some_and(|stay| !stay.contains(&stream));
@@ -35,7 +35,7 @@ impl Gone {
     }
 }
 
-impl Departures {
+impl WriterDepartures {
     /// Notes that these streams bring nothing from here on.
     #[cold]
     pub(super) fn note(&self, streams: impl IntoIterator<Item = StreamId>) {
@@ -55,7 +55,7 @@ impl Departures {
         self.change(|gone| gone.writers.push(writer));
     }
 
-    fn change(&self, change: impl FnOnce(&mut Gone)) {
+    fn change(&self, change: impl FnOnce(&mut DepartedWriters)) {
         let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut gone);
         let are_streams = gone.others_than.is_some() || !gone.these.is_empty();
@@ -71,12 +71,12 @@ impl Departures {
 
     /// The streams and writers that have ended since the last call, if any.
     #[inline(always)]
-    pub(super) fn take(&self) -> Option<Gone> {
+    pub(super) fn take(&self) -> Option<DepartedWriters> {
         if self.is_any.load(Ordering::Relaxed) { Some(self.take_all()) } else { None }
     }
 
     #[cold]
-    fn take_all(&self) -> Gone {
+    fn take_all(&self) -> DepartedWriters {
         let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_any.store(false, Ordering::Relaxed);
         std::mem::take(&mut gone)

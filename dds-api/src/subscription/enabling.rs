@@ -11,28 +11,28 @@ use qos_profiles::{
     DataReaderQos, DurabilityQosPolicyKind, PolicyId, PresentationQosPolicy, SubscriberQos,
 };
 
-use super::cache::Settings;
+use super::cache::CacheSettings;
 use super::intake::ReaderCore;
-use super::joined::{Deaf, Joining};
+use super::joined::{JoinedReaders, NullDiscoverySink};
 use super::queues::Queues;
-use super::reader::{DataReader, ReaderLife};
-use super::shelf::Shelf;
+use super::reader::{ActiveReader, DataReader};
+use super::reader_cache::ReaderCache;
 use super::subscriber::Subscriber;
-use crate::domain::{Following, Inner, enabling};
+use crate::domain::{ParticipantInner, ProfileBinding, enabling};
 use crate::infrastructure::{DdsError, DdsResult};
-use crate::mapping::builtin::Hears;
+use crate::mapping::builtin::DiscoverySink;
 use crate::mapping::endpoint::EndpointKind;
-use crate::mapping::history::{Given, NOBODY};
+use crate::mapping::kept_replay::{DeliveredNumbers, NOBODY};
 use crate::mapping::machine::ParticipantMachine;
 use crate::mapping::policies::{Policies, check_data};
 use crate::publication::refused;
-use crate::topic::{Joined, Topic};
+use crate::topic::{JoinedTopics, Topic};
 
 /// Policies and settings of a reader until it is enabled.
-pub(super) struct Draft {
+pub(super) struct ReaderDraft {
     pub(super) qos: DataReaderQos,
     /// The profile that the policies come from, if any.
-    pub(super) following: Option<Following>,
+    pub(super) profile_binding: Option<ProfileBinding>,
     /// PRESENTATION and PARTITION as requested when the reader was made.
     pub(super) group: SubscriberQos,
     /// PRESENTATION as the cache applies it.
@@ -40,13 +40,13 @@ pub(super) struct Draft {
     /// Whether a policy requires the cache.
     pub(super) follows: bool,
     /// The listener that receives what discovery reports, if the topic is a builtin topic.
-    pub(super) ear: Option<Arc<dyn Hears>>,
+    pub(super) sink: Option<Arc<dyn DiscoverySink>>,
     /// The topics that are joined, if the topic is a multi-topic.
-    pub(super) joined: Option<Arc<Joined>>,
+    pub(super) joined: Option<Arc<JoinedTopics>>,
 }
 
 /// State of a reader since it was enabled.
-pub(super) struct Started {
+pub(super) struct EnabledReader {
     pub(super) id: u64,
     /// Whether samples of the topic are kept.
     pub(super) is_kept: bool,
@@ -72,14 +72,14 @@ pub(super) fn check<T: TopicData>(
     }
 }
 
-impl enabling::Draft for Draft {
-    type Started = Started;
+impl enabling::EndpointDraft for ReaderDraft {
+    type Started = EnabledReader;
 
-    fn following(&self) -> Option<&Following> {
-        self.following.as_ref()
+    fn profile_binding(&self) -> Option<&ProfileBinding> {
+        self.profile_binding.as_ref()
     }
 
-    fn id(started: &Started) -> u64 {
+    fn id(started: &EnabledReader) -> u64 {
         started.id
     }
 }
@@ -111,37 +111,37 @@ impl<T: TopicData> DataReader<T> {
 }
 
 impl<T: TopicData> ReaderCore<T> {
-    fn start(&self, to_be: &Draft) -> DdsResult<Started> {
-        let Draft { qos, group: former, presentation, follows, .. } = to_be;
+    fn start(&self, to_be: &ReaderDraft) -> DdsResult<EnabledReader> {
+        let ReaderDraft { qos, group: former, presentation, follows, .. } = to_be;
         let group = self.subscriber.as_ref().map_or_else(|| former.clone(), Subscriber::qos);
         check(&self.topic, qos, &group)?;
         // A change of the subscriber's PRESENTATION also applies to its readers' caches.
         let anew = group.presentation != former.presentation;
         let presentation = if anew { &group.presentation } else { presentation };
-        let settings = Settings::new(qos, presentation);
+        let settings = CacheSettings::new(qos, presentation);
         let wants_history = qos.durability.kind > DurabilityQosPolicyKind::Volatile;
-        let (level, lifespan) = (self.topic.level(), self.topic.keeping().lifespan);
-        let remembers = level.is_kept() && self.participant.standing.may_rejoin();
+        let (level, lifespan) = (self.topic.level(), self.topic.retention().lifespan);
+        let remembers = level.is_kept() && self.participant.membership.may_rejoin();
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
         *self.queues.lock() = Queues::new(
-            remembers.then(Given::default),
+            remembers.then(DeliveredNumbers::default),
             &self.departures,
             (lifespan, self.max_held_percent),
         );
         // The thread that reads may differ from the thread that makes the reader.
         self.queues.hand_over();
         if *follows || anew || self.leader().is_some() {
-            self.shelf.get_or_init(|| Mutex::new(Shelf::new(settings, self.topic.support())));
+            self.cache.get_or_init(|| Mutex::new(ReaderCache::new(settings, self.topic.support())));
         }
         let policies = Policies::Requested { reader: qos.clone(), subscriber: group };
-        if let Some(ear) = &to_be.ear {
+        if let Some(ear) = &to_be.sink {
             return Ok(self.listen(Arc::clone(ear), policies));
         }
         if let Some(joined) = &to_be.joined {
             let within = (&self.participant, self.subscriber.as_ref());
-            let joining = Joining::new(joined, within, &qos.history)?;
-            self.joining.get_or_init(|| joining);
-            return Ok(self.listen(Arc::new(Deaf), policies));
+            let joining = JoinedReaders::new(joined, within, &qos.history)?;
+            self.joined_readers.get_or_init(|| joining);
+            return Ok(self.listen(Arc::new(NullDiscoverySink), policies));
         }
         let mut endpoint = self.topic.endpoint(EndpointKind::Reader, policies);
         endpoint.group = self.subscriber.as_ref().map_or(0, Subscriber::group);
@@ -151,35 +151,35 @@ impl<T: TopicData> ReaderCore<T> {
             machine.add_reader(link, endpoint, machine_share, effects)
         });
         let id = made.map_err(|refusal| {
-            refused(&refusal, &self.participant.standing, "reader", self.topic.name())
+            refused(&refusal, &self.participant.membership, "reader", self.topic.name())
         })?;
-        Ok(Started { id, is_kept: level.is_kept(), remembers, lifespan })
+        Ok(EnabledReader { id, is_kept: level.is_kept(), remembers, lifespan })
     }
 
     /// Registers for what discovery reports from now on. Reports are put into the queue of opened
     /// samples, which also holds those of coherent sets.
-    fn listen(&self, ear: Arc<dyn Hears>, policies: Policies) -> Started {
+    fn listen(&self, ear: Arc<dyn DiscoverySink>, policies: Policies) -> EnabledReader {
         self.shared.knows_history.store(true, Ordering::Release);
         self.shared.is_sent_by(&(Arc::new([NOBODY]) as _));
         let shared = Arc::clone(&self.shared);
         let listen = |machine: &mut ParticipantMachine| machine.listen(ear, shared, policies);
         let id = self.participant.engine.act(|machine, _, _| listen(machine));
-        Started { id, is_kept: false, remembers: false, lifespan: 0 }
+        EnabledReader { id, is_kept: false, remembers: false, lifespan: 0 }
     }
 }
 
-impl<T: TopicData> ReaderLife<T> {
+impl<T: TopicData> ActiveReader<T> {
     /// Enables and announces the reader. If it keeps only the last samples, its cache is filled
     /// even while the application does not read (I-144).
     pub(super) fn enable(&self) -> DdsResult<()> {
         let core = &self.core;
         let keep_filled = || {
             if core.settings().depth.is_some() {
-                let Inner { engine, collector, .. } = &*core.participant;
-                self.charge.get_or_init(|| collector.add(engine, Arc::clone(core) as _));
+                let ParticipantInner { engine, cache_filler: collector, .. } = &*core.participant;
+                self.filler_entry.get_or_init(|| collector.add(engine, Arc::clone(core) as _));
             }
         };
-        let start = |to_be: &Draft| {
+        let start = |to_be: &ReaderDraft| {
             self.join_group(to_be)?;
             core.start(to_be).inspect_err(|_| self.leave_group())
         };
@@ -194,7 +194,7 @@ impl<T: TopicData> ReaderLife<T> {
             return;
         }
         // The collector no longer fills the cache.
-        self.charge.get().into_iter().for_each(|charge| charge.leave());
+        self.filler_entry.get().into_iter().for_each(|charge| charge.leave());
         self.leave_group();
         // The contents refer to the memory of writers.
         self.empty();
@@ -207,15 +207,15 @@ impl<T: TopicData> ReaderLife<T> {
     }
 
     /// Registers the reader with its subscriber, which leads it if they read as a group.
-    fn join_group(&self, to_be: &Draft) -> DdsResult<()> {
+    fn join_group(&self, to_be: &ReaderDraft) -> DdsResult<()> {
         let core = &self.core;
         let Some(subscriber) = &core.subscriber else { return Ok(()) };
         let qos = subscriber.qos();
         let policies = Policies::Requested { reader: to_be.qos.clone(), subscriber: qos.clone() };
         let endpoint = core.topic.endpoint(EndpointKind::Reader, policies);
-        let is_joined = to_be.ear.is_some() || to_be.joined.is_some();
+        let is_joined = to_be.sink.is_some() || to_be.joined.is_some();
         let key = (endpoint.level.is_ordered() && !is_joined).then(|| endpoint.key());
-        let member: Weak<ReaderLife<T>> = Weak::clone(&self.me);
+        let member: Weak<ActiveReader<T>> = Weak::clone(&self.me);
         let reader: Weak<ReaderCore<T>> = Arc::downgrade(core);
         let (name, who) = (core.topic.name(), (self.token(), key));
         subscriber.group_access().join(&qos.presentation, who, name, (reader, member))
@@ -233,11 +233,11 @@ impl<T: TopicData> ReaderLife<T> {
 
     fn empty(&self) {
         let core = &*self.core;
-        if let Some(shelf) = core.shelf.get() {
+        if let Some(shelf) = core.cache.get() {
             shelf.lock().unwrap_or_else(PoisonError::into_inner).clear(core.settings());
         }
         core.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
         *core.queues.lock() = Queues::default();
-        core.opened.clear();
+        core.opened_sets.clear();
     }
 }

@@ -16,7 +16,7 @@ use qos_profiles::{PresentationQosPolicy, PresentationQosPolicyAccessScopeKind};
 
 use super::cache::Selection;
 use super::data_on_readers::DataOnReaders;
-use super::queues::Head;
+use super::queues::QueueHead;
 use super::states::States;
 use crate::infrastructure::{AnyDataReader, DdsError, DdsResult};
 
@@ -28,7 +28,7 @@ pub(super) trait GroupReader: Send + Sync {
     /// Retries what waits for room; `false` if there is still none.
     fn begin_turns(&self) -> bool;
     /// The reader's position in the order.
-    fn head(&self) -> Head;
+    fn head(&self) -> QueueHead;
     /// Takes the record at the reader's position, and returns whether the cache has room for it. If
     /// not, the reader keeps the record until there is room.
     fn stage(&self) -> bool;
@@ -37,14 +37,14 @@ pub(super) trait GroupReader: Send + Sync {
     /// Ends a round of filling. With `has_all` the reader has all that has come.
     fn end_turns(&self, has_all: bool);
     /// Positions and write times of the samples that are wanted.
-    fn places(&self, wanted: &Selection) -> Vec<(u64, u64)>;
+    fn positions(&self, wanted: &Selection) -> Vec<(u64, u64)>;
     /// Whether samples are ordered by the times at which they were written.
     fn is_by_source(&self) -> bool;
 }
 
 /// A reader as the application holds it. The holder of this reference may be the last one to hold
 /// the reader, so code that only looks at readers does not use it.
-pub(super) trait GroupMember: Send + Sync {
+pub(super) trait NotifiedReader: Send + Sync {
     /// A handle on the reader; none if it is deleted.
     fn handle(self: Arc<Self>) -> Option<Box<dyn AnyDataReader>>;
     /// Calls the reader's listener if there are unread samples.
@@ -52,21 +52,21 @@ pub(super) trait GroupMember: Send + Sync {
 }
 
 /// A reader of a subscriber.
-struct Member {
+struct GroupReaderEntry {
     id: usize,
     /// The key of the stream that brings the reader's samples.
     key: u64,
     topic: Arc<str>,
     reader: Weak<dyn GroupReader>,
-    member: Weak<dyn GroupMember>,
+    notified: Weak<dyn NotifiedReader>,
 }
 
 /// Strong references to a reader of the subscriber.
-type Both = (Arc<dyn GroupReader>, Arc<dyn GroupMember>);
+type ReaderRefs = (Arc<dyn GroupReader>, Arc<dyn NotifiedReader>);
 
 #[derive(Default)]
-struct State {
-    members: Vec<Member>,
+struct GroupAccessState {
+    members: Vec<GroupReaderEntry>,
     /// Number of accesses that were begun and not ended.
     depth: u32,
     /// Number of positions of the order that were stored so far, for all readers together.
@@ -80,12 +80,12 @@ pub(crate) struct GroupAccess {
     is_group: AtomicBool,
     /// Copy of the number of open accesses, for reading threads.
     depth: AtomicU32,
-    state: Mutex<State>,
+    state: Mutex<GroupAccessState>,
     pub(super) data_on_readers: DataOnReaders,
 }
 
 impl GroupAccess {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GroupAccessState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,7 +104,7 @@ impl GroupAccess {
         presentation: &PresentationQosPolicy,
         (id, key): (usize, Option<u64>),
         topic: &str,
-        (reader, member): (Weak<dyn GroupReader>, Weak<dyn GroupMember>),
+        (reader, member): (Weak<dyn GroupReader>, Weak<dyn NotifiedReader>),
     ) -> DdsResult<()> {
         let mut state = self.lock();
         state.members.retain(|member| member.reader.strong_count() > 0);
@@ -115,7 +115,7 @@ impl GroupAccess {
         }
         self.is_group.store(is_group, Ordering::Release);
         let (key, topic) = (key.unwrap_or(0), topic.into());
-        state.members.push(Member { id, key, topic, reader, member });
+        state.members.push(GroupReaderEntry { id, key, topic, reader, notified: member });
         Ok(())
     }
 
@@ -181,8 +181,8 @@ impl GroupAccess {
         self.check()?;
         let members = self.members();
         let wanted = Selection { states, ..Selection::default() };
-        let found: Vec<_> = members.iter().map(|(reader, _)| reader.places(&wanted)).collect();
-        let handle = |(_, member): &Both| Arc::clone(member).handle();
+        let found: Vec<_> = members.iter().map(|(reader, _)| reader.positions(&wanted)).collect();
+        let handle = |(_, member): &ReaderRefs| Arc::clone(member).handle();
         if !(is_ordered && self.is_group()) {
             let has_any = members.iter().zip(&found).filter(|(_, places)| !places.is_empty());
             return Ok(has_any.filter_map(|(member, _)| handle(member)).collect());
@@ -202,14 +202,14 @@ impl GroupAccess {
         self.lock().members.iter().filter_map(|member| member.reader.upgrade()).collect()
     }
 
-    fn members(&self) -> Vec<Both> {
+    fn members(&self) -> Vec<ReaderRefs> {
         let state = self.lock();
-        let both = |it: &Member| it.reader.upgrade().zip(it.member.upgrade());
+        let both = |it: &GroupReaderEntry| it.reader.upgrade().zip(it.notified.upgrade());
         state.members.iter().filter_map(both).collect()
     }
 }
 
-impl State {
+impl GroupAccessState {
     /// Brings all readers as far as all of them can go.
     fn fill(&mut self, readers: &[Arc<dyn GroupReader>]) {
         // All of them are called, even if one has no room.
@@ -227,16 +227,17 @@ impl State {
     /// Leads all readers along the order. Returns whether they have all that has come.
     fn go_along(&mut self, readers: &[Arc<dyn GroupReader>]) -> bool {
         loop {
-            let heads: Vec<Head> = readers.iter().map(|reader| reader.head()).collect();
-            let place = |head: &Head| match head {
-                Head::Nowhere => None,
-                Head::At(place) | Head::Waits(place) => Some(*place),
+            let heads: Vec<QueueHead> = readers.iter().map(|reader| reader.head()).collect();
+            let place = |head: &QueueHead| match head {
+                QueueHead::Outside => None,
+                QueueHead::Ready(place) | QueueHead::Pending(place) => Some(*place),
             };
             let Some(first) = heads.iter().filter_map(place).min() else { return true };
-            if heads.contains(&Head::Waits(first)) {
-                return !heads.iter().any(|head| matches!(head, Head::At(_)));
+            if heads.contains(&QueueHead::Pending(first)) {
+                return !heads.iter().any(|head| matches!(head, QueueHead::Ready(_)));
             }
-            let turn = || readers.iter().zip(&heads).filter(|(_, head)| **head == Head::At(first));
+            let turn =
+                || readers.iter().zip(&heads).filter(|(_, head)| **head == QueueHead::Ready(first));
             // All of a record comes into all caches, or nothing of it into any.
             if !turn().map(|(reader, _)| reader.stage()).fold(true, |all, it| all & it) {
                 return false;

@@ -8,26 +8,26 @@ use std::sync::atomic::Ordering;
 use derecho_core::group::report::StreamId;
 use idl_xtypes::TopicData;
 
-use super::cache::{Coming, Selection, Shortage};
-use super::group_access::{GroupAccess, GroupMember, GroupReader};
+use super::cache::{ArrivalSummary, RoomShortage, Selection};
+use super::group_access::{GroupAccess, GroupReader, NotifiedReader};
 use super::intake::{ReaderCore, is_out_of_date};
-use super::queues::Head;
-use super::reader::{DataReader, ReaderLife};
-use super::sample::Body;
-use super::shelf::{Incoming, Shelf, wall};
+use super::queues::QueueHead;
+use super::reader::{ActiveReader, DataReader};
+use super::reader_cache::{Incoming, ReaderCache, wall};
+use super::sample::SampleBody;
 use super::states::States;
 use super::subscriber::Subscriber;
-use crate::domain::Found;
+use crate::domain::FillResult;
 use crate::infrastructure::{AnyDataReader, StatusKind};
-use crate::mapping::history::Look;
+use crate::mapping::kept_replay::ReplayStep;
 use crate::mapping::set;
 
 /// Samples that a reader has taken out of its queues, and has not put into its cache yet; each with
 /// its position in a coherent set.
-pub(super) type Staged<T> = Vec<(u32, Incoming<T>)>;
+pub(super) type StagedSamples<T> = Vec<(u32, Incoming<T>)>;
 
 /// The samples of a record, each with its position in a coherent set.
-pub(super) type Placed<T> = Vec<(u32, Body<T>)>;
+pub(super) type PositionedSamples<T> = Vec<(u32, SampleBody<T>)>;
 
 impl<T: TopicData> ReaderCore<T> {
     /// The access group that leads the reader, if the reader does not advance by itself.
@@ -38,20 +38,20 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     /// Has the cache filled while the application does not read.
-    pub(super) fn collect_in_step(&self, leader: &GroupAccess) -> Found {
+    pub(super) fn fill_in_step(&self, leader: &GroupAccess) -> FillResult {
         if !self.has_queued() {
-            return Found::Nothing;
+            return FillResult::Nothing;
         }
         let holds_up = self.holds_up();
         leader.fill();
         self.collected.fetch_add(1, Ordering::SeqCst);
         self.wake_waiting();
-        if holds_up { Found::Much } else { Found::Little }
+        if holds_up { FillResult::Much } else { FillResult::Little }
     }
 
     /// Loses the writers and streams that have ended. All samples taken in earlier preceded their
     /// end (I-145, I-214).
-    pub(super) fn take_departures(&self, shelf: &mut Shelf<T>) {
+    pub(super) fn take_departures(&self, shelf: &mut ReaderCache<T>) {
         if let Some(gone) = self.departures.take() {
             shelf.lose(wall(), |writer, stream| gone.has(writer, stream));
         }
@@ -59,36 +59,36 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// Takes the record at the reader's position, and returns its samples for this reader, each
     /// with its position in a coherent set.
-    fn take_record(&self) -> Option<(Placed<T>, StreamId)> {
+    fn take_record(&self) -> Option<(PositionedSamples<T>, StreamId)> {
         let started = self.enabling.started()?;
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         let mut queues = self.queues();
         let (samples, stream) = match queues.take_kept(&self.shared, standing) {
-            Look::Kept(kept, stream) => {
+            ReplayStep::Kept(kept, stream) => {
                 drop(queues);
                 let samples = if self.is_refused(kept.bytes()) {
                     Some(Vec::new())
                 } else if set::is_apart(kept.bytes()) {
-                    self.read_places(kept.bytes(), kept.number(), stream)
+                    self.read_positions(kept.bytes(), kept.number(), stream)
                 } else {
-                    Body::of_kept(kept, stream.node, &self.reading()).map(|it| vec![(0, it)])
+                    SampleBody::of_kept(kept, stream.node, &self.reading()).map(|it| vec![(0, it)])
                 };
                 (samples, stream)
             }
-            Look::NoneYet => return None,
-            Look::Over => {
+            ReplayStep::NoneYet => return None,
+            ReplayStep::Over => {
                 let (record, stream, life) = queues.take(&self.shared)?;
                 let number = record.number();
                 let samples = if self.is_refused(record.bytes()) {
                     Some(Vec::new())
                 } else if set::is_apart(record.bytes()) {
-                    self.read_places(record.bytes(), number, stream)
+                    self.read_positions(record.bytes(), number, stream)
                 } else {
                     let sample = match started.remembers {
                         // A record that is given out does not come again, so the sample must
                         // remain whole.
-                        true => Body::copied(&record, stream.node, &self.reading()),
-                        false => Body::new(record, stream.node, &self.reading()),
+                        true => SampleBody::copied(&record, stream.node, &self.reading()),
+                        false => SampleBody::new(record, stream.node, &self.reading()),
                     };
                     sample.map(|it| vec![(0, it)])
                 };
@@ -112,10 +112,10 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// Takes the record at the reader's position, and returns its samples in the form in which they
     /// come into the cache.
-    fn staged(&self, shelf: &mut Shelf<T>) -> Staged<T> {
+    fn staged(&self, shelf: &mut ReaderCache<T>) -> StagedSamples<T> {
         let Some((samples, stream)) = self.take_record() else { return Vec::new() };
         let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
-        let mut staged = Staged::new();
+        let mut staged = StagedSamples::new();
         for (place, sample) in samples {
             if !self.passes(&sample) {
                 continue;
@@ -131,33 +131,33 @@ impl<T: TopicData> ReaderCore<T> {
 impl<T: TopicData> GroupReader for ReaderCore<T> {
     fn begin_turns(&self) -> bool {
         let core = self;
-        let mut shelf = core.shelf_as_it_is();
+        let mut shelf = core.cache_as_is();
         core.take_up_settings(&mut shelf);
         let has_room = core.begin_filling(&mut shelf, wall()) && shelf.find_room_for_staged();
         core.note_sending(&mut shelf);
         has_room
     }
 
-    fn head(&self) -> Head {
-        self.queues().head(&self.shared, &self.participant.standing)
+    fn head(&self) -> QueueHead {
+        self.queues().head(&self.shared, &self.participant.membership)
     }
 
     fn stage(&self) -> bool {
         let core = self;
-        let mut shelf = core.shelf_as_it_is();
+        let mut shelf = core.cache_as_is();
         shelf.staged = core.staged(&mut shelf);
         core.take_departures(&mut shelf);
         shelf.find_room_for_staged()
     }
 
     fn store(&self, place: u64) {
-        let mut shelf = self.shelf_as_it_is();
+        let mut shelf = self.cache_as_is();
         shelf.store_staged(wall(), place);
     }
 
     fn end_turns(&self, has_all: bool) {
         let core = self;
-        let mut shelf = core.shelf_as_it_is();
+        let mut shelf = core.cache_as_is();
         core.take_departures(&mut shelf);
         if has_all {
             core.note_losses(&mut shelf, wall());
@@ -165,13 +165,13 @@ impl<T: TopicData> GroupReader for ReaderCore<T> {
         core.tell_of_filling(&mut shelf);
     }
 
-    fn places(&self, wanted: &Selection) -> Vec<(u64, u64)> {
+    fn positions(&self, wanted: &Selection) -> Vec<(u64, u64)> {
         let core = self;
         let mut shelf = match core.leader() {
-            Some(_) => core.shelf_as_it_is(),
-            None => core.shelf(),
+            Some(_) => core.cache_as_is(),
+            None => core.cache(),
         };
-        shelf.cache.places(wall(), wanted)
+        shelf.cache.positions(wall(), wanted)
     }
 
     fn is_by_source(&self) -> bool {
@@ -179,14 +179,14 @@ impl<T: TopicData> GroupReader for ReaderCore<T> {
     }
 }
 
-impl<T: TopicData> GroupMember for ReaderLife<T> {
+impl<T: TopicData> NotifiedReader for ActiveReader<T> {
     fn handle(self: Arc<Self>) -> Option<Box<dyn AnyDataReader>> {
         self.core.enabling.is_enabled().then(|| Box::new(DataReader::alive(self)) as _)
     }
 
     fn notify(self: Arc<Self>) {
         let unread = Selection { states: States::not_read(), ..Selection::default() };
-        if !self.core.places(&unread).is_empty() {
+        if !self.core.positions(&unread).is_empty() {
             let reader = DataReader::alive(self);
             reader.listener.call_unless_busy(StatusKind::DataAvailable, |it| {
                 it.on_data_available(&reader);
@@ -195,12 +195,14 @@ impl<T: TopicData> GroupMember for ReaderLife<T> {
     }
 }
 
-impl<T: TopicData> Shelf<T> {
+impl<T: TopicData> ReaderCache<T> {
     /// Whether there is room for all staged samples. Samples that can never find room are rejected
     /// for good when their turn comes (I-192).
     fn find_room_for_staged(&mut self) -> bool {
-        let coming = self.staged.iter().map(|(_, (arrival, _))| Coming::from(arrival));
-        let Err(Shortage::Now(reason)) = self.cache.room_for(wall(), coming) else { return true };
+        let coming = self.staged.iter().map(|(_, (arrival, _))| ArrivalSummary::from(arrival));
+        let Err(RoomShortage::Now(reason)) = self.cache.room_for(wall(), coming) else {
+            return true;
+        };
         let last = self.staged.last().map(|(_, (arrival, _))| arrival.key);
         let is_again = std::mem::replace(&mut self.told_of_staged, true);
         self.note_rejected(is_again, self.staged.len(), (reason, last));
@@ -212,15 +214,15 @@ impl<T: TopicData> Shelf<T> {
         self.told_of_staged = false;
         let staged = std::mem::take(&mut self.staged);
         let (places, set): (Vec<u32>, Vec<Incoming<T>>) = staged.into_iter().unzip();
-        let coming = set.iter().map(|(arrival, _)| Coming::from(arrival));
-        if let Err(Shortage::Always(reason) | Shortage::Now(reason)) =
+        let coming = set.iter().map(|(arrival, _)| ArrivalSummary::from(arrival));
+        if let Err(RoomShortage::Always(reason) | RoomShortage::Now(reason)) =
             self.cache.room_for(now, coming)
         {
             let last = set.last().map(|(arrival, _)| arrival.key);
             return self.note_rejected(false, set.len(), (reason, last));
         }
         for (incoming, within) in set.into_iter().zip(places) {
-            self.cache.set_place(place + u64::from(within));
+            self.cache.set_position(place + u64::from(within));
             let has_room = self.put(now, incoming, false);
             debug_assert!(has_room, "cache has room for the whole set");
         }

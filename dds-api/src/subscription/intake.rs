@@ -11,53 +11,53 @@ use derecho_core::multicast::inbox::Record;
 use idl_cdr::Extensibility;
 use idl_xtypes::TopicData;
 
-use super::cache::Settings;
-use super::departures::Departures;
-use super::enabling::{Draft, Started};
-use super::joined::Joining;
+use super::cache::CacheSettings;
+use super::departures::WriterDepartures;
+use super::enabling::{EnabledReader, ReaderDraft};
+use super::joined::JoinedReaders;
 use super::queues::{Queues, is_over, pass_over};
-use super::sample::{Body, Sample};
-use super::sets::Opened;
-use super::shelf::Shelf;
+use super::reader_cache::ReaderCache;
+use super::sample::{Sample, SampleBody};
+use super::sets::OpenedSets;
 use super::subscriber::Subscriber;
-use crate::domain::Inner;
-use crate::domain::enabling::Enabling;
-use crate::infrastructure::listener::Slot;
+use crate::domain::ParticipantInner;
+use crate::domain::enabling::EnablingState;
+use crate::infrastructure::listener::ListenerSlot;
 use crate::infrastructure::this_thread::{ThreadGuard, ThreadLock};
 use crate::infrastructure::{DataReaderListener, StatusCondition};
-use crate::mapping::history::Look;
-use crate::mapping::record::{Fate, Reading, lies_in_place, mark_of};
+use crate::mapping::kept_replay::ReplayStep;
+use crate::mapping::membership_state::Life;
+use crate::mapping::record::{RecordContext, RecordEffect, lies_in_place, mark_of};
 use crate::mapping::set;
 use crate::mapping::shares::ReaderShared;
-use crate::mapping::standing::Life;
 use crate::topic::{SharedFilter, Topic};
 
 /// State of a reader, shared with the collector, which fills the cache while the application does
 /// not read.
 #[doc(hidden)]
 pub struct ReaderCore<T: TopicData> {
-    pub(super) participant: Arc<Inner>,
+    pub(super) participant: Arc<ParticipantInner>,
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<ReaderShared>,
     pub(super) queues: ThreadLock<Queues>,
     /// Streams and writers that have ended, as of the record taken last.
-    pub(super) departures: Arc<Departures>,
+    pub(super) departures: Arc<WriterDepartures>,
     /// Readers of the joined topics, if the topic is a multi-topic.
-    pub(super) joining: OnceLock<Joining>,
+    pub(super) joined_readers: OnceLock<JoinedReaders>,
     /// Samples of a coherent set that was taken out of the queues, which have not all been given
     /// out yet.
-    pub(super) opened: Opened<T>,
+    pub(super) opened_sets: OpenedSets<T>,
     pub(super) unreadable: AtomicU64,
     /// Maximum percentage of a writer's memory that samples given out may hold.
     pub(super) max_held_percent: u8,
     /// Number of samples that were copied because the limit was reached.
     pub(super) copied: AtomicU64,
     /// Whether the reader is enabled, and its state since then.
-    pub(super) enabling: Enabling<Draft>,
+    pub(super) enabling: EnablingState<ReaderDraft>,
     /// Settings for the cache.
-    pub(super) settings: Mutex<Settings>,
+    pub(super) settings: Mutex<CacheSettings>,
     /// The cache, from the first request on that requires one.
-    pub(super) shelf: OnceLock<Mutex<Shelf<T>>>,
+    pub(super) cache: OnceLock<Mutex<ReaderCache<T>>>,
     /// Filter of the topic that samples must pass.
     pub(super) filter: Option<Arc<SharedFilter>>,
     /// The subscriber of the reader, unless the reader belongs directly to the participant.
@@ -67,14 +67,14 @@ pub struct ReaderCore<T: TopicData> {
     pub(super) collected: AtomicU64,
     /// Number of threads that wait for something in the cache.
     pub(super) waiting: AtomicU32,
-    pub(super) listener: Slot<dyn DataReaderListener<T>>,
+    pub(super) listener: ListenerSlot<dyn DataReaderListener<T>>,
     /// Number of samples that had come when a listener was last told of data.
     pub(super) told: AtomicU64,
 }
 
 /// Destination of a sample that is taken out of the queues.
 #[derive(Clone, Copy)]
-pub(super) enum Receiver {
+pub(super) enum SampleDestination {
     /// The application, which may hold the sample without a limit in time.
     Application,
     /// The cache, which is limited by policies.
@@ -83,7 +83,7 @@ pub(super) enum Receiver {
 
 /// Contents of a record.
 enum Unpacked<T> {
-    Sample(Body<T>, StreamId),
+    Sample(SampleBody<T>, StreamId),
     /// No sample, or several, which are given next.
     Nothing,
     /// The record may have been overwritten in the meantime: nothing more is given for now.
@@ -92,7 +92,7 @@ enum Unpacked<T> {
 
 impl<T: TopicData> ReaderCore<T> {
     /// The settings for the cache.
-    pub(super) fn settings(&self) -> Settings {
+    pub(super) fn settings(&self) -> CacheSettings {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,12 +110,12 @@ impl<T: TopicData> ReaderCore<T> {
     /// Whether a record waits in the queues.
     #[inline]
     pub(super) fn has_queued(&self) -> bool {
-        if let Some(joining) = self.joining.get() {
-            self.join_news(joining);
+        if let Some(joining) = self.joined_readers.get() {
+            self.join_changes(joining);
         }
-        let follows = self.shelf.get().is_some();
-        self.opened.has_next()
-            || self.queues().has_any((&self.shared, &self.participant.standing), follows)
+        let follows = self.cache.get().is_some();
+        self.opened_sets.has_next()
+            || self.queues().has_any((&self.shared, &self.participant.membership), follows)
     }
 
     /// Whether the queued records hold up a writer, or soon will.
@@ -148,17 +148,17 @@ impl<T: TopicData> ReaderCore<T> {
     /// Whether taken records may be overwritten: this participant may have been stopped, and be no
     /// member any more.
     pub(super) fn is_evicted(&self) -> bool {
-        self.participant.standing.is_evicted()
+        self.participant.membership.is_evicted()
     }
 
     /// Whether the participant may rejoin after its membership has ended.
     pub(super) fn may_rejoin(&self) -> bool {
-        self.participant.standing.may_rejoin()
+        self.participant.membership.may_rejoin()
     }
 
     /// The reader's state since it was enabled; `None` in a process forked after that.
     #[inline(always)]
-    fn at_work(&self) -> Option<&Started> {
+    fn at_work(&self) -> Option<&EnabledReader> {
         self.enabling.started().filter(|_| !self.enabling.lifecycle().is_inherited())
     }
 
@@ -170,7 +170,7 @@ impl<T: TopicData> ReaderCore<T> {
     pub(super) fn pop_told(&self) -> Option<Sample<T>> {
         // Uncommon cases return their sample through this variable.
         let mut other = None;
-        if self.at_work()?.is_kept || self.opened.has_next() {
+        if self.at_work()?.is_kept || self.opened_sets.has_next() {
             self.pop_any_told(&mut other);
             return other;
         }
@@ -185,7 +185,7 @@ impl<T: TopicData> ReaderCore<T> {
         }
         // This process may have been stopped, and the memory that it has read may have
         // been overwritten.
-        if self.participant.standing.is_evicted_from(life) {
+        if self.participant.membership.is_evicted_from(life) {
             pass_over(record);
             self.discard();
             return None;
@@ -197,8 +197,8 @@ impl<T: TopicData> ReaderCore<T> {
     /// passed over, because it means nothing to a reader that does not follow instances.
     #[inline(never)]
     fn pop_any_told(&self, found: &mut Option<Sample<T>>) {
-        while let Some((sample, _)) = self.pop(Receiver::Application) {
-            if sample.fate() != Fate::Unregistered {
+        while let Some((sample, _)) = self.pop(SampleDestination::Application) {
+            if sample.effect() != RecordEffect::Unregistered {
                 *found = Some(sample.fresh());
                 return;
             }
@@ -214,7 +214,7 @@ impl<T: TopicData> ReaderCore<T> {
         found: &mut Option<Sample<T>>,
     ) {
         match self.unpack(taken, is_full) {
-            Unpacked::Sample(sample, _) if sample.fate() != Fate::Unregistered => {
+            Unpacked::Sample(sample, _) if sample.effect() != RecordEffect::Unregistered => {
                 *found = Some(sample.fresh());
             }
             Unpacked::Evicted => {}
@@ -224,7 +224,7 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// The next sample, if there is one.
     #[inline(always)]
-    pub(super) fn pop(&self, to: Receiver) -> Option<(Body<T>, StreamId)> {
+    pub(super) fn pop(&self, to: SampleDestination) -> Option<(SampleBody<T>, StreamId)> {
         let started = self.at_work()?;
         if started.is_kept
             && let Some(kept) = self.pop_kept(started)
@@ -232,7 +232,7 @@ impl<T: TopicData> ReaderCore<T> {
             return kept;
         }
         loop {
-            if let Some(next) = self.opened.next() {
+            if let Some(next) = self.opened_sets.next() {
                 if is_out_of_date(&next.0, started.lifespan) {
                     continue;
                 }
@@ -243,7 +243,7 @@ impl<T: TopicData> ReaderCore<T> {
             // If the reader lends nothing, the cache also gets copies, so that filter, key and data
             // come from the same copy.
             let is_full = self.max_held_percent == 0
-                || matches!(to, Receiver::Application) && queues.lending.is_full(&taken.0);
+                || matches!(to, SampleDestination::Application) && queues.lending.is_full(&taken.0);
             drop(queues);
             match self.unpack(taken, is_full) {
                 Unpacked::Sample(sample, writer) => return Some((sample, writer)),
@@ -266,12 +266,12 @@ impl<T: TopicData> ReaderCore<T> {
         }
         // This process may have been stopped, and the memory that it has read may have
         // been overwritten.
-        let is_evicted = || self.participant.standing.is_evicted_from(life);
+        let is_evicted = || self.participant.membership.is_evicted_from(life);
         if set::is_apart(record.bytes()) {
             self.open(record.bytes(), (record.number(), writer), || !is_evicted());
             return Unpacked::Nothing;
         }
-        let mut sample = Body::new(record, writer.node, &self.reading());
+        let mut sample = SampleBody::new(record, writer.node, &self.reading());
         if is_full {
             sample = sample.and_then(|sample| self.copy_out(sample));
         }
@@ -296,17 +296,18 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// The next sample of a topic that keeps samples; `None` if samples now come through a queue,
     /// as on other topics.
-    fn pop_kept(&self, started: &Started) -> Option<Option<(Body<T>, StreamId)>> {
+    fn pop_kept(&self, started: &EnabledReader) -> Option<Option<(SampleBody<T>, StreamId)>> {
         while started.remembers || self.shared.reads_history.load(Ordering::Acquire) {
-            if let Some(next) = self.opened.next() {
+            if let Some(next) = self.opened_sets.next() {
                 if is_out_of_date(&next.0, started.lifespan) {
                     continue;
                 }
                 return Some(Some(next));
             }
             let mut queues = self.queues();
-            let (found, stream) = match queues.take_kept(&self.shared, &self.participant.standing) {
-                Look::Kept(kept, stream) => {
+            let (found, stream) = match queues.take_kept(&self.shared, &self.participant.membership)
+            {
+                ReplayStep::Kept(kept, stream) => {
                     drop(queues);
                     if self.is_refused(kept.bytes()) {
                         continue;
@@ -315,15 +316,15 @@ impl<T: TopicData> ReaderCore<T> {
                         self.open(kept.bytes(), (kept.number(), stream), || true);
                         continue;
                     }
-                    (Body::of_kept(kept, stream.node, &self.reading()), stream)
+                    (SampleBody::of_kept(kept, stream.node, &self.reading()), stream)
                 }
-                Look::NoneYet => {
+                ReplayStep::NoneYet => {
                     drop(queues);
                     self.participant.engine.poke();
                     return Some(None);
                 }
-                Look::Over if !started.remembers => return None,
-                Look::Over => {
+                ReplayStep::Over if !started.remembers => return None,
+                ReplayStep::Over => {
                     let Some((record, stream, life)) = queues.take(&self.shared) else {
                         return Some(None);
                     };
@@ -331,13 +332,13 @@ impl<T: TopicData> ReaderCore<T> {
                     let refused = self.is_refused(record.bytes());
                     let is_apart = set::is_apart(record.bytes());
                     let opened = is_apart.then(|| self.read_set(record.bytes(), number, stream));
-                    let copied = || Body::copied(&record, stream.node, &self.reading());
+                    let copied = || SampleBody::copied(&record, stream.node, &self.reading());
                     let sample = (!is_apart).then(copied).flatten();
                     // A record that cannot be given out now comes again while it is kept. The lock
                     // stays held until this is decided, so that no thread takes the next record
                     // before. A record that is given out does not come again, so the sample must
                     // remain whole.
-                    if self.participant.standing.is_evicted_from(life) {
+                    if self.participant.membership.is_evicted_from(life) {
                         return Some(None);
                     }
                     queues.note(stream, number);
@@ -362,8 +363,8 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// The type information that is needed to read records.
     #[inline(always)]
-    pub(super) fn reading(&self) -> Reading<'_, T> {
-        Reading { support: self.topic.support(), layouts: &self.shared.layouts }
+    pub(super) fn reading(&self) -> RecordContext<'_, T> {
+        RecordContext { support: self.topic.support(), layouts: &self.shared.layouts }
     }
 
     /// Whether a record is of a writer that this reader is not matched with: the order of a topic
@@ -376,7 +377,7 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// Copies the data of a sample out of its writer's memory, if they lie there.
     #[cold]
-    pub(super) fn copy_out(&self, sample: Body<T>) -> Option<Body<T>> {
+    pub(super) fn copy_out(&self, sample: SampleBody<T>) -> Option<SampleBody<T>> {
         if sample.is_lent() {
             self.copied.fetch_add(1, Ordering::Relaxed);
         }
@@ -397,6 +398,6 @@ impl<T: TopicData> ReaderCore<T> {
 }
 
 /// LIFESPAN: whether a sample that was taken out of a coherent set has expired.
-pub(super) fn is_out_of_date<T: TopicData>(sample: &Body<T>, lifespan: u64) -> bool {
+pub(super) fn is_out_of_date<T: TopicData>(sample: &SampleBody<T>, lifespan: u64) -> bool {
     is_over(sample.expiry(lifespan))
 }

@@ -16,41 +16,41 @@ use qos_profiles::HistoryQosPolicy;
 use super::cache::Selection;
 use super::intake::ReaderCore;
 use super::reader::DataReader;
-use super::sample::{Body, Sample};
-use super::shelf::wall;
+use super::reader_cache::wall;
+use super::sample::{Sample, SampleBody};
 use super::subscriber::Subscriber;
 use super::{DataReaderBuilder, InstanceState};
-use crate::domain::Inner;
+use crate::domain::ParticipantInner;
 use crate::infrastructure::DdsResult;
-use crate::mapping::builtin::{BuiltinKind, Hears, Told};
-use crate::mapping::history::NOBODY;
-use crate::topic::Joined;
-use crate::topic::join::{Join, News};
+use crate::mapping::builtin::{BuiltinKind, DiscoverySink, EntityUpdate};
+use crate::mapping::kept_replay::NOBODY;
+use crate::topic::JoinedTopics;
+use crate::topic::join::{Join, JoinChange};
 
 /// Source of a multi-topic reader's samples: the readers of the joined topics.
-pub(super) struct Joining {
+pub(super) struct JoinedReaders {
     pub(super) readers: Vec<DataReader<DynamicData>>,
     join: Mutex<Join>,
 }
 
 /// Listener that ignores all that discovery reports.
-pub(super) struct Deaf;
+pub(super) struct NullDiscoverySink;
 
-impl Hears for Deaf {
+impl DiscoverySink for NullDiscoverySink {
     fn kind(&self) -> Option<BuiltinKind> {
         None
     }
 
-    fn hear(&self, _: Vec<Told>) {}
+    fn report(&self, _: Vec<EntityUpdate>) {}
 }
 
-impl Joining {
+impl JoinedReaders {
     /// Makes readers of these topics, with the HISTORY of the multi-topic's reader.
     pub(super) fn new(
-        joined: &Joined,
-        (participant, subscriber): (&Arc<Inner>, Option<&Subscriber>),
+        joined: &JoinedTopics,
+        (participant, subscriber): (&Arc<ParticipantInner>, Option<&Subscriber>),
         history: &HistoryQosPolicy,
-    ) -> DdsResult<Joining> {
+    ) -> DdsResult<JoinedReaders> {
         let reader = |topic| {
             let builder = DataReaderBuilder::new(Arc::clone(participant), topic).following(history);
             let reader = match subscriber {
@@ -60,19 +60,19 @@ impl Joining {
             reader.enable().map(|()| reader)
         };
         let readers = joined.topics.iter().map(reader).collect::<DdsResult<_>>()?;
-        Ok(Joining { readers, join: Mutex::new(Join::new(&joined.plan)) })
+        Ok(JoinedReaders { readers, join: Mutex::new(Join::new(&joined.plan)) })
     }
 }
 
 impl<T: TopicData> ReaderCore<T> {
     /// Joins the new samples of the joined topics.
     #[cold]
-    pub(super) fn join_news(&self, joining: &Joining) {
+    pub(super) fn join_changes(&self, joining: &JoinedReaders) {
         let mut join = joining.join.lock().unwrap_or_else(PoisonError::into_inner);
         for (table, reader) in joining.readers.iter().enumerate() {
             // A take without a sample would wake the machine.
             while reader.has_samples() {
-                let taken = reader.shelf().access(wall(), true, &Selection::default(), &|_| true);
+                let taken = reader.cache().access(wall(), true, &Selection::default(), &|_| true);
                 if taken.is_empty() {
                     break;
                 }
@@ -93,15 +93,15 @@ impl<T: TopicData> ReaderCore<T> {
         let Ok(news) = news else { return self.note_unreadable() };
         for news in news {
             let (made, state) = match news {
-                News::Is(made) => (made, InstanceState::Alive),
-                News::IsNoMore(made) => (made, InstanceState::NotAliveDisposed),
+                JoinChange::Updated(made) => (made, InstanceState::Alive),
+                JoinChange::Disposed(made) => (made, InstanceState::NotAliveDisposed),
             };
             let payload = made.to_cdr(Encoding::default());
             let read = payload.ok().and_then(|it| T::read_cdr(self.topic.support(), &it).ok());
             match read {
                 Some(data) => {
-                    let body = Body::of_told(data, state, written, NOBODY.node);
-                    self.opened.put([(body, NOBODY)].into_iter());
+                    let body = SampleBody::of_told(data, state, written, NOBODY.node);
+                    self.opened_sets.put([(body, NOBODY)].into_iter());
                 }
                 None => self.note_unreadable(),
             }
@@ -110,7 +110,7 @@ impl<T: TopicData> ReaderCore<T> {
 }
 
 /// Calls that concern all joined topics.
-impl Joining {
+impl JoinedReaders {
     pub(super) fn matched_writers(&self) -> usize {
         self.readers.iter().map(DataReader::matched_writers).sum()
     }

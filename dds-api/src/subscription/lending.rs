@@ -11,7 +11,7 @@
 //! Owns: the set of chunks that the reader has left. Never does: count samples; one held sample
 //! pins its chunk as all would.
 
-use derecho_core::multicast::inbox::{Chunks, Lot, Record};
+use derecho_core::multicast::inbox::{ChunkId, Chunks, Record};
 
 /// Default limit in percent of a writer's memory.
 pub(super) const USUAL_PERCENT: u8 = 25;
@@ -27,16 +27,16 @@ const MEMORIES_AT_ONCE: usize = 4;
 
 /// See the [module](self).
 #[derive(Default)]
-pub(super) struct Lending {
+pub(super) struct LendingLimit {
     percent: u8,
-    trails: Vec<Trail>,
+    paths: Vec<MemoryPath>,
     /// Index of the trail that was looked at last.
     at: usize,
 }
 
 /// The reader's path through one writer's memory.
-struct Trail {
-    now: Lot,
+struct MemoryPath {
+    now: ChunkId,
     /// Whether only records in chunks that are pinned anyway may be lent.
     is_full: bool,
     limit: usize,
@@ -45,17 +45,17 @@ struct Trail {
     left: Vec<(usize, u32)>,
 }
 
-impl Lending {
-    pub(super) fn new(percent: u8) -> Lending {
-        Lending { percent, ..Lending::default() }
+impl LendingLimit {
+    pub(super) fn new(percent: u8) -> LendingLimit {
+        LendingLimit { percent, ..LendingLimit::default() }
     }
 
     /// Whether a record must be copied rather than lent. Call this for each record given out,
     /// in order.
     #[inline(always)]
     pub(super) fn is_full(&mut self, record: &Record) -> bool {
-        let lot = record.lies_in();
-        match self.trails.get(self.at) {
+        let lot = record.chunk_id();
+        match self.paths.get(self.at) {
             Some(trail) if trail.now == lot && !trail.is_full => false,
             // Uses the lot instead of the record: a record whose address is passed on would have to
             // lie in memory from the start.
@@ -64,27 +64,32 @@ impl Lending {
     }
 
     #[cold]
-    fn look(&mut self, chunks: Chunks<'_>, lot: Lot) -> bool {
-        let is_it = |trail: &Trail| trail.now.memory == lot.memory;
-        if !self.trails.get(self.at).is_some_and(is_it) {
-            self.at = match self.trails.iter().position(is_it) {
+    fn look(&mut self, chunks: Chunks<'_>, lot: ChunkId) -> bool {
+        let is_it = |trail: &MemoryPath| trail.now.memory == lot.memory;
+        if !self.paths.get(self.at).is_some_and(is_it) {
+            self.at = match self.paths.iter().position(is_it) {
                 Some(at) => at,
                 None => {
-                    if self.trails.len() >= MEMORIES {
-                        self.trails.clear();
+                    if self.paths.len() >= MEMORIES {
+                        self.paths.clear();
                     }
                     let limit = limit(self.percent, chunks.count());
-                    self.trails.push(Trail { now: lot, is_full: false, limit, left: Vec::new() });
-                    self.trails.len() - 1
+                    self.paths.push(MemoryPath {
+                        now: lot,
+                        is_full: false,
+                        limit,
+                        left: Vec::new(),
+                    });
+                    self.paths.len() - 1
                 }
             };
         }
-        self.trails.get_mut(self.at).is_some_and(|trail| trail.go_on(chunks, lot))
+        self.paths.get_mut(self.at).is_some_and(|trail| trail.go_on(chunks, lot))
     }
 }
 
-impl Trail {
-    fn go_on(&mut self, chunks: Chunks<'_>, lot: Lot) -> bool {
+impl MemoryPath {
+    fn go_on(&mut self, chunks: Chunks<'_>, lot: ChunkId) -> bool {
         let left = std::mem::replace(&mut self.now, lot).chunk;
         if left != lot.chunk
             && let Some(times) = chunks.times_in_use(left)
@@ -112,17 +117,17 @@ fn limit(percent: u8, chunks: usize) -> usize {
 
 /// One call's knowledge of the memories whose records come out of a cache.
 #[derive(Default)]
-pub(super) struct Crowds {
+pub(super) struct LendingCheck {
     known: [Option<(usize, bool)>; MEMORIES_AT_ONCE],
     next: usize,
 }
 
-impl Crowds {
+impl LendingCheck {
     /// Whether a record from a cache must be copied rather than lent. The chunks of its memory are
     /// counted once, because lending a record that is already there brings no chunk into use.
     #[inline]
     pub(super) fn has(&mut self, percent: u8, record: &Record) -> bool {
-        let memory = record.lies_in().memory;
+        let memory = record.chunk_id().memory;
         let known = self.known.iter().flatten().find(|(known, _)| *known == memory);
         match known {
             Some((_, is_crowded)) => *is_crowded,
@@ -141,7 +146,7 @@ impl Crowds {
     /// Discards the counts after a record was copied and released: its chunk may no longer be
     /// in use.
     pub(super) fn forget(&mut self) {
-        *self = Crowds::default();
+        *self = LendingCheck::default();
     }
 }
 

@@ -1,6 +1,5 @@
 //! The subscription module of the standard: readers and their samples.
 
-mod attended;
 mod builder;
 mod builtin;
 #[doc(hidden)]
@@ -15,12 +14,13 @@ mod in_step;
 mod intake;
 mod joined;
 mod lending;
+mod notification;
 mod past;
 mod queues;
 mod reader;
+mod reader_cache;
 mod sample;
 mod sets;
-mod shelf;
 mod states;
 mod statuses;
 mod subscriber;
@@ -31,9 +31,9 @@ pub use condition::ReadCondition;
 pub(crate) use group_access::{GroupAccess, check_order, is_one};
 pub use past::{PastSamples, Since};
 pub use reader::{DataReader, Limit, SampleStream, Samples};
+pub use reader_cache::{SampleRejectedStatus, SampleRejectedStatusKind};
 pub(crate) use sample::key_of;
 pub use sample::{Sample, SampleInfo};
-pub use shelf::{SampleRejectedStatus, SampleRejectedStatusKind};
 pub use states::{
     InstanceState, InstanceStateMask, SampleState, SampleStateMask, States, ViewState,
     ViewStateMask,

@@ -11,19 +11,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use derecho_core::ids::{NodeId, Time};
 use derecho_core::log::{LogError, StreamKey, Version, WallTime};
-use derecho_core::storage::cursor::Kept;
-use derecho_core::storage::store::{Retention, Store};
-use derecho_node::Waited;
+use derecho_core::storage::cursor::StoredRecord;
+use derecho_core::storage::store::{Store, StoreRetention};
+use derecho_node::WaitOutcome;
 use derecho_node::clock;
 use idl_xtypes::TopicData;
 
 use super::sample::Sample;
-use crate::domain::Inner;
+use crate::domain::ParticipantInner;
 use crate::infrastructure::{DdsError, DdsResult, LogCondition, Timeout};
-use crate::mapping::history::MEANING;
-use crate::mapping::past::files::{self, PastFiles};
-use crate::mapping::past::{Ask, OwnLog, Page, PastRecord, Wanted};
-use crate::mapping::record::{Reading, key_of, mark_of};
+use crate::mapping::kept_replay::MEANING;
+use crate::mapping::past::files::{self, PastFileReader};
+use crate::mapping::past::{OwnLog, PastPage, PastRange, PastRecord, PastRequest};
+use crate::mapping::record::{RecordContext, key_of, mark_of};
 use crate::mapping::set::{keys_of, records};
 use crate::mapping::shares::ReaderShared;
 
@@ -77,29 +77,29 @@ pub enum Since {
 /// # }
 /// ```
 pub struct PastSamples<T: TopicData> {
-    source: Source,
+    source: PastSource,
     read: std::vec::IntoIter<(u64, Sample<T>)>,
     shared: Arc<ReaderShared>,
     over: bool,
     support: T::TypeSupport,
 }
 
-enum Source {
-    Files(PastFiles),
-    Others(Others),
+enum PastSource {
+    Files(PastFileReader),
+    Remote(RemoteLogs),
 }
 
 /// Other participants that are asked.
-pub(super) struct Others {
-    participant: Arc<Inner>,
+pub(super) struct RemoteLogs {
+    participant: Arc<ParticipantInner>,
     /// The reader, and the number of its reading.
     reader: u64,
     reading: u64,
     page: u64,
-    wanted: Wanted,
+    wanted: PastRange,
     /// The participant that was asked last.
     of: Option<NodeId>,
-    patience: Timeout,
+    timeout: Timeout,
 }
 
 fn nanos(time: SystemTime) -> u64 {
@@ -109,13 +109,13 @@ fn nanos(time: SystemTime) -> u64 {
 
 /// For each key: the position of its last sample in the order, and in the coherent set at
 /// that position.
-type Last = BTreeMap<u128, (u64, usize)>;
+type LastPositions = BTreeMap<u128, (u64, usize)>;
 
 /// The last sample of each instance in a state. If the state has any sample of a coherent set, it
 /// has the whole set.
-fn last(state: &[PastRecord]) -> Last {
+fn last(state: &[PastRecord]) -> LastPositions {
     let places = |record: &PastRecord| {
-        let (keys, place) = (keys_of(&record.payload), record.place);
+        let (keys, place) = (keys_of(&record.payload), record.position);
         keys.enumerate().map(move |(index, key)| (key, (place, index)))
     };
     state.iter().flat_map(places).collect()
@@ -125,14 +125,14 @@ fn last(state: &[PastRecord]) -> Last {
 /// is given, only those samples of a coherent set are returned that are the last of their instance.
 fn samples<T: TopicData>(
     records: &[PastRecord],
-    last: Option<&Last>,
+    last: Option<&LastPositions>,
     reader: &ReaderShared,
     support: &T::TypeSupport,
 ) -> Vec<(u64, Sample<T>)> {
-    let with = Reading { support, layouts: &reader.layouts };
-    let mut store = Store::new(Retention::default(), MEANING);
+    let with = RecordContext { support, layouts: &reader.layouts };
+    let mut store = Store::new(StoreRetention::default(), MEANING);
     let mut found = Vec::new();
-    for PastRecord { place, stream, number, payload } in records {
+    for PastRecord { position: place, stream, number, payload } in records {
         let index = store.stream(*stream);
         store.append(index, *number, payload);
         found.push((*place, stream.node));
@@ -145,10 +145,10 @@ fn samples<T: TopicData>(
 
 /// The samples of one record: several if it is a coherent set.
 fn samples_of<T: TopicData>(
-    kept: Kept,
+    kept: StoredRecord,
     (place, node): (u64, NodeId),
-    last: Option<&Last>,
-    with: &Reading<'_, T>,
+    last: Option<&LastPositions>,
+    with: &RecordContext<'_, T>,
 ) -> Vec<(u64, Sample<T>)> {
     let Some(records) = records(kept.bytes()) else {
         return Sample::of_kept(kept, node, with).map(|it| (place, it)).into_iter().collect();
@@ -166,28 +166,28 @@ fn samples_of<T: TopicData>(
     all
 }
 
-impl Others {
-    pub(super) fn new(participant: &Arc<Inner>, reader: u64) -> Others {
+impl RemoteLogs {
+    pub(super) fn new(participant: &Arc<ParticipantInner>, reader: u64) -> RemoteLogs {
         let reading = participant.engine.act(|machine, _, _| machine.past().begin());
-        Others {
+        RemoteLogs {
             participant: Arc::clone(participant),
             reader,
             reading,
             page: 0,
-            wanted: Wanted::After(0),
+            wanted: PastRange::After(0),
             of: None,
-            patience: PATIENCE,
+            timeout: PATIENCE,
         }
     }
 
     /// Asks other participants one after the other, until one has what is wanted.
     fn next(&mut self) -> DdsResult<(Vec<PastRecord>, bool)> {
-        let deadline = self.patience.deadline();
+        let deadline = self.timeout.deadline();
         let engine = &self.participant.engine;
         let desk = engine.act(|machine, _, _| machine.past());
         // A participant that has just joined must first learn which others are present.
         while !engine.act(|machine, _, _| machine.knows_logs())
-            && !self.participant.standing.is_out()
+            && !self.participant.membership.is_out()
             && deadline.is_none_or(|deadline| clock::now() < deadline)
         {
             engine.wait(Some(clock::now().after(LOOK)), || false);
@@ -196,7 +196,7 @@ impl Others {
         loop {
             self.page += 1;
             let (reading, page, wanted) = (self.reading, self.page, self.wanted);
-            let ask = Ask { reading, page, key: 0, wanted };
+            let ask = PastRequest { reading, page, key: 0, wanted };
             let (reader, last) = (self.reader, self.of);
             let asked = engine
                 .act(|machine, _, effects| machine.ask_past(reader, ask, (last, &tried), effects));
@@ -211,25 +211,25 @@ impl Others {
                 0 => deadline,
                 more => half_way(deadline, more),
             });
-            engine.wait(until, || desk.has(reading) || self.participant.standing.is_out());
+            engine.wait(until, || desk.has(reading) || self.participant.membership.is_out());
             match desk.take(reading) {
-                Some(Page::Records(records, next, over)) => {
+                Some(PastPage::Records(records, next, over)) => {
                     self.wanted = match self.wanted {
-                        Wanted::Since(time, _) => Wanted::Since(time, next),
-                        _ => Wanted::After(next),
+                        PastRange::Since(time, _) => PastRange::Since(time, next),
+                        _ => PastRange::After(next),
                     };
                     return Ok((records, over));
                 }
-                _ if self.participant.standing.is_out() => {
-                    return Err(self.participant.standing.error());
+                _ if self.participant.membership.is_out() => {
+                    return Err(self.participant.membership.error());
                 }
-                Some(Page::Gone(from)) => {
+                Some(PastPage::Gone(from)) => {
                     why = Some(unreadable(&LogError::Gone { from: Version(from) }));
                 }
-                Some(Page::Beyond(last)) => {
+                Some(PastPage::Beyond(last)) => {
                     why = Some(unreadable(&LogError::Beyond { last: Version(last) }));
                 }
-                Some(Page::Refused(because)) => {
+                Some(PastPage::Refused(because)) => {
                     let text = format!(
                         "participant {of}, which keeps a log, failed to answer a request for past \
                          samples: {because}"
@@ -248,7 +248,7 @@ impl Others {
     }
 }
 
-impl Drop for Others {
+impl Drop for RemoteLogs {
     fn drop(&mut self) {
         self.participant.engine.act(|machine, _, _| machine.past()).take(self.reading);
     }
@@ -256,7 +256,10 @@ impl Drop for Others {
 
 /// This participant's log of a reader's topic, once the log holds every sample that was delivered
 /// before the call; `None` if other participants must be asked instead.
-pub(super) fn own_log(participant: &Inner, reader: u64) -> DdsResult<Option<(PathBuf, StreamKey)>> {
+pub(super) fn own_log(
+    participant: &ParticipantInner,
+    reader: u64,
+) -> DdsResult<Option<(PathBuf, StreamKey)>> {
     let (engine, deadline) = (&participant.engine, PATIENCE.deadline());
     let mut wanted = None;
     loop {
@@ -275,14 +278,14 @@ pub(super) fn own_log(participant: &Inner, reader: u64) -> DdsResult<Option<(Pat
             }
             OwnLog::Incomplete => None,
         };
-        if participant.standing.is_out() {
-            return Err(participant.standing.error());
+        if participant.membership.is_out() {
+            return Err(participant.membership.error());
         }
         let now = clock::now();
         if deadline.is_some_and(|deadline| now >= deadline) {
             return Err(log_is_incomplete(behind));
         }
-        if engine.wait(Some(now.after(LOOK)), || false) == Waited::Stopped {
+        if engine.wait(Some(now.after(LOOK)), || false) == WaitOutcome::Stopped {
             let text = "the participant has left".to_owned();
             return Err(DdsError::AlreadyDeleted(text));
         }
@@ -332,7 +335,7 @@ impl<T: TopicData> PastSamples<T> {
         log: Option<(PathBuf, StreamKey)>,
         since: Since,
         (shared, support): (Arc<ReaderShared>, T::TypeSupport),
-        others: impl FnOnce() -> Others,
+        others: impl FnOnce() -> RemoteLogs,
     ) -> DdsResult<Self> {
         let (source, first) = match log {
             Some((dir, stream)) => {
@@ -341,12 +344,12 @@ impl<T: TopicData> PastSamples<T> {
             None => {
                 let mut others = others();
                 others.wanted = match since {
-                    Since::Sample(place) => Wanted::After(place.saturating_sub(1)),
-                    Since::Time(time) => Wanted::Since(nanos(time), 0),
+                    Since::Sample(place) => PastRange::After(place.saturating_sub(1)),
+                    Since::Time(time) => PastRange::Since(nanos(time), 0),
                 };
                 // Errors are reported at once, as those of files are.
                 let first = others.next()?;
-                (Source::Others(others), Some(first))
+                (PastSource::Remote(others), Some(first))
             }
         };
         let (records, over) = first.unwrap_or_default();
@@ -358,8 +361,8 @@ impl<T: TopicData> PastSamples<T> {
     /// only if this participant has no log of the topic and asks others.
     #[must_use]
     pub fn within(mut self, patience: impl Into<Timeout>) -> Self {
-        if let Source::Others(others) = &mut self.source {
-            others.patience = patience.into();
+        if let PastSource::Remote(others) = &mut self.source {
+            others.timeout = patience.into();
         }
         self
     }
@@ -369,12 +372,12 @@ impl<T: TopicData> PastSamples<T> {
         log: Option<(PathBuf, StreamKey)>,
         time: SystemTime,
         (reader, support): (&ReaderShared, &T::TypeSupport),
-        others: impl FnOnce() -> Others,
+        others: impl FnOnce() -> RemoteLogs,
     ) -> DdsResult<Vec<(u64, Sample<T>)>> {
         let time = nanos(time);
         let Some((dir, stream)) = log else {
             let mut others = others();
-            others.wanted = Wanted::StateAt(time);
+            others.wanted = PastRange::StateAt(time);
             let (state, _) = others.next()?;
             return Ok(samples(&state, Some(&last(&state)), reader, support));
         };
@@ -385,12 +388,12 @@ impl<T: TopicData> PastSamples<T> {
 
     fn read_on(&mut self) -> DdsResult<()> {
         let records = match &mut self.source {
-            Source::Others(others) => {
+            PastSource::Remote(others) => {
                 let (records, over) = others.next()?;
                 self.over = over;
                 records
             }
-            Source::Files(files) => {
+            PastSource::Files(files) => {
                 let (records, over) = read_files(files).map_err(|error| unreadable(&error))?;
                 self.over = over;
                 records
@@ -401,15 +404,15 @@ impl<T: TopicData> PastSamples<T> {
     }
 }
 
-fn of_files(dir: &Path, stream: StreamKey, since: Since) -> Result<Source, LogError> {
+fn of_files(dir: &Path, stream: StreamKey, since: Since) -> Result<PastSource, LogError> {
     let files = match since {
-        Since::Sample(place) => PastFiles::after(dir, stream, place.saturating_sub(1))?,
-        Since::Time(time) => PastFiles::since(dir, stream, WallTime(nanos(time)))?,
+        Since::Sample(place) => PastFileReader::after(dir, stream, place.saturating_sub(1))?,
+        Since::Time(time) => PastFileReader::since(dir, stream, WallTime(nanos(time)))?,
     };
-    Ok(Source::Files(files))
+    Ok(PastSource::Files(files))
 }
 
-fn read_files(files: &mut PastFiles) -> Result<(Vec<PastRecord>, bool), LogError> {
+fn read_files(files: &mut PastFileReader) -> Result<(Vec<PastRecord>, bool), LogError> {
     let mut records = Vec::new();
     while records.len() < AT_ONCE {
         match files.next(WallTime(0))? {

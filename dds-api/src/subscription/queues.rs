@@ -9,27 +9,27 @@ use std::sync::{Arc, PoisonError};
 
 use derecho_core::group::report::StreamId;
 use derecho_core::multicast::inbox::Record;
-use derecho_core::storage::cursor::Kept;
+use derecho_core::storage::cursor::StoredRecord;
 use derecho_node::clock;
 
-use super::departures::Departures;
-use super::lending::Lending;
-use crate::mapping::acquaintance::{Acquaintance, Verdict};
-use crate::mapping::history::{Given, History, Look};
+use super::departures::WriterDepartures;
+use super::lending::LendingLimit;
+use crate::mapping::kept_replay::{DeliveredNumbers, KeptReplay, ReplayStep};
+use crate::mapping::known_writers::{KnownWriters, WriterAcceptance};
+use crate::mapping::membership_state::{Life, MembershipState};
 use crate::mapping::record::{NEVER, expiry_of, is_end, origin};
 use crate::mapping::set::OF_SEVERAL;
-use crate::mapping::shares::{Place, ReaderShared, ReaderSource};
-use crate::mapping::standing::{Life, Standing};
+use crate::mapping::shares::{OrderPosition, ReaderShared, ReaderSource};
 
 /// Position of a reader in an order that it shares with other readers of its participant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Head {
+pub(super) enum QueueHead {
     /// The reader has no part in the order yet: all that it gets comes later.
-    Nowhere,
+    Outside,
     /// The next record of the reader is at this position.
-    At(Place),
+    Ready(OrderPosition),
     /// The record at this position has not come, or it is not known yet whether the reader gets it.
-    Waits(Place),
+    Pending(OrderPosition),
 }
 
 /// The queues as the application's side last saw them.
@@ -48,24 +48,24 @@ pub(super) struct Queues {
     /// The next record, if it was already taken out of its queue to look at it.
     front: Option<(Record, StreamId, Life)>,
     /// Position of `front`, if the queue that it was taken from is no longer there.
-    front_place: Option<Place>,
+    front_position: Option<OrderPosition>,
     /// The next kept record, if it was already looked at.
-    front_kept: Option<(Kept, StreamId)>,
+    front_kept: Option<(StoredRecord, StreamId)>,
     /// Information about the writers of an ordered topic.
-    known: Option<Arc<Acquaintance>>,
+    known_writers: Option<Arc<KnownWriters>>,
     /// The last accepted writer: the queue's index, its number for the sender, and the writer. Most
     /// samples have the same writer as the one before.
     accepted: Option<(usize, usize, u32)>,
     /// The records that were given out. Present only if records may come again: they are kept, and
     /// the participant may rejoin.
-    given: Option<Given>,
+    delivered: Option<DeliveredNumbers>,
     /// For an ordered topic: the queue that was taken from last, and its number for the current set
     /// of senders.
     place: Option<(usize, u64)>,
     /// Streams and writers that have ended.
-    departures: Arc<Departures>,
+    departures: Arc<WriterDepartures>,
     /// Limit on the memory that may be lent.
-    pub(super) lending: Lending,
+    pub(super) lending: LendingLimit,
     /// LIFESPAN of the topic, in nanoseconds; zero if only writers set a lifespan.
     lifespan: u64,
 }
@@ -89,12 +89,12 @@ fn has_come(expiry: u64) -> bool {
 impl Queues {
     /// Makes an empty set of queues.
     pub(super) fn new(
-        given: Option<Given>,
-        departures: &Arc<Departures>,
+        given: Option<DeliveredNumbers>,
+        departures: &Arc<WriterDepartures>,
         (lifespan, max_held_percent): (u64, u8),
     ) -> Queues {
-        let (departures, lending) = (Arc::clone(departures), Lending::new(max_held_percent));
-        Queues { given, departures, lending, lifespan, ..Queues::default() }
+        let (departures, lending) = (Arc::clone(departures), LendingLimit::new(max_held_percent));
+        Queues { delivered: given, departures, lending, lifespan, ..Queues::default() }
     }
 
     /// LIFESPAN: whether a record has expired.
@@ -107,7 +107,7 @@ impl Queues {
     pub(super) fn renew(&mut self, shared: &ReaderShared, changes: u64) {
         let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut self.given {
+        match &mut self.delivered {
             // Kept records come again.
             Some(given) => {
                 let floor = shared.floor.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,12 +128,12 @@ impl Queues {
             // Writers of the new life are announced again.
             self.departures.note_others_than(Vec::new());
         }
-        let known = shared.acquaintance.lock().unwrap_or_else(PoisonError::into_inner);
-        (self.known, self.accepted) = (known.clone(), None);
+        let known = shared.known_writers.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.known_writers, self.accepted) = (known.clone(), None);
         drop(known);
         sources
             .retain(|source| source.life == life && !(source.ended && source.taking().is_empty()));
-        self.front_place = self.place_of_front();
+        self.front_position = self.position_of_front();
         self.sources.clone_from(&sources);
         self.seen = changes;
         self.place = None;
@@ -152,14 +152,14 @@ impl Queues {
             let (record, writer, life) = match self.front {
                 Some(_) => self.take_front()?,
                 None => {
-                    self.front_place = None;
+                    self.front_position = None;
                     self.take_any(shared)?
                 }
             };
             match self.judge(&record, writer) {
-                Verdict::Yes => return Some((record, writer, life)),
-                Verdict::No => pass_over(record),
-                Verdict::NotYet => {
+                WriterAcceptance::Yes => return Some((record, writer, life)),
+                WriterAcceptance::No => pass_over(record),
+                WriterAcceptance::NotYet => {
                     self.put_back(record, writer, life);
                     return None;
                 }
@@ -220,38 +220,40 @@ impl Queues {
 
     /// Whether the reader gets a record.
     #[inline(always)]
-    fn judge(&mut self, record: &Record, stream: StreamId) -> Verdict {
+    fn judge(&mut self, record: &Record, stream: StreamId) -> WriterAcceptance {
         if self.is_late(record.bytes()) {
-            return Verdict::No;
+            return WriterAcceptance::No;
         }
-        if self.known.is_none() {
-            return Verdict::Yes;
+        if self.known_writers.is_none() {
+            return WriterAcceptance::Yes;
         }
         let origin = origin(record.bytes());
         let from = Some((self.next, record.sender(), origin.writer));
         if origin.names.is_none() && self.accepted == from {
-            return Verdict::Yes;
+            return WriterAcceptance::Yes;
         }
         let verdict = self.judge_anew(stream, record.bytes());
         let is_of_one = origin.names.is_none() && origin.writer != OF_SEVERAL;
-        if is_of_one && verdict == Verdict::Yes {
+        if is_of_one && verdict == WriterAcceptance::Yes {
             self.accepted = from;
         }
         verdict
     }
 
     #[cold]
-    fn judge_anew(&self, stream: StreamId, record: &[u8]) -> Verdict {
-        self.known.as_ref().map_or(Verdict::Yes, |known| known.judge(stream.node, record))
+    fn judge_anew(&self, stream: StreamId, record: &[u8]) -> WriterAcceptance {
+        self.known_writers
+            .as_ref()
+            .map_or(WriterAcceptance::Yes, |known| known.judge(stream.node, record))
     }
 
     /// The history of kept records, while the reader reads it.
-    fn history(&self, shared: &ReaderShared) -> Option<Arc<History>> {
+    fn history(&self, shared: &ReaderShared) -> Option<Arc<KeptReplay>> {
         if !shared.reads_history.load(Ordering::Acquire) {
             return None;
         }
         let mut history = shared.history.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = |history: &Arc<History>| history.is_over(self.given.as_ref());
+        let is_over = |history: &Arc<KeptReplay>| history.is_over(self.delivered.as_ref());
         if self.front_kept.is_none() && history.as_ref().is_none_or(is_over) {
             // From now on records come through a queue.
             *history = None;
@@ -261,26 +263,30 @@ impl Queues {
     }
 
     /// Takes the next kept record that the reader gets.
-    pub(super) fn take_kept(&mut self, shared: &ReaderShared, standing: &Standing) -> Look {
+    pub(super) fn take_kept(
+        &mut self,
+        shared: &ReaderShared,
+        standing: &MembershipState,
+    ) -> ReplayStep {
         let look = self.find_kept(shared, standing);
-        if let Look::Kept(kept, stream) = &look {
+        if let ReplayStep::Kept(kept, stream) = &look {
             self.note(*stream, kept.number());
         }
         look
     }
 
     /// Finds the next kept record that the reader gets, without counting it as given out.
-    fn find_kept(&mut self, shared: &ReaderShared, standing: &Standing) -> Look {
-        let Some(history) = self.history(shared) else { return Look::Over };
+    fn find_kept(&mut self, shared: &ReaderShared, standing: &MembershipState) -> ReplayStep {
+        let Some(history) = self.history(shared) else { return ReplayStep::Over };
         if !standing.is_in(history.life) {
-            return Look::NoneYet;
+            return ReplayStep::NoneYet;
         }
         loop {
             let (kept, stream) = match self.front_kept.take() {
                 Some(front) => front,
                 None => {
-                    match history.take(self.given.as_ref(), |gone| self.departures.note(gone)) {
-                        Look::Kept(kept, stream) => (kept, stream),
+                    match history.take(self.delivered.as_ref(), |gone| self.departures.note(gone)) {
+                        ReplayStep::Kept(kept, stream) => (kept, stream),
                         none => return none,
                     }
                 }
@@ -288,25 +294,25 @@ impl Queues {
             // This process may have been stopped during the copy, and the memory may have been
             // reused by others.
             if standing.is_evicted_from(history.life) {
-                return Look::NoneYet;
+                return ReplayStep::NoneYet;
             }
             let verdict = match self.is_late(kept.bytes()) {
-                true => Verdict::No,
+                true => WriterAcceptance::No,
                 false => self.judge_anew(stream, kept.bytes()),
             };
             match verdict {
-                Verdict::Yes => return Look::Kept(kept, stream),
-                Verdict::No => self.note(stream, kept.number()),
-                Verdict::NotYet => {
+                WriterAcceptance::Yes => return ReplayStep::Kept(kept, stream),
+                WriterAcceptance::No => self.note(stream, kept.number()),
+                WriterAcceptance::NotYet => {
                     self.front_kept = Some((kept, stream));
-                    return Look::NoneYet;
+                    return ReplayStep::NoneYet;
                 }
             }
         }
     }
 
     pub(super) fn note(&mut self, stream: StreamId, number: u64) {
-        if let Some(given) = &mut self.given {
+        if let Some(given) = &mut self.delivered {
             given.note(stream, number);
         }
     }
@@ -315,17 +321,17 @@ impl Queues {
     /// has ended counts only for a reader that follows instances.
     pub(super) fn has_any(
         &mut self,
-        (shared, standing): (&ReaderShared, &Standing),
+        (shared, standing): (&ReaderShared, &MembershipState),
         follows: bool,
     ) -> bool {
-        while let Look::Kept(kept, stream) = self.find_kept(shared, standing) {
+        while let ReplayStep::Kept(kept, stream) = self.find_kept(shared, standing) {
             if follows || !is_end(kept.bytes()) {
                 self.front_kept = Some((kept, stream));
                 return true;
             }
             self.note(stream, kept.number());
         }
-        while self.known.is_some() {
+        while self.known_writers.is_some() {
             // Only the record itself shows whether the reader gets it.
             let Some((record, stream, life)) = self.take(shared) else { return false };
             if follows || !is_end(record.bytes()) {
@@ -345,38 +351,38 @@ impl Queues {
     }
 
     /// The reader's position in its topic's order.
-    pub(super) fn head(&mut self, shared: &ReaderShared, standing: &Standing) -> Head {
+    pub(super) fn head(&mut self, shared: &ReaderShared, standing: &MembershipState) -> QueueHead {
         match self.find_kept(shared, standing) {
-            Look::Kept(kept, stream) => {
-                let place = Place(self.life, kept.version());
+            ReplayStep::Kept(kept, stream) => {
+                let place = OrderPosition(self.life, kept.version());
                 self.front_kept = Some((kept, stream));
-                return Head::At(place);
+                return QueueHead::Ready(place);
             }
-            Look::NoneYet => {
+            ReplayStep::NoneYet => {
                 let version = match (&self.front_kept, self.history(shared)) {
                     (Some((kept, _)), _) => kept.version(),
-                    (None, Some(history)) => history.place(),
-                    (None, None) => return Head::Nowhere,
+                    (None, Some(history)) => history.position(),
+                    (None, None) => return QueueHead::Outside,
                 };
-                return Head::Waits(Place(self.life, version));
+                return QueueHead::Pending(OrderPosition(self.life, version));
             }
-            Look::Over => {}
+            ReplayStep::Over => {}
         }
         let next = self.take(shared);
         let is_known = next.is_some();
         self.front = next.or(self.front.take());
-        match (self.place_of_front(), self.sources.last()) {
-            (Some(place), _) if is_known => Head::At(place),
-            (Some(place), _) => Head::Waits(place),
-            (None, Some(source)) => Head::Waits(source.place()),
-            (None, None) => Head::Nowhere,
+        match (self.position_of_front(), self.sources.last()) {
+            (Some(place), _) if is_known => QueueHead::Ready(place),
+            (Some(place), _) => QueueHead::Pending(place),
+            (None, Some(source)) => QueueHead::Pending(source.position()),
+            (None, None) => QueueHead::Outside,
         }
     }
 
     /// Position of the next record, if that was already looked at.
-    fn place_of_front(&self) -> Option<Place> {
+    fn position_of_front(&self) -> Option<OrderPosition> {
         self.front.as_ref()?;
-        self.front_place.or_else(|| self.sources.get(self.next).map(ReaderSource::last_place))
+        self.front_position.or_else(|| self.sources.get(self.next).map(ReaderSource::last_position))
     }
 
     /// Whether waiting records hold up a writer, or soon will: half of a writer's memory is in use
@@ -390,7 +396,7 @@ impl Queues {
         match self.history(shared) {
             Some(history) => {
                 let waits = usize::from(self.front_kept.is_some());
-                let next = history.has_next(self.given.as_ref());
+                let next = history.has_next(self.delivered.as_ref());
                 waits + if next { history.len() } else { 0 }
             }
             None => {

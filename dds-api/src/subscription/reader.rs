@@ -11,15 +11,15 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::SystemTime;
 
 use derecho_core::ids::Time;
-use derecho_node::Waited;
+use derecho_node::WaitOutcome;
 use idl_xtypes::TopicData;
 
 use super::intake::ReaderCore;
-use super::past::{Others, PastSamples, Since, own_log};
+use super::past::{PastSamples, RemoteLogs, Since, own_log};
 use super::sample::Sample;
-use crate::domain::Charge;
+use crate::domain::FillerEntry;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
-use crate::mapping::standing::Standing;
+use crate::mapping::membership_state::MembershipState;
 use crate::topic::Topic;
 
 /// Reads samples of one topic. Any number of threads may take at once; each sample goes to one.
@@ -43,23 +43,23 @@ use crate::topic::Topic;
 /// ```
 pub struct DataReader<T: TopicData> {
     pub(super) core: Arc<ReaderCore<T>>,
-    life: Arc<ReaderLife<T>>,
+    active: Arc<ActiveReader<T>>,
 }
 
 /// The active life of a reader. It ends with the last handle, even if other code still refers to
 /// the `ReaderCore`.
-pub(super) struct ReaderLife<T: TopicData> {
+pub(super) struct ActiveReader<T: TopicData> {
     pub(super) core: Arc<ReaderCore<T>>,
     /// Registration with the collector, the thread that fills the cache while the application does
     /// not read. Set only if the cache needs that.
-    pub(super) charge: OnceLock<Arc<Charge>>,
+    pub(super) filler_entry: OnceLock<Arc<FillerEntry>>,
     /// Weak reference to this object, for the subscriber, which does not keep its readers alive.
-    pub(super) me: Weak<ReaderLife<T>>,
+    pub(super) me: Weak<ActiveReader<T>>,
 }
 
 impl<T: TopicData> Clone for DataReader<T> {
     fn clone(&self) -> Self {
-        DataReader { core: Arc::clone(&self.core), life: Arc::clone(&self.life) }
+        DataReader { core: Arc::clone(&self.core), active: Arc::clone(&self.active) }
     }
 }
 
@@ -109,10 +109,10 @@ impl<T: TopicData> DataReader<T> {
     pub(super) fn of(core: ReaderCore<T>) -> DataReader<T> {
         let life = Arc::new_cyclic(|me| {
             let me = Weak::clone(me);
-            ReaderLife { core: Arc::new(core), charge: OnceLock::new(), me }
+            ActiveReader { core: Arc::new(core), filler_entry: OnceLock::new(), me }
         });
-        let entity: Weak<ReaderLife<T>> = Arc::downgrade(&life);
-        life.core.participant.roster.enter(entity);
+        let entity: Weak<ActiveReader<T>> = Arc::downgrade(&life);
+        life.core.participant.dispatcher.add(entity);
         if let Some(subscriber) = &life.core.subscriber {
             let core: Weak<ReaderCore<T>> = Arc::downgrade(&life.core);
             subscriber.data_on_readers().enter(core);
@@ -120,12 +120,12 @@ impl<T: TopicData> DataReader<T> {
         DataReader::alive(life)
     }
 
-    pub(super) fn life(&self) -> &ReaderLife<T> {
-        &self.life
+    pub(super) fn life(&self) -> &ActiveReader<T> {
+        &self.active
     }
 
-    pub(super) fn alive(life: Arc<ReaderLife<T>>) -> DataReader<T> {
-        DataReader { core: Arc::clone(&life.core), life }
+    pub(super) fn alive(life: Arc<ActiveReader<T>>) -> DataReader<T> {
+        DataReader { core: Arc::clone(&life.core), active: life }
     }
 
     /// The topic of the reader.
@@ -141,7 +141,7 @@ impl<T: TopicData> DataReader<T> {
 
     /// Number of writers whose samples the reader receives now.
     pub fn matched_writers(&self) -> usize {
-        if let Some(joining) = self.joining.get() {
+        if let Some(joining) = self.joined_readers.get() {
             return joining.matched_writers();
         }
         self.shared.matched.load(Ordering::Acquire) as usize
@@ -180,7 +180,7 @@ impl<T: TopicData> DataReader<T> {
     ///
     /// [come back]: crate::domain::ParticipantConfig::rejoin
     pub fn membership_changes(&self) -> u64 {
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         // The process may have been stopped without having noticed its eviction yet.
         let _ = standing.is_evicted();
         standing.memberships_ended()
@@ -197,7 +197,7 @@ impl<T: TopicData> DataReader<T> {
     pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
         self.enabling.check()?;
         let timeout = timeout.into();
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         // The answer is kept: the writers may have left again by a second count.
         let mut is_there = false;
         let ready = || {
@@ -206,7 +206,7 @@ impl<T: TopicData> DataReader<T> {
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
             _ if !self.is_enabled() => self.enabling.check(),
-            Waited::Stopped => Err(self.deleted()),
+            WaitOutcome::Stopped => Err(self.deleted()),
             _ if is_there => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
             _ => Err(DdsError::Timeout(format!(
@@ -228,7 +228,7 @@ impl<T: TopicData> DataReader<T> {
         timeout: impl Into<Timeout>,
     ) -> DdsResult<Samples<'_, T>> {
         let (limit, timeout) = (limit.limit(), timeout.into());
-        if self.shelf.get().is_some() {
+        if self.cache.get().is_some() {
             let taken = self.take_all(limit, timeout)?.into_iter();
             return Ok(Samples { reader: self, left: 0, more: 0, taken });
         }
@@ -246,7 +246,7 @@ impl<T: TopicData> DataReader<T> {
     /// Takes the next sample, if one comes in time.
     #[inline]
     pub fn take_next(&self, timeout: impl Into<Timeout>) -> DdsResult<Option<Sample<T>>> {
-        if self.shelf.get().is_some() {
+        if self.cache.get().is_some() {
             return Ok(self.take_all(1, timeout.into())?.pop());
         }
         match self.pop_told() {
@@ -261,7 +261,7 @@ impl<T: TopicData> DataReader<T> {
             let waited = self.wait_for_samples(timeout, deadline)?;
             let sample = self.pop_told();
             // Another thread may have taken the sample, or it may have been discarded.
-            if sample.is_some() || (self.goes_on(waited)? && waited == Waited::TimedOut) {
+            if sample.is_some() || (self.goes_on(waited)? && waited == WaitOutcome::TimedOut) {
                 return Ok(sample);
             }
         }
@@ -269,35 +269,35 @@ impl<T: TopicData> DataReader<T> {
 
     /// Whether the participant is a member. If it is not, this is an error, or `false` if the last
     /// wait ended before its deadline and the participant may rejoin: then the caller waits again.
-    fn goes_on(&self, waited: Waited) -> DdsResult<bool> {
-        let standing = &self.participant.standing;
+    fn goes_on(&self, waited: WaitOutcome) -> DdsResult<bool> {
+        let standing = &self.participant.membership;
         // This process may have been stopped, and the memory that it has read may have
         // been overwritten.
         match standing.is_evicted() {
             false => Ok(true),
-            true if waited == Waited::Ready && !standing.is_out_for_good() => Ok(false),
+            true if waited == WaitOutcome::Ready && !standing.is_out_for_good() => Ok(false),
             true => Err(standing.error()),
         }
     }
 
     /// Waits until there is a sample. If the participant is out for good, this is an error.
-    fn wait_for_samples(&self, timeout: Timeout, deadline: Option<Time>) -> DdsResult<Waited> {
+    fn wait_for_samples(&self, timeout: Timeout, deadline: Option<Time>) -> DdsResult<WaitOutcome> {
         self.enabling.check()?;
-        let (engine, standing) = (&self.participant.engine, &self.participant.standing);
+        let (engine, standing) = (&self.participant.engine, &self.participant.membership);
         let waited = if timeout == Timeout::NOW {
             if !self.has_samples() {
                 engine.poke();
             }
-            Waited::TimedOut
+            WaitOutcome::TimedOut
         } else {
             let is_over = || standing.is_out_for_good() || !self.is_enabled();
             engine.wait(deadline, || self.has_samples() || is_over())
         };
         self.enabling.check()?;
         match waited {
-            Waited::Stopped => Err(self.deleted()),
+            WaitOutcome::Stopped => Err(self.deleted()),
             _ if standing.is_out_for_good() => Err(standing.error()),
-            Waited::TimedOut if standing.is_out() => Err(standing.error()),
+            WaitOutcome::TimedOut if standing.is_out() => Err(standing.error()),
             waited => Ok(waited),
         }
     }
@@ -306,7 +306,7 @@ impl<T: TopicData> DataReader<T> {
     /// may turn out to be a sample counts too.
     #[inline]
     pub fn has_samples(&self) -> bool {
-        match self.shelf.get() {
+        match self.cache.get() {
             // Queued records are not examined here. The call that returns them does so.
             Some(shelf) => {
                 let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
@@ -326,7 +326,7 @@ impl<T: TopicData> DataReader<T> {
     /// Returns an error if the participant is not a member, and either has no samples to give
     /// (`has_nothing`) or cannot rejoin.
     pub(super) fn check_membership(&self, has_nothing: bool) -> DdsResult<()> {
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         let is_out = standing.is_evicted() && (has_nothing || !standing.may_rejoin());
         if is_out { Err(standing.error()) } else { Ok(()) }
     }
@@ -336,13 +336,13 @@ impl<T: TopicData> DataReader<T> {
         &self,
         deadline: Option<Time>,
         mut ready: impl FnMut() -> bool,
-    ) -> DdsResult<Waited> {
-        let standing = &self.participant.standing;
+    ) -> DdsResult<WaitOutcome> {
+        let standing = &self.participant.membership;
         let is_over = || standing.is_out_for_good() || !self.is_enabled();
         let waited = self.participant.engine.wait(deadline, || ready() || is_over());
         self.enabling.check()?;
         match waited {
-            Waited::Stopped => Err(self.deleted()),
+            WaitOutcome::Stopped => Err(self.deleted()),
             _ if standing.is_out_for_good() => Err(standing.error()),
             waited => Ok(waited),
         }
@@ -356,7 +356,7 @@ impl<T: TopicData> DataReader<T> {
     pub fn wait_for_historical_data(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
         self.enabling.check()?;
         let timeout = timeout.into();
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         let mut is_known = false;
         let ready = || {
             is_known = self.knows_history();
@@ -364,7 +364,7 @@ impl<T: TopicData> DataReader<T> {
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
             _ if !self.is_enabled() => self.enabling.check(),
-            Waited::Stopped => Err(self.deleted()),
+            WaitOutcome::Stopped => Err(self.deleted()),
             _ if is_known => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
             _ => Err(DdsError::Timeout(format!(
@@ -377,15 +377,15 @@ impl<T: TopicData> DataReader<T> {
     }
 
     fn knows_history(&self) -> bool {
-        if let Some(joining) = self.joining.get() {
+        if let Some(joining) = self.joined_readers.get() {
             return joining.readers.iter().all(DataReader::knows_history);
         }
-        self.shared.knows_history.load(Ordering::Acquire) && !self.standing().is_out()
+        self.shared.knows_history.load(Ordering::Acquire) && !self.membership().is_out()
     }
 
     #[inline]
-    fn standing(&self) -> &Standing {
-        &self.participant.standing
+    fn membership(&self) -> &MembershipState {
+        &self.participant.membership
     }
 
     /// Reads logged samples of the past, from a sample or a time on, including those that are no
@@ -411,7 +411,7 @@ impl<T: TopicData> DataReader<T> {
         let shared = Arc::clone(&self.shared);
         let log = own_log(&self.participant, self.enabling.id())?;
         PastSamples::open(log, since, (shared, self.topic.support().clone()), || {
-            Others::new(&self.participant, self.enabling.id())
+            RemoteLogs::new(&self.participant, self.enabling.id())
         })
     }
 
@@ -423,7 +423,7 @@ impl<T: TopicData> DataReader<T> {
     /// As for [`DataReader::past`].
     pub fn state_at(&self, time: SystemTime) -> DdsResult<Vec<(u64, Sample<T>)>> {
         self.enabling.check()?;
-        let others = || Others::new(&self.participant, self.enabling.id());
+        let others = || RemoteLogs::new(&self.participant, self.enabling.id());
         let log = own_log(&self.participant, self.enabling.id())?;
         PastSamples::state_at(log, time, (&self.shared, self.topic.support()), others)
     }
@@ -433,7 +433,7 @@ impl<T: TopicData> DataReader<T> {
     }
 }
 
-impl<T: TopicData> Drop for ReaderLife<T> {
+impl<T: TopicData> Drop for ActiveReader<T> {
     fn drop(&mut self) {
         self.end();
     }
@@ -466,7 +466,9 @@ pub struct Samples<'a, T: TopicData> {
 impl<T: TopicData> Samples<'_, T> {
     /// Whether there are no samples, or no more.
     pub fn is_empty(&self) -> bool {
-        self.left == 0 && self.taken.len() == 0 && !(self.more > 0 && self.reader.opened.has_next())
+        self.left == 0
+            && self.taken.len() == 0
+            && !(self.more > 0 && self.reader.opened_sets.has_next())
     }
 }
 
@@ -474,7 +476,7 @@ impl<T: TopicData> Samples<'_, T> {
     /// The next sample of an opened coherent set.
     #[inline(never)]
     fn next_of_set(&mut self, next: &mut Option<Sample<T>>) {
-        if self.reader.opened.has_next() {
+        if self.reader.opened_sets.has_next() {
             self.more -= 1;
             *next = self.reader.pop_told();
         }

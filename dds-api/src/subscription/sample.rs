@@ -8,14 +8,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use derecho_core::ids::NodeId;
 use derecho_core::multicast::inbox::Record;
-use derecho_core::storage::cursor::Kept;
+use derecho_core::storage::cursor::StoredRecord;
 use idl_xtypes::TopicData;
 
-use super::cache::{Info, Key, Shared};
-use super::lending::Crowds;
+use super::cache::{CachedSampleInfo, Key, ShareSample};
+use super::lending::LendingCheck;
 use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
-use crate::mapping::record::{self, Fate, Header, NEVER, Payload, Reading};
+use crate::mapping::record::{self, Header, NEVER, Payload, RecordContext, RecordEffect};
 use crate::topic::Bytes;
 
 /// Information about a sample besides its data.
@@ -112,37 +112,37 @@ pub struct SampleInfo {
 /// # }
 /// ```
 pub struct Sample<T> {
-    body: Body<T>,
-    facts: Facts,
+    body: SampleBody<T>,
+    facts: CallInfo,
 }
 
 /// A sample without the information that a reading call adds. Readers hold samples in this form.
-pub(super) struct Body<T> {
-    data: Data<T>,
-    writer: Sender,
+pub(super) struct SampleBody<T> {
+    data: SampleData<T>,
+    writer: PackedNodeId,
 }
 
 /// A [`NodeId`] in two halves. The alignment of a whole `NodeId` exceeds that of all other fields,
 /// and would make each sample larger by a sixth.
 #[derive(Clone, Copy)]
-struct Sender([u64; 2]);
+struct PackedNodeId([u64; 2]);
 
-impl Sender {
+impl PackedNodeId {
     #[inline(always)]
-    fn new(NodeId(node): NodeId) -> Sender {
-        Sender([(node >> 64) as u64, node as u64])
+    fn new(NodeId(node): NodeId) -> PackedNodeId {
+        PackedNodeId([(node >> 64) as u64, node as u64])
     }
 
     #[inline(always)]
     fn node(self) -> NodeId {
-        let Sender([high, low]) = self;
+        let PackedNodeId([high, low]) = self;
         NodeId(u128::from(high) << 64 | u128::from(low))
     }
 }
 
 /// Facts about a sample as of one reading call.
 #[derive(Clone, Copy)]
-struct Facts {
+struct CallInfo {
     sample_state: SampleState,
     view_state: ViewState,
     instance_state: InstanceState,
@@ -150,23 +150,23 @@ struct Facts {
     ranks: [u32; 3],
 }
 
-impl Facts {
+impl CallInfo {
     /// Facts about the only sample of a new instance.
     #[inline(always)]
-    fn fresh(instance_state: InstanceState) -> Facts {
+    fn fresh(instance_state: InstanceState) -> CallInfo {
         let (sample_state, view_state) = (SampleState::NotRead, ViewState::New);
         let (generations, ranks) = ([0; 2], [0; 3]);
-        Facts { sample_state, view_state, instance_state, generations, ranks }
+        CallInfo { sample_state, view_state, instance_state, generations, ranks }
     }
 }
 
-enum Data<T> {
+enum SampleData<T> {
     InPlace(Record),
-    Kept(Kept),
-    Decoded(Arc<Decoded<T>>),
+    Kept(StoredRecord),
+    Decoded(Arc<DecodedSample<T>>),
 }
 
-struct Decoded<T> {
+struct DecodedSample<T> {
     header: Header,
     strength: i32,
     /// Time at which the sample expires, by its writer's LIFESPAN.
@@ -175,20 +175,20 @@ struct Decoded<T> {
     value: T,
 }
 
-impl<T> Clone for Data<T> {
+impl<T> Clone for SampleData<T> {
     fn clone(&self) -> Self {
         match self {
-            Data::InPlace(record) => Data::InPlace(record.clone()),
-            Data::Kept(kept) => Data::Kept(kept.clone()),
-            Data::Decoded(decoded) => Data::Decoded(Arc::clone(decoded)),
+            SampleData::InPlace(record) => SampleData::InPlace(record.clone()),
+            SampleData::Kept(kept) => SampleData::Kept(kept.clone()),
+            SampleData::Decoded(decoded) => SampleData::Decoded(Arc::clone(decoded)),
         }
     }
 }
 
-/// Not `Clone`: `clone` on a `Body` must reach the data through `Deref` and give a value.
-impl<T> Shared for Body<T> {
+/// Not `Clone`: `clone` on a `SampleBody` must reach the data through `Deref` and give a value.
+impl<T> ShareSample for SampleBody<T> {
     fn share(&self) -> Self {
-        Body { data: self.data.clone(), writer: self.writer }
+        SampleBody { data: self.data.clone(), writer: self.writer }
     }
 }
 
@@ -196,7 +196,10 @@ impl<T> Shared for Body<T> {
 /// that is read in place does not move room for a decoded value. The function is not inlined and
 /// returns a pointer, because a caller waits for a result that is returned in memory.
 #[inline(never)]
-fn decode<T: TopicData>(record: &Record, with: &Reading<'_, T>) -> Option<Arc<Decoded<T>>> {
+fn decode<T: TopicData>(
+    record: &Record,
+    with: &RecordContext<'_, T>,
+) -> Option<Arc<DecodedSample<T>>> {
     let lent = || {
         let (header, payload) = record::in_cdr(record.bytes())?;
         Some((header, Bytes::in_record(record, payload)?))
@@ -210,7 +213,7 @@ fn decode<T: TopicData>(record: &Record, with: &Reading<'_, T>) -> Option<Arc<De
         },
     };
     let (strength, expiry) = beside(record.bytes());
-    Some(Arc::new(Decoded { header, strength, expiry, number: record.number(), value }))
+    Some(Arc::new(DecodedSample { header, strength, expiry, number: record.number(), value }))
 }
 
 /// Fields of a record that are needed later beside its sample: the writer's strength and the
@@ -219,21 +222,25 @@ fn beside(record: &[u8]) -> (i32, u64) {
     (record::strength_of(record), record::expiry_of(record, 0))
 }
 
-impl<T: TopicData> Body<T> {
+impl<T: TopicData> SampleBody<T> {
     /// The sample in a record, or `None` if the record holds none of this type.
     #[inline(always)]
-    pub(super) fn new(record: Record, writer: NodeId, with: &Reading<'_, T>) -> Option<Body<T>> {
+    pub(super) fn new(
+        record: Record,
+        writer: NodeId,
+        with: &RecordContext<'_, T>,
+    ) -> Option<SampleBody<T>> {
         let data = match record::lies_in_place::<T>(record.bytes()) {
-            true => Data::InPlace(record),
-            false => Data::Decoded(decode(&record, with)?),
+            true => SampleData::InPlace(record),
+            false => SampleData::Decoded(decode(&record, with)?),
         };
-        Some(Body { data, writer: Sender::new(writer) })
+        Some(SampleBody { data, writer: PackedNodeId::new(writer) })
     }
 
     /// The sample in a record that can be [read in place](record::lies_in_place).
     #[inline(always)]
-    pub(super) fn in_place(record: Record, writer: NodeId) -> Body<T> {
-        Body { data: Data::InPlace(record), writer: Sender::new(writer) }
+    pub(super) fn in_place(record: Record, writer: NodeId) -> SampleBody<T> {
+        SampleBody { data: SampleData::InPlace(record), writer: PackedNodeId::new(writer) }
     }
 
     fn decoded(
@@ -241,22 +248,32 @@ impl<T: TopicData> Body<T> {
         (strength, expiry): (i32, u64),
         number: u64,
         writer: NodeId,
-    ) -> Body<T> {
-        let data = Data::Decoded(Arc::new(Decoded { header, strength, expiry, number, value }));
-        Body { data, writer: Sender::new(writer) }
+    ) -> SampleBody<T> {
+        let data = SampleData::Decoded(Arc::new(DecodedSample {
+            header,
+            strength,
+            expiry,
+            number,
+            value,
+        }));
+        SampleBody { data, writer: PackedNodeId::new(writer) }
     }
 
     /// The sample in a record as a copy, which does not depend on the record any more.
     pub(super) fn copied(
         record: &Record,
         writer: NodeId,
-        with: &Reading<'_, T>,
-    ) -> Option<Body<T>> {
-        Body::of_bytes(record.bytes(), (record.number(), writer), with)
+        with: &RecordContext<'_, T>,
+    ) -> Option<SampleBody<T>> {
+        SampleBody::of_bytes(record.bytes(), (record.number(), writer), with)
     }
 
     /// The sample in a kept record.
-    pub(super) fn of_kept(kept: Kept, writer: NodeId, with: &Reading<'_, T>) -> Option<Body<T>> {
+    pub(super) fn of_kept(
+        kept: StoredRecord,
+        writer: NodeId,
+        with: &RecordContext<'_, T>,
+    ) -> Option<SampleBody<T>> {
         let lent = || {
             let (header, payload) = record::in_cdr(kept.bytes())?;
             Some((header, Bytes::in_kept(&kept, payload)?))
@@ -264,12 +281,14 @@ impl<T: TopicData> Body<T> {
         if Bytes::is::<T>()
             && let Some(lent) = lent()
         {
-            return Some(Body::decoded(lent, beside(kept.bytes()), kept.number(), writer));
+            return Some(SampleBody::decoded(lent, beside(kept.bytes()), kept.number(), writer));
         }
         Some(match record::read::<T>(kept.bytes(), with)? {
-            Payload::InPlace => Body { data: Data::Kept(kept), writer: Sender::new(writer) },
+            Payload::InPlace => {
+                SampleBody { data: SampleData::Kept(kept), writer: PackedNodeId::new(writer) }
+            }
             Payload::Decoded(header, value) => {
-                Body::decoded((header, value), beside(kept.bytes()), kept.number(), writer)
+                SampleBody::decoded((header, value), beside(kept.bytes()), kept.number(), writer)
             }
         })
     }
@@ -278,27 +297,27 @@ impl<T: TopicData> Body<T> {
     pub(super) fn of_bytes(
         record: &[u8],
         (number, writer): (u64, NodeId),
-        with: &Reading<'_, T>,
-    ) -> Option<Body<T>> {
+        with: &RecordContext<'_, T>,
+    ) -> Option<SampleBody<T>> {
         let read = record::read_out::<T>(record, with)?;
-        Some(Body::decoded(read, beside(record), number, writer))
+        Some(SampleBody::decoded(read, beside(record), number, writer))
     }
 
     /// Notice that an instance with this key is over because its writer is gone.
-    pub(super) fn of_loss(key: T, now: u64, writer: InstanceHandle) -> Body<T> {
+    pub(super) fn of_loss(key: T, now: u64, writer: InstanceHandle) -> SampleBody<T> {
         let header = Header::of_loss(now, writer.entity as u32);
-        Body::decoded((header, key), (0, NEVER), 0, writer.node)
+        SampleBody::decoded((header, key), (0, NEVER), 0, writer.node)
     }
 
     /// A sample that did not come from a queue: information about an entity of participant `of`, or
     /// a sample of a multi-topic.
-    pub(super) fn of_told(data: T, state: InstanceState, now: u64, of: NodeId) -> Body<T> {
+    pub(super) fn of_told(data: T, state: InstanceState, now: u64, of: NodeId) -> SampleBody<T> {
         let fate = match state {
-            InstanceState::Alive => Fate::Alive,
-            InstanceState::NotAliveDisposed => Fate::Disposed,
-            InstanceState::NotAliveNoWriters => Fate::Unregistered,
+            InstanceState::Alive => RecordEffect::Alive,
+            InstanceState::NotAliveDisposed => RecordEffect::Disposed,
+            InstanceState::NotAliveNoWriters => RecordEffect::Unregistered,
         };
-        Body::decoded((Header::of_told(now, fate), data), (0, NEVER), 0, of)
+        SampleBody::decoded((Header::of_told(now, fate), data), (0, NEVER), 0, of)
     }
 
     /// Whether the data lie in the writer's memory, which the sample then pins.
@@ -309,47 +328,49 @@ impl<T: TopicData> Body<T> {
     /// The record that the sample pins.
     pub(super) fn record(&self) -> Option<&Record> {
         match &self.data {
-            Data::InPlace(record) => Some(record),
-            Data::Kept(_) => None,
-            Data::Decoded(decoded) => Bytes::of(&decoded.value)?.record(),
+            SampleData::InPlace(record) => Some(record),
+            SampleData::Kept(_) => None,
+            SampleData::Decoded(decoded) => Bytes::of(&decoded.value)?.record(),
         }
     }
 
     /// The sample with its data copied out of the writer's memory.
-    pub(super) fn into_own(self) -> Option<Body<T>> {
+    pub(super) fn into_own(self) -> Option<SampleBody<T>> {
         match &self.data {
-            Data::InPlace(record) => {
+            SampleData::InPlace(record) => {
                 let bytes = record.bytes();
                 let read = record::plain_out::<T>(bytes)?;
-                Some(Body::decoded(read, beside(bytes), record.number(), self.writer.node()))
+                Some(SampleBody::decoded(read, beside(bytes), record.number(), self.writer.node()))
             }
-            Data::Decoded(decoded) => match Bytes::copied(&decoded.value) {
+            SampleData::Decoded(decoded) => match Bytes::copied(&decoded.value) {
                 Some(value) => {
-                    let Decoded { header, strength, expiry, number, .. } = **decoded;
+                    let DecodedSample { header, strength, expiry, number, .. } = **decoded;
                     let beside = (strength, expiry);
-                    Some(Body::decoded((header, value), beside, number, self.writer.node()))
+                    Some(SampleBody::decoded((header, value), beside, number, self.writer.node()))
                 }
                 None => Some(self),
             },
-            Data::Kept(_) => Some(self),
+            SampleData::Kept(_) => Some(self),
         }
     }
 
     /// The sample as a reader gives it that does not follow instances.
     #[inline(always)]
     pub(super) fn fresh(self) -> Sample<T> {
-        let instance_state = match self.fate() {
-            Fate::Alive => InstanceState::Alive,
-            Fate::Unregistered => InstanceState::NotAliveNoWriters,
-            Fate::Disposed | Fate::DisposedAndUnregistered => InstanceState::NotAliveDisposed,
+        let instance_state = match self.effect() {
+            RecordEffect::Alive => InstanceState::Alive,
+            RecordEffect::Unregistered => InstanceState::NotAliveNoWriters,
+            RecordEffect::Disposed | RecordEffect::DisposedAndUnregistered => {
+                InstanceState::NotAliveDisposed
+            }
         };
-        Sample { body: self, facts: Facts::fresh(instance_state) }
+        Sample { body: self, facts: CallInfo::fresh(instance_state) }
     }
 
     /// The sample with the information that the cache has about it.
     #[inline(always)]
-    pub(super) fn with_info(self, info: &Info) -> Sample<T> {
-        let facts = Facts {
+    pub(super) fn with_info(self, info: &CachedSampleInfo) -> Sample<T> {
+        let facts = CallInfo {
             sample_state: info.sample_state,
             view_state: info.view_state,
             instance_state: info.instance_state,
@@ -363,9 +384,9 @@ impl<T: TopicData> Body<T> {
     #[inline(always)]
     pub(super) fn header(&self) -> Header {
         let bytes = match &self.data {
-            Data::InPlace(record) => record.bytes(),
-            Data::Kept(kept) => kept.bytes(),
-            Data::Decoded(decoded) => return decoded.header,
+            SampleData::InPlace(record) => record.bytes(),
+            SampleData::Kept(kept) => kept.bytes(),
+            SampleData::Decoded(decoded) => return decoded.header,
         };
         Header::read(bytes).expect("the length was checked when the sample was made")
     }
@@ -377,11 +398,11 @@ impl<T: TopicData> Body<T> {
 
     /// Change of the instance that the sample reports.
     #[inline(always)]
-    pub(super) fn fate(&self) -> Fate {
+    pub(super) fn effect(&self) -> RecordEffect {
         match &self.data {
-            Data::Decoded(decoded) => decoded.header.fate(),
+            SampleData::Decoded(decoded) => decoded.header.effect(),
             // Records with other fates have no data that can be read in place.
-            Data::InPlace(_) | Data::Kept(_) => Fate::Alive,
+            SampleData::InPlace(_) | SampleData::Kept(_) => RecordEffect::Alive,
         }
     }
 
@@ -389,9 +410,9 @@ impl<T: TopicData> Body<T> {
     #[inline(always)]
     pub(super) fn strength(&self) -> i32 {
         match &self.data {
-            Data::InPlace(record) => record::strength_of(record.bytes()),
-            Data::Kept(kept) => record::strength_of(kept.bytes()),
-            Data::Decoded(decoded) => decoded.strength,
+            SampleData::InPlace(record) => record::strength_of(record.bytes()),
+            SampleData::Kept(kept) => record::strength_of(kept.bytes()),
+            SampleData::Decoded(decoded) => decoded.strength,
         }
     }
 
@@ -400,9 +421,9 @@ impl<T: TopicData> Body<T> {
     #[inline(always)]
     pub(super) fn expiry(&self, lifespan: u64) -> u64 {
         match &self.data {
-            Data::InPlace(record) => record::expiry_of(record.bytes(), lifespan),
-            Data::Kept(kept) => record::expiry_of(kept.bytes(), lifespan),
-            Data::Decoded(decoded) => decoded.expiry.min(decoded.header.ends(lifespan)),
+            SampleData::InPlace(record) => record::expiry_of(record.bytes(), lifespan),
+            SampleData::Kept(kept) => record::expiry_of(kept.bytes(), lifespan),
+            SampleData::Decoded(decoded) => decoded.expiry.min(decoded.header.ends(lifespan)),
         }
     }
 
@@ -420,9 +441,9 @@ impl<T: TopicData> Body<T> {
     /// The sample's position in its writer's order.
     fn number(&self) -> u64 {
         match &self.data {
-            Data::InPlace(record) => record.number(),
-            Data::Kept(kept) => kept.number(),
-            Data::Decoded(decoded) => decoded.number,
+            SampleData::InPlace(record) => record.number(),
+            SampleData::Kept(kept) => kept.number(),
+            SampleData::Decoded(decoded) => decoded.number,
         }
     }
 }
@@ -433,21 +454,28 @@ impl<T: TopicData> Sample<T> {
     #[inline(always)]
     pub(super) fn in_place(record: Record, writer: NodeId) -> Sample<T> {
         // Records with other fates cannot be read in place.
-        Sample { body: Body::in_place(record, writer), facts: Facts::fresh(InstanceState::Alive) }
+        Sample {
+            body: SampleBody::in_place(record, writer),
+            facts: CallInfo::fresh(InstanceState::Alive),
+        }
     }
 
     /// The sample in a kept record.
-    pub(super) fn of_kept(kept: Kept, writer: NodeId, with: &Reading<'_, T>) -> Option<Sample<T>> {
-        Body::of_kept(kept, writer, with).map(Body::fresh)
+    pub(super) fn of_kept(
+        kept: StoredRecord,
+        writer: NodeId,
+        with: &RecordContext<'_, T>,
+    ) -> Option<Sample<T>> {
+        SampleBody::of_kept(kept, writer, with).map(SampleBody::fresh)
     }
 
     /// The sample in a record of a coherent set.
     pub(super) fn of_set(
         record: &[u8],
         from: (u64, NodeId),
-        with: &Reading<'_, T>,
+        with: &RecordContext<'_, T>,
     ) -> Option<Sample<T>> {
-        Body::of_bytes(record, from, with).map(Body::fresh)
+        SampleBody::of_bytes(record, from, with).map(SampleBody::fresh)
     }
 
     /// Information about the sample besides its data. It is made on demand, because most samples
@@ -455,7 +483,7 @@ impl<T: TopicData> Sample<T> {
     #[inline]
     pub fn info(&self) -> SampleInfo {
         let body = &self.body;
-        let Facts { sample_state, view_state, instance_state, generations, ranks } = self.facts;
+        let CallInfo { sample_state, view_state, instance_state, generations, ranks } = self.facts;
         let [disposed_generation_count, no_writers_generation_count] = generations;
         let [sample_rank, generation_rank, absolute_generation_rank] = ranks;
         SampleInfo {
@@ -471,13 +499,13 @@ impl<T: TopicData> Sample<T> {
             source_timestamp: UNIX_EPOCH + Duration::from_nanos(body.timestamp()),
             instance_handle: InstanceHandle::of_instance(body.key()),
             publication_handle: body.publication(),
-            valid_data: body.fate() == Fate::Alive,
+            valid_data: body.effect() == RecordEffect::Alive,
             sequence_number: body.number(),
         }
     }
 
     /// Whether the sample pins more of its writer's memory than may be held.
-    pub(super) fn is_crowding(&self, crowds: &mut Crowds, max_held_percent: u8) -> bool {
+    pub(super) fn is_crowding(&self, crowds: &mut LendingCheck, max_held_percent: u8) -> bool {
         self.body.record().is_some_and(|record| crowds.has(max_held_percent, record))
     }
 
@@ -491,8 +519,8 @@ impl<T: TopicData> Sample<T> {
     /// Whether the sample is read where its writer built it, or where it is kept for late joiners.
     pub fn is_borrowed(&self) -> bool {
         match &self.body.data {
-            Data::InPlace(_) | Data::Kept(_) => true,
-            Data::Decoded(decoded) => Bytes::of(&decoded.value).is_some_and(Bytes::is_lent),
+            SampleData::InPlace(_) | SampleData::Kept(_) => true,
+            SampleData::Decoded(decoded) => Bytes::of(&decoded.value).is_some_and(Bytes::is_lent),
         }
     }
 }
@@ -506,14 +534,14 @@ pub(crate) fn key_of<T: TopicData>(value: &T) -> Key {
     value.hash_of_key().map_or(0, Key::from_be_bytes)
 }
 
-impl<T: TopicData> Deref for Body<T> {
+impl<T: TopicData> Deref for SampleBody<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
         let bytes = match &self.data {
-            Data::InPlace(record) => record.bytes(),
-            Data::Kept(kept) => kept.bytes(),
-            Data::Decoded(decoded) => return &decoded.value,
+            SampleData::InPlace(record) => record.bytes(),
+            SampleData::Kept(kept) => kept.bytes(),
+            SampleData::Decoded(decoded) => return &decoded.value,
         };
         record::plain(bytes).expect("length and alignment were checked when the sample was made")
     }

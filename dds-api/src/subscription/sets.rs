@@ -15,29 +15,29 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use derecho_core::group::report::StreamId;
 use idl_xtypes::TopicData;
 
-use super::cache::{Coming, Shortage};
-use super::in_step::Placed;
+use super::cache::{ArrivalSummary, RoomShortage};
+use super::in_step::PositionedSamples;
 use super::intake::ReaderCore;
-use super::sample::Body;
-use super::shelf::{Incoming, Shelf};
+use super::reader_cache::{Incoming, ReaderCache};
+use super::sample::SampleBody;
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::record::{is_end, origin};
 use crate::mapping::set;
 
 /// Samples of sets that were opened.
-pub(super) struct Opened<T> {
+pub(super) struct OpenedSets<T> {
     has_next: AtomicBool,
-    samples: Mutex<VecDeque<(Body<T>, StreamId)>>,
+    samples: Mutex<VecDeque<(SampleBody<T>, StreamId)>>,
 }
 
-impl<T> Default for Opened<T> {
+impl<T> Default for OpenedSets<T> {
     fn default() -> Self {
-        Opened { has_next: AtomicBool::new(false), samples: Mutex::default() }
+        OpenedSets { has_next: AtomicBool::new(false), samples: Mutex::default() }
     }
 }
 
-impl<T> Opened<T> {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(Body<T>, StreamId)>> {
+impl<T> OpenedSets<T> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(SampleBody<T>, StreamId)>> {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -49,12 +49,12 @@ impl<T> Opened<T> {
 
     /// The next sample.
     #[inline(always)]
-    pub(super) fn next(&self) -> Option<(Body<T>, StreamId)> {
+    pub(super) fn next(&self) -> Option<(SampleBody<T>, StreamId)> {
         if self.has_next() { self.take() } else { None }
     }
 
     #[cold]
-    fn take(&self) -> Option<(Body<T>, StreamId)> {
+    fn take(&self) -> Option<(SampleBody<T>, StreamId)> {
         let mut samples = self.lock();
         let next = samples.pop_front();
         self.has_next.store(!samples.is_empty(), Ordering::Release);
@@ -62,7 +62,7 @@ impl<T> Opened<T> {
     }
 
     /// Appends these samples.
-    pub(super) fn put(&self, opened: impl Iterator<Item = (Body<T>, StreamId)>) {
+    pub(super) fn put(&self, opened: impl Iterator<Item = (SampleBody<T>, StreamId)>) {
         let mut samples = self.lock();
         samples.extend(opened);
         self.has_next.store(!samples.is_empty(), Ordering::Release);
@@ -97,22 +97,22 @@ impl<T: TopicData> ReaderCore<T> {
         record: &[u8],
         number: u64,
         stream: StreamId,
-    ) -> Option<Vec<(Body<T>, StreamId)>> {
+    ) -> Option<Vec<(SampleBody<T>, StreamId)>> {
         let read = |(_, sample)| (sample, stream);
-        Some(self.read_places(record, number, stream)?.into_iter().map(read).collect())
+        Some(self.read_positions(record, number, stream)?.into_iter().map(read).collect())
     }
 
     /// The samples of a coherent set, each with its position among all samples of the set, some of
     /// which may be for other readers. A record that says that its writer has ended is noted, and
     /// has no samples.
-    pub(super) fn read_places(
+    pub(super) fn read_positions(
         &self,
         record: &[u8],
         number: u64,
         stream: StreamId,
-    ) -> Option<Placed<T>> {
+    ) -> Option<PositionedSamples<T>> {
         if is_end(record) {
-            if self.shelf.get().is_some() {
+            if self.cache.get().is_some() {
                 // Only this thread brings earlier samples into the cache.
                 let entity = u64::from(origin(record).writer);
                 self.departures.note_writer(InstanceHandle { node: stream.node, entity });
@@ -121,7 +121,7 @@ impl<T: TopicData> ReaderCore<T> {
         }
         let (from, with) = ((number, stream.node), self.reading());
         let known = set::of_several(record).and_then(|_| {
-            self.shared.acquaintance.lock().unwrap_or_else(PoisonError::into_inner).clone()
+            self.shared.known_writers.lock().unwrap_or_else(PoisonError::into_inner).clone()
         });
         let is_others = |record: &[u8]| {
             known.as_ref().is_some_and(|known| !known.has(stream.node, record))
@@ -131,15 +131,15 @@ impl<T: TopicData> ReaderCore<T> {
         for (place, record) in (0..).zip(set::records(record)?) {
             let record = record.ok()?;
             if !is_others(record) {
-                samples.push((place, Body::of_bytes(record, from, &with)?));
+                samples.push((place, SampleBody::of_bytes(record, from, &with)?));
             }
         }
         Some(samples)
     }
 
-    pub(super) fn keep_set(&self, samples: Option<Vec<(Body<T>, StreamId)>>) {
+    pub(super) fn keep_set(&self, samples: Option<Vec<(SampleBody<T>, StreamId)>>) {
         match samples {
-            Some(samples) => self.opened.put(samples.into_iter()),
+            Some(samples) => self.opened_sets.put(samples.into_iter()),
             None => self.note_unreadable(),
         }
     }
@@ -147,8 +147,8 @@ impl<T: TopicData> ReaderCore<T> {
     /// The rest of a set that begins with this sample, without the samples that the filter rejects.
     pub(super) fn whole_set(
         &self,
-        first: (Body<T>, StreamId),
-        shelf: &mut Shelf<T>,
+        first: (SampleBody<T>, StreamId),
+        shelf: &mut ReaderCache<T>,
         lifespan: u64,
     ) -> Vec<Incoming<T>> {
         let mut set = Vec::new();
@@ -158,17 +158,17 @@ impl<T: TopicData> ReaderCore<T> {
                 set.push(shelf.arrival(sample, stream, lifespan));
                 set.extend(shelf.next.take());
             }
-            next = self.opened.next();
+            next = self.opened_sets.next();
         }
         set
     }
 }
 
-impl<T: TopicData> Shelf<T> {
+impl<T: TopicData> ReaderCache<T> {
     /// Puts all of a set into the cache, or none of it; `false` if the set must wait for room. A
     /// set that can never find room is rejected for good (I-192).
     pub(super) fn put_set(&mut self, now: u64, set: Vec<Incoming<T>>, is_again: bool) -> bool {
-        let coming = set.iter().map(|(arrival, _)| Coming::from(arrival));
+        let coming = set.iter().map(|(arrival, _)| ArrivalSummary::from(arrival));
         let (reason, waits) = match self.cache.room_for(now, coming) {
             Ok(()) => {
                 let mut all = set.into_iter();
@@ -177,8 +177,8 @@ impl<T: TopicData> Shelf<T> {
                 self.stalled_set.extend(all);
                 return !has_stalled;
             }
-            Err(Shortage::Now(reason)) => (reason, true),
-            Err(Shortage::Always(reason)) => (reason, false),
+            Err(RoomShortage::Now(reason)) => (reason, true),
+            Err(RoomShortage::Always(reason)) => (reason, false),
         };
         let last = set.last().map(|(arrival, _)| arrival.key);
         self.note_rejected(is_again, set.len(), (reason, last));

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, Weak};
 use idl_xtypes::TopicData;
 use qos_profiles::DataReaderQos;
 
-use super::cache::Settings;
+use super::cache::CacheSettings;
 use super::condition::ReadCondition;
 use super::enabling::check;
 use super::intake::ReaderCore;
@@ -21,7 +21,7 @@ use crate::infrastructure::{
     SubscriptionMatchedStatus, immutable,
 };
 use crate::mapping::policies::Policies;
-use crate::topic::Whose;
+use crate::topic::PolicyOwner;
 
 /// Policies and statuses. Reading a status resets its change counts.
 impl<T: TopicData> DataReader<T> {
@@ -47,13 +47,16 @@ impl<T: TopicData> DataReader<T> {
     pub fn set_qos(&self, qos: &DataReaderQos) -> DdsResult<()> {
         self.enabling.check_there()?;
         let qos = &mut qos.clone();
-        self.topic.policies().settle_representation(Whose::Reader, &mut qos.representation)?;
+        self.topic
+            .policies()
+            .settle_representation(PolicyOwner::Reader, &mut qos.representation)?;
         if let Some(draft) = &mut *self.enabling.draft() {
             let group =
                 self.subscriber.as_ref().map_or_else(|| draft.group.clone(), Subscriber::qos);
             check(&self.topic, qos, &group)?;
             draft.qos.clone_from(qos);
-            draft.follows |= Settings::new(qos, &draft.presentation) != Settings::default();
+            draft.follows |=
+                CacheSettings::new(qos, &draft.presentation) != CacheSettings::default();
             return Ok(());
         }
         immutable("reader", &self.qos().immutable_changes(qos))?;
@@ -117,8 +120,8 @@ impl<T: TopicData> DataReader<T> {
 
     /// Brings queued records into the cache, if the reader has a cache.
     fn look(&self) {
-        if self.shelf.get().is_some() {
-            drop(self.shelf());
+        if self.cache.get().is_some() {
+            drop(self.cache());
         }
     }
 
@@ -157,8 +160,8 @@ impl<T: TopicData> DataReader<T> {
     /// Applies these policies to the cache. Starts a cache if the policies require one.
     fn follow_policies(&self, qos: &DataReaderQos) {
         let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner).changed_to(qos);
-        if self.shelf.get().is_some() || settings != Settings::default() {
-            drop(self.shelf());
+        if self.cache.get().is_some() || settings != CacheSettings::default() {
+            drop(self.cache());
         }
     }
 
@@ -181,13 +184,13 @@ impl<T: TopicData> DataReader<T> {
 
 impl<T: TopicData> ReaderCore<T> {
     pub(super) fn name_in_domain(&self) -> InstanceHandle {
-        self.participant.standing.handle(self.enabling.id())
+        self.participant.membership.handle(self.enabling.id())
     }
 
     /// The statuses that have changed since they were read.
     pub(super) fn changed(&self) -> StatusMask {
         // This comes first: records that it brings into the cache may change other statuses.
-        let has_news = match self.shelf.get() {
+        let has_news = match self.cache.get() {
             Some(_) => self.has_any(&ReadCondition::new(States::not_read())),
             None => self.has_queued(),
         };

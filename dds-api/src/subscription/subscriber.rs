@@ -9,9 +9,11 @@ use qos_profiles::{DataReaderQos, PresentationQosPolicy, SubscriberQos};
 
 use super::data_on_readers::DataOnReaders;
 use super::{DataReader, DataReaderBuilder, GroupAccess, States, builtin};
-use crate::domain::enabling::Encloses;
-use crate::domain::{DomainParticipant, Draft, EntityGroup, Inner, Shared};
-use crate::infrastructure::listener::Slot;
+use crate::domain::enabling::EndpointContainer;
+use crate::domain::{
+    DomainParticipant, EntityGroup, EntityGroupBuilder, ParticipantInner, ProfiledEntity,
+};
+use crate::infrastructure::listener::ListenerSlot;
 use crate::infrastructure::{
     AnyDataReader, DdsResult, InstanceHandle, StatusMask, SubscriberListener,
 };
@@ -232,7 +234,7 @@ impl Subscriber {
     }
 
     /// Makes the subscriber of a participant's builtin topics.
-    pub(super) fn builtin(participant: &Arc<Inner>, qos: SubscriberQos) -> Subscriber {
+    pub(super) fn builtin(participant: &Arc<ParticipantInner>, qos: SubscriberQos) -> Subscriber {
         Subscriber(EntityGroup::builtin(Arc::clone(participant), qos))
     }
 
@@ -240,7 +242,7 @@ impl Subscriber {
         Arc::downgrade(&self.0)
     }
 
-    pub(super) fn inner(&self) -> &Arc<Inner> {
+    pub(super) fn inner(&self) -> &Arc<ParticipantInner> {
         &self.0.participant
     }
 
@@ -249,7 +251,7 @@ impl Subscriber {
     }
 
     /// The subscriber as the enclosing entity of its readers.
-    pub(super) fn encloses(&self) -> Arc<dyn Encloses> {
+    pub(super) fn encloses(&self) -> Arc<dyn EndpointContainer> {
         Arc::clone(&self.0) as _
     }
 
@@ -257,7 +259,7 @@ impl Subscriber {
         &self.0
     }
 
-    pub(super) fn listener(&self) -> &Slot<dyn SubscriberListener> {
+    pub(super) fn listener(&self) -> &ListenerSlot<dyn SubscriberListener> {
         &self.0.listener
     }
 
@@ -275,7 +277,7 @@ impl Subscriber {
         self.0.id
     }
 
-    pub(super) fn is_of(&self, participant: &Arc<Inner>) -> bool {
+    pub(super) fn is_of(&self, participant: &Arc<ParticipantInner>) -> bool {
         Arc::ptr_eq(&self.0.participant, participant)
     }
 }
@@ -289,11 +291,11 @@ impl Subscriber {
 /// # Ok(())
 /// # }
 /// ```
-pub struct SubscriberBuilder(Draft<SubscriberQos>);
+pub struct SubscriberBuilder(EntityGroupBuilder<SubscriberQos>);
 
 impl SubscriberBuilder {
-    pub(crate) fn new(participant: Arc<Inner>) -> Self {
-        SubscriberBuilder(Draft::new(participant))
+    pub(crate) fn new(participant: Arc<ParticipantInner>) -> Self {
+        SubscriberBuilder(EntityGroupBuilder::new(participant))
     }
 
     /// Takes the policies from a profile. Earlier settings are discarded; later settings override
@@ -332,6 +334,6 @@ impl SubscriberBuilder {
     /// [`DdsError::BadParameter`](crate::infrastructure::DdsError::BadParameter) if names of
     /// partitions cannot be sent, or there is no profile of the given name.
     pub fn create(self) -> DdsResult<Subscriber> {
-        self.0.create(Shared::Subscriber).map(Subscriber)
+        self.0.create(ProfiledEntity::Subscriber).map(Subscriber)
     }
 }

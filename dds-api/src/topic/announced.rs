@@ -8,11 +8,11 @@ use idl_xtypes::{DynamicData, DynamicType, SerializedData, TopicData};
 use qos_profiles::{EntityQos, PolicyId, TopicQos};
 
 use super::Topic;
-use crate::domain::{DomainParticipant, usual_topic};
+use crate::domain::{DomainParticipant, default_topic_qos};
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::directory::TopicFacts;
 use crate::mapping::endpoint::Endpoint;
-use crate::mapping::sight::Sight;
+use crate::mapping::topic_summary::TopicSummary;
 
 /// Policies that must be the same for writer and reader, or of which the writer must not
 /// offer less.
@@ -109,12 +109,12 @@ impl AnnouncedTopic {
     }
 }
 
-impl From<Sight> for AnnouncedTopic {
-    fn from(sight: Sight) -> AnnouncedTopic {
-        let Sight { endpoint, topic, of, writers, readers, partitions } = sight;
+impl From<TopicSummary> for AnnouncedTopic {
+    fn from(sight: TopicSummary) -> AnnouncedTopic {
+        let TopicSummary { endpoint, topic, of, writers, readers, partitions } = sight;
         let qos = agreed(&endpoint, topic);
-        let Endpoint { topic: name, data_type, level, order, keeping, .. } = endpoint;
-        let facts = TopicFacts { name, data_type, level, order, keeping, qos };
+        let Endpoint { topic: name, data_type, level, order, retention: keeping, .. } = endpoint;
+        let facts = TopicFacts { name, data_type, level, order, retention: keeping, qos };
         AnnouncedTopic { facts, of, writers, readers, partitions }
     }
 }
@@ -123,7 +123,7 @@ impl DomainParticipant {
     /// Topics that participants of the domain have writers or readers of, as far as this
     /// participant knows.
     pub fn announced_topics(&self) -> Vec<AnnouncedTopic> {
-        let all = self.inner.engine.act(|machine, _, _| machine.sights());
+        let all = self.inner.engine.act(|machine, _, _| machine.topic_summaries());
         all.into_iter().map(AnnouncedTopic::from).collect()
     }
 
@@ -175,7 +175,7 @@ impl DomainParticipant {
         timeout: Timeout,
     ) -> DdsResult<Topic<T>> {
         self.find(name, timeout, || {
-            let found = self.inner.engine.act(|machine, _, _| machine.sight(name));
+            let found = self.inner.engine.act(|machine, _, _| machine.topic_summary(name));
             let Some(found) = found.map(AnnouncedTopic::from) else { return Ok(None) };
             let AnnouncedTopic { facts, of, .. } = found;
             let of = of.ok_or_else(|| {
@@ -194,7 +194,7 @@ impl DomainParticipant {
 /// topic keeps.
 fn agreed(of: &Endpoint, topic: Option<TopicQos>) -> TopicQos {
     let [own, _] = of.policies.both();
-    let mut qos = EntityQos::from(usual_topic());
+    let mut qos = EntityQos::from(default_topic_qos());
     AGREED.into_iter().for_each(|policy| qos.adopt(&own, policy));
     if let Some(topic) = topic {
         let topic = EntityQos::from(topic);
@@ -202,6 +202,6 @@ fn agreed(of: &Endpoint, topic: Option<TopicQos>) -> TopicQos {
     }
     match qos {
         EntityQos::Topic(qos) => qos,
-        _ => usual_topic(),
+        _ => default_topic_qos(),
     }
 }

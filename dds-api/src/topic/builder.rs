@@ -13,10 +13,10 @@ use qos_profiles::{
     OwnershipQosPolicyKind, TopicQos,
 };
 
-use super::keeping::KeepingOptions;
-use super::representation::{Forms, Whose};
+use super::representation::{PolicyOwner, TypeRepresentations};
+use super::storage_options::StorageOptions;
 use super::{Topic, TopicPolicies};
-use crate::domain::{Following, Inner, Shared, usual_topic};
+use crate::domain::{ParticipantInner, ProfileBinding, ProfiledEntity, default_topic_qos};
 use crate::infrastructure::{DdsError, DdsResult, LogRetention};
 use crate::mapping::level::TopicLevel;
 use crate::mapping::order::TopicOrder;
@@ -38,11 +38,11 @@ const LONGEST_NAME: usize = 255;
 /// # }
 /// ```
 pub struct TopicBuilder<T: TopicData> {
-    participant: Arc<Inner>,
+    participant: Arc<ParticipantInner>,
     support: T::TypeSupport,
     name: String,
     /// The profile that the policies come from, if any.
-    following: Option<Following>,
+    profile_binding: Option<ProfileBinding>,
     wrong: Option<DdsError>,
     level: TopicLevel,
     order: TopicOrder,
@@ -50,24 +50,29 @@ pub struct TopicBuilder<T: TopicData> {
     qos: TopicQos,
     service: DurabilityServiceQosPolicy,
     lifespan: Option<Duration>,
-    options: KeepingOptions,
+    options: StorageOptions,
 }
 
 impl<T: TopicData> TopicBuilder<T> {
-    pub(crate) fn new(participant: Arc<Inner>, name: &str, support: T::TypeSupport) -> Self {
-        let (set, usual) = (participant.policies.topic.get(), participant.profiles.usual());
+    pub(crate) fn new(
+        participant: Arc<ParticipantInner>,
+        name: &str,
+        support: T::TypeSupport,
+    ) -> Self {
+        let (set, usual) =
+            (participant.policies.topic.get(), participant.profiles.default_profile());
         let builder = TopicBuilder {
             participant,
             support,
             name: name.to_owned(),
-            following: None,
+            profile_binding: None,
             wrong: None,
             level: TopicLevel::Unordered,
             order: TopicOrder::Own,
-            qos: usual_topic(),
-            service: KeepingOptions::usual_service(),
+            qos: default_topic_qos(),
+            service: StorageOptions::default_service(),
             lifespan: None,
-            options: KeepingOptions::default(),
+            options: StorageOptions::default(),
         };
         match (set, usual) {
             (Some(qos), _) => builder.qos(&qos),
@@ -85,7 +90,7 @@ impl<T: TopicData> TopicBuilder<T> {
         let mut wrong = None;
         match given {
             Ok(given) => {
-                if let (EntityQos::Topic(qos), Some(said)) = (&given.qos, &given.said) {
+                if let (EntityQos::Topic(qos), Some(said)) = (&given.qos, &given.settings) {
                     self.set(qos, said.level().map_or(self.level, TopicLevel::from));
                     let is_sharded =
                         said.property("squall.topic.sharded_by_partition") == Some("true");
@@ -96,7 +101,7 @@ impl<T: TopicData> TopicBuilder<T> {
                         None => (TopicOrder::Own, None),
                     };
                 }
-                self.following = Some(Following::new(name, false, given));
+                self.profile_binding = Some(ProfileBinding::new(name, false, given));
                 self.wrong = wrong;
             }
             Err(wrong) => self.wrong = Some(wrong),
@@ -126,7 +131,7 @@ impl<T: TopicData> TopicBuilder<T> {
     /// # }
     /// ```
     pub fn qos(mut self, qos: &TopicQos) -> Self {
-        (self.following, self.wrong) = (None, None);
+        (self.profile_binding, self.wrong) = (None, None);
         self.set(qos, DeliveryLevel::of(qos.reliability.kind, qos.durability.kind).into());
         self
     }
@@ -134,7 +139,7 @@ impl<T: TopicData> TopicBuilder<T> {
     fn set(&mut self, qos: &TopicQos, level: TopicLevel) {
         self.level = level;
         self.service = match qos.durability.kind {
-            DurabilityQosPolicyKind::TransientLocal => KeepingOptions::service_of(qos),
+            DurabilityQosPolicyKind::TransientLocal => StorageOptions::service_of(qos),
             _ => qos.durability_service.clone(),
         };
         self.lifespan = qos.lifespan.duration.into();
@@ -320,7 +325,15 @@ impl<T: TopicData> TopicBuilder<T> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
-        let TopicBuilder { participant, support, name, following, level, order, .. } = self;
+        let TopicBuilder {
+            participant,
+            support,
+            name,
+            profile_binding: following,
+            level,
+            order,
+            ..
+        } = self;
         let TopicBuilder { mut qos, service, lifespan, mut options, .. } = self;
         participant.lifecycle.check_there("the participant")?;
         if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
@@ -349,15 +362,15 @@ impl<T: TopicData> TopicBuilder<T> {
             qos.lifespan.duration = lifespan.into();
         }
         order.check(&name, level)?;
-        let forms = Forms::of::<T>(&support);
-        forms.settle(Whose::Topic, &name, &mut qos.representation)?;
-        let promise = options.promise(&name, level, qos)?;
+        let forms = TypeRepresentations::of::<T>(&support);
+        forms.settle(PolicyOwner::Topic, &name, &mut qos.representation)?;
+        let promise = options.resolve(&name, level, qos)?;
         let profile = following.as_ref().map(|following| Arc::clone(following.profile()));
         let named = (name.into(), profile);
         let policies = TopicPolicies::new(named, (order, forms), (promise, options));
         let topic = Topic::make(&participant, support, policies)?;
         if let Some(following) = following {
-            let entity = Shared::Topic(Arc::downgrade(topic.entity()));
+            let entity = ProfiledEntity::Topic(Arc::downgrade(topic.entity()));
             participant.profiles.note(entity, following);
         }
         Ok(topic)

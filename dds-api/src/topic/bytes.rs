@@ -14,7 +14,7 @@ use std::ops::{Deref, Range};
 use std::sync::OnceLock;
 
 use derecho_core::multicast::inbox::Record;
-use derecho_core::storage::cursor::Kept;
+use derecho_core::storage::cursor::StoredRecord;
 use idl_cdr::{
     CdrError, CdrReader, CdrWriter, DdsType, Encoding, Extensibility, Limits, PlainLayout, Reflect,
     TypeDescriptor, UNBOUNDED, ValueRef,
@@ -56,16 +56,16 @@ pub(crate) const BYTES_AT: usize = 8;
 #[derive(DdsType, Clone, Default, PartialEq, Eq, Hash)]
 #[dds(name = "Squall::Bytes")]
 pub struct Bytes {
-    value: Octets,
+    value: ByteStorage,
 }
 
 /// Bytes at any of three locations.
-enum Octets {
+enum ByteStorage {
     Own(Vec<u8>),
     /// Bytes in their writer's memory, and the private copy that the first dereference makes.
     InPlace(Record, Range<usize>, OnceLock<Box<[u8]>>),
     /// Bytes in this process's own store.
-    Kept(Kept, Range<usize>),
+    Kept(StoredRecord, Range<usize>),
 }
 
 impl Bytes {
@@ -100,21 +100,21 @@ impl Bytes {
     /// kept samples.
     pub fn into_vec(self) -> Vec<u8> {
         match self.value {
-            Octets::Own(bytes) => bytes,
+            ByteStorage::Own(bytes) => bytes,
             lent => lent.in_place().to_vec(),
         }
     }
 
     /// Whether the bytes lie where their writer put them, or where they are kept for late joiners.
     pub(crate) fn is_lent(&self) -> bool {
-        !matches!(self.value, Octets::Own(_))
+        !matches!(self.value, ByteStorage::Own(_))
     }
 
     /// The record that the bytes lie in.
     pub(crate) fn record(&self) -> Option<&Record> {
         match &self.value {
-            Octets::InPlace(record, ..) => Some(record),
-            Octets::Own(_) | Octets::Kept(..) => None,
+            ByteStorage::InPlace(record, ..) => Some(record),
+            ByteStorage::Own(_) | ByteStorage::Kept(..) => None,
         }
     }
 
@@ -128,14 +128,14 @@ impl Bytes {
     #[inline]
     pub(crate) fn in_record<T: Any>(record: &Record, payload: &[u8]) -> Option<T> {
         let at = find(record.bytes(), payload)?;
-        as_any(Bytes { value: Octets::InPlace(record.clone(), at, OnceLock::new()) })
+        as_any(Bytes { value: ByteStorage::InPlace(record.clone(), at, OnceLock::new()) })
     }
 
     /// The sample in a kept record with this payload, read in place, if `T` is this type.
     #[inline]
-    pub(crate) fn in_kept<T: Any>(kept: &Kept, payload: &[u8]) -> Option<T> {
+    pub(crate) fn in_kept<T: Any>(kept: &StoredRecord, payload: &[u8]) -> Option<T> {
         let at = find(kept.bytes(), payload)?;
-        as_any(Bytes { value: Octets::Kept(kept.clone(), at) })
+        as_any(Bytes { value: ByteStorage::Kept(kept.clone(), at) })
     }
 
     /// The value, if it is of this type.
@@ -195,58 +195,60 @@ fn find(record: &[u8], payload: &[u8]) -> Option<Range<usize>> {
     record.get(start..start + length).map(|_| start..start + length)
 }
 
-impl Octets {
+impl ByteStorage {
     #[inline]
     fn in_place(&self) -> &[u8] {
         match self {
-            Octets::Own(bytes) => bytes,
+            ByteStorage::Own(bytes) => bytes,
             // The range was checked when the sample was made.
-            Octets::InPlace(record, at, _) => record.bytes().get(at.clone()).unwrap_or_default(),
-            Octets::Kept(kept, at) => kept.bytes().get(at.clone()).unwrap_or_default(),
+            ByteStorage::InPlace(record, at, _) => {
+                record.bytes().get(at.clone()).unwrap_or_default()
+            }
+            ByteStorage::Kept(kept, at) => kept.bytes().get(at.clone()).unwrap_or_default(),
         }
     }
 }
 
 /// Bytes that no other process can change.
-impl Deref for Octets {
+impl Deref for ByteStorage {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
         match self {
-            Octets::InPlace(_, _, copy) => copy.get_or_init(|| self.in_place().into()),
-            Octets::Own(_) | Octets::Kept(..) => self.in_place(),
+            ByteStorage::InPlace(_, _, copy) => copy.get_or_init(|| self.in_place().into()),
+            ByteStorage::Own(_) | ByteStorage::Kept(..) => self.in_place(),
         }
     }
 }
 
-impl Default for Octets {
+impl Default for ByteStorage {
     fn default() -> Self {
-        Octets::Own(Vec::new())
+        ByteStorage::Own(Vec::new())
     }
 }
 
 /// A clone does not pin a writer's memory.
-impl Clone for Octets {
+impl Clone for ByteStorage {
     fn clone(&self) -> Self {
-        Octets::Own(self.in_place().to_vec())
+        ByteStorage::Own(self.in_place().to_vec())
     }
 }
 
-impl PartialEq for Octets {
+impl PartialEq for ByteStorage {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl Eq for Octets {}
+impl Eq for ByteStorage {}
 
-impl std::hash::Hash for Octets {
+impl std::hash::Hash for ByteStorage {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         (**self).hash(state);
     }
 }
 
-impl Reflect for Octets {
+impl Reflect for ByteStorage {
     fn value(&self) -> ValueRef<'_> {
         ValueRef::Collection(self)
     }
@@ -263,7 +265,7 @@ impl Reflect for Octets {
 }
 
 /// Has the form of a byte vector.
-impl DdsType for Octets {
+impl DdsType for ByteStorage {
     const TYPE_NAME: &'static str = <Vec<u8> as DdsType>::TYPE_NAME;
     const LAYOUT: Option<PlainLayout<Self>> = None;
     const DESCRIPTOR: TypeDescriptor = <Vec<u8> as DdsType>::DESCRIPTOR;
@@ -273,7 +275,7 @@ impl DdsType for Octets {
     const LENGTH_CODE: u32 = <Vec<u8> as DdsType>::LENGTH_CODE;
 
     fn default_value() -> Self {
-        Octets::default()
+        ByteStorage::default()
     }
 
     fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
@@ -299,7 +301,7 @@ impl DdsType for Octets {
         reader: &mut CdrReader<'_>,
         limits: Limits<'_>,
     ) -> Result<Self, CdrError> {
-        Vec::deserialize_bounded(reader, limits).map(Octets::Own)
+        Vec::deserialize_bounded(reader, limits).map(ByteStorage::Own)
     }
 }
 
@@ -319,7 +321,7 @@ impl AsRef<[u8]> for Bytes {
 
 impl From<Vec<u8>> for Bytes {
     fn from(bytes: Vec<u8>) -> Bytes {
-        Bytes { value: Octets::Own(bytes) }
+        Bytes { value: ByteStorage::Own(bytes) }
     }
 }
 

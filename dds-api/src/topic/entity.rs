@@ -12,11 +12,11 @@ use idl_xtypes::{DynamicData, DynamicType, TopicData};
 use qos_profiles::{EntityKind, TopicQos};
 
 use super::{Topic, TopicPolicies};
-use crate::domain::enabling::Encloses;
-use crate::domain::{Attended, Entity, Inner};
-use crate::infrastructure::board::Board;
+use crate::domain::enabling::EndpointContainer;
+use crate::domain::{Entity, ListenedEntity, ParticipantInner};
 use crate::infrastructure::lifecycle::Lifecycle;
-use crate::infrastructure::listener::{Slot, teller};
+use crate::infrastructure::listener::{ListenerSlot, responsible_listener};
+use crate::infrastructure::status_board::StatusBoard;
 use crate::infrastructure::{
     DdsError, DdsResult, StatusCondition, StatusKind, StatusMask, TopicListener,
 };
@@ -37,7 +37,7 @@ pub(crate) enum TopicOrigin {
 
 /// See the [module](self).
 pub(crate) struct TopicEntity {
-    participant: Weak<Inner>,
+    participant: Weak<ParticipantInner>,
     pub(super) id: u64,
     type_id: TypeId,
     /// Run-time information about the type, for handles.
@@ -51,15 +51,15 @@ pub(crate) struct TopicEntity {
     /// Serialises enabling, changes of the announcement, and deletion.
     changing: Mutex<()>,
     /// Status board, shared by all topics of this name of the participant.
-    pub(super) board: Arc<Board>,
-    pub(super) listener: Slot<dyn TopicListener>,
+    pub(super) board: Arc<StatusBoard>,
+    pub(super) listener: ListenerSlot<dyn TopicListener>,
     pub(super) status_condition: OnceLock<StatusCondition>,
 }
 
 impl TopicEntity {
     /// Makes a topic with samples of this type. The topic is not enabled.
     pub(super) fn new<T: TopicData>(
-        participant: &Arc<Inner>,
+        participant: &Arc<ParticipantInner>,
         support: &T::TypeSupport,
         policies: Arc<TopicPolicies>,
         origin: TopicOrigin,
@@ -79,11 +79,11 @@ impl TopicEntity {
             lifecycle: Lifecycle::default(),
             changing: Mutex::new(()),
             board,
-            listener: Slot::default(),
+            listener: ListenerSlot::default(),
             status_condition: OnceLock::new(),
         });
         let entity: Weak<TopicEntity> = Arc::downgrade(&topic);
-        participant.roster.enter(entity);
+        participant.dispatcher.add(entity);
         topic
     }
 
@@ -107,12 +107,12 @@ impl TopicEntity {
             data_type: self.identity.clone(),
             level: self.policies.level(),
             order: self.policies.order.clone(),
-            keeping: self.policies.keeping(),
+            retention: self.policies.retention(),
             qos,
         }
     }
 
-    fn announce(&self, participant: &Inner, qos: TopicQos) -> DdsResult<()> {
+    fn announce(&self, participant: &ParticipantInner, qos: TopicQos) -> DdsResult<()> {
         let data = self.data(qos);
         let announced =
             participant.engine.act(|machine, _, _| machine.announce_topic(self.id, data));
@@ -219,12 +219,13 @@ impl Entity for TopicEntity {
     }
 }
 
-impl Attended for TopicEntity {
-    fn tell(self: Arc<Self>) -> bool {
+impl ListenedEntity for TopicEntity {
+    fn notify_listeners(self: Arc<Self>) -> bool {
         let kind = StatusKind::InconsistentTopic;
         let Some(participant) = self.participant.upgrade() else { return false };
         let masks = [self.listener.mask(), StatusMask::NONE, participant.listener.mask()];
-        let Some(level) = teller(kind, masks).filter(|_| self.board.changes().contains(kind))
+        let Some(level) =
+            responsible_listener(kind, masks).filter(|_| self.board.changes().contains(kind))
         else {
             return false;
         };
@@ -245,7 +246,7 @@ impl Attended for TopicEntity {
     }
 }
 
-impl Inner {
+impl ParticipantInner {
     /// The announced topics of this name that the participant has.
     pub(super) fn topics(&self, name: &str) -> impl Iterator<Item = Arc<TopicEntity>> {
         let all = self.look_up::<Arc<TopicEntity>>(move |it| {

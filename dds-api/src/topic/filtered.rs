@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use dds_sql::{ExpressionError, Filter};
 use idl_xtypes::TopicData;
 
-use super::multi::Joined;
+use super::multi::JoinedTopics;
 use super::{Topic, TopicEntity};
-use crate::domain::{DomainParticipant, Inner};
+use crate::domain::{DomainParticipant, ParticipantInner};
 use crate::infrastructure::{DdsError, DdsResult};
 
 /// Expression that several threads evaluate, and whose parameters one thread may change.
@@ -69,10 +69,10 @@ pub(crate) fn wrong(error: &ExpressionError) -> DdsError {
 /// # Ok(())
 /// # }
 /// ```
-pub struct ContentFilteredTopic<T: TopicData>(Arc<Part<T>>);
+pub struct ContentFilteredTopic<T: TopicData>(Arc<FilteredTopicState<T>>);
 
 /// State of a content-filtered topic.
-struct Part<T: TopicData> {
+struct FilteredTopicState<T: TopicData> {
     name: Arc<str>,
     topic: Topic<T>,
     filter: Arc<SharedFilter>,
@@ -80,9 +80,9 @@ struct Part<T: TopicData> {
 
 /// The content-filtered topics and multi-topics of a participant, by name.
 #[derive(Default)]
-pub(crate) struct Parts(Mutex<BTreeMap<Arc<str>, Weak<dyn Any + Send + Sync>>>);
+pub(crate) struct DerivedTopics(Mutex<BTreeMap<Arc<str>, Weak<dyn Any + Send + Sync>>>);
 
-impl Parts {
+impl DerivedTopics {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Weak<dyn Any + Send + Sync>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -109,7 +109,7 @@ impl<T: TopicData> Clone for ContentFilteredTopic<T> {
 impl<T: TopicData> ContentFilteredTopic<T> {
     /// Makes a filtered topic. The participant knows it by this name from now on.
     pub(crate) fn new(
-        (name, parts): (&str, &Parts),
+        (name, parts): (&str, &DerivedTopics),
         topic: &Topic<T>,
         expression: &str,
         parameters: &[String],
@@ -118,8 +118,9 @@ impl<T: TopicData> ContentFilteredTopic<T> {
             .map_err(|error| wrong(&error))?;
         let filter = Arc::new(SharedFilter::new(filter));
         let name: Arc<str> = name.into();
-        let part = Arc::new(Part { name: Arc::clone(&name), topic: topic.clone(), filter });
-        let known: Weak<Part<T>> = Arc::downgrade(&part);
+        let part =
+            Arc::new(FilteredTopicState { name: Arc::clone(&name), topic: topic.clone(), filter });
+        let known: Weak<FilteredTopicState<T>> = Arc::downgrade(&part);
         parts.enter(&name, known);
         Ok(ContentFilteredTopic(part))
     }
@@ -185,7 +186,7 @@ pub trait TopicDescription: sealed::Sealed + Sized {
     /// Finds the description of this name in a participant.
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
-    fn look_up(participant: &Inner, name: &str) -> Option<Self>;
+    fn look_up(participant: &ParticipantInner, name: &str) -> Option<Self>;
 
     /// Filter that the samples must pass.
     #[doc(hidden)]
@@ -197,7 +198,7 @@ pub trait TopicDescription: sealed::Sealed + Sized {
     /// The topics that are joined, if this is a multi-topic.
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
-    fn joined(&self) -> Option<Arc<Joined>> {
+    fn joined(&self) -> Option<Arc<JoinedTopics>> {
         None
     }
 }
@@ -210,7 +211,7 @@ impl<T: TopicData> TopicDescription for Topic<T> {
     }
 
     #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
-    fn look_up(participant: &Inner, name: &str) -> Option<Self> {
+    fn look_up(participant: &ParticipantInner, name: &str) -> Option<Self> {
         participant.topics(name).find_map(TopicEntity::topic)
     }
 }
@@ -223,8 +224,8 @@ impl<T: TopicData> TopicDescription for ContentFilteredTopic<T> {
     }
 
     #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
-    fn look_up(participant: &Inner, name: &str) -> Option<Self> {
-        participant.parts.find(name).map(ContentFilteredTopic)
+    fn look_up(participant: &ParticipantInner, name: &str) -> Option<Self> {
+        participant.derived_topics.find(name).map(ContentFilteredTopic)
     }
 
     #[allow(private_interfaces, reason = "nobody outside can call or implement it")]

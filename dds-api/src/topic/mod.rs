@@ -5,27 +5,27 @@ mod builder;
 mod bytes;
 mod entity;
 mod filtered;
-mod keeping;
 mod multi;
 mod policies;
 mod representation;
+mod storage_options;
 
 use std::sync::Arc;
 
 use idl_xtypes::{DynamicType, TopicData};
 use qos_profiles::{PartitionQosPolicy, TopicQos};
 
-use self::keeping::{KeepingOptions, Promise};
-use self::representation::Forms;
-use crate::domain::enabling::Encloses;
-use crate::domain::{DomainParticipant, Entity, Inner, usual_topic};
+use self::representation::TypeRepresentations;
+use self::storage_options::{ResolvedTopic, StorageOptions};
+use crate::domain::enabling::EndpointContainer;
+use crate::domain::{DomainParticipant, Entity, ParticipantInner, default_topic_qos};
 use crate::infrastructure::{
     DdsError, DdsResult, InconsistentTopicStatus, InstanceHandle, StatusCondition, StatusKind,
     StatusMask, StorageStatus, TopicListener,
 };
 use crate::mapping::directory::TopicFacts;
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::level::{Keeping, TopicLevel};
+use crate::mapping::level::{TopicLevel, TopicRetention};
 use crate::mapping::order::{TopicOrder, shard};
 use crate::mapping::policies::Policies;
 use crate::mapping::type_identity::TypeIdentity;
@@ -37,11 +37,11 @@ pub(crate) use bytes::BYTES_AT;
 pub use bytes::Bytes;
 pub(crate) use entity::{TopicEntity, TopicOrigin};
 pub use filtered::{ContentFilteredTopic, TopicDescription};
-pub(crate) use filtered::{Parts, SharedFilter, wrong};
+pub(crate) use filtered::{DerivedTopics, SharedFilter, wrong};
 pub use multi::MultiTopic;
-pub(crate) use multi::{Joined, join};
+pub(crate) use multi::{JoinedTopics, join};
 pub(crate) use policies::TopicPolicies;
-pub(crate) use representation::{Whose, encoding};
+pub(crate) use representation::{PolicyOwner, encoding};
 
 /// A topic: a name under which samples of type `T` are written and read.
 ///
@@ -56,7 +56,7 @@ pub(crate) use representation::{Whose, encoding};
 /// # }
 /// ```
 pub struct Topic<T: TopicData> {
-    participant: Arc<Inner>,
+    participant: Arc<ParticipantInner>,
     /// Shared by the clones of the topic.
     entity: Arc<TopicEntity>,
     support: T::TypeSupport,
@@ -139,7 +139,7 @@ impl<T: TopicData> Topic<T> {
 
     /// The topic's name in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
-        self.participant.standing.handle(self.entity.id)
+        self.participant.membership.handle(self.entity.id)
     }
 
     /// Enables the topic. Does nothing if it is already enabled.
@@ -193,7 +193,7 @@ impl<T: TopicData> Topic<T> {
     /// topic. It is called on the thread that calls all listeners of the participant.
     pub fn set_listener(&self, listener: impl TopicListener + 'static) -> DdsResult<()> {
         self.entity.listener.set(Box::new(listener), StatusKind::InconsistentTopic.into());
-        self.participant.attend()
+        self.participant.start_listeners()
     }
 
     /// Removes the topic's listener.
@@ -214,7 +214,7 @@ impl<T: TopicData> Topic<T> {
             let (board, participant) =
                 (Arc::clone(&self.entity.board), Arc::clone(&self.participant));
             let (topic, standing) =
-                (Arc::downgrade(&self.entity), Arc::clone(&participant.standing));
+                (Arc::downgrade(&self.entity), Arc::clone(&participant.membership));
             let entity = move || Some(standing.handle(topic.upgrade()?.id));
             StatusCondition::new(entity, move || board.changes(), participant)
         };
@@ -243,8 +243,8 @@ impl<T: TopicData> Topic<T> {
         status.waiting() + &trouble
     }
 
-    pub(crate) fn keeping(&self) -> Keeping {
-        self.policies().keeping()
+    pub(crate) fn retention(&self) -> TopicRetention {
+        self.policies().retention()
     }
 
     /// Description of an endpoint of this topic with these policies.
@@ -255,7 +255,7 @@ impl<T: TopicData> Topic<T> {
             data_type: self.identity(),
             level: self.level(),
             order: self.policies().order.clone(),
-            keeping: self.keeping(),
+            retention: self.retention(),
             stream: 0,
             lines: 0,
             group: 0,
@@ -278,7 +278,7 @@ impl<T: TopicData> Topic<T> {
 
     /// Makes a topic with these policies. Enables it if the participant enables its entities.
     fn make(
-        participant: &Arc<Inner>,
+        participant: &Arc<ParticipantInner>,
         support: T::TypeSupport,
         policies: Arc<TopicPolicies>,
     ) -> DdsResult<Topic<T>> {
@@ -292,15 +292,15 @@ impl<T: TopicData> Topic<T> {
 
     /// Makes a topic that is not announced.
     pub(crate) fn local(
-        (participant, name): (&Arc<Inner>, &str),
+        (participant, name): (&Arc<ParticipantInner>, &str),
         support: T::TypeSupport,
         origin: TopicOrigin,
     ) -> DdsResult<Topic<T>> {
-        let keeping = KeepingOptions::default();
-        let promise = keeping.promise(name, TopicLevel::Unordered, usual_topic())?;
+        let keeping = StorageOptions::default();
+        let promise = keeping.resolve(name, TopicLevel::Unordered, default_topic_qos())?;
         let policies = TopicPolicies::new(
             (name.into(), None),
-            (TopicOrder::Own, Forms::of::<T>(&support)),
+            (TopicOrder::Own, TypeRepresentations::of::<T>(&support)),
             (promise, keeping),
         );
         let entity = TopicEntity::new::<T>(participant, &support, policies, origin);
@@ -311,14 +311,14 @@ impl<T: TopicData> Topic<T> {
 
     /// Makes a topic with the properties that another participant has announced.
     pub(crate) fn of_others(
-        participant: &Arc<Inner>,
+        participant: &Arc<ParticipantInner>,
         support: T::TypeSupport,
         data: TopicFacts,
     ) -> DdsResult<Topic<T>> {
-        let TopicFacts { name, level, order, keeping, qos, .. } = data;
-        let promise = Promise { qos, level, keeping };
-        let promise = (promise, KeepingOptions::default());
-        let forms = Forms::of::<T>(&support);
+        let TopicFacts { name, level, order, retention: keeping, qos, .. } = data;
+        let promise = ResolvedTopic { qos, level, retention: keeping };
+        let promise = (promise, StorageOptions::default());
+        let forms = TypeRepresentations::of::<T>(&support);
         let policies = TopicPolicies::new((name.into(), None), (order, forms), promise);
         let topic = Topic::make(participant, support, policies)?;
         // A topic that was found can be used at once.
@@ -326,7 +326,11 @@ impl<T: TopicData> Topic<T> {
         Ok(topic)
     }
 
-    fn of(participant: Arc<Inner>, support: T::TypeSupport, entity: Arc<TopicEntity>) -> Topic<T> {
+    fn of(
+        participant: Arc<ParticipantInner>,
+        support: T::TypeSupport,
+        entity: Arc<TopicEntity>,
+    ) -> Topic<T> {
         Topic { participant, entity, support }
     }
 
@@ -357,7 +361,7 @@ impl<T: TopicData> Topic<T> {
     }
 
     /// Whether the topic belongs to this participant.
-    pub(crate) fn is_of(&self, participant: &Arc<Inner>) -> bool {
+    pub(crate) fn is_of(&self, participant: &Arc<ParticipantInner>) -> bool {
         Arc::ptr_eq(&self.participant, participant)
     }
 }

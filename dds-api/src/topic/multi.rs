@@ -10,11 +10,11 @@ use std::sync::{Arc, Weak};
 use dds_sql::{ExpressionError, Filter, Selection};
 use idl_xtypes::{DynamicData, DynamicType, Primitive, TopicData, TypeConsistency, ValueKind};
 
-use self::join::Plan;
+use self::join::JoinPlan;
 use super::Topic;
 use super::entity::{TopicEntity, TopicOrigin};
 use super::filtered::{SharedFilter, TopicDescription, wrong};
-use crate::domain::{DomainParticipant, Inner};
+use crate::domain::{DomainParticipant, ParticipantInner};
 use crate::infrastructure::{DdsError, DdsResult};
 
 pub(crate) mod join;
@@ -66,18 +66,18 @@ pub(crate) mod join;
 /// # Ok(())
 /// # }
 /// ```
-pub struct MultiTopic<T: TopicData>(Arc<Whole<T>>);
+pub struct MultiTopic<T: TopicData>(Arc<MultiTopicState<T>>);
 
-struct Whole<T: TopicData> {
+struct MultiTopicState<T: TopicData> {
     topic: Topic<T>,
     filter: Arc<SharedFilter>,
-    joined: Arc<Joined>,
+    joined: Arc<JoinedTopics>,
 }
 
 /// The topics that a multi-topic joins.
-pub(crate) struct Joined {
+pub(crate) struct JoinedTopics {
     pub(crate) topics: Vec<Topic<DynamicData>>,
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<JoinPlan>,
 }
 
 impl<T: TopicData> Clone for MultiTopic<T> {
@@ -88,7 +88,7 @@ impl<T: TopicData> Clone for MultiTopic<T> {
 
 impl<T: TopicData> MultiTopic<T> {
     pub(crate) fn new(
-        participant: &Arc<Inner>,
+        participant: &Arc<ParticipantInner>,
         name: &str,
         support: T::TypeSupport,
         (expression, parameters): (&str, &[String]),
@@ -101,14 +101,14 @@ impl<T: TopicData> MultiTopic<T> {
             topics.push(constituent(participant, topic)?);
         }
         let types: Vec<DynamicType> = topics.iter().map(|topic| topic.support.clone()).collect();
-        let plan = Plan::new(expression, &selection, &types, T::dynamic_type(&support));
+        let plan = JoinPlan::new(expression, &selection, &types, T::dynamic_type(&support));
         let plan = Arc::new(plan.map_err(|error| wrong(&error))?);
         let topic = Topic::local((participant, name), support, TopicOrigin::Topics)?;
-        let (filter, joined) = (Arc::new(SharedFilter::new(filter)), Joined { topics, plan });
-        let whole = Arc::new(Whole { topic, filter, joined: Arc::new(joined) });
-        let known: Weak<Whole<T>> = Arc::downgrade(&whole);
+        let (filter, joined) = (Arc::new(SharedFilter::new(filter)), JoinedTopics { topics, plan });
+        let whole = Arc::new(MultiTopicState { topic, filter, joined: Arc::new(joined) });
+        let known: Weak<MultiTopicState<T>> = Arc::downgrade(&whole);
         let known: Weak<dyn Any + Send + Sync> = known;
-        participant.parts.enter(&name.into(), known);
+        participant.derived_topics.enter(&name.into(), known);
         Ok(MultiTopic(whole))
     }
 
@@ -149,7 +149,7 @@ impl<T: TopicData> MultiTopic<T> {
 }
 
 /// A topic of this name that the participant has, with any type of samples.
-fn constituent(participant: &Arc<Inner>, name: &str) -> DdsResult<Topic<DynamicData>> {
+fn constituent(participant: &Arc<ParticipantInner>, name: &str) -> DdsResult<Topic<DynamicData>> {
     let found = participant.topics(name).find(|topic| topic.is_enabled());
     let found = found.and_then(TopicEntity::any_topic);
     found.ok_or_else(|| {
@@ -168,8 +168,8 @@ impl<T: TopicData> TopicDescription for MultiTopic<T> {
     }
 
     #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
-    fn look_up(participant: &Inner, name: &str) -> Option<Self> {
-        participant.parts.find(name).map(MultiTopic)
+    fn look_up(participant: &ParticipantInner, name: &str) -> Option<Self> {
+        participant.derived_topics.find(name).map(MultiTopic)
     }
 
     #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
@@ -178,43 +178,45 @@ impl<T: TopicData> TopicDescription for MultiTopic<T> {
     }
 
     #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
-    fn joined(&self) -> Option<Arc<Joined>> {
+    fn joined(&self) -> Option<Arc<JoinedTopics>> {
         Some(Arc::clone(&self.0.joined))
     }
 }
 
 /// Class of values that can be equal to each other, and by which rows can be joined.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum ComparisonClass {
     Whole,
     Number,
     Text,
 }
 
-impl Class {
-    fn of(of: &DynamicType) -> Option<Class> {
+impl ComparisonClass {
+    fn of(of: &DynamicType) -> Option<ComparisonClass> {
         Some(match of.value_kind() {
-            ValueKind::Primitive(Primitive::Float32 | Primitive::Float64) => Class::Number,
+            ValueKind::Primitive(Primitive::Float32 | Primitive::Float64) => {
+                ComparisonClass::Number
+            }
             ValueKind::Primitive(Primitive::Char8 | Primitive::Char16) | ValueKind::Text => {
-                Class::Text
+                ComparisonClass::Text
             }
             ValueKind::Primitive(Primitive::Float128) => return None,
             ValueKind::Primitive(_) | ValueKind::Enumeration(_) | ValueKind::Bitmask => {
-                Class::Whole
+                ComparisonClass::Whole
             }
             _ => return None,
         })
     }
 }
 
-impl Plan {
+impl JoinPlan {
     /// Makes the plan by which topics of these types are joined to samples of type `result`.
     fn new(
         expression: &str,
         selection: &Selection,
         types: &[DynamicType],
         result: DynamicType,
-    ) -> Result<Plan, ExpressionError> {
+    ) -> Result<JoinPlan, ExpressionError> {
         let fail = |at: usize, why: String| Err(ExpressionError::new(expression, at, why));
         let topics = &selection.topics;
         for (index, (name, at)) in topics.iter().enumerate() {
@@ -231,7 +233,7 @@ impl Plan {
                 let Some(first) = earlier.position(|others| others.contains(name)) else {
                     continue;
                 };
-                let class = |table: usize| Class::of(&types[table].member(name).ok()?.1);
+                let class = |table: usize| ComparisonClass::of(&types[table].member(name).ok()?.1);
                 let ((_, at), one, other) = (&topics[table], &topics[first].0, &topics[table].0);
                 match (class(first), class(table)) {
                     (Some(first), Some(second)) if first == second => {}
@@ -283,6 +285,6 @@ impl Plan {
             }
             all.push((table, path, name));
         }
-        Ok(Plan { common, tables, columns: all, result })
+        Ok(JoinPlan { common, tables, columns: all, result })
     }
 }

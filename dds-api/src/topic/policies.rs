@@ -10,10 +10,10 @@ use qos_profiles::{
     TopicQos,
 };
 
-use super::keeping::{KeepingOptions, Promise};
-use super::representation::{Forms, Whose};
+use super::representation::{PolicyOwner, TypeRepresentations};
+use super::storage_options::{ResolvedTopic, StorageOptions};
 use crate::infrastructure::{DdsError, DdsResult, immutable};
-use crate::mapping::level::{Keeping, TopicLevel};
+use crate::mapping::level::{TopicLevel, TopicRetention};
 use crate::mapping::order::TopicOrder;
 
 /// See the [module](self).
@@ -24,25 +24,33 @@ pub(crate) struct TopicPolicies {
     pub(crate) profile: Option<Arc<str>>,
     /// Topics or partitions that share the order.
     pub(crate) order: TopicOrder,
-    options: KeepingOptions,
+    options: StorageOptions,
     /// DATA_REPRESENTATION that the type allows.
-    forms: Forms,
+    representations: TypeRepresentations,
     /// Level and kept samples, fixed once the topic is enabled.
-    fixed: OnceLock<(TopicLevel, Keeping)>,
-    present: Mutex<Promise>,
+    fixed: OnceLock<(TopicLevel, TopicRetention)>,
+    present: Mutex<ResolvedTopic>,
 }
 
 impl TopicPolicies {
     pub(super) fn new(
         (name, profile): (Arc<str>, Option<Arc<str>>),
-        (order, forms): (TopicOrder, Forms),
-        (present, options): (Promise, KeepingOptions),
+        (order, forms): (TopicOrder, TypeRepresentations),
+        (present, options): (ResolvedTopic, StorageOptions),
     ) -> Arc<Self> {
         let (fixed, present) = (OnceLock::new(), Mutex::new(present));
-        Arc::new(TopicPolicies { name, profile, order, options, forms, fixed, present })
+        Arc::new(TopicPolicies {
+            name,
+            profile,
+            order,
+            options,
+            representations: forms,
+            fixed,
+            present,
+        })
     }
 
-    fn present(&self) -> MutexGuard<'_, Promise> {
+    fn present(&self) -> MutexGuard<'_, ResolvedTopic> {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -57,14 +65,14 @@ impl TopicPolicies {
     }
 
     /// Which samples are kept.
-    pub(crate) fn keeping(&self) -> Keeping {
-        self.fixed.get().map_or_else(|| self.present().keeping, |(_, keeping)| *keeping)
+    pub(crate) fn retention(&self) -> TopicRetention {
+        self.fixed.get().map_or_else(|| self.present().retention, |(_, keeping)| *keeping)
     }
 
     /// Fixes the policies that may not change any more.
     pub(super) fn fix(&self) {
         let present = self.present();
-        self.fixed.get_or_init(|| (present.level, present.keeping));
+        self.fixed.get_or_init(|| (present.level, present.retention));
     }
 
     /// Whether a policy may change. LIFESPAN of kept samples may not, because all participants have
@@ -81,10 +89,10 @@ impl TopicPolicies {
     /// participant could send them.
     pub(crate) fn settle_representation(
         &self,
-        whose: Whose,
+        whose: PolicyOwner,
         policy: &mut DataRepresentationQosPolicy,
     ) -> DdsResult<()> {
-        self.forms.settle(whose, &self.name, policy)
+        self.representations.settle(whose, &self.name, policy)
     }
 
     /// Changes the policies of an enabled topic that may change, unless `announce` refuses.
@@ -94,7 +102,7 @@ impl TopicPolicies {
         announce: impl FnOnce(&TopicQos) -> DdsResult<()>,
     ) -> DdsResult<()> {
         let mut qos = qos.clone();
-        self.settle_representation(Whose::Topic, &mut qos.representation)?;
+        self.settle_representation(PolicyOwner::Topic, &mut qos.representation)?;
         let mut changed = self.qos().changed(&qos);
         changed.retain(|policy| !self.may_change(*policy));
         immutable("topic", &changed)?;
@@ -110,7 +118,7 @@ impl TopicPolicies {
     /// the level changes too.
     pub(super) fn change_all(&self, qos: &TopicQos) -> DdsResult<()> {
         let mut qos = qos.clone();
-        self.settle_representation(Whose::Topic, &mut qos.representation)?;
+        self.settle_representation(PolicyOwner::Topic, &mut qos.representation)?;
         let mut present = self.present();
         let changed = present.qos.changed(&qos);
         let has_changed = |policies: &[PolicyId]| policies.iter().any(|it| changed.contains(it));
@@ -123,10 +131,10 @@ impl TopicPolicies {
         if qos.durability.kind == DurabilityQosPolicyKind::TransientLocal
             && (says_nothing || has_changed(&follows))
         {
-            qos.durability_service = KeepingOptions::service_of(&qos);
+            qos.durability_service = StorageOptions::service_of(&qos);
         }
         self.order.check(&self.name, level)?;
-        *present = self.options.promise(&self.name, level, qos)?;
+        *present = self.options.resolve(&self.name, level, qos)?;
         Ok(())
     }
 }

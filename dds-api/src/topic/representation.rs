@@ -11,7 +11,7 @@ use crate::infrastructure::{DdsError, DdsResult};
 
 /// Representations of a type's samples.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Forms {
+pub(crate) struct TypeRepresentations {
     /// The representations that the type allows.
     allowed: Representations,
     /// Whether another version of the type, or of a type that it contains, may have other members.
@@ -20,33 +20,33 @@ pub(crate) struct Forms {
 
 /// Owner of a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Whose {
+pub(crate) enum PolicyOwner {
     Topic,
     Writer,
     Reader,
 }
 
-impl Whose {
+impl PolicyOwner {
     fn words(self) -> &'static str {
         match self {
-            Whose::Topic => "topic",
-            Whose::Writer => "a writer of",
-            Whose::Reader => "a reader of",
+            PolicyOwner::Topic => "topic",
+            PolicyOwner::Writer => "a writer of",
+            PolicyOwner::Reader => "a reader of",
         }
     }
 }
 
-impl Forms {
-    pub(crate) fn of<T: TopicData>(support: &T::TypeSupport) -> Forms {
+impl TypeRepresentations {
+    pub(crate) fn of<T: TopicData>(support: &T::TypeSupport) -> TypeRepresentations {
         let may_change = T::dynamic_type(support).may_change();
-        Forms { allowed: T::representations(support), may_change }
+        TypeRepresentations { allowed: T::representations(support), may_change }
     }
 
     /// Fills in the policy if it is empty. Refuses representations that the type does not allow, or
     /// that no participant could send.
     pub(crate) fn settle(
         self,
-        whose: Whose,
+        whose: PolicyOwner,
         topic: &str,
         policy: &mut DataRepresentationQosPolicy,
     ) -> DdsResult<()> {
@@ -69,7 +69,8 @@ impl Forms {
             ));
         }
         let is_cdr = |one: &DataRepresentationId| *one != DataRepresentationId::Xml;
-        if whose == Whose::Writer && policy.value.first().is_some_and(|first| !is_cdr(first)) {
+        if whose == PolicyOwner::Writer && policy.value.first().is_some_and(|first| !is_cdr(first))
+        {
             return refuse(
                 "XML comes first, and a writer uses the first entry, but XML is not supported: \
                  begin with Xcdr or Xcdr2",

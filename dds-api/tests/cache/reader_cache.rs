@@ -5,7 +5,8 @@ mod model;
 
 use dds_api::prelude::InstanceHandle;
 use dds_api::subscription::cache::{
-    Arrival, Cache, Change, Key, NEVER, Outcome, Scope, Selection, Settings, Taken,
+    Arrival, ArrivalOutcome, CacheSettings, InstanceChange, InstanceScope, Key, NEVER,
+    ReturnedSample, SampleCache, Selection,
 };
 use dds_api::subscription::{
     InstanceState, InstanceStateMask, SampleStateMask, States, ViewStateMask,
@@ -47,12 +48,12 @@ fn writer(number: u64) -> InstanceHandle {
 const CALLS: u64 = 400;
 const TICK: u64 = 1000;
 
-fn settings(dice: &mut Dice) -> Settings {
+fn settings(dice: &mut Dice) -> CacheSettings {
     let limit = |dice: &mut Dice, limits: &[usize]| match dice.one_in(2) {
         true => dice.pick(limits),
         false => 1 << 20,
     };
-    Settings {
+    CacheSettings {
         depth: dice.pick(&[None, Some(1), Some(1), Some(2), Some(4)]),
         max_samples: limit(dice, &[2, 5, 9]),
         max_instances: limit(dice, &[1, 2, 4]),
@@ -105,9 +106,10 @@ fn live_with(seed: u64, passes: bool) {
     let mut dice = Dice(seed);
     let mut settings = settings(&mut dice);
     if passes && !dice.one_in(10) {
-        settings = Settings { depth: None, by_source: false, minimum_separation: 0, ..settings };
+        settings =
+            CacheSettings { depth: None, by_source: false, minimum_separation: 0, ..settings };
     }
-    let (mut cache, mut model) = (Cache::<u64>::new(settings), Model::new(settings));
+    let (mut cache, mut model) = (SampleCache::<u64>::new(settings), Model::new(settings));
     let (keys, writers) = (1 + dice.below(6), 1 + dice.below(4));
     let lifespan = dice.pick(&[NEVER, NEVER, 5 * TICK, 20 * TICK]);
     let mut time = 100 * TICK;
@@ -124,16 +126,18 @@ fn live_with(seed: u64, passes: bool) {
             let was = model.access(now, true, &Selection::default(), |_| true);
             let mut is = Vec::new();
             cache.advance(now);
-            cache.give_passing(|data, info| is.push(Taken { data: Some(data), info: *info }));
+            cache.give_passing(|data, info| {
+                is.push(ReturnedSample { data: Some(data), info: *info })
+            });
             assert_eq!(is, was, "what passes in {context}");
         }
         let calls = if passes && dice.one_in(2) { 12 } else { 20 };
         match dice.below(calls) {
             0..12 => {
                 let change = match dice.below(10) {
-                    0..7 => Change::Alive,
-                    7 | 8 => Change::Dispose,
-                    _ => Change::Unregister,
+                    0..7 => InstanceChange::Alive,
+                    7 | 8 => InstanceChange::Dispose,
+                    _ => InstanceChange::Unregister,
                 };
                 let written = now - dice.pick(&[0, 0, 1, 3, 7]) * TICK;
                 let coarse = dice.one_in(3);
@@ -147,7 +151,7 @@ fn live_with(seed: u64, passes: bool) {
                     data: call,
                 };
                 let was = model.put(now, arrival.clone());
-                let may_pass = change == Change::Alive && arrival.expires == NEVER;
+                let may_pass = change == InstanceChange::Alive && arrival.expires == NEVER;
                 let is = match cache.lets_pass() && may_pass {
                     true => {
                         cache.advance(now);
@@ -180,12 +184,12 @@ fn live_with(seed: u64, passes: bool) {
             }
             _ => {
                 let scope = match dice.below(4) {
-                    0 => Scope::Instance(key(&mut dice)),
+                    0 => InstanceScope::Instance(key(&mut dice)),
                     1 => {
                         let after = key(&mut dice);
-                        Scope::NextAfter(dice.one_in(2).then_some(after))
+                        InstanceScope::NextAfter(dice.one_in(2).then_some(after))
                     }
-                    _ => Scope::All,
+                    _ => InstanceScope::All,
                 };
                 let max = dice.pick(&[usize::MAX, usize::MAX, 1, 3]);
                 let wanted = Selection { states: states(&mut dice), scope, max };
@@ -227,18 +231,24 @@ fn random_history_57_matches_model() {
 }
 
 /// A cache of all samples, with increasing times.
-struct Told {
-    cache: Cache<u64>,
+struct ClockedCache {
+    cache: SampleCache<u64>,
     now: u64,
 }
 
-impl Told {
-    fn new(settings: Settings) -> Told {
-        Told { cache: Cache::new(settings), now: 0 }
+impl ClockedCache {
+    fn new(settings: CacheSettings) -> ClockedCache {
+        ClockedCache { cache: SampleCache::new(settings), now: 0 }
     }
 
     /// Stores a change from a writer with its strength, at the next time.
-    fn put(&mut self, change: Change, key: Key, by: (u64, i32), data: u64) -> Outcome {
+    fn put(
+        &mut self,
+        change: InstanceChange,
+        key: Key,
+        by: (u64, i32),
+        data: u64,
+    ) -> ArrivalOutcome {
         self.now += 1;
         let (number, strength) = by;
         let (writer, source_timestamp, expires) = (writer(number), self.now, NEVER);
@@ -246,7 +256,7 @@ impl Told {
         self.cache.put(self.now, arrival, |_| Box::default()).unwrap()
     }
 
-    fn take(&mut self) -> Vec<Taken<u64>> {
+    fn take(&mut self) -> Vec<ReturnedSample<u64>> {
         let mut found = Vec::new();
         self.cache.take(self.now, &Selection::default(), |_| true, &mut found);
         found
@@ -257,10 +267,10 @@ impl Told {
 #[test]
 fn waiting_sample_that_expires_at_release_is_not_delivered() {
     for (expires, expected) in [(15, 0), (16, 1)] {
-        let settings = Settings { minimum_separation: 10, ..Settings::default() };
-        let mut cache = Cache::<u64>::new(settings);
+        let settings = CacheSettings { minimum_separation: 10, ..CacheSettings::default() };
+        let mut cache = SampleCache::<u64>::new(settings);
         for (now, expires) in [(5, NEVER), (6, expires)] {
-            let (change, key, writer) = (Change::Alive, 5, writer(1));
+            let (change, key, writer) = (InstanceChange::Alive, 5, writer(1));
             let (strength, source_timestamp, data) = (0, now, now);
             let arrival =
                 Arrival { change, key, writer, strength, source_timestamp, expires, data };
@@ -279,21 +289,21 @@ fn waiting_sample_that_expires_at_release_is_not_delivered() {
 /// ranks of its samples then and later.
 #[test]
 fn ranks_and_generations_count_rebirths() {
-    let mut told = Told::new(Settings::default());
+    let mut told = ClockedCache::new(CacheSettings::default());
     let one = (1, 0);
     for data in [10, 11] {
-        told.put(Change::Alive, 5, one, data);
+        told.put(InstanceChange::Alive, 5, one, data);
     }
-    told.put(Change::Dispose, 5, one, 0);
-    told.put(Change::Alive, 5, one, 20);
-    told.put(Change::Unregister, 5, one, 0);
-    told.put(Change::Alive, 5, one, 30);
-    told.put(Change::Alive, 5, one, 31);
+    told.put(InstanceChange::Dispose, 5, one, 0);
+    told.put(InstanceChange::Alive, 5, one, 20);
+    told.put(InstanceChange::Unregister, 5, one, 0);
+    told.put(InstanceChange::Alive, 5, one, 30);
+    told.put(InstanceChange::Alive, 5, one, 31);
     let mut found = Vec::new();
     let two = Selection { max: 3, ..Selection::default() };
     told.cache.read(9, &two, |_| true, &mut found);
-    let told_of = |found: &[Taken<u64>]| -> Vec<[u32; 6]> {
-        let each = found.iter().map(|Taken { data, info }| {
+    let told_of = |found: &[ReturnedSample<u64>]| -> Vec<[u32; 6]> {
+        let each = found.iter().map(|ReturnedSample { data, info }| {
             let counts = [info.disposed_generation_count, info.no_writers_generation_count];
             let ranks = [info.sample_rank, info.generation_rank, info.absolute_generation_rank];
             let data = data.unwrap() as u32;
@@ -312,16 +322,24 @@ fn ranks_and_generations_count_rebirths() {
 /// the strongest of the others does.
 #[test]
 fn ownership_passes_to_strongest_remaining_writer() {
-    let mut told = Told::new(Settings { exclusive: true, ..Settings::default() });
+    let mut told = ClockedCache::new(CacheSettings { exclusive: true, ..CacheSettings::default() });
     let (weak, middle, strong) = ((1, 1), (2, 2), (3, 3));
-    assert_eq!(told.put(Change::Alive, 5, strong, 30), Outcome::Stored);
-    assert_eq!(told.put(Change::Alive, 5, weak, 10), Outcome::NotOwner);
-    assert_eq!(told.put(Change::Alive, 5, middle, 20), Outcome::NotOwner);
-    assert_eq!(told.put(Change::Dispose, 5, middle, 0), Outcome::NotOwner);
-    assert_eq!(told.put(Change::Alive, 6, weak, 11), Outcome::Stored, "of another instance");
+    assert_eq!(told.put(InstanceChange::Alive, 5, strong, 30), ArrivalOutcome::Stored);
+    assert_eq!(told.put(InstanceChange::Alive, 5, weak, 10), ArrivalOutcome::NotOwner);
+    assert_eq!(told.put(InstanceChange::Alive, 5, middle, 20), ArrivalOutcome::NotOwner);
+    assert_eq!(told.put(InstanceChange::Dispose, 5, middle, 0), ArrivalOutcome::NotOwner);
+    assert_eq!(
+        told.put(InstanceChange::Alive, 6, weak, 11),
+        ArrivalOutcome::Stored,
+        "of another instance"
+    );
     told.cache.lose(told.now, writer(3), |_| None);
-    assert_eq!(told.put(Change::Alive, 5, weak, 12), Outcome::NotOwner, "the middle one has it");
-    assert_eq!(told.put(Change::Alive, 5, middle, 21), Outcome::Stored);
+    assert_eq!(
+        told.put(InstanceChange::Alive, 5, weak, 12),
+        ArrivalOutcome::NotOwner,
+        "the middle one has it"
+    );
+    assert_eq!(told.put(InstanceChange::Alive, 5, middle, 21), ArrivalOutcome::Stored);
     let valid: Vec<_> = told.take().iter().filter_map(|it| it.data).collect();
     assert_eq!(valid, [30, 11, 21]);
 }
@@ -329,12 +347,12 @@ fn ownership_passes_to_strongest_remaining_writer() {
 /// 2.2.2.5.1.3: an instance has no writers only when the last one is gone, and a disposal is final.
 #[test]
 fn instance_ends_when_its_last_writer_is_gone() {
-    let mut told = Told::new(Settings::default());
-    told.put(Change::Alive, 5, (1, 0), 10);
-    told.put(Change::Alive, 5, (2, 0), 11);
-    told.put(Change::Alive, 6, (2, 0), 12);
-    assert_eq!(told.put(Change::Unregister, 5, (1, 0), 0), Outcome::Unnoticed);
-    told.put(Change::Dispose, 6, (1, 0), 0);
+    let mut told = ClockedCache::new(CacheSettings::default());
+    told.put(InstanceChange::Alive, 5, (1, 0), 10);
+    told.put(InstanceChange::Alive, 5, (2, 0), 11);
+    told.put(InstanceChange::Alive, 6, (2, 0), 12);
+    assert_eq!(told.put(InstanceChange::Unregister, 5, (1, 0), 0), ArrivalOutcome::Unnoticed);
+    told.put(InstanceChange::Dispose, 6, (1, 0), 0);
     told.take();
     told.cache.lose(told.now, writer(2), |_| None);
     let over = told.take();

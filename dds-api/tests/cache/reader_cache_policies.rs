@@ -3,22 +3,22 @@
 use dds_api::prelude::InstanceHandle;
 use dds_api::qos::*;
 use dds_api::subscription::cache::{
-    Arrival, Cache, Change, Coming, Key, NEVER, Outcome, Reason, Scope, Selection, Settings,
-    Shortage,
+    Arrival, ArrivalOutcome, ArrivalSummary, CacheSettings, InstanceChange, InstanceScope, Key,
+    LimitReached, NEVER, RoomShortage, SampleCache, Selection,
 };
 
 /// More than any limit.
 const MOST: usize = (u32::MAX - 1) as usize;
 
-fn asked(change: impl FnOnce(&mut DataReaderQos, &mut PresentationQosPolicy)) -> Settings {
+fn asked(change: impl FnOnce(&mut DataReaderQos, &mut PresentationQosPolicy)) -> CacheSettings {
     let (mut qos, mut presentation) = (DataReaderQos::default(), PresentationQosPolicy::default());
     change(&mut qos, &mut presentation);
-    Settings::new(&qos, &presentation)
+    CacheSettings::new(&qos, &presentation)
 }
 
 /// Returns the standard's defaults as settings of a cache.
-fn usual() -> Settings {
-    Settings { depth: Some(1), across_instances: false, ..Settings::default() }
+fn usual() -> CacheSettings {
+    CacheSettings { depth: Some(1), across_instances: false, ..CacheSettings::default() }
 }
 
 #[test]
@@ -31,29 +31,29 @@ fn each_policy_sets_its_cache_setting() {
     assert_eq!(usual.max_samples_per_instance, MOST);
     let history = |kind, depth| asked(|qos, _| qos.history = HistoryQosPolicy { kind, depth });
     let keep_last = history(HistoryQosPolicyKind::KeepLast, 7);
-    assert_eq!(keep_last, Settings { depth: Some(7), ..usual });
+    assert_eq!(keep_last, CacheSettings { depth: Some(7), ..usual });
     let keep_all = history(HistoryQosPolicyKind::KeepAll, 7);
-    assert_eq!(keep_all, Settings { depth: None, ..usual });
+    assert_eq!(keep_all, CacheSettings { depth: None, ..usual });
     assert_eq!(
         asked(|qos, _| qos.resource_limits.max_samples = Length::of(7)),
-        Settings { max_samples: 7, ..usual }
+        CacheSettings { max_samples: 7, ..usual }
     );
     assert_eq!(
         asked(|qos, _| qos.resource_limits.max_instances = Length::of(7)),
-        Settings { max_instances: 7, ..usual }
+        CacheSettings { max_instances: 7, ..usual }
     );
     assert_eq!(
         asked(|qos, _| qos.resource_limits.max_samples_per_instance = Length::of(7)),
-        Settings { max_samples_per_instance: 7, ..usual }
+        CacheSettings { max_samples_per_instance: 7, ..usual }
     );
     assert_eq!(
         asked(|qos, _| qos.ownership.kind = OwnershipQosPolicyKind::Exclusive),
-        Settings { exclusive: true, ..usual }
+        CacheSettings { exclusive: true, ..usual }
     );
     let by_source = DestinationOrderQosPolicyKind::BySourceTimestamp;
     assert_eq!(
         asked(|qos, _| qos.destination_order.kind = by_source),
-        Settings { by_source: true, ..usual }
+        CacheSettings { by_source: true, ..usual }
     );
     for (scope, ordered, across) in [
         (Instance, false, false),
@@ -66,21 +66,24 @@ fn each_policy_sets_its_cache_setting() {
         let settings = asked(|_, presentation| {
             (presentation.access_scope, presentation.ordered_access) = (scope, ordered);
         });
-        assert_eq!(settings, Settings { across_instances: across, ..usual }, "{scope:?}");
+        assert_eq!(settings, CacheSettings { across_instances: across, ..usual }, "{scope:?}");
     }
     assert_eq!(
         asked(|qos, _| qos.time_based_filter.minimum_separation = milli),
-        Settings { minimum_separation: MILLI, ..usual }
+        CacheSettings { minimum_separation: MILLI, ..usual }
     );
     assert_eq!(
         asked(|qos, _| qos.reader_data_lifecycle.autopurge_nowriter_samples_delay = milli),
-        Settings { no_writer_delay: MILLI, ..usual }
+        CacheSettings { no_writer_delay: MILLI, ..usual }
     );
     assert_eq!(
         asked(|qos, _| qos.reader_data_lifecycle.autopurge_disposed_samples_delay = milli),
-        Settings { disposed_delay: MILLI, ..usual }
+        CacheSettings { disposed_delay: MILLI, ..usual }
     );
-    assert_eq!(asked(|qos, _| qos.deadline.period = milli), Settings { deadline: MILLI, ..usual });
+    assert_eq!(
+        asked(|qos, _| qos.deadline.period = milli),
+        CacheSettings { deadline: MILLI, ..usual }
+    );
 }
 
 #[test]
@@ -94,8 +97,8 @@ fn active_reader_cache_adopts_only_changeable_policies() {
     qos.history.depth = 7;
     qos.resource_limits.max_samples = Length::of(7);
     qos.ownership.kind = OwnershipQosPolicyKind::Exclusive;
-    let before = Settings { across_instances: true, ..usual() };
-    let expected = Settings {
+    let before = CacheSettings { across_instances: true, ..usual() };
+    let expected = CacheSettings {
         minimum_separation: 1_000_000,
         no_writer_delay: 1_000_000,
         disposed_delay: 1_000_000,
@@ -106,17 +109,22 @@ fn active_reader_cache_adopts_only_changeable_policies() {
 }
 
 /// Returns a sample of an instance that expires at a time.
-fn arrival(change: Change, key: Key, (now, expires): (u64, u64)) -> Arrival<u64> {
+fn arrival(change: InstanceChange, key: Key, (now, expires): (u64, u64)) -> Arrival<u64> {
     let writer = InstanceHandle::from_parts(1, 7);
     Arrival { change, key, writer, strength: 0, source_timestamp: now, expires, data: now }
 }
 
-fn put(cache: &mut Cache<u64>, change: Change, key: Key, times: (u64, u64)) -> Outcome {
+fn put(
+    cache: &mut SampleCache<u64>,
+    change: InstanceChange,
+    key: Key,
+    times: (u64, u64),
+) -> ArrivalOutcome {
     cache.put(times.0, arrival(change, key, times), |_| Box::new([7])).unwrap()
 }
 
 /// Takes at a time; returns `None` for a sample without data.
-fn take(cache: &mut Cache<u64>, now: u64) -> Vec<Option<u64>> {
+fn take(cache: &mut SampleCache<u64>, now: u64) -> Vec<Option<u64>> {
     let mut found = Vec::new();
     cache.take(now, &Selection::default(), |_| true, &mut found);
     found.iter().map(|taken| taken.data.filter(|_| taken.info.valid_data)).collect()
@@ -127,14 +135,14 @@ fn take(cache: &mut Cache<u64>, now: u64) -> Vec<Option<u64>> {
 #[test]
 fn changed_time_based_filter_applies_to_waiting_samples() {
     for (separation, comes) in [(4, 14), (30, 40), (10, 20), (0, 16)] {
-        let settings = Settings { minimum_separation: 10, ..Settings::default() };
-        let mut cache = Cache::new(settings);
+        let settings = CacheSettings { minimum_separation: 10, ..CacheSettings::default() };
+        let mut cache = SampleCache::new(settings);
         // Another instance, which has no waiting sample.
-        assert_eq!(put(&mut cache, Change::Alive, 1, (9, NEVER)), Outcome::Stored);
-        assert_eq!(put(&mut cache, Change::Alive, 2, (10, NEVER)), Outcome::Stored);
-        assert_eq!(put(&mut cache, Change::Alive, 2, (12, NEVER)), Outcome::Waits);
+        assert_eq!(put(&mut cache, InstanceChange::Alive, 1, (9, NEVER)), ArrivalOutcome::Stored);
+        assert_eq!(put(&mut cache, InstanceChange::Alive, 2, (10, NEVER)), ArrivalOutcome::Stored);
+        assert_eq!(put(&mut cache, InstanceChange::Alive, 2, (12, NEVER)), ArrivalOutcome::Waits);
         assert_eq!(take(&mut cache, 13), [Some(9), Some(10)]);
-        cache.set_settings(Settings { minimum_separation: separation, ..settings });
+        cache.set_settings(CacheSettings { minimum_separation: separation, ..settings });
         assert_eq!(cache.settings().minimum_separation, separation);
         if separation > 0 {
             assert_eq!(take(&mut cache, comes - 1), [], "separation {separation}");
@@ -143,8 +151,8 @@ fn changed_time_based_filter_applies_to_waiting_samples() {
         // The next sample waits for the same interval, counted from the release of the
         // previous one.
         let next = comes + 1;
-        let expected = if separation > 1 { Outcome::Waits } else { Outcome::Stored };
-        assert_eq!(put(&mut cache, Change::Alive, 2, (next, NEVER)), expected);
+        let expected = if separation > 1 { ArrivalOutcome::Waits } else { ArrivalOutcome::Stored };
+        assert_eq!(put(&mut cache, InstanceChange::Alive, 2, (next, NEVER)), expected);
     }
 }
 
@@ -152,32 +160,35 @@ fn changed_time_based_filter_applies_to_waiting_samples() {
 /// arrives exactly at the end of its LIFESPAN is not stored.
 #[test]
 fn minimum_separation_and_lifespan_end_at_exact_time() {
-    let settings = Settings { minimum_separation: 10, ..Settings::default() };
-    let mut cache = Cache::new(settings);
-    assert_eq!(put(&mut cache, Change::Alive, 1, (5, NEVER)), Outcome::Stored);
-    assert_eq!(put(&mut cache, Change::Alive, 1, (15, NEVER)), Outcome::Stored);
-    assert_eq!(put(&mut cache, Change::Alive, 1, (24, NEVER)), Outcome::Waits);
-    assert_eq!(put(&mut cache, Change::Alive, 2, (30, 30)), Outcome::Expired);
-    assert_eq!(put(&mut cache, Change::Alive, 2, (30, 31)), Outcome::Stored);
+    let settings = CacheSettings { minimum_separation: 10, ..CacheSettings::default() };
+    let mut cache = SampleCache::new(settings);
+    assert_eq!(put(&mut cache, InstanceChange::Alive, 1, (5, NEVER)), ArrivalOutcome::Stored);
+    assert_eq!(put(&mut cache, InstanceChange::Alive, 1, (15, NEVER)), ArrivalOutcome::Stored);
+    assert_eq!(put(&mut cache, InstanceChange::Alive, 1, (24, NEVER)), ArrivalOutcome::Waits);
+    assert_eq!(put(&mut cache, InstanceChange::Alive, 2, (30, 30)), ArrivalOutcome::Expired);
+    assert_eq!(put(&mut cache, InstanceChange::Alive, 2, (30, 31)), ArrivalOutcome::Stored);
 }
 
 /// The agenda loses no due event, however many of its entries have become void.
 #[test]
 fn agenda_keeps_due_events_while_other_entries_become_void() {
-    let settings = Settings {
+    let settings = CacheSettings {
         depth: Some(1),
         disposed_delay: 500_000,
         minimum_separation: 0,
-        ..Settings::default()
+        ..CacheSettings::default()
     };
-    let mut cache = Cache::new(settings);
-    put(&mut cache, Change::Alive, 1, (1, 400_000));
-    put(&mut cache, Change::Alive, 2, (2, NEVER));
-    put(&mut cache, Change::Dispose, 2, (3, NEVER));
+    let mut cache = SampleCache::new(settings);
+    put(&mut cache, InstanceChange::Alive, 1, (1, 400_000));
+    put(&mut cache, InstanceChange::Alive, 2, (2, NEVER));
+    put(&mut cache, InstanceChange::Dispose, 2, (3, NEVER));
     for now in 10..10_000 {
-        assert_eq!(put(&mut cache, Change::Alive, 3, (now, 600_000)), Outcome::Stored);
+        assert_eq!(
+            put(&mut cache, InstanceChange::Alive, 3, (now, 600_000)),
+            ArrivalOutcome::Stored
+        );
     }
-    let count_at = |cache: &mut Cache<u64>, now| {
+    let count_at = |cache: &mut SampleCache<u64>, now| {
         cache.advance(now);
         cache.len()
     };
@@ -193,39 +204,42 @@ fn agenda_keeps_due_events_while_other_entries_become_void() {
 /// The agenda loses no sample that waits for TIME_BASED_FILTER.
 #[test]
 fn agenda_keeps_waiting_sample_while_other_instances_end() {
-    let settings = Settings { depth: Some(1), minimum_separation: 100_000, ..Settings::default() };
-    let mut cache = Cache::new(settings);
-    put(&mut cache, Change::Alive, 1, (1, NEVER));
-    assert_eq!(put(&mut cache, Change::Alive, 1, (2, NEVER)), Outcome::Waits);
+    let settings =
+        CacheSettings { depth: Some(1), minimum_separation: 100_000, ..CacheSettings::default() };
+    let mut cache = SampleCache::new(settings);
+    put(&mut cache, InstanceChange::Alive, 1, (1, NEVER));
+    assert_eq!(put(&mut cache, InstanceChange::Alive, 1, (2, NEVER)), ArrivalOutcome::Waits);
     for key in 10..2000 {
-        put(&mut cache, Change::Alive, key, (3, 600_000));
-        put(&mut cache, Change::Dispose, key, (3, NEVER));
-        put(&mut cache, Change::Unregister, key, (3, NEVER));
+        put(&mut cache, InstanceChange::Alive, key, (3, 600_000));
+        put(&mut cache, InstanceChange::Dispose, key, (3, NEVER));
+        put(&mut cache, InstanceChange::Unregister, key, (3, NEVER));
         take(&mut cache, 3);
     }
     assert_eq!(take(&mut cache, 100_000), []);
     assert_eq!(take(&mut cache, 100_001), [Some(2)]);
 }
 
-fn put_plain(cache: &mut Cache<u64>, key: Key, now: u64, expires: u64) {
-    cache.put(now, arrival(Change::Alive, key, (now, expires)), |_| Box::default()).unwrap();
+fn put_plain(cache: &mut SampleCache<u64>, key: Key, now: u64, expires: u64) {
+    cache
+        .put(now, arrival(InstanceChange::Alive, key, (now, expires)), |_| Box::default())
+        .unwrap();
 }
 
 #[test]
 fn cache_reports_its_samples_instances_keys_and_places() {
-    let mut cache = Cache::new(Settings::default());
+    let mut cache = SampleCache::new(CacheSettings::default());
     assert!(cache.is_empty() && !cache.knows(5) && cache.key_value(5).is_none());
-    cache.set_place(40);
-    put(&mut cache, Change::Alive, 5, (1, NEVER));
-    cache.set_place(41);
-    put(&mut cache, Change::Alive, 6, (2, NEVER));
-    put(&mut cache, Change::Dispose, 5, (3, NEVER));
+    cache.set_position(40);
+    put(&mut cache, InstanceChange::Alive, 5, (1, NEVER));
+    cache.set_position(41);
+    put(&mut cache, InstanceChange::Alive, 6, (2, NEVER));
+    put(&mut cache, InstanceChange::Dispose, 5, (3, NEVER));
     assert!(!cache.is_empty() && cache.knows(5) && !cache.knows(7));
     assert_eq!((cache.len(), cache.instances()), (3, 2));
     assert_eq!(cache.key_value(5), Some(&[7_u8][..]));
-    assert_eq!(cache.places(3, &Selection::default()), [(40, 1), (41, 2), (41, 3)]);
-    let one = Selection { scope: Scope::Instance(6), ..Selection::default() };
-    assert_eq!(cache.places(3, &one), [(41, 2)]);
+    assert_eq!(cache.positions(3, &Selection::default()), [(40, 1), (41, 2), (41, 3)]);
+    let one = Selection { scope: InstanceScope::Instance(6), ..Selection::default() };
+    assert_eq!(cache.positions(3, &one), [(41, 2)]);
     assert_eq!(cache.next_time(), None, "nothing is ever due");
     // The loss of a writer is reported with the key that each of its instances had on arrival.
     let mut keys = Vec::new();
@@ -243,71 +257,78 @@ fn cache_reports_its_samples_instances_keys_and_places() {
 /// The reason why a set finds no room, and whether an empty cache would have room.
 #[test]
 fn shortage_of_coherent_set_names_limit_and_permanence() {
-    let room = |settings: Settings, before: &[Key], set: &[(Change, Key)]| {
-        let mut cache = Cache::new(settings);
+    let room = |settings: CacheSettings, before: &[Key], set: &[(InstanceChange, Key)]| {
+        let mut cache = SampleCache::new(settings);
         before.iter().for_each(|key| put_plain(&mut cache, *key, 1, NEVER));
-        let set: Vec<Coming> = set
+        let set: Vec<ArrivalSummary> = set
             .iter()
-            .map(|(change, key)| Coming::from(&arrival(*change, *key, (2, NEVER))))
+            .map(|(change, key)| ArrivalSummary::from(&arrival(*change, *key, (2, NEVER))))
             .collect();
         cache.room_for(2, set.into_iter())
     };
-    use Change::{Alive, Dispose, Unregister};
-    let all = Settings { max_samples: 2, ..Settings::default() };
+    use InstanceChange::{Alive, Dispose, Unregister};
+    let all = CacheSettings { max_samples: 2, ..CacheSettings::default() };
     assert_eq!(room(all, &[], &[(Alive, 1), (Alive, 2)]), Ok(()));
     assert_eq!(room(all, &[1], &[(Alive, 2)]), Ok(()));
-    assert_eq!(room(all, &[1], &[(Alive, 1), (Alive, 2)]), Err(Shortage::Now(Reason::Samples)));
+    assert_eq!(
+        room(all, &[1], &[(Alive, 1), (Alive, 2)]),
+        Err(RoomShortage::Now(LimitReached::Samples))
+    );
     let three = [(Alive, 1), (Alive, 2), (Alive, 3)];
-    assert_eq!(room(all, &[], &three), Err(Shortage::Always(Reason::Samples)));
+    assert_eq!(room(all, &[], &three), Err(RoomShortage::Always(LimitReached::Samples)));
     assert_eq!(room(all, &[1, 2], &[(Dispose, 3), (Unregister, 1)]), Ok(()), "they are no samples");
-    let each = Settings { max_samples_per_instance: 2, ..Settings::default() };
+    let each = CacheSettings { max_samples_per_instance: 2, ..CacheSettings::default() };
     assert_eq!(room(each, &[1], &[(Alive, 1), (Alive, 2), (Alive, 2)]), Ok(()));
     let twice = [(Alive, 1), (Alive, 1)];
-    assert_eq!(room(each, &[1], &twice), Err(Shortage::Now(Reason::SamplesPerInstance)));
+    assert_eq!(room(each, &[1], &twice), Err(RoomShortage::Now(LimitReached::SamplesPerInstance)));
     let thrice = [(Alive, 1), (Alive, 1), (Alive, 1)];
-    assert_eq!(room(each, &[], &thrice), Err(Shortage::Always(Reason::SamplesPerInstance)));
-    let filtered = Settings { minimum_separation: 10, ..each };
+    assert_eq!(
+        room(each, &[], &thrice),
+        Err(RoomShortage::Always(LimitReached::SamplesPerInstance))
+    );
+    let filtered = CacheSettings { minimum_separation: 10, ..each };
     assert_eq!(room(filtered, &[], &thrice), Ok(()), "one comes, and one waits");
-    let mut waiting = Cache::new(filtered);
+    let mut waiting = SampleCache::new(filtered);
     put(&mut waiting, Alive, 1, (1, NEVER));
-    assert_eq!(put(&mut waiting, Alive, 1, (2, NEVER)), Outcome::Waits);
-    let one_more = waiting.room_for(3, [Coming::from(&arrival(Alive, 1, (3, NEVER)))].into_iter());
-    let short = Err(Shortage::Now(Reason::SamplesPerInstance));
+    assert_eq!(put(&mut waiting, Alive, 1, (2, NEVER)), ArrivalOutcome::Waits);
+    let one_more =
+        waiting.room_for(3, [ArrivalSummary::from(&arrival(Alive, 1, (3, NEVER)))].into_iter());
+    let short = Err(RoomShortage::Now(LimitReached::SamplesPerInstance));
     assert_eq!(one_more, short, "what waits is counted as well");
-    let instances = Settings { max_instances: 2, ..Settings::default() };
+    let instances = CacheSettings { max_instances: 2, ..CacheSettings::default() };
     assert_eq!(room(instances, &[1, 2], &[(Alive, 1), (Unregister, 3)]), Ok(()));
     assert_eq!(room(instances, &[1], &[(Alive, 2)]), Ok(()));
     let another = [(Alive, 2), (Dispose, 3)];
-    assert_eq!(room(instances, &[1], &another), Err(Shortage::Now(Reason::Instances)));
-    assert_eq!(room(instances, &[], &three), Err(Shortage::Always(Reason::Instances)));
+    assert_eq!(room(instances, &[1], &another), Err(RoomShortage::Now(LimitReached::Instances)));
+    assert_eq!(room(instances, &[], &three), Err(RoomShortage::Always(LimitReached::Instances)));
 }
 
 /// Cost of samples that arrive while the reader takes everything; whether they pass through the
 /// cache, not any result.
 #[test]
 fn arriving_samples_pass_through_cache_until_given_to_reader() {
-    let settings = Settings { depth: None, ..usual() };
-    let mut cache = Cache::<u64>::new(settings);
+    let settings = CacheSettings { depth: None, ..usual() };
+    let mut cache = SampleCache::<u64>::new(settings);
     assert!(!cache.lets_pass());
     for round in 0..2 {
         cache.let_pass();
         assert!(cache.lets_pass() && cache.passing() == 0);
         for (number, key) in [5, 6, 5].into_iter().enumerate() {
-            let (change, writer) = (Change::Alive, InstanceHandle::from_parts(1, 7));
+            let (change, writer) = (InstanceChange::Alive, InstanceHandle::from_parts(1, 7));
             let (strength, expires) = (0, NEVER);
             let (source_timestamp, data) = (10 * round + number as u64, ());
             let arrival =
                 Arrival { change, key, writer, strength, source_timestamp, expires, data };
             let passed =
                 cache.pass(source_timestamp, arrival, source_timestamp, |_| Box::default());
-            assert_eq!((passed.unwrap(), cache.passing()), (Outcome::Stored, number + 1));
+            assert_eq!((passed.unwrap(), cache.passing()), (ArrivalOutcome::Stored, number + 1));
         }
         let mut given = Vec::new();
         cache.give_passing(|data, _| given.push(data));
         assert_eq!(given, [0, 2, 1].map(|number| 10 * round + number));
         assert!(!cache.lets_pass() && cache.passing() == 0 && cache.is_empty());
     }
-    let mut kept = Cache::<u64>::new(usual());
+    let mut kept = SampleCache::<u64>::new(usual());
     kept.let_pass();
     assert!(!kept.lets_pass(), "one sample makes room for another");
 }

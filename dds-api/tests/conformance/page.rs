@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::tree::path_of;
-use super::{Mark, Part};
+use super::{RowCoverage, SpecItem};
 
 const BEGINNING: &str = "\
 # Conformance
@@ -18,18 +18,19 @@ named test is there and is run, that each named call is public, and that the tes
 ";
 
 /// Returns the page of these chapters.
-pub(crate) fn page(chapters: &[(&str, Vec<Part>)]) -> String {
+pub(crate) fn page(chapters: &[(&str, Vec<SpecItem>)]) -> String {
     let mut page = BEGINNING.to_owned();
     page.push_str(
         "\n| chapter | rows | shown | absent | no rule |\n| --- | --- | --- | --- | --- |\n",
     );
     for (chapter, parts) in chapters {
-        let marks: Vec<&Mark> =
-            parts.iter().flat_map(|part| &part.rows).map(|row| &row.mark).collect();
-        let count = |wanted: fn(&Mark) -> bool| marks.iter().filter(|mark| wanted(mark)).count();
-        let shown = count(|mark| matches!(mark, Mark::Shown { .. }));
-        let absent = count(|mark| matches!(mark, Mark::Absent(_)));
-        let none = count(|mark| matches!(mark, Mark::NoRule(_)));
+        let marks: Vec<&RowCoverage> =
+            parts.iter().flat_map(|part| &part.rows).map(|row| &row.coverage).collect();
+        let count =
+            |wanted: fn(&RowCoverage) -> bool| marks.iter().filter(|mark| wanted(mark)).count();
+        let shown = count(|mark| matches!(mark, RowCoverage::Shown { .. }));
+        let absent = count(|mark| matches!(mark, RowCoverage::Absent(_)));
+        let none = count(|mark| matches!(mark, RowCoverage::NoRule(_)));
         let link = chapter.to_lowercase().replace(' ', "-");
         let all = marks.len();
         writeln!(page, "| [{chapter}](#{link}) | {all} | {shown} | {absent} | {none} |").unwrap();
@@ -37,7 +38,8 @@ pub(crate) fn page(chapters: &[(&str, Vec<Part>)]) -> String {
     let mut absences = String::new();
     for (_, parts) in chapters {
         for part in parts {
-            let absent = part.rows.iter().filter(|row| matches!(row.mark, Mark::Absent(_)));
+            let absent =
+                part.rows.iter().filter(|row| matches!(row.coverage, RowCoverage::Absent(_)));
             let names: Vec<&str> = absent.map(|row| row.name.as_str()).collect();
             if !names.is_empty() {
                 writeln!(absences, "* {}: {}", part.name, names.join("; ")).unwrap();
@@ -54,7 +56,7 @@ pub(crate) fn page(chapters: &[(&str, Vec<Part>)]) -> String {
             write!(page, "\n### {}\n| the standard | here | shown by |\n", part.name).unwrap();
             page.push_str("| --- | --- | --- |\n");
             for row in &part.rows {
-                let (here, by) = columns(&row.mark);
+                let (here, by) = columns(&row.coverage);
                 writeln!(page, "| {} | {here} | {by} |", row.name).unwrap();
             }
         }
@@ -62,11 +64,11 @@ pub(crate) fn page(chapters: &[(&str, Vec<Part>)]) -> String {
     page
 }
 
-fn columns(mark: &Mark) -> (String, String) {
+fn columns(mark: &RowCoverage) -> (String, String) {
     match mark {
-        Mark::Absent(why) => ("**absent**".to_owned(), why.clone()),
-        Mark::NoRule(why) => ("-".to_owned(), why.clone()),
-        Mark::Shown { here, by, note } => {
+        RowCoverage::Absent(why) => ("**absent**".to_owned(), why.clone()),
+        RowCoverage::NoRule(why) => ("-".to_owned(), why.clone()),
+        RowCoverage::Shown { here, by, note } => {
             let here = here.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>().join(", ");
             let here = [here, note.clone()].into_iter().filter(|it| !it.is_empty());
             let by = by.iter().map(|(file, test)| {

@@ -1,7 +1,7 @@
 //! USER_DATA, TOPIC_DATA and GROUP_DATA: they are part of announcements, may change while entities
 //! are in use, and have a size limit.
 
-use crate::support::{Meeting, SOON, until};
+use crate::support::{SOON, TestDomain, until};
 use dds_api::prelude::*;
 use dds_api::qos::{DomainParticipantQos, TopicQos};
 
@@ -28,7 +28,7 @@ fn too_long<R>(result: DdsResult<R>, what: &str) {
 
 #[test]
 fn user_topic_and_group_data_beyond_limit_are_refused_by_each_call() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut qos = DomainParticipantQos::default();
     qos.user_data.value = vec![7; TOO_MUCH];
     let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
@@ -74,7 +74,7 @@ fn user_topic_and_group_data_beyond_limit_are_refused_by_each_call() {
 
 #[test]
 fn participants_join_and_communicate_with_large_announced_data() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let mut qos = here.qos();
     qos.user_data.value = vec![1; MUCH];
@@ -100,7 +100,7 @@ fn participants_join_and_communicate_with_large_announced_data() {
 
 #[test]
 fn changed_topic_data_is_announced() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.topic::<Track>("Tracks").topic_data([1]).create().unwrap();
     let mut qos: TopicQos = topic.qos();
@@ -116,7 +116,7 @@ fn changed_topic_data_is_announced() {
 
 #[test]
 fn discovered_participants_and_topics_have_announced_data() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     assert!(here.topic::<Track>("Own").create().is_ok());
     let mut qos = there.qos();
@@ -148,7 +148,7 @@ fn discovered_participants_and_topics_have_announced_data() {
 
 #[test]
 fn matched_writers_and_readers_are_known_with_their_policies() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     for participant in [&here, &there] {
         // In another participant, and in the same one.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::support::{Meeting, PATIENCE, SOON};
+use crate::support::{PATIENCE, SOON, TestDomain};
 use dds_api::domain::{Application, ApplicationFiles};
 use dds_api::prelude::*;
 use dds_api::qos::xml::QosProvider;
@@ -48,7 +48,7 @@ fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/applications.xml")
 }
 
-fn config(meeting: &Meeting) -> ParticipantConfig {
+fn config(meeting: &TestDomain) -> ParticipantConfig {
     ParticipantConfig::new().runtime_dir(meeting.runtime_dir())
 }
 
@@ -59,7 +59,7 @@ fn alarm(of: &DynamicType, code: u32, severity: &str, text: &str) -> DynamicData
 
 #[test]
 fn xml_applications_communicate_with_each_other_and_compiled_program() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     {
         let sensor =
             DomainParticipant::from_xml_with([example()], "Applications::Sensor", config(&meeting))
@@ -203,7 +203,7 @@ fn number(application: &Application, n: i64) -> DynamicData {
 
 #[test]
 fn xml_entities_have_names_and_policies_and_follow_file_changes() {
-    let (meeting, file) = (Meeting::new(), File::new(&numbers(9)));
+    let (meeting, file) = (TestDomain::new(), File::new(&numbers(9)));
     {
         let all =
             DomainParticipant::from_xml_with([file.path()], "L::P", config(&meeting)).unwrap();
@@ -274,7 +274,7 @@ fn xml_entities_have_names_and_policies_and_follow_file_changes() {
 /// settings included.
 #[test]
 fn policies_in_xml_description_apply_only_to_its_participant() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let file = File::new(&numbers_of(1, "polling"));
     let all = DomainParticipant::from_xml_with([file.path()], "L::P", config(&meeting)).unwrap();
     let other = DomainParticipant::with_config(4, config(&meeting).qos_files([file.path()]));

@@ -5,7 +5,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use crate::support::{
-    self, Actor, Mark, Meeting, PATIENCE, SOON, listen, reader_of, role, say, until, writer_of,
+    self, Actor, CheckedSample, PATIENCE, SOON, TestDomain, listen, reader_of, role, say, until,
+    writer_of,
 };
 use dds_api::domain::{
     BuiltinTopicData, DomainParticipantFactory, ParticipantBuiltinTopicData,
@@ -34,12 +35,13 @@ fn next<T: BuiltinTopicData>(reader: &DataReader<T>) -> Sample<T> {
 
 #[test]
 fn late_builtin_reader_receives_all_existing_entities() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let there = meeting.join();
     let mut qos = there.qos();
     qos.user_data.value = b"radar".to_vec();
     there.set_qos(&qos).unwrap();
-    let topic = there.topic::<Mark>("Marks").topic_data(*b"marks").atomic().create().unwrap();
+    let topic =
+        there.topic::<CheckedSample>("Marks").topic_data(*b"marks").atomic().create().unwrap();
     let publisher = there.publisher().partition(["left"]).group_data(*b"group").create().unwrap();
     let writer = publisher.writer(&topic).user_data(*b"writer").create().unwrap();
     let reader = there.reader(&topic).user_data(*b"reader").keep_last(3).create().unwrap();
@@ -82,7 +84,7 @@ fn late_builtin_reader_receives_all_existing_entities() {
 
 #[test]
 fn builtin_instance_follows_entity_and_is_disposed_on_deletion() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let writers = here.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
     let writer = writer_of(&there, "Marks");
@@ -100,7 +102,7 @@ fn builtin_instance_follows_entity_and_is_disposed_on_deletion() {
     assert_eq!(second.info().instance_handle, instance);
     assert_eq!(second.info().view_state, ViewState::NotNew);
     // Written samples do not affect the builtin sample of the writer.
-    writer.write(&Mark::new(1)).unwrap();
+    writer.write(&CheckedSample::new(1)).unwrap();
     assert!(writers.take_next(Timeout::millis(20)).unwrap().is_none());
 
     drop(writer);
@@ -122,7 +124,7 @@ fn builtin_instance_follows_entity_and_is_disposed_on_deletion() {
 
     // Only the last sample is kept, even without a read.
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();
-    let topic = there.topic::<Mark>("Others").create().unwrap();
+    let topic = there.topic::<CheckedSample>("Others").create().unwrap();
     until("it is known", || present(&topics).iter().any(|it| it.name == "Others"));
     for number in 0..10 {
         let mut qos = topic.qos();
@@ -141,10 +143,10 @@ fn builtin_instance_follows_entity_and_is_disposed_on_deletion() {
 
 #[test]
 fn changed_topic_data_updates_builtin_samples_of_writers() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let writers = here.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
-    let topic = there.topic::<Mark>("Marks").create().unwrap();
+    let topic = there.topic::<CheckedSample>("Marks").create().unwrap();
     let _writer = there.writer(&topic).create().unwrap();
     assert!(next(&writers).topic_data.value.is_empty());
     let mut qos = topic.qos();
@@ -155,7 +157,7 @@ fn changed_topic_data_updates_builtin_samples_of_writers() {
 
 #[test]
 fn builtin_readers_are_looked_up_by_topic_name() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let subscriber = here.builtin_subscriber().unwrap();
     let participants =
@@ -188,9 +190,9 @@ fn builtin_readers_are_looked_up_by_topic_name() {
     refused(topics.topic().set_qos(&topics.topic().qos()));
     refused(here.reader(topics.topic()).create().map(drop));
     refused(here.writer(topics.topic()).create().map(drop));
-    let topic = here.topic::<Mark>("Marks").create().unwrap();
+    let topic = here.topic::<CheckedSample>("Marks").create().unwrap();
     refused(subscriber.reader(&topic).create().map(drop));
-    let named_so = here.topic::<Mark>("DCPSTopic").create();
+    let named_so = here.topic::<CheckedSample>("DCPSTopic").create();
     assert!(matches!(named_so, Err(DdsError::BadParameter(_))));
     drop((topic, named_so));
     // The topic above has been announced; its removal may be announced later.
@@ -204,7 +206,7 @@ fn builtin_readers_are_looked_up_by_topic_name() {
 
 #[test]
 fn builtin_entities_are_enabled_without_autoenable() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let mut qos = here.qos();
     qos.entity_factory.autoenable_created_entities = false;
@@ -215,9 +217,9 @@ fn builtin_entities_are_enabled_without_autoenable() {
 }
 
 /// Listener that reports which builtin topics have data.
-struct Told(Sender<String>);
+struct ReportingListener(Sender<String>);
 
-impl SubscriberListener for Told {
+impl SubscriberListener for ReportingListener {
     fn on_data_available(&mut self, reader: &dyn AnyDataReader) {
         // The test may have ended.
         let _ = self.0.send(reader.topic_name().to_owned());
@@ -228,7 +230,7 @@ impl SubscriberListener for Told {
     }
 }
 
-impl DataReaderListener<TopicBuiltinTopicData> for Told {
+impl DataReaderListener<TopicBuiltinTopicData> for ReportingListener {
     fn on_data_available(&mut self, reader: &DataReader<TopicBuiltinTopicData>) {
         for topic in reader.take(.., Timeout::NOW).unwrap() {
             let _ = self.0.send(topic.name.clone());
@@ -238,7 +240,7 @@ impl DataReaderListener<TopicBuiltinTopicData> for Told {
 
 #[test]
 fn conditions_and_wait_sets_work_on_builtin_readers() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let readers = Arc::new(here.builtin_reader::<SubscriptionBuiltinTopicData>().unwrap());
     let expression = "topic_name LIKE 'Nav%' AND reliability.kind = 'Reliable'";
@@ -270,21 +272,21 @@ fn conditions_and_wait_sets_work_on_builtin_readers() {
 
 #[test]
 fn listeners_are_called_for_builtin_topics() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let (tell, told) = channel();
     let subscriber = here.builtin_subscriber().unwrap();
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();
     let writers = here.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
-    topics.set_listener(Told(tell.clone()), StatusKind::DataAvailable).unwrap();
-    subscriber.set_listener(Told(tell.clone()), StatusKind::DataAvailable).unwrap();
+    topics.set_listener(ReportingListener(tell.clone()), StatusKind::DataAvailable).unwrap();
+    subscriber.set_listener(ReportingListener(tell.clone()), StatusKind::DataAvailable).unwrap();
     let writer = writer_of(&there, "Marks");
     let mut heard = [told.recv_timeout(PATIENCE).unwrap(), told.recv_timeout(PATIENCE).unwrap()];
     heard.sort();
     assert_eq!(heard, ["DCPSPublication", "Marks"]);
     assert_eq!(next(&writers).key, writer.instance_handle());
     topics.clear_listener();
-    subscriber.set_listener(Told(tell), StatusKind::DataOnReaders).unwrap();
+    subscriber.set_listener(ReportingListener(tell), StatusKind::DataOnReaders).unwrap();
     drop(writer);
     assert_eq!(told.recv_timeout(PATIENCE).unwrap(), "2 readers");
 }
@@ -292,10 +294,10 @@ fn listeners_are_called_for_builtin_topics() {
 #[test]
 fn builtin_sample_has_type_name_and_survives_cdr_round_trip() {
     use dds_api::types::{from_cdr, to_cdr};
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let writers = here.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
-    let topic = there.topic::<Mark>("Marks").create().unwrap();
+    let topic = there.topic::<CheckedSample>("Marks").create().unwrap();
     let publisher = there.publisher().partition(["a", "b"]).create().unwrap();
     let _writer = publisher.writer(&topic).user_data([1, 2, 3]).create().unwrap();
     let data = next(&writers);
@@ -317,7 +319,7 @@ fn act() {
 
 #[test]
 fn all_entities_of_killed_process_are_disposed() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let participants = here.builtin_reader::<ParticipantBuiltinTopicData>().unwrap();
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();

@@ -1,6 +1,6 @@
 //! Ignoring other participants' topics, writers and readers, or the participants themselves.
 
-use crate::support::{Mark, Meeting, SOON, reader_of, until, writer_of};
+use crate::support::{CheckedSample, SOON, TestDomain, reader_of, until, writer_of};
 use dds_api::domain::{
     ParticipantBuiltinTopicData, PublicationBuiltinTopicData, SubscriptionBuiltinTopicData,
     TopicBuiltinTopicData,
@@ -42,14 +42,14 @@ fn take_until(reader: &DataReader<Track>, last: u32, mut writers: usize) -> Vec<
 
 #[test]
 fn samples_of_ignored_writer_are_dropped_even_if_already_received() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let reader = reader_of(&here, "Marks");
     let (bad, good) = (writer_of(&there, "Marks"), writer_of(&there, "Marks"));
     bad.wait_for_readers(1, SOON).unwrap();
     good.wait_for_readers(1, SOON).unwrap();
     reader.wait_for_writers(2, SOON).unwrap();
-    bad.write(&Mark::new(1)).unwrap();
+    bad.write(&CheckedSample::new(1)).unwrap();
     bad.wait_for_acknowledgments(SOON).unwrap();
     assert!(reader.has_samples());
     here.ignore_publication(bad.instance_handle()).unwrap();
@@ -57,15 +57,15 @@ fn samples_of_ignored_writer_are_dropped_even_if_already_received() {
     assert_eq!((reader.matched_writers(), reader.matched_publications().len()), (1, 1));
     let status = reader.subscription_matched_status();
     assert_eq!((status.current_count, status.total_count), (1, 2));
-    bad.write(&Mark::new(2)).unwrap();
-    good.write(&Mark::new(3)).unwrap();
+    bad.write(&CheckedSample::new(2)).unwrap();
+    good.write(&CheckedSample::new(3)).unwrap();
     assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 3);
     assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
     // A later reader receives nothing of it either.
     let later = reader_of(&here, "Marks");
     until("it is matched", || later.matched_writers() == 1);
-    bad.write(&Mark::new(4)).unwrap();
-    good.write(&Mark::new(5)).unwrap();
+    bad.write(&CheckedSample::new(4)).unwrap();
+    good.write(&CheckedSample::new(5)).unwrap();
     assert_eq!(later.take_next(SOON).unwrap().unwrap().number, 5);
     assert!(later.take_next(Timeout::millis(20)).unwrap().is_none());
     // One call is sufficient; the writer is still ignored after one of its policies changes.
@@ -73,7 +73,7 @@ fn samples_of_ignored_writer_are_dropped_even_if_already_received() {
     let mut qos = bad.qos();
     qos.user_data.value = vec![1];
     bad.set_qos(&qos).unwrap();
-    good.write(&Mark::new(6)).unwrap();
+    good.write(&CheckedSample::new(6)).unwrap();
     assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 6 - 1);
     assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 6);
     assert_eq!(reader.matched_publications(), [good.instance_handle()]);
@@ -81,7 +81,7 @@ fn samples_of_ignored_writer_are_dropped_even_if_already_received() {
 
 #[test]
 fn instances_of_ignored_writer_become_not_alive_no_writers() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let of =
         |participant: &DomainParticipant| participant.topic::<Track>("Tracks").create().unwrap();
@@ -101,7 +101,7 @@ fn instances_of_ignored_writer_become_not_alive_no_writers() {
 /// I-188: from then on the next strongest writer owns the instances.
 #[test]
 fn ownership_passes_to_next_writer_when_owner_is_ignored() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let of = |participant: &DomainParticipant| {
         let topic = participant.topic::<Track>("Tracks").atomic().exclusive_ownership();
@@ -135,7 +135,7 @@ fn ownership_passes_to_next_writer_when_owner_is_ignored() {
 
 #[test]
 fn ordered_topic_keeps_its_order_without_ignored_writer() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, witness, there) = (meeting.join(), meeting.join(), meeting.join());
     let topics = [topic(&here, false), topic(&witness, false), topic(&there, false)];
     let reader = here.reader(&topics[0]).create().unwrap();
@@ -168,7 +168,7 @@ fn ordered_topic_keeps_its_order_without_ignored_writer() {
 
 #[test]
 fn late_reader_receives_no_kept_sample_of_ignored_writer() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let theirs = topic(&there, true);
     let (bad, good) =
@@ -191,7 +191,7 @@ fn late_reader_receives_no_kept_sample_of_ignored_writer() {
 
 #[test]
 fn ignored_participant_and_its_entities_are_invisible() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there, other) = (meeting.join(), meeting.join(), meeting.join());
     let participants = here.builtin_reader::<ParticipantBuiltinTopicData>().unwrap();
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();
@@ -229,15 +229,15 @@ fn ignored_participant_and_its_entities_are_invisible() {
     let theirs = writer_of(&other, "After");
     reader.wait_for_writers(1, SOON).unwrap();
     until("the others know of it", || after.matched_subscriptions().len() == 1);
-    after.write(&Mark::new(1)).unwrap();
-    theirs.write(&Mark::new(2)).unwrap();
+    after.write(&CheckedSample::new(1)).unwrap();
+    theirs.write(&CheckedSample::new(2)).unwrap();
     assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 2);
     assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
     assert_eq!(alive(), [1, 1, 1, 0]);
     unknown(here.ignore_participant(there.instance_handle()));
     unknown(here.ignore_publication(after.instance_handle()));
     unknown(here.discovered_participant_data(there.instance_handle()).map(drop));
-    let found = here.find_topic::<Mark>("Before", Timeout::NOW).map(drop);
+    let found = here.find_topic::<CheckedSample>("Before", Timeout::NOW).map(drop);
     assert!(found.is_ok(), "its own");
 }
 
@@ -248,7 +248,7 @@ fn states<T: dds_api::types::TopicData>(reader: &DataReader<T>) -> Vec<InstanceS
 
 #[test]
 fn ignore_topic_applies_to_all_other_participants() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there, other) = (meeting.join(), meeting.join(), meeting.join());
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();
     let (theirs, kept) = (topic(&there, false), writer_of(&there, "Marks"));
@@ -271,7 +271,7 @@ fn ignore_topic_applies_to_all_other_participants() {
     kept.wait_for_readers(1, SOON).unwrap();
     writers.iter().for_each(|it| it.write(&Track { id: 1, count: 1 }).unwrap());
     own.write(&Track { id: 2, count: 2 }).unwrap();
-    kept.write(&Mark::new(7)).unwrap();
+    kept.write(&CheckedSample::new(7)).unwrap();
     assert_eq!(take_until(&reader, 2, 1), [Track { id: 2, count: 2 }]);
     assert_eq!(marks.take_next(SOON).unwrap().unwrap().number, 7);
     writers.iter().for_each(|writer| writer.wait_for_acknowledgments(SOON).unwrap());
@@ -282,7 +282,7 @@ fn ignore_topic_applies_to_all_other_participants() {
 #[test]
 fn ignored_reader_is_unmatched_and_still_receives_samples() {
     for is_ordered in [false, true] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let of = |participant: &DomainParticipant| match is_ordered {
             true => topic(participant, false),
@@ -312,7 +312,7 @@ fn ignored_reader_is_unmatched_and_still_receives_samples() {
 
 #[test]
 fn ignoring_unknown_or_own_entity_is_refused() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let own = writer_of(&here, "Marks");
     until("it is there", || here.discovered_participants().unwrap().len() == 1);

@@ -1,25 +1,25 @@
 //! Participants with different definitions of the same topic or order, and the effect of the
 //! departure of some of them.
 
-use crate::support::{Mark, Meeting, SOON, until};
+use crate::support::{CheckedSample, SOON, TestDomain, until};
 use dds_api::prelude::*;
 
 /// Creates a topic of this name, whose samples are kept or not.
-fn topic(participant: &DomainParticipant, name: &str, is_kept: bool) -> Topic<Mark> {
-    let topic = participant.topic::<Mark>(name);
+fn topic(participant: &DomainParticipant, name: &str, is_kept: bool) -> Topic<CheckedSample> {
+    let topic = participant.topic::<CheckedSample>(name);
     if is_kept { topic.transient_local() } else { topic.atomic() }.create().unwrap()
 }
 
 /// Creates a writer and a reader of it.
 fn both(
     participant: &DomainParticipant,
-    topic: &Topic<Mark>,
-) -> (DataWriter<Mark>, DataReader<Mark>) {
+    topic: &Topic<CheckedSample>,
+) -> (DataWriter<CheckedSample>, DataReader<CheckedSample>) {
     let writer = participant.writer(topic).create().unwrap();
     (writer, participant.reader(topic).create().unwrap())
 }
 
-fn sees(reader: &DataReader<Mark>, number: u64) {
+fn sees(reader: &DataReader<CheckedSample>, number: u64) {
     assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, number);
 }
 
@@ -29,7 +29,7 @@ fn sees(reader: &DataReader<Mark>, number: u64) {
 fn inconsistent_topic_is_reported_and_used_once_conflict_is_gone() {
     // Names of participants are random, so the first one is not always the one with the lower name.
     for number in 0..8 {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (first, second) = (meeting.join(), meeting.join());
         let one = both(&first, &topic(&first, "Marks", number % 2 == 0));
         one.0.wait_for_readers(1, SOON).unwrap();
@@ -41,14 +41,14 @@ fn inconsistent_topic_is_reported_and_used_once_conflict_is_gone() {
         let three = both(&third, &other);
         until("it is told, too", || other.inconsistent_topic_status().total_count > 0);
         assert!(two.0.wait_for_readers(1, Timeout::millis(5)).is_err(), "nobody is there yet");
-        one.0.write(&Mark::new(1)).unwrap();
+        one.0.write(&CheckedSample::new(1)).unwrap();
         sees(&one.1, 1);
         drop(one);
         two.0.wait_for_readers(2, SOON).unwrap();
-        two.0.write(&Mark::new(2)).unwrap();
+        two.0.write(&CheckedSample::new(2)).unwrap();
         three.0.wait_for_readers(2, SOON).unwrap();
         two.0.wait_for_acknowledgments(SOON).unwrap();
-        three.0.write(&Mark::new(3)).unwrap();
+        three.0.write(&CheckedSample::new(3)).unwrap();
         for reader in [&two.1, &three.1] {
             sees(reader, 2);
             sees(reader, 3);
@@ -63,14 +63,14 @@ fn inconsistent_topic_is_reported_and_used_once_conflict_is_gone() {
 #[test]
 fn topic_excluded_from_common_order_reports_inconsistency() {
     let of = |participant: &DomainParticipant, name: &str, is_kept: bool| {
-        let topic = participant.topic::<Mark>(name).common_order("flight");
+        let topic = participant.topic::<CheckedSample>(name).common_order("flight");
         if is_kept { topic.transient_local() } else { topic.atomic() }.create().unwrap()
     };
     // Two topics created at the same time: neither participant knows the other's when it begins,
     // and one of them is left out.
     let mut left_out = 0;
     for _ in 0..20 {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let (plain, kept) = (of(&here, "Winds", false), of(&there, "Turns", true));
         let (one, two) = std::thread::scope(|scope| {
@@ -80,7 +80,7 @@ fn topic_excluded_from_common_order_reports_inconsistency() {
         });
         let (Ok(one), Ok(two)) = (one, two) else { continue };
         left_out += 1;
-        let count = |topic: &Topic<Mark>| topic.inconsistent_topic_status().total_count;
+        let count = |topic: &Topic<CheckedSample>| topic.inconsistent_topic_status().total_count;
         until("one is told", || count(&plain) + count(&kept) > 0);
         assert_eq!(count(&plain) + count(&kept), 1, "the other one is in it");
         let is_first = count(&plain) == 0;
@@ -96,7 +96,7 @@ fn topic_excluded_from_common_order_reports_inconsistency() {
             made.is_some()
         });
         remains.wait_for_readers(1, SOON).unwrap();
-        remains.write(&Mark::new(4)).unwrap();
+        remains.write(&CheckedSample::new(4)).unwrap();
         sees(&made.unwrap(), 4);
     }
     assert!(left_out > 0, "never at once");
@@ -106,12 +106,12 @@ fn topic_excluded_from_common_order_reports_inconsistency() {
 #[test]
 fn recreated_topic_follows_its_new_durability_despite_held_sample() {
     for is_kept in [false, true] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let before = topic(&here, "Marks", !is_kept);
         let (writer, reader) = both(&here, &before);
         writer.wait_for_readers(1, SOON).unwrap();
-        writer.write(&Mark::new(1)).unwrap();
+        writer.write(&CheckedSample::new(1)).unwrap();
         let held = reader.take_next(SOON).unwrap().unwrap();
         drop((writer, reader, before));
         let anew = topic(&here, "Marks", is_kept);
@@ -121,13 +121,13 @@ fn recreated_topic_follows_its_new_durability_despite_held_sample() {
         assert_eq!(held.number, 1);
         drop(held);
         writer.wait_for_readers(2, SOON).unwrap();
-        writer.write(&Mark::new(2)).unwrap();
+        writer.write(&CheckedSample::new(2)).unwrap();
         sees(&elsewhere, 2);
         let late = meeting.join();
         let marks = topic(&late, "Marks", is_kept);
         let reader = late.reader(&marks).create().unwrap();
         writer.wait_for_readers(3, SOON).unwrap();
-        writer.write(&Mark::new(3)).unwrap();
+        writer.write(&CheckedSample::new(3)).unwrap();
         if is_kept {
             sees(&reader, 2);
         }

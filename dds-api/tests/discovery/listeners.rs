@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use crate::support::{Mark, Meeting, PATIENCE, SOON, until};
+use crate::support::{CheckedSample, PATIENCE, SOON, TestDomain, until};
 use dds_api::infrastructure::{
     AnyDataReader, AnyDataWriter, DataReaderListener, DataWriterListener, IncompatibleQosStatus,
     InconsistentTopicStatus, PublicationMatchedStatus, PublisherListener,
@@ -14,23 +14,27 @@ use dds_api::prelude::*;
 use dds_api::subscription::Subscriber;
 
 /// Listener that reports its calls, with the name of its entity.
-struct Told(&'static str, Sender<String>);
+struct ReportingListener(&'static str, Sender<String>);
 
-impl Told {
+impl ReportingListener {
     fn say(&self, what: String) {
         // The test may have ended.
         let _ = self.1.send(format!("{}: {what}", self.0));
     }
 }
 
-impl DataWriterListener<Mark> for Told {
-    fn on_publication_matched(&mut self, _: &DataWriter<Mark>, status: &PublicationMatchedStatus) {
+impl DataWriterListener<CheckedSample> for ReportingListener {
+    fn on_publication_matched(
+        &mut self,
+        _: &DataWriter<CheckedSample>,
+        status: &PublicationMatchedStatus,
+    ) {
         self.say(format!("{} readers", status.current_count));
     }
 
     fn on_offered_incompatible_qos(
         &mut self,
-        writer: &DataWriter<Mark>,
+        writer: &DataWriter<CheckedSample>,
         status: &IncompatibleQosStatus,
     ) {
         let policy = status.last_policy_id.unwrap();
@@ -38,19 +42,19 @@ impl DataWriterListener<Mark> for Told {
     }
 }
 
-impl PublisherListener for Told {
+impl PublisherListener for ReportingListener {
     fn on_publication_matched(
         &mut self,
         writer: &dyn AnyDataWriter,
         status: &PublicationMatchedStatus,
     ) {
-        assert!(writer.as_any().is::<DataWriter<Mark>>());
+        assert!(writer.as_any().is::<DataWriter<CheckedSample>>());
         self.say(format!("{} readers of {}", status.current_count, writer.topic_name()));
     }
 }
 
-impl DataReaderListener<Mark> for Told {
-    fn on_data_available(&mut self, reader: &DataReader<Mark>) {
+impl DataReaderListener<CheckedSample> for ReportingListener {
+    fn on_data_available(&mut self, reader: &DataReader<CheckedSample>) {
         for sample in reader.take(.., Timeout::NOW).unwrap() {
             self.say(format!("sample {}", sample.number));
         }
@@ -58,7 +62,7 @@ impl DataReaderListener<Mark> for Told {
 
     fn on_subscription_matched(
         &mut self,
-        _: &DataReader<Mark>,
+        _: &DataReader<CheckedSample>,
         status: &SubscriptionMatchedStatus,
     ) {
         self.say(format!("{} writers", status.current_count));
@@ -66,7 +70,7 @@ impl DataReaderListener<Mark> for Told {
 
     fn on_requested_deadline_missed(
         &mut self,
-        _: &DataReader<Mark>,
+        _: &DataReader<CheckedSample>,
         status: &RequestedDeadlineMissedStatus,
     ) {
         assert!(status.total_count > 0);
@@ -74,7 +78,7 @@ impl DataReaderListener<Mark> for Told {
     }
 }
 
-impl SubscriberListener for Told {
+impl SubscriberListener for ReportingListener {
     fn on_data_available(&mut self, reader: &dyn AnyDataReader) {
         self.say(format!("data of {} ({})", reader.topic_name(), reader.type_name()));
     }
@@ -92,7 +96,7 @@ impl SubscriberListener for Told {
     }
 }
 
-impl TopicListener for Told {
+impl TopicListener for ReportingListener {
     fn on_inconsistent_topic(&mut self, topic: &str, status: &InconsistentTopicStatus) {
         self.say(format!("{} others by {topic}", status.total_count));
     }
@@ -107,25 +111,25 @@ fn nothing(told: &Receiver<String>) {
     assert!(more.is_err(), "{more:?}");
 }
 
-fn topic(participant: &DomainParticipant) -> Topic<Mark> {
-    participant.topic::<Mark>("Marks").atomic().create().unwrap()
+fn topic(participant: &DomainParticipant) -> Topic<CheckedSample> {
+    participant.topic::<CheckedSample>("Marks").atomic().create().unwrap()
 }
 
 #[test]
 fn writer_and_reader_call_their_own_listeners() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let (says, told) = channel();
     let writer = ours.writer(&topic(&ours)).create().unwrap();
-    writer.set_listener(Told("writer", says.clone()), StatusMask::ALL).unwrap();
+    writer.set_listener(ReportingListener("writer", says.clone()), StatusMask::ALL).unwrap();
     let reader = theirs.reader(&topic(&theirs)).create().unwrap();
     assert_eq!(next(&told), "writer: 1 readers");
     // Earlier changes are reported, too.
-    reader.set_listener(Told("reader", says.clone()), StatusMask::ALL).unwrap();
+    reader.set_listener(ReportingListener("reader", says.clone()), StatusMask::ALL).unwrap();
     assert_eq!(next(&told), "reader: 1 writers");
     writer.wait_for_readers(1, SOON).unwrap();
     for number in 0..3 {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         assert_eq!(next(&told), format!("reader: sample {number}"));
     }
     let picky = theirs.reader(&topic(&theirs)).exclusive_ownership().create().unwrap();
@@ -142,11 +146,13 @@ fn writer_and_reader_call_their_own_listeners() {
     offered.deadline = qos.deadline.clone();
     writer.set_qos(&offered).unwrap();
     let reader = theirs.reader(&topic(&theirs)).qos(&qos).create().unwrap();
-    reader.set_listener(Told("late", says), StatusKind::RequestedDeadlineMissed).unwrap();
+    reader
+        .set_listener(ReportingListener("late", says), StatusKind::RequestedDeadlineMissed)
+        .unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     // The counted reader may be the previous one.
     reader.wait_for_writers(1, SOON).unwrap();
-    writer.write(&Mark::new(9)).unwrap();
+    writer.write(&CheckedSample::new(9)).unwrap();
     assert_eq!(next(&told), "late: missed", "although nobody asks");
 }
 
@@ -154,48 +160,54 @@ fn writer_and_reader_call_their_own_listeners() {
 /// subscriber, and then to the participant's.
 #[test]
 fn event_outside_listener_mask_is_reported_to_enclosing_listener() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let (says, told) = channel();
-    participant.set_listener(Told("participant", says.clone()), StatusMask::ALL).unwrap();
+    participant
+        .set_listener(ReportingListener("participant", says.clone()), StatusMask::ALL)
+        .unwrap();
     let here = topic(&participant);
     let publisher = participant.publisher().create().unwrap();
     let matched = StatusKind::PublicationMatched;
-    publisher.set_listener(Told("publisher", says.clone()), matched).unwrap();
+    publisher.set_listener(ReportingListener("publisher", says.clone()), matched).unwrap();
     let writer = publisher.writer(&here).create().unwrap();
-    writer.set_listener(Told("writer", says.clone()), StatusKind::LivelinessLost).unwrap();
+    writer
+        .set_listener(ReportingListener("writer", says.clone()), StatusKind::LivelinessLost)
+        .unwrap();
     let subscriber = participant.subscriber().create().unwrap();
     let reader = subscriber.reader(&here).create().unwrap();
     let mut first = [next(&told), next(&told)];
     first.sort();
     assert_eq!(first, ["participant: 1 writers", "publisher: 1 readers of Marks"]);
     writer.wait_for_readers(1, SOON).unwrap();
-    writer.write(&Mark::new(1)).unwrap();
+    writer.write(&CheckedSample::new(1)).unwrap();
     assert_eq!(next(&told), "participant: data for 1 readers");
     nothing(&told);
     let data = StatusKind::DataAvailable;
-    participant.set_listener(Told("participant", says.clone()), !StatusMask::from(data)).unwrap();
-    subscriber.set_listener(Told("subscriber", says.clone()), data).unwrap();
+    participant
+        .set_listener(ReportingListener("participant", says.clone()), !StatusMask::from(data))
+        .unwrap();
+    subscriber.set_listener(ReportingListener("subscriber", says.clone()), data).unwrap();
     participant.clear_listener();
-    writer.write(&Mark::new(2)).unwrap();
-    assert_eq!(next(&told), "subscriber: data of Marks (Mark)");
-    reader.set_listener(Told("reader", says.clone()), data).unwrap();
-    writer.write(&Mark::new(3)).unwrap();
+    writer.write(&CheckedSample::new(2)).unwrap();
+    assert_eq!(next(&told), "subscriber: data of Marks (CheckedSample)");
+    reader.set_listener(ReportingListener("reader", says.clone()), data).unwrap();
+    writer.write(&CheckedSample::new(3)).unwrap();
     let samples = [(); 3].map(|()| next(&told));
     assert_eq!(samples, ["reader: sample 1", "reader: sample 2", "reader: sample 3"]);
     publisher.clear_listener();
     drop(reader);
     until("it is gone", || writer.publication_matched_status().current_count == 0);
-    here.set_listener(Told("topic", says)).unwrap();
+    here.set_listener(ReportingListener("topic", says)).unwrap();
     let theirs = meeting.join();
-    let other = theirs.topic::<Mark>("Marks").create().unwrap();
+    let other = theirs.topic::<CheckedSample>("Marks").create().unwrap();
     let _other = theirs.reader(&other).create().unwrap();
     assert_eq!(next(&told), "topic: 1 others by Marks");
 }
 
 #[test]
 fn entities_report_their_listener_masks() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let here = topic(&participant);
     let publisher = participant.publisher().create().unwrap();
@@ -213,7 +225,7 @@ fn entities_report_their_listener_masks() {
         ]
     };
     assert_eq!(masks(), [StatusMask::NONE; 6]);
-    let told = |name| Told(name, channel().0);
+    let told = |name| ReportingListener(name, channel().0);
     let (matched, data) = (StatusKind::PublicationMatched, StatusKind::DataAvailable);
     participant.set_listener(told("participant"), StatusMask::ALL).unwrap();
     here.set_listener(told("topic")).unwrap();
@@ -236,31 +248,31 @@ fn entities_report_their_listener_masks() {
 /// Entities are found by their topics' names; clones are the same entity.
 #[test]
 fn writers_and_readers_are_looked_up_by_topic_name() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let here = topic(&participant);
     let publisher = participant.publisher().create().unwrap();
-    assert!(publisher.lookup_writer::<Mark>("Marks").is_none());
+    assert!(publisher.lookup_writer::<CheckedSample>("Marks").is_none());
     let writer = publisher.writer(&here).create().unwrap();
-    let found = publisher.lookup_writer::<Mark>("Marks").unwrap();
+    let found = publisher.lookup_writer::<CheckedSample>("Marks").unwrap();
     assert_eq!(found.instance_handle(), writer.instance_handle());
-    assert!(publisher.lookup_writer::<Mark>("Others").is_none());
+    assert!(publisher.lookup_writer::<CheckedSample>("Others").is_none());
     let subscriber = participant.subscriber().create().unwrap();
     let reader = subscriber.reader(&here).create().unwrap();
-    let again = subscriber.lookup_reader::<Mark>("Marks").unwrap();
+    let again = subscriber.lookup_reader::<CheckedSample>("Marks").unwrap();
     found.wait_for_readers(1, SOON).unwrap();
     drop(writer);
-    found.write(&Mark::new(1)).unwrap();
+    found.write(&CheckedSample::new(1)).unwrap();
     assert_eq!(again.take_next(SOON).unwrap().unwrap().number, 1);
     drop((reader, again, found));
-    assert!(subscriber.lookup_reader::<Mark>("Marks").is_none());
+    assert!(subscriber.lookup_reader::<CheckedSample>("Marks").is_none());
     assert!(publisher.writers().is_empty());
 }
 
-struct Panics(Sender<String>);
+struct PanickingListener(Sender<String>);
 
-impl DataReaderListener<Mark> for Panics {
-    fn on_data_available(&mut self, reader: &DataReader<Mark>) {
+impl DataReaderListener<CheckedSample> for PanickingListener {
+    fn on_data_available(&mut self, reader: &DataReader<CheckedSample>) {
         let number = reader.take_next(Timeout::NOW).unwrap().unwrap().number;
         self.0.send(number.to_string()).unwrap();
         panic!("on purpose");
@@ -269,34 +281,34 @@ impl DataReaderListener<Mark> for Panics {
 
 #[test]
 fn panic_in_listener_does_not_stop_later_calls() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let (says, told) = channel();
     let here = topic(&participant);
     let reader = participant.reader(&here).create().unwrap();
-    reader.set_listener(Panics(says), StatusKind::DataAvailable).unwrap();
+    reader.set_listener(PanickingListener(says), StatusKind::DataAvailable).unwrap();
     let writer = participant.writer(&here).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     for number in 0..3 {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         assert_eq!(next(&told), number.to_string());
     }
 }
 
 /// Listener that waits, calls back into all entities, and drops the one it is called for.
-struct Busy {
-    writer: Option<DataWriter<Mark>>,
-    handles: Option<(DataReader<Mark>, DomainParticipant)>,
+struct ReentrantListener {
+    writer: Option<DataWriter<CheckedSample>>,
+    handles: Option<(DataReader<CheckedSample>, DomainParticipant)>,
     says: Sender<String>,
     go_on: Receiver<()>,
 }
 
-impl DataReaderListener<Mark> for Busy {
-    fn on_data_available(&mut self, reader: &DataReader<Mark>) {
+impl DataReaderListener<CheckedSample> for ReentrantListener {
+    fn on_data_available(&mut self, reader: &DataReader<CheckedSample>) {
         self.says.send("called".to_owned()).unwrap();
         self.go_on.recv_timeout(PATIENCE).unwrap();
         let writer = self.writer.take().unwrap();
-        writer.write(&Mark::new(100)).unwrap();
+        writer.write(&CheckedSample::new(100)).unwrap();
         writer.wait_for_acknowledgments(SOON).unwrap();
         reader.clear_listener();
         let mut count = 0;
@@ -313,7 +325,7 @@ impl DataReaderListener<Mark> for Busy {
 
 #[test]
 fn listener_may_block_make_calls_and_drop_any_entity() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let (says, told) = channel();
     let (allow, go_on) = channel();
@@ -321,7 +333,7 @@ fn listener_may_block_make_calls_and_drop_any_entity() {
     let reader = participant.reader(&here).create().unwrap();
     let writer = participant.writer(&here).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
-    let busy = Busy {
+    let busy = ReentrantListener {
         writer: Some(writer.clone()),
         handles: Some((reader.clone(), participant)),
         says,
@@ -329,11 +341,11 @@ fn listener_may_block_make_calls_and_drop_any_entity() {
     };
     reader.set_listener(busy, StatusKind::DataAvailable).unwrap();
     drop((reader, here));
-    writer.write(&Mark::new(0)).unwrap();
+    writer.write(&CheckedSample::new(0)).unwrap();
     assert_eq!(next(&told), "called");
     for number in 1..11 {
         // A waiting listener blocks no other thread.
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
     }
     drop(writer);
     allow.send(()).unwrap();
@@ -347,7 +359,7 @@ fn listener_may_block_make_calls_and_drop_any_entity() {
 /// DATA_ON_READERS for applications without a listener.
 #[test]
 fn subscriber_condition_holds_while_any_of_its_readers_has_data() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let subscriber = there.subscriber().create().unwrap();
     let condition = subscriber.status_condition();
@@ -355,12 +367,12 @@ fn subscriber_condition_holds_while_any_of_its_readers_has_data() {
     wait_set.attach(&condition).unwrap();
     let (mut writers, mut readers) = (Vec::new(), Vec::new());
     for name in ["Left", "Right"] {
-        let topics = [&here, &there].map(|of| of.topic::<Mark>(name).create().unwrap());
+        let topics = [&here, &there].map(|of| of.topic::<CheckedSample>(name).create().unwrap());
         writers.push(here.writer(&topics[0]).create().unwrap());
         readers.push(subscriber.reader(&topics[1]).create().unwrap());
     }
     // Data at another subscriber's reader does not trigger the condition.
-    let topic = there.topic::<Mark>("Left").create().unwrap();
+    let topic = there.topic::<CheckedSample>("Left").create().unwrap();
     let other = there.reader(&topic).create().unwrap();
     writers[0].wait_for_readers(2, SOON).unwrap();
     writers[1].wait_for_readers(1, SOON).unwrap();
@@ -369,7 +381,7 @@ fn subscriber_condition_holds_while_any_of_its_readers_has_data() {
         assert!(!condition.trigger_value());
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| wait_set.wait(SOON).unwrap());
-            writers[at].write(&Mark::new(7)).unwrap();
+            writers[at].write(&CheckedSample::new(7)).unwrap();
             assert_eq!(waits.join().unwrap(), [condition.as_ref().clone()]);
         });
         assert_eq!(subscriber.status_changes(), StatusKind::DataOnReaders.into());
@@ -380,7 +392,7 @@ fn subscriber_condition_holds_while_any_of_its_readers_has_data() {
     }
     until("the other reader has its own", || other.has_samples());
     assert_eq!(subscriber.status_changes(), StatusMask::NONE);
-    writers[0].write(&Mark::new(8)).unwrap();
+    writers[0].write(&CheckedSample::new(8)).unwrap();
     wait_set.wait(SOON).unwrap();
     readers.clear();
     assert!(!condition.trigger_value(), "no reader, no data");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{Mark, Meeting, SOON, until};
+use crate::support::{CheckedSample, SOON, TestDomain, until};
 use dds_api::prelude::*;
 use dds_api::qos::xml::QosProvider;
 use dds_api::qos::{
@@ -13,14 +13,14 @@ use dds_api::qos::{
 use dds_api::topic::Bytes;
 
 /// A file of profiles, and the folder where its participants meet.
-struct Fleet {
-    meeting: Meeting,
+struct ProfileTest {
+    domain: TestDomain,
     folder: tempfile::TempDir,
 }
 
-impl Fleet {
-    fn new(profiles: &str) -> Fleet {
-        let fleet = Fleet { meeting: Meeting::new(), folder: tempfile::tempdir().unwrap() };
+impl ProfileTest {
+    fn new(profiles: &str) -> ProfileTest {
+        let fleet = ProfileTest { domain: TestDomain::new(), folder: tempfile::tempdir().unwrap() };
         fleet.write(profiles);
         fleet
     }
@@ -36,7 +36,7 @@ impl Fleet {
     }
 
     fn config(&self) -> ParticipantConfig {
-        ParticipantConfig::new().runtime_dir(self.meeting.runtime_dir()).qos_files([self.file()])
+        ParticipantConfig::new().runtime_dir(self.domain.runtime_dir()).qos_files([self.file()])
     }
 
     fn join(&self) -> DomainParticipant {
@@ -65,7 +65,7 @@ fn wrong<T>(result: DdsResult<T>) -> String {
 /// values, selected by the topic's name.
 #[test]
 fn entities_take_policies_from_profile_of_their_topic() {
-    let fleet = Fleet::new(&format!(
+    let fleet = ProfileTest::new(&format!(
         r#"<qos_profile name="State" base_name="Squall::Atomic">
                <datawriter_qos>{}</datawriter_qos>
                <datawriter_qos topic_filter="Slow*">{}</datawriter_qos>
@@ -77,7 +77,7 @@ fn entities_take_policies_from_profile_of_their_topic() {
     let (ours, theirs) = (fleet.join(), fleet.join());
     for (name, period) in [("Marks", 50), ("SlowMarks", 900)] {
         let topic = |participant: &DomainParticipant| {
-            participant.topic::<Mark>(name).profile("Fleet::State").create().unwrap()
+            participant.topic::<CheckedSample>(name).profile("Fleet::State").create().unwrap()
         };
         let (here, there) = (topic(&ours), topic(&theirs));
         assert!(here.is_atomic());
@@ -87,7 +87,7 @@ fn entities_take_policies_from_profile_of_their_topic() {
         assert_eq!(reader.qos().history.depth, 2);
         writer.wait_for_readers(1, SOON).unwrap();
         for number in 0..5 {
-            writer.write(&Mark::new(number)).unwrap();
+            writer.write(&CheckedSample::new(number)).unwrap();
         }
         writer.wait_for_acknowledgments(SOON).unwrap();
         let kept: Vec<u64> = reader.take(.., SOON).unwrap().map(|mark| mark.number).collect();
@@ -99,15 +99,15 @@ fn entities_take_policies_from_profile_of_their_topic() {
 /// instance, and not the history.
 #[test]
 fn late_joiner_with_alarm_profile_receives_only_last_sample() {
-    let fleet = Fleet::new("");
+    let fleet = ProfileTest::new("");
     let (ours, theirs) = (fleet.join(), fleet.join());
     let topic = |of: &DomainParticipant| {
-        of.topic::<Mark>("Alarms").profile("SquallAvionics::Alarm").create().unwrap()
+        of.topic::<CheckedSample>("Alarms").profile("SquallAvionics::Alarm").create().unwrap()
     };
     let writer = ours.writer(&topic(&ours)).create().unwrap();
     assert!(!writer.qos().writer_data_lifecycle.autodispose_unregistered_instances);
     for number in 0..5 {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
     }
     let late = theirs.reader(&topic(&theirs)).create().unwrap();
     late.wait_for_historical_data(SOON).unwrap();
@@ -119,7 +119,7 @@ fn late_joiner_with_alarm_profile_receives_only_last_sample() {
 /// does not mention.
 #[test]
 fn explicit_policies_override_profile() {
-    let fleet = Fleet::new(
+    let fleet = ProfileTest::new(
         r#"<qos_profile name="Left">
                <publisher_qos><partition><name><element>left</element></name></partition></publisher_qos>
                <subscriber_qos><partition><name><element>l*</element></name></partition></subscriber_qos>
@@ -128,7 +128,7 @@ fn explicit_policies_override_profile() {
            </qos_profile>"#,
     );
     let participant = fleet.join();
-    let topic = participant.topic::<Mark>("Marks").profile("Squall::VolatileStorage");
+    let topic = participant.topic::<CheckedSample>("Marks").profile("Squall::VolatileStorage");
     let topic = topic.atomic().create().unwrap();
     assert!(!topic.is_kept(), "said after the profile");
     let writer = participant.writer(&topic).create().unwrap();
@@ -146,14 +146,14 @@ fn explicit_policies_override_profile() {
     assert_eq!(reader.qos().history.kind, HistoryQosPolicyKind::KeepAll);
     assert_eq!(reader.qos().reliability.kind, ReliabilityQosPolicyKind::Reliable);
     // A whole set of policies replaces the values of a profile.
-    let plain = participant.topic::<Mark>("Plain").profile("Squall::Atomic");
+    let plain = participant.topic::<CheckedSample>("Plain").profile("Squall::Atomic");
     assert!(!plain.qos(&TopicQos::default()).create().unwrap().is_atomic());
 }
 
 /// One profile may be the default for all entities; a participant may have another one.
 #[test]
 fn default_profile_applies_to_entities_without_profile() {
-    let fleet = Fleet::new(&format!(
+    let fleet = ProfileTest::new(&format!(
         r#"<qos_profile name="Usual" base_name="Squall::VolatileStorage" is_default_qos="true">
                <publisher_qos><group_data><value>7</value></group_data></publisher_qos>
                <datareader_qos topic_filter="Slow*">{}</datareader_qos>
@@ -161,41 +161,50 @@ fn default_profile_applies_to_entities_without_profile() {
         deadline(800),
     ));
     let participant = fleet.join();
-    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
     assert!(topic.is_kept());
     assert_eq!(participant.publisher().create().unwrap().qos().group_data.value, [7]);
-    let slow = participant.topic::<Mark>("SlowMarks").create().unwrap();
+    let slow = participant.topic::<CheckedSample>("SlowMarks").create().unwrap();
     let reader = participant.reader(&slow).create().unwrap();
     assert_eq!(reader.qos().deadline.period, millis(800));
-    assert!(!participant.topic::<Mark>("Now").atomic().create().unwrap().is_kept());
+    assert!(!participant.topic::<CheckedSample>("Now").atomic().create().unwrap().is_kept());
     let other = DomainParticipant::with_config(0, fleet.config().profile("Squall::Atomic"));
-    let other = other.unwrap().topic::<Mark>("Others").create().unwrap();
+    let other = other.unwrap().topic::<CheckedSample>("Others").create().unwrap();
     assert!(other.is_atomic() && !other.is_kept());
 }
 
 /// Two participants with the same provider.
 #[test]
 fn participants_may_share_provider() {
-    let fleet = Fleet::new("");
+    let fleet = ProfileTest::new("");
     let text = r#"<dds><qos_profile name="Alone" base_name="Squall::Atomic"/></dds>"#;
     let provider = Arc::new(QosProvider::from_str(text).unwrap());
     for _ in 0..2 {
         let config = fleet.config().qos_provider(Arc::clone(&provider));
         let participant = DomainParticipant::with_config(0, config).unwrap();
         assert!(Arc::ptr_eq(participant.qos_provider(), &provider));
-        assert!(participant.topic::<Mark>("Marks").profile("Alone").create().unwrap().is_atomic());
+        assert!(
+            participant
+                .topic::<CheckedSample>("Marks")
+                .profile("Alone")
+                .create()
+                .unwrap()
+                .is_atomic()
+        );
     }
 }
 
 #[test]
 fn profile_error_message_names_fault_and_suggests_correction() {
-    let fleet = Fleet::new(r#"<qos_profile name="State" base_name="Squall::Unordered"/>"#);
+    let fleet = ProfileTest::new(r#"<qos_profile name="State" base_name="Squall::Unordered"/>"#);
     let participant = fleet.join();
-    let unknown = wrong(participant.topic::<Mark>("Marks").profile("Fleet::Stat").create());
+    let unknown =
+        wrong(participant.topic::<CheckedSample>("Marks").profile("Fleet::Stat").create());
     assert!(unknown.contains("`Fleet::Stat`"), "{unknown}");
     assert!(unknown.contains("did you mean `Fleet::State`?"), "{unknown}");
     assert!(unknown.contains("ready-made") && unknown.contains("fleet.xml"), "{unknown}");
-    let topic = participant.topic::<Mark>("Marks").profile("Fleet::State").create().unwrap();
+    let topic =
+        participant.topic::<CheckedSample>("Marks").profile("Fleet::State").create().unwrap();
     assert!(!topic.is_atomic(), "squall.delivery");
     wrong(participant.writer(&topic).profile("Fleet::Stat").create());
     wrong(participant.reader(&topic).profile("Fleet::Stat").create());
@@ -212,7 +221,7 @@ fn profile_error_message_names_fault_and_suggests_correction() {
            </datareader_qos></qos_profile>"#,
     );
     let ordered = fleet.join();
-    let topic = ordered.topic::<Mark>("Marks").create().unwrap();
+    let topic = ordered.topic::<CheckedSample>("Marks").create().unwrap();
     let refused = ordered.reader(&topic).profile("Fleet::Ordered").create().err().unwrap();
     assert!(
         matches!(&refused, DdsError::InconsistentPolicy(why) if why.contains("squall.delivery"))
@@ -243,10 +252,10 @@ fn crew(strengths: [u32; 2], partition: &str, extra: &str) -> String {
 /// owner changes, then the partition; values set by the application stay.
 #[test]
 fn reloaded_file_changes_policies_of_running_entities() {
-    let fleet = Fleet::new(&crew([2, 1], "deck", ""));
+    let fleet = ProfileTest::new(&crew([2, 1], "deck", ""));
     let (ours, theirs) = (fleet.join(), fleet.join());
     let topic = |of: &DomainParticipant| {
-        of.topic::<Mark>("Marks").profile("Squall::Atomic").create().unwrap()
+        of.topic::<CheckedSample>("Marks").profile("Squall::Atomic").create().unwrap()
     };
     let (here, there) = (topic(&ours), topic(&theirs));
     let publisher = ours.publisher().profile("Fleet::Crew").create().unwrap();
@@ -259,8 +268,8 @@ fn reloaded_file_changes_policies_of_running_entities() {
     right.wait_for_readers(1, SOON).unwrap();
     // Returns the samples that the reader receives, up to the owner's sample.
     let heard = |number: u64, owned: u64| {
-        left.write(&Mark::new(number)).unwrap();
-        right.write(&Mark::new(number + 100)).unwrap();
+        left.write(&CheckedSample::new(number)).unwrap();
+        right.write(&CheckedSample::new(number + 100)).unwrap();
         let mut got = Vec::new();
         while got.last() != Some(&owned) {
             got.push(reader.take_next(SOON).unwrap().unwrap().number);
@@ -304,9 +313,10 @@ fn reloaded_file_changes_policies_of_running_entities() {
 /// change that makes policies contradictory.
 #[test]
 fn reload_refuses_broken_file_whole_and_reports_unchanged_policies() {
-    let fleet = Fleet::new(&crew([2, 1], "deck", &deadline(500)));
+    let fleet = ProfileTest::new(&crew([2, 1], "deck", &deadline(500)));
     let participant = fleet.join();
-    let topic = participant.topic::<Mark>("Marks").profile("Fleet::Crew").create().unwrap();
+    let topic =
+        participant.topic::<CheckedSample>("Marks").profile("Fleet::Crew").create().unwrap();
     let left = participant.writer(&topic).profile("Fleet::Crew::Left").create().unwrap();
     let before = left.qos();
 
@@ -359,22 +369,23 @@ fn reader_cache_topic_and_matches_follow_reloaded_profile() {
     let filter = "<time_based_filter><minimum_separation>
                       <sec>0</sec><nanosec>300000000</nanosec>
                   </minimum_separation></time_based_filter>";
-    let fleet = Fleet::new(&separated(filter, ""));
+    let fleet = ProfileTest::new(&separated(filter, ""));
     let (ours, theirs) = (fleet.join(), fleet.join());
     let topic = |of: &DomainParticipant| {
-        of.topic::<Mark>("Marks").profile("Fleet::Display").create().unwrap()
+        of.topic::<CheckedSample>("Marks").profile("Fleet::Display").create().unwrap()
     };
     let (here, there) = (topic(&ours), topic(&theirs));
     let writer = ours.writer(&here).create().unwrap();
     let reader = theirs.reader(&there).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let write = |numbers: std::ops::Range<u64>| {
-        numbers.for_each(|number| writer.write(&Mark::new(number)).unwrap());
+        numbers.for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
         writer.wait_for_acknowledgments(SOON).unwrap();
     };
     write(0..3);
-    let numbers =
-        |marks: Vec<Sample<Mark>>| marks.iter().map(|mark| mark.number).collect::<Vec<_>>();
+    let numbers = |marks: Vec<Sample<CheckedSample>>| {
+        marks.iter().map(|mark| mark.number).collect::<Vec<_>>()
+    };
     assert_eq!(numbers(reader.take(.., SOON).unwrap().collect()), [0], "the others come too soon");
 
     fleet.write(&separated("", ""));
@@ -426,7 +437,7 @@ fn properties_set_creation_parameters_of_topics_writers_and_readers() {
     let room = property("writer.memory", "65536")
         + &property("writer.in_flight", "16")
         + &property("writer.max_sample_size", "200000");
-    let fleet = Fleet::new(
+    let fleet = ProfileTest::new(
         &[
             profile("Common", &common, "", ""),
             profile("Sharded", &sharded, &room, &property("reader.max_held_percent", "0")),
@@ -435,15 +446,18 @@ fn properties_set_creation_parameters_of_topics_writers_and_readers() {
         .concat(),
     );
     let participant = fleet.join();
-    let common = participant.topic::<Mark>("Common").profile("Fleet::Common").create().unwrap();
+    let common =
+        participant.topic::<CheckedSample>("Common").profile("Fleet::Common").create().unwrap();
     assert_eq!((common.common_order(), common.is_sharded()), (Some("navigation"), false));
-    let both = participant.topic::<Mark>("Both").profile("Fleet::Both").create().err().unwrap();
+    let both =
+        participant.topic::<CheckedSample>("Both").profile("Fleet::Both").create().err().unwrap();
     assert!(
         matches!(&both, DdsError::InconsistentPolicy(why) if why.contains("squall.topic.")),
         "{both}"
     );
     // Later settings override the profile.
-    let both = participant.topic::<Mark>("Both").profile("Fleet::Both").profile("Fleet::Sharded");
+    let both =
+        participant.topic::<CheckedSample>("Both").profile("Fleet::Both").profile("Fleet::Sharded");
     let sharded = both.create().unwrap();
     assert_eq!((sharded.common_order(), sharded.is_sharded()), (None, true));
 

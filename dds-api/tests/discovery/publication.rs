@@ -20,11 +20,11 @@ struct Report {
 }
 
 /// Folder in which the participants of one test meet, removed at its end.
-struct Meeting(tempfile::TempDir);
+struct TestDomain(tempfile::TempDir);
 
-impl Meeting {
-    fn new() -> Meeting {
-        Meeting(tempfile::tempdir().unwrap())
+impl TestDomain {
+    fn new() -> TestDomain {
+        TestDomain(tempfile::tempdir().unwrap())
     }
 
     fn join(&self) -> DomainParticipant {
@@ -41,7 +41,7 @@ fn attitude(n: u32) -> Attitude {
 
 #[test]
 fn reader_in_other_participant_takes_samples_in_written_order() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let writer = here.writer(&topic).create().unwrap();
@@ -65,7 +65,7 @@ fn reader_in_other_participant_takes_samples_in_written_order() {
 
 #[test]
 fn all_samples_arrive_when_total_exceeds_writer_memory() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let writer = here
@@ -93,7 +93,7 @@ fn all_samples_arrive_when_total_exceeds_writer_memory() {
 
 #[test]
 fn samples_with_heap_data_travel_as_cdr() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let writer = here.writer(&here.topic::<Report>("Report").create().unwrap()).create().unwrap();
     let reader = there.reader(&there.topic::<Report>("Report").create().unwrap()).create().unwrap();
@@ -111,7 +111,7 @@ fn samples_with_heap_data_travel_as_cdr() {
 
 #[test]
 fn write_waits_then_times_out_when_memory_is_full() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let writer = here
@@ -146,7 +146,7 @@ fn write_waits_then_times_out_when_memory_is_full() {
 
 #[test]
 fn dropped_and_forgotten_loans_do_not_block_writer() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let writer = here.writer(&topic).memory(64 << 10).create().unwrap();
@@ -166,7 +166,7 @@ fn dropped_and_forgotten_loans_do_not_block_writer() {
 
 #[test]
 fn loan_as_left_delivers_assigned_value() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let writer = here.writer(&topic).create().unwrap();
@@ -182,7 +182,7 @@ fn loan_as_left_delivers_assigned_value() {
 
 #[test]
 fn deletion_of_reader_or_writer_blocks_no_other_entity() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let theirs = there.topic::<Attitude>("Attitude").create().unwrap();
@@ -206,7 +206,7 @@ fn deletion_of_reader_or_writer_blocks_no_other_entity() {
 
 #[test]
 fn misuse_returns_error_with_advice() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let says = |error: DdsError, words: &str| {
         assert!(error.to_string().contains(words), "`{error}` does not say `{words}`");
@@ -238,7 +238,7 @@ fn misuse_returns_error_with_advice() {
 #[test]
 fn wait_until_waits_for_room_or_samples_in_one_thread() {
     const EACH: u32 = 2_000;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic::<Attitude>("Both").create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
@@ -267,7 +267,7 @@ fn wait_until_waits_for_room_or_samples_in_one_thread() {
 /// or fail; the participant is unchanged.
 #[test]
 fn wait_until_condition_may_query_peers_and_never_blocks() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = &meeting.join();
     let topic = participant.topic::<Attitude>("Both").create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
@@ -296,7 +296,7 @@ fn wait_until_condition_may_query_peers_and_never_blocks() {
 
 #[test]
 fn writer_has_no_room_for_sample_larger_than_memory() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic::<Report>("Long").create().unwrap();
     let writer = participant.writer(&topic).memory(4096).create().unwrap();

@@ -6,7 +6,7 @@ use std::thread;
 
 use dds_api::prelude::*;
 use dds_api::shared_state::{
-    Fire, Rank, Row, Scope, SharedState, SharedStateConfig, Strategy, row,
+    Fire, Rank, Scope, SharedState, SharedStateConfig, Strategy, TableRow, row,
 };
 
 row! {
@@ -30,11 +30,11 @@ row! {
 const ZERO: Count = Count { count: 0, least: 0 };
 const SOON: Timeout = Timeout::secs(20);
 
-struct Meeting(tempfile::TempDir);
+struct TestDomain(tempfile::TempDir);
 
-impl Meeting {
-    fn new() -> Meeting {
-        Meeting(tempfile::tempdir().unwrap())
+impl TestDomain {
+    fn new() -> TestDomain {
+        TestDomain(tempfile::tempdir().unwrap())
     }
 
     fn table(&self, members: usize) -> SharedStateConfig {
@@ -42,7 +42,7 @@ impl Meeting {
     }
 
     /// Returns all members of a table, joined at once.
-    fn gather<R: Row>(
+    fn gather<R: TableRow>(
         &self,
         members: usize,
         strategy: Strategy,
@@ -81,7 +81,7 @@ fn count_to(target: u64) -> impl FnOnce(&mut Scope<'_, Count>) + Clone + Send + 
 #[test]
 fn members_count_in_lock_step_by_writes_and_by_reads() {
     for strategy in [Strategy::Writes, Strategy::Reads] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let tables = meeting.gather(3, strategy, ZERO, count_to(300));
         for table in &tables {
             table
@@ -96,7 +96,7 @@ fn members_count_in_lock_step_by_writes_and_by_reads() {
 
 #[test]
 fn kept_reduction_is_visible_to_all_members() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let tables = meeting.gather(2, Strategy::Writes, ZERO, |scope| {
         scope.keep(Count::least, |table| table.rows().min(|row| row.get(Count::count)));
     });
@@ -111,7 +111,7 @@ fn kept_reduction_is_visible_to_all_members() {
 
 #[test]
 fn departed_member_is_frozen_and_remaining_members_rebuild_table() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut tables = meeting.gather(3, Strategy::Writes, ZERO, |_| {});
     let failed = Arc::new(AtomicU64::new(u64::MAX));
     let heard = Arc::clone(&failed);
@@ -142,7 +142,7 @@ fn departed_member_is_frozen_and_remaining_members_rebuild_table() {
 
 #[test]
 fn failed_join_or_wait_reports_reason() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let says = |error: DdsError, words: &str| {
         assert!(error.to_string().contains(words), "`{error}` does not say `{words}`");
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use crate::support::{Mark, Meeting, PATIENCE, SOON, until};
+use crate::support::{CheckedSample, PATIENCE, SOON, TestDomain, until};
 use dds_api::infrastructure::{
     AnyDataReader, AnyDataWriter, DataReaderListener, DataWriterListener, IncompatibleQosStatus,
     InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
@@ -23,8 +23,8 @@ use dds_api::subscription::{SampleRejectedStatus, Subscriber};
 /// Deadline that no writer here meets.
 const PERIOD: Duration = Duration::from_millis(60);
 
-fn topic(participant: &DomainParticipant) -> Topic<Mark> {
-    participant.topic::<Mark>("Marks").create().unwrap()
+fn topic(participant: &DomainParticipant) -> Topic<CheckedSample> {
+    participant.topic::<CheckedSample>("Marks").create().unwrap()
 }
 
 /// Returns policies of a writer that makes promises which it does not keep.
@@ -51,7 +51,7 @@ fn asks() -> DataReaderQos {
 /// Each status is caused again, read, and read again.
 #[test]
 fn reading_status_resets_its_change_counts() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let (here, there) = (topic(&ours), topic(&theirs));
     let writer = ours.writer(&here).qos(&promises()).create().unwrap();
@@ -97,7 +97,7 @@ fn reading_status_resets_its_change_counts() {
         status.last_publication_handle == Some(handle) && (status.alive_count, changes.0) == (1, 1)
     });
 
-    writer.write(&Mark::new(1)).unwrap();
+    writer.write(&CheckedSample::new(1)).unwrap();
     let (mut offered, mut requested) = (0, 0);
     until("it is missed on both sides", || {
         offered += writer.offered_deadline_missed_status().total_count_change;
@@ -138,7 +138,7 @@ fn reading_status_resets_its_change_counts() {
     }
 
     let third = meeting.join();
-    let atomic = third.topic::<Mark>("Marks").atomic().create().unwrap();
+    let atomic = third.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let _stranger = third.reader(&atomic).create().unwrap();
     until("it is counted", || here.status_changes().contains(StatusKind::InconsistentTopic));
     let status = here.inconsistent_topic_status();
@@ -153,7 +153,7 @@ fn reading_status_resets_its_change_counts() {
 /// Without listeners, changes stay until they are read.
 #[test]
 fn status_changes_without_listener_stay_until_read() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let here = topic(&participant);
     let writer = participant.writer(&here).create().unwrap();
@@ -165,9 +165,9 @@ fn status_changes_without_listener_stay_until_read() {
     });
     // A listener that is not called for an event does not reset the status.
     let (says, told) = channel();
-    here.set_listener(Told("topic", says.clone())).unwrap();
+    here.set_listener(ReportingListener("topic", says.clone())).unwrap();
     here.clear_listener();
-    writer.set_listener(Told("writer", says), StatusKind::LivelinessLost).unwrap();
+    writer.set_listener(ReportingListener("writer", says), StatusKind::LivelinessLost).unwrap();
     assert!(told.recv_timeout(Duration::from_millis(20)).is_err());
     assert!(writer.status_changes().contains(StatusKind::PublicationMatched));
     assert_eq!(writer.publication_matched_status().total_count_change, 1);
@@ -175,9 +175,9 @@ fn status_changes_without_listener_stay_until_read() {
 }
 
 /// Listener that reports its entity and the status it is called for.
-struct Told(&'static str, Sender<(&'static str, StatusKind)>);
+struct ReportingListener(&'static str, Sender<(&'static str, StatusKind)>);
 
-impl Told {
+impl ReportingListener {
     fn say(&self, kind: StatusKind) {
         // The test may have ended.
         let _ = self.1.send((self.0, kind));
@@ -239,19 +239,19 @@ macro_rules! hear_readers {
     };
 }
 
-impl DataWriterListener<Mark> for Told {
-    hear_writers!(&DataWriter<Mark>);
+impl DataWriterListener<CheckedSample> for ReportingListener {
+    hear_writers!(&DataWriter<CheckedSample>);
 }
 
-impl PublisherListener for Told {
+impl PublisherListener for ReportingListener {
     hear_writers!(&dyn AnyDataWriter);
 }
 
-impl DataReaderListener<Mark> for Told {
-    hear_readers!(&DataReader<Mark>);
+impl DataReaderListener<CheckedSample> for ReportingListener {
+    hear_readers!(&DataReader<CheckedSample>);
 }
 
-impl SubscriberListener for Told {
+impl SubscriberListener for ReportingListener {
     hear_readers!(&dyn AnyDataReader);
 
     fn on_data_on_readers(&mut self, _: &Subscriber) {
@@ -259,7 +259,7 @@ impl SubscriberListener for Told {
     }
 }
 
-impl TopicListener for Told {
+impl TopicListener for ReportingListener {
     fn on_inconsistent_topic(&mut self, _: &str, _: &InconsistentTopicStatus) {
         self.say(StatusKind::InconsistentTopic);
     }
@@ -290,7 +290,7 @@ fn each_status_reaches_entity_group_and_participant_listeners() {
         | StatusKind::RequestedIncompatibleQos
         | StatusKind::SubscriptionMatched;
     for near in ["own", "group", "participant"] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let participant = meeting.join();
         let here = topic(&participant);
         let publisher = participant.publisher().create().unwrap();
@@ -298,7 +298,7 @@ fn each_status_reaches_entity_group_and_participant_listeners() {
         let writer = publisher.writer(&here).qos(&promises()).create().unwrap();
         let reader = subscriber.reader(&here).qos(&asks()).create().unwrap();
         let (says, told) = channel();
-        let listener = |place| Told(place, says.clone());
+        let listener = |place| ReportingListener(place, says.clone());
         let data = match near {
             "own" => {
                 writer.set_listener(listener("writer"), StatusMask::ALL).unwrap();
@@ -316,7 +316,7 @@ fn each_status_reaches_entity_group_and_participant_listeners() {
             }
         };
         writer.wait_for_readers(1, SOON).unwrap();
-        (0..3).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+        (0..3).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
         let mut more = asks();
         more.deadline.period = Duration::from_millis(1).into();
         let _refused = participant.reader(&here).qos(&more).create().unwrap();
@@ -331,21 +331,21 @@ fn each_status_reaches_entity_group_and_participant_listeners() {
 #[test]
 fn sample_lost_reaches_reader_subscriber_and_participant_listeners() {
     for near in ["reader", "group", "participant"] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let participant = meeting.join();
         let here = topic(&participant);
         let subscriber = participant.subscriber().create().unwrap();
         let writer = participant.writer(&here).memory(16 << 10).create().unwrap();
         let reader = subscriber.reader(&here).best_effort().keep_all().create().unwrap();
         let (says, told) = channel();
-        let (listener, mask) = (Told(near, says), StatusKind::SampleLost);
+        let (listener, mask) = (ReportingListener(near, says), StatusKind::SampleLost);
         match near {
             "reader" => reader.set_listener(listener, mask).unwrap(),
             "group" => subscriber.set_listener(listener, mask).unwrap(),
             _ => participant.set_listener(listener, mask).unwrap(),
         }
         writer.wait_for_readers(1, SOON).unwrap();
-        (0..5000).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+        (0..5000).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
         assert_eq!(told.recv_timeout(PATIENCE).unwrap(), (near, StatusKind::SampleLost));
         // The listener call resets the status.
         assert!(reader.sample_lost_status().total_count > 0);

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::support::{Actor, Mark, Meeting, PATIENCE, SOON, join, listen, role, say, until};
+use crate::support::{
+    Actor, CheckedSample, PATIENCE, SOON, TestDomain, join, listen, role, say, until,
+};
 use dds_api::domain::DomainParticipantFactory;
 use dds_api::infrastructure::{DataReaderListener, StatusKind, WaitSet};
 use dds_api::prelude::*;
@@ -24,9 +26,9 @@ unsafe extern "C" {
 fn act() {
     let Some((role, folder)) = role() else { return };
     match role.as_str() {
-        "exits" => act_exits(&folder, End::Exit),
-        "exits in a listener" => act_exits(&folder, End::ExitInListener),
-        "aborts in a listener" => act_exits(&folder, End::AbortInListener),
+        "exits" => act_exits(&folder, ProcessEnd::Exit),
+        "exits in a listener" => act_exits(&folder, ProcessEnd::ExitInListener),
+        "aborts in a listener" => act_exits(&folder, ProcessEnd::AbortInListener),
         "forks" => act_forks(&folder),
         "forks and waits" => act_forks_and_waits(&folder),
         "reads" => act_reads(&folder),
@@ -35,43 +37,43 @@ fn act() {
     }
 }
 
-fn topic(participant: &DomainParticipant) -> Topic<Mark> {
-    participant.topic::<Mark>("Marks").atomic().create().unwrap()
+fn topic(participant: &DomainParticipant) -> Topic<CheckedSample> {
+    participant.topic::<CheckedSample>("Marks").atomic().create().unwrap()
 }
 
-fn small_writer(participant: &DomainParticipant) -> DataWriter<Mark> {
+fn small_writer(participant: &DomainParticipant) -> DataWriter<CheckedSample> {
     let writer = participant.writer(&topic(participant)).memory(MEMORY).in_flight(256);
     writer.max_blocking_time(SOON).create().unwrap()
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum End {
+enum ProcessEnd {
     Exit,
     ExitInListener,
     AbortInListener,
 }
 
-struct Ends(End);
+struct EndingListener(ProcessEnd);
 
-impl DataReaderListener<Mark> for Ends {
-    fn on_data_available(&mut self, _: &DataReader<Mark>) {
+impl DataReaderListener<CheckedSample> for EndingListener {
+    fn on_data_available(&mut self, _: &DataReader<CheckedSample>) {
         match self.0 {
-            End::AbortInListener => std::process::abort(),
+            ProcessEnd::AbortInListener => std::process::abort(),
             _ => std::process::exit(0),
         }
     }
 }
 
 /// Holds samples and loans, and ends without leaving.
-fn act_exits(folder: &Path, end: End) {
+fn act_exits(folder: &Path, end: ProcessEnd) {
     let participant = join(folder);
     let (writer, topic) = (small_writer(&participant), topic(&participant));
     let reader = participant.reader(&topic).create().unwrap();
     let held = reader.take_next(SOON).unwrap().unwrap();
     let loans = [writer.loan().unwrap(), writer.loan().unwrap()];
-    if end != End::Exit {
+    if end != ProcessEnd::Exit {
         let second = participant.reader(&topic).create().unwrap();
-        second.set_listener(Ends(end), StatusKind::DataAvailable).unwrap();
+        second.set_listener(EndingListener(end), StatusKind::DataAvailable).unwrap();
         say("ready");
         std::thread::sleep(PATIENCE);
     }
@@ -86,16 +88,16 @@ fn act_exits(folder: &Path, end: End) {
 #[test]
 fn process_that_exits_with_samples_and_loans_blocks_no_participant() {
     for role in ["exits", "exits in a listener", "aborts in a listener"] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let participant = meeting.join();
         let writer = small_writer(&participant);
         let reader = participant.reader(&topic(&participant)).create().unwrap();
         let mut actor = Actor::start(module_path!(), role, &meeting, 0);
         writer.wait_for_readers(2, SOON).unwrap();
-        writer.write(&Mark::new(0)).unwrap();
+        writer.write(&CheckedSample::new(0)).unwrap();
         assert_eq!(actor.hear(), "ready");
         for number in 1..5000 {
-            writer.write(&Mark::new(number)).unwrap();
+            writer.write(&CheckedSample::new(number)).unwrap();
             reader.take_next(SOON).unwrap().unwrap();
         }
         assert!(actor.try_hear().is_none(), "it has ended");
@@ -120,12 +122,12 @@ fn act_forks(folder: &Path) {
     let reader = participant.reader(&topic).create().unwrap();
     let follows = participant.reader(&topic).keep_last(10).create().unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
-    writer.write(&Mark::new(0)).unwrap();
+    writer.write(&CheckedSample::new(0)).unwrap();
     let held = reader.take_next(SOON).unwrap().unwrap();
     let mut loan = writer.loan().unwrap();
-    *loan = Mark::new(5);
+    *loan = CheckedSample::new(5);
     // More samples can be taken.
-    writer.write(&Mark::new(1)).unwrap();
+    writer.write(&CheckedSample::new(1)).unwrap();
     until("it has come", || reader.has_samples());
     // SAFETY: the child does only what a process may do after a fork, except for locks of the
     // allocator, which glibc handles.
@@ -152,7 +154,7 @@ fn act_forks(folder: &Path) {
     };
     read(2);
     for number in 0..2000 {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         read(1);
     }
     let mut status = -1;
@@ -160,7 +162,7 @@ fn act_forks(folder: &Path) {
     assert_eq!(unsafe { waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0, "the child found that all is as it should be");
     for number in 0..2000 {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         read(1);
     }
     held.assert_whole();
@@ -168,29 +170,29 @@ fn act_forks(folder: &Path) {
     while listen().is_some() {}
 }
 
-type All = (
+type AllEntities = (
     DomainParticipant,
-    DataWriter<Mark>,
-    DataReader<Mark>,
-    DataReader<Mark>,
-    Topic<Mark>,
-    Sample<Mark>,
+    DataWriter<CheckedSample>,
+    DataReader<CheckedSample>,
+    DataReader<CheckedSample>,
+    Topic<CheckedSample>,
+    Sample<CheckedSample>,
 );
 
 /// Each call reports the error, no drop announces a departure of the parent, and a participant of
 /// its own works.
-fn in_the_child(folder: &Path, (participant, writer, reader, follows, topic, held): All) {
-    assert!(is_refused(writer.write(&Mark::new(9))));
+fn in_the_child(folder: &Path, (participant, writer, reader, follows, topic, held): AllEntities) {
+    assert!(is_refused(writer.write(&CheckedSample::new(9))));
     assert!(is_refused(writer.loan().map(drop)));
     assert!(is_refused(writer.wait_for_readers(1, SOON)));
     assert!(is_refused(writer.wait_for_acknowledgments(SOON)));
-    assert!(is_refused(writer.dispose(&Mark::new(9))));
+    assert!(is_refused(writer.dispose(&CheckedSample::new(9))));
     assert!(is_refused(reader.take(.., Timeout::NOW).map(drop)));
     assert!(is_refused(reader.take_next(SOON).map(drop)));
     assert!(is_refused(reader.read(.., SOON).map(drop)));
     assert!(is_refused(follows.take(.., SOON).map(drop)));
     assert!(is_refused(reader.wait_for_writers(9, SOON)));
-    assert!(is_refused(participant.topic::<Mark>("Others").create().map(drop)));
+    assert!(is_refused(participant.topic::<CheckedSample>("Others").create().map(drop)));
     assert!(is_refused(participant.writer(&topic).create().map(drop)));
     assert!(is_refused(participant.publisher().create().map(drop)));
     assert!(is_refused(participant.delete_contained_entities()));
@@ -202,18 +204,18 @@ fn in_the_child(folder: &Path, (participant, writer, reader, follows, topic, hel
     drop((writer, follows, topic, participant));
     // The child may have entities of its own.
     let own = join(&folder.with_file_name("of the child"));
-    let topic = own.topic::<Mark>("Marks").atomic().create().unwrap();
+    let topic = own.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let (writer, reader) =
         (own.writer(&topic).create().unwrap(), own.reader(&topic).create().unwrap());
     writer.wait_for_readers(1, SOON).unwrap();
-    writer.write(&Mark::new(7)).unwrap();
+    writer.write(&CheckedSample::new(7)).unwrap();
     assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 7);
     assert!(factory.lookup_participant(0).is_some());
 }
 
 #[test]
 fn forked_child_has_no_access_to_domain_of_parent() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = small_writer(&participant);
     let reader = participant.reader(&topic(&participant)).create().unwrap();
@@ -254,7 +256,7 @@ fn act_forks_and_waits(folder: &Path) {
 /// A living child does not hide the death of its parent.
 #[test]
 fn killed_parent_leaves_domain_although_forked_child_lives() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = small_writer(&participant);
     let mut actor = Actor::start(module_path!(), "forks and waits", &meeting, 0);
@@ -263,7 +265,7 @@ fn killed_parent_leaves_domain_although_forked_child_lives() {
     actor.signal(Signal::KILL);
     until("it is gone", || participant.view().1 == 1);
     for number in 0..5000 {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
     }
     let child = rustix::process::Pid::from_raw(child).unwrap();
     let ended = rustix::process::kill_process(child, Signal::KILL);
@@ -272,10 +274,10 @@ fn killed_parent_leaves_domain_although_forked_child_lives() {
     meeting.assert_empty();
 }
 
-struct Blocks(std::sync::mpsc::Sender<()>);
+struct BlockingListener(std::sync::mpsc::Sender<()>);
 
-impl DataReaderListener<Mark> for Blocks {
-    fn on_data_available(&mut self, reader: &DataReader<Mark>) {
+impl DataReaderListener<CheckedSample> for BlockingListener {
+    fn on_data_available(&mut self, reader: &DataReader<CheckedSample>) {
         // The listener's own entity, through another handle.
         reader.clone().delete();
         assert!(matches!(reader.take_next(Timeout::NOW), Err(DdsError::AlreadyDeleted(_))));
@@ -287,17 +289,17 @@ impl DataReaderListener<Mark> for Blocks {
 /// A listener that deletes its entity, and then does not return, is abandoned.
 #[test]
 fn participant_is_deleted_despite_listener_that_never_returns() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let (says, told) = channel();
     let reader = participant.reader(&topic(&participant)).create().unwrap();
-    reader.set_listener(Blocks(says), StatusKind::DataAvailable).unwrap();
+    reader.set_listener(BlockingListener(says), StatusKind::DataAvailable).unwrap();
     let writer = small_writer(&participant);
     writer.wait_for_readers(1, SOON).unwrap();
-    writer.write(&Mark::new(0)).unwrap();
+    writer.write(&CheckedSample::new(0)).unwrap();
     told.recv_timeout(PATIENCE).unwrap();
     for number in 0..5000 {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
     }
     let begin = Instant::now();
     drop((reader, writer));
@@ -317,7 +319,7 @@ fn act_reads(folder: &Path) {
 /// A write that waits for room, and a wait for acknowledgments, with a stopped reader.
 #[test]
 fn writer_deletion_fails_calls_waiting_for_stopped_reader() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
     let config = config.member_timeout(Timeout::FOREVER);
     let participant = DomainParticipant::with_config(0, config).unwrap();
@@ -335,9 +337,9 @@ fn writer_deletion_fails_calls_waiting_for_stopped_reader() {
         assert!(matches!(result, Err(DdsError::AlreadyDeleted(_))), "{result:?}")
     };
     std::thread::scope(|scope| {
-        let writes =
-            scope.spawn(|| (0..).find_map(|number| writer.write(&Mark::new(number)).err()));
-        until("the memory is full", || !writer.has_room_for(&Mark::new(0)));
+        let writes = scope
+            .spawn(|| (0..).find_map(|number| writer.write(&CheckedSample::new(number)).err()));
+        until("the memory is full", || !writer.has_room_for(&CheckedSample::new(0)));
         let waits = scope.spawn(|| writer.wait_for_acknowledgments(SOON));
         std::thread::sleep(Duration::from_millis(50));
         assert!(!writes.is_finished() && !waits.is_finished());
@@ -352,7 +354,7 @@ fn writer_deletion_fails_calls_waiting_for_stopped_reader() {
 /// A wait set whose condition's reader is deleted, and a wait for a condition.
 #[test]
 fn reader_deletion_ends_wait_sets_and_fails_waiting_calls() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let reader = participant.reader(&topic(&participant)).create().unwrap();
     let set = WaitSet::new();
@@ -374,14 +376,14 @@ fn reader_deletion_ends_wait_sets_and_fails_waiting_calls() {
 }
 
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
-struct State {
+struct KeyedState {
     #[dds(key)]
     id: u32,
     by: u32,
 }
 
-fn by_source(participant: &DomainParticipant) -> Topic<State> {
-    let topic = participant.topic::<State>("States").atomic().by_source_timestamp();
+fn by_source(participant: &DomainParticipant) -> Topic<KeyedState> {
+    let topic = participant.topic::<KeyedState>("States").atomic().by_source_timestamp();
     topic.create().unwrap()
 }
 
@@ -394,7 +396,7 @@ fn act_ahead(folder: &Path) {
     writer.wait_for_readers(2, SOON).unwrap();
     let hour = SystemTime::now() + Duration::from_secs(3600);
     for id in 0..10 {
-        writer.write_w_timestamp(&State { id, by: 1 }, hour).unwrap();
+        writer.write_w_timestamp(&KeyedState { id, by: 1 }, hour).unwrap();
     }
     say("written");
     assert_eq!(listen().as_deref(), Some("written"));
@@ -403,7 +405,7 @@ fn act_ahead(folder: &Path) {
 }
 
 /// Returns the state of each instance: the last writer of each.
-fn picture(reader: &DataReader<State>) -> String {
+fn picture(reader: &DataReader<KeyedState>) -> String {
     let mut all = String::new();
     until("all instances are there", || {
         let samples = reader.read(.., Timeout::millis(10)).unwrap();
@@ -418,7 +420,7 @@ fn picture(reader: &DataReader<State>) -> String {
 /// With different clocks all readers have the same state: that of the writer whose clock is ahead.
 #[test]
 fn readers_agree_despite_different_clocks_of_writers() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = by_source(&participant);
     let writer = participant.writer(&topic).create().unwrap();
@@ -428,7 +430,7 @@ fn readers_agree_despite_different_clocks_of_writers() {
     assert_eq!(ahead.hear(), "written");
     // Written later, but earlier by this clock; some instances have no other writer.
     for id in 0..20 {
-        writer.write(&State { id, by: 2 }).unwrap();
+        writer.write(&KeyedState { id, by: 2 }).unwrap();
     }
     writer.wait_for_acknowledgments(SOON).unwrap();
     ahead.tell("written");

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::support::{
-    Actor, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, writer_of,
+    Actor, CheckedSample, PATIENCE, SOON, TestDomain, join, listen, reader_of, role, say, writer_of,
 };
 use dds_api::prelude::*;
 
@@ -16,7 +16,7 @@ const MARK: [u8; 60] = [b'q'; 60];
 const SAMPLES: u32 = 60_000;
 
 #[derive(DdsType, Clone, Copy, Debug)]
-struct Part {
+struct KeyedSample {
     #[dds(key)]
     id: u32,
     mark: [u8; 60],
@@ -32,8 +32,8 @@ fn act() {
     }
 }
 
-fn topic(participant: &DomainParticipant) -> Topic<Part> {
-    participant.topic::<Part>("Parts").transient_local().keep_last(1).create().unwrap()
+fn topic(participant: &DomainParticipant) -> Topic<KeyedSample> {
+    participant.topic::<KeyedSample>("Parts").transient_local().keep_last(1).create().unwrap()
 }
 
 fn act_changing_writer(folder: &Path) {
@@ -41,7 +41,7 @@ fn act_changing_writer(folder: &Path) {
     let writer = participant.writer(&topic(&participant)).create().unwrap();
     say("ready");
     writer.wait_for_readers(1, SOON).unwrap();
-    let write = |number: u32| writer.write(&Part { id: number % 7, mark: MARK });
+    let write = |number: u32| writer.write(&KeyedSample { id: number % 7, mark: MARK });
     // Two passes through the memory, so that later samples occupy these positions again.
     (0..60_000).for_each(|number| write(number).unwrap());
     let places = keys_after_marks();
@@ -88,7 +88,7 @@ fn change(places: &[usize]) {
 
 #[test]
 fn store_stays_valid_while_writer_changes_published_keys() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let reader = participant.reader(&topic(&participant)).create().unwrap();
     let mut writer = Actor::start(module_path!(), "changes keys", &meeting, 0);
@@ -107,6 +107,6 @@ fn store_stays_valid_while_writer_changes_published_keys() {
     let marks = reader_of(&participant, "Marks");
     let other = writer_of(&participant, "Marks");
     other.wait_for_readers(1, SOON).unwrap();
-    other.write(&Mark::new(5)).unwrap();
+    other.write(&CheckedSample::new(5)).unwrap();
     assert_eq!(marks.take_next(SOON).unwrap().unwrap().number, 5);
 }

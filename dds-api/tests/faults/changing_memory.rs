@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::str::from_utf8;
 
-use crate::support::{Actor, Meeting, PATIENCE, SOON, join, listen, role, say};
+use crate::support::{Actor, PATIENCE, SOON, TestDomain, join, listen, role, say};
 use dds_api::prelude::*;
 use dds_api::topic::Bytes;
 
@@ -75,7 +75,7 @@ fn places_of(pattern: &[u8], memory: &File) -> Vec<u64> {
 
 #[test]
 fn text_from_taken_bytes_stays_valid_while_writer_changes_memory() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let bytes = participant.topic::<Bytes>("Bytes").create().unwrap();
     let plain = participant.topic::<Letters>("Letters").create().unwrap();
@@ -112,7 +112,7 @@ fn text_from_taken_bytes_stays_valid_while_writer_changes_memory() {
 
 #[test]
 fn readers_in_group_shared_domain_copy_samples_unless_limit_is_set() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let gid = rustix::process::getegid().as_raw().to_string();
     let config = || ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
     let participant = DomainParticipant::with_config(0, config().group(gid)).unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::legs::{Leg, join_at, publisher, route, subscriber, taken, topic};
-use crate::support::{Actor, Dice, Meeting, PATIENCE, SOON, join, role, say, seed, until};
+use crate::support::{Actor, Dice, PATIENCE, SOON, TestDomain, join, role, say, seed, until};
 
 #[test]
 fn act() {
@@ -65,7 +65,7 @@ fn survive(level: &str, rounds: u64) {
     let mut dice = Dice(level_seed);
     let mut sets = 0;
     for round in 0..rounds {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let here = join_at(&meeting.runtime_dir(), level);
         let there = join(&meeting.runtime_dir());
         let (near, far) = (subscriber(&here), subscriber(&there));

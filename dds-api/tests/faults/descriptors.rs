@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::support::{Actor, Mark, Meeting, SOON, listen, role, say, until};
+use crate::support::{Actor, CheckedSample, SOON, TestDomain, listen, role, say, until};
 use dds_api::prelude::*;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -20,7 +20,7 @@ fn act() {
         return join_with_few_descriptors(&folder);
     }
     let participant = participant(&folder).unwrap();
-    let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+    let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
     let mut files = Vec::new();
     say("ready");
@@ -74,10 +74,10 @@ fn ask(actor: &mut Actor, order: &str) -> String {
 
 #[test]
 fn participant_is_refused_when_member_has_no_free_descriptors() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let first = participant(&folder).unwrap();
-    let topic = first.topic::<Mark>("Marks").atomic().create().unwrap();
+    let topic = first.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let writer = first.writer(&topic).create().unwrap();
     let mut child = Actor::start(module_path!(), "member", &meeting, 0);
     assert_eq!(child.hear(), "ready");
@@ -89,16 +89,16 @@ fn participant_is_refused_when_member_has_no_free_descriptors() {
         assert!(refused.contains(&format!("process {}", child.pid())), "{refused}");
         assert!(refused.contains("no descriptors left"), "{refused}");
         assert!(refused.contains("ulimit -n"), "{refused}");
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         assert_eq!(ask(&mut child, "take"), format!("{number} in a view of 2"));
     }
     assert_eq!(ask(&mut child, "close files"), "closed");
     let second = participant(&folder).unwrap();
     until("all are in one view", || second.view().1 == 3 && first.view().1 == 3);
-    let topic = second.topic::<Mark>("Marks").atomic().create().unwrap();
+    let topic = second.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let writer = second.writer(&topic).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
-    writer.write(&Mark::new(7)).unwrap();
+    writer.write(&CheckedSample::new(7)).unwrap();
     assert_eq!(ask(&mut child, "take"), "7 in a view of 3");
     child.kill();
 }
@@ -106,7 +106,7 @@ fn participant_is_refused_when_member_has_no_free_descriptors() {
 /// The member that hands over the state of the group runs, so that no join waits for it.
 #[test]
 fn join_with_too_few_own_descriptors_is_out_of_resources_at_once() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let first = participant(&meeting.runtime_dir()).unwrap();
     until("there is a view", || first.view().1 == 1);
     let mut child = Actor::start(module_path!(), "newcomer", &meeting, 0);

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::flight::{Display, Planner, Seen};
-use crate::support::{self, Actor, Dice, Meeting, join, role, say, seed, until};
+use crate::flight::{Display, Planner, SeenSample};
+use crate::support::{self, Actor, Dice, TestDomain, join, role, say, seed, until};
 
 #[test]
 fn act() {
@@ -21,7 +21,7 @@ fn level_of(seed: u64) -> &'static str {
 }
 
 /// Returns the contents of the set with this number.
-fn set(of: u64) -> Vec<Seen> {
+fn set(of: u64) -> Vec<SeenSample> {
     let mut dice = Dice(of);
     let size = 2 + dice.below(30) as u32;
     (0..size).map(|number| (if dice.below(2) == 0 { 'w' } else { 't' }, number, of)).collect()
@@ -39,7 +39,7 @@ fn act_planner(folder: &Path) {
 }
 
 /// Checks that the samples seen in one access are whole sets, and returns their number.
-fn whole_sets(seen: &[Seen]) -> usize {
+fn whole_sets(seen: &[SeenSample]) -> usize {
     let (mut sets, mut rest) = (0, seen);
     while let Some(&(.., of)) = rest.first() {
         let whole = set(of);
@@ -59,14 +59,14 @@ fn group_access_shows_only_whole_sets_of_killed_writer() {
     let mut sets = 0;
     for round in 0..16 {
         let level = level_of(round);
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let displays = [Display::new(&here, level), Display::new(&there, level)];
         let mut actor = Actor::start(module_path!(), "planner", &meeting, round);
         assert_eq!(actor.hear(), "begins");
         let end = Instant::now() + Duration::from_micros(dice.below(40_000));
         let mut seen = [Vec::new(), Vec::new()];
-        let mut look = |seen: &mut [Vec<Seen>; 2]| {
+        let mut look = |seen: &mut [Vec<SeenSample>; 2]| {
             for (display, seen) in displays.iter().zip(seen) {
                 let more = display.look();
                 sets += whole_sets(&more);
@@ -104,7 +104,7 @@ fn group_access_shows_only_whole_sets_of_killed_writer() {
             });
             // One of its two readers was created first.
             all.sort_by_key(|(.., of)| *of);
-            let sorted = |mut seen: Vec<Seen>| {
+            let sorted = |mut seen: Vec<SeenSample>| {
                 seen.sort_unstable();
                 seen
             };

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use crate::support::{Actor, Mark, Meeting, PATIENCE, SOON, join, listen, role, say};
+use crate::support::{Actor, CheckedSample, PATIENCE, SOON, TestDomain, join, listen, role, say};
 use dds_api::prelude::*;
 use dds_api::topic::Bytes;
 
@@ -23,12 +23,12 @@ fn act() {
     }
 }
 
-type Builder = dds_api::subscription::DataReaderBuilder<Mark>;
+type Builder = dds_api::subscription::DataReaderBuilder<CheckedSample>;
 
 /// Takes all samples and drops none; at the end all of them are unchanged.
 fn act_hoarder(folder: &Path, with: impl Fn(Builder) -> Builder) {
     let participant = join(folder);
-    let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+    let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let reader = with(participant.reader(&topic)).create().unwrap();
     let mut held = Vec::new();
     say("ready");
@@ -51,9 +51,9 @@ fn act_hoarder(folder: &Path, with: impl Fn(Builder) -> Builder) {
 
 /// Other readers and writers work as if no sample were held.
 fn beside(role: &str) -> (u64, u64, u64) {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
-    let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+    let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let writer = participant.writer(&topic).memory(MEMORY).in_flight(1024);
     let writer = writer.max_blocking_time(Timeout::secs(20)).create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
@@ -61,17 +61,17 @@ fn beside(role: &str) -> (u64, u64, u64) {
     assert_eq!(hoarder.hear(), "ready");
     writer.wait_for_readers(2, SOON).unwrap();
     for number in 0..MANY {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         let sample = reader.take_next(SOON).unwrap().unwrap();
-        assert_eq!(*sample, Mark::new(number));
+        assert_eq!(*sample, CheckedSample::new(number));
     }
     assert_eq!(reader.copied_samples(), 0, "who drops what it takes gets no copies");
     let said: Vec<u64> = hoarder.hear().split(' ').map(|word| word.parse().unwrap()).collect();
     // Held samples are not altered while the memory is reused once more.
     for number in 0..2000 {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         drop(reader.take_next(SOON).unwrap());
-        if number * size_of::<Mark>() as u64 > MEMORY as u64 / 4 {
+        if number * size_of::<CheckedSample>() as u64 > MEMORY as u64 / 4 {
             break;
         }
     }
@@ -86,7 +86,7 @@ fn reader_that_holds_all_samples_does_not_block_writer() {
     let (all, borrowed, copied) = beside("hoarder");
     assert_eq!((all, borrowed + copied), (MANY, MANY));
     // A quarter of the memory, and the chunk in use at that moment.
-    let most = (MEMORY / size_of::<Mark>() / 3) as u64;
+    let most = (MEMORY / size_of::<CheckedSample>() / 3) as u64;
     assert!(borrowed > 0 && borrowed < most, "{borrowed} lie in the writer's memory");
 }
 
@@ -94,21 +94,21 @@ fn reader_that_holds_all_samples_does_not_block_writer() {
 fn keep_all_reader_that_holds_all_samples_does_not_block_writer() {
     let (all, borrowed, copied) = beside("hoarder by instances");
     assert_eq!((all, borrowed + copied), (MANY, MANY));
-    assert!(borrowed < (MEMORY / size_of::<Mark>()) as u64);
+    assert!(borrowed < (MEMORY / size_of::<CheckedSample>()) as u64);
 }
 
 /// Without a limit, held samples block writers, which report it.
 #[test]
 fn write_times_out_when_reader_holds_samples_without_limit() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
-    let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+    let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let writer = participant.writer(&topic).memory(MEMORY).in_flight(1024);
     let writer = writer.max_blocking_time(Timeout::secs(1)).create().unwrap();
     let mut hoarder = Actor::start(module_path!(), "hoarder without a limit", &meeting, 0);
     assert_eq!(hoarder.hear(), "ready");
     writer.wait_for_readers(1, SOON).unwrap();
-    let mut all = (0..MANY).map(|number| writer.write(&Mark::new(number)));
+    let mut all = (0..MANY).map(|number| writer.write(&CheckedSample::new(number)));
     let error = all.find_map(Result::err).unwrap();
     assert!(
         matches!(&error, DdsError::Timeout(why) if why.contains("have not made room")),
@@ -121,7 +121,7 @@ fn write_times_out_when_reader_holds_samples_without_limit() {
 /// not exhaust it.
 #[test]
 fn dropped_samples_no_longer_count_toward_held_limit() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topics = [&here, &there].map(|by| by.topic::<Bytes>("Frames").create().unwrap());
     let writer = here.writer(&topics[0]).memory(64 << 10).max_sample_size(12 << 10);

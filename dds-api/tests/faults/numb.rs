@@ -10,28 +10,28 @@ use std::time::{Duration, Instant};
 use dds_api::prelude::*;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 
-use crate::support::{Actor, Mark, Meeting, SOON, listen, role, say, until};
+use crate::support::{Actor, CheckedSample, SOON, TestDomain, listen, role, say, until};
 
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(500);
 /// Five member timeouts, plus the delay of a busy machine.
 const FOUND_WITHIN: Duration = Duration::from_secs(20);
 
 /// A participant, with its reader and its writer of the topic.
-struct Member {
+struct TestMember {
     participant: DomainParticipant,
-    reader: DataReader<Mark>,
-    writer: DataWriter<Mark>,
+    reader: DataReader<CheckedSample>,
+    writer: DataWriter<CheckedSample>,
 }
 
-impl Member {
-    fn join(folder: &Path) -> Member {
+impl TestMember {
+    fn join(folder: &Path) -> TestMember {
         let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(MEMBER_TIMEOUT);
         let participant = DomainParticipant::with_config(0, config).unwrap();
-        let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+        let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
         let reader = participant.reader(&topic).create().unwrap();
         let writer = participant.writer(&topic).max_blocking_time(Timeout::millis(20));
         let writer = writer.create().unwrap();
-        Member { participant, reader, writer }
+        TestMember { participant, reader, writer }
     }
 
     /// Returns the number of the last received sample.
@@ -45,7 +45,7 @@ impl Member {
 #[test]
 fn act() {
     let Some((_, folder)) = role() else { return };
-    let member = Member::join(&folder);
+    let member = TestMember::join(&folder);
     member.writer.wait_for_readers(3, SOON).unwrap();
     say("ready");
     assert_eq!(listen().as_deref(), Some("numb"));
@@ -86,14 +86,14 @@ fn keep_stores_private() {
 
 #[test]
 fn participant_with_invisible_stores_is_excluded_from_view() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
-    let (here, there) = (Member::join(&folder), Member::join(&folder));
+    let (here, there) = (TestMember::join(&folder), TestMember::join(&folder));
     let mut child = Actor::start(module_path!(), "numb", &meeting, 0);
     assert_eq!(child.hear(), "ready");
     here.writer.wait_for_readers(3, SOON).unwrap();
     let number = Cell::new(0);
-    let write = || match here.writer.write(&Mark::new(number.get())) {
+    let write = || match here.writer.write(&CheckedSample::new(number.get())) {
         Ok(()) => number.set(number.get() + 1),
         Err(DdsError::Timeout(_)) => {}
         Err(error) => panic!("{error}"),

@@ -9,17 +9,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    Actor, Dice, Got, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, seed,
-    until, write_until, writer_of,
+    Actor, CheckedSample, Dice, PATIENCE, ReceivedSequence, SOON, TestDomain, join, listen,
+    reader_of, role, say, seed, until, write_until, writer_of,
 };
 use dds_api::prelude::*;
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::bytes::Wire;
-use derecho_core::group::council::{Entrance, Host};
+use derecho_core::group::membership_service::{HostInterface, JoinMode};
 use derecho_core::group::registry::Layout;
-use derecho_core::group::watch::Patience;
+use derecho_core::group::silence_detector::MemberTimeouts;
 use derecho_core::group::{
-    CONTROL_LINES, CONTROL_STREAM, Group, GroupEvent, Share, State, Terms, control_geometry,
+    CONTROL_LINES, CONTROL_STREAM, Group, GroupConfig, GroupEvent, ReplicatedState,
+    SubgroupRegions, control_geometry,
 };
 use derecho_core::ids::{NodeId, Peer, RegionId};
 use derecho_core::link::Link;
@@ -28,15 +29,15 @@ use derecho_core::memory::{LINE_WORDS, Replica};
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
-use derecho_core::multicast::subgroup::{Level, SUBGROUP_LINES};
-use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, Origin};
+use derecho_core::multicast::subgroup::{DeliveryGuarantee, SUBGROUP_LINES};
+use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, StreamOrigin};
 use derecho_core::note::Note;
 use derecho_core::storage::holders::Holders;
-use derecho_core::storage::logbook::LogBook;
+use derecho_core::storage::log_election::LogElection;
 use derecho_node::clock;
-use derecho_node::duty::Duty;
+use derecho_node::event_loop::EventLoop;
 
-type Mad = Duty<Group<Hearsay>, ShmLink>;
+type MaliciousEngine = EventLoop<Group<OverheardState>, ShmLink>;
 
 /// Role of a child process; does nothing when the test program is run normally.
 #[test]
@@ -56,11 +57,11 @@ fn act_echo(folder: &Path) {
     let writer = writer_of(&participant, &format!("Echo {}", seed()));
     writer.wait_for_readers(1, SOON).unwrap();
     say("ready");
-    let mut got = Got::default();
+    let mut got = ReceivedSequence::default();
     while !got.ended {
         let Some(sample) = reader.take_next(Timeout::millis(100)).unwrap() else { continue };
         // The malicious participant may have appeared as a writer of this topic.
-        if sample.check != Mark::new(sample.number).check {
+        if sample.check != CheckedSample::new(sample.number).check {
             continue;
         }
         got.take_in(&sample);
@@ -72,11 +73,11 @@ fn act_echo(folder: &Path) {
 
 /// Knowledge of the malicious participant about the others: the announcements of each, unmodified.
 #[derive(Default)]
-struct Hearsay {
+struct OverheardState {
     said: RefCell<Vec<(NodeId, Vec<u8>)>>,
 }
 
-impl State for Hearsay {
+impl ReplicatedState for OverheardState {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
         // No participant here keeps samples; the messages are about endpoints.
         let said = message.strip_prefix(&[0]).and_then(<(u64, Vec<u8>)>::from_bytes);
@@ -91,7 +92,7 @@ impl State for Hearsay {
     }
 
     fn layout(&self, _key: u64, _view: &View) -> Layout {
-        Layout { level: Level::Atomic, seats: Vec::new() }
+        Layout { level: DeliveryGuarantee::Atomic, members: Vec::new() }
     }
 
     fn snapshot(&self) -> Vec<u8> {
@@ -99,7 +100,7 @@ impl State for Hearsay {
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
-        type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
+        type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogElection>);
         type Endpoints = Vec<((NodeId, u64), Vec<u8>)>;
         type Begun = Vec<(NodeId, ((u32, u32), Vec<u8>))>;
         type Told = (Vec<(NodeId, Vec<u8>)>, Begun);
@@ -128,16 +129,17 @@ fn act_mad(folder: &Path) {
     let control = control_geometry();
     let control =
         SenderMemory::with_nulls(link.open(CONTROL_STREAM, control.words()).unwrap(), control);
-    let control = Share { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, control)) };
-    let terms = Terms {
-        entrance: Entrance::Local,
+    let control =
+        SubgroupRegions { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, control)) };
+    let terms = GroupConfig {
+        join_mode: JoinMode::Local,
         weight: 1,
-        patience: Patience::default(),
+        timeouts: MemberTimeouts::default(),
         ablation: Ablation::default(),
     };
-    let host = Host { arbiter: link.arbiter().unwrap(), is_halted: link.halts() };
-    let group = Group::new(node, terms, Hearsay::default(), control, Some(host));
-    let mut duty = Duty::new(group, link);
+    let host = HostInterface { arbiter: link.arbiter().unwrap(), is_halted: link.halts() };
+    let group = Group::new(node, terms, OverheardState::default(), control, Some(host));
+    let mut duty = EventLoop::new(group, link);
     let sent = memory.clone();
     duty.act(|group, _, effects| group.node_mut().add_stream(stream, sent, effects));
     let peers = mingle(&mut duty, stream, &memory);
@@ -149,7 +151,7 @@ fn act_mad(folder: &Path) {
 
 /// Reads every stream of all others, and appears as a writer of their topics: all first streams
 /// have the same name. When it reads and is read, it writes a little.
-fn mingle(duty: &mut Mad, stream: RegionId, memory: &SenderMemory) -> Vec<Peer> {
+fn mingle(duty: &mut MaliciousEngine, stream: RegionId, memory: &SenderMemory) -> Vec<Peer> {
     let start = Instant::now();
     let (mut subscribed, mut announced, mut peers) = (0, 0_u64, BTreeMap::new());
     while subscribed == 0 || duty.machine.node().readers(stream) == 0 {
@@ -179,8 +181,8 @@ fn mingle(duty: &mut Mad, stream: RegionId, memory: &SenderMemory) -> Vec<Peer> 
             (0..4).for_each(|n| {
                 let stream = RegionId(stream.0 + n);
                 let node = duty.machine.node_mut();
-                let _ = node.subscribe(Origin::Peer(peer), stream);
-                let _ = node.subscribe_untethered(Origin::Peer(peer), stream);
+                let _ = node.subscribe(StreamOrigin::Peer(peer), stream);
+                let _ = node.subscribe_untethered(StreamOrigin::Peer(peer), stream);
             });
         }
     }
@@ -193,7 +195,7 @@ fn mingle(duty: &mut Mad, stream: RegionId, memory: &SenderMemory) -> Vec<Peer> 
     peers.into_values().collect()
 }
 
-fn scribble(duty: &mut Mad, peers: &[Peer], regions: &[Replica]) {
+fn scribble(duty: &mut MaliciousEngine, peers: &[Peer], regions: &[Replica]) {
     let mut dice = Dice(seed());
     let end = Instant::now() + Duration::from_millis(150);
     while Instant::now() < end {
@@ -239,7 +241,7 @@ fn scribble(duty: &mut Mad, peers: &[Peer], regions: &[Replica]) {
 #[test]
 fn malicious_participant_does_not_affect_other_participants() {
     const ROUNDS: u64 = 12;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = writer_of(&participant, "Marks");
     let echoes = [0, 1].map(|n| reader_of(&participant, &format!("Echo {n}")));
@@ -252,7 +254,7 @@ fn malicious_participant_does_not_affect_other_participants() {
         let writing = scope.spawn(|| write_until(&over, &written, &writer));
         let taking = echoes.each_ref().map(|reader| {
             scope.spawn(|| {
-                let mut got = Got::default();
+                let mut got = ReceivedSequence::default();
                 take_only_whole(reader, &mut got);
                 got
             })
@@ -286,12 +288,12 @@ fn malicious_participant_does_not_affect_other_participants() {
 
 /// Takes like `take_to_the_end`, except for samples that the malicious participant has sent under
 /// another name.
-fn take_only_whole(reader: &DataReader<Mark>, got: &mut Got) {
+fn take_only_whole(reader: &DataReader<CheckedSample>, got: &mut ReceivedSequence) {
     let deadline = Instant::now() + PATIENCE;
     while !got.ended {
         assert!(Instant::now() < deadline, "the last sample does not come: {got:?}");
         if let Some(sample) = reader.take_next(Timeout::millis(100)).unwrap()
-            && sample.check == Mark::new(sample.number).check
+            && sample.check == CheckedSample::new(sample.number).check
         {
             got.take_in(&sample);
         }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::runtime::block_on;
 use crate::support::{
-    self, Actor, Mark, Meeting, SOON, join, listen, reader_of, role, say, until, writer_of,
+    self, Actor, CheckedSample, SOON, TestDomain, join, listen, reader_of, role, say, until,
+    writer_of,
 };
 use dds_api::infrastructure::{GuardCondition, WaitSet};
 use dds_api::prelude::*;
@@ -39,7 +40,7 @@ fn act_writer(folder: &Path) {
     say("ready");
     let mut number = 0;
     while listen().is_some() {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         number += 1;
     }
 }
@@ -47,24 +48,25 @@ fn act_writer(folder: &Path) {
 /// A coherent set without room is ended as soon as there is room.
 #[test]
 fn a_set_ends_when_its_readers_make_room() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let access_scope = PresentationQosPolicyAccessScopeKind::Topic;
     let coherent =
         PresentationQosPolicy { access_scope, coherent_access: true, ordered_access: true };
     let publisher = participant.publisher().presentation(coherent).create().unwrap();
-    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = publisher.writer(&topic).memory(4 << 10).max_blocking_time(Timeout::NOW);
     let (writer, reader) = (writer.create().unwrap(), reader_of(&participant, "Marks"));
     writer.wait_for_readers(1, SOON).unwrap();
-    let written = (0..).take_while(|number| writer.write(&Mark::new(*number)).is_ok()).count();
+    let written =
+        (0..).take_while(|number| writer.write(&CheckedSample::new(*number)).is_ok()).count();
     publisher.begin_coherent_changes().unwrap();
-    writer.write(&Mark::last(written as u64)).unwrap();
+    writer.write(&CheckedSample::last(written as u64)).unwrap();
     assert!(publisher.end_coherent_changes().is_err());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(50));
-            let mut got = support::Got::default();
+            let mut got = support::ReceivedSequence::default();
             support::take_to_the_end(&reader, &mut got);
             assert_eq!(got.next, written as u64 + 1);
         });
@@ -75,7 +77,7 @@ fn a_set_ends_when_its_readers_make_room() {
 
 #[test]
 fn task_is_woken_by_samples_of_another_process() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let reader = reader_of(&participant, "Marks");
     let mut actor = Actor::start(module_path!(), "writer", &meeting, 0);
@@ -109,7 +111,7 @@ fn task_is_woken_by_samples_of_another_process() {
 /// In this participant, and in another one, which reports released memory only to waiting writers.
 #[test]
 fn a_task_that_writes_is_woken_when_there_is_room() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     write_as_there_is_room(&here, &here);
     write_as_there_is_room(&here, &meeting.join());
@@ -117,16 +119,16 @@ fn a_task_that_writes_is_woken_when_there_is_room() {
 
 fn write_as_there_is_room(here: &DomainParticipant, there: &DomainParticipant) {
     const COUNT: u64 = 1_000;
-    let topic = here.topic::<Mark>("Marks").create().unwrap();
+    let topic = here.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = here.writer(&topic).memory(4096).in_flight(4).create().unwrap();
-    let theirs = there.topic::<Mark>("Marks").create().unwrap();
+    let theirs = there.topic::<CheckedSample>("Marks").create().unwrap();
     let reader = there.reader(&theirs).create().unwrap();
     block_on(writer.wait_for_readers_async(1)).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             block_on(async {
                 for number in 0..COUNT {
-                    let mark = Mark::new(number);
+                    let mark = CheckedSample::new(number);
                     match number % 2 {
                         0 => writer.write_async(&mark).await.unwrap(),
                         _ => {
@@ -152,16 +154,16 @@ fn write_as_there_is_room(here: &DomainParticipant, there: &DomainParticipant) {
 /// The returned loan gives no turn of any participant anything to do.
 #[test]
 fn a_task_that_writes_is_woken_when_a_loan_is_given_back() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
-    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = participant.writer(&topic).in_flight(4).max_blocking_time(Timeout::NOW);
     let writer = writer.create().unwrap();
     let mut loans: Vec<_> = std::iter::from_fn(|| writer.loan().ok()).collect();
     assert!(!loans.is_empty());
-    let bell = Arc::new(Bell::default());
+    let bell = Arc::new(FlagWaker::default());
     let waker = Waker::from(Arc::clone(&bell));
-    let (mark, mut context) = (Mark::new(1), Context::from_waker(&waker));
+    let (mark, mut context) = (CheckedSample::new(1), Context::from_waker(&waker));
     let mut writes = pin!(writer.write_async(&mark));
     assert!(writes.as_mut().poll(&mut context).is_pending(), "there is no room");
     let polls = Instant::now();
@@ -178,7 +180,7 @@ fn a_task_that_writes_is_woken_when_a_loan_is_given_back() {
 /// of any participant anything to do.
 #[test]
 fn task_waiting_behind_a_write_is_woken_when_the_write_fails() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic::<Bytes>("Octets").create().unwrap();
     let writer = participant.writer(&topic).memory(64 << 10).in_flight(256);
@@ -196,7 +198,7 @@ fn task_waiting_behind_a_write_is_woken_when_the_write_fails() {
         writer.wait_for_acknowledgments(SOON).unwrap();
     }
     assert!(writer.has_room_for(&short), "for one that is short there is room");
-    let bell = Arc::new(Bell::default());
+    let bell = Arc::new(FlagWaker::default());
     let waker = Waker::from(Arc::clone(&bell));
     let mut context = Context::from_waker(&waker);
     let mut writes = pin!(writer.write_async(&short));
@@ -214,9 +216,9 @@ fn task_waiting_behind_a_write_is_woken_when_the_write_fails() {
 
 /// Waker that records that it was called.
 #[derive(Default)]
-struct Bell(AtomicBool);
+struct FlagWaker(AtomicBool);
 
-impl Wake for Bell {
+impl Wake for FlagWaker {
     fn wake(self: Arc<Self>) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -224,19 +226,19 @@ impl Wake for Bell {
 
 #[test]
 fn task_is_woken_when_time_based_filter_releases_a_sample() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
-    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     let separation = Duration::from_millis(50);
     let reader = participant.reader(&topic).minimum_separation(separation).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
-    writer.write(&Mark::new(0)).unwrap();
+    writer.write(&CheckedSample::new(0)).unwrap();
     assert_eq!(block_on(reader.take_next_async()).unwrap().number, 0);
     // The sample is delivered only when its time is over, and nothing arrives by then.
-    writer.write(&Mark::new(1)).unwrap();
+    writer.write(&CheckedSample::new(1)).unwrap();
     assert_eq!(block_on(reader.take_next_async()).unwrap().number, 1);
-    writer.write(&Mark::new(2)).unwrap();
+    writer.write(&CheckedSample::new(2)).unwrap();
     let (reader, wait_set) = (Arc::new(reader), WaitSet::new());
     let there = reader.condition(&ReadCondition::new(States::any()));
     wait_set.attach(&there).unwrap();
@@ -254,7 +256,7 @@ fn task_is_woken_when_time_based_filter_releases_a_sample() {
 #[test]
 fn futures_of_entities_can_be_sent_to_other_threads() {
     fn may_go(_: &impl Send) {}
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let reader = reader_of(&participant, "Marks");
     may_go(&reader.take_async(..));
@@ -262,7 +264,7 @@ fn futures_of_entities_can_be_sent_to_other_threads() {
     may_go(&reader.wait_for_writers_async(1));
     may_go(&reader.stream());
     let writer = writer_of(&participant, "Marks");
-    may_go(&writer.write_async(&Mark::new(0)));
+    may_go(&writer.write_async(&CheckedSample::new(0)));
     may_go(&writer.loan_async());
     may_go(&writer.wait_for_acknowledgments_async());
     may_go(&WaitSet::new().wait_async());

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::legs::{self, Leg, coherent, route};
 use crate::support::{
-    Actor, Got, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, seed,
-    take_to_the_end, until, writer_of,
+    Actor, CheckedSample, PATIENCE, ReceivedSequence, SOON, TestDomain, join, listen, reader_of,
+    role, say, seed, take_to_the_end, until, writer_of,
 };
 use dds_api::infrastructure::{DataReaderListener, SampleLostStatus, StatusKind, WaitSet};
 use dds_api::prelude::*;
@@ -57,19 +57,19 @@ fn letter_writer(participant: &DomainParticipant) -> DataWriter<Letter> {
 
 /// Samples that a best-effort reader has received from one writer.
 #[derive(Default)]
-struct Seen {
+struct SampleCounts {
     got: u64,
     next: u64,
 }
 
-impl Seen {
+impl SampleCounts {
     fn take_in(&mut self, number: u64) {
         assert!(self.got == 0 || number >= self.next, "{number} after {}", self.next);
         (self.got, self.next) = (self.got + 1, number + 1);
     }
 
     /// Takes the available samples.
-    fn take_all(&mut self, reader: &DataReader<Mark>) {
+    fn take_all(&mut self, reader: &DataReader<CheckedSample>) {
         while let Some(mark) = reader.take_next(Timeout::NOW).unwrap() {
             mark.assert_whole();
             self.take_in(mark.number);
@@ -124,9 +124,9 @@ fn take_all<T: DdsType>(reader: &DataReader<T>, mut take_in: impl FnMut(&Sample<
 
 fn act_best_effort(folder: &Path) {
     let participant = join(folder);
-    let topic = participant.topic::<Mark>(TOPIC).create().unwrap();
+    let topic = participant.topic::<CheckedSample>(TOPIC).create().unwrap();
     let reader = participant.reader(&topic).best_effort().create().unwrap();
-    let mut seen = Seen::default();
+    let mut seen = SampleCounts::default();
     let lost = take_all(&reader, |mark| {
         mark.assert_whole();
         seen.take_in(mark.number);
@@ -139,7 +139,7 @@ fn act_reliable(folder: &Path) {
     let participant = join(folder);
     let reader = reader_of(&participant, TOPIC);
     say("ready");
-    let mut got = Got::default();
+    let mut got = ReceivedSequence::default();
     take_to_the_end(&reader, &mut got);
     assert_eq!(reader.sample_lost_status().total_count, 0);
     say(&format!("{} {}", got.first.unwrap(), got.next));
@@ -152,7 +152,7 @@ fn act_writer(folder: &Path) {
     let writer = writer_of(&participant, TOPIC);
     writer.wait_for_readers(1, SOON).unwrap();
     for number in 0.. {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         if number % 1000 == 999 {
             say(&(number + 1).to_string());
         }
@@ -162,7 +162,7 @@ fn act_writer(folder: &Path) {
 fn act_letters(folder: &Path) {
     let participant = join(folder);
     let reader = participant.reader(&letters(&participant)).best_effort().create().unwrap();
-    let mut seen = Seen::default();
+    let mut seen = SampleCounts::default();
     let lost = take_all(&reader, |letter| {
         letter.assert_whole();
         seen.take_in(letter.number);
@@ -197,7 +197,7 @@ fn act_some_letters(folder: &Path) {
     let topic = letters(&participant);
     let some = participant.content_filtered_topic("Some", &topic, "to = 1", &[]).unwrap();
     let reader = participant.reader(&some).best_effort().create().unwrap();
-    let mut seen = Seen::default();
+    let mut seen = SampleCounts::default();
     let lost = take_all(&reader, |letter| {
         letter.assert_whole();
         assert_eq!(letter.to, 1);
@@ -213,7 +213,7 @@ fn act_sets(folder: &Path) {
     let subscriber = participant.subscriber().presentation(coherent()).create().unwrap();
     let topic = legs::topic::<Leg>(&participant, "unordered");
     let reader = subscriber.reader(&topic).best_effort().create().unwrap();
-    let (mut seen, mut legs) = (Seen::default(), 0);
+    let (mut seen, mut legs) = (SampleCounts::default(), 0);
     let lost = take_all(&reader, |leg| {
         assert_eq!(u64::from(leg.number), legs % 3, "route {}", leg.route);
         match leg.number {
@@ -227,7 +227,7 @@ fn act_sets(folder: &Path) {
     while listen().is_some() {}
 }
 
-fn actor(role: &str, meeting: &Meeting, seed: u64) -> Actor {
+fn actor(role: &str, meeting: &TestDomain, seed: u64) -> Actor {
     let mut actor = Actor::start(module_path!(), role, meeting, seed);
     assert_eq!(actor.hear(), "ready");
     actor
@@ -253,15 +253,15 @@ fn assert_counted(mut actor: Actor, written: u64) -> u64 {
 }
 
 /// Creates a writer that would fail if it ever waited long.
-fn hasty_writer(participant: &DomainParticipant) -> DataWriter<Mark> {
-    let topic = participant.topic::<Mark>(TOPIC).create().unwrap();
+fn hasty_writer(participant: &DomainParticipant) -> DataWriter<CheckedSample> {
+    let topic = participant.topic::<CheckedSample>(TOPIC).create().unwrap();
     let writer = participant.writer(&topic).memory(64 << 10).in_flight(256);
     writer.max_blocking_time(Timeout::millis(200)).create().unwrap()
 }
 
 #[test]
 fn stopped_best_effort_reader_blocks_no_writer() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = hasty_writer(&participant);
     let actor = actor("best effort", &meeting, 0);
@@ -270,14 +270,14 @@ fn stopped_best_effort_reader_blocks_no_writer() {
     for _ in 0..5 {
         actor.signal(Signal::STOP);
         for _ in 0..20_000 {
-            writer.write(&Mark::new(number)).unwrap();
+            writer.write(&CheckedSample::new(number)).unwrap();
             number += 1;
         }
         writer.wait_for_acknowledgments(Timeout::millis(200)).unwrap();
         assert_eq!(writer.matched_readers(), 1, "it is matched all the same");
         actor.signal(Signal::CONT);
         for _ in 0..2000 {
-            writer.write(&Mark::new(number)).unwrap();
+            writer.write(&CheckedSample::new(number)).unwrap();
             number += 1;
         }
     }
@@ -290,12 +290,12 @@ fn stopped_best_effort_reader_blocks_no_writer() {
 #[test]
 fn slow_best_effort_reader_receives_or_counts_each_sample() {
     const COUNT: u64 = 60_000;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = hasty_writer(&participant);
     let actors = [0, 50, 500].map(|pause| actor("best effort", &meeting, pause));
     writer.wait_for_readers(3, SOON).unwrap();
-    (0..COUNT).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+    (0..COUNT).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     let lost = actors.map(|actor| assert_counted(actor, COUNT));
     assert!(lost[2] > 0 && lost[2] < COUNT - 100, "{lost:?}");
     drop((writer, participant));
@@ -306,7 +306,7 @@ fn slow_best_effort_reader_receives_or_counts_each_sample() {
 #[test]
 fn reliable_reader_receives_all_samples_beside_stopped_best_effort_reader() {
     const COUNT: u64 = 50_000;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = writer_of(&participant, TOPIC);
     let (mut reliable, sleeper) =
@@ -314,8 +314,8 @@ fn reliable_reader_receives_all_samples_beside_stopped_best_effort_reader() {
     let near = participant.reader(writer.topic()).best_effort().create().unwrap();
     writer.wait_for_readers(3, SOON).unwrap();
     sleeper.signal(Signal::STOP);
-    (0..COUNT).for_each(|number| writer.write(&Mark::new(number)).unwrap());
-    writer.write(&Mark::last(COUNT)).unwrap();
+    (0..COUNT).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
+    writer.write(&CheckedSample::last(COUNT)).unwrap();
     writer.wait_for_acknowledgments(SOON).unwrap();
     assert_eq!(reliable.hear(), format!("0 {}", COUNT + 1));
     // The reader is resumed before a participant leaves: a view change needs all members, and a
@@ -324,7 +324,7 @@ fn reliable_reader_receives_all_samples_beside_stopped_best_effort_reader() {
     reliable.finish();
     assert!(assert_counted(sleeper, COUNT + 1) > 0);
     // A reader from which nothing is taken, in the writer's participant.
-    let mut seen = Seen::default();
+    let mut seen = SampleCounts::default();
     until("each is there or counted", || {
         seen.take_all(&near);
         seen.got + near.sample_lost_status().total_count == COUNT + 1
@@ -336,7 +336,7 @@ fn reliable_reader_receives_all_samples_beside_stopped_best_effort_reader() {
 
 #[test]
 fn killed_reader_blocks_no_writer_and_new_reader_counts_each_sample() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = hasty_writer(&participant);
     let mut reliable = actor("reliable", &meeting, 0);
@@ -348,7 +348,7 @@ fn killed_reader_blocks_no_writer_and_new_reader_counts_each_sample() {
             victim.signal(Signal::STOP);
         }
         for _ in 0..5000 {
-            writer.write(&Mark::new(number)).unwrap();
+            writer.write(&CheckedSample::new(number)).unwrap();
             number += 1;
         }
         victim.kill();
@@ -357,9 +357,9 @@ fn killed_reader_blocks_no_writer_and_new_reader_counts_each_sample() {
     let first = number;
     let late = actor("best effort", &meeting, 0);
     writer.wait_for_readers(2, SOON).unwrap();
-    (0..5000).for_each(|more| writer.write(&Mark::new(first + more)).unwrap());
+    (0..5000).for_each(|more| writer.write(&CheckedSample::new(first + more)).unwrap());
     number += 5000;
-    writer.write(&Mark::last(number)).unwrap();
+    writer.write(&CheckedSample::last(number)).unwrap();
     assert_eq!(reliable.hear(), format!("0 {}", number + 1));
     reliable.finish();
     let mut late = late;
@@ -373,14 +373,14 @@ fn killed_reader_blocks_no_writer_and_new_reader_counts_each_sample() {
 
 #[test]
 fn reader_receives_or_counts_samples_of_each_killed_writer() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
-    let topic = participant.topic::<Mark>(TOPIC).create().unwrap();
+    let topic = participant.topic::<CheckedSample>(TOPIC).create().unwrap();
     let reader = participant.reader(&topic).best_effort().create().unwrap();
     let mut lost_before = 0;
     for _ in 0..4 {
         let mut writer = Actor::start(module_path!(), "writer", &meeting, 0);
-        let mut seen = Seen::default();
+        let mut seen = SampleCounts::default();
         while seen.got < 3000 {
             if let Some(mark) = reader.take_next(Timeout::millis(100)).unwrap() {
                 mark.assert_whole();
@@ -400,7 +400,7 @@ fn reader_receives_or_counts_samples_of_each_killed_writer() {
 
 /// Sends letters to readers of every kind, which are stopped in between.
 fn letters_to(role: &str, end: impl FnOnce(Actor, u64)) {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = letter_writer(&participant);
     let actor = actor(role, &meeting, 0);
@@ -455,7 +455,7 @@ fn samples_that_pass_a_content_filter_arrive_whole() {
 #[test]
 fn coherent_set_is_received_whole_or_lost_whole() {
     const SETS: u64 = 9000;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let publisher = legs::publisher(&participant);
     let topic = legs::topic::<Leg>(&participant, "unordered");
@@ -478,10 +478,10 @@ fn coherent_set_is_received_whole_or_lost_whole() {
     meeting.assert_empty();
 }
 
-struct Told(Arc<AtomicU64>);
+struct LossCounter(Arc<AtomicU64>);
 
-impl DataReaderListener<Mark> for Told {
-    fn on_sample_lost(&mut self, _: &DataReader<Mark>, status: &SampleLostStatus) {
+impl DataReaderListener<CheckedSample> for LossCounter {
+    fn on_sample_lost(&mut self, _: &DataReader<CheckedSample>, status: &SampleLostStatus) {
         self.0.fetch_add(status.total_count_change, Ordering::Relaxed);
     }
 }
@@ -491,14 +491,14 @@ impl DataReaderListener<Mark> for Told {
 #[test]
 fn lost_samples_are_reported() {
     const COUNT: u64 = 20_000;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let writer = hasty_writer(&here);
-    let topic = there.topic::<Mark>(TOPIC).create().unwrap();
+    let topic = there.topic::<CheckedSample>(TOPIC).create().unwrap();
     let reader = there.reader(&topic).best_effort().create().unwrap();
     let heard = there.reader(&topic).best_effort().create().unwrap();
     let count = Arc::new(AtomicU64::new(0));
-    heard.set_listener(Told(Arc::clone(&count)), StatusKind::SampleLost).unwrap();
+    heard.set_listener(LossCounter(Arc::clone(&count)), StatusKind::SampleLost).unwrap();
     let reliable = reader_of(&there, "Other");
     writer.wait_for_readers(2, SOON).unwrap();
     let condition = reader.status_condition();
@@ -506,12 +506,12 @@ fn lost_samples_are_reported() {
     let wait_set = WaitSet::new();
     wait_set.attach(&condition).unwrap();
     assert!(wait_set.wait(Timeout::millis(5)).is_err(), "nothing is lost yet");
-    (0..COUNT).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+    (0..COUNT).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     wait_set.wait(SOON).unwrap();
     assert!(reader.status_changes().contains(StatusKind::SampleLost));
     let status = reader.sample_lost_status();
     assert!(status.total_count > 0 && status.total_count == status.total_count_change);
-    let (mut seen, mut last) = (Seen::default(), status);
+    let (mut seen, mut last) = (SampleCounts::default(), status);
     until("each is there or counted", || {
         seen.take_all(&reader);
         let lost = reader.sample_lost_status();
@@ -521,7 +521,7 @@ fn lost_samples_are_reported() {
     });
     assert_eq!(seen.next, COUNT, "the last one waits with its writer until there is room");
     assert_eq!(reader.sample_lost_status().total_count_change, 0);
-    let mut seen = Seen::default();
+    let mut seen = SampleCounts::default();
     until("the listener is told of all", || {
         seen.take_all(&heard);
         seen.got + count.load(Ordering::Relaxed) == COUNT
@@ -533,15 +533,15 @@ fn lost_samples_are_reported() {
 /// short time that others would.
 #[test]
 fn a_best_effort_writer_never_waits() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let mut qos = TopicQos::default();
     qos.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
-    let topic = participant.topic::<Mark>(TOPIC).qos(&qos).create().unwrap();
+    let topic = participant.topic::<CheckedSample>(TOPIC).qos(&qos).create().unwrap();
     let writer = participant.writer(&topic).memory(64 << 10).in_flight(256);
     // A writer with the topic's policy, and one with its own.
     let writer = writer.max_blocking_time(Timeout::NOW).create().unwrap();
-    let same = participant.writer(&participant.topic::<Mark>("Others").create().unwrap());
+    let same = participant.writer(&participant.topic::<CheckedSample>("Others").create().unwrap());
     let same = same.best_effort().create().unwrap();
     assert_eq!(same.qos().reliability.kind, ReliabilityQosPolicyKind::BestEffort);
     assert_eq!(writer.qos().reliability.kind, ReliabilityQosPolicyKind::BestEffort);
@@ -553,15 +553,15 @@ fn a_best_effort_writer_never_waits() {
     let reliable = participant.reader(&topic).reliable().create().unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
     for number in 0..50_000 {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
     }
     assert_eq!(reliable.requested_incompatible_qos_status().total_count, 1);
     assert_eq!(reliable.matched_writers(), 0);
-    let mut seen = Seen::default();
+    let mut seen = SampleCounts::default();
     let held: Vec<_> = readers[0].take(.., Timeout::NOW).unwrap().collect();
     held.iter().for_each(|mark| seen.take_in(mark.number));
     for number in 50_000..60_000 {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
     }
     held.iter().for_each(|mark| mark.assert_whole());
     drop(held);
@@ -584,10 +584,10 @@ fn a_best_effort_writer_never_waits() {
 #[test]
 fn lifespan_and_deadline_hold_for_best_effort_reader() {
     const PERIOD: Duration = Duration::from_millis(50);
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = |participant: &DomainParticipant| {
-        participant.topic::<Mark>(TOPIC).deadline(PERIOD).create().unwrap()
+        participant.topic::<CheckedSample>(TOPIC).deadline(PERIOD).create().unwrap()
     };
     let writer = here.writer(&topic(&here)).create().unwrap();
     let mut qos = writer.qos();
@@ -595,12 +595,12 @@ fn lifespan_and_deadline_hold_for_best_effort_reader() {
     writer.set_qos(&qos).unwrap();
     let reader = there.reader(&topic(&there)).best_effort().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
-    (0..10).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+    (0..10).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     until("the deadline is missed", || reader.requested_deadline_missed_status().total_count > 0);
     std::thread::sleep(2 * PERIOD);
     assert_eq!(reader.take(.., Timeout::NOW).unwrap().count(), 0, "all of it is out of date");
     assert_eq!(reader.sample_lost_status().total_count, 0, "which is no loss");
-    writer.write(&Mark::new(10)).unwrap();
+    writer.write(&CheckedSample::new(10)).unwrap();
     let next = reader.take_next(Timeout::from(PATIENCE)).unwrap();
     assert!(next.is_none_or(|mark| mark.number == 10));
 }

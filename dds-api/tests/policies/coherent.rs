@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::legs::{
     Leg, coherent, join_at, next, publisher, route, subscriber, taken, topic, write, writer,
 };
-use crate::support::{Meeting, SOON, until};
+use crate::support::{SOON, TestDomain, until};
 use dds_api::prelude::*;
 use dds_api::qos::{Length, ResourceLimitsQosPolicy};
 use dds_api::subscription::{InstanceState, SampleRejectedStatusKind, Since};
@@ -25,7 +25,7 @@ const LEVELS: [&str; 3] = ["unordered", "atomic", "kept"];
 #[test]
 fn set_becomes_visible_at_once_and_only_when_it_ends() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let (publisher, near) = (publisher(&here), subscriber(&here));
         let far = subscriber(&there);
@@ -62,7 +62,7 @@ fn set_becomes_visible_at_once_and_only_when_it_ends() {
 #[test]
 fn set_of_encoded_samples_arrives_whole() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let publisher = publisher(&here);
         let writer = writer(&publisher, &topic::<Note>(&here, level));
@@ -83,7 +83,7 @@ fn set_of_encoded_samples_arrives_whole() {
 #[test]
 fn reader_without_coherence_receives_samples_of_sets_in_order() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let here = meeting.join();
         let publisher = publisher(&here);
         let legs = topic::<Leg>(&here, level);
@@ -130,7 +130,7 @@ fn reader_without_coherence_receives_samples_of_sets_in_order() {
 /// without coherence.
 #[test]
 fn one_take_returns_all_available_samples() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "unordered");
@@ -144,7 +144,7 @@ fn one_take_returns_all_available_samples() {
 
 #[test]
 fn a_publisher_without_coherence_writes_at_once() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let publisher = here.publisher().create().unwrap();
     let legs = topic::<Leg>(&here, "atomic");
@@ -164,7 +164,7 @@ fn a_publisher_without_coherence_writes_at_once() {
 #[test]
 fn disposals_and_unregistrations_take_effect_when_their_set_ends() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let publisher = publisher(&here);
         let writer = writer(&publisher, &topic::<Leg>(&here, level));
@@ -207,7 +207,7 @@ fn disposals_and_unregistrations_take_effect_when_their_set_ends() {
 /// HISTORY and filters reduce a set at the reader: the remaining samples also appear at once.
 #[test]
 fn remaining_samples_of_a_reduced_set_appear_at_once() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "atomic");
@@ -232,7 +232,7 @@ fn remaining_samples_of_a_reduced_set_appear_at_once() {
 /// One call returns all of a set, and the samples written after it, also through the cache.
 #[test]
 fn one_take_returns_a_set_and_the_samples_after_it() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "atomic");
@@ -258,7 +258,7 @@ fn limits(samples: u16) -> ResourceLimitsQosPolicy {
 /// room is rejected.
 #[test]
 fn set_waits_for_room_at_its_reader_as_a_whole() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "atomic");
@@ -292,7 +292,7 @@ fn set_waits_for_room_at_its_reader_as_a_whole() {
 /// earlier samples can be ended or discarded.
 #[test]
 fn sample_that_makes_a_set_too_large_is_refused() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "atomic");
@@ -337,7 +337,7 @@ fn sample_that_makes_a_set_too_large_is_refused() {
 /// Readers make no room: the set stays open, and can be ended later.
 #[test]
 fn set_without_room_at_its_writer_can_be_ended_later() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "unordered");
@@ -367,7 +367,7 @@ fn set_without_room_at_its_writer_can_be_ended_later() {
 /// its end.
 #[test]
 fn set_has_the_partitions_of_its_writer_at_its_end() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let publisher = here.publisher().presentation(coherent()).partition(["left"]);
     let publisher = publisher.create().unwrap();
@@ -392,7 +392,7 @@ fn set_has_the_partitions_of_its_writer_at_its_end() {
 /// A dropped writer removes its part of the set; the samples of others are written.
 #[test]
 fn dropped_writer_removes_its_samples_from_the_set() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "atomic");
@@ -411,7 +411,7 @@ fn dropped_writer_removes_its_samples_from_the_set() {
 /// its samples have been replaced since, and also for sets in one record.
 #[test]
 fn late_joiner_receives_sets_whole() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let last = |participant: &DomainParticipant| {
         participant.topic::<Leg>("Legs").transient_local().keep_last(1).create().unwrap()
@@ -454,7 +454,7 @@ fn late_joiner_receives_sets_whole() {
 /// of each instance at a time.
 #[test]
 fn sets_are_recovered_whole_from_a_log() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let mut between = None;
     {
@@ -500,7 +500,7 @@ fn sets_are_recovered_whole_from_a_log() {
 /// While a publisher is suspended its samples wake no reader, and none are lost.
 #[test]
 fn samples_of_suspended_publisher_arrive_on_resume() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let publisher = here.publisher().create().unwrap();
     let writer = writer(&publisher, &topic::<Leg>(&here, "unordered"));
@@ -529,7 +529,7 @@ fn samples_of_suspended_publisher_arrive_on_resume() {
 /// A set that ends while its publisher is suspended is written.
 #[test]
 fn set_that_ends_while_its_publisher_is_suspended_arrives() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let publisher = publisher(&here);
     let writer = writer(&publisher, &topic::<Leg>(&here, "unordered"));

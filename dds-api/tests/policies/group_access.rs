@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::flight::{Display, Planner, Seen, Turn, Wind, together, turns, winds};
-use crate::support::{Dice, Meeting, SOON, until};
+use crate::flight::{Display, Planner, SeenSample, Turn, Wind, together, turns, winds};
+use crate::support::{Dice, SOON, TestDomain, until};
 use dds_api::infrastructure::{DataReaderListener, StatusKind, SubscriberListener};
 use dds_api::prelude::*;
 use dds_api::qos::{
@@ -18,7 +18,7 @@ const LEVELS: [&str; 2] = ["atomic", "kept"];
 #[test]
 fn reader_in_common_order_receives_only_samples_of_its_topic() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let planner = Planner::new(&here, level);
         let plain = (
@@ -48,7 +48,7 @@ fn reader_in_common_order_receives_only_samples_of_its_topic() {
 #[test]
 fn a_set_over_two_topics_is_seen_at_once() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let planner = Planner::new(&here, level);
         let displays = [Display::new(&here, level), Display::new(&there, level)];
@@ -75,7 +75,7 @@ fn a_set_over_two_topics_is_seen_at_once() {
 #[test]
 fn all_readers_see_the_same_order_across_topics() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let nodes = [meeting.join(), meeting.join(), meeting.join()];
         let displays = nodes.each_ref().map(|node| Display::new(node, level));
         let planners = [Planner::new(&nodes[0], level), Planner::new(&nodes[1], level)];
@@ -107,7 +107,7 @@ fn all_readers_see_the_same_order_across_topics() {
 
 #[test]
 fn readers_are_read_only_within_access_and_receive_nothing_meanwhile() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let (planner, display) = (Planner::new(&here, "atomic"), Display::new(&here, "atomic"));
     planner.wait_for_readers(1);
@@ -153,7 +153,7 @@ fn readers_are_read_only_within_access_and_receive_nothing_meanwhile() {
 /// Without ordered access a reader is listed once, and likewise without group scope.
 #[test]
 fn each_reader_that_has_samples_is_listed() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let planner = Planner::new(&here, "atomic");
     let of = |presentation: PresentationQosPolicy| {
@@ -189,7 +189,7 @@ fn each_reader_that_has_samples_is_listed() {
 
 #[test]
 fn topics_that_cannot_share_an_order_are_refused() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let wrong = |error: Option<DdsError>, word: &str| {
         let error = error.unwrap();
@@ -238,7 +238,7 @@ fn topics_that_cannot_share_an_order_are_refused() {
 /// A set that finds no room at one reader waits as a whole.
 #[test]
 fn set_without_room_at_one_reader_is_seen_by_no_reader() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let planner = Planner::new(&here, "atomic");
     let subscriber = here.subscriber().presentation(together()).create().unwrap();
@@ -273,12 +273,12 @@ fn set_without_room_at_one_reader_is_seen_by_no_reader() {
 /// A late joiner receives the kept samples in order, and each set whole.
 #[test]
 fn late_joiner_sees_whole_sets_in_order() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let planner = Planner::new(&here, "kept");
     let early = Display::new(&here, "kept");
     let set = |of: u64| [('w', 1, of), ('t', of as u32, of), ('w', 2, of)];
-    let all: Vec<Seen> = (0..200).flat_map(set).collect();
+    let all: Vec<SeenSample> = (0..200).flat_map(set).collect();
     (0..100).for_each(|of| planner.write_set(&set(of)));
     let late = Display::new(&there, "kept");
     (100..200).for_each(|of| planner.write_set(&set(of)));
@@ -300,7 +300,7 @@ fn late_joiner_sees_whole_sets_in_order() {
 /// Instances of two topics are distinct, even with equal keys.
 #[test]
 fn last_sample_of_an_instance_is_kept_for_each_topic() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let winds = |participant: &DomainParticipant| {
         let topic = participant.topic::<Wind>("Winds").common_order("flight");
@@ -329,7 +329,7 @@ fn last_sample_of_an_instance_is_kept_for_each_topic() {
 /// Effects of a set on instances.
 #[test]
 fn sets_contain_disposals_and_writers_are_lost_one_by_one() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let planner = Planner::new(&here, "atomic");
     let display = Display::new(&there, "atomic");
@@ -368,18 +368,18 @@ fn sets_contain_disposals_and_writers_are_lost_one_by_one() {
     drop(winds);
 }
 
-struct Count(Arc<AtomicUsize>);
+struct CountingListener(Arc<AtomicUsize>);
 
-impl DataReaderListener<Wind> for Count {
+impl DataReaderListener<Wind> for CountingListener {
     fn on_data_available(&mut self, reader: &DataReader<Wind>) {
         assert_eq!(reader.topic().name(), "Winds");
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-struct Passes(Arc<AtomicUsize>);
+struct ForwardingListener(Arc<AtomicUsize>);
 
-impl SubscriberListener for Passes {
+impl SubscriberListener for ForwardingListener {
     fn on_data_on_readers(&mut self, subscriber: &Subscriber) {
         self.0.fetch_add(1, Ordering::SeqCst);
         subscriber.notify_data_readers().unwrap();
@@ -390,12 +390,15 @@ impl SubscriberListener for Passes {
 /// have data.
 #[test]
 fn subscriber_listener_notifies_listeners_of_readers_with_data() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let (planner, display) = (Planner::new(&here, "atomic"), Display::new(&here, "atomic"));
     let [told, passed, none] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
-    display.winds.set_listener(Count(Arc::clone(&told)), StatusKind::DataAvailable).unwrap();
-    let passes = Passes(Arc::clone(&passed));
+    display
+        .winds
+        .set_listener(CountingListener(Arc::clone(&told)), StatusKind::DataAvailable)
+        .unwrap();
+    let passes = ForwardingListener(Arc::clone(&passed));
     display.subscriber.set_listener(passes, StatusKind::DataOnReaders).unwrap();
     planner.wait_for_readers(1);
     planner.write(('t', 1, 1));
@@ -409,7 +412,7 @@ fn subscriber_listener_notifies_listeners_of_readers_with_data() {
 /// Group access scope without order or coherence requires no access calls.
 #[test]
 fn group_scope_without_order_or_coherence_needs_no_access_calls() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let access_scope = PresentationQosPolicyAccessScopeKind::Group;
     let nothing =

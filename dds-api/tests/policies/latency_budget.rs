@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{Actor, Mark, Meeting, SOON, join, listen, role, say, seed, until};
+use crate::support::{
+    Actor, CheckedSample, SOON, TestDomain, join, listen, role, say, seed, until,
+};
 use dds_api::infrastructure::StatusKind;
 use dds_api::prelude::*;
 use dds_api::qos::{LatencyBudgetQosPolicy, TopicQos};
@@ -14,10 +16,11 @@ const HOUR: Duration = Duration::from_secs(3600);
 const LONGEST: Duration = Duration::from_millis(50);
 
 /// Creates a topic that offers and requests a budget of an hour.
-fn topic(participant: &DomainParticipant, level: &str) -> Topic<Mark> {
+fn topic(participant: &DomainParticipant, level: &str) -> Topic<CheckedSample> {
     let latency_budget = LatencyBudgetQosPolicy { duration: HOUR.into() };
-    let topic =
-        participant.topic::<Mark>(level).qos(&TopicQos { latency_budget, ..TopicQos::default() });
+    let topic = participant
+        .topic::<CheckedSample>(level)
+        .qos(&TopicQos { latency_budget, ..TopicQos::default() });
     let topic = match level {
         "unordered" => topic,
         "atomic" => topic.atomic(),
@@ -26,7 +29,7 @@ fn topic(participant: &DomainParticipant, level: &str) -> Topic<Mark> {
     topic.create().unwrap()
 }
 
-fn set_budget(writer: &DataWriter<Mark>, budget: Duration) {
+fn set_budget(writer: &DataWriter<CheckedSample>, budget: Duration) {
     let mut qos = writer.qos();
     qos.latency_budget.duration = budget.into();
     writer.set_qos(&qos).unwrap();
@@ -45,7 +48,7 @@ fn act() {
     say("ready");
     let mut number = 0;
     let mut write = || {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         number += 1;
     };
     while let Some(word) = listen() {
@@ -76,7 +79,10 @@ fn act() {
 }
 
 /// Creates a writer in a process of its own, and a reader here.
-fn pair(meeting: &Meeting, level: &str) -> (DomainParticipant, DataReader<Mark>, Actor) {
+fn pair(
+    meeting: &TestDomain,
+    level: &str,
+) -> (DomainParticipant, DataReader<CheckedSample>, Actor) {
     let here = meeting.join();
     let reader = here.reader(&topic(&here, level)).create().unwrap();
     let seed = LEVELS.iter().position(|it| *it == level).unwrap();
@@ -93,7 +99,7 @@ fn sleeps(participant: &DomainParticipant) -> u64 {
 #[test]
 fn sleeping_reader_receives_sample_that_no_other_write_follows() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, reader, mut actor) = pair(&meeting, level);
         for number in 0..10 {
             std::thread::scope(|scope| {
@@ -103,7 +109,7 @@ fn sleeping_reader_receives_sample_that_no_other_write_follows() {
                 actor.tell("one");
                 assert_eq!(actor.hear(), "done");
                 let mark = takes.join().unwrap().expect("it never comes");
-                assert_eq!(*mark, Mark::new(number), "{level}");
+                assert_eq!(*mark, CheckedSample::new(number), "{level}");
             });
         }
         drop(reader);
@@ -112,7 +118,11 @@ fn sleeping_reader_receives_sample_that_no_other_write_follows() {
 }
 
 /// Returns how often a participant sleeps while it takes a hundred samples written in a row.
-fn sleeps_in_round(here: &DomainParticipant, reader: &DataReader<Mark>, actor: &mut Actor) -> u64 {
+fn sleeps_in_round(
+    here: &DomainParticipant,
+    reader: &DataReader<CheckedSample>,
+    actor: &mut Actor,
+) -> u64 {
     let before = sleeps(here);
     actor.tell("many");
     let mut taken = 0;
@@ -128,7 +138,7 @@ fn sleeps_in_round(here: &DomainParticipant, reader: &DataReader<Mark>, actor: &
 #[test]
 fn readers_that_sleep_are_woken_once_for_many_samples() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, reader, mut actor) = pair(&meeting, level);
         until("it is woken seldom", || sleeps_in_round(&here, &reader, &mut actor) <= 30);
         actor.tell("none");
@@ -143,12 +153,15 @@ fn readers_that_sleep_are_woken_once_for_many_samples() {
 #[test]
 fn wait_for_acknowledgments_is_not_delayed_by_latency_budget() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (_here, reader, mut actor) = pair(&meeting, level);
         std::thread::scope(|scope| {
             let takes = scope.spawn(|| {
                 for number in 0..20 {
-                    assert_eq!(*reader.take_next(SOON).unwrap().unwrap(), Mark::new(number));
+                    assert_eq!(
+                        *reader.take_next(SOON).unwrap().unwrap(),
+                        CheckedSample::new(number)
+                    );
                 }
             });
             actor.tell("acknowledged");
@@ -165,9 +178,9 @@ fn wait_for_acknowledgments_is_not_delayed_by_latency_budget() {
 /// A writer that offers a larger budget than requested is not matched, as for any policy.
 #[test]
 fn latency_budget_larger_than_requested_prevents_match() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
-    let topic = here.topic::<Mark>("Marks").create().unwrap();
+    let topic = here.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = here.writer(&topic).create().unwrap();
     let reader = here.reader(&topic).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();

@@ -5,7 +5,7 @@
 use std::time::{Duration, SystemTime};
 
 use crate::legs::{self, Leg, publisher, subscriber};
-use crate::support::{Actor, Meeting, SOON, join, listen, role, say, until};
+use crate::support::{Actor, SOON, TestDomain, join, listen, role, say, until};
 use dds_api::infrastructure::{StatusKind, WaitSet};
 use dds_api::prelude::*;
 use dds_api::qos::LifespanQosPolicy;
@@ -74,7 +74,7 @@ fn numbers(samples: impl IntoIterator<Item = Sample<Fix>>) -> Vec<u32> {
 #[test]
 fn expired_sample_is_delivered_to_no_reader() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let writer = hourly(&here, &topic::<Fix>(&here, "Fixes", level));
         let notes = hourly(&here, &topic::<Note>(&here, "Notes", level));
@@ -137,7 +137,7 @@ fn expired_sample_is_delivered_to_no_reader() {
 #[test]
 fn sample_that_expires_while_it_waits_is_not_delivered() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let (ours, theirs) =
             (topic::<Fix>(&here, "Fixes", level), topic::<Fix>(&there, "Fixes", level));
@@ -188,7 +188,7 @@ fn sample_that_expires_while_it_waits_is_not_delivered() {
 #[test]
 fn expired_sample_does_not_end_the_wait_of_a_reader() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let writer = hourly(&here, &topic::<Fix>(&here, "Fixes", level));
         let reader = there.reader(&topic::<Fix>(&there, "Fixes", level)).create().unwrap();
@@ -210,7 +210,7 @@ fn expired_sample_does_not_end_the_wait_of_a_reader() {
 #[test]
 fn changed_lifespan_applies_to_samples_written_afterwards() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let writer = here.writer(&topic::<Fix>(&here, "Fixes", level)).create().unwrap();
         let reader = there.reader(&topic::<Fix>(&there, "Fixes", level)).create().unwrap();
@@ -235,7 +235,7 @@ fn changed_lifespan_applies_to_samples_written_afterwards() {
 /// LIFESPAN of the topic applies to its writers, and to its samples at every level.
 #[test]
 fn writers_inherit_lifespan_of_their_topic() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     for level in ["unordered", "atomic"] {
         let topic = here.topic::<Fix>(level).lifespan(HOUR);
@@ -254,7 +254,7 @@ fn writers_inherit_lifespan_of_their_topic() {
 /// A late joiner receives the kept samples that have not expired.
 #[test]
 fn late_joiner_receives_no_expired_sample() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let writer = hourly(&here, &topic::<Fix>(&here, "Fixes", "kept"));
     for (number, age) in [(1, HOUR / 2), (2, 2 * HOUR), (3, Duration::ZERO)] {
@@ -273,7 +273,7 @@ fn late_joiner_receives_no_expired_sample() {
 #[test]
 fn coherent_set_shows_only_unexpired_samples() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let (publisher, subscriber) = (publisher(&here), subscriber(&there));
         let writer = legs::writer(&publisher, &legs::topic(&here, level));
@@ -333,7 +333,7 @@ fn act() {
 
 #[test]
 fn lifespan_of_a_writer_in_another_process_applies() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let readers = LEVELS.map(|level| {
         here.reader(&topic::<Fix>(&here, "Fixes", level)).follow_instances().create().unwrap()

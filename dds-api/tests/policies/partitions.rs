@@ -3,7 +3,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::support::{Actor, Mark, Meeting, SOON, join, listen, role, say, seed, until};
+use crate::support::{
+    Actor, CheckedSample, SOON, TestDomain, join, listen, role, say, seed, until,
+};
 use dds_api::infrastructure::StorageStatus;
 use dds_api::prelude::*;
 use dds_api::publication::Publisher;
@@ -27,7 +29,7 @@ fn named(seed: u64) -> &'static str {
 /// Reports the numbers that it receives, up to the last one.
 fn act_reader(folder: &std::path::Path) {
     let participant = join(folder);
-    let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+    let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let subscriber = participant.subscriber().partition([named(seed())]).create().unwrap();
     let reader = subscriber.reader(&topic).create().unwrap();
     say("ready");
@@ -44,7 +46,7 @@ fn act_reader(folder: &std::path::Path) {
     while listen().is_some() {}
 }
 
-fn writer(publisher: &Publisher, topic: &Topic<Mark>) -> DataWriter<Mark> {
+fn writer(publisher: &Publisher, topic: &Topic<CheckedSample>) -> DataWriter<CheckedSample> {
     publisher.writer(topic).max_blocking_time(SOON).create().unwrap()
 }
 
@@ -54,12 +56,12 @@ fn writer(publisher: &Publisher, topic: &Topic<Mark>) -> DataWriter<Mark> {
 #[test]
 fn partition_of_a_writer_changes_at_the_same_sample_for_all_readers() {
     const SAMPLES: u64 = 3000;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let partitions = [0, 0, 1, 1, 2, 3];
     let mut readers = partitions.map(|seed| Actor::start(module_path!(), "reader", &meeting, seed));
     readers.iter_mut().for_each(|reader| assert_eq!(reader.hear(), "ready"));
     let participant = meeting.join();
-    let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+    let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let moves = participant.publisher().partition(["left"]).create().unwrap();
     let stays = participant.publisher().partition(["right", "left"]).create().unwrap();
     let (moving, staying) = (writer(&moves, &topic), writer(&stays, &topic));
@@ -75,7 +77,7 @@ fn partition_of_a_writer_changes_at_the_same_sample_for_all_readers() {
                         std::thread::yield_now();
                     }
                 }
-                moving.write(&Mark::new(number)).unwrap();
+                moving.write(&CheckedSample::new(number)).unwrap();
             }
             is_over.store(true, Ordering::Release);
         });
@@ -89,7 +91,7 @@ fn partition_of_a_writer_changes_at_the_same_sample_for_all_readers() {
             }
         }
     });
-    staying.write(&Mark::last(SAMPLES)).unwrap();
+    staying.write(&CheckedSample::last(SAMPLES)).unwrap();
     let got = readers.each_mut().map(|reader| {
         let numbers = reader.hear();
         numbers.split(' ').map(|number| number.parse().unwrap()).collect::<Vec<u64>>()
@@ -106,7 +108,7 @@ fn partition_of_a_writer_changes_at_the_same_sample_for_all_readers() {
     assert_eq!(left.len() + right.len(), all.len() + 1, "and the last one in both");
 }
 
-fn taken(reader: &DataReader<Mark>) -> Vec<u64> {
+fn taken(reader: &DataReader<CheckedSample>) -> Vec<u64> {
     reader.take(.., Timeout::millis(50)).unwrap().map(|sample| sample.number).collect()
 }
 
@@ -114,9 +116,10 @@ fn taken(reader: &DataReader<Mark>) -> Vec<u64> {
 /// ends subscriptions.
 #[test]
 fn partition_change_moves_matches_of_unordered_topic() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
-    let (here, there) = (ours.topic::<Mark>("Marks"), theirs.topic::<Mark>("Marks"));
+    let (here, there) =
+        (ours.topic::<CheckedSample>("Marks"), theirs.topic::<CheckedSample>("Marks"));
     let (here, there) = (here.create().unwrap(), there.create().unwrap());
     let publisher = ours.publisher().partition(["left"]).create().unwrap();
     let writer = writer(&publisher, &here);
@@ -124,7 +127,7 @@ fn partition_change_moves_matches_of_unordered_topic() {
     let reader_of_left = left.reader(&there).create().unwrap();
     let reader_of_none = theirs.reader(&there).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
-    writer.write(&Mark::new(1)).unwrap();
+    writer.write(&CheckedSample::new(1)).unwrap();
     assert_eq!(reader_of_left.take_next(SOON).unwrap().unwrap().number, 1);
     assert_eq!(taken(&reader_of_none), []);
     let mut qos = publisher.qos();
@@ -134,14 +137,14 @@ fn partition_change_moves_matches_of_unordered_topic() {
         reader_of_none.matched_writers() == 1 && reader_of_left.matched_writers() == 0
     });
     until("the writer knows", || writer.matched_readers() == 1);
-    writer.write(&Mark::new(2)).unwrap();
+    writer.write(&CheckedSample::new(2)).unwrap();
     assert_eq!(reader_of_none.take_next(SOON).unwrap().unwrap().number, 2);
     assert_eq!(taken(&reader_of_left), []);
     let mut qos = left.qos();
     qos.partition.name.clear();
     left.set_qos(&qos).unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
-    writer.write(&Mark::new(3)).unwrap();
+    writer.write(&CheckedSample::new(3)).unwrap();
     assert_eq!(reader_of_left.take_next(SOON).unwrap().unwrap().number, 3);
     assert_eq!(reader_of_none.take_next(SOON).unwrap().unwrap().number, 3);
 }
@@ -150,10 +153,10 @@ fn partition_change_moves_matches_of_unordered_topic() {
 /// those of its own.
 #[test]
 fn kept_samples_retain_their_partitions() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let keeper = meeting.join();
     let kept = |participant: &DomainParticipant| {
-        participant.topic::<Mark>("Marks").transient_local().keep_all().create().unwrap()
+        participant.topic::<CheckedSample>("Marks").transient_local().keep_all().create().unwrap()
     };
     let of_all = keeper.subscriber().partition(["*"]).create().unwrap();
     let _keeps = of_all.reader(&kept(&keeper)).create().unwrap();
@@ -161,7 +164,7 @@ fn kept_samples_retain_their_partitions() {
     for (number, names) in [&["left"][..], &["right"], &["left", "right"], &[]].iter().enumerate() {
         let publisher = ours.publisher().partition(names.iter().copied()).create().unwrap();
         let writer = writer(&publisher, &kept(&ours));
-        writer.write(&Mark::new(number as u64)).unwrap();
+        writer.write(&CheckedSample::new(number as u64)).unwrap();
         writer.wait_for_acknowledgments(SOON).unwrap();
     }
     drop(ours);
@@ -181,10 +184,15 @@ fn kept_samples_retain_their_partitions() {
 /// partition blocks no reader of another.
 #[test]
 fn blocked_shard_does_not_block_another_shard() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let sharded = |participant: &DomainParticipant| {
-        participant.topic::<Mark>("Marks").atomic().sharded_by_partition().create().unwrap()
+        participant
+            .topic::<CheckedSample>("Marks")
+            .atomic()
+            .sharded_by_partition()
+            .create()
+            .unwrap()
     };
     let (here, there) = (sharded(&ours), sharded(&theirs));
     let ends = ["left", "right"].map(|name| {
@@ -198,12 +206,12 @@ fn blocked_shard_does_not_block_another_shard() {
     left.wait_for_readers(1, SOON).unwrap();
     right.wait_for_readers(1, SOON).unwrap();
     let mut written = 0;
-    while left.write(&Mark::new(written)).is_ok() {
+    while left.write(&CheckedSample::new(written)).is_ok() {
         written += 1;
         assert!(written < 10_000, "nobody takes, so there is no room in the end");
     }
     for number in 0..2000 {
-        right.write(&Mark::new(number)).unwrap();
+        right.write(&CheckedSample::new(number)).unwrap();
         assert_eq!(reader_of_right.take_next(SOON).unwrap().unwrap().number, number);
     }
     for number in 0..written {
@@ -216,10 +224,12 @@ fn blocked_shard_does_not_block_another_shard() {
 /// none of them: the price of one order over all partitions.
 #[test]
 fn sharding_needs_one_fixed_partition_and_agreement_of_participants() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
-    let of = |participant: &DomainParticipant| participant.topic::<Mark>("Marks").transient_local();
-    let make = |builder: TopicBuilder<Mark>| builder.create().unwrap();
+    let of = |participant: &DomainParticipant| {
+        participant.topic::<CheckedSample>("Marks").transient_local()
+    };
+    let make = |builder: TopicBuilder<CheckedSample>| builder.create().unwrap();
     let sharded = make(of(&ours).sharded_by_partition());
     assert!(sharded.is_sharded());
     for names in [&["left", "right"][..], &["l*"]] {
@@ -239,7 +249,7 @@ fn sharding_needs_one_fixed_partition_and_agreement_of_participants() {
     let whole = make(of(&theirs));
     let _reader = theirs.reader(&whole).create().unwrap();
     until("they are told", || whole.inconsistent_topic_status().total_count == 1);
-    writer.write(&Mark::new(1)).unwrap();
+    writer.write(&CheckedSample::new(1)).unwrap();
     let samples = |status: Option<StorageStatus>| status.map(|status| status.kept);
     until("it is kept", || samples(sharded.storage_status_of("left")) == Some(1));
     assert_eq!(samples(sharded.storage_status()), None);
@@ -247,7 +257,7 @@ fn sharding_needs_one_fixed_partition_and_agreement_of_participants() {
 
 #[test]
 fn names_that_cannot_be_sent_are_refused() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let error = participant.publisher().partition(["a\0b"]).create().err().unwrap();
     assert!(matches!(&error, DdsError::BadParameter(why) if why.contains("NUL")), "{error}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::support::{Actor, Meeting, SOON, join, listen, role, say, until};
+use crate::support::{Actor, SOON, TestDomain, join, listen, role, say, until};
 use dds_api::infrastructure::{StatusKind, WaitSet};
 use dds_api::prelude::*;
 use dds_api::qos::{DataReaderQos, DataWriterQos, LivelinessQosPolicyKind};
@@ -40,7 +40,7 @@ fn track(id: u32) -> Track {
 #[test]
 fn missed_deadline_is_reported_on_both_sides() {
     for atomic in [false, true] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (ours, theirs) = (meeting.join(), meeting.join());
         let topic = |participant: &DomainParticipant| {
             let topic = participant.topic::<Track>("Tracks").deadline(PERIOD);
@@ -91,7 +91,7 @@ fn missed_deadline_is_reported_on_both_sides() {
 /// A deadline set on an active writer applies from the next sample of each instance.
 #[test]
 fn a_deadline_may_be_set_later() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic::<Track>("Tracks").create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
@@ -130,7 +130,7 @@ fn manual(kind: LivelinessQosPolicyKind) -> DataWriterQos {
 /// it asserts.
 #[test]
 fn silent_writer_is_not_alive_until_it_asserts_liveliness() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let topic = |participant: &DomainParticipant| {
         participant.topic::<Track>("Tracks").atomic().create().unwrap()
@@ -177,7 +177,7 @@ fn silent_writer_is_not_alive_until_it_asserts_liveliness() {
 /// participant itself.
 #[test]
 fn writers_and_participant_renew_leases_of_all_writers() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic::<Track>("Tracks").create().unwrap();
     let mut qos = manual(LivelinessQosPolicyKind::ManualByParticipant);
@@ -209,7 +209,7 @@ fn writers_and_participant_renew_leases_of_all_writers() {
 /// Automatic liveliness lasts as long as the process.
 #[test]
 fn a_killed_process_has_no_writer_that_is_alive() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic::<Track>("Tracks").atomic().create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();

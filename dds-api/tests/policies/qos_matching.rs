@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{Actor, Mark, Meeting, PATIENCE, SOON, join, listen, role, say, until};
+use crate::support::{
+    Actor, CheckedSample, PATIENCE, SOON, TestDomain, join, listen, role, say, until,
+};
 use dds_api::infrastructure::{StatusKind, StatusMask, WaitSet};
 use dds_api::prelude::*;
 use dds_api::publication::Publisher;
@@ -21,7 +23,7 @@ fn act() {
     let Some((role, folder)) = role() else { return };
     assert_eq!(role, "reader");
     let participant = join(&folder);
-    let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+    let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let _reader = participant.reader(&topic).create().unwrap();
     say("ready");
     while listen().is_some() {}
@@ -34,8 +36,8 @@ enum Order {
     Kept,
 }
 
-fn topic(participant: &DomainParticipant, order: Order) -> Topic<Mark> {
-    let topic = participant.topic::<Mark>("Marks");
+fn topic(participant: &DomainParticipant, order: Order) -> Topic<CheckedSample> {
+    let topic = participant.topic::<CheckedSample>("Marks");
     match order {
         Order::None => topic,
         Order::Atomic => topic.atomic(),
@@ -49,11 +51,11 @@ fn short() -> dds_api::qos::Duration {
     Duration::from_millis(10).into()
 }
 
-type Change = fn(&mut DataWriterQos, &mut DataReaderQos, &mut Group);
+type Change = fn(&mut DataWriterQos, &mut DataReaderQos, &mut GroupPolicies);
 
 /// PRESENTATION of a publisher and a subscriber.
 #[derive(Default)]
-struct Group {
+struct GroupPolicies {
     offered: dds_api::qos::PublisherQos,
     requested: dds_api::qos::SubscriberQos,
 }
@@ -87,14 +89,14 @@ const REFUSALS: [(PolicyId, Change); 9] = [
 /// A reader in one participant and a writer in another one, which do not match because of one
 /// policy; and a second writer, which matches.
 fn refuse(order: Order, (policy, change): (PolicyId, Change)) {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let (here, there) = (topic(&ours, order), topic(&theirs, order));
     let (mut writer_qos, mut reader_qos) = (DataWriterQos::default(), DataReaderQos::default());
     writer_qos.copy_from_topic_qos(&here.qos());
     reader_qos.history.kind = dds_api::qos::HistoryQosPolicyKind::KeepAll;
     let good_qos = writer_qos.clone();
-    let mut group = Group::default();
+    let mut group = GroupPolicies::default();
     change(&mut writer_qos, &mut reader_qos, &mut group);
     // Policies offered by the second writer.
     let good_group = group.requested.presentation.clone();
@@ -122,14 +124,14 @@ fn refuse(order: Order, (policy, change): (PolicyId, Change)) {
     assert!(writer.status_changes().is_empty(), "it was read");
     assert_eq!(reader.subscription_matched_status().total_count, 0);
     assert_eq!((writer.matched_readers(), writer.matched_subscriptions()), (0, vec![]));
-    writer.write(&Mark::new(7)).unwrap();
+    writer.write(&CheckedSample::new(7)).unwrap();
     if policy == PolicyId::Durability {
         // The topic has no samples for this reader.
         return assert!(reader.take(.., Timeout::millis(50)).unwrap().is_empty());
     }
     let good = good_publisher.writer(&here).qos(&good_qos).create().unwrap();
     good.wait_for_readers(1, SOON).unwrap();
-    good.write(&Mark::new(8)).unwrap();
+    good.write(&CheckedSample::new(8)).unwrap();
     let sample = reader.take_next(SOON).unwrap().unwrap();
     assert_eq!(sample.number, 8, "{policy}, {order:?}");
     until("both know", || !good.matched_subscriptions().is_empty());
@@ -150,7 +152,7 @@ fn unmet_request_prevents_match_and_is_reported() {
 #[test]
 fn changed_policies_are_matched_again() {
     for order in [Order::None, Order::Atomic] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (ours, theirs) = (meeting.join(), meeting.join());
         let writer = ours.writer(&topic(&ours, order)).create().unwrap();
         let mut qos = DataReaderQos::default();
@@ -163,13 +165,13 @@ fn changed_policies_are_matched_again() {
         assert_eq!(writer.qos(), offered);
         writer.wait_for_readers(1, SOON).unwrap();
         until("it is matched", || reader.subscription_matched_status().current_count == 1);
-        writer.write(&Mark::new(1)).unwrap();
+        writer.write(&CheckedSample::new(1)).unwrap();
         assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 1);
         offered.deadline.period = Duration::from_secs(1).into();
         writer.set_qos(&offered).unwrap();
         until("it is lost", || reader.subscription_matched_status().current_count == 0);
         until("it is lost here too", || writer.matched_readers() == 0);
-        writer.write(&Mark::new(2)).unwrap();
+        writer.write(&CheckedSample::new(2)).unwrap();
         let after = reader.take(.., Timeout::millis(50)).unwrap();
         // The reader is notified only that it has no writers any more.
         assert!(after.into_iter().all(|sample| !sample.info().valid_data), "{order:?}");
@@ -179,7 +181,7 @@ fn changed_policies_are_matched_again() {
 
 #[test]
 fn immutable_policies_cannot_change() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = topic(&participant, Order::Atomic);
     let writer = participant.writer(&topic).create().unwrap();
@@ -223,7 +225,7 @@ fn immutable_policies_cannot_change() {
 /// Other participants' different definitions of a topic are reported at the topic.
 #[test]
 fn conflicting_topic_definition_of_another_participant_is_reported() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let here = topic(&ours, Order::Atomic);
     let writer = ours.writer(&here).create().unwrap();
@@ -246,7 +248,7 @@ fn conflicting_topic_definition_of_another_participant_is_reported() {
 /// conditions trigger.
 #[test]
 fn matches_are_counted_as_they_come_and_go() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = topic(&participant, Order::Atomic);
     let writer = participant.writer(&topic).create().unwrap();
@@ -276,7 +278,7 @@ fn matches_are_counted_as_they_come_and_go() {
     of_own.set_enabled_statuses(StatusKind::DataAvailable);
     assert!(!of_own.trigger_value());
     wait_set.attach(&of_own).unwrap();
-    writer.write(&Mark::new(1)).unwrap();
+    writer.write(&CheckedSample::new(1)).unwrap();
     assert!(wait_set.wait(SOON).unwrap().contains(of_own.as_ref()));
     assert!(own.status_changes().contains(StatusKind::DataAvailable));
     own.take_next(SOON).unwrap().unwrap();
@@ -290,7 +292,7 @@ fn matches_are_counted_as_they_come_and_go() {
 /// it: its samples wait until all know its offer.
 #[test]
 fn samples_of_a_writer_wait_until_its_offer_is_known() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let (here, there) = (topic(&ours, Order::Atomic), topic(&theirs, Order::Atomic));
     let reader = theirs.reader(&there).create().unwrap();
@@ -302,10 +304,10 @@ fn samples_of_a_writer_wait_until_its_offer_is_known() {
         let next = ours.writer(&here);
         let next = if is_good { next } else { next.ownership_strength(round as i32) };
         let next = next.create().unwrap();
-        next.write(&Mark::new(round)).unwrap();
+        next.write(&CheckedSample::new(round)).unwrap();
         expected.extend(is_good.then_some(round));
     }
-    first.write(&Mark::last(200)).unwrap();
+    first.write(&CheckedSample::last(200)).unwrap();
     expected.push(200);
     let mut got = Vec::new();
     while got.last() != Some(&200) {
@@ -318,13 +320,13 @@ fn samples_of_a_writer_wait_until_its_offer_is_known() {
 /// A reader that joins when such a writer is gone treats its samples like other readers.
 #[test]
 fn offer_of_a_deleted_writer_is_remembered() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let here = topic(&ours, Order::Kept);
     let first = ours.writer(&here).create().unwrap();
     let exclusive = ours.writer(&here).ownership_strength(3).create().unwrap();
-    exclusive.write(&Mark::new(1)).unwrap();
-    first.write(&Mark::new(2)).unwrap();
+    exclusive.write(&CheckedSample::new(1)).unwrap();
+    first.write(&CheckedSample::new(2)).unwrap();
     drop(exclusive);
     let reader = theirs.reader(&topic(&theirs, Order::Kept)).create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
@@ -344,7 +346,7 @@ fn offer_of_a_deleted_writer_is_remembered() {
 #[test]
 fn samples_of_departed_participant_go_only_to_compatible_readers() {
     for order in [Order::Atomic, Order::Kept] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (ours, theirs) = (meeting.join(), meeting.join());
         let (here, there) = (topic(&ours, order), topic(&theirs, order));
         let owner = ours.writer(&here).ownership_strength(3).create().unwrap();
@@ -363,12 +365,12 @@ fn samples_of_departed_participant_go_only_to_compatible_readers() {
         owner.wait_for_readers(1, SOON).unwrap();
         quick.wait_for_readers(1, SOON).unwrap();
         early.iter().for_each(|reader| reader.wait_for_writers(1, SOON).unwrap());
-        (0..3).for_each(|number| owner.write(&Mark::new(number)).unwrap());
-        (3..6).for_each(|number| quick.write(&Mark::new(number)).unwrap());
+        (0..3).for_each(|number| owner.write(&CheckedSample::new(number)).unwrap());
+        (3..6).for_each(|number| quick.write(&CheckedSample::new(number)).unwrap());
         quick.wait_for_acknowledgments(SOON).unwrap();
         drop((owner, quick, here, ours));
         until("they are alone", || theirs.view().1 == 1);
-        let taken = |reader: &DataReader<Mark>| -> Vec<u64> {
+        let taken = |reader: &DataReader<CheckedSample>| -> Vec<u64> {
             let all = reader.take(.., SOON).unwrap();
             all.filter(|mark| mark.info().valid_data).map(|mark| mark.number).collect()
         };
@@ -384,7 +386,7 @@ fn samples_of_departed_participant_go_only_to_compatible_readers() {
 /// Writers and readers in a publisher or subscriber have its default policies.
 #[test]
 fn groups_have_default_policies_for_their_entities() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = topic(&participant, Order::Atomic);
     let publisher: Publisher = participant.publisher().group_data(*b"left wing").create().unwrap();
@@ -407,7 +409,7 @@ fn groups_have_default_policies_for_their_entities() {
     qos.history.depth = 0;
     assert!(subscriber.set_default_reader_qos(Some(qos)).is_err());
     writer.wait_for_readers(1, SOON).unwrap();
-    writer.write(&Mark::new(1)).unwrap();
+    writer.write(&CheckedSample::new(1)).unwrap();
     publisher.wait_for_acknowledgments(SOON).unwrap();
     assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 1);
 }

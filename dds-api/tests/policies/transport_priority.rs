@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
 use crate::levels::at_level;
-use crate::support::{Actor, Mark, Meeting, SOON, join, listen, role, say, until};
+use crate::support::{Actor, CheckedSample, SOON, TestDomain, join, listen, role, say, until};
 use dds_api::infrastructure::{DataReaderListener, StatusKind};
 use dds_api::prelude::*;
 
@@ -18,18 +18,21 @@ const TOPICS: [(&str, &str, i32); 5] = [
     ("Alarm", "unordered", 90),
 ];
 
-fn topic(participant: &DomainParticipant, (name, level, _): (&str, &str, i32)) -> Topic<Mark> {
-    at_level(participant.topic::<Mark>(name), level)
+fn topic(
+    participant: &DomainParticipant,
+    (name, level, _): (&str, &str, i32),
+) -> Topic<CheckedSample> {
+    at_level(participant.topic::<CheckedSample>(name), level)
 }
 
 /// Topic whose listener blocks all others, before any of them is called.
 const GATE: (&str, &str, i32) = ("Gate", "unordered", 1000);
 
 /// Listener that reports its call, and returns when it is released.
-struct Gate(Receiver<()>);
+struct GatedListener(Receiver<()>);
 
-impl DataReaderListener<Mark> for Gate {
-    fn on_data_available(&mut self, reader: &DataReader<Mark>) {
+impl DataReaderListener<CheckedSample> for GatedListener {
+    fn on_data_available(&mut self, reader: &DataReader<CheckedSample>) {
         if reader.take(.., Timeout::NOW).into_iter().flatten().count() > 0 {
             say("held");
             self.0.recv().unwrap();
@@ -38,10 +41,10 @@ impl DataReaderListener<Mark> for Gate {
 }
 
 /// Listener that records its call.
-struct Note(Arc<Mutex<Vec<String>>>);
+struct RecordingListener(Arc<Mutex<Vec<String>>>);
 
-impl DataReaderListener<Mark> for Note {
-    fn on_data_available(&mut self, reader: &DataReader<Mark>) {
+impl DataReaderListener<CheckedSample> for RecordingListener {
+    fn on_data_available(&mut self, reader: &DataReader<CheckedSample>) {
         let count = reader.take(.., Timeout::NOW).into_iter().flatten().count();
         if count > 0 {
             self.0.lock().unwrap().push(reader.topic().name().to_owned());
@@ -64,12 +67,14 @@ fn act_listener(folder: &Path) {
     let (participant, called) = (join(folder), Arc::<Mutex<Vec<String>>>::default());
     let readers = TOPICS.map(|each| {
         let reader = participant.reader(&topic(&participant, each)).create().unwrap();
-        reader.set_listener(Note(Arc::clone(&called)), StatusKind::DataAvailable).unwrap();
+        reader
+            .set_listener(RecordingListener(Arc::clone(&called)), StatusKind::DataAvailable)
+            .unwrap();
         reader
     });
     let (let_go, gate) = channel();
     let held = participant.reader(&topic(&participant, GATE)).create().unwrap();
-    held.set_listener(Gate(gate), StatusKind::DataAvailable).unwrap();
+    held.set_listener(GatedListener(gate), StatusKind::DataAvailable).unwrap();
     until("all writers are there", || {
         readers.iter().chain([&held]).all(|reader| reader.matched_writers() == 1)
     });
@@ -85,12 +90,12 @@ fn act_listener(folder: &Path) {
 /// returns the order of their calls.
 fn order_of_calls(
     actor: &mut Actor,
-    (gate, writers): (&DataWriter<Mark>, &[DataWriter<Mark>]),
+    (gate, writers): (&DataWriter<CheckedSample>, &[DataWriter<CheckedSample>]),
     number: u64,
 ) -> String {
-    gate.write(&Mark::new(number)).unwrap();
+    gate.write(&CheckedSample::new(number)).unwrap();
     assert_eq!(actor.hear(), "held");
-    writers.iter().for_each(|writer| writer.write(&Mark::new(number)).unwrap());
+    writers.iter().for_each(|writer| writer.write(&CheckedSample::new(number)).unwrap());
     writers.iter().for_each(|writer| writer.wait_for_acknowledgments(SOON).unwrap());
     actor.tell("go on");
     actor.hear()
@@ -98,7 +103,7 @@ fn order_of_calls(
 
 #[test]
 fn samples_of_highest_priority_are_handled_first_in_another_process() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let writer = |each: (&'static str, &str, i32)| {
         let writer = participant.writer(&topic(&participant, each)).transport_priority(each.2);
@@ -136,12 +141,13 @@ fn samples_of_highest_priority_are_handled_first_in_another_process() {
 /// The topic's priority is the default for its writers.
 #[test]
 fn priority_of_a_topic_is_the_default_of_its_writers() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
-    let topic = participant.topic::<Mark>("Alarm").transport_priority(40).create().unwrap();
+    let topic =
+        participant.topic::<CheckedSample>("Alarm").transport_priority(40).create().unwrap();
     let usual = participant.writer(&topic).create().unwrap();
     let other = participant.writer(&topic).transport_priority(-3).create().unwrap();
-    let value = |writer: &DataWriter<Mark>| writer.qos().transport_priority.value;
+    let value = |writer: &DataWriter<CheckedSample>| writer.qos().transport_priority.value;
     assert_eq!([value(&usual), value(&other)], [40, -3]);
     drop((usual, other, topic, participant));
     meeting.assert_empty();

@@ -2,7 +2,7 @@
 
 use crate::levels::{LEVELS, at_level, take};
 use crate::runtime::block_on;
-use crate::support::{Meeting, SOON};
+use crate::support::{SOON, TestDomain};
 use dds_api::prelude::*;
 use dds_api::publication::Publisher;
 use dds_api::qos::{
@@ -44,7 +44,7 @@ fn is_late(result: DdsResult<()>) -> bool {
 
 /// Creates a writer with limits, and a reader whose participant receives only in its own calls.
 fn limited(
-    meeting: &Meeting,
+    meeting: &TestDomain,
     level: &str,
     limits: ResourceLimitsQosPolicy,
 ) -> (DataWriter<Track>, DataReader<Track>) {
@@ -90,7 +90,7 @@ fn fill(writer: &DataWriter<Track>, samples: impl IntoIterator<Item = Track>) ->
 #[test]
 fn write_beyond_max_samples_waits_until_earlier_samples_are_received() {
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (writer, reader) = limited(&meeting, level, limits(3, 0, 0));
         for round in 0..10 {
             let written = fill(&writer, (0..9).map(|n| track(n, round)));
@@ -108,7 +108,7 @@ fn write_beyond_max_samples_waits_until_earlier_samples_are_received() {
 
 #[test]
 fn max_samples_per_instance_limits_samples_in_flight() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (writer, reader) = limited(&meeting, "unordered", limits(0, 0, 2));
     let written = fill(&writer, (0..9).map(|number| track(1, number)));
     assert_eq!(written, [track(1, 0), track(1, 1)]);
@@ -125,7 +125,7 @@ fn max_samples_per_instance_limits_samples_in_flight() {
 fn waiting_write_continues_when_there_is_room() {
     const MANY: u64 = 500;
     for level in LEVELS {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let reader = there.reader(&at_level(there.topic("Tracks"), level)).create().unwrap();
         let writer = here.writer(&at_level(here.topic("Tracks"), level));
@@ -153,7 +153,7 @@ fn waiting_write_continues_when_there_is_room() {
 
 #[test]
 fn instance_beyond_max_instances_is_refused_until_one_is_unregistered() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let (publisher, writer, reader) = of_two_instances(&participant);
     writer.register_instance(&track(1, 0)).unwrap();
@@ -180,7 +180,7 @@ fn instance_beyond_max_instances_is_refused_until_one_is_unregistered() {
 /// The failed write found no room, and its instance has no other sample.
 #[test]
 fn a_write_that_fails_leaves_no_instance_counted() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = at_level(participant.topic("Tracks"), "atomic");
     let writer = participant.writer(&topic).in_flight(4).max_blocking_time(Timeout::NOW);
@@ -198,7 +198,7 @@ fn a_write_that_fails_leaves_no_instance_counted() {
 /// max_instances, and instances unregistered in the set still count.
 #[test]
 fn instances_of_a_set_that_is_discarded_count_as_before() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let (publisher, writer, reader) = of_two_instances(&participant);
     writer.register_instance(&track(1, 0)).unwrap();
@@ -245,7 +245,7 @@ fn instances_of_a_set_that_is_discarded_count_as_before() {
 /// For a kept topic the limits apply to the kept samples, and not to its writers.
 #[test]
 fn resource_limits_of_a_kept_topic_do_not_apply_to_its_writers() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let few = limits(0, 2, 0);
     let mut qos = participant.topic::<Track>("Usual").atomic().create().unwrap().qos();

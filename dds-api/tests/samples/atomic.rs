@@ -5,21 +5,25 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::support::{
-    Got, Mark, Meeting, PATIENCE, SOON, join, take_to_the_end, until, write_until,
+    CheckedSample, PATIENCE, ReceivedSequence, SOON, TestDomain, join, take_to_the_end, until,
+    write_until,
 };
 use dds_api::prelude::*;
 
-fn topic(participant: &DomainParticipant) -> Topic<Mark> {
-    participant.topic::<Mark>("Marks").atomic().create().unwrap()
+fn topic(participant: &DomainParticipant) -> Topic<CheckedSample> {
+    participant.topic::<CheckedSample>("Marks").atomic().create().unwrap()
 }
 
-fn writer(participant: &DomainParticipant, topic: &Topic<Mark>) -> DataWriter<Mark> {
+fn writer(
+    participant: &DomainParticipant,
+    topic: &Topic<CheckedSample>,
+) -> DataWriter<CheckedSample> {
     let writer = participant.writer(topic).memory(32 << 10).in_flight(100);
     writer.max_blocking_time(SOON).create().unwrap()
 }
 
 /// Takes at one member; returns the writer and number of each sample.
-fn take(reader: &DataReader<Mark>, count: usize) -> Vec<(InstanceHandle, u64)> {
+fn take(reader: &DataReader<CheckedSample>, count: usize) -> Vec<(InstanceHandle, u64)> {
     let deadline = Instant::now() + PATIENCE;
     let mut order = Vec::new();
     while order.len() < count {
@@ -37,7 +41,7 @@ fn take(reader: &DataReader<Mark>, count: usize) -> Vec<(InstanceHandle, u64)> {
 fn members_that_all_write_and_read_see_one_order() {
     const MEMBERS: u32 = 3;
     const EACH: u64 = 3_000;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let orders = std::thread::scope(|scope| {
         let members: Vec<_> = (0..MEMBERS)
@@ -50,7 +54,9 @@ fn members_that_all_write_and_read_see_one_order() {
                     writer.wait_for_readers(MEMBERS as usize, SOON).unwrap();
                     let order = std::thread::scope(|inner| {
                         inner.spawn(|| {
-                            (0..EACH).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+                            (0..EACH).for_each(|number| {
+                                writer.write(&CheckedSample::new(number)).unwrap()
+                            });
                         });
                         take(&reader, (EACH * u64::from(MEMBERS)) as usize)
                     });
@@ -77,7 +83,7 @@ fn members_that_all_write_and_read_see_one_order() {
 /// The papers' baseline is slow, but it is a group: a member without messages blocks no other.
 #[test]
 fn participants_meet_and_agree_with_all_optimisations_switched_off() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let join = || {
         let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
         let config = config.ablation(dds_api::Ablation::all());
@@ -87,7 +93,7 @@ fn participants_meet_and_agree_with_all_optimisations_switched_off() {
     let writer = writer(&here, &topic(&here));
     let reader = there.reader(&topic(&there)).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
-    (0..100).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+    (0..100).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     let order = take(&reader, 100);
     assert!(order.iter().map(|(_, number)| *number).eq(0..100));
 }
@@ -95,7 +101,7 @@ fn participants_meet_and_agree_with_all_optimisations_switched_off() {
 /// A silent member blocks no other, and one writer is sufficient.
 #[test]
 fn silent_writer_blocks_no_other_member() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (one, two) = (meeting.join(), meeting.join());
     let (here, there) = (topic(&one), topic(&two));
     let silent = writer(&one, &here);
@@ -103,19 +109,21 @@ fn silent_writer_blocks_no_other_member() {
     let busy = writer(&two, &there);
     busy.wait_for_readers(1, SOON).unwrap();
     let order = std::thread::scope(|scope| {
-        scope.spawn(|| (0..1_000).for_each(|number| busy.write(&Mark::new(number)).unwrap()));
+        scope.spawn(|| {
+            (0..1_000).for_each(|number| busy.write(&CheckedSample::new(number)).unwrap())
+        });
         take(&reader, 1_000)
     });
     assert!(order.iter().map(|(_, number)| *number).eq(0..1_000));
     drop(silent);
-    busy.write(&Mark::new(1_000)).unwrap();
+    busy.write(&CheckedSample::new(1_000)).unwrap();
     assert_eq!(take(&reader, 1)[0].1, 1_000, "its participant stays a member");
 }
 
 /// Participants join a busy topic: each receives all samples from some sample on, in the one order.
 #[test]
 fn late_reader_receives_every_sample_from_some_sample_on() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (one, two) = (meeting.join(), meeting.join());
     let writer = writer(&one, &topic(&one));
     let early = two.reader(&topic(&two)).create().unwrap();
@@ -126,7 +134,7 @@ fn late_reader_receives_every_sample_from_some_sample_on() {
         let late = scope.spawn(|| {
             let three = meeting.join();
             let reader = three.reader(&topic(&three)).create().unwrap();
-            let mut got = Got::default();
+            let mut got = ReceivedSequence::default();
             until("many have come", || {
                 let samples = reader.take(.., Timeout::millis(100)).unwrap();
                 samples.for_each(|sample| got.take_in(&sample));
@@ -136,7 +144,7 @@ fn late_reader_receives_every_sample_from_some_sample_on() {
             take_to_the_end(&reader, &mut got);
             got
         });
-        let mut got = Got::default();
+        let mut got = ReceivedSequence::default();
         take_to_the_end(&early, &mut got);
         let all = all.join().unwrap();
         assert_eq!((got.first, got.next), (Some(0), all));
@@ -148,17 +156,17 @@ fn late_reader_receives_every_sample_from_some_sample_on() {
 /// Samples that the others do not need any more are not kept for a member that is gone.
 #[test]
 fn topic_continues_after_a_participant_leaves() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (one, two, three) = (meeting.join(), meeting.join(), meeting.join());
     let writer = writer(&one, &topic(&one));
     let stays = two.reader(&topic(&two)).create().unwrap();
     let goes = three.reader(&topic(&three)).create().unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
-    writer.write(&Mark::new(0)).unwrap();
+    writer.write(&CheckedSample::new(0)).unwrap();
     assert_eq!(take(&goes, 1)[0].1, 0);
     drop((goes, three));
     for number in 1..2_000 {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         if number % 64 == 0 {
             let expected = if number == 64 { 65 } else { 64 };
             assert_eq!(take(&stays, expected).len(), expected);
@@ -170,7 +178,7 @@ fn topic_continues_after_a_participant_leaves() {
 /// A participant that reads, stops reading with samples available, and reads again.
 #[test]
 fn participant_leaves_a_topic_and_joins_it_again() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (one, two) = (meeting.join(), meeting.join());
     let writer = writer(&one, &topic(&one));
     let mut number = 0;
@@ -178,7 +186,7 @@ fn participant_leaves_a_topic_and_joins_it_again() {
     for round in 0..20 {
         let reader = two.reader(&topic(&two)).create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         let sample = reader.take_next(SOON).unwrap().unwrap();
         assert_eq!(sample.number, number, "round {round}");
         number += 1;
@@ -190,7 +198,7 @@ fn participant_leaves_a_topic_and_joins_it_again() {
         let deadline = Instant::now() + PATIENCE;
         while writer.matched_readers() > 0 {
             assert!(Instant::now() < deadline, "the reader is never gone");
-            writer.write(&Mark::new(number)).unwrap();
+            writer.write(&CheckedSample::new(number)).unwrap();
             number += 1;
         }
     }
@@ -199,10 +207,10 @@ fn participant_leaves_a_topic_and_joins_it_again() {
 
 #[test]
 fn participants_with_conflicting_topic_levels_are_not_matched() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (one, two) = (meeting.join(), meeting.join());
     let reader = one.reader(&topic(&one)).create().unwrap();
-    let unordered = two.topic::<Mark>("Marks").create().unwrap();
+    let unordered = two.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = two.writer(&unordered).create().unwrap();
     assert!(writer.wait_for_readers(1, Timeout::millis(50)).is_err());
     let deadline = Instant::now() + PATIENCE;
@@ -221,7 +229,7 @@ struct Long {
 /// Records that do not fill their chunks to the last line.
 #[test]
 fn partly_unused_chunks_are_reclaimed() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (one, two) = (meeting.join(), meeting.join());
     let topic = |participant: &DomainParticipant| {
         participant.topic::<Long>("Long").atomic().create().unwrap()
@@ -252,7 +260,7 @@ fn partly_unused_chunks_are_reclaimed() {
 /// all the same.
 #[test]
 fn second_writer_of_a_participant_counts_existing_readers() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let (ours, theirs) = (topic(&here), topic(&there));
     let first = writer(&here, &ours);
@@ -260,7 +268,7 @@ fn second_writer_of_a_participant_counts_existing_readers() {
     first.wait_for_readers(1, SOON).unwrap();
     let second = writer(&here, &ours);
     second.wait_for_readers(1, SOON).unwrap();
-    second.write(&Mark::new(0)).unwrap();
+    second.write(&CheckedSample::new(0)).unwrap();
     assert_eq!(take(&reader, 1)[0].1, 0);
     drop(first);
     writer(&here, &ours).wait_for_readers(1, SOON).unwrap();
@@ -270,7 +278,7 @@ fn second_writer_of_a_participant_counts_existing_readers() {
 /// read before.
 #[test]
 fn reader_count_stays_constant_while_writers_come_and_go() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let all = [meeting.join(), meeting.join(), meeting.join()];
     let topics = all.each_ref().map(topic);
     let readers: Vec<_> =

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::support::{Actor, Meeting, SOON, join, listen, role, say};
+use crate::support::{Actor, SOON, TestDomain, join, listen, role, say};
 use dds_api::infrastructure::{GuardCondition, WaitSet};
 use dds_api::prelude::*;
 use dds_api::subscription::{InstanceState, ReadCondition, States};
@@ -61,7 +61,7 @@ fn low(participant: &DomainParticipant) -> ContentFilteredTopic<Track> {
 
 #[test]
 fn reader_of_filtered_topic_receives_only_samples_that_pass() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let low = low(&participant);
     let (some, all) = (participant.reader(&low), participant.reader(low.related_topic()));
@@ -93,7 +93,7 @@ fn reader_of_filtered_topic_receives_only_samples_that_pass() {
 
 #[test]
 fn a_wrong_expression_is_refused_with_its_place() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = topic_of(&participant);
     let made = participant.content_filtered_topic("Low", &topic, "height < 3", &[]);
@@ -112,7 +112,7 @@ fn a_wrong_expression_is_refused_with_its_place() {
 
 #[test]
 fn query_condition_returns_samples_in_its_order() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = topic_of(&participant);
     let reader = participant.reader(&topic).create().unwrap();
@@ -140,7 +140,7 @@ fn query_condition_returns_samples_in_its_order() {
 
 #[test]
 fn a_wait_set_waits_for_samples_of_several_readers_and_participants() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participants = [meeting.join(), meeting.join()];
     let readers = participants
         .each_ref()

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::support::{Actor, Meeting, SOON, role, say, seed, until};
+use crate::support::{Actor, SOON, TestDomain, role, say, seed, until};
 use dds_api::prelude::*;
 use dds_api::subscription::InstanceState;
 
@@ -98,7 +98,7 @@ fn take_to_the_end(reader: &DataReader<Command>) -> Vec<(u64, u64)> {
 /// Increasingly strong writers join, and are killed; each time the weakest commands again. One
 /// reader reads all the time, one only at the end, and one joins shortly before the end.
 fn is_handed_over_at_one_place(how: How) {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let [eager, lazy] = ["eager", "lazy"].map(|name| how.join(&folder, name));
     let (eager, lazy) = (how.reader(&eager), how.reader(&lazy));

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    Actor, Got, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, seed, until,
-    writer_of,
+    Actor, CheckedSample, PATIENCE, ReceivedSequence, SOON, TestDomain, join, listen, reader_of,
+    role, say, seed, until, writer_of,
 };
 use dds_api::prelude::*;
 use dds_api::topic::Bytes;
@@ -32,15 +32,15 @@ fn act() {
     }
 }
 
-fn ordered_topic(participant: &DomainParticipant) -> Topic<Mark> {
-    participant.topic::<Mark>("Ordered").atomic().create().unwrap()
+fn ordered_topic(participant: &DomainParticipant) -> Topic<CheckedSample> {
+    participant.topic::<CheckedSample>("Ordered").atomic().create().unwrap()
 }
 
-fn ordered_reader(participant: &DomainParticipant) -> DataReader<Mark> {
+fn ordered_reader(participant: &DomainParticipant) -> DataReader<CheckedSample> {
     participant.reader(&ordered_topic(participant)).create().unwrap()
 }
 
-fn unordered_reader(participant: &DomainParticipant) -> DataReader<Mark> {
+fn unordered_reader(participant: &DomainParticipant) -> DataReader<CheckedSample> {
     reader_of(participant, "Plain")
 }
 
@@ -79,7 +79,7 @@ fn act_writer(folder: &Path) {
     let mut number = 0_u64;
     while !director.is_finished() {
         for writer in &writers {
-            writer.write(&Mark::new(number)).unwrap();
+            writer.write(&CheckedSample::new(number)).unwrap();
         }
         bytes.write_bytes(&[number; WORDS].map(u64::to_ne_bytes).concat()).unwrap();
         number += 1;
@@ -107,7 +107,7 @@ trait Numbered: TopicData {
     fn number(&self) -> u64;
 }
 
-impl Numbered for Mark {
+impl Numbered for CheckedSample {
     fn number(&self) -> u64 {
         self.assert_whole();
         self.number
@@ -127,14 +127,14 @@ impl Numbered for Bytes {
 }
 
 /// Held samples, with the numbers that they had when they were taken.
-struct Held<T> {
+struct HeldSamples<T> {
     samples: Vec<Sample<T>>,
     numbers: Vec<u64>,
 }
 
-impl<T: Numbered> Held<T> {
+impl<T: Numbered> HeldSamples<T> {
     /// Takes a few samples, while another reader that the writer waits for takes all samples.
-    fn take(reader: &DataReader<T>, observing: &DataReader<T>) -> Held<T> {
+    fn take(reader: &DataReader<T>, observing: &DataReader<T>) -> HeldSamples<T> {
         let (mut samples, deadline) = (Vec::new(), Instant::now() + PATIENCE);
         while samples.len() < 4 {
             assert!(Instant::now() < deadline, "no sample comes");
@@ -143,7 +143,7 @@ impl<T: Numbered> Held<T> {
         }
         assert!(samples.iter().all(Sample::is_borrowed), "samples are read where they were built");
         let numbers = samples.iter().map(|sample| sample.number()).collect();
-        Held { samples, numbers }
+        HeldSamples { samples, numbers }
     }
 
     /// Fails if a sample has changed.
@@ -157,22 +157,25 @@ impl<T: Numbered> Held<T> {
 
 /// Entity that is dropped before the samples.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Goes {
+enum DroppedFirst {
     Reader,
     Participant,
 }
 
-fn check_held<T: Numbered>(goes: Goes, readers_of: impl Fn(&DomainParticipant) -> DataReader<T>) {
-    let meeting = Meeting::new();
+fn check_held<T: Numbered>(
+    goes: DroppedFirst,
+    readers_of: impl Fn(&DomainParticipant) -> DataReader<T>,
+) {
+    let meeting = TestDomain::new();
     let mut writer = Actor::start(module_path!(), "writer", &meeting, PATIENT);
     assert_eq!(writer.hear(), "ready");
     let observer = meeting.join();
     let observing = readers_of(&observer);
     let participant = meeting.join();
     let reader = readers_of(&participant);
-    let held = Held::take(&reader, &observing);
+    let held = HeldSamples::take(&reader, &observing);
     drop(reader);
-    let participant = Some(participant).filter(|_| goes == Goes::Reader);
+    let participant = Some(participant).filter(|_| goes == DroppedFirst::Reader);
     for _ in 0..5 {
         take(std::slice::from_ref(&observing), MANY);
         held.check();
@@ -187,39 +190,39 @@ fn check_held<T: Numbered>(goes: Goes, readers_of: impl Fn(&DomainParticipant) -
 
 #[test]
 fn samples_of_an_ordered_topic_outlive_their_reader() {
-    check_held(Goes::Reader, ordered_reader);
+    check_held(DroppedFirst::Reader, ordered_reader);
 }
 
 #[test]
 fn samples_of_an_unordered_topic_outlive_their_reader() {
-    check_held(Goes::Reader, unordered_reader);
+    check_held(DroppedFirst::Reader, unordered_reader);
 }
 
 #[test]
 fn samples_of_an_ordered_topic_outlive_their_participant() {
-    check_held(Goes::Participant, ordered_reader);
+    check_held(DroppedFirst::Participant, ordered_reader);
 }
 
 #[test]
 fn samples_of_an_unordered_topic_outlive_their_participant() {
-    check_held(Goes::Participant, unordered_reader);
+    check_held(DroppedFirst::Participant, unordered_reader);
 }
 
 #[test]
 fn byte_samples_outlive_their_participant() {
-    check_held(Goes::Participant, byte_reader);
+    check_held(DroppedFirst::Participant, byte_reader);
 }
 
 /// The participant is dropped before or after its writer is killed.
 fn check_killed(is_killed_first: bool) {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut writer = Actor::start(module_path!(), "writer", &meeting, PATIENT);
     assert_eq!(writer.hear(), "ready");
     let participant = meeting.join();
     let (ordered, plain) = (ordered_reader(&participant), unordered_reader(&participant));
     // The writer waits for both readers.
-    let of_ordered = Held::take(&ordered, &plain);
-    let of_plain = Held::take(&plain, &ordered);
+    let of_ordered = HeldSamples::take(&ordered, &plain);
+    let of_plain = HeldSamples::take(&plain, &ordered);
     drop((ordered, plain));
     let mut participant = Some(participant);
     if !is_killed_first {
@@ -249,14 +252,14 @@ fn samples_outlive_the_process_of_their_writer_and_then_their_participant() {
 /// nor the participant, which by then has reported for the next view.
 #[test]
 fn samples_outlive_a_participant_that_leaves_without_an_answer() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut writer = Actor::start(module_path!(), "writer", &meeting, PATIENT);
     assert_eq!(writer.hear(), "ready");
     // No member evicts the writer.
     let [observer, participant] = [(); 2].map(|()| join_with(&meeting.runtime_dir(), PATIENCE));
     let (ordered, plain) = (ordered_reader(&participant), unordered_reader(&participant));
-    let of_ordered = Held::take(&ordered, &plain);
-    let of_plain = Held::take(&plain, &ordered);
+    let of_ordered = HeldSamples::take(&ordered, &plain);
+    let of_plain = HeldSamples::take(&plain, &ordered);
     drop((ordered, plain));
     writer.signal(Signal::STOP);
     drop(observer);
@@ -278,16 +281,16 @@ fn samples_outlive_a_participant_that_leaves_without_an_answer() {
 fn act_holder(folder: &Path) {
     let participant = join_impatiently(folder);
     let (ordered, plain) = (ordered_reader(&participant), unordered_reader(&participant));
-    let of_ordered = Held::take(&ordered, &plain);
-    let of_plain = Held::take(&plain, &ordered);
+    let of_ordered = HeldSamples::take(&ordered, &plain);
+    let of_plain = HeldSamples::take(&plain, &ordered);
     of_ordered.check();
     of_plain.check();
     say("holds");
     until("the participant learns that it is excluded", || participant.is_isolated());
     // One turn processes all consequences.
     participant.describe();
-    let words = |sample: &Sample<Mark>| -> [u64; 8] {
-        let Mark { number, check, last } = *std::hint::black_box(&**sample);
+    let words = |sample: &Sample<CheckedSample>| -> [u64; 8] {
+        let CheckedSample { number, check, last } = *std::hint::black_box(&**sample);
         let mut words = [number; 8];
         words[1..7].copy_from_slice(&check);
         words[7] = last;
@@ -320,7 +323,7 @@ fn hear_meanwhile(actor: &mut Actor, word: &str, go_on: impl Fn(&mut dyn FnMut()
 
 #[test]
 fn samples_of_excluded_process_stay_unchanged_once_exclusion_is_detected() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut writer = Actor::start(module_path!(), "writer", &meeting, IMPATIENT);
     assert_eq!(writer.hear(), "ready");
     let observer = join_impatiently(&meeting.runtime_dir());
@@ -356,13 +359,13 @@ fn samples_of_excluded_process_stay_unchanged_once_exclusion_is_detected() {
 /// and no writer waits for it.
 #[test]
 fn deleted_reader_is_not_matched_while_its_samples_are_held() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     for readers in [[&here, &here], [&there, &there], [&here, &there]] {
         let writer = writer_of(&here, "Plain");
         let [first, second] = readers.map(unordered_reader);
         writer.wait_for_readers(2, SOON).unwrap();
-        writer.write(&Mark::new(7)).unwrap();
+        writer.write(&CheckedSample::new(7)).unwrap();
         let held = [&first, &second].map(|reader| reader.take_next(SOON).unwrap().unwrap());
         first.delete();
         until("one reader is matched", || writer.matched_readers() == 1);
@@ -371,9 +374,9 @@ fn deleted_reader_is_not_matched_while_its_samples_are_held() {
         writer.wait_for_acknowledgments(SOON).unwrap();
         // Several times the capacity of the writer's memory.
         for number in 0..MANY as u64 {
-            writer.write(&Mark::new(number)).unwrap();
+            writer.write(&CheckedSample::new(number)).unwrap();
         }
-        assert!(held.iter().all(|sample| **sample == Mark::new(7)));
+        assert!(held.iter().all(|sample| **sample == CheckedSample::new(7)));
     }
 }
 
@@ -390,10 +393,10 @@ impl Drop for EndOnDrop<'_> {
 /// meanwhile begins with the epoch in which it reads again, not in the one that ends.
 #[test]
 fn new_reader_beside_held_samples_of_deleted_reader_has_no_gap() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topics = [&here, &there].map(|participant| {
-        participant.topic::<Mark>("Kept").transient_local().keep_last(1).create().unwrap()
+        participant.topic::<CheckedSample>("Kept").transient_local().keep_last(1).create().unwrap()
     });
     let writer = here.writer(&topics[0]).max_blocking_time(SOON).create().unwrap();
     let ends = AtomicBool::new(false);
@@ -401,14 +404,14 @@ fn new_reader_beside_held_samples_of_deleted_reader_has_no_gap() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in (0..).take_while(|_| !ends.load(Ordering::Relaxed)) {
-                writer.write(&Mark::new(number)).unwrap();
+                writer.write(&CheckedSample::new(number)).unwrap();
                 std::thread::sleep(Duration::from_micros(50));
             }
         });
         let _end = EndOnDrop(&ends);
         for round in 0..ROUNDS_OF_READERS {
             let reader = new_reader();
-            let mut got = Got::default();
+            let mut got = ReceivedSequence::default();
             let held = loop {
                 let sample = reader.take_next(SOON).unwrap().unwrap();
                 got.take_in(&sample);
@@ -418,7 +421,7 @@ fn new_reader_beside_held_samples_of_deleted_reader_has_no_gap() {
                 }
             };
             drop(reader);
-            let (reader, mut got) = (new_reader(), Got::default());
+            let (reader, mut got) = (new_reader(), ReceivedSequence::default());
             let until = Instant::now() + Duration::from_millis(20);
             while Instant::now() < until || got.first.is_none() {
                 let sample = reader.take_next(SOON).unwrap().unwrap();

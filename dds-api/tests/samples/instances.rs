@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::support::{Actor, Meeting, SOON, join, role, say, seed, until};
+use crate::support::{Actor, SOON, TestDomain, join, role, say, seed, until};
 use dds_api::prelude::*;
 use dds_api::subscription::{InstanceState, States, ViewState};
 use dds_api::topic::TopicBuilder;
@@ -66,7 +66,7 @@ fn levels(participant: &DomainParticipant) -> [Topic<Track>; 2] {
 
 #[test]
 fn an_instance_is_disposed_and_lives_again() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     for (ours, theirs) in levels(&here).iter().zip(&levels(&there)) {
         let (writer, reader) = (writer_of(&here, ours), follower_of(&there, theirs));
@@ -106,7 +106,7 @@ fn an_instance_is_disposed_and_lives_again() {
 
 #[test]
 fn instance_without_writers_is_not_alive() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     for (ours, theirs) in levels(&here).iter().zip(&levels(&there)) {
         let polite = here.writer(ours).autodispose_unregistered_instances(false);
@@ -138,7 +138,7 @@ fn instance_without_writers_is_not_alive() {
 
 #[test]
 fn instance_handle_of_a_key_is_equal_in_all_participants() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let flights = |participant: &DomainParticipant| {
         participant.topic::<Flight>("Flights").atomic().create().unwrap()
@@ -175,7 +175,7 @@ fn instance_handle_of_a_key_is_equal_in_all_participants() {
 /// a disposal.
 #[test]
 fn take_without_following_instances_reports_disposed_instances() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let topic = topic(&here).create().unwrap();
     let (writer, reader) = (writer_of(&here, &topic), here.reader(&topic).create().unwrap());
@@ -195,7 +195,7 @@ fn take_without_following_instances_reports_disposed_instances() {
 
 #[test]
 fn late_joiner_is_notified_of_disposed_instance() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let kept = |participant| topic(participant).transient_local().create().unwrap();
     let writer = writer_of(&here, &kept(&here));
@@ -227,7 +227,7 @@ fn late_joiner_is_notified_of_disposed_instance() {
 #[test]
 fn writer_loss_is_reported_while_other_writers_use_its_stream() {
     for is_kept in [false, true] {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let of = |participant: &DomainParticipant| match is_kept {
             true => topic(participant).transient_local().keep_last(1).create().unwrap(),
@@ -267,7 +267,7 @@ fn writer_loss_is_reported_while_other_writers_use_its_stream() {
 /// Instances owned by a deleted writer go to another writer of the same stream.
 #[test]
 fn instances_of_deleted_owner_go_to_another_writer_of_its_stream() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let of = |participant: &DomainParticipant| {
         topic(participant).atomic().exclusive_ownership().create().unwrap()
@@ -291,7 +291,7 @@ fn instances_of_deleted_owner_go_to_another_writer_of_its_stream() {
 /// The unregistration by one of its writers does not replace an instance's last sample.
 #[test]
 fn kept_sample_outlives_unregistration_of_its_instance() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let kept = |participant| topic(participant).transient_local().create().unwrap();
     let topic = kept(&here);
@@ -306,7 +306,7 @@ fn kept_sample_outlives_unregistration_of_its_instance() {
 
 #[test]
 fn samples_are_ordered_by_source_timestamp() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let topic = topic(&here).by_source_timestamp().create().unwrap();
     let writer = writer_of(&here, &topic);
@@ -334,7 +334,7 @@ fn samples_are_ordered_by_source_timestamp() {
 /// Each change has a variant with a time stamp, which readers receive.
 #[test]
 fn changes_carry_the_timestamps_given_by_the_application() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let topic = topic(&here).create().unwrap();
     let writer = here.writer(&topic).autodispose_unregistered_instances(false).create().unwrap();
@@ -369,7 +369,7 @@ fn changes_carry_the_timestamps_given_by_the_application() {
 /// the instance.
 #[test]
 fn owner_with_reduced_strength_loses_the_instance() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let topic = topic(&here).atomic().create().unwrap();
     let of = |strength| here.writer(&topic).ownership_strength(strength).create().unwrap();
@@ -453,7 +453,7 @@ fn act_reader(folder: &std::path::Path) {
 /// all readers; when all are killed, the instance has no writers.
 #[test]
 fn next_owner_takes_over_from_killed_owner_until_no_writer_remains() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut readers = [(); 2].map(|()| Actor::start(module_path!(), "reader", &meeting, 0));
     readers.iter_mut().for_each(|reader| assert_eq!(reader.hear(), "ready"));
     let mut hear = |expected: &str| {

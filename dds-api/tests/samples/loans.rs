@@ -4,21 +4,21 @@
 use std::mem::{MaybeUninit, offset_of};
 use std::time::Duration;
 
-use crate::support::{Mark, Meeting, SOON};
+use crate::support::{CheckedSample, SOON, TestDomain};
 use dds_api::prelude::*;
 
 #[test]
 fn a_write_that_waits_for_room_is_woken_by_a_loan_that_is_dropped() {
     const TOO_LONG: Timeout = Timeout::secs(5);
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
-    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = participant.writer(&topic).memory(4096).in_flight(2);
     let writer = writer.max_blocking_time(TOO_LONG).create().unwrap();
     for _ in 0..3 {
         let loans = [writer.loan().unwrap(), writer.loan().unwrap()];
         std::thread::scope(|scope| {
-            let writing = scope.spawn(|| writer.write(&Mark::new(1)));
+            let writing = scope.spawn(|| writer.write(&CheckedSample::new(1)));
             // Long enough for the thread to be asleep in most runs; in other runs the test
             // cannot fail.
             std::thread::sleep(Duration::from_millis(50));
@@ -48,7 +48,7 @@ fn bytes_of(sample: &Padded) -> Vec<u8> {
 #[test]
 fn padding_of_plain_samples_shows_nothing_of_their_writer() {
     const PADDING: std::ops::Range<usize> = 1..offset_of!(Padded, second);
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic::<Padded>("Padded").create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();

@@ -1,6 +1,6 @@
 //! Multi-topics: samples that are joined from those of several topics.
 
-use crate::support::{Meeting, SOON, until};
+use crate::support::{SOON, TestDomain, until};
 use dds_api::infrastructure::WaitSet;
 use dds_api::prelude::*;
 use dds_api::subscription::{InstanceState, ReadCondition, States};
@@ -58,7 +58,7 @@ struct Air {
     // Entities that must stay alive.
     _topics: (Topic<Location>, Topic<FlightPlan>, Topic<Carrier>),
     _there: DomainParticipant,
-    _meeting: Meeting,
+    _meeting: TestDomain,
 }
 
 fn made<T: DdsType>(of: &DomainParticipant, name: &str, kept: bool) -> Topic<T> {
@@ -68,7 +68,7 @@ fn made<T: DdsType>(of: &DomainParticipant, name: &str, kept: bool) -> Topic<T> 
 
 impl Air {
     fn new(kept: bool) -> Air {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let (here, there) = (meeting.join(), meeting.join());
         let topics = (
             made(&here, "Location", kept),
@@ -247,7 +247,7 @@ fn all_members_are_selected_and_unrelated_topics_are_cross_joined() {
             of.member(name, &DynamicType::primitive(*it), key)
         });
     let of = of.build().unwrap();
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let (locations, winds) =
         (made(&participant, "Location", false), made(&participant, "Wind", false));

@@ -1,7 +1,7 @@
 //! Samples that pass directly through a reader's cache are reported like samples that were stored
 //! there first (I-146).
 
-use crate::support::{Meeting, SOON};
+use crate::support::{SOON, TestDomain};
 use dds_api::prelude::*;
 use dds_api::qos::{
     Length, PresentationQosPolicy, PresentationQosPolicyAccessScopeKind, ResourceLimitsQosPolicy,
@@ -40,7 +40,7 @@ fn compare<T: DdsType + Clone + PartialEq + std::fmt::Debug>(
     make: impl Fn(u64, u64) -> T,
     build: impl Fn(DataReaderBuilder<T>) -> DataReaderBuilder<T>,
 ) {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic::<T>(name);
     let topic = if count > 1 { topic.atomic() } else { topic };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{Meeting, SOON, until};
+use crate::support::{SOON, TestDomain, until};
 use dds_api::prelude::*;
 use dds_api::qos::{
     DataReaderQos, HistoryQosPolicyKind, Length, PresentationQosPolicy,
@@ -29,12 +29,12 @@ struct Pair {
     writer: DataWriter<Reading>,
     reader: DataReader<Reading>,
     participant: DomainParticipant,
-    _meeting: Meeting,
+    _meeting: TestDomain,
 }
 
 impl Pair {
     fn new(build: impl FnOnce(DataReaderBuilder<Reading>) -> DataReaderBuilder<Reading>) -> Pair {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let participant = meeting.join();
         let topic = participant.topic("Readings").create().unwrap();
         let writer = participant.writer(&topic).memory(64 << 10).in_flight(64);
@@ -309,7 +309,7 @@ fn samples_of_disposed_instance_are_purged_after_the_delay() {
 /// instance otherwise.
 #[test]
 fn changes_are_delivered_in_the_requested_access_order() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic::<Reading>("Readings").create().unwrap();
     let mut qos = DataReaderQos::default();

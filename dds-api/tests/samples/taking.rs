@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::support::{Mark, Meeting, SOON, until};
+use crate::support::{CheckedSample, SOON, TestDomain, until};
 use dds_api::prelude::*;
 
 const EACH: u64 = 20_000;
@@ -12,8 +12,8 @@ const EACH: u64 = 20_000;
 fn writer_and_reader(
     participant: &DomainParticipant,
     is_atomic: bool,
-) -> (DataWriter<Mark>, DataReader<Mark>) {
-    let topic = participant.topic::<Mark>("Marks");
+) -> (DataWriter<CheckedSample>, DataReader<CheckedSample>) {
+    let topic = participant.topic::<CheckedSample>("Marks");
     let topic = if is_atomic { topic.atomic() } else { topic }.create().unwrap();
     let writer = participant.writer(&topic).max_blocking_time(SOON).create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
@@ -21,8 +21,8 @@ fn writer_and_reader(
     (writer, reader)
 }
 
-fn write(writer: &DataWriter<Mark>, numbers: std::ops::Range<u64>) {
-    numbers.for_each(|number| writer.write(&Mark::new(number)).unwrap());
+fn write(writer: &DataWriter<CheckedSample>, numbers: std::ops::Range<u64>) {
+    numbers.for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
 }
 
 /// The first taking thread has exclusive access to the queues; a later thread removes this, even
@@ -30,7 +30,7 @@ fn write(writer: &DataWriter<Mark>, numbers: std::ops::Range<u64>) {
 #[test]
 fn each_sample_goes_to_exactly_one_of_several_taking_threads() {
     for round in 0..20 {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let here = meeting.join();
         let (writer, reader) = writer_and_reader(&here, round % 2 == 0);
         let (taken, all) = (AtomicU64::new(0), Mutex::new(Vec::new()));
@@ -73,7 +73,7 @@ fn each_sample_goes_to_exactly_one_of_several_taking_threads() {
 #[test]
 fn queries_do_not_disturb_a_take_and_deletion_of_the_reader_ends_it() {
     for _ in 0..20 {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let here = meeting.join();
         let (writer, reader) = writer_and_reader(&here, false);
         let (is_over, seen) = (AtomicBool::new(false), AtomicU64::new(0));

@@ -4,13 +4,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{Mark, Meeting, PATIENCE, SOON};
+use crate::support::{CheckedSample, PATIENCE, SOON, TestDomain};
 use dds_api::prelude::*;
 use dds_api::topic::TopicBuilder;
 
 /// A writer's memory; the samples are fifty times as large.
 const MEMORY: usize = 32 << 10;
-const MANY: u64 = 50 * (MEMORY / size_of::<Mark>()) as u64;
+const MANY: u64 = 50 * (MEMORY / size_of::<CheckedSample>()) as u64;
 const BLOCKING: Timeout = Timeout::secs(20);
 
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
@@ -30,12 +30,12 @@ struct Two {
     writer: DataWriter<Track>,
     topic: Topic<Track>,
     participants: [DomainParticipant; 2],
-    meeting: Meeting,
+    meeting: TestDomain,
 }
 
 impl Two {
     fn new(level: fn(TopicBuilder<Track>) -> TopicBuilder<Track>) -> Two {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let participants = [meeting.join(), meeting.join()];
         let [here, topic] =
             participants.each_ref().map(|one| level(one.topic("Tracks")).create().unwrap());
@@ -92,16 +92,17 @@ fn unread_keep_last_reader_of_kept_topic_blocks_no_writer() {
 
 #[test]
 fn unread_keep_all_reader_blocks_its_writer_and_loses_no_sample() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let [here, there] = [meeting.join(), meeting.join()];
-    let [topic, same] = [&here, &there].map(|one| one.topic::<Mark>("Marks").create().unwrap());
+    let [topic, same] =
+        [&here, &there].map(|one| one.topic::<CheckedSample>("Marks").create().unwrap());
     let writer = here.writer(&topic).memory(MEMORY).in_flight(100);
     let writer = writer.max_blocking_time(Timeout::millis(200)).create().unwrap();
     let reader = there.reader(&same).follow_instances().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let mut written = 0;
     let error = loop {
-        match writer.write(&Mark::new(written)) {
+        match writer.write(&CheckedSample::new(written)) {
             Ok(()) => written += 1,
             Err(error) => break error,
         }
@@ -110,7 +111,7 @@ fn unread_keep_all_reader_blocks_its_writer_and_loses_no_sample() {
     assert!(matches!(error, DdsError::Timeout(_)), "{error}");
     let taken: Vec<u64> = reader.take(.., SOON).unwrap().map(|mark| mark.number).collect();
     assert!(taken.iter().copied().eq(0..written), "{} of {written} came", taken.len());
-    writer.write(&Mark::new(written)).unwrap();
+    writer.write(&CheckedSample::new(written)).unwrap();
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::support::{Meeting, PATIENCE, SOON, until};
+use crate::support::{PATIENCE, SOON, TestDomain, until};
 use dds_api::infrastructure::LogCondition;
 use dds_api::prelude::*;
 
@@ -105,7 +105,7 @@ fn writer_of(participant: &DomainParticipant, topic: &Topic<Block>) -> DataWrite
 /// when there is room.
 #[test]
 fn writers_wait_for_room_and_go_on() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let Some(disk) = SmallDisk::mount(&folder) else { return };
     let participant = join(&folder, &disk);
@@ -145,7 +145,7 @@ fn writers_wait_for_room_and_go_on() {
 /// With `detach_full_logs` no writer waits.
 #[test]
 fn full_log_is_detached_and_writers_continue() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let Some(disk) = SmallDisk::mount(&folder) else { return };
     let participant = join(&folder, &disk);
@@ -179,7 +179,7 @@ fn full_log_is_detached_and_writers_continue() {
 /// The topic also waits for a disk that is full before the log exists.
 #[test]
 fn a_topic_begins_when_there_is_room_for_its_log() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let Some(disk) = SmallDisk::mount(&folder) else { return };
     let participant = join(&folder, &disk);
@@ -200,7 +200,7 @@ fn a_topic_begins_when_there_is_room_for_its_log() {
 /// Without room for the folder itself no participant is created, and the error gives the reason.
 #[test]
 fn participant_without_room_for_its_log_folder_reports_the_reason() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let Some(disk) = SmallDisk::mount(&folder) else { return };
     disk.fill();
@@ -217,7 +217,7 @@ fn participant_without_room_for_its_log_folder_reports_the_reason() {
 /// available when it is writable again.
 #[test]
 fn read_only_file_system_for_logs_is_reported() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let Some(disk) = SmallDisk::mount(&folder) else { return };
     let remount = |how: &str| {

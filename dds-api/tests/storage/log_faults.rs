@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::support::{Actor, Meeting, SOON, listen, role, say, until};
+use crate::support::{Actor, SOON, TestDomain, listen, role, say, until};
 use dds_api::infrastructure::LogCondition;
 use dds_api::prelude::*;
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -121,35 +121,35 @@ fn act_keeper(folder: &Path, detaches: bool) {
 }
 
 /// Actors that keep their logs in this folder, whatever it contains.
-struct Stage {
-    meeting: Meeting,
+struct LogFaultSetup {
+    domain: TestDomain,
     logs: PathBuf,
 }
 
-impl Stage {
-    fn new() -> Stage {
-        let meeting = Meeting::new();
+impl LogFaultSetup {
+    fn new() -> LogFaultSetup {
+        let meeting = TestDomain::new();
         let logs = meeting.runtime_dir().with_file_name("logs");
-        let stage = Stage { meeting, logs: logs.clone() };
+        let stage = LogFaultSetup { domain: meeting, logs: logs.clone() };
         stage.keep_in(&logs);
         stage
     }
 
     fn keep_in(&self, folder: &Path) {
         let text = folder.to_str().unwrap();
-        std::fs::write(named_in(&self.meeting.runtime_dir()), text).unwrap();
+        std::fs::write(named_in(&self.domain.runtime_dir()), text).unwrap();
     }
 
     /// Returns the output of a process that creates a participant, and leaves.
     fn opens(&self) -> String {
-        let mut actor = Actor::start(module_path!(), "opens", &self.meeting, 0);
+        let mut actor = Actor::start(module_path!(), "opens", &self.domain, 0);
         let said = actor.hear();
         actor.finish();
         said
     }
 
     fn start(&self, role: &str) -> Actor {
-        let mut actor = Actor::start(module_path!(), role, &self.meeting, 0);
+        let mut actor = Actor::start(module_path!(), role, &self.domain, 0);
         assert_eq!(actor.hear(), "here");
         actor
     }
@@ -161,8 +161,8 @@ impl Stage {
 
     fn end(self) {
         let _ = std::fs::remove_dir_all(&self.logs);
-        self.meeting.clean_logs();
-        self.meeting.assert_empty();
+        self.domain.clean_logs();
+        self.domain.assert_empty();
     }
 }
 
@@ -192,7 +192,7 @@ fn reformat(file: &Path) -> Vec<u8> {
 
 #[test]
 fn unusable_log_folder_is_refused_with_the_reason() {
-    let stage = Stage::new();
+    let stage = LogFaultSetup::new();
     let (logs, home) = (stage.logs.clone(), stage.logs.join("domain-0"));
     let (in_words, folder) = (logs.display().to_string(), stage.folder());
     says(&stage.opens(), &["no logs can be kept", &in_words, "it is not there", "make it first"]);
@@ -225,7 +225,7 @@ fn unusable_log_folder_is_refused_with_the_reason() {
     std::fs::write(&identity, &good).unwrap();
     assert_eq!(stage.opens(), "open");
     std::fs::rename(&home, &other).unwrap();
-    let config = ParticipantConfig::new().runtime_dir(stage.meeting.runtime_dir());
+    let config = ParticipantConfig::new().runtime_dir(stage.domain.runtime_dir());
     let refused = DomainParticipant::with_config(1, config.log_folder(&logs)).err().unwrap();
     says(&refused.to_string(), &["logs/domain-1/0 is of group", "another folder"]);
     stage.end();
@@ -234,7 +234,7 @@ fn unusable_log_folder_is_refused_with_the_reason() {
 /// A place where not even root may make a folder.
 #[test]
 fn read_only_log_folder_is_reported() {
-    let stage = Stage::new();
+    let stage = LogFaultSetup::new();
     stage.keep_in(Path::new("/sys"));
     says(&stage.opens(), &["/sys/domain-0", "it is read-only", "name another folder"]);
     stage.end();
@@ -244,7 +244,7 @@ fn read_only_log_folder_is_reported() {
 #[test]
 fn log_of_another_format_stays_unchanged_and_blocks_its_topic() {
     for views in [false, true] {
-        let stage = Stage::new();
+        let stage = LogFaultSetup::new();
         std::fs::create_dir(&stage.logs).unwrap();
         let mut keeper = stage.start("keeps");
         assert_eq!(ask(&mut keeper, "begin 60000"), "begun");
@@ -281,7 +281,7 @@ fn log_of_another_format_stays_unchanged_and_blocks_its_topic() {
 #[test]
 fn removal_of_a_log_folder_during_writing_is_reported() {
     for role in ["keeps", "detaches"] {
-        let stage = Stage::new();
+        let stage = LogFaultSetup::new();
         std::fs::create_dir(&stage.logs).unwrap();
         let mut keeper = stage.start(role);
         assert_eq!(ask(&mut keeper, "begin 60000"), "begun");
@@ -309,7 +309,7 @@ fn removal_of_a_log_folder_during_writing_is_reported() {
         );
         assert_eq!(ask(&mut keeper, "write 100"), "wrote 100", "the topic goes on");
         // Another participant keeps a log.
-        let (folder, here) = (stage.meeting.runtime_dir(), stage.logs.with_file_name("here"));
+        let (folder, here) = (stage.domain.runtime_dir(), stage.logs.with_file_name("here"));
         std::fs::create_dir(&here).unwrap();
         let config = ParticipantConfig::new().runtime_dir(&folder).log_folder(&here);
         let other = DomainParticipant::with_config(0, config).unwrap();
@@ -331,7 +331,7 @@ fn removal_of_a_log_folder_during_writing_is_reported() {
 #[test]
 fn file_size_limit_is_treated_as_a_full_disk() {
     for (role, shown) in [("keeps", "Some(Full)"), ("detaches", "0 logs, Some(Detached)")] {
-        let stage = Stage::new();
+        let stage = LogFaultSetup::new();
         std::fs::create_dir(&stage.logs).unwrap();
         let mut keeper = stage.start(role);
         assert_eq!(ask(&mut keeper, "begin 60000"), "begun");
@@ -363,7 +363,7 @@ fn file_size_limit_is_treated_as_a_full_disk() {
 /// A topic that waits for room in the log of another participant names that log.
 #[test]
 fn the_full_log_of_another_participant_is_named() {
-    let stage = Stage::new();
+    let stage = LogFaultSetup::new();
     std::fs::create_dir(&stage.logs).unwrap();
     let mut keepers = [(); 2].map(|()| stage.start("keeps"));
     for keeper in &mut keepers {
@@ -404,7 +404,7 @@ fn segments(folder: &Path) -> Vec<PathBuf> {
 
 /// Two participants have kept a topic of a number of samples, and both are gone. The second one
 /// left last; `more` samples were written after the first one had left.
-fn kept_by_two(stage: &Stage, more: u64) {
+fn kept_by_two(stage: &LogFaultSetup, more: u64) {
     std::fs::create_dir(&stage.logs).unwrap();
     let mut first = stage.start("keeps");
     assert_eq!(ask(&mut first, "begin 60000"), "begun");
@@ -431,7 +431,7 @@ fn flip(file: &Path, at: usize) {
 #[test]
 fn damaged_log_is_completed_from_the_other_log() {
     for harmed in [0, 1] {
-        let stage = Stage::new();
+        let stage = LogFaultSetup::new();
         kept_by_two(&stage, 0);
         let folder = stage.logs.join("domain-0").join(harmed.to_string());
         flip(&segments(&folder)[0], 1000);
@@ -459,7 +459,7 @@ fn damaged_log_is_completed_from_the_other_log() {
 #[test]
 fn damaged_log_that_may_have_more_samples_is_named() {
     for is_gone in [false, true] {
-        let stage = Stage::new();
+        let stage = LogFaultSetup::new();
         kept_by_two(&stage, 5);
         let file = &segments(&stage.logs.join("domain-0").join("1"))[0];
         match is_gone {
@@ -483,7 +483,7 @@ fn damaged_log_that_may_have_more_samples_is_named() {
 /// Processes that keep logs in one root have a folder each.
 #[test]
 fn processes_with_one_log_root_use_separate_folders() {
-    let stage = Stage::new();
+    let stage = LogFaultSetup::new();
     std::fs::create_dir(&stage.logs).unwrap();
     let mut keepers = [(); 3].map(|()| stage.start("keeps"));
     for keeper in &mut keepers {

@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::support::{self, Actor, Dice, Mark, Meeting, PATIENCE, SOON, role, say, until};
+use crate::support::{
+    self, Actor, CheckedSample, Dice, PATIENCE, SOON, TestDomain, role, say, until,
+};
 use dds_api::infrastructure::{LogCondition, LogRetention};
 use dds_api::prelude::*;
 use dds_api::qos::DurabilityServiceQosPolicy;
@@ -25,24 +27,27 @@ fn join(folder: &Path, logs: Option<&Path>) -> DomainParticipant {
     DomainParticipant::with_config(0, config).unwrap()
 }
 
-fn marks(participant: &DomainParticipant, durable_first: bool) -> Topic<Mark> {
-    let topic = participant.topic::<Mark>("Marks").persistent().keep_all();
+fn marks(participant: &DomainParticipant, durable_first: bool) -> Topic<CheckedSample> {
+    let topic = participant.topic::<CheckedSample>("Marks").persistent().keep_all();
     if durable_first { topic.durable_first() } else { topic }.create().unwrap()
 }
 
-fn writer_of(participant: &DomainParticipant, topic: &Topic<Mark>) -> DataWriter<Mark> {
+fn writer_of(
+    participant: &DomainParticipant,
+    topic: &Topic<CheckedSample>,
+) -> DataWriter<CheckedSample> {
     let writer = participant.writer(topic).memory(64 << 10).in_flight(256);
     writer.max_blocking_time(SOON).create().unwrap()
 }
 
 /// Returns a sample of one of several writers.
-fn mark(writer: u64, number: u64) -> Mark {
-    Mark { last: writer, ..Mark::new(number) }
+fn mark(writer: u64, number: u64) -> CheckedSample {
+    CheckedSample { last: writer, ..CheckedSample::new(number) }
 }
 
-type Seen = Vec<(u64, u64)>;
+type SeenSamples = Vec<(u64, u64)>;
 
-fn take_into(seen: &mut Seen, reader: &DataReader<Mark>, wait: Duration) {
+fn take_into(seen: &mut SeenSamples, reader: &DataReader<CheckedSample>, wait: Duration) {
     for sample in reader.take(.., wait).unwrap() {
         sample.assert_whole();
         seen.push((sample.last, sample.number));
@@ -50,10 +55,10 @@ fn take_into(seen: &mut Seen, reader: &DataReader<Mark>, wait: Duration) {
 }
 
 /// Returns all kept samples as a late joiner receives them.
-fn history(reader: &DataReader<Mark>, topic: &Topic<Mark>) -> Seen {
+fn history(reader: &DataReader<CheckedSample>, topic: &Topic<CheckedSample>) -> SeenSamples {
     reader.wait_for_historical_data(SOON).unwrap();
-    let (mut seen, deadline) = (Seen::new(), Instant::now() + PATIENCE);
-    let whole = |seen: &Seen| seen.len() as u64 == topic.storage_status().unwrap().samples;
+    let (mut seen, deadline) = (SeenSamples::new(), Instant::now() + PATIENCE);
+    let whole = |seen: &SeenSamples| seen.len() as u64 == topic.storage_status().unwrap().samples;
     while !whole(&seen) {
         assert!(Instant::now() < deadline, "{} of {:?}", seen.len(), topic.storage_status());
         take_into(&mut seen, reader, Duration::from_millis(10));
@@ -79,7 +84,7 @@ fn act_writer(folder: &Path, durable_first: bool) {
     let reader = participant.reader(&topic).create().unwrap();
     let writer = writer_of(&participant, &topic);
     reader.wait_for_historical_data(SOON).unwrap();
-    let mut seen = Seen::new();
+    let mut seen = SeenSamples::new();
     say("begins");
     for number in 0.. {
         writer.write(&mark(id, number)).unwrap();
@@ -95,8 +100,8 @@ fn act_writer(folder: &Path, durable_first: bool) {
 }
 
 /// Returns the last reports of killed actors: the last durable, or read, sample of each writer.
-fn last_words(actors: &mut [Actor], ids: &[u64]) -> Seen {
-    let mut last = Seen::new();
+fn last_words(actors: &mut [Actor], ids: &[u64]) -> SeenSamples {
+    let mut last = SeenSamples::new();
     for (actor, id) in actors.iter_mut().zip(ids) {
         actor.kill();
         while let Some(said) = actor.try_hear() {
@@ -120,14 +125,14 @@ fn word(id: u64, said: &str) -> Option<(u64, u64)> {
 /// recovered before, and contain all that were reported as durable, or read if samples are
 /// durable first.
 fn everything_is_killed(role: &str, rounds: u64) {
-    let (meeting, mut dice) = (Meeting::new(), Dice(7));
-    let mut before = Seen::new();
+    let (meeting, mut dice) = (TestDomain::new(), Dice(7));
+    let mut before = SeenSamples::new();
     for round in 0..rounds {
         let ids: Vec<u64> = (0..3).map(|actor| 1 + 10 * round + actor).collect();
         let mut actors: Vec<Actor> =
             ids.iter().map(|id| Actor::start(module_path!(), role, &meeting, *id)).collect();
         actors.iter_mut().for_each(|actor| while actor.hear() != "begins" {});
-        let mut durable = Seen::new();
+        let mut durable = SeenSamples::new();
         for (actor, id) in actors.iter_mut().zip(&ids) {
             durable.extend(loop {
                 let said = actor.hear();
@@ -175,7 +180,7 @@ fn samples_read_from_durable_first_topic_are_recovered_after_kill() {
 /// it does.
 #[test]
 fn topic_without_logs_waits_and_reports_that_no_log_is_kept() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let without = join(&folder, None);
     let topic = marks(&without, false);
@@ -201,7 +206,7 @@ fn topic_without_logs_waits_and_reports_that_no_log_is_kept() {
 /// names it.
 #[test]
 fn returning_participant_waits_for_the_log_of_an_absent_member() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let (here, there) = (logs(&folder, "here"), logs(&folder, "there"));
     {
@@ -227,7 +232,7 @@ fn returning_participant_waits_for_the_log_of_an_absent_member() {
     assert_eq!(of_b.storage_status().unwrap().waits_for.len(), 1);
     let a = join(&folder, Some(&here));
     let all = history(&reader, &of_b);
-    assert_eq!(all, (0..200).map(|number| (1, number)).collect::<Seen>());
+    assert_eq!(all, (0..200).map(|number| (1, number)).collect::<SeenSamples>());
     drop((a, reader, of_b, b));
     for logs in [here, there] {
         std::fs::remove_dir_all(logs).unwrap();
@@ -239,7 +244,7 @@ fn returning_participant_waits_for_the_log_of_an_absent_member() {
 /// others are gone for good.
 #[test]
 fn returning_participant_receives_all_missed_samples() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     for (name, elsewhere) in [("one root", false), ("two roots", true)] {
         let here = logs(&folder, name);
@@ -277,7 +282,7 @@ fn returning_participant_receives_all_missed_samples() {
         }
         let (reader, of_b, b) = join_b();
         let all = history(&reader, &of_b);
-        assert_eq!(all, (0..300).map(|number| (1, number)).collect::<Seen>(), "{name}");
+        assert_eq!(all, (0..300).map(|number| (1, number)).collect::<SeenSamples>(), "{name}");
         drop((reader, of_b));
         drop(b);
         std::fs::remove_dir_all(there).unwrap();
@@ -297,7 +302,7 @@ struct Reading {
 /// from a time on, and as the state at a time.
 #[test]
 fn samples_no_longer_kept_can_be_read_from_the_log() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let with = join(&folder, Some(&logs(&folder, "logs")));
     let topic = with.topic::<Reading>("Readings").persistent().create().unwrap();
@@ -335,7 +340,7 @@ fn samples_no_longer_kept_can_be_read_from_the_log() {
 /// as durable.
 #[test]
 fn acknowledged_sample_is_reported_as_durable() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let here = logs(&folder, "logs");
     let a = join(&folder, Some(&here));
@@ -356,7 +361,7 @@ fn acknowledged_sample_is_reported_as_durable() {
 /// durable, not before its stream exists.
 #[test]
 fn late_writer_is_acknowledged_only_when_its_samples_are_durable() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let here = logs(&folder, "logs");
     let a = join(&folder, Some(&here));
@@ -380,7 +385,7 @@ fn late_writer_is_acknowledged_only_when_its_samples_are_durable() {
 /// log folder is free for the next one.
 #[test]
 fn dropped_participant_releases_its_log_folder() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let here = logs(&folder, "logs");
     for number in 0..30 {
@@ -401,13 +406,13 @@ fn dropped_participant_releases_its_log_folder() {
 /// the samples.
 #[test]
 fn reader_created_right_after_a_dropped_reader_receives_samples() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     for persistent in [false, true] {
         let here = logs(&folder, "logs");
         let (a, b) = (join(&folder, Some(&here)), join(&folder, None));
         let topic = |of: &DomainParticipant| {
-            let topic = of.topic::<Mark>("Marks").keep_all();
+            let topic = of.topic::<CheckedSample>("Marks").keep_all();
             if persistent { topic.persistent() } else { topic.transient_local() }.create().unwrap()
         };
         let (of_a, of_b) = (topic(&a), topic(&b));
@@ -436,7 +441,7 @@ fn reader_created_right_after_a_dropped_reader_receives_samples() {
 /// An unreadable folder beside the own one may have the decisive data: no topic begins without it.
 #[test]
 fn unreadable_log_folder_is_reported_and_awaited() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let here = logs(&folder, "logs");
     let beside = here.join("domain-0").join("7");
@@ -466,7 +471,7 @@ struct Frame {
 /// participants have left; a request for removed samples is refused with the reason.
 #[test]
 fn log_drops_old_samples_and_keeps_the_state() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let here = logs(&folder, "logs");
     let topic_of = |participant: &DomainParticipant| {
@@ -531,7 +536,7 @@ fn log_drops_old_samples_and_keeps_the_state() {
 #[test]
 fn forgotten_instance_does_not_return_from_the_log() {
     const COUNT: u32 = 10_000;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let here = logs(&folder, "logs");
     let topic_of = |participant: &DomainParticipant| {

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::{Mark, Meeting, PATIENCE, SOON, until};
+use crate::support::{CheckedSample, PATIENCE, SOON, TestDomain, until};
 use dds_api::prelude::*;
-use derecho_core::log::proceed::{Word, say};
+use derecho_core::log::restart_permission::{RestartPermission, grant};
 use derecho_core::log::views::{self, LoggedView, VIEWS};
 use derecho_core::log::{Check, StreamLog, WallTime, aside, folder};
 use derecho_node::logs::Folder;
@@ -22,11 +22,14 @@ fn join(folder: &Path, logs: &Path) -> DomainParticipant {
     DomainParticipant::with_config(0, config).unwrap()
 }
 
-fn marks(participant: &DomainParticipant) -> Topic<Mark> {
-    participant.topic::<Mark>("Marks").persistent().keep_all().create().unwrap()
+fn marks(participant: &DomainParticipant) -> Topic<CheckedSample> {
+    participant.topic::<CheckedSample>("Marks").persistent().keep_all().create().unwrap()
 }
 
-fn writer_of(participant: &DomainParticipant, topic: &Topic<Mark>) -> DataWriter<Mark> {
+fn writer_of(
+    participant: &DomainParticipant,
+    topic: &Topic<CheckedSample>,
+) -> DataWriter<CheckedSample> {
     let writer = participant.writer(topic).memory(64 << 10).in_flight(256);
     writer.max_blocking_time(SOON).create().unwrap()
 }
@@ -39,13 +42,13 @@ fn last_view(root: &Path) -> Option<LoggedView> {
     views::last(&log, &mut disk).ok()?
 }
 
-fn write(writer: &DataWriter<Mark>, numbers: std::ops::Range<u64>) {
-    numbers.for_each(|number| writer.write(&Mark::new(number)).unwrap());
+fn write(writer: &DataWriter<CheckedSample>, numbers: std::ops::Range<u64>) {
+    numbers.for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     writer.wait_for_acknowledgments(SOON).unwrap();
 }
 
 /// Takes the given number of samples and returns their numbers.
-fn take(reader: &DataReader<Mark>, count: usize) -> Vec<u64> {
+fn take(reader: &DataReader<CheckedSample>, count: usize) -> Vec<u64> {
     let (mut seen, deadline) = (Vec::new(), std::time::Instant::now() + PATIENCE);
     while seen.len() < count {
         assert!(std::time::Instant::now() < deadline, "{} of {count}", seen.len());
@@ -57,7 +60,7 @@ fn take(reader: &DataReader<Mark>, count: usize) -> Vec<u64> {
 
 #[test]
 fn all_members_that_keep_logs_log_views() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let (here, there) = (logs(&folder, "here"), logs(&folder, "there"));
     let mut eras = Vec::new();
@@ -92,7 +95,7 @@ fn all_members_that_keep_logs_log_views() {
 /// again while the participants that did are away.
 #[test]
 fn topic_unknown_to_returned_members_waits_for_the_last_view() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let (here, there) = (logs(&folder, "here"), logs(&folder, "there"));
     {
@@ -125,7 +128,7 @@ fn topic_unknown_to_returned_members_waits_for_the_last_view() {
 /// returns, and awaited again later.
 #[test]
 fn topic_continues_without_a_log_on_the_word_of_the_operator() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let (here, there) = (logs(&folder, "here"), logs(&folder, "there"));
     {
@@ -150,9 +153,14 @@ fn topic_continues_without_a_log_on_the_word_of_the_operator() {
     let (writer, of_b, b) = wait_alone();
     let home = there.join("domain-0");
     let after = last_view(&there).unwrap().place();
-    let word =
-        Word { without, after, at: WallTime(1), by: "operator".to_owned(), harmed: Vec::new() };
-    say(&mut Folder::open(&home).unwrap(), word).unwrap();
+    let word = RestartPermission {
+        without,
+        after,
+        at: WallTime(1),
+        by: "operator".to_owned(),
+        damaged: Vec::new(),
+    };
+    grant(&mut Folder::open(&home).unwrap(), word).unwrap();
     write(&writer, 100..120);
     assert_eq!(of_b.storage_status().unwrap().logs, 1);
     // Samples that only A had are in no log; they have been put aside.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use crate::support::{Mark, Meeting, SOON, until};
+use crate::support::{CheckedSample, SOON, TestDomain, until};
 use dds_api::prelude::*;
 use dds_api::subscription::Since;
 
@@ -30,24 +30,28 @@ fn join(folder: &Path, logs: Option<&Path>) -> DomainParticipant {
     DomainParticipant::with_config(0, config(folder, logs)).unwrap()
 }
 
-fn marks(participant: &DomainParticipant) -> Topic<Mark> {
-    participant.topic::<Mark>("Marks").persistent().keep_last(1).create().unwrap()
+fn marks(participant: &DomainParticipant) -> Topic<CheckedSample> {
+    participant.topic::<CheckedSample>("Marks").persistent().keep_last(1).create().unwrap()
 }
 
-fn write(participant: &DomainParticipant, topic: &Topic<Mark>, numbers: std::ops::Range<u64>) {
+fn write(
+    participant: &DomainParticipant,
+    topic: &Topic<CheckedSample>,
+    numbers: std::ops::Range<u64>,
+) {
     let writer = participant.writer(topic).memory(1 << 20).in_flight(4096);
     let writer = writer.max_blocking_time(SOON).create().unwrap();
-    numbers.for_each(|number| writer.write(&Mark::new(number)).unwrap());
+    numbers.for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     writer.wait_for_acknowledgments(SOON).unwrap();
 }
 
-fn both_keep_logs(topic: &Topic<Mark>) {
+fn both_keep_logs(topic: &Topic<CheckedSample>) {
     until("both keep logs", || topic.storage_status().is_some_and(|status| status.logs == 2));
 }
 
 #[test]
 fn history_read_continues_at_another_log_keeper_when_one_leaves() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     for leaves in 0..2 {
         let roots = [logs(&folder, "here"), logs(&folder, "there")];
@@ -81,7 +85,7 @@ fn history_read_continues_at_another_log_keeper_when_one_leaves() {
         assert_eq!(seen, (0..MANY).map(|number| (number + 1, number)).collect::<Vec<_>>());
         // The same result as for a participant with a log, from a time on and at a time.
         let other = readers[1 - leaves].as_ref().unwrap();
-        let number = |read: DdsResult<(u64, Sample<Mark>)>| {
+        let number = |read: DdsResult<(u64, Sample<CheckedSample>)>| {
             read.map(|(place, mark)| (place, mark.number)).unwrap()
         };
         let middle = other.past(Since::Sample(MANY / 2)).unwrap().next().unwrap().unwrap();
@@ -107,7 +111,7 @@ const LONG: u64 = 100_000;
 
 #[test]
 fn past_is_whole_while_the_own_log_is_being_completed() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let root = logs(&folder, "here");
     let first = join(&folder, Some(&root));
@@ -154,14 +158,14 @@ fn past_is_whole_while_the_own_log_is_being_completed() {
 /// from it.
 #[test]
 fn past_is_whole_at_once_after_a_restart() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let root = logs(&folder, "here");
     for round in 1..=3 {
         let participant = join(&folder, Some(&root));
         let topic = marks(&participant);
         let reader = participant.reader(&topic).keep_last(1).create().unwrap();
-        let numbers = |reader: &DataReader<Mark>| -> Vec<u64> {
+        let numbers = |reader: &DataReader<CheckedSample>| -> Vec<u64> {
             let past = reader.past(Since::Sample(1)).unwrap();
             past.map(|read| read.unwrap().1.number).collect()
         };
@@ -176,7 +180,7 @@ fn past_is_whole_at_once_after_a_restart() {
 
 #[test]
 fn history_request_without_any_log_is_refused() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let (a, b) = (join(&folder, None), join(&folder, None));
     let (topic, other) = (marks(&a), marks(&b));
@@ -193,7 +197,7 @@ fn history_request_without_any_log_is_refused() {
 /// A call waits for a log keeper that no longer acts for its timeout, and not longer.
 #[test]
 fn history_request_to_unresponsive_log_keeper_times_out() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let folder = meeting.runtime_dir();
     let root = logs(&folder, "logs");
     let patient = |config: ParticipantConfig| config.member_timeout(Timeout::FOREVER);

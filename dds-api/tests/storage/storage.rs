@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::support::{
-    Actor, Got, Mark, Meeting, PATIENCE, SOON, join, listen, role, say, take_to_the_end, until,
+    Actor, CheckedSample, PATIENCE, ReceivedSequence, SOON, TestDomain, join, listen, role, say,
+    take_to_the_end, until,
 };
 use dds_api::prelude::*;
 use dds_api::qos::{
@@ -29,8 +30,8 @@ struct Note {
     text: String,
 }
 
-fn all_marks(participant: &DomainParticipant) -> Topic<Mark> {
-    participant.topic::<Mark>("Marks").transient_local().keep_all().create().unwrap()
+fn all_marks(participant: &DomainParticipant) -> Topic<CheckedSample> {
+    participant.topic::<CheckedSample>("Marks").transient_local().keep_all().create().unwrap()
 }
 
 fn writer_of<T: DdsType>(participant: &DomainParticipant, topic: &Topic<T>) -> DataWriter<T> {
@@ -53,12 +54,13 @@ fn take_all<T: DdsType + Clone>(reader: &DataReader<T>, count: usize) -> Vec<T> 
 /// for the subgroup, and is counted all the same.
 #[test]
 fn first_reader_of_a_participant_that_only_wrote_is_counted() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topics = [&here, &there].map(all_marks);
     let writers = [writer_of(&here, &topics[0]), writer_of(&there, &topics[1])];
-    writers[0].write(&Mark::new(0)).unwrap();
-    let has_it = |topic: &Topic<Mark>| topic.storage_status().is_some_and(|it| it.samples == 1);
+    writers[0].write(&CheckedSample::new(0)).unwrap();
+    let has_it =
+        |topic: &Topic<CheckedSample>| topic.storage_status().is_some_and(|it| it.samples == 1);
     until("both keep it", || topics.iter().all(has_it));
     assert_eq!(writers.each_ref().map(DataWriter::matched_readers), [0, 0]);
     let reader = there.reader(&topics[1]).create().unwrap();
@@ -84,7 +86,7 @@ fn act_keeper(folder: &std::path::Path) {
     let reader = participant.reader(&topic).create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     say("has it");
-    let mut got = Got::default();
+    let mut got = ReceivedSequence::default();
     loop {
         for sample in reader.take(.., Timeout::millis(10)).unwrap() {
             got.take_in(&sample);
@@ -99,7 +101,7 @@ fn act_writer(folder: &std::path::Path) {
     let topic = all_marks(&participant);
     let writer = writer_of(&participant, &topic);
     for number in 0..MANY {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
     }
     say("written");
     std::thread::spawn(|| {
@@ -108,11 +110,11 @@ fn act_writer(folder: &std::path::Path) {
     });
     let mut number = MANY;
     while !STOPS.load(Ordering::Relaxed) {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         number += 1;
         std::thread::sleep(Duration::from_micros(50));
     }
-    writer.write(&Mark::last(number)).unwrap();
+    writer.write(&CheckedSample::last(number)).unwrap();
     writer.wait_for_acknowledgments(SOON).unwrap();
     say("ended");
     while listen().is_some() {}
@@ -125,22 +127,22 @@ const MANY: u64 = 200_000;
 /// have them.
 #[test]
 fn samples_written_before_any_reader_joins_outlive_their_writer() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let first = meeting.join();
     let topic = all_marks(&first);
     let writer = writer_of(&first, &topic);
-    (0..5_000).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+    (0..5_000).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     let second = meeting.join();
     let reader = second.reader(&all_marks(&second)).create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
-    (5_000..6_000).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+    (5_000..6_000).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     writer.wait_for_acknowledgments(SOON).unwrap();
     drop((writer, topic, first));
     let third = meeting.join();
     let late = third.reader(&all_marks(&third)).create().unwrap();
     for reader in [&reader, &late] {
         let all = take_all(reader, 6_000);
-        assert!(all.iter().zip(0..).all(|(mark, number)| *mark == Mark::new(number)));
+        assert!(all.iter().zip(0..).all(|(mark, number)| *mark == CheckedSample::new(number)));
     }
     drop((reader, second, late, third));
     meeting.assert_empty();
@@ -150,7 +152,7 @@ fn samples_written_before_any_reader_joins_outlive_their_writer() {
 /// and in old ones.
 #[test]
 fn readers_that_join_during_writing_receive_each_sample_once() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = all_marks(&participant);
     let writer = writer_of(&participant, &topic);
@@ -160,15 +162,15 @@ fn readers_that_join_during_writing_receive_each_sample_once() {
         scope.spawn(|| {
             let mut number = 0;
             while !stops.load(Ordering::Relaxed) {
-                writer.write(&Mark::new(number)).unwrap();
+                writer.write(&CheckedSample::new(number)).unwrap();
                 number += 1;
             }
-            writer.write(&Mark::last(number)).unwrap();
+            writer.write(&CheckedSample::last(number)).unwrap();
         });
         let read = |participant: &DomainParticipant| {
             let reader = participant.reader(&all_marks(participant)).create().unwrap();
             move || {
-                let mut got = Got::default();
+                let mut got = ReceivedSequence::default();
                 take_to_the_end(&reader, &mut got);
                 assert_eq!(got.first, Some(0));
                 got.next
@@ -194,7 +196,7 @@ fn readers_that_join_during_writing_receive_each_sample_once() {
 
 #[test]
 fn last_samples_of_each_instance_are_kept() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = |participant: &DomainParticipant| {
         participant.topic::<Reading>("Readings").transient_local().keep_last(2).create().unwrap()
@@ -227,7 +229,7 @@ fn last_samples_of_each_instance_are_kept() {
 /// A reader that has read all kept samples without taking one more continues with live ones.
 #[test]
 fn batch_reads_continue_with_live_samples_after_kept_samples() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let ours = all_marks(&here);
     let writer = writer_of(&here, &ours);
@@ -236,12 +238,12 @@ fn batch_reads_continue_with_live_samples_after_kept_samples() {
     assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
     let mut next = 0;
     for number in 0..300 {
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         let start = Instant::now();
         while next <= number {
             assert!(start.elapsed() < PATIENCE, "sample {next} does not come");
             for sample in reader.take(.., Timeout::millis(100)).unwrap() {
-                assert_eq!(*sample, Mark::new(next));
+                assert_eq!(*sample, CheckedSample::new(next));
                 next += 1;
             }
         }
@@ -251,7 +253,7 @@ fn batch_reads_continue_with_live_samples_after_kept_samples() {
 /// A sample may be larger than one batch of the state transfer.
 #[test]
 fn late_joiner_receives_large_kept_samples() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = |participant: &DomainParticipant| {
         participant.topic::<Note>("Large").transient_local().keep_all().create().unwrap()
@@ -272,7 +274,7 @@ fn late_joiner_receives_large_kept_samples() {
 
 #[test]
 fn limits_and_lifespan_hold() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let service = DurabilityServiceQosPolicy {
         history_kind: HistoryQosPolicyKind::KeepAll,
@@ -293,29 +295,29 @@ fn limits_and_lifespan_hold() {
     let expected = (0..100).filter(|number| number % 5 < 3).skip(50).map(|it: u32| it.to_string());
     assert_eq!(kept, expected.collect::<Vec<_>>());
 
-    let short = participant.topic::<Mark>("Short").transient_local().keep_all();
+    let short = participant.topic::<CheckedSample>("Short").transient_local().keep_all();
     let short = short.lifespan(Duration::from_secs(2)).create().unwrap();
     let writer = writer_of(&participant, &short);
-    writer.write(&Mark::new(1)).unwrap();
+    writer.write(&CheckedSample::new(1)).unwrap();
     // Longer than the sample's lifespan.
     std::thread::sleep(Duration::from_millis(2200));
-    writer.write(&Mark::new(2)).unwrap();
+    writer.write(&CheckedSample::new(2)).unwrap();
     let reader = participant.reader(&short).create().unwrap();
-    assert_eq!(take_all(&reader, 1), [Mark::new(2)]);
+    assert_eq!(take_all(&reader, 1), [CheckedSample::new(2)]);
 }
 
 /// A topic keeps few samples, and drops more than it keeps during a join. A counted reader receives
 /// all samples written from then on, whether it requests earlier ones or not (I-232).
 #[test]
 fn counted_reader_receives_every_sample_written_from_then_on() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let of = |participant: &DomainParticipant| {
         let service = DurabilityServiceQosPolicy {
             history_kind: HistoryQosPolicyKind::KeepAll,
             max_samples: Length::of(40),
             ..DurabilityServiceQosPolicy::default()
         };
-        let topic = participant.topic::<Mark>("Marks").transient_local();
+        let topic = participant.topic::<CheckedSample>("Marks").transient_local();
         topic.durability_service(service).create().unwrap()
     };
     let here = meeting.join();
@@ -326,7 +328,7 @@ fn counted_reader_receives_every_sample_written_from_then_on() {
     // Returns the number of samples written. A reader that does not take yet may leave no room for
     // another one.
     let mut write = || {
-        match writer.write(&Mark::new(number)) {
+        match writer.write(&CheckedSample::new(number)) {
             Ok(_) => number += 1,
             Err(DdsError::Timeout(_)) => {}
             Err(error) => panic!("{error}"),
@@ -348,7 +350,7 @@ fn counted_reader_receives_every_sample_written_from_then_on() {
             assert!(Instant::now() < deadline, "it is never counted");
             counted = write();
         }
-        let (mut end, mut got) = (counted, Got::default());
+        let (mut end, mut got) = (counted, ReceivedSequence::default());
         while got.next < end || end < counted + 500 {
             assert!(Instant::now() < deadline, "only up to {} of {end}", got.next);
             if end < counted + 500 {
@@ -367,27 +369,30 @@ fn counted_reader_receives_every_sample_written_from_then_on() {
 
 #[test]
 fn misuse_of_kept_topics_is_refused_with_advice() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let says = |error: DdsError, words: &str| {
         assert!(error.to_string().contains(words), "`{error}` does not say `{words}`");
     };
-    let none = here.topic::<Mark>("None").transient_local().keep_last(0).create();
+    let none = here.topic::<CheckedSample>("None").transient_local().keep_last(0).create();
     says(none.err().unwrap(), "depth is 0");
     let service = DurabilityServiceQosPolicy {
         history_depth: 5,
         max_samples_per_instance: Length::of(2),
         ..DurabilityServiceQosPolicy::default()
     };
-    let wrong = here.topic::<Mark>("Wrong").transient_local().durability_service(service).create();
+    let wrong =
+        here.topic::<CheckedSample>("Wrong").transient_local().durability_service(service).create();
     says(wrong.err().unwrap(), "max_samples_per_instance");
-    let none = here.topic::<Mark>("None").transient_local().lifespan(Duration::ZERO).create();
+    let none =
+        here.topic::<CheckedSample>("None").transient_local().lifespan(Duration::ZERO).create();
     says(none.err().unwrap(), "nothing would be kept");
-    let kept = here.topic::<Mark>("Marks").transient_local().keep_last(3).create().unwrap();
+    let kept =
+        here.topic::<CheckedSample>("Marks").transient_local().keep_last(3).create().unwrap();
     let _reader = here.reader(&kept).create().unwrap();
-    let other = here.topic::<Mark>("Marks").transient_local().keep_all().create().unwrap();
+    let other = here.topic::<CheckedSample>("Marks").transient_local().keep_all().create().unwrap();
     says(here.writer(&other).create().err().unwrap(), "all samples");
-    let atomic = there.topic::<Mark>("Marks").atomic().create().unwrap();
+    let atomic = there.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let reader = there.reader(&atomic).create().unwrap();
     reader.wait_for_historical_data(Timeout::NOW).unwrap();
 }
@@ -399,7 +404,7 @@ fn state_transfer_completes_when_a_sending_member_is_killed() {
     let rounds = std::env::var("SQUALL_TEST_ROUNDS").ok().and_then(|it| it.parse().ok());
     let mut landed = 0;
     for round in 0..rounds.unwrap_or(8) {
-        let meeting = Meeting::new();
+        let meeting = TestDomain::new();
         let mut writer = Actor::start(module_path!(), "writer", &meeting, round);
         assert_eq!(writer.hear(), "written");
         let mut keepers: Vec<Actor> =
@@ -413,7 +418,7 @@ fn state_transfer_completes_when_a_sending_member_is_killed() {
         landed += u32::from(!before);
         reader.wait_for_historical_data(SOON).unwrap();
         writer.tell("end");
-        let mut got = Got::default();
+        let mut got = ReceivedSequence::default();
         take_to_the_end(&reader, &mut got);
         assert_eq!(got.first, Some(0));
         assert!(got.next > MANY);
@@ -431,7 +436,7 @@ fn state_transfer_completes_when_a_sending_member_is_killed() {
 #[test]
 fn kept_samples_of_departed_writer_go_only_to_compatible_readers() {
     const PERIOD: Duration = Duration::from_millis(500);
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     // Writes as an owner, or for readers without requests.
     let topic = |participant: &DomainParticipant, period: Option<Duration>| {
         let topic = participant.topic::<Reading>("Readings").transient_local().keep_all();
@@ -474,21 +479,21 @@ fn kept_samples_of_departed_writer_go_only_to_compatible_readers() {
 /// is gone.
 #[test]
 fn transient_samples_outlive_their_writer() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let mut qos = TopicQos::default();
     qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
     qos.durability.kind = DurabilityQosPolicyKind::Transient;
     qos.durability_service.history_kind = HistoryQosPolicyKind::KeepAll;
     let of = |participant: &DomainParticipant| {
-        participant.topic::<Mark>("Marks").qos(&qos).create().unwrap()
+        participant.topic::<CheckedSample>("Marks").qos(&qos).create().unwrap()
     };
     let (ours, theirs) = (of(&here), of(&there));
     assert!(ours.is_kept() && !ours.is_logged());
     let reader = there.reader(&theirs).create().unwrap();
     let writer = writer_of(&here, &ours);
     writer.wait_for_readers(1, SOON).unwrap();
-    (0..10).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+    (0..10).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     writer.wait_for_acknowledgments(SOON).unwrap();
     drop((writer, ours, here));
     let asks = DataReaderQos { durability: qos.durability.clone(), ..DataReaderQos::default() };
@@ -514,11 +519,11 @@ fn qos_of_all() -> HistoryQosPolicy {
 /// agreed on it.
 #[test]
 fn lifespan_of_a_kept_topic_cannot_change() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
-    let plain = participant.topic::<Mark>("Plain").create().unwrap();
-    let kept = participant.topic::<Mark>("Kept").transient_local().create().unwrap();
-    let changed = |topic: &Topic<Mark>| {
+    let plain = participant.topic::<CheckedSample>("Plain").create().unwrap();
+    let kept = participant.topic::<CheckedSample>("Kept").transient_local().create().unwrap();
+    let changed = |topic: &Topic<CheckedSample>| {
         let mut qos = topic.qos();
         qos.lifespan.duration = Duration::from_secs(3).into();
         topic.set_qos(&qos).map(|()| topic.qos() == qos)
@@ -564,7 +569,7 @@ fn of_late_reader(participant: &DomainParticipant, topic: &Topic<Reading>) -> Ve
 /// for no clock.
 #[test]
 fn disposed_instance_is_forgotten_after_the_cleanup_delay() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let [here, there] = [meeting.join(), meeting.join()];
     let begin = SystemTime::now() - Duration::from_secs(1000);
     let at = |seconds| begin + Duration::from_secs(seconds);
@@ -625,7 +630,7 @@ fn disposed_instance_is_forgotten_after_the_cleanup_delay() {
 #[test]
 fn disposed_instances_do_not_accumulate_in_the_store() {
     const COUNT: u32 = 10_000;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let [here, there] = [meeting.join(), meeting.join()];
     let mut qos = TopicQos::default();
     qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
@@ -665,7 +670,7 @@ fn disposed_instances_do_not_accumulate_in_the_store() {
 /// All participants must agree on the delay; a topic that serves no late joiner has none.
 #[test]
 fn participants_agree_on_the_cleanup_delay() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let here = meeting.join();
     let one = cleaned(&here, "Readings", Some(Duration::from_secs(60)));
     let _reader = here.reader(&one).create().unwrap();

@@ -3,12 +3,12 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-struct Counting;
+struct CountingAllocator;
 
 static ASKED: AtomicU64 = AtomicU64::new(0);
 
 // SAFETY: every call is forwarded to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ASKED.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the caller's guarantees are those that the system's allocator requires.
@@ -22,7 +22,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: CountingAllocator = CountingAllocator;
 
 /// Returns the number of allocations while `work` ran.
 pub(crate) fn allocations(work: impl FnOnce()) -> u64 {

@@ -28,7 +28,7 @@ pub(crate) struct Turn {
 }
 
 /// A seen sample: its topic, its instance, and its set.
-pub(crate) type Seen = (char, u32, u64);
+pub(crate) type SeenSample = (char, u32, u64);
 
 pub(crate) fn together() -> PresentationQosPolicy {
     let access_scope = PresentationQosPolicyAccessScopeKind::Group;
@@ -67,7 +67,7 @@ impl Planner {
         self.turns.wait_for_readers(count, SOON).unwrap();
     }
 
-    pub(crate) fn write(&self, (topic, number, set): Seen) {
+    pub(crate) fn write(&self, (topic, number, set): SeenSample) {
         match topic {
             'w' => self.winds.write(&Wind { layer: number, set }).unwrap(),
             _ => {
@@ -77,7 +77,7 @@ impl Planner {
         }
     }
 
-    pub(crate) fn write_set(&self, samples: &[Seen]) {
+    pub(crate) fn write_set(&self, samples: &[SeenSample]) {
         self.publisher.begin_coherent_changes().unwrap();
         samples.iter().for_each(|sample| self.write(*sample));
         self.publisher.end_coherent_changes().unwrap();
@@ -102,7 +102,7 @@ impl Display {
     }
 
     /// Takes all samples that are available, in order.
-    pub(crate) fn look(&self) -> Vec<Seen> {
+    pub(crate) fn look(&self) -> Vec<SeenSample> {
         self.subscriber.begin_access().unwrap();
         let seen = self.taken();
         self.subscriber.end_access().unwrap();
@@ -110,7 +110,7 @@ impl Display {
     }
 
     /// Takes all available samples in an access that has begun.
-    pub(crate) fn taken(&self) -> Vec<Seen> {
+    pub(crate) fn taken(&self) -> Vec<SeenSample> {
         let next = self.subscriber.data_readers(States::not_read()).unwrap();
         let seen = next.iter().filter_map(|reader| {
             match reader.instance_handle() == self.winds.instance_handle() {
@@ -128,7 +128,7 @@ impl Display {
     }
 
     /// Takes until the given number of samples has arrived.
-    pub(crate) fn look_for(&self, count: usize) -> Vec<Seen> {
+    pub(crate) fn look_for(&self, count: usize) -> Vec<SeenSample> {
         let mut seen = Vec::new();
         super::support::until("all has come", || {
             seen.extend(self.look());

@@ -19,7 +19,7 @@ pub(crate) const SOON: Timeout = Timeout::secs(60);
 
 /// A sample that contains a check of its own integrity.
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Mark {
+pub(crate) struct CheckedSample {
     pub(crate) number: u64,
     /// Check value of the number, different for each number.
     pub(crate) check: [u64; 6],
@@ -27,36 +27,41 @@ pub(crate) struct Mark {
     pub(crate) last: u64,
 }
 
-impl Mark {
-    pub(crate) fn new(number: u64) -> Mark {
+impl CheckedSample {
+    pub(crate) fn new(number: u64) -> CheckedSample {
         let mut check = number;
         let check = std::array::from_fn(|_| {
             check = check.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ 0x5eed;
             check
         });
-        Mark { number, check, last: 0 }
+        CheckedSample { number, check, last: 0 }
     }
 
-    pub(crate) fn last(number: u64) -> Mark {
-        Mark { last: 1, ..Mark::new(number) }
+    pub(crate) fn last(number: u64) -> CheckedSample {
+        CheckedSample { last: 1, ..CheckedSample::new(number) }
     }
 
     pub(crate) fn assert_whole(&self) {
-        assert_eq!(self.check, Mark::new(self.number).check, "sample {} is corrupt", self.number);
+        assert_eq!(
+            self.check,
+            CheckedSample::new(self.number).check,
+            "sample {} is corrupt",
+            self.number
+        );
     }
 }
 
 /// Samples that a reader has received from one writer: every sample is whole and follows the
 /// previous one.
 #[derive(Debug, Default)]
-pub(crate) struct Got {
+pub(crate) struct ReceivedSequence {
     pub(crate) first: Option<u64>,
     pub(crate) next: u64,
     pub(crate) ended: bool,
 }
 
-impl Got {
-    pub(crate) fn take_in(&mut self, mark: &Mark) {
+impl ReceivedSequence {
+    pub(crate) fn take_in(&mut self, mark: &CheckedSample) {
         mark.assert_whole();
         if self.first.is_some() {
             assert_eq!(mark.number, self.next, "a gap, or a sample twice");
@@ -68,13 +73,13 @@ impl Got {
 }
 
 /// A folder in which participants meet. Fails the test if any file is left in it at the end.
-pub(crate) struct Meeting {
+pub(crate) struct TestDomain {
     folder: TempDir,
 }
 
-impl Meeting {
-    pub(crate) fn new() -> Meeting {
-        Meeting { folder: tempfile::tempdir().unwrap() }
+impl TestDomain {
+    pub(crate) fn new() -> TestDomain {
+        TestDomain { folder: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn runtime_dir(&self) -> PathBuf {
@@ -125,19 +130,19 @@ pub(crate) fn join(folder: &Path) -> DomainParticipant {
     DomainParticipant::with_config(0, config).unwrap()
 }
 
-pub(crate) fn writer_of(participant: &DomainParticipant, name: &str) -> DataWriter<Mark> {
-    let topic = participant.topic::<Mark>(name).create().unwrap();
+pub(crate) fn writer_of(participant: &DomainParticipant, name: &str) -> DataWriter<CheckedSample> {
+    let topic = participant.topic::<CheckedSample>(name).create().unwrap();
     let writer = participant.writer(&topic).memory(64 << 10).in_flight(256);
     writer.max_blocking_time(SOON).create().unwrap()
 }
 
-pub(crate) fn reader_of(participant: &DomainParticipant, name: &str) -> DataReader<Mark> {
-    let topic = participant.topic::<Mark>(name).create().unwrap();
+pub(crate) fn reader_of(participant: &DomainParticipant, name: &str) -> DataReader<CheckedSample> {
+    let topic = participant.topic::<CheckedSample>(name).create().unwrap();
     participant.reader(&topic).create().unwrap()
 }
 
 /// Takes until the last sample of a test.
-pub(crate) fn take_to_the_end(reader: &DataReader<Mark>, got: &mut Got) {
+pub(crate) fn take_to_the_end(reader: &DataReader<CheckedSample>, got: &mut ReceivedSequence) {
     let deadline = Instant::now() + PATIENCE;
     while !got.ended {
         assert!(Instant::now() < deadline, "the last sample does not come: {got:?}");
@@ -216,7 +221,7 @@ pub(crate) struct Actor {
 impl Actor {
     /// Starts this program again in a role. It runs only the test named `act` of a module, whose
     /// `module_path!()` is given.
-    pub(crate) fn start(module: &str, role: &str, meeting: &Meeting, seed: u64) -> Actor {
+    pub(crate) fn start(module: &str, role: &str, meeting: &TestDomain, seed: u64) -> Actor {
         // The path begins with the name of the program; names of tests do not.
         let act = match module.split_once("::") {
             Some((_, module)) => format!("{module}::act"),
@@ -294,14 +299,14 @@ impl Drop for Actor {
 pub(crate) fn write_until(
     over: &AtomicBool,
     written: &AtomicU64,
-    writer: &DataWriter<Mark>,
+    writer: &DataWriter<CheckedSample>,
 ) -> u64 {
     while !over.load(Ordering::Relaxed) {
         let number = written.load(Ordering::Relaxed);
-        writer.write(&Mark::new(number)).unwrap();
+        writer.write(&CheckedSample::new(number)).unwrap();
         written.store(number + 1, Ordering::Relaxed);
     }
     let number = written.load(Ordering::Relaxed);
-    writer.write(&Mark::last(number)).unwrap();
+    writer.write(&CheckedSample::last(number)).unwrap();
     number + 1
 }

@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use crate::support::PATIENCE;
 
-struct Parked(Thread);
+struct UnparkWaker(Thread);
 
-impl Wake for Parked {
+impl Wake for UnparkWaker {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
@@ -19,7 +19,7 @@ impl Wake for Parked {
 
 /// Runs a future on this thread, which sleeps until it is woken.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Parked(std::thread::current())));
+    let waker = Waker::from(Arc::new(UnparkWaker(std::thread::current())));
     let (mut context, mut future) = (Context::from_waker(&waker), pin!(future));
     let end = Instant::now() + PATIENCE;
     loop {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::levels::{LEVELS, at_level, take};
-use crate::support::{Actor, Meeting, SOON, join, listen, role, say};
+use crate::support::{Actor, SOON, TestDomain, join, listen, role, say};
 use dds_api::prelude::*;
 use dds_api::types::{Any, AnyError, DynamicData, DynamicType, ValueRef};
 
@@ -139,7 +139,7 @@ fn act_writer(folder: &Path) {
 
 #[test]
 fn value_in_an_any_is_extracted_by_its_type() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut other = Actor::start(module_path!(), "writer", &meeting, 0);
     assert_eq!(other.hear(), "there");
     let participant = meeting.join();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::levels::{LEVELS, at_level};
-use crate::support::{Actor, Meeting, PATIENCE, SOON, join, listen, role, say, seed, until};
+use crate::support::{Actor, PATIENCE, SOON, TestDomain, join, listen, role, say, seed, until};
 use dds_api::prelude::*;
 use dds_api::qos::{PresentationQosPolicy, PresentationQosPolicyAccessScopeKind};
 use dds_api::topic::Bytes;
@@ -59,7 +59,7 @@ fn act_sink(folder: &Path) {
 #[test]
 fn byte_strings_are_read_where_they_were_written() {
     const MANY: usize = 200;
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let mut sink = Actor::start(module_path!(), "sink", &meeting, MANY as u64);
     for (number, level) in (0..).zip(LEVELS) {
@@ -98,7 +98,7 @@ fn byte_strings_are_read_where_they_were_written() {
 
 #[test]
 fn held_byte_sample_stays_in_place_and_kept_sample_is_a_copy() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topics = [&here, &there].map(|by| by.topic::<Bytes>("Frames").create().unwrap());
     let writer = here.writer(&topics[0]).memory(16 << 10).in_flight(64);
@@ -128,7 +128,7 @@ fn held_byte_sample_stays_in_place_and_kept_sample_is_a_copy() {
 
 #[test]
 fn unpublished_loans_send_no_sample_and_excessive_lengths_are_refused() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic::<Bytes>("Frames").create().unwrap();
     let writer = participant.writer(&topic).memory(64 << 10).create().unwrap();
@@ -155,7 +155,7 @@ fn unpublished_loans_send_no_sample_and_excessive_lengths_are_refused() {
 
 #[test]
 fn byte_samples_of_a_coherent_set_arrive_together() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic::<Bytes>("Frames").atomic().create().unwrap();
     let presentation = PresentationQosPolicy {
@@ -180,7 +180,7 @@ fn byte_samples_of_a_coherent_set_arrive_together() {
 /// Tools, and programs that have the type from IDL, see the same topic.
 #[test]
 fn other_programs_see_a_byte_topic_as_struct_of_a_sequence() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.numbered_topic(255).create().unwrap();
     let (writer, reader) =
@@ -213,7 +213,7 @@ fn other_programs_see_a_byte_topic_as_struct_of_a_sequence() {
 
 #[test]
 fn write_of_bytes_waits_until_loans_are_returned() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic::<Bytes>("Frames").create().unwrap();
     let writer = participant.writer(&topic).memory(4096).in_flight(2);

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::levels::{self, LEVELS, at_level};
-use crate::support::{Actor, Meeting, SOON, join, listen, role, say, until};
+use crate::support::{Actor, SOON, TestDomain, join, listen, role, say, until};
 use dds_api::prelude::*;
 use dds_api::subscription::{InstanceState, ReadCondition, States};
 use dds_api::types::{DynamicData, DynamicType, TopicData, Value, ValueRef};
@@ -133,7 +133,7 @@ fn act_compiled(folder: &Path) {
 
 #[test]
 fn program_without_the_type_exchanges_samples_with_compiled_program() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut other = Actor::start(module_path!(), "compiled", &meeting, 0);
     assert_eq!(other.hear(), "there");
     let participant = meeting.join();
@@ -223,7 +223,7 @@ fn values_of_another_memory_layout_are_read_as_written() {
         <declared::Fix as TopicData>::LAYOUT.unwrap().hash(),
         "the two are laid out alike: the test shows nothing"
     );
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let mut other = Actor::start(module_path!(), "compiled", &meeting, 0);
     assert_eq!(other.hear(), "there");
     let participant = meeting.join();
@@ -261,7 +261,7 @@ fn values_of_another_memory_layout_are_read_as_written() {
 /// The program builds the type, and no other participant exists.
 #[test]
 fn run_time_type_works_like_a_compiled_type() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let of = DynamicType::of::<Track>();
     let topic =
@@ -298,7 +298,7 @@ fn run_time_type_works_like_a_compiled_type() {
 /// Kept samples outlive their writer, and so does the information about their memory layout.
 #[test]
 fn program_without_the_type_reads_kept_samples_of_departed_writer() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let keeper = meeting.join();
     let mut other = Actor::start(module_path!(), "compiled", &meeting, 0);
     assert_eq!(other.hear(), "there");

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::levels::{LEVELS, at_level, take};
-use crate::support::{Actor, Meeting, SOON, join, listen, role, say, seed, until};
+use crate::support::{Actor, SOON, TestDomain, join, listen, role, say, seed, until};
 use dds_api::prelude::*;
 use dds_api::types::{DynamicType, MemberOptions, StructBuilder, ValueRef, to_cdr};
 use idl_xtypes::ObjectKind;
@@ -141,7 +141,7 @@ fn act_looker(folder: &Path) {
 
 #[test]
 fn versions_of_a_type_with_hundreds_of_members_are_compatible() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let ours = ends::<old::Report>(&participant);
     let mut newer = Actor::start(module_path!(), "newer", &meeting, 0);
@@ -200,7 +200,7 @@ fn act_endless(folder: &Path) {
 /// Returns the message of a reader of the old version about a writer of the new one, and checks
 /// that the reader matches a writer of its own version.
 fn versions_of(members: u32) -> Option<String> {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.dynamic_topic("Endless", &endless(members, false)).create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();

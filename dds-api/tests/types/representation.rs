@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::levels::{self, at_level};
-use crate::support::{Actor, Meeting, SOON, join, listen, role, say, until};
+use crate::support::{Actor, SOON, TestDomain, join, listen, role, say, until};
 use dds_api::prelude::*;
 use dds_api::qos::DataRepresentationId::{Xcdr, Xcdr2, Xml};
 use dds_api::qos::{DataRepresentationId, DataWriterQos, PolicyId, PresentationQosPolicy};
@@ -75,7 +75,7 @@ fn met<T: DdsType>(
     (dynamic, at_level(participant.serialized_topic(&name, &of), level))
 }
 
-fn logging(meeting: &Meeting, logs: &Path) -> DomainParticipant {
+fn logging(meeting: &TestDomain, logs: &Path) -> DomainParticipant {
     let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir()).log_folder(logs);
     DomainParticipant::with_config(0, config).unwrap()
 }
@@ -150,7 +150,7 @@ fn act() {
 /// Two programs write in either representation; both, and this one, read all samples.
 #[test]
 fn programs_that_write_either_representation_read_each_other() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let readers: Vec<_> = LEVELS[..3]
         .iter()
@@ -204,7 +204,7 @@ fn programs_that_write_either_representation_read_each_other() {
 /// if they have the other representation.
 #[test]
 fn writer_uses_the_first_representation_that_it_offers() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let logs = tempfile::tempdir().unwrap();
     drop(participant);
@@ -268,7 +268,7 @@ fn writer_uses_the_first_representation_that_it_offers() {
 /// Keys, instances and filters do not depend on the representation.
 #[test]
 fn instance_is_the_same_in_either_representation() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = topic_of::<Remark>(&participant, "atomic");
     let (dynamic, _) = met::<Remark>(&participant, "atomic");
@@ -303,7 +303,7 @@ fn instance_is_the_same_in_either_representation() {
 /// Matching follows from the policies only, whatever the reader could decode.
 #[test]
 fn reader_of_one_representation_receives_no_sample_of_the_other() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     for level in &LEVELS[..3] {
         let (here, there) = (topic_of::<Remark>(&ours, level), topic_of::<Remark>(&theirs, level));
@@ -331,7 +331,7 @@ fn reader_of_one_representation_receives_no_sample_of_the_other() {
 /// representation (I-177).
 #[test]
 fn kept_samples_of_departed_writers_are_matched_by_representation() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let logs = tempfile::tempdir().unwrap();
     for level in ["kept", "logged"] {
         let keeper = logging(&meeting, logs.path());
@@ -401,7 +401,7 @@ fn kept_samples_of_departed_writers_are_matched_by_representation() {
 /// By default a type that may change is sent as XCDR2, because XCDR1 does not mark its end.
 #[test]
 fn default_representation_follows_from_the_type() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     fn found<T: DdsType>(participant: &DomainParticipant, sample: &T) -> CdrVersion {
         let topic = participant.topic::<T>(T::TYPE_NAME).create().unwrap();
@@ -432,7 +432,7 @@ fn default_representation_follows_from_the_type() {
 
 #[test]
 fn xml_representation_is_refused_with_the_reason() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = topic_of::<Remark>(&participant, "unordered");
     let said = |result: DdsResult<()>| match result {

@@ -1,7 +1,7 @@
 //! Topic information in a type: the name of its topic, its use for nested values only, and the
 //! representations of its samples.
 
-use crate::support::{Meeting, until};
+use crate::support::{TestDomain, until};
 use dds_api::prelude::*;
 use dds_api::qos::{DataReaderQos, DataRepresentationId, DataWriterQos, PolicyId, TopicQos};
 use dds_api::types::{Any, DynamicType, Representations};
@@ -12,13 +12,13 @@ use dds_api::types::{Any, DynamicType, Representations};
 struct Track {
     #[dds(key)]
     id: u32,
-    place: Place,
+    place: NestedPosition,
 }
 
 /// A type that declares that it is not for topics.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Fleet::Place", nested)]
-struct Place {
+struct NestedPosition {
     x: f64,
 }
 
@@ -56,7 +56,7 @@ fn refused<T>(result: DdsResult<T>) -> String {
 
 #[test]
 fn a_type_names_its_topic() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     assert_eq!(participant.topic_of::<Track>().create().unwrap().name(), "Tracks");
     assert_eq!(participant.topic_of::<Plain>().create().unwrap().name(), "Fleet::Plain");
@@ -65,9 +65,9 @@ fn a_type_names_its_topic() {
 
 #[test]
 fn nested_type_is_refused_as_topic_type() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
-    let place = DynamicType::of::<Place>();
+    let place = DynamicType::of::<NestedPosition>();
     assert!(place.is_nested() && !DynamicType::of::<Track>().is_nested());
     let told = participant.dynamic_topic("Places", &place).create().map(|_| ()).unwrap_err();
     assert_eq!(
@@ -91,7 +91,7 @@ fn nested_type_is_refused_as_topic_type() {
 /// Entities without a representation policy offer and accept those that the type allows, and match.
 #[test]
 fn type_restricts_default_representations_of_its_entities() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let here = ours.topic_of::<Track>().create().unwrap();
     let there = theirs.topic_of::<Track>().create().unwrap();
@@ -105,9 +105,9 @@ fn type_restricts_default_representations_of_its_entities() {
     assert_eq!(writer.qos().representation.value, XCDR2);
     assert_eq!(reader.qos().representation.value, XCDR2);
     until("they meet", || writer.matched_readers() == 1);
-    writer.write(&Track { id: 7, place: Place { x: 1.5 } }).unwrap();
+    writer.write(&Track { id: 7, place: NestedPosition { x: 1.5 } }).unwrap();
     let got = reader.take_next(Timeout::secs(60)).unwrap().unwrap();
-    assert_eq!(*got, Track { id: 7, place: Place { x: 1.5 } });
+    assert_eq!(*got, Track { id: 7, place: NestedPosition { x: 1.5 } });
     // Setting the open representation again is not a change of the policy.
     let said = DataWriterQos { representation: Default::default(), ..writer.qos() };
     writer.set_qos(&said).unwrap();
@@ -119,7 +119,7 @@ fn type_restricts_default_representations_of_its_entities() {
 
 #[test]
 fn representation_not_allowed_by_the_type_is_refused() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic_of::<Track>().create().unwrap();
     let said = "DATA_REPRESENTATION: its type allows XCDR2 (@data_representation), and Xcdr is \
@@ -143,7 +143,7 @@ fn representation_not_allowed_by_the_type_is_refused() {
 
 #[test]
 fn representation_allowed_by_the_type_is_accepted() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.topic_of::<Either>().create().unwrap();
     assert!(topic.qos().representation.value.is_empty(), "XCDR1, which is allowed");
@@ -173,7 +173,7 @@ fn run_time_type_restricts_representations() {
     // The compiled type contains the information, the type received from a peer does not.
     let compiled = DynamicType::of::<Track>();
     assert_eq!(compiled.representations(), Representations::XCDR2);
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let participant = meeting.join();
     let topic = participant.dynamic_topic("Tracks", &track).create().unwrap();
     assert_eq!(participant.writer(&topic).create().unwrap().qos().representation.value, XCDR2);
@@ -201,7 +201,7 @@ struct Report {
 /// examines the others.
 #[test]
 fn any_value_carries_its_type() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (one, other) = (meeting.join(), meeting.join());
     let topic = one.topic::<Report>("Reports").create().unwrap();
     let writer = one.writer(&topic).create().unwrap();
@@ -212,7 +212,7 @@ fn any_value_carries_its_type() {
     let topic = other.topic::<Report>("Reports").create().unwrap();
     let reader = other.reader(&topic).create().unwrap();
     writer.wait_for_readers(2, Timeout::secs(20)).unwrap();
-    let place = Place { x: 2.5 };
+    let place = NestedPosition { x: 2.5 };
     writer.write(&Report { id: 1, what: Any::of(&place).unwrap() }).unwrap();
     writer.write(&Report { id: 2, what: Any::default() }).unwrap();
 
@@ -221,7 +221,7 @@ fn any_value_carries_its_type() {
         taken.extend(reader.take(.., Timeout::NOW).unwrap().map(|it| it.clone()));
         taken.len() == 2
     });
-    assert_eq!(taken[0].what.get::<Place>(), Ok(place));
+    assert_eq!(taken[0].what.get::<NestedPosition>(), Ok(place));
     let refused = taken[0].what.get::<Plain>().unwrap_err().to_string();
     assert!(refused.contains("holds `Fleet::Place`"), "{refused}");
     assert!(taken[1].what.is_empty());

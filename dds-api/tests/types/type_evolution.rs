@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::levels::at_level;
-use crate::support::{Actor, Meeting, PATIENCE, SOON, listen, role, say, until};
+use crate::support::{Actor, PATIENCE, SOON, TestDomain, listen, role, say, until};
 use dds_api::prelude::*;
 use dds_api::qos::TypeConsistencyEnforcementQosPolicy;
 use dds_api::subscription::InstanceState;
@@ -194,7 +194,7 @@ fn act_wrong(folder: &Path) {
 
 #[test]
 fn compatible_versions_exchange_samples_and_others_are_reported() {
-    let (meeting, logs) = (Meeting::new(), tempfile::tempdir().unwrap());
+    let (meeting, logs) = (TestDomain::new(), tempfile::tempdir().unwrap());
     let participant = join(&meeting.runtime_dir(), Some(logs.path().to_owned()));
     let (tracks, poses) = (ends::<old::Track>(&participant), ends::<old::Pose>(&participant));
     let mut newer = Actor::start(module_path!(), "newer", &meeting, 0);
@@ -239,7 +239,7 @@ fn compatible_versions_exchange_samples_and_others_are_reported() {
 /// the logs.
 #[test]
 fn later_type_version_reads_samples_logged_by_an_older_version() {
-    let (meeting, logs) = (Meeting::new(), tempfile::tempdir().unwrap());
+    let (meeting, logs) = (TestDomain::new(), tempfile::tempdir().unwrap());
     let before = join(&meeting.runtime_dir(), Some(logs.path().to_owned()));
     let writer = before.writer(&topic::<old::Track>(&before, "logged")).create().unwrap();
     (0..MANY).for_each(|id| writer.write(&old_track(id)).unwrap());
@@ -257,7 +257,7 @@ fn later_type_version_reads_samples_logged_by_an_older_version() {
 /// are kept, but are not delivered to readers that would misread them.
 #[test]
 fn kept_samples_of_incompatible_writer_are_not_misread() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (one, two) = (meeting.join(), meeting.join());
     let kept = topic::<old::Track>(&one, "kept");
     let reader = one.reader(&kept).create().unwrap();
@@ -283,7 +283,7 @@ fn kept_samples_of_incompatible_writer_are_not_misread() {
 /// all versions.
 #[test]
 fn reader_policy_decides_how_far_types_may_differ() {
-    let meeting = Meeting::new();
+    let meeting = TestDomain::new();
     let (one, two) = (meeting.join(), meeting.join());
     let writer = one.writer(&topic::<new::Track>(&one, "unordered")).create().unwrap();
     let of = topic::<old::Track>(&two, "unordered");

@@ -10,23 +10,23 @@ use std::sync::{Arc, Barrier};
 use derecho_core::ids::{Peer, Rank};
 use derecho_core::link::{Arbiter, Founding, Generation, Link};
 
-use crate::{Rig, Suite};
+use crate::{LinkRig, Suite};
 
 /// Number of nodes that ask.
 const NODES: usize = 4;
 
 /// Nodes that have met, and the arbiter of each.
-struct Court<R: Rig> {
+struct ArbiterSuite<R: LinkRig> {
     suite: Suite<R>,
     arbiters: Vec<Arc<dyn Arbiter>>,
 }
 
-impl<R: Rig> Court<R> {
+impl<R: LinkRig> ArbiterSuite<R> {
     /// Returns `None` if this link has no arbiter.
-    fn new(seed: u64) -> Option<Court<R>> {
+    fn new(seed: u64) -> Option<ArbiterSuite<R>> {
         let mut suite = Suite::<R>::new(NODES, seed);
         let arbiters = (0..NODES).map(|node| suite.link(node).arbiter()).collect::<Option<_>>()?;
-        Some(Court { suite, arbiters })
+        Some(ArbiterSuite { suite, arbiters })
     }
 
     fn ask(&self, node: usize) -> Founding {
@@ -77,8 +77,8 @@ impl<R: Rig> Court<R> {
 }
 
 /// The first node to ask founds; all others learn of that group, however often they ask.
-pub fn one_of_many_founds<R: Rig>(seed: u64) {
-    let Some(mut court) = Court::<R>::new(seed) else { return };
+pub fn one_of_many_founds<R: LinkRig>(seed: u64) {
+    let Some(mut court) = ArbiterSuite::<R>::new(seed) else { return };
     let order = court.order();
     let group = court.found(order[0]);
     assert_ne!(group, Generation::NONE);
@@ -91,8 +91,8 @@ pub fn one_of_many_founds<R: Rig>(seed: u64) {
 }
 
 /// As `one_of_many_founds`, with all nodes asking at once, from threads of their own.
-pub fn one_of_many_founds_at_once<R: Rig>(seed: u64) {
-    let Some(court) = Court::<R>::new(seed) else { return };
+pub fn one_of_many_founds_at_once<R: LinkRig>(seed: u64) {
+    let Some(court) = ArbiterSuite::<R>::new(seed) else { return };
     for _ in 0..10 {
         let start = Barrier::new(NODES);
         let told: Vec<Founding> = std::thread::scope(|scope| {
@@ -120,8 +120,8 @@ pub fn one_of_many_founds_at_once<R: Rig>(seed: u64) {
 }
 
 /// One of the ballots for a view wins, and all nodes that ask learn which.
-pub fn one_ballot_wins_a_view<R: Rig>(seed: u64) {
-    let Some(mut court) = Court::<R>::new(seed) else { return };
+pub fn one_ballot_wins_a_view<R: LinkRig>(seed: u64) {
+    let Some(mut court) = ArbiterSuite::<R>::new(seed) else { return };
     let group = court.found(0);
     for node in 1..NODES {
         court.exists(node, group);
@@ -139,9 +139,9 @@ pub fn one_ballot_wins_a_view<R: Rig>(seed: u64) {
 }
 
 /// As `one_ballot_wins_a_view`, with all nodes asking at once: every node learns the same winner.
-pub fn one_ballot_wins_a_race<R: Rig>(seed: u64) {
+pub fn one_ballot_wins_a_race<R: LinkRig>(seed: u64) {
     const VIEWS: u64 = 500;
-    let Some(court) = Court::<R>::new(seed) else { return };
+    let Some(court) = ArbiterSuite::<R>::new(seed) else { return };
     let group = court.found(0);
     (1..NODES).for_each(|node| court.exists(node, group));
     let start = Barrier::new(NODES);
@@ -171,8 +171,8 @@ pub fn one_ballot_wins_a_race<R: Rig>(seed: u64) {
 }
 
 /// No node gets an answer about a view older than the group's current one.
-pub fn an_older_view_is_refused<R: Rig>(seed: u64) {
-    let Some(court) = Court::<R>::new(seed) else { return };
+pub fn an_older_view_is_refused<R: LinkRig>(seed: u64) {
+    let Some(court) = ArbiterSuite::<R>::new(seed) else { return };
     let group = court.found(0);
     court.exists(1, group);
     assert_eq!(court.arbiters[0].settle(group, 2, Rank(0)), Some(Rank(0)));
@@ -185,8 +185,8 @@ pub fn an_older_view_is_refused<R: Rig>(seed: u64) {
 
 /// After the founder's death one of the other nodes founds, and operations on the old group have
 /// no effect.
-pub fn who_founds_after_a_death_is_one<R: Rig>(seed: u64) {
-    let Some(mut court) = Court::<R>::new(seed) else { return };
+pub fn who_founds_after_a_death_is_one<R: LinkRig>(seed: u64) {
+    let Some(mut court) = ArbiterSuite::<R>::new(seed) else { return };
     let old = court.found(0);
     (1..NODES).for_each(|node| court.exists(node, old));
     assert_eq!(court.arbiters[0].settle(old, 9, Rank(0)), Some(Rank(0)));
@@ -204,8 +204,8 @@ pub fn who_founds_after_a_death_is_one<R: Rig>(seed: u64) {
 }
 
 /// A group exists while one of its members lives, whoever founded it.
-pub fn a_member_keeps_the_group<R: Rig>(seed: u64) {
-    let Some(mut court) = Court::<R>::new(seed) else { return };
+pub fn a_member_keeps_the_group<R: LinkRig>(seed: u64) {
+    let Some(mut court) = ArbiterSuite::<R>::new(seed) else { return };
     let group = court.found(0);
     (1..NODES).for_each(|node| court.exists(node, group));
     court.enter(1, group, 2, 1);
@@ -219,8 +219,8 @@ pub fn a_member_keeps_the_group<R: Rig>(seed: u64) {
 }
 
 /// Non-members keep no group: neither a node that only asked, nor one that leaves its link.
-pub fn only_members_keep_the_group<R: Rig>(seed: u64) {
-    let Some(mut court) = Court::<R>::new(seed) else { return };
+pub fn only_members_keep_the_group<R: LinkRig>(seed: u64) {
+    let Some(mut court) = ArbiterSuite::<R>::new(seed) else { return };
     let group = court.found(0);
     (1..NODES).for_each(|node| court.exists(node, group));
     court.suite.leave(0);
@@ -231,8 +231,8 @@ pub fn only_members_keep_the_group<R: Rig>(seed: u64) {
 }
 
 /// A surviving member removes excluded members; a later owner of the same slot is not affected.
-pub fn the_excluded_keep_no_group<R: Rig>(seed: u64) {
-    let Some(mut court) = Court::<R>::new(seed) else { return };
+pub fn the_excluded_keep_no_group<R: LinkRig>(seed: u64) {
+    let Some(mut court) = ArbiterSuite::<R>::new(seed) else { return };
     let group = court.found(0);
     (1..NODES).for_each(|node| court.exists(node, group));
     court.enter(1, group, 2, 1);
@@ -251,7 +251,7 @@ pub fn the_excluded_keep_no_group<R: Rig>(seed: u64) {
 }
 
 /// A node that runs, is gone, or is unknown is not reported as halted.
-pub fn who_runs_is_not_halted<R: Rig>(seed: u64) {
+pub fn who_runs_is_not_halted<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(3, seed);
     let (one, two) = (suite.peer(0, 1), suite.peer(0, 2));
     for _ in 0..20 {
@@ -266,7 +266,7 @@ pub fn who_runs_is_not_halted<R: Rig>(seed: u64) {
 }
 
 /// A stopped node is reported as halted until it continues.
-pub fn who_is_stopped_is_halted<R: Rig>(seed: u64) {
+pub fn who_is_stopped_is_halted<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(3, seed);
     let (one, two) = (suite.peer(0, 1), suite.peer(0, 2));
     for _ in 0..2 {

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use derecho_core::link::{Bells, Interest, Link, OWN_PLACE, Parker};
-use derecho_core::memory::Word;
+use derecho_core::memory::AtomicWord;
 
 use crate::sleep::{FOR_EVER, nanos};
-use crate::{Rig, Suite};
+use crate::{LinkRig, Suite};
 
 /// Returns the place that `at` has for `node`, as a bit.
-fn place<R: Rig>(suite: &mut Suite<R>, at: usize, node: usize) -> Option<u64> {
+fn place<R: LinkRig>(suite: &mut Suite<R>, at: usize, node: usize) -> Option<u64> {
     let peer = suite.peer(at, node);
     let place = suite.link(at).place(peer)?;
     assert!(place < OWN_PLACE, "place {place} is none that a peer may have");
@@ -37,7 +37,7 @@ fn sleep_and_ring(parker: &dyn Parker, bells: &Arc<dyn Bells>, places: u64) {
 
 /// A thread that is not a driver wakes a sleeping peer, and its own node. It wakes no other node,
 /// and no node that is awake.
-pub fn a_bell_wakes_a_sleeper<R: Rig>(seed: u64) {
+pub fn a_bell_wakes_a_sleeper<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(3, seed);
     let Some(parker) = suite.rig.parker(1) else { return };
     let Some(one) = place(&mut suite, 0, 1) else { return };
@@ -59,7 +59,7 @@ pub fn a_bell_wakes_a_sleeper<R: Rig>(seed: u64) {
 
 /// Ringing a place without a peer has no effect. Another peer may get the place, and is then woken
 /// through it.
-pub fn a_place_whose_peer_has_gone_says_nothing<R: Rig>(seed: u64) {
+pub fn a_place_whose_peer_has_gone_says_nothing<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let Some(parker) = suite.rig.parker(1) else { return };
     let Some(stale) = place(&mut suite, 0, 1) else { return };
@@ -102,13 +102,13 @@ pub fn a_place_whose_peer_has_gone_says_nothing<R: Rig>(seed: u64) {
 
 /// Publishes and rings thousands of times against arm, look and sleep, both by threads that drive
 /// no node. No ring is lost.
-pub fn no_bell_is_lost<R: Rig>(seed: u64) {
+pub fn no_bell_is_lost<R: LinkRig>(seed: u64) {
     const ROUNDS: u64 = 2500;
     let mut suite = Suite::<R>::new(2, seed);
     let Some(parker) = suite.rig.parker(1) else { return };
     let Some(place) = place(&mut suite, 0, 1) else { return };
     let bells = suite.link(0).bells();
-    let news = Arc::new([Word::new(0), Word::new(0)]);
+    let news = Arc::new([AtomicWord::new(0), AtomicWord::new(0)]);
     let seen = Arc::clone(&news);
     let sleeper = std::thread::spawn(move || {
         for round in 1..=ROUNDS {

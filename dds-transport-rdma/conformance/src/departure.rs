@@ -4,14 +4,14 @@
 use derecho_core::ids::RegionId;
 use derecho_core::link::{Evidence, Link, LinkError, WordRange};
 
-use crate::{Rig, Suite};
+use crate::{LinkRig, Suite};
 
 const REGION: RegionId = RegionId(4);
 const WORDS: usize = 32;
 const ALL: WordRange = WordRange { first: 0, count: WORDS };
 
 /// Creates node 1 with varied work; the link decides what is under way when the node ends.
-fn busy<R: Rig>(seed: u64) -> Suite<R> {
+fn busy<R: LinkRig>(seed: u64) -> Suite<R> {
     let mut suite = Suite::<R>::new(3, seed);
     let own = suite.open(1, REGION, WORDS);
     let _mine = suite.open(0, REGION, WORDS);
@@ -29,7 +29,7 @@ fn busy<R: Rig>(seed: u64) -> Suite<R> {
 }
 
 /// Every operation that needs the peer is refused; the observer sees that no further event comes.
-fn check_gone<R: Rig>(suite: &mut Suite<R>) {
+fn check_gone<R: LinkRig>(suite: &mut Suite<R>) {
     let peer = suite.peer(0, 1);
     let gone = LinkError::PeerGone(peer);
     assert_eq!(suite.link(0).write(peer, REGION, ALL), Err(gone.clone()));
@@ -40,7 +40,7 @@ fn check_gone<R: Rig>(suite: &mut Suite<R>) {
 }
 
 /// A node that dies without a goodbye is reported as the rig says, and no event of it follows.
-pub fn a_death_is_the_last_event<R: Rig>(seed: u64) {
+pub fn a_death_is_the_last_event<R: LinkRig>(seed: u64) {
     let mut suite = busy::<R>(seed);
     suite.kill(1);
     suite.until("both others know", |suite| [0, 2].iter().all(|&at| suite.down(at, 1).is_some()));
@@ -58,7 +58,7 @@ pub fn a_death_is_the_last_event<R: Rig>(seed: u64) {
 }
 
 /// A leaving node says so after everything else that it had to say.
-pub fn a_leave_is_the_last_event<R: Rig>(seed: u64) {
+pub fn a_leave_is_the_last_event<R: LinkRig>(seed: u64) {
     let mut suite = busy::<R>(seed);
     suite.leave(1);
     suite.until("both others know", |suite| [0, 2].iter().all(|&at| suite.down(at, 1).is_some()));
@@ -70,7 +70,7 @@ pub fn a_leave_is_the_last_event<R: Rig>(seed: u64) {
 }
 
 /// The replicas of a dead node keep the content that they had when its death was reported.
-pub fn replicas_of_the_dead_are_frozen<R: Rig>(seed: u64) {
+pub fn replicas_of_the_dead_are_frozen<R: LinkRig>(seed: u64) {
     for dies in [true, false] {
         let mut suite = busy::<R>(seed);
         let seen = suite.replica(0, 1, REGION).expect("it is open");
@@ -93,7 +93,7 @@ pub fn replicas_of_the_dead_are_frozen<R: Rig>(seed: u64) {
 }
 
 /// The end of one node does not affect the others.
-pub fn survivors_go_on<R: Rig>(seed: u64) {
+pub fn survivors_go_on<R: LinkRig>(seed: u64) {
     let mut suite = busy::<R>(seed);
     suite.kill(1);
     let own = suite.open(2, RegionId(50), WORDS);

@@ -1,9 +1,9 @@
 //! Conformance suite that every link passes.
 //!
-//! Owns: one function for each clause of the contract in [`derecho_core::link`], over a [`Rig`]
+//! Owns: one function for each clause of the contract in [`derecho_core::link`], over a [`LinkRig`]
 //! that creates links and lets time pass. Never does: assume real time, threads or shared memory; a
-//! simulated link runs the very same clauses. Abilities that a rig declares ([`Rig::parker`],
-//! [`Rig::PARALLEL`]) are used in addition.
+//! simulated link runs the very same clauses. Abilities that a rig declares ([`LinkRig::parker`],
+//! [`LinkRig::PARALLEL`]) are used in addition.
 //!
 //! ```ignore
 //! link_conformance::link_conformance!(MyRig); // a #[test] for each clause
@@ -29,7 +29,7 @@ pub mod visibility;
 pub use suite::{Random, Suite};
 
 /// Creates links and lets time pass for them.
-pub trait Rig {
+pub trait LinkRig {
     /// Link under test.
     type Link: Link;
 
@@ -90,12 +90,12 @@ pub struct Clause {
 }
 
 /// Returns all clauses, for links of this rig.
-pub fn clauses<R: Rig>() -> Vec<Clause> {
+pub fn clauses<R: LinkRig>() -> Vec<Clause> {
     __clauses!(list R)
 }
 
 /// Checks all clauses with all seeds.
-pub fn run_all<R: Rig>() {
+pub fn run_all<R: LinkRig>() {
     for clause in clauses::<R>() {
         for seed in 0..R::SEEDS {
             (clause.check)(seed);
@@ -119,7 +119,7 @@ macro_rules! __clauses {
         $(
             #[test]
             fn $name() {
-                for seed in 0..<$rig as $crate::Rig>::SEEDS {
+                for seed in 0..<$rig as $crate::LinkRig>::SEEDS {
                     $crate::$module::$name::<$rig>(seed);
                 }
             }

@@ -3,11 +3,11 @@
 use derecho_core::ids::RegionId;
 use derecho_core::link::{Link, LinkError, NOTE_LIMIT};
 
-use crate::suite::Chapter;
-use crate::{Rig, Suite};
+use crate::suite::OrderedEvent;
+use crate::{LinkRig, Suite};
 
 /// Notes and announcements arrive in the order in which they were made.
-pub fn notes_and_regions_keep_their_order<R: Rig>(seed: u64) {
+pub fn notes_and_regions_keep_their_order<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(3, seed);
     let peers = [suite.peer(0, 1), suite.peer(0, 2)];
     let mut expected = Vec::new();
@@ -19,19 +19,19 @@ pub fn notes_and_regions_keep_their_order<R: Rig>(seed: u64) {
                 let region = RegionId(step);
                 handles.push(suite.link(0).open(region, 8).expect("a new region opens"));
                 open.push(region);
-                expected.push(Chapter::Up(region));
+                expected.push(OrderedEvent::Up(region));
             }
             1 if !open.is_empty() => {
                 let region = open.swap_remove(suite.random.below(open.len()));
                 suite.link(0).close(region).expect("it is open");
-                expected.push(Chapter::Down(region));
+                expected.push(OrderedEvent::Down(region));
             }
             _ => {
                 let note = step.to_le_bytes().to_vec();
                 for peer in peers {
                     suite.link(0).note(peer, &note).expect("the peer is up");
                 }
-                expected.push(Chapter::Note(note));
+                expected.push(OrderedEvent::Note(note));
             }
         }
         if suite.random.below(4) == 0 {
@@ -47,7 +47,7 @@ pub fn notes_and_regions_keep_their_order<R: Rig>(seed: u64) {
 }
 
 /// The longest note arrives whole, the empty one too; a longer note is refused.
-pub fn notes_have_a_limit<R: Rig>(seed: u64) {
+pub fn notes_have_a_limit<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let peer = suite.peer(0, 1);
     let longest: Vec<u8> = (0..NOTE_LIMIT).map(|index| (index * 7) as u8).collect();
@@ -62,7 +62,7 @@ pub fn notes_have_a_limit<R: Rig>(seed: u64) {
 
 /// More notes than any buffer on the way holds, in both directions: none is lost and
 /// none duplicated.
-pub fn many_notes_arrive<R: Rig>(seed: u64) {
+pub fn many_notes_arrive<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let (there, back) = (suite.peer(0, 1), suite.peer(1, 0));
     let length = 200;

@@ -4,10 +4,10 @@ use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Link, ReadId, WordRange};
 use derecho_core::memory::WORD;
 
-use crate::{Rig, Suite};
+use crate::{LinkRig, Suite};
 
 /// Reads complete in the order posted, and their values are no older than their post.
-pub fn reads_complete_in_order_and_are_fresh<R: Rig>(seed: u64) {
+pub fn reads_complete_in_order_and_are_fresh<R: LinkRig>(seed: u64) {
     let words = 12;
     let mut suite = Suite::<R>::new(3, seed);
     let regions = [RegionId(1), RegionId(2)];
@@ -38,7 +38,7 @@ pub fn reads_complete_in_order_and_are_fresh<R: Rig>(seed: u64) {
 /// Peer, read, index of the region, and round of a posted read.
 type Posted = (Peer, ReadId, usize, u64);
 
-fn check_fresh<R: Rig>(suite: &Suite<R>, posted: &[Posted], words: usize, now: u64) {
+fn check_fresh<R: LinkRig>(suite: &Suite<R>, posted: &[Posted], words: usize, now: u64) {
     let done = suite.reads_done(0).len();
     for (.., pick, round) in &posted[..done] {
         let seen = suite
@@ -53,7 +53,7 @@ fn check_fresh<R: Rig>(suite: &Suite<R>, posted: &[Posted], words: usize, now: u
 }
 
 /// Counters count exactly the posted operations.
-pub fn writes_reads_and_notes_are_counted<R: Rig>(seed: u64) {
+pub fn writes_reads_and_notes_are_counted<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let region = RegionId(3);
     let _own = suite.open(0, region, 64);

@@ -3,12 +3,12 @@
 use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Link, LinkError, WordRange};
 
-use crate::{Rig, Suite};
+use crate::{LinkRig, Suite};
 
 const ALL: WordRange = WordRange { first: 0, count: 16 };
 
 /// A write is refused until the owner has heard that the peer is ready, and accepted afterwards.
-pub fn a_write_before_ready_is_refused<R: Rig>(seed: u64) {
+pub fn a_write_before_ready_is_refused<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let peer = suite.peer(0, 1);
     let region = RegionId(5);
@@ -24,7 +24,7 @@ pub fn a_write_before_ready_is_refused<R: Rig>(seed: u64) {
 }
 
 /// Ranges outside a region, and unknown regions and peers, are refused.
-pub fn what_lies_outside_is_refused<R: Rig>(seed: u64) {
+pub fn what_lies_outside_is_refused<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let region = RegionId(5);
     let _own = suite.open(0, region, 16);
@@ -54,7 +54,7 @@ pub fn what_lies_outside_is_refused<R: Rig>(seed: u64) {
 }
 
 /// A region is zeroed at its owner and at its readers, whatever was in the space before.
-pub fn a_replica_appears_zeroed<R: Rig>(seed: u64) {
+pub fn a_replica_appears_zeroed<R: LinkRig>(seed: u64) {
     let words = 100;
     let mut suite = Suite::<R>::new(2, seed);
     for name in 0..6 {
@@ -78,7 +78,7 @@ pub fn a_replica_appears_zeroed<R: Rig>(seed: u64) {
 }
 
 /// A late joiner is told of open regions, not of closed ones.
-pub fn a_late_joiner_is_told_of_what_is_open<R: Rig>(seed: u64) {
+pub fn a_late_joiner_is_told_of_what_is_open<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let (kept, closed) = (RegionId(1), RegionId(2));
     let own = suite.open(0, kept, 16);
@@ -103,7 +103,7 @@ pub fn a_late_joiner_is_told_of_what_is_open<R: Rig>(seed: u64) {
 }
 
 /// A replica in use keeps its content when its region is closed, whatever is opened later.
-pub fn a_closed_region_stays_readable<R: Rig>(seed: u64) {
+pub fn a_closed_region_stays_readable<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let region = RegionId(1);
     let own = suite.open(0, region, 64);
@@ -134,7 +134,7 @@ pub fn a_closed_region_stays_readable<R: Rig>(seed: u64) {
 }
 
 /// The owner's handle stays valid when the region is closed, whatever is opened later.
-pub fn an_own_handle_outlives_the_region<R: Rig>(seed: u64) {
+pub fn an_own_handle_outlives_the_region<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let own = suite.open(0, RegionId(1), 32);
     let second = own.clone();
@@ -152,7 +152,7 @@ pub fn an_own_handle_outlives_the_region<R: Rig>(seed: u64) {
 }
 
 /// A name that was used once is refused forever.
-pub fn names_are_not_reused<R: Rig>(seed: u64) {
+pub fn names_are_not_reused<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let region = RegionId(u64::MAX);
     let own = suite.open(0, region, 16);
@@ -167,7 +167,7 @@ pub fn names_are_not_reused<R: Rig>(seed: u64) {
 }
 
 /// Many regions of many sizes are independent of each other.
-pub fn a_thousand_regions<R: Rig>(seed: u64) {
+pub fn a_thousand_regions<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let mut owned = Vec::new();
     for name in 0..1000 {
@@ -193,7 +193,7 @@ pub fn a_thousand_regions<R: Rig>(seed: u64) {
 }
 
 /// Space is reused: regions can be opened and closed without end.
-pub fn opening_and_closing_goes_on_for_ever<R: Rig>(seed: u64) {
+pub fn opening_and_closing_goes_on_for_ever<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     for name in 0..200 {
         // One megabyte each, so that a leak of two hundred would be noticed.

@@ -7,7 +7,7 @@ use derecho_core::ids::RegionId;
 use derecho_core::link::{Interest, Link, Parker, WordRange};
 use derecho_core::memory::{OwnRegion, Replica};
 
-use crate::{Rig, Suite};
+use crate::{LinkRig, Suite};
 
 /// Longer than any wake-up takes; a sleep of this length was not woken.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(5);
@@ -19,7 +19,7 @@ pub(crate) fn nanos(duration: Duration) -> Option<u64> {
 }
 
 /// A sleeper wakes when it is rung, and otherwise sleeps on.
-pub fn a_ring_wakes_a_sleeper<R: Rig>(seed: u64) {
+pub fn a_ring_wakes_a_sleeper<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let Some(parker) = suite.rig.parker(1) else { return };
     let start = Instant::now();
@@ -49,7 +49,7 @@ pub fn a_ring_wakes_a_sleeper<R: Rig>(seed: u64) {
 }
 
 /// A sleeper for news ignores a hint; a sleeper for hints is woken by both.
-pub fn a_sleeper_is_woken_for_what_it_wants<R: Rig>(seed: u64) {
+pub fn a_sleeper_is_woken_for_what_it_wants<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let Some(parker) = suite.rig.parker(1) else { return };
     let peer = [suite.peer(0, 1)];
@@ -80,7 +80,7 @@ pub fn a_sleeper_is_woken_for_what_it_wants<R: Rig>(seed: u64) {
 }
 
 /// Publishes and rings thousands of times against arm, look and sleep. No wake-up is lost.
-pub fn no_wake_up_is_lost<R: Rig>(seed: u64) {
+pub fn no_wake_up_is_lost<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     if !R::PARALLEL {
         return;
@@ -122,7 +122,7 @@ fn sleep_for_news(parker: &Arc<dyn Parker>, seen: &Replica, heard: &OwnRegion, r
 }
 
 /// Events of the link itself wake the node, too.
-pub fn an_event_wakes_a_sleeper<R: Rig>(seed: u64) {
+pub fn an_event_wakes_a_sleeper<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     if !R::PARALLEL {
         // Nothing would be under way while the node sleeps.

@@ -6,7 +6,7 @@ use derecho_core::ids::{NodeId, Peer, RegionId};
 use derecho_core::link::{Evidence, Link, LinkEvent, ReadId, Sharing, WordRange};
 use derecho_core::memory::{OwnRegion, Replica};
 
-use crate::Rig;
+use crate::LinkRig;
 
 /// Small generator of numbers that follow from a seed (splitmix64).
 pub struct Random(u64);
@@ -43,13 +43,13 @@ struct Observer {
     ready: BTreeSet<(Peer, RegionId)>,
     notes: VecDeque<(Peer, Vec<u8>)>,
     /// Regions, closings and notes in the order of their arrival.
-    story: Vec<(Peer, Chapter)>,
+    ordered: Vec<(Peer, OrderedEvent)>,
     reads: Vec<(Peer, ReadId)>,
 }
 
 /// Events whose mutual order is checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Chapter {
+pub(crate) enum OrderedEvent {
     Up(RegionId),
     Down(RegionId),
     Note(Vec<u8>),
@@ -78,18 +78,18 @@ impl Observer {
             LinkEvent::RegionUp { peer, region, replica } => {
                 assert!(self.seen_regions.insert((peer, region)), "{region:?} is up twice");
                 self.replicas.insert((peer, region), replica);
-                self.story.push((peer, Chapter::Up(region)));
+                self.ordered.push((peer, OrderedEvent::Up(region)));
             }
             LinkEvent::RegionDown { peer, region } => {
                 let known = self.replicas.remove(&(peer, region));
                 assert!(known.is_some(), "{region:?} is down and was not up");
-                self.story.push((peer, Chapter::Down(region)));
+                self.ordered.push((peer, OrderedEvent::Down(region)));
             }
             LinkEvent::RegionReady { peer, region } => {
                 assert!(self.ready.insert((peer, region)), "{region:?} is ready twice");
             }
             LinkEvent::Note { peer, bytes } => {
-                self.story.push((peer, Chapter::Note(bytes.clone())));
+                self.ordered.push((peer, OrderedEvent::Note(bytes.clone())));
                 self.notes.push_back((peer, bytes));
             }
             LinkEvent::ReadDone { peer, read } => {
@@ -105,7 +105,7 @@ impl Observer {
 }
 
 /// Nodes, and the events that each has been told.
-pub struct Suite<R: Rig> {
+pub struct Suite<R: LinkRig> {
     /// Rig under test.
     pub rig: R,
     /// Random choices of the clause.
@@ -115,7 +115,7 @@ pub struct Suite<R: Rig> {
     gone: BTreeSet<usize>,
 }
 
-impl<R: Rig> Suite<R> {
+impl<R: LinkRig> Suite<R> {
     /// Creates `nodes` nodes that have met.
     pub fn new(nodes: usize, seed: u64) -> Suite<R> {
         let mut rig = R::new(nodes, seed);
@@ -259,9 +259,9 @@ impl<R: Rig> Suite<R> {
         notes.filter(|(sender, _)| *sender == peer).map(|(_, bytes)| bytes.clone()).collect()
     }
 
-    pub(crate) fn story(&self, at: usize, from: usize) -> Vec<Chapter> {
+    pub(crate) fn story(&self, at: usize, from: usize) -> Vec<OrderedEvent> {
         let peer = self.peer(at, from);
-        let story = self.observers[at].story.iter();
+        let story = self.observers[at].ordered.iter();
         story.filter(|(sender, _)| *sender == peer).map(|(_, it)| it.clone()).collect()
     }
 
@@ -280,6 +280,6 @@ impl<R: Rig> Suite<R> {
     pub fn forget_replica(&mut self, at: usize, owner: usize, region: RegionId) {
         let peer = self.peer(at, owner);
         self.observers[at].replicas.remove(&(peer, region));
-        self.observers[at].story.push((peer, Chapter::Down(region)));
+        self.observers[at].ordered.push((peer, OrderedEvent::Down(region)));
     }
 }

@@ -11,14 +11,14 @@ use derecho_core::ids::RegionId;
 use derecho_core::link::{Link, WordRange};
 use derecho_core::memory::{OwnRegion, Replica, WORD};
 
-use crate::{Rig, Suite};
+use crate::{LinkRig, Suite};
 
 const BYTES: RegionId = RegionId(10);
 const COUNT: RegionId = RegionId(11);
 const ROUNDS: u64 = 150;
 
 /// All nodes meet, each under the id that its link reports.
-pub fn nodes_meet<R: Rig>(seed: u64) {
+pub fn nodes_meet<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(3, seed);
     for at in 0..3 {
         for other in (0..3).filter(|other| *other != at) {
@@ -31,7 +31,7 @@ pub fn nodes_meet<R: Rig>(seed: u64) {
 
 /// A counter in one region never becomes visible before words of another region that were
 /// posted earlier.
-pub fn writes_become_visible_in_order<R: Rig>(seed: u64) {
+pub fn writes_become_visible_in_order<R: LinkRig>(seed: u64) {
     let words = 24;
     let mut suite = Suite::<R>::new(3, seed);
     let bytes = suite.open(0, BYTES, words);
@@ -61,15 +61,15 @@ pub fn writes_become_visible_in_order<R: Rig>(seed: u64) {
     }
 }
 
-fn replica<R: Rig>(suite: &Suite<R>, at: usize, region: RegionId) -> Replica {
+fn replica<R: LinkRig>(suite: &Suite<R>, at: usize, region: RegionId) -> Replica {
     suite.replica(at, 0, region).expect("the region is open")
 }
 
-fn load<R: Rig>(suite: &Suite<R>, at: usize, region: RegionId, index: usize) -> u64 {
+fn load<R: LinkRig>(suite: &Suite<R>, at: usize, region: RegionId, index: usize) -> u64 {
     replica(suite, at, region).load(index)
 }
 
-fn check_order<R: Rig>(suite: &Suite<R>, words: usize, round: u64) {
+fn check_order<R: LinkRig>(suite: &Suite<R>, words: usize, round: u64) {
     for reader in [1, 2] {
         let counted = replica(suite, reader, COUNT);
         let seen = (1..=ROUNDS).rev().find(|index| counted.load(*index as usize) != 0).unwrap_or(0);
@@ -104,7 +104,7 @@ fn order_in_parallel(bytes: &OwnRegion, count: &OwnRegion, seen: &Replica, count
 }
 
 /// Order holds with many small writes to separate places, and a window of them under way.
-pub fn order_holds_while_many_writes_are_under_way<R: Rig>(seed: u64) {
+pub fn order_holds_while_many_writes_are_under_way<R: LinkRig>(seed: u64) {
     let words = 2000;
     let mut suite = Suite::<R>::new(2, seed);
     let own = suite.open(0, BYTES, words);
@@ -132,7 +132,7 @@ fn check_prefix(seen: &Replica) -> usize {
 }
 
 /// A word is seen as it was stored at some moment, never as a mixture.
-pub fn words_are_never_torn<R: Rig>(seed: u64) {
+pub fn words_are_never_torn<R: LinkRig>(seed: u64) {
     let words = 9;
     let mut suite = Suite::<R>::new(2, seed);
     let own = suite.open(0, BYTES, words);
@@ -178,7 +178,7 @@ fn check_whole(seen: &Replica) {
 }
 
 /// Records of any length, written as bytes, are complete once the counter after them covers them.
-pub fn a_counter_guards_the_bytes_before_it<R: Rig>(seed: u64) {
+pub fn a_counter_guards_the_bytes_before_it<R: LinkRig>(seed: u64) {
     let words = 2048;
     let mut suite = Suite::<R>::new(2, seed);
     let bytes = suite.open(0, BYTES, words);
@@ -229,7 +229,7 @@ fn check_bytes(seen: &Replica, from: usize, to: usize) -> usize {
 }
 
 /// Every posted word finally arrives at every reader, and nothing else is changed.
-pub fn what_is_posted_arrives<R: Rig>(seed: u64) {
+pub fn what_is_posted_arrives<R: LinkRig>(seed: u64) {
     let words = 64;
     let mut suite = Suite::<R>::new(3, seed);
     let own = suite.open(0, BYTES, words);

@@ -33,22 +33,22 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::bounded;
 use derecho_core::ids::{NodeId, Rank};
-use derecho_core::link::host::{self, Seat};
+use derecho_core::link::host::{self, HostSeat};
 use derecho_core::link::{Arbiter, Founding, Generation, LinkError};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use super::command::{Command, CommandSender};
-use super::directory::{Folder, Lock};
+use super::domain_folder::{DomainFolder, DomainLock};
 use super::error::JoinError;
 use super::process::Processes;
 
+mod group_file;
 mod page;
-mod record;
 
+use group_file::GroupFile;
 pub(crate) use page::{GroupMemory, HandedOver};
-use page::{Page, SEATS};
-use record::Record;
+use page::{GroupPage, SEATS};
 
 /// Longest time that an asking node waits for nodes that ask, join, or hold the words.
 const WAIT_LIMIT: Duration = Duration::from_millis(200);
@@ -58,14 +58,14 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Arbiter of one node.
 pub(crate) struct ShmArbiter {
     node: NodeId,
-    folder: Folder,
+    folder: DomainFolder,
     commands: CommandSender,
     handed_over: Arc<HandedOver>,
     /// Processes of the nodes, for messages.
     processes: Arc<Processes>,
     /// The shared words, set when this node takes a seat.
-    page: OnceLock<Page>,
-    own: Mutex<Own>,
+    page: OnceLock<GroupPage>,
+    seat_state: Mutex<SeatState>,
     /// Index of the seat for lock-free readers; [`SEATS`] if there is none.
     seat: AtomicUsize,
     /// True once the link has ended.
@@ -73,9 +73,9 @@ pub(crate) struct ShmArbiter {
 }
 
 /// Seat state, changed by one thread of the node at a time.
-enum Own {
+enum SeatState {
     /// The node has no seat.
-    Standing,
+    Unseated,
     /// Index of the node's seat.
     Seated(usize),
     /// The link has ended; another node may have the seat.
@@ -83,16 +83,16 @@ enum Own {
 }
 
 /// The group file, held under the folder's lock.
-struct Held {
-    _lock: Lock,
+struct LockedGroupFile {
+    _lock: DomainLock,
     file: OwnedFd,
-    record: Record,
+    content: GroupFile,
 }
 
 /// Location of the words.
-enum Words<'a> {
+enum GroupWords<'a> {
     /// Words among which this node has a seat.
-    Own(&'a Page),
+    Own(&'a GroupPage),
     /// Words that a peer has handed over, or that this node has just created.
     Found(Arc<GroupMemory>),
 }
@@ -101,16 +101,26 @@ impl ShmArbiter {
     /// Creates the arbiter of a node of this folder that has not asked yet. Touches no file.
     pub(crate) fn new(
         node: NodeId,
-        folder: &Folder,
+        folder: &DomainFolder,
         commands: CommandSender,
         handed_over: Arc<HandedOver>,
         processes: Arc<Processes>,
     ) -> ShmArbiter {
         let folder = folder.with_lock_limit(WAIT_LIMIT);
-        let own = Mutex::new(Own::Standing);
+        let own = Mutex::new(SeatState::Unseated);
         let (seat, over) = (AtomicUsize::new(SEATS), AtomicBool::new(false));
         let page = OnceLock::new();
-        ShmArbiter { node, folder, commands, handed_over, processes, page, own, seat, over }
+        ShmArbiter {
+            node,
+            folder,
+            commands,
+            handed_over,
+            processes,
+            page,
+            seat_state: own,
+            seat,
+            over,
+        }
     }
 
     /// Ends the link. If `leaving`, the node ceases to be a member; otherwise it ends as if it
@@ -121,7 +131,7 @@ impl ShmArbiter {
         }
         self.over.store(true, Ordering::Release);
         self.seat.store(SEATS, Ordering::Release);
-        *self.own() = Own::Gone;
+        *self.seat_state() = SeatState::Gone;
     }
 
     /// Returns the current members of the host's group. A node killed a moment ago may still be
@@ -130,35 +140,41 @@ impl ShmArbiter {
     /// # Errors
     /// The error with which the host refused.
     pub(crate) fn members(&self) -> Result<Vec<NodeId>, LinkError> {
-        let members = |page: &Page, record: &Record| {
+        let members = |page: &GroupPage, record: &GroupFile| {
             let group = page.decision().group();
             let seats = page.seats().iter().zip(&record.nodes);
             seats.filter(|(seat, _)| seat.is_member(group)).map(|(_, node)| *node).collect()
         };
         match self.words(false)? {
             None => Ok(Vec::new()),
-            Some((held, Words::Own(page))) => Ok(members(page, &held.record)),
-            Some((held, Words::Found(memory))) => Ok(members(&self.map(&memory)?, &held.record)),
+            Some((held, GroupWords::Own(page))) => Ok(members(page, &held.content)),
+            Some((held, GroupWords::Found(memory))) => {
+                Ok(members(&self.map(&memory)?, &held.content))
+            }
         }
     }
 
-    fn own(&self) -> MutexGuard<'_, Own> {
+    fn seat_state(&self) -> MutexGuard<'_, SeatState> {
         // No operation under this lock can be left half done.
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seat_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs `act` on this node's seat, if it has one.
-    fn with_seat<T>(&self, act: impl FnOnce(&Page, &Seat) -> T) -> Option<T> {
-        match (&*self.own(), self.page.get()) {
-            (&Own::Seated(index), Some(page)) => Some(act(page, &page.seats()[index])),
+    fn with_seat<T>(&self, act: impl FnOnce(&GroupPage, &HostSeat) -> T) -> Option<T> {
+        match (&*self.seat_state(), self.page.get()) {
+            (&SeatState::Seated(index), Some(page)) => Some(act(page, &page.seats()[index])),
             _ => None,
         }
     }
 
     /// Starts using the words: hands them to all peers, then takes a seat.
-    fn sit_down(&self, held: &mut Held, memory: &Arc<GroupMemory>) -> Result<usize, LinkError> {
+    fn take_seat(
+        &self,
+        held: &mut LockedGroupFile,
+        memory: &Arc<GroupMemory>,
+    ) -> Result<usize, LinkError> {
         let page = self.map(memory)?;
-        let index = self.free_seat(&held.record)?.ok_or_else(|| {
+        let index = self.free_seat(&held.content)?.ok_or_else(|| {
             let text = format!("all {SEATS} seats of the group are taken; end some processes");
             LinkError::System(text)
         })?;
@@ -168,13 +184,13 @@ impl ShmArbiter {
         page.seats()[index].clear();
         let path = self.folder.group_path();
         let failed = |errno| refused(format!("writing {}", path.display()), errno);
-        held.record.set_node(&held.file, index, self.node).map_err(failed)?;
+        held.content.set_node(&held.file, index, self.node).map_err(failed)?;
         self.page.get_or_init(|| page);
         Ok(index)
     }
 
     /// Returns a seat that is unassigned or belongs to a dead node.
-    fn free_seat(&self, record: &Record) -> Result<Option<usize>, LinkError> {
+    fn free_seat(&self, record: &GroupFile) -> Result<Option<usize>, LinkError> {
         if let Some(index) = record.nodes.iter().position(|node| *node == NodeId(0)) {
             return Ok(Some(index));
         }
@@ -197,8 +213,9 @@ impl ShmArbiter {
         Err(LinkError::System(text))
     }
 
-    fn map(&self, memory: &GroupMemory) -> Result<Page, LinkError> {
-        Page::map(memory).map_err(|errno| refused("mapping the state of the group".into(), errno))
+    fn map(&self, memory: &GroupMemory) -> Result<GroupPage, LinkError> {
+        GroupPage::map(memory)
+            .map_err(|errno| refused("mapping the state of the group".into(), errno))
     }
 
     /// Whether a node is alive, as far as the kernel can tell.
@@ -233,38 +250,41 @@ impl ShmArbiter {
 
     /// Takes the lock and finds the words of this host. If there are none, creates them, or returns
     /// `None` if `may_make` is false.
-    fn words(&self, may_make: bool) -> Result<Option<(Held, Words<'_>)>, LinkError> {
+    fn words(
+        &self,
+        may_make: bool,
+    ) -> Result<Option<(LockedGroupFile, GroupWords<'_>)>, LinkError> {
         let path = self.folder.group_path();
         let deadline = Instant::now() + WAIT_LIMIT;
         loop {
             let lock = self.folder.stay()?;
             let Some((file, record)) = self.open(&lock, may_make)? else { return Ok(None) };
-            let mut held = Held { _lock: lock, file, record };
+            let mut held = LockedGroupFile { _lock: lock, file, content: record };
             if let Some(page) = self.page.get() {
-                if held.record.memory != Some(page.identity()) {
+                if held.content.memory != Some(page.identity()) {
                     return Err(wrong(&path, CHANGED));
                 }
-                return Ok(Some((held, Words::Own(page))));
+                return Ok(Some((held, GroupWords::Own(page))));
             }
-            let wanted = held.record.memory;
+            let wanted = held.content.memory;
             // A node that hands words over has a seat, and no other words are created while it
             // is alive.
             if self.first_living(self.handed_over.of_others(wanted))?.is_some() {
                 return Err(wrong(&path, CHANGED));
             }
             if let Some(memory) = wanted.and_then(|identity| self.handed_over.get(identity)) {
-                return Ok(Some((held, Words::Found(memory))));
+                return Ok(Some((held, GroupWords::Found(memory))));
             }
-            let users = held.record.nodes.iter().copied().filter(|node| *node != self.node);
+            let users = held.content.nodes.iter().copied().filter(|node| *node != self.node);
             let user = self.first_living(users)?;
             let (Some(user), Some(wanted)) = (user, wanted) else {
                 if !may_make {
                     return Ok(None);
                 }
                 let failed = |errno| refused("creating the state of the group".to_owned(), errno);
-                let memory = GroupMemory::make(held.record.generation).map_err(failed)?;
-                held.record.set_memory(&held.file, memory.identity()).map_err(failed)?;
-                return Ok(Some((held, Words::Found(Arc::new(memory)))));
+                let memory = GroupMemory::make(held.content.generation).map_err(failed)?;
+                held.content.set_memory(&held.file, memory.identity()).map_err(failed)?;
+                return Ok(Some((held, GroupWords::Found(Arc::new(memory)))));
             };
             // Other nodes may ask and join while this node waits.
             drop(held);
@@ -282,7 +302,11 @@ impl ShmArbiter {
 
     /// Opens and reads the group file. If the file does not exist, creates it, or returns `None` if
     /// `may_make` is false.
-    fn open(&self, lock: &Lock, may_make: bool) -> Result<Option<(OwnedFd, Record)>, LinkError> {
+    fn open(
+        &self,
+        lock: &DomainLock,
+        may_make: bool,
+    ) -> Result<Option<(OwnedFd, GroupFile)>, LinkError> {
         let path = self.folder.group_path();
         let failed = |errno| refused(format!("opening {}", path.display()), errno);
         let noted = lock.group().map_err(failed)?;
@@ -294,10 +318,10 @@ impl ShmArbiter {
             Some(file) => file,
             None if noted.is_some() && has_users()? => return Err(wrong(&path, REMOVED)),
             None if !may_make => return Ok(None),
-            None => self.folder.make_group(lock, record::fill).map_err(failed)?,
+            None => self.folder.make_group(lock, group_file::fill).map_err(failed)?,
         };
         let stat = fstat(&file).map_err(failed)?;
-        let form = record::read(&file, &stat)
+        let form = group_file::read(&file, &stat)
             .and_then(|record| self.folder.check_owner(stat.st_uid, stat.st_gid).map(|()| record));
         let record = form.map_err(|fault| {
             wrong(&path, &format!("{fault}; remove it while no process of this domain runs"))
@@ -313,7 +337,7 @@ impl ShmArbiter {
     }
 
     /// Whether another node of this domain is alive.
-    fn others_live(&self, lock: &Lock) -> Result<bool, LinkError> {
+    fn others_live(&self, lock: &DomainLock) -> Result<bool, LinkError> {
         let others = self.folder.others(self.node, lock);
         for place in others? {
             if self.lives(place.node)? {
@@ -341,25 +365,27 @@ fn refused(doing: String, errno: Errno) -> LinkError {
 
 impl Arbiter for ShmArbiter {
     fn found(&self) -> Result<Founding, LinkError> {
-        let mut own = self.own();
-        if matches!(*own, Own::Gone) {
+        let mut own = self.seat_state();
+        if matches!(*own, SeatState::Gone) {
             return Err(LinkError::System("this node has left its domain; join again".to_owned()));
         }
         let (mut held, words) = self.words(true)?.expect("missing group state was created");
         let index = match (&*own, words) {
-            (&Own::Seated(index), _) if held.record.nodes[index] == self.node => index,
-            (Own::Standing, Words::Found(memory)) => self.sit_down(&mut held, &memory)?,
+            (&SeatState::Seated(index), _) if held.content.nodes[index] == self.node => index,
+            (SeatState::Unseated, GroupWords::Found(memory)) => {
+                self.take_seat(&mut held, &memory)?
+            }
             _ => return Err(wrong(&self.folder.group_path(), CHANGED)),
         };
-        *own = Own::Seated(index);
+        *own = SeatState::Seated(index);
         self.seat.store(index, Ordering::Release);
         let page = self.page.get().expect("a node with a seat has mapped the group state");
-        let seats: Vec<&Seat> = page.seats().iter().collect();
-        let lives = |seat: usize| self.lives(held.record.nodes[seat]);
+        let seats: Vec<&HostSeat> = page.seats().iter().collect();
+        let lives = |seat: usize| self.lives(held.content.nodes[seat]);
         let told = host::found(page.decision(), &seats, index, lives)?;
         let group = page.decision().group();
-        if group != held.record.generation
-            && let Err(errno) = held.record.set_generation(&held.file, group)
+        if group != held.content.generation
+            && let Err(errno) = held.content.set_generation(&held.file, group)
         {
             tracing::warn!(%errno, "founding of a group not recorded");
         }

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use derecho_core::memory::{LINE, Word};
+use derecho_core::memory::{AtomicWord, LINE};
 use rustix::fs::{
     FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
 };
@@ -34,7 +34,7 @@ pub(crate) const ARENA_BYTES_LIMIT: u64 = 1 << 42;
 
 /// A part of an arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Space {
+pub(crate) struct ArenaRange {
     pub(crate) arena: u32,
     pub(crate) offset: usize,
     pub(crate) bytes: usize,
@@ -58,7 +58,7 @@ pub(crate) struct Arena {
 
 /// Requested properties of memory.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Kind {
+pub(crate) struct MemoryOptions {
     /// Lock and populate memory when it is allocated.
     pub(crate) is_locked: bool,
     /// Prefer huge pages where available.
@@ -66,7 +66,7 @@ pub(crate) struct Kind {
 }
 
 impl Arena {
-    fn new(bytes: usize, kind: Kind) -> Result<Arena, Errno> {
+    fn new(bytes: usize, kind: MemoryOptions) -> Result<Arena, Errno> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let memory = match memfd_create("squall-arena", flags | MemfdFlags::NOEXEC_SEAL) {
             // Kernels before 6.3 do not know the flag.
@@ -188,9 +188,9 @@ pub(crate) struct NewArena {
 }
 
 /// Zeroed space for a region, with memory behind it.
-pub(crate) struct Carved {
-    pub(crate) space: Space,
-    pub(crate) base: NonNull<Word>,
+pub(crate) struct ArenaAllocation {
+    pub(crate) space: ArenaRange,
+    pub(crate) base: NonNull<AtomicWord>,
     pub(crate) mapping: Arc<Mapping>,
     pub(crate) new_arena: Option<NewArena>,
 }
@@ -201,19 +201,19 @@ pub(crate) struct Arenas {
     next_index: u32,
     usual_bytes: usize,
     budget: Budget,
-    kind: Kind,
+    options: MemoryOptions,
 }
 
 impl Arenas {
     /// Creates an empty set of arenas.
-    pub(crate) fn new(usual_bytes: usize, limit: Option<u64>, kind: Kind) -> Arenas {
+    pub(crate) fn new(usual_bytes: usize, limit: Option<u64>, kind: MemoryOptions) -> Arenas {
         let usual_bytes = usual_bytes.next_multiple_of(rustix::param::page_size());
         let budget = Budget::new(limit);
-        Arenas { arenas: BTreeMap::new(), next_index: 0, usual_bytes, budget, kind }
+        Arenas { arenas: BTreeMap::new(), next_index: 0, usual_bytes, budget, options: kind }
     }
 
     /// Allocates space of at least `bytes` bytes.
-    pub(crate) fn carve(&mut self, bytes: usize) -> Result<Carved, String> {
+    pub(crate) fn allocate(&mut self, bytes: usize) -> Result<ArenaAllocation, String> {
         let bytes = bytes
             .max(1)
             .checked_next_multiple_of(LINE)
@@ -227,7 +227,7 @@ impl Arenas {
             let arena = self.arenas.get_mut(&index).expect("the arena was just found");
             arena.take_free(offset, bytes);
             arena.clear(offset, bytes);
-            return Ok(carved(index, arena, offset, bytes, None));
+            return Ok(allocation(index, arena, offset, bytes, None));
         }
         let room = self.arenas.iter().find(|(_, arena)| arena.bytes - arena.top >= bytes);
         let (index, new_arena) = match room {
@@ -247,7 +247,7 @@ impl Arenas {
         }
         arena.top += bytes;
         arena.clear(offset, bytes);
-        Ok(carved(index, arena, offset, bytes, new_arena))
+        Ok(allocation(index, arena, offset, bytes, new_arena))
     }
 
     fn add_arena(&mut self, bytes: usize) -> Result<NewArena, String> {
@@ -272,7 +272,7 @@ impl Arenas {
             ));
         }
         let size = size.min(longest).max(bytes.next_multiple_of(page));
-        let arena = Arena::new(size, self.kind).map_err(|errno| {
+        let arena = Arena::new(size, self.options).map_err(|errno| {
             format!(
                 "an arena of {size} bytes of shared memory could not be created ({}); an arena \
                  needs Linux 5.1, address space and a free descriptor (ulimit -v, ulimit -n)",
@@ -287,7 +287,7 @@ impl Arenas {
     }
 
     /// Takes space back. Returns the arena's number if the arena was removed with it.
-    pub(crate) fn release(&mut self, space: Space) -> Option<u32> {
+    pub(crate) fn release(&mut self, space: ArenaRange) -> Option<u32> {
         let arena = self.arenas.get_mut(&space.arena)?;
         arena.release(space.offset, space.bytes);
         // The first arena holds the header and stays. Any other empty arena returns its memory.
@@ -306,15 +306,15 @@ impl Arenas {
     }
 }
 
-fn carved(
+fn allocation(
     index: u32,
     arena: &Arena,
     offset: usize,
     bytes: usize,
     new_arena: Option<NewArena>,
-) -> Carved {
-    Carved {
-        space: Space { arena: index, offset, bytes },
+) -> ArenaAllocation {
+    ArenaAllocation {
+        space: ArenaRange { arena: index, offset, bytes },
         base: arena.mapping.at(offset, bytes),
         mapping: Arc::clone(&arena.mapping),
         new_arena,
@@ -327,17 +327,17 @@ mod tests {
     use proptest::prelude::*;
 
     fn arenas() -> Arenas {
-        Arenas::new(64 << 10, None, Kind::default())
+        Arenas::new(64 << 10, None, MemoryOptions::default())
     }
 
-    fn fill(carved: &Carved, value: u64) {
+    fn fill(carved: &ArenaAllocation, value: u64) {
         for i in 0..carved.space.bytes / 8 {
             // SAFETY: the space was allocated with this length and nobody else has it.
             unsafe { carved.base.add(i).as_ref() }.put(value);
         }
     }
 
-    fn all(carved: &Carved, value: u64) -> bool {
+    fn all(carved: &ArenaAllocation, value: u64) -> bool {
         // SAFETY: as in `fill`.
         (0..carved.space.bytes / 8).all(|i| unsafe { carved.base.add(i).as_ref() }.peek() == value)
     }
@@ -345,8 +345,8 @@ mod tests {
     #[test]
     fn arena_aligns_spaces_to_lines_and_allocates_only_used_pages() {
         let mut arenas = arenas();
-        let first = arenas.carve(1).unwrap();
-        let second = arenas.carve(65).unwrap();
+        let first = arenas.allocate(1).unwrap();
+        let second = arenas.allocate(65).unwrap();
         assert_eq!((first.space.offset, first.space.bytes), (0, 64));
         assert_eq!((second.space.offset, second.space.bytes), (64, 128));
         assert!(first.new_arena.is_some() && second.new_arena.is_none());
@@ -356,12 +356,12 @@ mod tests {
     #[test]
     fn released_spaces_are_zeroed_and_merged() {
         let mut arenas = arenas();
-        let parts: Vec<Carved> = (0..4).map(|_| arenas.carve(1024).unwrap()).collect();
+        let parts: Vec<ArenaAllocation> = (0..4).map(|_| arenas.allocate(1024).unwrap()).collect();
         parts.iter().for_each(|part| fill(part, 7));
         arenas.release(parts[0].space);
         arenas.release(parts[2].space);
         arenas.release(parts[1].space);
-        let large = arenas.carve(3072).unwrap();
+        let large = arenas.allocate(3072).unwrap();
         assert_eq!(large.space.offset, 0);
         assert!(all(&large, 0) && all(&parts[3], 7));
     }
@@ -369,8 +369,8 @@ mod tests {
     #[test]
     fn large_region_has_own_arena_that_is_freed_on_release() {
         let mut arenas = arenas();
-        let _header = arenas.carve(64).unwrap();
-        let large = arenas.carve(1 << 20).unwrap();
+        let _header = arenas.allocate(64).unwrap();
+        let large = arenas.allocate(1 << 20).unwrap();
         assert_eq!(large.space.arena, 1);
         assert!(arenas.allocated() > 1 << 20);
         assert_eq!(arenas.release(large.space), Some(1));
@@ -380,8 +380,8 @@ mod tests {
     #[test]
     fn absurd_size_is_refused_and_leaves_no_arena() {
         let mut arenas = arenas();
-        assert!(arenas.carve(usize::MAX).is_err());
-        assert!(arenas.carve(1 << 41).is_err());
+        assert!(arenas.allocate(usize::MAX).is_err());
+        assert!(arenas.allocate(1 << 41).is_err());
         assert!(arenas.arenas.is_empty());
     }
 
@@ -389,13 +389,13 @@ mod tests {
         #[test]
         fn carved_spaces_never_overlap(steps in prop::collection::vec((1_usize..5000, any::<u8>()), 1..60)) {
             let mut arenas = arenas();
-            let mut live: Vec<(Carved, u64)> = Vec::new();
+            let mut live: Vec<(ArenaAllocation, u64)> = Vec::new();
             for (value, (bytes, pick)) in steps.into_iter().enumerate() {
                 if pick % 3 == 0 && !live.is_empty() {
                     let (carved, _) = live.swap_remove(usize::from(pick) % live.len());
                     arenas.release(carved.space);
                 } else {
-                    let carved = arenas.carve(bytes).unwrap();
+                    let carved = arenas.allocate(bytes).unwrap();
                     prop_assert!(all(&carved, 0));
                     fill(&carved, value as u64 + 1);
                     live.push((carved, value as u64 + 1));

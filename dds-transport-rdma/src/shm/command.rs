@@ -13,7 +13,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use super::arbiter::GroupMemory;
-use super::arena::{NewArena, Space};
+use super::arena::{ArenaRange, NewArena};
 use super::doorbell::{hush, signal};
 
 /// Bytes that may wait for one peer before it is considered too slow.
@@ -28,7 +28,7 @@ pub(crate) enum Command {
     /// Announce an arena.
     Arena(NewArena),
     /// Announce a region.
-    Open { serial: u64, region: RegionId, space: Space, words: usize },
+    Open { serial: u64, region: RegionId, space: ArenaRange, words: usize },
     /// Announce that a region is closed.
     Close { serial: u64 },
     /// Announce that an arena is gone.
@@ -51,9 +51,9 @@ pub(crate) enum Command {
 
 /// Bytes waiting to be sent to one peer, counted from the node's call until the kernel has them.
 #[derive(Default)]
-pub(crate) struct Outbox(AtomicUsize);
+pub(crate) struct PeerQueueBytes(AtomicUsize);
 
-impl Outbox {
+impl PeerQueueBytes {
     /// Counts a message in; returns the total that waits, including this message.
     pub(crate) fn add(&self, bytes: usize) -> usize {
         self.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)

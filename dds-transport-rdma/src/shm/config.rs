@@ -98,7 +98,7 @@ impl ShmConfig {
     }
 
     /// Checks everything that can be checked before anything is touched.
-    pub(crate) fn check(mut self) -> Result<Checked, JoinError> {
+    pub(crate) fn check(mut self) -> Result<CheckedConfig, JoinError> {
         check_domain(&self.domain)?;
         if let (None, Some(text)) = (self.memory_limit, &self.memory_limit_text) {
             self.memory_limit = Some(parse_bytes(text).ok_or_else(|| JoinError::BadSetting {
@@ -124,12 +124,12 @@ impl ShmConfig {
             Some(gid) => PathBuf::from(format!("/tmp/squall-g{gid}")),
             None => PathBuf::from(format!("/tmp/squall-{uid}")),
         });
-        Ok(Checked { config: self, runtime_dir, uid, gid })
+        Ok(CheckedConfig { config: self, runtime_dir, uid, gid })
     }
 }
 
 /// Configuration with every setting checked and resolved.
-pub(crate) struct Checked {
+pub(crate) struct CheckedConfig {
     pub(crate) config: ShmConfig,
     pub(crate) runtime_dir: PathBuf,
     pub(crate) uid: u32,

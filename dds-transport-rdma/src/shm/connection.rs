@@ -20,11 +20,11 @@ use derecho_core::ids::{NodeId, Peer};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
-use super::command::{MESSAGE_BYTES, Outbox, QUEUE_LIMIT};
+use super::command::{MESSAGE_BYTES, PeerQueueBytes, QUEUE_LIMIT};
 use super::doorbell::Bell;
 use super::exports::Announcement;
-use super::imports::{Imports, Lease};
-use super::process::{self, Life, Process};
+use super::imports::{Imports, ReadLease};
+use super::process::{self, Process, ProcessStatus};
 use super::socket::{self, Credentials};
 use super::wire::{self, Message};
 
@@ -34,9 +34,9 @@ const NO_ROOM_PAUSE: Duration = Duration::from_millis(50);
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Phase of a connection.
-pub(crate) enum Phase {
+pub(crate) enum ConnectionPhase {
     /// The nodes identify themselves. An unknown node has only until the deadline.
-    Greeting { deadline: Option<Instant>, step: Step },
+    Greeting { deadline: Option<Instant>, step: GreetingStep },
     /// The other node is a peer.
     Up { peer: Peer },
     /// The connection ended without a goodbye. At the deadline the peer counts as lost.
@@ -50,7 +50,7 @@ pub(crate) enum Phase {
 
 /// Message that the greeting expects next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum GreetingStep {
     Hello,
     Accept,
     Arena,
@@ -58,7 +58,7 @@ pub(crate) enum Step {
 
 /// Origin of an epoll event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Source {
+pub(crate) enum EpollSource {
     Listener,
     Commands,
     Mark,
@@ -66,27 +66,27 @@ pub(crate) enum Source {
     Process(u32),
 }
 
-impl Source {
+impl EpollSource {
     /// Encodes the source for epoll.
     pub(crate) fn data(self) -> EventData {
         EventData::new_u64(match self {
-            Source::Listener => 0,
-            Source::Commands => 1,
-            Source::Mark => 4,
-            Source::Socket(key) => u64::from(key) << 2 | 2,
-            Source::Process(key) => u64::from(key) << 2 | 3,
+            EpollSource::Listener => 0,
+            EpollSource::Commands => 1,
+            EpollSource::Mark => 4,
+            EpollSource::Socket(key) => u64::from(key) << 2 | 2,
+            EpollSource::Process(key) => u64::from(key) << 2 | 3,
         })
     }
 
     /// Decodes the source from epoll's data.
-    pub(crate) fn from_data(data: u64) -> Source {
+    pub(crate) fn from_data(data: u64) -> EpollSource {
         let key = (data >> 2) as u32;
         match data & 3 {
-            0 if key == 0 => Source::Listener,
-            0 => Source::Mark,
-            1 => Source::Commands,
-            2 => Source::Socket(key),
-            _ => Source::Process(key),
+            0 if key == 0 => EpollSource::Listener,
+            0 => EpollSource::Mark,
+            1 => EpollSource::Commands,
+            2 => EpollSource::Socket(key),
+            _ => EpollSource::Process(key),
         }
     }
 }
@@ -105,7 +105,7 @@ impl Packet {
 /// Connection to one other node.
 pub(crate) struct Connection {
     pub(crate) key: u32,
-    pub(crate) phase: Phase,
+    pub(crate) phase: ConnectionPhase,
     pub(crate) credentials: Credentials,
     /// Node that this node connected to; `None` if the other node connected.
     pub(crate) called: Option<NodeId>,
@@ -114,8 +114,8 @@ pub(crate) struct Connection {
     pub(crate) node: Option<NodeId>,
     pub(crate) bell: Option<Bell>,
     pub(crate) imports: Imports,
-    pub(crate) lease: Option<Arc<Lease>>,
-    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) lease: Option<Arc<ReadLease>>,
+    pub(crate) outbox: Arc<PeerQueueBytes>,
     /// Process at the other end.
     pub(crate) process: Process,
     /// Descriptor that becomes readable when a process that has ended the connection dies.
@@ -138,7 +138,7 @@ impl Connection {
         credentials: Credentials,
         process: Process,
         imports: Imports,
-        phase: Phase,
+        phase: ConnectionPhase,
     ) -> Connection {
         Connection {
             key,
@@ -149,8 +149,8 @@ impl Connection {
             node: None,
             bell: None,
             imports,
-            lease: Some(Arc::new(Lease(Arc::clone(&socket)))),
-            outbox: Arc::new(Outbox::default()),
+            lease: Some(Arc::new(ReadLease(Arc::clone(&socket)))),
+            outbox: Arc::new(PeerQueueBytes::default()),
             process,
             death: None,
             look_at: None,
@@ -165,8 +165,10 @@ impl Connection {
     /// Returns the peer that is up until this connection reports it down.
     pub(crate) fn peer(&self) -> Option<Peer> {
         match self.phase {
-            Phase::Up { peer } | Phase::Ended { peer, .. } => Some(peer),
-            Phase::Greeting { .. } | Phase::Departed | Phase::Over => None,
+            ConnectionPhase::Up { peer } | ConnectionPhase::Ended { peer, .. } => Some(peer),
+            ConnectionPhase::Greeting { .. }
+            | ConnectionPhase::Departed
+            | ConnectionPhase::Over => None,
         }
     }
 
@@ -240,7 +242,7 @@ impl Connection {
                 Err(_) => self.queue.clear(),
             }
         }
-        if matches!(self.phase, Phase::Departed) && self.queue.is_empty() {
+        if matches!(self.phase, ConnectionPhase::Departed) && self.queue.is_empty() {
             self.lease = None;
         }
     }
@@ -256,25 +258,25 @@ impl Connection {
     }
 
     /// Checks the process at the other end.
-    pub(crate) fn look(&self) -> Life {
+    pub(crate) fn look(&self) -> ProcessStatus {
         match &self.death {
-            Some(death) if socket::is_dead(death) => Life::Dead,
+            Some(death) if socket::is_dead(death) => ProcessStatus::Dead,
             _ => process::look(&self.socket, self.process),
         }
     }
 
     /// Whether the process at the other end is certainly dead.
     pub(crate) fn is_dead(&self) -> bool {
-        matches!(self.look(), Life::Dead)
+        matches!(self.look(), ProcessStatus::Dead)
     }
 
     /// Waits for the death of a process that was just checked and is not dead.
-    pub(crate) fn await_death(&mut self, life: Life, epoll: &OwnedFd) {
+    pub(crate) fn await_death(&mut self, life: ProcessStatus, epoll: &OwnedFd) {
         let watched = match life {
-            Life::Dead => return,
-            Life::Unknown(errno) => Err(errno),
-            Life::Alive(death) => {
-                let data = Source::Process(self.key).data();
+            ProcessStatus::Dead => return,
+            ProcessStatus::Unknown(errno) => Err(errno),
+            ProcessStatus::Alive(death) => {
+                let data = EpollSource::Process(self.key).data();
                 epoll::add(epoll, &death, data, EventFlags::IN).map(|()| death)
             }
         };
@@ -296,31 +298,31 @@ impl Connection {
     /// Departs from a peer that the node has been told is down. Queued packets are still sent.
     pub(crate) fn depart(&mut self, epoll: &OwnedFd) {
         self.stop_awaiting_death(epoll);
-        self.phase = Phase::Departed;
+        self.phase = ConnectionPhase::Departed;
         self.bell = None;
         self.flush();
     }
 
     /// Advances the greeting to its next step.
-    pub(crate) fn next_step(&mut self, next: Step) {
-        if let Phase::Greeting { step, .. } = &mut self.phase {
+    pub(crate) fn next_step(&mut self, next: GreetingStep) {
+        if let ConnectionPhase::Greeting { step, .. } = &mut self.phase {
             *step = next;
         }
     }
 
     /// Marks the connection as over.
     pub(crate) fn finish(&mut self) {
-        self.phase = Phase::Over;
+        self.phase = ConnectionPhase::Over;
     }
 
     /// Whether the connection is over.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        matches!(self.phase, ConnectionPhase::Over)
     }
 
     /// Whether incoming packets are read.
     pub(crate) fn is_listening(&self) -> bool {
-        matches!(self.phase, Phase::Greeting { .. } | Phase::Up { .. })
+        matches!(self.phase, ConnectionPhase::Greeting { .. } | ConnectionPhase::Up { .. })
     }
 
     /// Closes both directions, as the death of this process would.
@@ -332,10 +334,10 @@ impl Connection {
     /// the socket.
     pub(crate) fn watch(&mut self, epoll: &OwnedFd, deaf: bool) {
         let mut wanted = match self.phase {
-            Phase::Up { .. } if deaf => Some(EventFlags::empty()),
-            Phase::Greeting { .. } | Phase::Up { .. } => Some(EventFlags::IN),
-            Phase::Ended { .. } | Phase::Over => None,
-            Phase::Departed => Some(EventFlags::RDHUP),
+            ConnectionPhase::Up { .. } if deaf => Some(EventFlags::empty()),
+            ConnectionPhase::Greeting { .. } | ConnectionPhase::Up { .. } => Some(EventFlags::IN),
+            ConnectionPhase::Ended { .. } | ConnectionPhase::Over => None,
+            ConnectionPhase::Departed => Some(EventFlags::RDHUP),
         };
         if let Some(flags) = &mut wanted
             && !self.queue.is_empty()
@@ -346,7 +348,7 @@ impl Connection {
         if wanted == self.watched {
             return;
         }
-        let data = Source::Socket(self.key).data();
+        let data = EpollSource::Socket(self.key).data();
         let result = match (self.watched, wanted) {
             (None, Some(flags)) => epoll::add(epoll, &*self.socket, data, flags),
             (Some(_), Some(flags)) => epoll::modify(epoll, &*self.socket, data, flags),
@@ -378,9 +380,9 @@ impl Connection {
     /// Returns the time at which the connection needs attention even without an event.
     pub(crate) fn deadline(&self, silence_limit: Duration) -> Option<Instant> {
         let phase = match self.phase {
-            Phase::Greeting { deadline, .. } => deadline,
-            Phase::Ended { deadline, .. } => Some(deadline),
-            Phase::Up { .. } | Phase::Departed | Phase::Over => None,
+            ConnectionPhase::Greeting { deadline, .. } => deadline,
+            ConnectionPhase::Ended { deadline, .. } => Some(deadline),
+            ConnectionPhase::Up { .. } | ConnectionPhase::Departed | ConnectionPhase::Over => None,
         };
         let silence = self.silence_deadline(silence_limit);
         [phase, self.paused_until, silence, self.look_at].into_iter().flatten().min()
@@ -390,7 +392,8 @@ impl Connection {
     /// is not full.
     pub(crate) fn silence_deadline(&self, silence_limit: Duration) -> Option<Instant> {
         let full = !self.queue.is_empty() && self.outbox.bytes() > QUEUE_LIMIT;
-        (full && matches!(self.phase, Phase::Up { .. })).then(|| self.progress + silence_limit)
+        (full && matches!(self.phase, ConnectionPhase::Up { .. }))
+            .then(|| self.progress + silence_limit)
     }
 }
 
@@ -401,15 +404,15 @@ mod tests {
     #[test]
     fn event_sources_round_trip_through_epoll_data() {
         for source in [
-            Source::Listener,
-            Source::Commands,
-            Source::Mark,
-            Source::Socket(0),
-            Source::Process(0),
-            Source::Socket(u32::MAX),
-            Source::Process(77),
+            EpollSource::Listener,
+            EpollSource::Commands,
+            EpollSource::Mark,
+            EpollSource::Socket(0),
+            EpollSource::Process(0),
+            EpollSource::Socket(u32::MAX),
+            EpollSource::Process(77),
         ] {
-            assert_eq!(Source::from_data(source.data().u64()), source);
+            assert_eq!(EpollSource::from_data(source.data().u64()), source);
         }
     }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use derecho_core::link::{Interest, Parker};
-use derecho_core::memory::{LINE_WORDS, OwnRegion, Word};
+use derecho_core::memory::{AtomicWord, LINE_WORDS, OwnRegion};
 use derecho_core::park;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -121,7 +121,7 @@ impl Doorbell {
         }
     }
 
-    fn parked(&self) -> &Word {
+    fn parked(&self) -> &AtomicWord {
         self.header.word(HEADER_PARKED)
     }
 

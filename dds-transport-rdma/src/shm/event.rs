@@ -13,7 +13,7 @@ use derecho_core::ids::{NodeId, Peer, RegionId};
 use derecho_core::link::Evidence;
 use derecho_core::memory::Replica;
 
-use super::command::Outbox;
+use super::command::PeerQueueBytes;
 use super::doorbell::{Bell, Doorbell};
 use super::process::Process;
 
@@ -31,7 +31,7 @@ pub(crate) enum Event {
         /// Memory that begins with the header.
         memory: OwnedFd,
         bell: Bell,
-        outbox: Arc<Outbox>,
+        outbox: Arc<PeerQueueBytes>,
         process: Process,
     },
     RegionUp {

@@ -11,12 +11,12 @@ use crossbeam_channel::Sender;
 use derecho_core::ids::RegionId;
 
 use super::arbiter::GroupMemory;
-use super::arena::{NewArena, Space};
+use super::arena::{ArenaRange, NewArena};
 use super::wire::Message;
 
 /// Release notice of a closed region. Its space is allocated again once both notices have arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Freed {
+pub(crate) enum RegionReleased {
     /// No handle on the region is left in this process.
     ByOwner { serial: u64 },
     /// The region is closed and no peer refers to it any more.
@@ -24,9 +24,9 @@ pub(crate) enum Freed {
 }
 
 /// An own region as peers see it.
-struct Export {
+struct ExportedRegion {
     region: RegionId,
-    space: Space,
+    space: ArenaRange,
     words: usize,
     open: bool,
     /// Connections that were told of the region and have not released it.
@@ -39,15 +39,15 @@ pub(crate) type Announcement = (Message<'static>, Option<Arc<OwnedFd>>);
 /// Everything that this node shows to its peers.
 pub(crate) struct Exports {
     arenas: BTreeMap<u32, NewArena>,
-    regions: BTreeMap<u64, Export>,
+    regions: BTreeMap<u64, ExportedRegion>,
     /// Words of the local group, once this node uses them.
     group: Option<Arc<GroupMemory>>,
-    freed: Sender<Freed>,
+    freed: Sender<RegionReleased>,
 }
 
 impl Exports {
     /// Creates an empty record that reports freed regions to `freed`.
-    pub(crate) fn new(freed: Sender<Freed>) -> Exports {
+    pub(crate) fn new(freed: Sender<RegionReleased>) -> Exports {
         Exports { arenas: BTreeMap::new(), regions: BTreeMap::new(), group: None, freed }
     }
 
@@ -87,11 +87,11 @@ impl Exports {
         &mut self,
         serial: u64,
         region: RegionId,
-        space: Space,
+        space: ArenaRange,
         words: usize,
         holders: BTreeSet<u32>,
     ) -> Announcement {
-        let export = Export { region, space, words, open: true, holders };
+        let export = ExportedRegion { region, space, words, open: true, holders };
         let announcement = announce_region(serial, &export);
         self.regions.insert(serial, export);
         announcement
@@ -151,7 +151,7 @@ impl Exports {
         if self.regions.get(&serial).is_some_and(|it| !it.open && it.holders.is_empty()) {
             self.regions.remove(&serial);
             // If the node has gone, no space is allocated any more.
-            let _ = self.freed.send(Freed::ByPeers { serial });
+            let _ = self.freed.send(RegionReleased::ByPeers { serial });
         }
     }
 }
@@ -165,7 +165,7 @@ fn announce_group(memory: &GroupMemory) -> Announcement {
     (Message::Group, Some(Arc::clone(memory.file())))
 }
 
-fn announce_region(serial: u64, export: &Export) -> Announcement {
+fn announce_region(serial: u64, export: &ExportedRegion) -> Announcement {
     let message = Message::Region {
         serial,
         region: export.region.0,
@@ -185,7 +185,7 @@ mod tests {
     fn region_space_is_freed_after_close_and_release_by_last_peer() {
         let (sender, freed) = unbounded();
         let mut exports = Exports::new(sender);
-        let space = Space { arena: 0, offset: 0, bytes: 64 };
+        let space = ArenaRange { arena: 0, offset: 0, bytes: 64 };
         exports.open(1, RegionId(9), space, 8, BTreeSet::from([5]));
         let later = exports.catch_up(6);
         assert_eq!(later.len(), 1);
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(exports.region(1, 6), None);
         assert!(freed.try_recv().is_err());
         exports.released_all(6);
-        assert_eq!(freed.try_recv(), Ok(Freed::ByPeers { serial: 1 }));
+        assert_eq!(freed.try_recv(), Ok(RegionReleased::ByPeers { serial: 1 }));
         assert!(exports.catch_up(7).is_empty());
     }
 }

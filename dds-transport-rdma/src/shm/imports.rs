@@ -15,7 +15,7 @@ use rustix::fs::{FileType, FsWord, SealFlags, fcntl_get_seals, fstat, fstatfs};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::net::Shutdown;
 
-use super::arena::{ARENA_BYTES_LIMIT, ARENAS_LIMIT, Space};
+use super::arena::{ARENA_BYTES_LIMIT, ARENAS_LIMIT, ArenaRange};
 use super::budget;
 use super::command::{Command, CommandSender};
 use super::doorbell::{HEADER_MAGIC, HEADER_NODE, HEADER_WORDS};
@@ -29,9 +29,9 @@ const TMPFS: FsWord = 0x0102_1994;
 
 /// Shows the peer that this process still reads its memory. When the last holder drops it, the
 /// sending half of the connection is closed, possibly long after the link itself.
-pub(crate) struct Lease(pub(crate) Arc<OwnedFd>);
+pub(crate) struct ReadLease(pub(crate) Arc<OwnedFd>);
 
-impl Drop for Lease {
+impl Drop for ReadLease {
     fn drop(&mut self) {
         // If the other end is gone, it needs no notice.
         let _ = rustix::net::shutdown(&*self.0, Shutdown::Write);
@@ -39,24 +39,24 @@ impl Drop for Lease {
 }
 
 /// Keeps a replica's memory mapped. Tells the owner when the last handle on the replica is gone.
-struct Held {
+struct ReplicaBacking {
     mapping: Arc<Mapping>,
     /// Offset of the region in the mapping.
     offset: usize,
-    _lease: Arc<Lease>,
+    _lease: Arc<ReadLease>,
     commands: CommandSender,
     connection: u32,
     serial: u64,
 }
 
-impl Drop for Held {
+impl Drop for ReplicaBacking {
     fn drop(&mut self) {
         // If the link is gone, the lease tells the owner.
         self.commands.send(Command::Released { connection: self.connection, serial: self.serial });
     }
 }
 
-impl Backing for Held {
+impl Backing for ReplicaBacking {
     fn privatize(&self, bytes: Range<usize>) {
         if let Err(errno) = self.mapping.privatize(self.offset + bytes.start, bytes.len()) {
             // As where any other allocation fails. Holders of references into these pages rely on
@@ -74,27 +74,27 @@ impl Backing for Held {
 
 /// Reason why a peer's announcement is not used.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) struct Fault(String);
+pub(crate) struct AnnouncementFault(String);
 
-impl Fault {
+impl AnnouncementFault {
     /// Creates a fault with this text.
-    pub(crate) fn new(text: impl Into<String>) -> Fault {
-        Fault(text.into())
+    pub(crate) fn new(text: impl Into<String>) -> AnnouncementFault {
+        AnnouncementFault(text.into())
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for AnnouncementFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-fn fault<T>(text: impl Into<String>) -> Result<T, Fault> {
-    Err(Fault(text.into()))
+fn fault<T>(text: impl Into<String>) -> Result<T, AnnouncementFault> {
+    Err(AnnouncementFault(text.into()))
 }
 
 /// Announcement of a region.
-pub(crate) struct Announced {
+pub(crate) struct RegionAnnouncement {
     pub(crate) serial: u64,
     pub(crate) region: RegionId,
     pub(crate) arena: u32,
@@ -150,7 +150,7 @@ impl Imports {
         index: u32,
         bytes: u64,
         memory: Option<OwnedFd>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), AnnouncementFault> {
         let Some(memory) = memory else {
             return fault(format!("arena {index} came without its memory"));
         };
@@ -158,11 +158,14 @@ impl Imports {
             return fault(format!("arena {index} is one too many or was there before"));
         }
         check_memory(&memory, bytes, self.owner).map_err(|text| {
-            Fault(format!("the memory of arena {index} cannot be trusted: {text}"))
+            AnnouncementFault(format!("the memory of arena {index} cannot be trusted: {text}"))
         })?;
-        let length = usize::try_from(bytes).map_err(|_| Fault("too large".to_owned()))?;
+        let length =
+            usize::try_from(bytes).map_err(|_| AnnouncementFault("too large".to_owned()))?;
         let mapping = Mapping::new(&memory, length, false).map_err(|errno| {
-            Fault(format!("arena {index} of {bytes} bytes could not be mapped: {errno}"))
+            AnnouncementFault(format!(
+                "arena {index} of {bytes} bytes could not be mapped: {errno}"
+            ))
         })?;
         if self.populates
             && let Ok(memory) = fcntl_dupfd_cloexec(&memory, 0)
@@ -178,7 +181,7 @@ impl Imports {
     }
 
     /// Removes an arena; replicas in use keep it mapped.
-    pub(crate) fn retire(&mut self, index: u32) -> Result<(), Fault> {
+    pub(crate) fn retire(&mut self, index: u32) -> Result<(), AnnouncementFault> {
         self.memories.remove(&index);
         match self.arenas.remove(&index) {
             Some(_) if index != 0 => Ok(()),
@@ -187,7 +190,7 @@ impl Imports {
     }
 
     /// Returns the peer's header, and the memory that begins with it. Called once.
-    pub(crate) fn header(&mut self, node: NodeId) -> Result<(Replica, OwnedFd), Fault> {
+    pub(crate) fn header(&mut self, node: NodeId) -> Result<(Replica, OwnedFd), AnnouncementFault> {
         let bytes = HEADER_WORDS * WORD;
         let Some((_, mapping)) = self.arenas.get(&0).filter(|(size, _)| *size >= bytes as u64)
         else {
@@ -211,12 +214,12 @@ impl Imports {
     /// Adds an announced region; returns its replica.
     pub(crate) fn add_region(
         &mut self,
-        announced: &Announced,
-        lease: &Arc<Lease>,
-    ) -> Result<Replica, Fault> {
+        announced: &RegionAnnouncement,
+        lease: &Arc<ReadLease>,
+    ) -> Result<Replica, AnnouncementFault> {
         let space = self.check_region(announced)?;
         let (_, mapping) = &self.arenas[&space.arena];
-        let held = Held {
+        let held = ReplicaBacking {
             mapping: Arc::clone(mapping),
             offset: space.offset,
             _lease: Arc::clone(lease),
@@ -243,7 +246,7 @@ impl Imports {
 
     /// Checks that a region has memory. Populating a region without memory would allocate it, and
     /// charge it to this process.
-    fn check_memory_behind(&self, space: &Space) -> Result<(), String> {
+    fn check_memory_behind(&self, space: &ArenaRange) -> Result<(), String> {
         const BLOCK: u64 = 512;
         let memory =
             self.memories.get(&space.arena).ok_or("the descriptor of its arena is missing")?;
@@ -255,8 +258,11 @@ impl Imports {
         budget::check_room(space.bytes as u64)
     }
 
-    fn check_region(&self, announced: &Announced) -> Result<Space, Fault> {
-        let Announced { serial, region, arena, offset, words } = *announced;
+    fn check_region(
+        &self,
+        announced: &RegionAnnouncement,
+    ) -> Result<ArenaRange, AnnouncementFault> {
+        let RegionAnnouncement { serial, region, arena, offset, words } = *announced;
         if serial < self.next_serial || serial == u64::MAX {
             return fault(format!("region {:#x} has the serial {serial} again", region.0));
         }
@@ -280,7 +286,7 @@ impl Imports {
                 if offset >= first && end <= *size && offset.is_multiple_of(LINE as u64) =>
             {
                 // Both fit: the arena is mapped, so its size is a `usize`.
-                Ok(Space { arena, offset: offset as usize, bytes: bytes as usize })
+                Ok(ArenaRange { arena, offset: offset as usize, bytes: bytes as usize })
             }
             _ => fault(format!(
                 "region {:#x} of {words} words at byte {offset} does not lie on a line inside \
@@ -291,7 +297,7 @@ impl Imports {
     }
 
     /// Removes a closed region; returns its name.
-    pub(crate) fn close(&mut self, serial: u64) -> Result<RegionId, Fault> {
+    pub(crate) fn close(&mut self, serial: u64) -> Result<RegionId, AnnouncementFault> {
         match self.regions.remove(&serial) {
             Some(region) => {
                 self.names.remove(&region);

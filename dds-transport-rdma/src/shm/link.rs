@@ -17,13 +17,13 @@ use derecho_core::memory::{Backing, OwnRegion, Replica, WORD};
 use derecho_core::park;
 
 use super::arbiter::ShmArbiter;
-use super::arena::{Arenas, Carved, Space};
+use super::arena::{ArenaAllocation, ArenaRange, Arenas};
 use super::barrier::Barriers;
-use super::board::Board;
-use super::command::{Command, CommandSender, MESSAGE_BYTES, Outbox, QUEUE_HARD_LIMIT};
+use super::bell_table::BellTable;
+use super::command::{Command, CommandSender, MESSAGE_BYTES, PeerQueueBytes, QUEUE_HARD_LIMIT};
 use super::doorbell::{Bell, Doorbell, HEADER_BARRIERS, HEADER_PARKED, ShmParker};
 use super::event::{Event, EventReceiver};
-use super::exports::Freed;
+use super::exports::RegionReleased;
 use super::imports::REGIONS_LIMIT;
 use super::mapping::Mapping;
 use super::names::UsedNames;
@@ -40,21 +40,21 @@ pub struct ShmLink {
     commands: CommandSender,
     events: EventReceiver,
     arenas: Arenas,
-    regions: BTreeMap<RegionId, Opened>,
+    regions: BTreeMap<RegionId, OpenRegion>,
     used_names: UsedNames,
     next_serial: u64,
     /// Space of every region that is not free again, by serial.
-    spaces: BTreeMap<u64, Lent>,
-    freed: Receiver<Freed>,
-    freed_sender: Sender<Freed>,
-    board: Arc<Board>,
+    spaces: BTreeMap<u64, UnreleasedRange>,
+    freed: Receiver<RegionReleased>,
+    freed_sender: Sender<RegionReleased>,
+    bells: Arc<BellTable>,
     arbiter: Arc<ShmArbiter>,
     processes: Arc<Processes>,
     /// Whether a node answered while this node joined.
     has_met: bool,
     /// Barrier over all threads of this process, where the system has one.
     barrier: Option<Arc<dyn Barrier>>,
-    peers: Vec<Option<PeerLine>>,
+    peers: Vec<Option<ConnectedPeer>>,
     /// Number of peers that are up and issue no barrier before they sleep.
     fenced_peers: usize,
     reads: VecDeque<(Peer, ReadId)>,
@@ -66,14 +66,14 @@ pub struct ShmLink {
 }
 
 /// An own region that is open.
-struct Opened {
+struct OpenRegion {
     serial: u64,
     words: usize,
     /// One bit for each peer that can receive the region.
     ready: Vec<u64>,
 }
 
-impl Opened {
+impl OpenRegion {
     fn is_ready(&self, peer: Peer) -> bool {
         let word = self.ready.get(peer.index() / 64);
         word.is_some_and(|word| word >> (peer.index() % 64) & 1 == 1)
@@ -89,40 +89,40 @@ impl Opened {
 }
 
 /// Space of a region, until no process uses it any more.
-struct Lent {
-    space: Space,
+struct UnreleasedRange {
+    space: ArenaRange,
     owner_done: bool,
     peers_done: bool,
 }
 
 /// A peer that is up, as the node knows it.
-struct PeerLine {
+struct ConnectedPeer {
     header: Replica,
     bell: Arc<Bell>,
     node: NodeId,
     /// The peer's place on the board, if it has one.
     place: Option<u32>,
     barriers: Barriers,
-    outbox: Arc<Outbox>,
+    outbox: Arc<PeerQueueBytes>,
     process: Process,
     /// Words of each of the peer's regions.
     regions: BTreeMap<RegionId, usize>,
 }
 
 /// Keeps an own region's memory mapped. Reports when the last handle on the region is gone.
-struct Kept {
+struct RegionBacking {
     _mapping: Arc<Mapping>,
-    freed: Sender<Freed>,
+    freed: Sender<RegionReleased>,
     serial: u64,
 }
 
 /// Keeps memory that only this process writes.
-impl Backing for Kept {}
+impl Backing for RegionBacking {}
 
-impl Drop for Kept {
+impl Drop for RegionBacking {
     fn drop(&mut self) {
         // Without a link no space is allocated any more.
-        let _ = self.freed.send(Freed::ByOwner { serial: self.serial });
+        let _ = self.freed.send(RegionReleased::ByOwner { serial: self.serial });
     }
 }
 
@@ -164,7 +164,7 @@ impl ShmLink {
 
     fn end(&mut self, command: Command) {
         // Threads may hold these for longer.
-        self.board.close();
+        self.bells.close();
         self.arbiter.end(matches!(command, Command::Leave));
         self.commands.send(command);
         if let Some(thread) = self.thread.take()
@@ -180,11 +180,11 @@ impl ShmLink {
             && line.header.peek(HEADER_PARKED).is_some_and(asleep)
         {
             line.bell.ring();
-            self.board.count_ring();
+            self.bells.count_ring();
         }
     }
 
-    fn line(&self, peer: Peer) -> Result<&PeerLine, LinkError> {
+    fn line(&self, peer: Peer) -> Result<&ConnectedPeer, LinkError> {
         let line = self.peers.get(peer.index()).and_then(Option::as_ref);
         line.ok_or(LinkError::PeerGone(peer))
     }
@@ -192,12 +192,12 @@ impl ShmLink {
     /// Takes back the space that no process uses any more.
     fn collect(&mut self) {
         while let Ok(freed) = self.freed.try_recv() {
-            let (Freed::ByOwner { serial } | Freed::ByPeers { serial }) = freed;
+            let (RegionReleased::ByOwner { serial } | RegionReleased::ByPeers { serial }) = freed;
             // The header's handle is not a region.
             let Some(lent) = self.spaces.get_mut(&serial) else { continue };
             match freed {
-                Freed::ByOwner { .. } => lent.owner_done = true,
-                Freed::ByPeers { .. } => lent.peers_done = true,
+                RegionReleased::ByOwner { .. } => lent.owner_done = true,
+                RegionReleased::ByPeers { .. } => lent.peers_done = true,
             }
             if lent.owner_done && lent.peers_done {
                 let space = lent.space;
@@ -216,13 +216,13 @@ impl ShmLink {
                 assert_eq!(peer.index(), self.peers.len(), "peers are handed out in order");
                 let barriers = Barriers::from_word(header.load(HEADER_BARRIERS));
                 let bell = Arc::new(bell);
-                let place = self.board.seat(&memory, &bell, barriers);
+                let place = self.bells.seat(&memory, &bell, barriers);
                 tracing::debug!(?peer, ?place, ?barriers, "bell");
                 self.fenced_peers += usize::from(!barriers.before_sleep);
                 let regions = BTreeMap::new();
                 self.processes.add(node, process);
                 let line =
-                    PeerLine { header, bell, node, place, barriers, outbox, process, regions };
+                    ConnectedPeer { header, bell, node, place, barriers, outbox, process, regions };
                 self.peers.push(Some(line));
                 Some(LinkEvent::PeerUp { peer, node, sharing: Sharing::Shared, place })
             }
@@ -247,7 +247,7 @@ impl ShmLink {
                 self.processes.remove(line.node);
                 self.fenced_peers -= usize::from(!line.barriers.before_sleep);
                 if let Some(place) = line.place {
-                    self.board.clear(place);
+                    self.bells.clear(place);
                 }
                 Some(LinkEvent::PeerDown { peer, evidence })
             }
@@ -267,8 +267,13 @@ impl ShmLink {
 }
 
 /// Creates a region over allocated space.
-fn own_region(carved: &Carved, words: usize, serial: u64, freed: Sender<Freed>) -> OwnRegion {
-    let kept = Kept { _mapping: Arc::clone(&carved.mapping), freed, serial };
+fn own_region(
+    carved: &ArenaAllocation,
+    words: usize,
+    serial: u64,
+    freed: Sender<RegionReleased>,
+) -> OwnRegion {
+    let kept = RegionBacking { _mapping: Arc::clone(&carved.mapping), freed, serial };
     // SAFETY: the space was allocated for this region: it lies on a line of a mapping that the
     // backing keeps, has memory, is zeroed, and is allocated to nobody else while the backing
     // lives. Its memfd is sealed, so no other process can write it.
@@ -301,7 +306,7 @@ impl Link for ShmLink {
         let bytes = words.checked_mul(WORD).ok_or_else(|| {
             LinkError::System(format!("a region of {words} words is larger than any memory"))
         })?;
-        let mut carved = self.arenas.carve(bytes).map_err(|text| {
+        let mut carved = self.arenas.allocate(bytes).map_err(|text| {
             LinkError::System(format!("region {:#x} was not opened: {text}", region.0))
         })?;
         let serial = self.next_serial;
@@ -311,9 +316,9 @@ impl Link for ShmLink {
             self.send(Command::Arena(arena))?;
         }
         let own = own_region(&carved, words, serial, self.freed_sender.clone());
-        self.spaces.insert(serial, Lent { space, owner_done: false, peers_done: false });
+        self.spaces.insert(serial, UnreleasedRange { space, owner_done: false, peers_done: false });
         self.send(Command::Open { serial, region, space, words })?;
-        self.regions.insert(region, Opened { serial, words, ready: Vec::new() });
+        self.regions.insert(region, OpenRegion { serial, words, ready: Vec::new() });
         self.used_names.insert(region.0);
         Ok(own)
     }
@@ -375,7 +380,7 @@ impl Link for ShmLink {
 
     #[inline]
     fn ring(&mut self, news: &[Peer], hints: &[Peer]) {
-        if self.board.agreed() && self.fenced_peers == 0 {
+        if self.bells.agreed() && self.fenced_peers == 0 {
             park::before_looking_without_fence();
         } else {
             park::before_looking();
@@ -397,7 +402,7 @@ impl Link for ShmLink {
     }
 
     fn bells(&self) -> Arc<dyn Bells> {
-        Arc::clone(&self.board) as Arc<dyn Bells>
+        Arc::clone(&self.bells) as Arc<dyn Bells>
     }
 
     fn arbiter(&self) -> Option<Arc<dyn Arbiter>> {
@@ -439,7 +444,7 @@ impl Link for ShmLink {
     }
 
     fn counters(&self) -> LinkCounters {
-        LinkCounters { rings: self.board.rings(), ..self.counters }
+        LinkCounters { rings: self.bells.rings(), ..self.counters }
     }
 }
 

@@ -11,7 +11,7 @@
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
 
-use derecho_core::memory::{Backing, LINE, WORD, Word};
+use derecho_core::memory::{AtomicWord, Backing, LINE, WORD};
 use rustix::io::Errno;
 use rustix::mm::{
     Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags, madvise, mlock, mmap, mmap_anonymous,
@@ -78,7 +78,7 @@ impl Mapping {
         let both = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses the address, so nothing that is mapped is replaced.
         let copy = unsafe { mmap_anonymous(ptr::null_mut(), count, both, flags) }?;
-        let words = NonNull::new(copy.cast::<Word>()).ok_or(Errno::NOMEM)?;
+        let words = NonNull::new(copy.cast::<AtomicWord>()).ok_or(Errno::NOMEM)?;
         for index in 0..count / WORD {
             // SAFETY: both ranges have `count` bytes: a mapping has whole pages, and the last page
             // of a memfd can be read beyond the end of the memfd. Every bit pattern is a word, and
@@ -110,7 +110,7 @@ impl Mapping {
     ///
     /// # Panics
     /// If `offset .. offset + length` is not in the mapping or not on a line: callers check.
-    pub(crate) fn at(&self, offset: usize, length: usize) -> NonNull<Word> {
+    pub(crate) fn at(&self, offset: usize, length: usize) -> NonNull<AtomicWord> {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.bytes);
         assert!(inside && offset.is_multiple_of(LINE), "callers checked the range");
         // SAFETY: `offset` was just checked to lie inside the mapping.
@@ -144,7 +144,7 @@ mod tests {
         (memory, own, seen)
     }
 
-    fn word(mapping: &Mapping, offset: usize) -> &Word {
+    fn word(mapping: &Mapping, offset: usize) -> &AtomicWord {
         // SAFETY: `at` has checked that the word lies in the mapping, which outlives the reference.
         unsafe { mapping.at(offset / LINE * LINE, LINE).add(offset % LINE / WORD).as_ref() }
     }

@@ -33,26 +33,26 @@
 mod arbiter;
 mod arena;
 mod barrier;
-mod board;
+mod bell_table;
 mod budget;
 mod command;
 mod config;
 mod connection;
-mod directory;
+mod domain_folder;
 mod doorbell;
 mod error;
 mod event;
 mod exports;
 mod imports;
 mod link;
+mod liveness_marks;
 mod mapping;
-mod marks;
 mod names;
 mod pages;
 mod process;
 mod rendezvous;
+mod reserved_descriptors;
 mod socket;
-mod spares;
 #[doc(hidden)]
 pub mod wire;
 

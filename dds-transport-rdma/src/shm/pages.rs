@@ -16,7 +16,7 @@ use std::ffi::c_void;
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
 
-use derecho_core::memory::{WORD, Word};
+use derecho_core::memory::{AtomicWord, WORD};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
@@ -46,12 +46,12 @@ impl Pages {
 
     /// Returns word `word` of page `index`, as it is now.
     #[inline]
-    pub(crate) fn word(&self, index: usize, word: usize) -> &Word {
+    pub(crate) fn word(&self, index: usize, word: usize) -> &AtomicWord {
         assert!(index < self.count && word < self.page / WORD, "the layout is our own");
         // SAFETY: the address lies in the range, on a word; the range has no holes and is mapped
         // while `self` lives; every bit pattern is a word. The memory shown there may be exchanged
         // meanwhile, which has no more effect than a store by its owner.
-        unsafe { self.base.add(index * self.page).cast::<Word>().add(word).as_ref() }
+        unsafe { self.base.add(index * self.page).cast::<AtomicWord>().add(word).as_ref() }
     }
 
     /// Shows the first page of `memory`, a file that has at least one page and cannot be truncated.

@@ -27,7 +27,7 @@ use super::socket;
 
 /// Result of a check on a process.
 #[derive(Debug)]
-pub(crate) enum Life {
+pub(crate) enum ProcessStatus {
     /// The process is dead.
     Dead,
     /// The process lives. The descriptor becomes readable when the process dies.
@@ -37,24 +37,28 @@ pub(crate) enum Life {
 }
 
 /// Checks the process at the other end of a socket.
-pub(crate) fn look(socket: &OwnedFd, process: Process) -> Life {
+pub(crate) fn look(socket: &OwnedFd, process: Process) -> ProcessStatus {
     let life = match socket::peer_process(socket) {
-        Ok(descriptor) => life_of(descriptor),
+        Ok(descriptor) => status_of(descriptor),
         // Linux 6.5 to 6.15, for a process that its parent has already reaped. Later kernels give
         // a descriptor.
-        Err(Errno::INVAL | Errno::SRCH) => Life::Dead,
+        Err(Errno::INVAL | Errno::SRCH) => ProcessStatus::Dead,
         // Kernels before 6.5.
         Err(Errno::NOPROTOOPT) => process.look(),
-        Err(errno) => Life::Unknown(errno),
+        Err(errno) => ProcessStatus::Unknown(errno),
     };
     match life {
-        Life::Unknown(_) if process.is_number_free() => Life::Dead,
+        ProcessStatus::Unknown(_) if process.is_number_free() => ProcessStatus::Dead,
         life => life,
     }
 }
 
-fn life_of(descriptor: OwnedFd) -> Life {
-    if socket::is_dead(&descriptor) { Life::Dead } else { Life::Alive(descriptor) }
+fn status_of(descriptor: OwnedFd) -> ProcessStatus {
+    if socket::is_dead(&descriptor) {
+        ProcessStatus::Dead
+    } else {
+        ProcessStatus::Alive(descriptor)
+    }
 }
 
 /// Process identified by its number and its start time.
@@ -80,9 +84,9 @@ impl Process {
         // This check follows the number's look-up: if the process is alive now, it had this
         // number then.
         match look(end, process) {
-            Life::Alive(_) => Ok(process),
-            Life::Dead => Err(Errno::SRCH),
-            Life::Unknown(errno) => Err(errno),
+            ProcessStatus::Alive(_) => Ok(process),
+            ProcessStatus::Dead => Err(Errno::SRCH),
+            ProcessStatus::Unknown(errno) => Err(errno),
         }
     }
 
@@ -100,7 +104,7 @@ impl Process {
 
     /// Whether the process is neither stopped nor dead, as far as can be determined.
     pub(crate) fn runs(self) -> bool {
-        !self.is_halted() && !matches!(self.look(), Life::Dead)
+        !self.is_halted() && !matches!(self.look(), ProcessStatus::Dead)
     }
 
     /// Whether no process has this number any more. Needs no descriptor. The number of a dead
@@ -110,18 +114,20 @@ impl Process {
     }
 
     /// Checks the process by its number.
-    fn look(self) -> Life {
-        let Some(pid) = Pid::from_raw(self.pid) else { return Life::Unknown(Errno::NODATA) };
+    fn look(self) -> ProcessStatus {
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return ProcessStatus::Unknown(Errno::NODATA);
+        };
         match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(descriptor) => match status(self.pid) {
                 Ok(status) if self.started.is_some_and(|started| started != status.started) => {
-                    Life::Dead
+                    ProcessStatus::Dead
                 }
-                _ => life_of(descriptor),
+                _ => status_of(descriptor),
             },
             // No process has the number, or it belongs to a thread of another process.
-            Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => Life::Dead,
-            Err(errno) => Life::Unknown(errno),
+            Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => ProcessStatus::Dead,
+            Err(errno) => ProcessStatus::Unknown(errno),
         }
     }
 }
@@ -160,14 +166,14 @@ impl Processes {
 
 /// State and start time of a process, from `/proc`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Status {
+struct ProcStat {
     /// State letter of the process.
     state: u8,
     /// Start time of the process, in clock ticks since the host booted.
     started: u64,
 }
 
-fn status(pid: i32) -> Result<Status, Errno> {
+fn status(pid: i32) -> Result<ProcStat, Errno> {
     // `/proc` may belong to another namespace, in which other processes have the same numbers.
     let own = readlink("/proc/self", Vec::new())?;
     if own.to_bytes() != getpid().as_raw_nonzero().to_string().as_bytes() {
@@ -183,13 +189,13 @@ fn status(pid: i32) -> Result<Status, Errno> {
 
 /// Parses `4711 (a name) S ...`. The name may contain any character; the text after it has no
 /// bracket. The start time is the 22nd field.
-fn parse_status(stat: &[u8]) -> Option<Status> {
+fn parse_status(stat: &[u8]) -> Option<ProcStat> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = str::from_utf8(stat.get(name_end + 1..)?).ok()?;
     let mut fields = rest.strip_prefix(' ')?.split(' ');
     let &[state] = fields.next()?.as_bytes() else { return None };
     let started = fields.nth(18)?.parse().ok()?;
-    Some(Status { state, started })
+    Some(ProcStat { state, started })
 }
 
 #[cfg(test)]
@@ -227,8 +233,8 @@ mod tests {
     fn status_parser_accepts_process_name_that_looks_like_state() {
         let rest = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1234 20\n";
         let parse = |name: &str| parse_status(format!("{name}{rest}").as_bytes());
-        assert_eq!(parse("12 (squall) S "), Some(Status { state: b'S', started: 1234 }));
-        assert_eq!(parse("12 (a) T (b)) t "), Some(Status { state: b't', started: 1234 }));
+        assert_eq!(parse("12 (squall) S "), Some(ProcStat { state: b'S', started: 1234 }));
+        assert_eq!(parse("12 (a) T (b)) t "), Some(ProcStat { state: b't', started: 1234 }));
         for nonsense in
             ["", "12 ", "12 (squall)", "12 (squall) ", "12 (squall)T ", "12 (squall) TT "]
         {
@@ -244,20 +250,22 @@ mod tests {
         assert!(status(i32::MAX).is_err());
         let this = Process { pid, started: Some(status(pid).unwrap().started) };
         assert!(this.runs() && !this.is_halted());
-        assert!(matches!(this.look(), Life::Alive(_)));
+        assert!(matches!(this.look(), ProcessStatus::Alive(_)));
     }
 
     #[test]
     fn killed_process_is_reported_dead_before_and_after_reaping() {
         let mut child = child();
         let process = process(&child);
-        let Life::Alive(descriptor) = process.look() else { panic!("{:?}", process.look()) };
+        let ProcessStatus::Alive(descriptor) = process.look() else {
+            panic!("{:?}", process.look())
+        };
         child.kill().unwrap();
         until("the descriptor tells", || socket::is_dead(&descriptor));
-        assert!(matches!(process.look(), Life::Dead) && !process.runs(), "a zombie");
+        assert!(matches!(process.look(), ProcessStatus::Dead) && !process.runs(), "a zombie");
         assert!(!process.is_number_free());
         child.wait().unwrap();
-        assert!(matches!(process.look(), Life::Dead) && !process.runs(), "reaped");
+        assert!(matches!(process.look(), ProcessStatus::Dead) && !process.runs(), "reaped");
         assert!(process.is_number_free());
     }
 
@@ -267,7 +275,7 @@ mod tests {
         let now = process(&child);
         let before = Process { started: now.started.map(|started| started - 1), ..now };
         assert!(now.runs() && !before.runs());
-        assert!(matches!(before.look(), Life::Dead));
+        assert!(matches!(before.look(), ProcessStatus::Dead));
         kill_process(Pid::from_child(&child), Signal::STOP).unwrap();
         until("the child is stopped", || now.is_halted());
         assert!(!before.is_halted() && !now.runs());
@@ -288,7 +296,7 @@ mod tests {
             let _ = end.recv();
         });
         let pid = told.recv().unwrap().as_raw_nonzero().get();
-        assert!(matches!(Process { pid, started: None }.look(), Life::Dead));
+        assert!(matches!(Process { pid, started: None }.look(), ProcessStatus::Dead));
         drop(ends);
         thread.join().unwrap();
     }
@@ -296,7 +304,7 @@ mod tests {
     #[test]
     fn process_without_pid_is_reported_unknown() {
         let process = Process { pid: 0, started: None };
-        assert!(matches!(process.look(), Life::Unknown(_)));
+        assert!(matches!(process.look(), ProcessStatus::Unknown(_)));
         assert!(process.runs() && !process.is_halted() && !process.is_number_free());
     }
 }

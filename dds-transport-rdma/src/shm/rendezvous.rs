@@ -19,17 +19,17 @@ use rustix::io::Errno;
 
 use super::arbiter::HandedOver;
 use super::command::{Command, CommandReceiver, CommandSender};
-use super::config::Checked;
-use super::connection::{Connection, Phase, Source};
-use super::directory::{Folder, Place};
+use super::config::CheckedConfig;
+use super::connection::{Connection, ConnectionPhase, EpollSource};
+use super::domain_folder::{DomainFolder, NodeSocket};
 use super::error::JoinError;
 use super::event::{Event, EventSender};
 use super::exports::{Announcement, Exports};
 use super::imports::Imports;
-use super::marks::Marks;
-use super::process::{Life, Processes};
+use super::liveness_marks::LivenessMarks;
+use super::process::{ProcessStatus, Processes};
+use super::reserved_descriptors::ReservedDescriptors;
 use super::socket;
-use super::spares::Spares;
 use super::wire::{self, Message, PACKET_LIMIT};
 
 mod greeting;
@@ -69,7 +69,7 @@ const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration:
 const EVENTS: usize = 64;
 
 /// Result for a node that the join waits for.
-pub(crate) enum Answer {
+pub(crate) enum JoinAnswer {
     /// The node is a peer.
     Met(NodeId),
     /// The node is gone.
@@ -80,23 +80,23 @@ pub(crate) enum Answer {
 
 /// A connection attempt to repeat later.
 struct Retry {
-    place: Place,
+    place: NodeSocket,
     awaited: bool,
     at: Instant,
     pause: Duration,
 }
 
 /// Parts from which the thread is built.
-pub(crate) struct Parts {
-    pub(crate) checked: Checked,
-    pub(crate) folder: Folder,
+pub(crate) struct RendezvousParts {
+    pub(crate) checked: CheckedConfig,
+    pub(crate) folder: DomainFolder,
     pub(crate) listener: OwnedFd,
     pub(crate) mark: Option<OwnedFd>,
     pub(crate) exports: Exports,
     pub(crate) events: EventSender,
     pub(crate) commands: CommandReceiver,
     pub(crate) command_sender: CommandSender,
-    pub(crate) answers: Sender<Answer>,
+    pub(crate) answers: Sender<JoinAnswer>,
     pub(crate) handed_over: Arc<HandedOver>,
     pub(crate) processes: Arc<Processes>,
 }
@@ -104,8 +104,8 @@ pub(crate) struct Parts {
 /// State of the thread.
 pub(crate) struct Rendezvous {
     epoll: OwnedFd,
-    checked: Checked,
-    folder: Folder,
+    checked: CheckedConfig,
+    folder: DomainFolder,
     listener: OwnedFd,
     /// Mark that shows other nodes that this node lives.
     mark: Option<OwnedFd>,
@@ -118,13 +118,13 @@ pub(crate) struct Rendezvous {
     events: EventSender,
     commands: CommandReceiver,
     command_sender: CommandSender,
-    answers: Sender<Answer>,
+    answers: Sender<JoinAnswer>,
     /// Words of the local group that peers have handed over.
     handed_over: Arc<HandedOver>,
     /// Processes of the peers and of the nodes that have not greeted yet (I-57).
     processes: Arc<Processes>,
     connections: BTreeMap<u32, Connection>,
-    spares: Spares,
+    spares: ReservedDescriptors,
     next_key: u32,
     /// Connection of each peer that is up, by the peer's handle.
     peers: Vec<Option<u32>>,
@@ -134,26 +134,26 @@ pub(crate) struct Rendezvous {
     /// True while the node has so many unpolled events that the peers are not read.
     deaf: bool,
     buffer: Vec<u8>,
-    ending: Option<Ending>,
+    ending: Option<ThreadEnding>,
 }
 
 /// Kind of the thread's end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum ThreadEnding {
     Farewell,
     Abrupt,
 }
 
 impl Rendezvous {
     /// Creates the state of the thread, ready to run.
-    pub(crate) fn new(parts: Parts) -> Result<Rendezvous, Errno> {
+    pub(crate) fn new(parts: RendezvousParts) -> Result<Rendezvous, Errno> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let commands = parts.commands;
-        epoll::add(&epoll, commands.bell(), Source::Commands.data(), EventFlags::IN)?;
+        epoll::add(&epoll, commands.bell(), EpollSource::Commands.data(), EventFlags::IN)?;
         if let Some(mark) = &parts.mark {
-            epoll::add(&epoll, mark, Source::Mark.data(), EventFlags::IN)?;
+            epoll::add(&epoll, mark, EpollSource::Mark.data(), EventFlags::IN)?;
         }
-        let mut spares = Spares::default();
+        let mut spares = ReservedDescriptors::default();
         spares.make_up(&epoll);
         let mut known = BTreeSet::new();
         known.insert(parts.checked.config.node);
@@ -189,7 +189,7 @@ impl Rendezvous {
     }
 
     /// Adds a node that was found when this one joined, with the connection to it if there is one.
-    pub(crate) fn call(&mut self, place: Place, socket: Option<OwnedFd>) {
+    pub(crate) fn call(&mut self, place: NodeSocket, socket: Option<OwnedFd>) {
         match socket {
             Some(socket) => self.add_called(place, socket, true),
             None => self.retry_later(place, true, RETRY_PAUSES.0),
@@ -211,7 +211,7 @@ impl Rendezvous {
                 Err(errno) => panic!("epoll with valid arguments does not fail: {errno}"),
             }
             for event in &events {
-                self.on_event(Source::from_data(event.data.u64()), event.flags);
+                self.on_event(EpollSource::from_data(event.data.u64()), event.flags);
             }
             self.on_time(Instant::now());
             self.shed_departed();
@@ -220,14 +220,14 @@ impl Rendezvous {
         self.end();
     }
 
-    fn on_event(&mut self, source: Source, flags: EventFlags) {
+    fn on_event(&mut self, source: EpollSource, flags: EventFlags) {
         match source {
-            Source::Listener => self.accept(),
+            EpollSource::Listener => self.accept(),
             // A process that only checks whether this node lives sends nothing.
-            Source::Mark => {
+            EpollSource::Mark => {
                 while self.mark.as_ref().is_some_and(|mark| socket::accept(mark).is_ok()) {}
             }
-            Source::Commands => {
+            EpollSource::Commands => {
                 self.commands.hush();
                 while self.ending.is_none()
                     && let Some(command) = self.commands.take()
@@ -235,7 +235,7 @@ impl Rendezvous {
                     self.on_command(command);
                 }
             }
-            Source::Socket(key) => {
+            EpollSource::Socket(key) => {
                 if flags.contains(EventFlags::OUT) {
                     self.with(key, |_, connection| connection.flush());
                 }
@@ -244,7 +244,7 @@ impl Rendezvous {
                     self.read(key, READS_LIMIT);
                 }
             }
-            Source::Process(key) => self.on_death(key),
+            EpollSource::Process(key) => self.on_death(key),
         }
     }
 
@@ -293,8 +293,8 @@ impl Rendezvous {
                 let _ = done.try_send(());
             }
             Command::Resume => self.set_deaf(false),
-            Command::Leave => self.ending = Some(Ending::Farewell),
-            Command::Abandon => self.ending = Some(Ending::Abrupt),
+            Command::Leave => self.ending = Some(ThreadEnding::Farewell),
+            Command::Abandon => self.ending = Some(ThreadEnding::Abrupt),
         }
     }
 
@@ -335,7 +335,7 @@ impl Rendezvous {
         self.handed_over.remove(connection.key);
         self.exports.released_all(connection.key);
         if let (true, Some(node)) = (connection.awaited, connection.called) {
-            let _ = self.answers.send(Answer::Gone(node));
+            let _ = self.answers.send(JoinAnswer::Gone(node));
         }
         // The link forgets the process of a peer when it takes in the end of that peer.
         let unmet = connection.called.or(connection.node);
@@ -378,9 +378,11 @@ impl Rendezvous {
 
     /// Checks the process at the other end of a connection. If no descriptor is free, a spare one
     /// is lent.
-    fn look(&mut self, connection: &Connection) -> Life {
+    fn look(&mut self, connection: &Connection) -> ProcessStatus {
         match connection.look() {
-            Life::Unknown(Errno::MFILE | Errno::NFILE) => self.with_spare(|_| connection.look()),
+            ProcessStatus::Unknown(Errno::MFILE | Errno::NFILE) => {
+                self.with_spare(|_| connection.look())
+            }
             life => life,
         }
     }
@@ -396,15 +398,15 @@ impl Rendezvous {
     /// Determines how certain the death is of a peer to which this node has just stopped talking.
     fn evidence(&mut self, connection: &Connection) -> Evidence {
         match self.look(connection) {
-            Life::Dead => Evidence::Certain,
-            Life::Alive(_) | Life::Unknown(_) => Evidence::Uncertain,
+            ProcessStatus::Dead => Evidence::Certain,
+            ProcessStatus::Alive(_) | ProcessStatus::Unknown(_) => Evidence::Uncertain,
         }
     }
 
     /// Waits for the death of the process at the other end of a connection that has ended.
     fn await_death(&mut self, connection: &mut Connection) {
         match self.look(connection) {
-            Life::Dead => {
+            ProcessStatus::Dead => {
                 self.peer_down(connection, Evidence::Certain);
                 connection.finish();
             }
@@ -434,7 +436,9 @@ impl Rendezvous {
         self.read(key, LAST_READS_LIMIT);
         self.with(key, |this, connection| {
             this.peer_down(connection, Evidence::Certain);
-            if let (Phase::Greeting { .. }, Some(node)) = (&connection.phase, connection.called) {
+            if let (ConnectionPhase::Greeting { .. }, Some(node)) =
+                (&connection.phase, connection.called)
+            {
                 this.folder.remove_socket(node);
             }
             connection.finish();
@@ -469,17 +473,17 @@ impl Rendezvous {
                 }
                 connection.flush();
                 match connection.phase {
-                    Phase::Greeting { deadline: Some(at), .. } if at <= now => {
+                    ConnectionPhase::Greeting { deadline: Some(at), .. } if at <= now => {
                         let pid = connection.credentials.pid;
                         tracing::warn!(pid, "connection closed: no hello arrived in time");
                         connection.finish();
                     }
-                    Phase::Ended { deadline, .. } if deadline <= now => {
+                    ConnectionPhase::Ended { deadline, .. } if deadline <= now => {
                         let evidence = this.evidence(connection);
                         this.peer_down(connection, evidence);
                         connection.finish();
                     }
-                    Phase::Ended { .. } if connection.is_look_due(now) => {
+                    ConnectionPhase::Ended { .. } if connection.is_look_due(now) => {
                         this.await_death(connection);
                     }
                     _ => {}
@@ -521,14 +525,14 @@ impl Rendezvous {
         // Before the socket is removed: a mark without a socket means a node whose files
         // were removed.
         if let Some(mark) = self.mark.take() {
-            Marks::clear(mark);
+            LivenessMarks::clear(mark);
         }
-        if self.ending == Some(Ending::Abrupt) {
+        if self.ending == Some(ThreadEnding::Abrupt) {
             self.connections.values().for_each(Connection::break_off);
             return;
         }
         // No new node uses the spares any more, and each check of a peer needs one.
-        self.spares = Spares::default();
+        self.spares = ReservedDescriptors::default();
         let deadline = Instant::now() + FAREWELL_LIMIT;
         for connection in self.connections.values_mut() {
             if connection.peer().is_some() {

@@ -49,7 +49,7 @@ const ORDER: u32 = 0x0102_0304;
 
 /// Reason why a node is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reason {
+pub enum RefusalReason {
     /// No protocol version in common.
     Version,
     /// Different byte order, word size or page size.
@@ -66,22 +66,25 @@ pub enum Reason {
     Other,
 }
 
-impl Reason {
-    const CODES: [(u8, Reason); 6] = [
-        (1, Reason::Version),
-        (2, Reason::Platform),
-        (3, Reason::Domain),
-        (4, Reason::NotAllowed),
-        (5, Reason::NodeKnown),
-        (6, Reason::Full),
+impl RefusalReason {
+    const CODES: [(u8, RefusalReason); 6] = [
+        (1, RefusalReason::Version),
+        (2, RefusalReason::Platform),
+        (3, RefusalReason::Domain),
+        (4, RefusalReason::NotAllowed),
+        (5, RefusalReason::NodeKnown),
+        (6, RefusalReason::Full),
     ];
 
     fn code(self) -> u8 {
-        Reason::CODES.iter().find(|(_, reason)| *reason == self).map_or(0, |(code, _)| *code)
+        RefusalReason::CODES.iter().find(|(_, reason)| *reason == self).map_or(0, |(code, _)| *code)
     }
 
-    fn from_code(code: u8) -> Reason {
-        Reason::CODES.iter().find(|(c, _)| *c == code).map_or(Reason::Other, |(_, reason)| *reason)
+    fn from_code(code: u8) -> RefusalReason {
+        RefusalReason::CODES
+            .iter()
+            .find(|(c, _)| *c == code)
+            .map_or(RefusalReason::Other, |(_, reason)| *reason)
     }
 }
 
@@ -122,7 +125,7 @@ pub enum Message<'a> {
         /// Protocol versions that the refusing node speaks.
         versions: Vec<u16>,
         /// Reason of the refusal.
-        reason: Reason,
+        reason: RefusalReason,
         /// Reason in words.
         text: &'a str,
     },
@@ -205,9 +208,9 @@ pub(crate) fn brings_descriptor(kind: u8) -> bool {
 
 /// Error for a packet that is not a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Nonsense(&'static str);
+pub struct PacketError(&'static str);
 
-impl fmt::Display for Nonsense {
+impl fmt::Display for PacketError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
@@ -217,63 +220,64 @@ impl fmt::Display for Nonsense {
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> Result<&'a [u8], Nonsense> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(Nonsense("packet too short"))?;
+    fn take(&mut self, length: usize) -> Result<&'a [u8], PacketError> {
+        let (taken, rest) =
+            self.0.split_at_checked(length).ok_or(PacketError("packet too short"))?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Nonsense> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], PacketError> {
         let mut array = [0; N];
         array.copy_from_slice(self.take(N)?);
         Ok(array)
     }
 
-    fn u8(&mut self) -> Result<u8, Nonsense> {
+    fn u8(&mut self) -> Result<u8, PacketError> {
         Ok(self.array::<1>()?[0])
     }
 
-    fn u16(&mut self) -> Result<u16, Nonsense> {
+    fn u16(&mut self) -> Result<u16, PacketError> {
         Ok(u16::from_le_bytes(self.array()?))
     }
 
-    fn u32(&mut self) -> Result<u32, Nonsense> {
+    fn u32(&mut self) -> Result<u32, PacketError> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    fn u64(&mut self) -> Result<u64, Nonsense> {
+    fn u64(&mut self) -> Result<u64, PacketError> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    fn text(&mut self, length: usize) -> Result<&'a str, Nonsense> {
-        std::str::from_utf8(self.take(length)?).map_err(|_| Nonsense("text is not UTF-8"))
+    fn text(&mut self, length: usize) -> Result<&'a str, PacketError> {
+        std::str::from_utf8(self.take(length)?).map_err(|_| PacketError("text is not UTF-8"))
     }
 
-    fn rest_as_text(&mut self) -> Result<&'a str, Nonsense> {
+    fn rest_as_text(&mut self) -> Result<&'a str, PacketError> {
         if self.0.len() > TEXT_LIMIT {
-            return Err(Nonsense("text too long"));
+            return Err(PacketError("text too long"));
         }
         self.text(self.0.len())
     }
 
-    fn versions(&mut self) -> Result<Vec<u16>, Nonsense> {
+    fn versions(&mut self) -> Result<Vec<u16>, PacketError> {
         if self.array::<8>()? != MAGIC {
-            return Err(Nonsense("not a Squall node"));
+            return Err(PacketError("not a Squall node"));
         }
         let count = usize::from(self.u8()?);
         if count == 0 || count > VERSIONS_LIMIT {
-            return Err(Nonsense("impossible number of versions"));
+            return Err(PacketError("impossible number of versions"));
         }
         (0..count).map(|_| self.u16()).collect()
     }
 
-    fn end(&self) -> Result<(), Nonsense> {
-        if self.0.is_empty() { Ok(()) } else { Err(Nonsense("packet too long")) }
+    fn end(&self) -> Result<(), PacketError> {
+        if self.0.is_empty() { Ok(()) } else { Err(PacketError("packet too long")) }
     }
 }
 
 /// Reads a packet.
-pub fn decode(packet: &[u8]) -> Result<Message<'_>, Nonsense> {
+pub fn decode(packet: &[u8]) -> Result<Message<'_>, PacketError> {
     let mut reader = Reader(packet);
     let message = match reader.u8()? {
         1 => {
@@ -283,7 +287,7 @@ pub fn decode(packet: &[u8]) -> Result<Message<'_>, Nonsense> {
         }
         2 => Message::Refuse {
             versions: reader.versions()?,
-            reason: Reason::from_code(reader.u8()?),
+            reason: RefusalReason::from_code(reader.u8()?),
             text: reader.rest_as_text()?,
         },
         3 => Message::Accept { version: reader.u16()? },
@@ -303,14 +307,14 @@ pub fn decode(packet: &[u8]) -> Result<Message<'_>, Nonsense> {
         11 => Message::Cut { text: reader.rest_as_text()? },
         12 => Message::Retire { index: reader.u32()? },
         GROUP => Message::Group,
-        _ => return Err(Nonsense("unknown kind of message")),
+        _ => return Err(PacketError("unknown kind of message")),
     };
     reader.end()?;
     Ok(message)
 }
 
 /// Reads the rest of a hello that has a version in common with this release.
-pub fn decode_greeting(rest: &[u8]) -> Result<Greeting<'_>, Nonsense> {
+pub fn decode_greeting(rest: &[u8]) -> Result<Greeting<'_>, PacketError> {
     let mut reader = Reader(rest);
     let order = u32::from_ne_bytes(reader.array()?);
     let platform = Platform { order, word: reader.u8()?, page: reader.u32()? };
@@ -415,7 +419,7 @@ mod tests {
     fn samples() -> Vec<Message<'static>> {
         vec![
             Message::Hello { versions: vec![1, 2, 700], rest: b"rest" },
-            Message::Refuse { versions: vec![3], reason: Reason::Full, text: "no room" },
+            Message::Refuse { versions: vec![3], reason: RefusalReason::Full, text: "no room" },
             Message::Accept { version: 513 },
             Message::Arena { index: 7, bytes: 1 << 40 },
             Message::Region { serial: 1, region: 2, arena: 3, offset: 64, words: 5 },

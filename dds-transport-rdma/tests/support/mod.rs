@@ -22,14 +22,14 @@ use tempfile::TempDir;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Folder in which nodes meet. Fails the test if anything is left in it at the end.
-pub(crate) struct Meeting {
+pub(crate) struct TestDomain {
     pub(crate) folder: TempDir,
     pub(crate) domain: &'static str,
 }
 
-impl Meeting {
-    pub(crate) fn new() -> Meeting {
-        Meeting { folder: tempfile::tempdir().unwrap(), domain: "test" }
+impl TestDomain {
+    pub(crate) fn new() -> TestDomain {
+        TestDomain { folder: tempfile::tempdir().unwrap(), domain: "test" }
     }
 
     pub(crate) fn runtime_dir(&self) -> PathBuf {
@@ -44,8 +44,8 @@ impl Meeting {
         config(&self.runtime_dir())
     }
 
-    pub(crate) fn join(&self) -> Node {
-        Node::join(self.config())
+    pub(crate) fn join(&self) -> TestNode {
+        TestNode::join(self.config())
     }
 
     pub(crate) fn sockets(&self) -> usize {
@@ -79,7 +79,7 @@ pub(crate) fn config(runtime_dir: &Path) -> ShmConfig {
 }
 
 /// A link and the events that it has reported.
-pub(crate) struct Node {
+pub(crate) struct TestNode {
     pub(crate) link: ShmLink,
     pub(crate) up: Vec<NodeId>,
     pub(crate) down: Vec<(Peer, Evidence)>,
@@ -89,13 +89,13 @@ pub(crate) struct Node {
     pub(crate) notes: Vec<(Peer, Vec<u8>)>,
 }
 
-impl Node {
-    pub(crate) fn join(config: ShmConfig) -> Node {
-        Node::new(ShmLink::join(config).unwrap())
+impl TestNode {
+    pub(crate) fn join(config: ShmConfig) -> TestNode {
+        TestNode::new(ShmLink::join(config).unwrap())
     }
 
-    pub(crate) fn new(link: ShmLink) -> Node {
-        Node {
+    pub(crate) fn new(link: ShmLink) -> TestNode {
+        TestNode {
             link,
             up: Vec::new(),
             down: Vec::new(),
@@ -107,7 +107,7 @@ impl Node {
     }
 
     pub(crate) fn poll(&mut self) {
-        let Node { link, up, down, regions, closed, ready, notes } = self;
+        let TestNode { link, up, down, regions, closed, ready, notes } = self;
         link.poll(&mut |event| match event {
             LinkEvent::PeerUp { node, .. } => up.push(node),
             LinkEvent::PeerDown { peer, evidence } => down.push((peer, evidence)),
@@ -120,7 +120,7 @@ impl Node {
     }
 
     /// Polls until `holds` returns true.
-    pub(crate) fn until(&mut self, what: &str, holds: impl Fn(&Node) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, holds: impl Fn(&TestNode) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             self.poll();
@@ -148,7 +148,7 @@ pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 /// Process that is a node: this test program started in a role.
-pub(crate) struct Actor {
+pub(crate) struct ChildNode {
     process: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -188,10 +188,10 @@ pub(crate) fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-impl Actor {
+impl ChildNode {
     /// Starts the test named `act` of this program in a role.
-    pub(crate) fn start(role: &str, runtime_dir: &Path) -> Actor {
-        Actor::start_with(role, runtime_dir, |_| {})
+    pub(crate) fn start(role: &str, runtime_dir: &Path) -> ChildNode {
+        ChildNode::start_with(role, runtime_dir, |_| {})
     }
 
     /// As `start`, with a change of the command.
@@ -199,7 +199,7 @@ impl Actor {
         role: &str,
         runtime_dir: &Path,
         change: impl FnOnce(&mut Command),
-    ) -> Actor {
+    ) -> ChildNode {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
             .args(["--exact", "act", "--nocapture", "--test-threads=1"])
@@ -211,12 +211,12 @@ impl Actor {
         let mut process = command.spawn().unwrap();
         let input = process.stdin.take().unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
-        Actor { process, input, output }
+        ChildNode { process, input, output }
     }
 
     /// Starts the actor as another user.
-    pub(crate) fn start_as(role: &str, runtime_dir: &Path, uid: u32, gid: u32) -> Actor {
-        Actor::start_with(role, runtime_dir, |command| {
+    pub(crate) fn start_as(role: &str, runtime_dir: &Path, uid: u32, gid: u32) -> ChildNode {
+        ChildNode::start_with(role, runtime_dir, |command| {
             command.uid(uid).gid(gid);
         })
     }
@@ -274,7 +274,7 @@ impl Actor {
     }
 }
 
-impl Drop for Actor {
+impl Drop for ChildNode {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -286,7 +286,7 @@ fn is_root() -> bool {
 }
 
 /// Opens the test program and the folder to other users. Returns whether that is possible.
-pub(crate) fn let_others_in(meeting: &Meeting) -> bool {
+pub(crate) fn let_others_in(meeting: &TestDomain) -> bool {
     let open = |path: &Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };

@@ -13,7 +13,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 
-use super::{Meeting, Node, PATIENCE};
+use super::{PATIENCE, TestDomain, TestNode};
 
 pub(crate) const ARENA: u64 = 64 << 10;
 /// Offset in bytes of the header's word that says whether the node sleeps.
@@ -23,20 +23,20 @@ const HEADER_MAGIC: u64 = u64::from_le_bytes(*b"SQUALL\x00\x01");
 pub(crate) const NODE: u128 = 0x1234_5678;
 
 /// Program that speaks to a node's socket, correctly or not.
-pub(crate) struct Raw {
+pub(crate) struct RawPeer {
     pub(crate) socket: OwnedFd,
     pub(crate) bell: OwnedFd,
     pub(crate) bell_path: PathBuf,
     pub(crate) node: u128,
 }
 
-impl Raw {
-    pub(crate) fn connect(meeting: &Meeting, node: &Node) -> Raw {
-        Raw::connect_as(meeting, node, NODE)
+impl RawPeer {
+    pub(crate) fn connect(meeting: &TestDomain, node: &TestNode) -> RawPeer {
+        RawPeer::connect_as(meeting, node, NODE)
     }
 
     /// As `connect`, under an id of its own.
-    pub(crate) fn connect_as(meeting: &Meeting, node: &Node, id: u128) -> Raw {
+    pub(crate) fn connect_as(meeting: &TestDomain, node: &TestNode, id: u128) -> RawPeer {
         let flags = SocketFlags::CLOEXEC;
         let socket =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
@@ -49,7 +49,7 @@ impl Raw {
         // Programs that use one id after each other share one bell.
         let _ = std::fs::remove_file(&bell_path);
         rustix::net::bind(&bell, &SocketAddrUnix::new(&bell_path).unwrap()).unwrap();
-        Raw { socket, bell, bell_path, node: id }
+        RawPeer { socket, bell, bell_path, node: id }
     }
 
     /// Makes the doorbell block its users, as far as its owner can.
@@ -154,7 +154,7 @@ impl Raw {
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawPeer {
     fn drop(&mut self) {
         // The node may have removed the socket already.
         let _ = std::fs::remove_file(&self.bell_path);

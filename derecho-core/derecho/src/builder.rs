@@ -7,23 +7,23 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
-use derecho_core::group::council::Entrance;
-use derecho_core::group::watch::Patience;
+use derecho_core::group::membership_service::JoinMode;
+use derecho_core::group::silence_detector::MemberTimeouts;
 use derecho_core::ids::NodeId;
 use derecho_core::link::{Link, Parker};
 use derecho_core::multicast::geometry::Geometry;
-use derecho_core::multicast::subgroup::Level;
-use derecho_core::replicated::desk::Checkpointing;
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
+use derecho_core::replicated::object_host::Checkpointing;
 use derecho_core::replicated::plan::{Arrangement, Declaration, key_of};
 use derecho_node::Pace;
-use derecho_node::logs::Settings;
+use derecho_node::logs::LogSettings;
 
 use crate::error::{GroupError, Result};
 use crate::group::{Checkpoint, Group, ObjectEvent, ViewChange};
-use crate::replicated::{AnyObject, Boxed, Raw, RawUpcall, Replicated, Typed};
+use crate::replicated::{AnyObject, BoxedObject, RawObject, RawUpcall, Replicated, TypedObject};
 
 /// Creates the objects of a type's shards.
-pub(crate) type Factory = Arc<dyn Fn() -> Boxed + Send + Sync>;
+pub(crate) type Factory = Arc<dyn Fn() -> BoxedObject + Send + Sync>;
 pub(crate) type ViewUpcall = Box<dyn FnMut(&ViewChange) + Send>;
 pub(crate) type ObjectUpcall = Box<dyn FnMut(&ObjectEvent) + Send>;
 /// Creates a link, with the parker of the thread that waits for it: called once, and again for
@@ -38,7 +38,7 @@ const MESSAGES: usize = 512;
 const CHECKPOINTS: Checkpointing = Checkpointing { updates: 100_000, bytes: 64 << 20 };
 
 fn typed<T: Replicated>() -> Factory {
-    Arc::new(|| Box::new(Typed(T::default())) as Box<dyn AnyObject>)
+    Arc::new(|| Box::new(TypedObject(T::default())) as Box<dyn AnyObject>)
 }
 
 /// Declarations of a process before it joins. All members declare the same subgroup types.
@@ -52,14 +52,14 @@ pub struct GroupBuilder {
     pub(crate) on_object: Option<ObjectUpcall>,
     pub(crate) rejoins: bool,
     pub(crate) checkpoints: Vec<(u64, Checkpoint)>,
-    pub(crate) entrance: Entrance,
+    pub(crate) entrance: JoinMode,
     pub(crate) weight: u16,
-    pub(crate) patience: Patience,
+    pub(crate) patience: MemberTimeouts,
     memory: (usize, usize),
     pub(crate) pace: Pace,
     /// Folder of the logs.
     pub(crate) logs: Option<PathBuf>,
-    pub(crate) log_settings: Settings,
+    pub(crate) log_settings: LogSettings,
     pub(crate) checkpointing: Option<Checkpointing>,
 }
 
@@ -76,13 +76,13 @@ impl GroupBuilder {
             on_object: None,
             rejoins: false,
             checkpoints: Vec::new(),
-            entrance: Entrance::Local,
+            entrance: JoinMode::Local,
             weight: 1,
-            patience: Patience::default(),
+            patience: MemberTimeouts::default(),
             memory: (1 << 20, 16 << 10),
             pace: Pace::default(),
             logs: None,
-            log_settings: Settings::default(),
+            log_settings: LogSettings::default(),
             checkpointing: Some(CHECKPOINTS),
         }
     }
@@ -108,7 +108,11 @@ impl GroupBuilder {
         name: impl Into<String>,
         layout: impl Arrangement + 'static,
     ) -> Self {
-        self.declare((name.into(), Level::Atomic, false), Arc::new(layout), typed::<T>())
+        self.declare(
+            (name.into(), DeliveryGuarantee::Atomic, false),
+            Arc::new(layout),
+            typed::<T>(),
+        )
     }
 
     /// Declares a type of subgroups whose shards replicate one object each, and whose members
@@ -120,7 +124,7 @@ impl GroupBuilder {
         name: impl Into<String>,
         layout: impl Arrangement + 'static,
     ) -> Self {
-        self.declare((name.into(), Level::Atomic, true), Arc::new(layout), typed::<T>())
+        self.declare((name.into(), DeliveryGuarantee::Atomic, true), Arc::new(layout), typed::<T>())
     }
 
     /// Sets the folder under which the processes of this host keep logs, each in a folder of its
@@ -168,14 +172,14 @@ impl GroupBuilder {
         upcall: impl FnMut(NodeId, &[u8]) + Send + 'static,
     ) -> Self {
         let upcall = Arc::new(Mutex::new(Box::new(upcall) as RawUpcall));
-        let factory = move || Box::new(Raw(Arc::clone(&upcall))) as Box<dyn AnyObject>;
-        let level = (name.into(), Level::Unordered, false);
+        let factory = move || Box::new(RawObject(Arc::clone(&upcall))) as Box<dyn AnyObject>;
+        let level = (name.into(), DeliveryGuarantee::Unordered, false);
         self.declare(level, Arc::new(layout), Arc::new(factory))
     }
 
     fn declare(
         mut self,
-        (name, level, logged): (String, Level, bool),
+        (name, level, logged): (String, DeliveryGuarantee, bool),
         arrangement: Arc<dyn Arrangement>,
         factory: Factory,
     ) -> Self {
@@ -220,7 +224,7 @@ impl GroupBuilder {
     /// nodes before they meet; see [`GroupBuilder::join_over`].
     #[must_use]
     pub fn founders(mut self, founders: impl IntoIterator<Item = (NodeId, u16)>) -> Self {
-        self.entrance = Entrance::Network(founders.into_iter().collect());
+        self.entrance = JoinMode::Network(founders.into_iter().collect());
         self
     }
 

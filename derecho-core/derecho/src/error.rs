@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use derecho_core::ids::NodeId;
-use derecho_core::membership::Fate;
+use derecho_core::membership::ExitReason;
 
 /// Reason why a call failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,7 +13,7 @@ pub enum GroupError {
     /// This process could not join the group.
     Join(String),
     /// This process is no longer a member: it is isolated, and delivers nothing.
-    Isolated(Fate),
+    Isolated(ExitReason),
     /// The other members have declared other subgroups, or the same subgroups with other layouts.
     OtherDeclarations,
     /// No subgroup type has this name, or its objects are of another type.
@@ -82,16 +82,18 @@ impl fmt::Display for GroupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             GroupError::Join(why) => write!(f, "this process could not join the group: {why}"),
-            GroupError::Isolated(Fate::Left) => {
+            GroupError::Isolated(ExitReason::Left) => {
                 f.write_str("this process has left the group; join again for a new membership")
             }
             GroupError::Isolated(fate) => {
                 let why = match fate {
-                    Fate::Excluded => {
+                    ExitReason::Excluded => {
                         "the other members excluded this process: it was silent for too long"
                     }
-                    Fate::Blind => "this process does not see what the other members have received",
-                    Fate::Minority => {
+                    ExitReason::Blind => {
+                        "this process does not see what the other members have received"
+                    }
+                    ExitReason::Minority => {
                         "this process lost so many members that no majority is left here"
                     }
                     _ => "no remaining member could tell this process a decision of the group",

@@ -8,14 +8,14 @@ use std::time::Duration;
 use dds_transport_rdma::shm::ShmLink;
 use derecho_core::ids::NodeId;
 use derecho_core::link::Link;
-use derecho_core::membership::{self, Fate};
+use derecho_core::membership::{self, ExitReason};
 use derecho_core::replicated::Position;
-use derecho_core::replicated::desk::Start;
-use derecho_core::replicated::plan::{Attendee, Shard as ShardPlan};
+use derecho_core::replicated::object_host::ObjectOrigin;
+use derecho_core::replicated::plan::{MemberInfo, ShardPlan};
 
 use crate::builder::{Connect, GroupBuilder};
 use crate::error::{GroupError, Result};
-use crate::life::{Shared, lock};
+use crate::group_membership::{Shared, lock};
 use crate::replicated::Replicated;
 use crate::shard::Shard;
 
@@ -71,7 +71,7 @@ pub enum ObjectEvent {
         /// Index of the shard.
         shard: usize,
         /// Origin of the object's state.
-        start: Start,
+        origin: ObjectOrigin,
     },
     /// A member sent an object that this process cannot decode: their programs differ.
     Unreadable {
@@ -90,7 +90,7 @@ pub enum ObjectEvent {
         shard: usize,
     },
     /// This process is no longer a member of the group, for this reason.
-    Isolated(Fate),
+    Isolated(ExitReason),
     /// This process has rejoined, as this member.
     Rejoined(NodeId),
 }
@@ -101,12 +101,12 @@ pub enum ObjectEvent {
 pub struct Group<L: Link + Send + 'static = ShmLink> {
     pub(crate) shared: Arc<Shared<L>>,
     /// Ends the upcall thread when the last handle is dropped.
-    _held: Arc<Held<L>>,
+    _held: Arc<CloseOnDrop<L>>,
 }
 
-struct Held<L: Link + Send + 'static>(Arc<Shared<L>>);
+struct CloseOnDrop<L: Link + Send + 'static>(Arc<Shared<L>>);
 
-impl<L: Link + Send + 'static> Drop for Held<L> {
+impl<L: Link + Send + 'static> Drop for CloseOnDrop<L> {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -125,41 +125,41 @@ impl<L: Link + Send + 'static> Group<L> {
         limit: Duration,
     ) -> Result<Group<L>> {
         let shared = Shared::start(builder, connect)?;
-        let group = Group { _held: Arc::new(Held(Arc::clone(&shared))), shared };
+        let group = Group { _held: Arc::new(CloseOnDrop(Arc::clone(&shared))), shared };
         group.wait_view(limit, |_| true)?;
         Ok(group)
     }
 
     /// Returns the node id of this member, which changes with each rejoin.
     pub fn me(&self) -> NodeId {
-        self.shared.life().me
+        self.shared.membership().me
     }
 
     /// Returns the newest view that the upcalls have been told of.
     pub fn view(&self) -> Result<View> {
         let state = self.shared.state();
-        state.standing()?;
+        state.check_member()?;
         state.view.clone().ok_or(GroupError::TimedOut(Duration::ZERO))
     }
 
     /// Waits for a view that satisfies `is_it`.
     pub fn wait_view(&self, limit: Duration, mut is_it: impl FnMut(&View) -> bool) -> Result<View> {
         self.shared.wait(limit, |state| {
-            state.standing()?;
+            state.check_member()?;
             Ok(state.view.clone().filter(|view| is_it(view)))
         })
     }
 
     /// Returns the members and their attributes, in the order of joining.
-    pub fn members(&self) -> Vec<Attendee> {
-        self.shared.life().engine.act(|house, _, _| house.agenda().members().to_vec())
+    pub fn members(&self) -> Vec<MemberInfo> {
+        self.shared.membership().engine.act(|house, _, _| house.directory().members().to_vec())
     }
 
     /// Changes the attributes of this member; layouts follow.
     pub fn set_attributes(&self, attributes: &[u8]) -> Result<()> {
-        self.shared.state().standing()?;
+        self.shared.state().check_member()?;
         let attributes = attributes.to_vec();
-        self.shared.life().engine.act(|house, _, _| house.describe_self(attributes));
+        self.shared.membership().engine.act(|house, _, _| house.describe_self(attributes));
         Ok(())
     }
 
@@ -193,13 +193,16 @@ impl<L: Link + Send + 'static> Group<L> {
 
     /// Describes the state of the group, for diagnosis.
     pub fn describe(&self) -> String {
-        let life = self.shared.life();
+        let life = self.shared.membership();
         let (mut text, shards) = life.engine.act(|house, _, _| {
-            let shards: Vec<_> =
-                house.agenda().shards().map(|(key, shard)| (key, format!("{shard:?}"))).collect();
+            let shards: Vec<_> = house
+                .directory()
+                .shards()
+                .map(|(key, shard)| (key, format!("{shard:?}")))
+                .collect();
             (house.group().describe(), shards)
         });
-        let desk = lock(&life.desk);
+        let desk = lock(&life.object_host);
         for (key, shard) in shards {
             text += &format!("\n shard {key:#x}: {shard}\n  object: {:?}", desk.describe(key));
         }
@@ -207,7 +210,7 @@ impl<L: Link + Send + 'static> Group<L> {
     }
 
     /// Returns the reason why this process is no longer a member; `None` if it is one.
-    pub fn isolated(&self) -> Option<Fate> {
+    pub fn isolated(&self) -> Option<ExitReason> {
         self.shared.state().fate
     }
 
@@ -215,7 +218,7 @@ impl<L: Link + Send + 'static> Group<L> {
     /// everything that it sent.
     pub fn leave(&self, limit: Duration) -> Result<()> {
         self.shared.state().leaving = true;
-        self.shared.life().engine.act(|house, _, _| house.leave());
+        self.shared.membership().engine.act(|house, _, _| house.leave());
         self.shared.wait(limit, |state| Ok(state.fate.map(|_| ())))
     }
 }

@@ -93,8 +93,8 @@
 //!
 //! * **Layouts.** All members declare the same subgroup types in the same order, each with a layout
 //!   (an [`Arrangement`]) that assigns members to shards. The layout is evaluated again whenever a
-//!   member joins, leaves, fails, or changes its attributes. [`Everyone`], [`Fixed`] and
-//!   [`Sharded`] are predefined; [`Custom`] is a function. If the layout finds too few members, the
+//!   member joins, leaves, fails, or changes its attributes. [`OneShard`], [`FixedShards`] and
+//!   [`BalancedShards`] are predefined; [`CustomShards`] is a function. If the layout finds too few members, the
 //!   type does not exist, and calls return [`GroupError::Inadequate`].
 //! * **Order.** All members of a shard apply its updates and queries in one order. A joining member
 //!   receives the object from a member that has it, and continues from exactly that point. If the
@@ -112,23 +112,25 @@
 mod builder;
 mod error;
 mod group;
-mod life;
+mod group_membership;
 mod logged;
 mod replicated;
 mod replies;
 mod shard;
 
 pub use builder::GroupBuilder;
-pub use derecho_core::bytes::{Reader, Wire};
+pub use derecho_core::bytes::{ByteReader, Wire};
 pub use derecho_core::ids::NodeId;
-pub use derecho_core::membership::Fate;
+pub use derecho_core::membership::ExitReason;
 pub use derecho_core::replicated::Position;
-pub use derecho_core::replicated::arrangements::{Custom, Everyone, Fixed, Sharded};
-pub use derecho_core::replicated::desk::Start;
-pub use derecho_core::replicated::plan::{Arrangement, Attendee, Place, Shard as ShardPlan};
+pub use derecho_core::replicated::arrangements::{
+    BalancedShards, CustomShards, FixedShards, OneShard,
+};
+pub use derecho_core::replicated::object_host::ObjectOrigin;
+pub use derecho_core::replicated::plan::{Arrangement, MemberInfo, ShardMember, ShardPlan};
 pub use error::{GroupError, Result};
 pub use group::{Checkpoint, Group, ObjectEvent, View, ViewChange};
 pub use logged::{LogCondition, LogStatus};
 pub use replicated::Replicated;
-pub use replies::{Failure, Replies};
+pub use replies::{QueryFailure, Replies};
 pub use shard::Shard;

@@ -7,18 +7,18 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use derecho_core::link::Link;
-use derecho_core::log::{Check, Kind, LogError, Record, StreamLog, folder};
+use derecho_core::log::{Check, LogError, LogRecord, RecordKind, StreamLog, folder};
 use derecho_core::replicated::Object;
-use derecho_core::replicated::desk::LogStatus as Found;
+use derecho_core::replicated::object_host::ObjectLogStatus as Found;
 use derecho_core::replicated::plan::log_of;
-use derecho_core::storage::errands::go_through;
-use derecho_core::storage::journal::Condition;
-use derecho_core::storage::logbook::Standing;
+use derecho_core::storage::log_election::ElectionState;
+use derecho_core::storage::log_port::LogPortCondition;
+use derecho_core::storage::log_tasks::go_through;
 use derecho_node::logs::Folder;
 
 use crate::error::{GroupError, Result};
-use crate::life::lock;
-use crate::replicated::{Replicated, Typed};
+use crate::group_membership::lock;
+use crate::replicated::{Replicated, TypedObject};
 use crate::shard::Shard;
 
 /// Condition of this process's log of a shard.
@@ -30,7 +30,7 @@ pub enum LogCondition {
     Full,
     /// The log is harmed, for this reason, and may have updates that no other log has: the shard
     /// does not begin without it.
-    Harmed(String),
+    Damaged(String),
     /// The log has failed, for this reason, and records nothing more; the shard continues
     /// without it.
     Failed(String),
@@ -55,7 +55,7 @@ pub struct LogStatus {
 }
 
 /// End of a reading of the log.
-enum Until {
+enum ReadEnd {
     Version(u64),
     Time(u64),
 }
@@ -63,12 +63,12 @@ enum Until {
 impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     fn found(&self) -> Result<Found> {
         let (group, index, _) = self.parts();
-        group.shared.state().standing()?;
+        group.shared.state().check_member()?;
         if !group.shared.types[index].logged {
             return Err(GroupError::NoSuchSubgroup(self.name()));
         }
-        let life = group.shared.life();
-        let found = lock(&life.desk).log_status(self.key());
+        let life = group.shared.membership();
+        let found = lock(&life.object_host).log_status(self.key());
         Ok(found.unwrap_or(Found {
             edition: None,
             durable: 0,
@@ -84,15 +84,16 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     pub fn log_status(&self) -> Result<LogStatus> {
         let found = self.found()?;
         let condition = found.own.map(|(_, condition)| match condition {
-            Condition::Open => LogCondition::Open,
-            Condition::Full => LogCondition::Full,
-            Condition::Harmed(error) => {
-                LogCondition::Harmed(Condition::reason(error, "the log cannot be opened"))
+            LogPortCondition::Open => LogCondition::Open,
+            LogPortCondition::Full => LogCondition::Full,
+            LogPortCondition::Damaged(error) => {
+                LogCondition::Damaged(LogPortCondition::reason(error, "the log cannot be opened"))
             }
-            Condition::Detached => LogCondition::Failed("the disk was full".into()),
-            Condition::Failed(error) => {
-                LogCondition::Failed(Condition::reason(error, "the thread of the log has ended"))
-            }
+            LogPortCondition::Detached => LogCondition::Failed("the disk was full".into()),
+            LogPortCondition::Failed(error) => LogCondition::Failed(LogPortCondition::reason(
+                error,
+                "the thread of the log has ended",
+            )),
         });
         Ok(LogStatus {
             version: found.edition.map(|edition| edition.version),
@@ -108,9 +109,9 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     pub(crate) fn awaits_logs(&self) -> Option<GroupError> {
         let found = self.found().ok()?;
         let logs = match found.awaited? {
-            Standing::Waits(_) => found.awaited_logs,
-            Standing::NoLogs => Vec::new(),
-            Standing::Begins(_) => return None,
+            ElectionState::Waits(_) => found.awaited_logs,
+            ElectionState::NoLogs => Vec::new(),
+            ElectionState::Begins(_) => return None,
         };
         let (_, _, shard) = self.parts();
         Some(GroupError::AwaitsLogs { subgroup: self.name(), shard, logs })
@@ -139,14 +140,14 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     pub fn sync(&self, limit: Duration) -> Result<u64> {
         let (group, ..) = self.parts();
         let deadline = Instant::now() + limit;
-        let life = group.shared.life();
+        let life = group.shared.membership();
         self.found()?;
         let sent = self.memory(&life)?.committed();
         let version = group.shared.wait_outside(limit, || {
-            group.shared.state().standing()?;
+            group.shared.state().check_member()?;
             // After a rejoin, updates of the previous membership are lost, or no longer counted.
             let memory = self.memory(&life)?;
-            let (applied, version) = lock(&life.desk).own(self.key());
+            let (applied, version) = lock(&life.object_host).own(self.key());
             Ok((applied >= sent.min(memory.committed())).then_some(version))
         })?;
         self.wait_durable(version, deadline.saturating_duration_since(Instant::now()))?;
@@ -160,7 +161,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         group
             .shared
             .wait_outside(limit, || Ok((self.found()?.own_durable >= version).then_some(())))?;
-        self.read_log(&Until::Version(version)).map(|(_, object)| object)
+        self.read_log(&ReadEnd::Version(version)).map(|(_, object)| object)
     }
 
     /// Returns the object as of this time, by the clocks of the updates' senders, and its
@@ -168,10 +169,10 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     /// are [`Gone`](GroupError::Gone).
     pub fn at(&self, time: SystemTime) -> Result<(u64, T)> {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.read_log(&Until::Time(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)))
+        self.read_log(&ReadEnd::Time(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    fn read_log(&self, until: &Until) -> Result<(u64, T)> {
+    fn read_log(&self, until: &ReadEnd) -> Result<(u64, T)> {
         const TRIES: usize = 5;
         let mut last = GroupError::Log("the file cannot be read".into());
         // A concurrent checkpoint removes files that are being read.
@@ -184,22 +185,22 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         Err(last)
     }
 
-    fn try_read_log(&self, until: &Until) -> std::result::Result<Result<(u64, T)>, LogError> {
+    fn try_read_log(&self, until: &ReadEnd) -> std::result::Result<Result<(u64, T)>, LogError> {
         let (group, ..) = self.parts();
         let log = log_of(&group.shared.types, self.key());
-        let (Some(archive), Some(log)) = (group.shared.archive.get(), log) else {
+        let (Some(archive), Some(log)) = (group.shared.process_logs.get(), log) else {
             return Ok(Err(GroupError::NoSuchSubgroup(self.name())));
         };
         let mut disk = Folder::read(archive.folder())?;
         let owner = folder::owner(&mut disk)?.ok_or(LogError::Failed)?;
         let (log, _) = StreamLog::read(&mut disk, (owner, log), Check::Last)?;
-        let mut object = Typed(T::default());
+        let mut object = TypedObject(T::default());
         let (mut version, mut gone) = (0, None);
-        let read = go_through(&log, &mut disk, |record: &Record<'_>, is_state| {
+        let read = go_through(&log, &mut disk, |record: &LogRecord<'_>, is_state| {
             let entry = &record.entry;
             let is_later = match until {
-                Until::Version(version) => record.version.0 > *version,
-                Until::Time(time) => entry.source_time.0 > *time,
+                ReadEnd::Version(version) => record.version.0 > *version,
+                ReadEnd::Time(time) => entry.source_time.0 > *time,
             };
             if is_later || gone.is_some() {
                 gone = gone.or(is_state.then_some(record.version.0));
@@ -207,7 +208,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
             }
             if is_state && !object.restore(entry.payload) {
                 gone = Some(record.version.0);
-            } else if !is_state && entry.kind == Kind::Sample {
+            } else if !is_state && entry.kind == RecordKind::Sample {
                 object.apply(entry.writer, entry.payload);
             }
             version = record.version.0;

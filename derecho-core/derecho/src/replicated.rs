@@ -52,11 +52,11 @@ pub(crate) trait AnyObject: Object + Send {
     fn as_any(&self) -> &dyn Any;
 }
 
-pub(crate) type Boxed = Box<dyn AnyObject>;
+pub(crate) type BoxedObject = Box<dyn AnyObject>;
 
-pub(crate) struct Typed<T>(pub(crate) T);
+pub(crate) struct TypedObject<T>(pub(crate) T);
 
-impl<T: Replicated> Object for Typed<T> {
+impl<T: Replicated> Object for TypedObject<T> {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u8> {
         // A message that cannot be decoded changes nothing, at any member.
         let update = T::Update::from_bytes(message);
@@ -87,16 +87,16 @@ impl<T: Replicated> Object for Typed<T> {
     }
 }
 
-impl<T: Replicated> AnyObject for Typed<T> {
+impl<T: Replicated> AnyObject for TypedObject<T> {
     fn as_any(&self) -> &dyn Any {
         &self.0
     }
 }
 
 /// Placeholder object of a raw subgroup: delivered messages go to its upcall.
-pub(crate) struct Raw(pub(crate) std::sync::Arc<std::sync::Mutex<RawUpcall>>);
+pub(crate) struct RawObject(pub(crate) std::sync::Arc<std::sync::Mutex<RawUpcall>>);
 
-impl Object for Raw {
+impl Object for RawObject {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u8> {
         (self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))(from, message);
         Vec::new()
@@ -119,13 +119,13 @@ impl Object for Raw {
     fn reset(&mut self) {}
 }
 
-impl AnyObject for Raw {
+impl AnyObject for RawObject {
     fn as_any(&self) -> &dyn Any {
         self
     }
 }
 
-impl Object for Boxed {
+impl Object for BoxedObject {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u8> {
         (**self).apply(from, message)
     }

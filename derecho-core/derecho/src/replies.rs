@@ -10,15 +10,15 @@ use std::time::Duration;
 use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
 use derecho_core::link::Link;
-use derecho_core::replicated::errand::Outcome;
+use derecho_core::replicated::messages::QueryOutcome;
 
 use crate::error::Result;
 use crate::group::Group;
-use crate::life::{Life, lock};
+use crate::group_membership::{GroupMembership, lock};
 
 /// Reason why a queried member has not answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Failure {
+pub enum QueryFailure {
     /// The member fell out of the group first. It is unknown whether it has applied the query.
     Failed,
     /// The member received the query's effect by state transfer, and so has no answer of its own.
@@ -35,27 +35,27 @@ pub enum Failure {
 /// A pending query. When it is dropped, later answers are discarded.
 pub struct Replies<R, L: Link + Send + 'static> {
     pub(crate) group: Group<L>,
-    pub(crate) life: Arc<Life<L>>,
+    pub(crate) membership: Arc<GroupMembership<L>>,
     pub(crate) query: u64,
     pub(crate) reply: PhantomData<fn() -> R>,
 }
 
 impl<R: Wire, L: Link + Send + 'static> Replies<R, L> {
     /// Returns the answers so far: for each member its answer, or the reason why there is none.
-    pub fn so_far(&self) -> BTreeMap<NodeId, std::result::Result<R, Failure>> {
-        let mut desk = lock(&self.life.desk);
-        let Some(query) = desk.ledger().get(self.query) else { return BTreeMap::new() };
-        let read = |outcome: &Outcome| match outcome {
-            Outcome::Answer(bytes) => R::from_bytes(bytes).ok_or(Failure::Unreadable),
-            Outcome::Transferred => Err(Failure::Transferred),
-            Outcome::NoObject => Err(Failure::NoObject),
-            Outcome::Failed => Err(Failure::Failed),
+    pub fn so_far(&self) -> BTreeMap<NodeId, std::result::Result<R, QueryFailure>> {
+        let mut desk = lock(&self.membership.object_host);
+        let Some(query) = desk.queries().get(self.query) else { return BTreeMap::new() };
+        let read = |outcome: &QueryOutcome| match outcome {
+            QueryOutcome::Answer(bytes) => R::from_bytes(bytes).ok_or(QueryFailure::Unreadable),
+            QueryOutcome::Transferred => Err(QueryFailure::Transferred),
+            QueryOutcome::NoObject => Err(QueryFailure::NoObject),
+            QueryOutcome::Failed => Err(QueryFailure::Failed),
         };
         let known = query.outcomes().iter().map(|(node, outcome)| (*node, read(outcome)));
         let mut replies: BTreeMap<_, _> = known.collect();
         if query.is_lost() {
-            for node in query.asked().unwrap_or(&[self.life.me]) {
-                replies.entry(*node).or_insert(Err(Failure::Lost));
+            for node in query.asked().unwrap_or(&[self.membership.me]) {
+                replies.entry(*node).or_insert(Err(QueryFailure::Lost));
             }
         }
         replies
@@ -63,19 +63,22 @@ impl<R: Wire, L: Link + Send + 'static> Replies<R, L> {
 
     /// Returns the version of a logged object after the query, once it was applied here.
     pub fn version(&self) -> Option<u64> {
-        lock(&self.life.desk).ledger().get(self.query)?.version()
+        lock(&self.membership.object_host).queries().get(self.query)?.version()
     }
 
     /// Whether every member has answered or failed.
     pub fn is_over(&self) -> bool {
-        lock(&self.life.desk).ledger().get(self.query).is_none_or(|query| query.is_over())
+        lock(&self.membership.object_host)
+            .queries()
+            .get(self.query)
+            .is_none_or(|query| query.is_over())
     }
 
     /// Waits until every member has answered or failed.
     pub fn wait(
         &self,
         limit: Duration,
-    ) -> Result<BTreeMap<NodeId, std::result::Result<R, Failure>>> {
+    ) -> Result<BTreeMap<NodeId, std::result::Result<R, QueryFailure>>> {
         self.group.shared.wait_outside(limit, || Ok(self.is_over().then(|| self.so_far())))
     }
 }
@@ -83,6 +86,6 @@ impl<R: Wire, L: Link + Send + 'static> Replies<R, L> {
 impl<R, L: Link + Send + 'static> Drop for Replies<R, L> {
     fn drop(&mut self) {
         // In an upcall this thread may hold the desk; queries are only made outside of upcalls.
-        lock(&self.life.desk).ledger().close(self.query);
+        lock(&self.membership.object_host).queries().close(self.query);
     }
 }

@@ -12,16 +12,16 @@ use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
 use derecho_core::link::Link;
 use derecho_core::multicast::claim::{ClaimError, SenderMemory};
-use derecho_core::multicast::subgroup::Level;
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
 use derecho_core::replicated::Position;
-use derecho_core::replicated::desk::Head;
-use derecho_core::replicated::errand::{Errand, Parcel};
+use derecho_core::replicated::messages::{MachineRequest, ObjectMessage};
+use derecho_core::replicated::object_host::MessageHeader;
 use derecho_core::replicated::plan::{MOST_SHARDS, key_of};
-use derecho_node::{Waited, clock};
+use derecho_node::{WaitOutcome, clock};
 
 use crate::error::{GroupError, Result};
 use crate::group::{Checkpoint, Group};
-use crate::life::{Life, as_object, lock};
+use crate::group_membership::{GroupMembership, as_object, lock};
 use crate::replicated::Replicated;
 use crate::replies::Replies;
 
@@ -45,7 +45,7 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
         (&self.group, self.index, self.shard)
     }
 
-    fn of(group: Group<L>, subgroup: &str, shard: usize, level: Level) -> Result<Self> {
+    fn of(group: Group<L>, subgroup: &str, shard: usize, level: DeliveryGuarantee) -> Result<Self> {
         let index = group.shared.index_of(subgroup)?;
         if group.shared.types[index].level != level || shard >= MOST_SHARDS {
             return Err(GroupError::NoSuchSubgroup(subgroup.into()));
@@ -62,7 +62,7 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
     }
 
     /// Returns the reason why this process has nothing to send from, or no object.
-    fn why_not(&self, life: &Life<L>, to: &'static str) -> GroupError {
+    fn why_not(&self, life: &GroupMembership<L>, to: &'static str) -> GroupError {
         let missing = self.group.shared.plan(self.index).map(|plan| {
             let place = plan.get(self.shard).into_iter().flatten().find(|it| it.node == life.me);
             place.is_some_and(|place| if to == "send" { !place.sends } else { !place.reads })
@@ -74,14 +74,14 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
         }
     }
 
-    pub(crate) fn memory(&self, life: &Life<L>) -> Result<SenderMemory> {
-        self.group.shared.state().standing()?;
+    pub(crate) fn memory(&self, life: &GroupMembership<L>) -> Result<SenderMemory> {
+        self.group.shared.state().check_member()?;
         let memory = lock(&life.sending).get(&self.key()).cloned();
         memory.ok_or_else(|| self.why_not(life, "send"))
     }
 
     /// Puts a message into the order, once there is room for it.
-    fn commit(&self, life: &Life<L>, parts: &[&[u8]], limit: Duration) -> Result<()> {
+    fn commit(&self, life: &GroupMembership<L>, parts: &[&[u8]], limit: Duration) -> Result<()> {
         let memory = self.memory(life)?;
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let deadline = clock::now().after(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
@@ -106,11 +106,11 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
             let key = self.key();
             let gone = || !lock(&life.sending).contains_key(&key);
             match life.engine.wait(Some(deadline), || memory.has_room(length) || gone()) {
-                Waited::Ready if gone() => return Err(self.why_not(life, "send")),
-                Waited::Ready => {}
-                Waited::TimedOut => return Err(GroupError::TimedOut(limit)),
-                Waited::Stopped => {
-                    self.group.shared.state().standing()?;
+                WaitOutcome::Ready if gone() => return Err(self.why_not(life, "send")),
+                WaitOutcome::Ready => {}
+                WaitOutcome::TimedOut => return Err(GroupError::TimedOut(limit)),
+                WaitOutcome::Stopped => {
+                    self.group.shared.state().check_member()?;
                     return Err(self.why_not(life, "send"));
                 }
             }
@@ -120,21 +120,21 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
 
 impl<L: Link + Send + 'static> Shard<(), L> {
     pub(crate) fn new_raw(group: Group<L>, subgroup: &str, shard: usize) -> Result<Self> {
-        Shard::of(group, subgroup, shard, Level::Unordered)
+        Shard::of(group, subgroup, shard, DeliveryGuarantee::Unordered)
     }
 
     /// Sends to all readers. Waits while the readers have not taken enough to make room.
     pub fn send(&self, message: &[u8], limit: Duration) -> Result<()> {
-        let head = Head::new(None, None);
-        self.commit(&self.group.shared.life(), &[head.bytes(), message], limit)
+        let head = MessageHeader::new(None, None);
+        self.commit(&self.group.shared.membership(), &[head.bytes(), message], limit)
     }
 
     /// Waits until this process has a seat.
     pub fn wait_ready(&self, limit: Duration) -> Result<()> {
         self.group.shared.wait_outside(limit, || {
-            self.group.shared.state().standing()?;
-            let life = self.group.shared.life();
-            let there = lock(&life.desk).reads(self.key());
+            self.group.shared.state().check_member()?;
+            let life = self.group.shared.membership();
+            let there = lock(&life.object_host).reads(self.key());
             Ok(there.then_some(()))
         })
     }
@@ -142,16 +142,16 @@ impl<L: Link + Send + 'static> Shard<(), L> {
 
 impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     pub(crate) fn new(group: Group<L>, subgroup: &str, shard: usize) -> Result<Self> {
-        Shard::of(group, subgroup, shard, Level::Atomic)
+        Shard::of(group, subgroup, shard, DeliveryGuarantee::Atomic)
     }
 
     /// Waits until this process has a seat and the object. If the type is inadequate, waits for
     /// more members.
     pub fn wait_ready(&self, limit: Duration) -> Result<()> {
         let ready = self.group.shared.wait_outside(limit, || {
-            self.group.shared.state().standing()?;
-            let life = self.group.shared.life();
-            let there = lock(&life.desk).object(self.key()).is_some();
+            self.group.shared.state().check_member()?;
+            let life = self.group.shared.membership();
+            let there = lock(&life.object_host).object(self.key()).is_some();
             Ok(there.then_some(()))
         });
         match ready {
@@ -167,28 +167,28 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     /// unless this process falls out, or leaves the shard, before it is delivered.
     pub fn send(&self, update: &T::Update, limit: Duration) -> Result<()> {
         let head = self.head(None);
-        self.commit(&self.group.shared.life(), &[head.bytes(), &update.to_bytes()], limit)
+        self.commit(&self.group.shared.membership(), &[head.bytes(), &update.to_bytes()], limit)
     }
 
     /// Returns the header of an update, which for a logged object includes the time.
-    fn head(&self, query: Option<u64>) -> Head {
+    fn head(&self, query: Option<u64>) -> MessageHeader {
         let logged = self.group.shared.types[self.index].logged;
-        Head::new(query, logged.then(|| clock::wall(clock::now())))
+        MessageHeader::new(query, logged.then(|| clock::wall(clock::now())))
     }
 
     /// Sends an update, and collects every member's answer to it. Not in upcalls.
     pub fn query(&self, update: &T::Update, limit: Duration) -> Result<Replies<T::Reply, L>> {
         self.group.shared.refuse_in_upcall()?;
-        let life = self.group.shared.life();
-        let mut desk = lock(&life.desk);
+        let life = self.group.shared.membership();
+        let mut desk = lock(&life.object_host);
         if !desk.reads(self.key()) {
             drop(desk);
             return Err(self.why_not(&life, "read"));
         }
-        let query = desk.ledger().open(self.key(), None);
+        let query = desk.queries().open(self.key(), None);
         drop(desk);
         let group = self.group.clone();
-        let replies = Replies { group, life: Arc::clone(&life), query, reply: PhantomData };
+        let replies = Replies { group, membership: Arc::clone(&life), query, reply: PhantomData };
         let head = self.head(Some(query));
         self.commit(&life, &[head.bytes(), &update.to_bytes()], limit)?;
         Ok(replies)
@@ -197,9 +197,9 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     /// Reads the object, between two updates.
     pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> Result<R> {
         self.group.shared.refuse_in_upcall()?;
-        self.group.shared.state().standing()?;
-        let life = self.group.shared.life();
-        let desk = lock(&life.desk);
+        self.group.shared.state().check_member()?;
+        let life = self.group.shared.membership();
+        let desk = lock(&life.object_host);
         match desk.object(self.key()) {
             Some((_, object)) => {
                 let object = as_object(object);
@@ -223,8 +223,8 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     /// Returns the object as bytes, with its position in the order.
     pub fn checkpoint(&self) -> Result<Checkpoint> {
         self.read(|_| ())?;
-        let life = self.group.shared.life();
-        let taken = lock(&life.desk).checkpoint(self.key());
+        let life = self.group.shared.membership();
+        let taken = lock(&life.object_host).checkpoint(self.key());
         let (position, bytes) =
             taken.ok_or(GroupError::NoObject { subgroup: self.name(), shard: self.shard })?;
         Ok(Checkpoint { position, bytes })
@@ -239,27 +239,38 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         limit: Duration,
     ) -> Result<Replies<T::Reply, L>> {
         self.group.shared.refuse_in_upcall()?;
-        let life = self.group.shared.life();
+        let life = self.group.shared.membership();
         let (key, bytes) = (self.key(), question.to_bytes());
-        let query = lock(&life.desk).ledger().open(key, Some(member));
+        let query = lock(&life.object_host).queries().open(key, Some(member));
         let group = self.group.clone();
-        let replies = Replies { group, life: Arc::clone(&life), query, reply: PhantomData };
-        self.direct(&life, member, limit, Parcel::Ask { key, query, bytes })?;
+        let replies = Replies { group, membership: Arc::clone(&life), query, reply: PhantomData };
+        self.direct(&life, member, limit, ObjectMessage::Ask { key, query, bytes })?;
         Ok(replies)
     }
 
     /// Sends a message to one member: delivered in this view or a later one, in order, and never
     /// after this process was excluded. Waits while the member has not yet taken earlier messages.
     pub fn tell(&self, member: NodeId, what: &T::Question, limit: Duration) -> Result<()> {
-        let life = self.group.shared.life();
-        self.direct(&life, member, limit, Parcel::Say { key: self.key(), bytes: what.to_bytes() })
+        let life = self.group.shared.membership();
+        self.direct(
+            &life,
+            member,
+            limit,
+            ObjectMessage::Say { key: self.key(), bytes: what.to_bytes() },
+        )
     }
 
-    fn direct(&self, life: &Life<L>, to: NodeId, limit: Duration, parcel: Parcel) -> Result<()> {
+    fn direct(
+        &self,
+        life: &GroupMembership<L>,
+        to: NodeId,
+        limit: Duration,
+        parcel: ObjectMessage,
+    ) -> Result<()> {
         let deadline = Instant::now() + limit;
         let mut parcel = Some(parcel);
         loop {
-            self.group.shared.state().standing()?;
+            self.group.shared.state().check_member()?;
             let sent = life.engine.act(|house, _, effects| {
                 if house.group().view().rank_of(to).is_none() {
                     return Err(GroupError::NoMember(to));
@@ -267,7 +278,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
                 if !house.has_room_for(to) {
                     return Ok(false);
                 }
-                let errands = parcel.take().map(|parcel| Errand::Direct(to, parcel));
+                let errands = parcel.take().map(|parcel| MachineRequest::Direct(to, parcel));
                 house.perform(errands.into_iter().collect(), effects);
                 Ok(true)
             })?;

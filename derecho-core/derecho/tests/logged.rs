@@ -9,15 +9,15 @@ use std::time::{Duration, Instant, SystemTime};
 
 use actors::{Actor, LIMIT, role, say};
 use derecho::{
-    Everyone, Group, GroupBuilder, GroupError, LogCondition, NodeId, Replicated, Shard, Sharded,
-    Start, Wire,
+    BalancedShards, Group, GroupBuilder, GroupError, LogCondition, NodeId, ObjectOrigin, OneShard,
+    Replicated, Shard, Wire,
 };
 
 /// Writer and number of each update, in order.
 #[derive(Default, PartialEq, Debug)]
-struct Ledger(Vec<(u64, u64)>);
+struct UpdateHistory(Vec<(u64, u64)>);
 
-impl Replicated for Ledger {
+impl Replicated for UpdateHistory {
     type Update = (u64, u64);
     type Question = ();
     type Reply = u64;
@@ -35,8 +35,8 @@ impl Replicated for Ledger {
         self.0.to_bytes()
     }
 
-    fn restored(bytes: &[u8]) -> Option<Ledger> {
-        Wire::from_bytes(bytes).map(Ledger)
+    fn restored(bytes: &[u8]) -> Option<UpdateHistory> {
+        Wire::from_bytes(bytes).map(UpdateHistory)
     }
 }
 
@@ -50,13 +50,13 @@ fn builder(folder: &Path, root: &str) -> GroupBuilder {
     GroupBuilder::new("bank")
         .folder(folder.join("run"))
         .logs(logs(folder, root))
-        .logged::<Ledger>("ledger", Everyone { least: 1 })
+        .logged::<UpdateHistory>("ledger", OneShard { least: 1 })
         .member_timeout(Duration::from_millis(500))
 }
 
-fn ready(builder: GroupBuilder) -> (Group, Shard<Ledger>) {
+fn ready(builder: GroupBuilder) -> (Group, Shard<UpdateHistory>) {
     let group = builder.join(LIMIT).unwrap();
-    let ledger = group.shard::<Ledger>("ledger", 0).unwrap();
+    let ledger = group.shard::<UpdateHistory>("ledger", 0).unwrap();
     if let Err(error) = ledger.wait_ready(LIMIT) {
         panic!("{error}: {}", group.describe());
     }
@@ -152,7 +152,7 @@ fn versions_are_durable_and_can_be_read_again() {
     let status = ledger.log_status().unwrap();
     assert_eq!((status.version, status.durable, status.logs), (Some(101), 101, 1));
     assert_eq!((status.log, status.waits_for.len()), (Some(LogCondition::Open), 0));
-    assert_eq!(ledger.get(0, LIMIT).unwrap(), Ledger::default());
+    assert_eq!(ledger.get(0, LIMIT).unwrap(), UpdateHistory::default());
     assert_eq!(ledger.get(40, LIMIT).unwrap().0.last(), Some(&(1, 39)));
     let (version, then) = ledger.at(middle).unwrap();
     assert_eq!((version, then.0.len()), (100, 100));
@@ -179,14 +179,14 @@ fn versions_are_durable_and_can_be_read_again() {
     let starts = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = std::sync::Arc::clone(&starts);
     let again = builder(folder.path(), "logs").on_object(move |event| {
-        if let derecho::ObjectEvent::Started { start, .. } = event {
+        if let derecho::ObjectEvent::Started { origin: start, .. } = event {
             heard.lock().unwrap().push(start.clone());
         }
     });
     let (_group, ledger) = ready(again);
     assert_eq!(ledger.read(|ledger| ledger.0.clone()).unwrap(), all);
     until("it was said how it began", || !starts.lock().unwrap().is_empty());
-    assert_eq!(starts.lock().unwrap()[0], Start::Logged { version: 301 });
+    assert_eq!(starts.lock().unwrap()[0], ObjectOrigin::Logged { version: 301 });
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn member_that_was_down_completes_its_log() {
         (from..to).for_each(|number| of_a.send(&(1, number), LIMIT).unwrap());
         assert_eq!(of_a.sync(LIMIT).unwrap(), to);
     };
-    let both = |of_b: &Shard<Ledger>, version: u64| {
+    let both = |of_b: &Shard<UpdateHistory>, version: u64| {
         until("both logs have all of it", || {
             let status = of_b.log_status().unwrap();
             status.logs == 2 && status.durable == version && status.own_durable == version
@@ -234,7 +234,7 @@ fn restarted_shard_waits_for_and_names_absent_log() {
         of_a.sync(LIMIT).unwrap();
     }
     let b = builder(folder.path(), "there").join(LIMIT).unwrap();
-    let of_b = b.shard::<Ledger>("ledger", 0).unwrap();
+    let of_b = b.shard::<UpdateHistory>("ledger", 0).unwrap();
     let error = of_b.wait_ready(Duration::from_millis(400)).unwrap_err();
     let waits_for = of_b.log_status().unwrap().waits_for;
     assert_eq!(waits_for.len(), 1);
@@ -254,7 +254,7 @@ fn logs_are_found_regardless_of_shard_of_their_process() {
         GroupBuilder::new("bank")
             .folder(folder.path().join("run"))
             .logs(logs(folder.path(), "logs"))
-            .logged::<Ledger>("ledger", Sharded { shards: 2, least: 1, most: 1 })
+            .logged::<UpdateHistory>("ledger", BalancedShards { shards: 2, least: 1, most: 1 })
             .join(LIMIT)
             .unwrap()
     };
@@ -270,7 +270,7 @@ fn logs_are_found_regardless_of_shard_of_their_process() {
         });
         for group in &groups {
             let shard = own(group);
-            let ledger = group.shard::<Ledger>("ledger", shard).unwrap();
+            let ledger = group.shard::<UpdateHistory>("ledger", shard).unwrap();
             if let Err(error) = ledger.wait_ready(LIMIT) {
                 panic!("{error}: {}", group.describe());
             }
@@ -288,7 +288,7 @@ fn error_message_names_missing_or_unusable_log_folder() {
     let declared = || {
         GroupBuilder::new("bank")
             .folder(folder.path().join("run"))
-            .logged::<Ledger>("ledger", Everyone { least: 1 })
+            .logged::<UpdateHistory>("ledger", OneShard { least: 1 })
     };
     let said = |builder: GroupBuilder| builder.join(LIMIT).err().unwrap().to_string();
     assert!(said(declared()).contains("logs(folder)"));

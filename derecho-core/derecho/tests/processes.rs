@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use actors::{Actor, LIMIT, role, say};
 use derecho::{
-    Everyone, Group, GroupBuilder, GroupError, NodeId, ObjectEvent, Replicated, Sharded, Wire,
+    BalancedShards, Group, GroupBuilder, GroupError, NodeId, ObjectEvent, OneShard, Replicated,
+    Wire,
 };
 
 /// Checksum over all updates in their order, and the number of updates of each writer. Ballast
@@ -76,7 +77,7 @@ impl Replicated for Chain {
 fn builder(folder: &Path) -> GroupBuilder {
     GroupBuilder::new("test")
         .folder(folder)
-        .replicated::<Chain>("chain", Everyone { least: 2 })
+        .replicated::<Chain>("chain", OneShard { least: 2 })
         .member_timeout(Duration::from_millis(500))
 }
 
@@ -87,7 +88,7 @@ fn act() {
     let group = builder(&folder)
         .rejoin(true)
         .on_object(move |event| match event {
-            ObjectEvent::Started { start, .. } => say(&format!("started {start:?}")),
+            ObjectEvent::Started { origin: start, .. } => say(&format!("started {start:?}")),
             ObjectEvent::Isolated(fate) => say(&format!("isolated {fate:?}")),
             ObjectEvent::Rejoined(_) => say("rejoined"),
             _ => {}
@@ -257,7 +258,7 @@ fn member(folder: &Path, attributes: &str) -> Group {
     GroupBuilder::new("test")
         .folder(folder)
         .attributes(attributes)
-        .replicated::<Chain>("chain", Sharded { shards: 2, least: 1, most: 2 })
+        .replicated::<Chain>("chain", BalancedShards { shards: 2, least: 1, most: 2 })
         .join(LIMIT)
         .unwrap()
 }
@@ -309,7 +310,7 @@ fn object_starts_with_state_of_given_checkpoint() {
     let builder = || {
         GroupBuilder::new("test")
             .folder(folder.path().join("run"))
-            .replicated::<Chain>("chain", Everyone { least: 1 })
+            .replicated::<Chain>("chain", OneShard { least: 1 })
     };
     let (taken, sum) = {
         let group = builder().join(LIMIT).unwrap();
@@ -344,7 +345,7 @@ fn views_are_reported_in_order_and_raw_messages_are_delivered() {
     let join = |seen: Arc<Mutex<Vec<u64>>>, heard: Arc<Mutex<Vec<Vec<u8>>>>| {
         GroupBuilder::new("test")
             .folder(folder.path().join("run"))
-            .raw("raw", Everyone { least: 1 }, move |_, bytes| {
+            .raw("raw", OneShard { least: 1 }, move |_, bytes| {
                 heard.lock().unwrap().push(bytes.to_vec());
             })
             .on_view(move |change| seen.lock().unwrap().push(change.view.number))
@@ -383,7 +384,7 @@ fn member_with_different_declarations_is_refused() {
     let _first = member(&folder.path().join("run"), "first");
     let other = GroupBuilder::new("test")
         .folder(folder.path().join("run"))
-        .replicated::<Chain>("chain", Everyone { least: 1 })
+        .replicated::<Chain>("chain", OneShard { least: 1 })
         .join(LIMIT);
     let error = other.and_then(|group| group.wait_layout("chain", LIMIT)).unwrap_err();
     assert_eq!(error, GroupError::OtherDeclarations);

@@ -29,9 +29,9 @@ pub fn explore(most: usize, model: impl Fn() + Sync + Send + 'static) {
 /// Stand-in for a barrier that makes every thread pass a full fence. loom has no such barrier, so
 /// both halves are fences here; the models check the order of the steps.
 #[derive(Debug)]
-pub struct Fence;
+pub struct FenceBarrier;
 
-impl Barrier for Fence {
+impl Barrier for FenceBarrier {
     fn issue(&self) {
         fence(Ordering::SeqCst);
     }
@@ -39,9 +39,9 @@ impl Barrier for Fence {
 
 /// Barrier without effect.
 #[derive(Debug)]
-pub struct Nothing;
+pub struct NoBarrier;
 
-impl Barrier for Nothing {
+impl Barrier for NoBarrier {
     fn issue(&self) {}
 }
 
@@ -74,19 +74,19 @@ pub fn memory_with_nulls(geometry: Geometry) -> SenderMemory {
 /// Stand-in for the lines of a byte memory. loom does not observe bytes, but it detects a thread
 /// that reads one of these cells while another writes it, or without synchronising with the write.
 #[derive(Debug)]
-pub struct Lines {
+pub struct MemoryLines {
     base: usize,
     cells: Vec<UnsafeCell<u64>>,
 }
 
-impl Lines {
+impl MemoryLines {
     /// Creates the lines of a sender's memory.
-    pub fn of(memory: &SenderMemory) -> Lines {
+    pub fn of(memory: &SenderMemory) -> MemoryLines {
         let geometry = memory.geometry();
         let start =
             memory.replica().bytes(geometry.first_byte(), 0).expect("a place in the region");
         let cells = (0..geometry.grains()).map(|_| UnsafeCell::new(0)).collect();
-        Lines { base: start.as_ptr() as usize, cells }
+        MemoryLines { base: start.as_ptr() as usize, cells }
     }
 
     fn of_bytes(&self, bytes: &[u8]) -> Range<usize> {
@@ -126,6 +126,6 @@ impl Lines {
 }
 
 // SAFETY: loom watches the cells; sharing them is the purpose.
-unsafe impl Sync for Lines {}
+unsafe impl Sync for MemoryLines {}
 // SAFETY: as above.
-unsafe impl Send for Lines {}
+unsafe impl Send for MemoryLines {}

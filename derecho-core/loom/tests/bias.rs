@@ -4,16 +4,16 @@
 
 use derecho_core::ids::RegionId;
 use derecho_core::link::Barrier;
-use derecho_core::multicast::bias::Thread;
+use derecho_core::multicast::bias::ThreadToken;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::send::Sender;
-use derecho_loom::{Fence, Lines, Nothing, explore, memory_with_nulls, shape};
+use derecho_loom::{FenceBarrier, MemoryLines, NoBarrier, explore, memory_with_nulls, shape};
 use loom::sync::Arc;
 use loom::thread;
 
 /// Claims, fills in and commits, on a thread with this number. Returns the messages' numbers.
-fn application(memory: &SenderMemory, lines: &Lines, number: u32, count: usize) -> Vec<u64> {
-    let me = Thread::new(number);
+fn application(memory: &SenderMemory, lines: &MemoryLines, number: u32, count: usize) -> Vec<u64> {
+    let me = ThreadToken::new(number);
     (0..count)
         .map(|_| {
             let mut claim = memory.claim_on(me, 1).unwrap();
@@ -27,7 +27,7 @@ fn application(memory: &SenderMemory, lines: &Lines, number: u32, count: usize) 
 fn two_threads(barrier: fn() -> std::sync::Arc<dyn Barrier>) {
     explore(2, move || {
         let memory = memory_with_nulls(shape(8, 2, 8)).with_barrier(Some(barrier()));
-        let lines = Arc::new(Lines::of(&memory));
+        let lines = Arc::new(MemoryLines::of(&memory));
         let owner = thread::spawn({
             let (memory, lines) = (memory.clone(), lines.clone());
             move || application(&memory, &lines, 1, 2)
@@ -43,7 +43,7 @@ fn two_threads(barrier: fn() -> std::sync::Arc<dyn Barrier>) {
 
 #[test]
 fn numbers_stay_unique_when_second_thread_revokes_bias() {
-    two_threads(|| std::sync::Arc::new(Fence));
+    two_threads(|| std::sync::Arc::new(FenceBarrier));
 }
 
 /// A null run of the turn, which cannot wait for the bias's owner.
@@ -51,8 +51,8 @@ fn numbers_stay_unique_when_second_thread_revokes_bias() {
 fn turn_revokes_bias_or_adds_no_nulls() {
     explore(2, || {
         let memory =
-            memory_with_nulls(shape(8, 2, 8)).with_barrier(Some(std::sync::Arc::new(Fence)));
-        let lines = Arc::new(Lines::of(&memory));
+            memory_with_nulls(shape(8, 2, 8)).with_barrier(Some(std::sync::Arc::new(FenceBarrier)));
+        let lines = Arc::new(MemoryLines::of(&memory));
         let owner = thread::spawn({
             let (memory, lines) = (memory.clone(), lines.clone());
             move || application(&memory, &lines, 1, 2)
@@ -71,5 +71,5 @@ fn turn_revokes_bias_or_adds_no_nulls() {
 #[test]
 #[should_panic]
 fn without_a_barrier_two_threads_take_the_same_place() {
-    two_threads(|| std::sync::Arc::new(Nothing));
+    two_threads(|| std::sync::Arc::new(NoBarrier));
 }

@@ -11,10 +11,12 @@ use derecho_core::memory::{LINE_WORDS, OwnRegion};
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::changes::{CHANGES_WORDS, ChangesView, is_quiet};
 use derecho_core::multicast::claim::SenderMemory;
-use derecho_core::multicast::incoming::Incoming;
+use derecho_core::multicast::incoming::IncomingStream;
 use derecho_core::multicast::send::Sender;
-use derecho_core::multicast::subgroup::epoch::Opening;
-use derecho_core::multicast::subgroup::{Founder, Level, OwnLines, Sends, Subgroup, Terms};
+use derecho_core::multicast::subgroup::epoch::EpochOpening;
+use derecho_core::multicast::subgroup::{
+    DeliveryGuarantee, OpeningMember, OwnLines, SentStream, Subgroup, SubgroupConfig,
+};
 use derecho_loom::{explore, memory, smallest};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -45,7 +47,7 @@ impl Stream {
 
     fn reader(&self) -> Reader {
         let waker = std::sync::Arc::new(|| {});
-        let incoming = Incoming::new(self.memory.replica(), self.memory.geometry(), waker);
+        let incoming = IncomingStream::new(self.memory.replica(), self.memory.geometry(), waker);
         Reader { view: self.view.clone(), incoming, rests: None }
     }
 }
@@ -53,7 +55,7 @@ impl Stream {
 /// Reader that looks at the stream until it may rest.
 struct Reader {
     view: ChangesView,
-    incoming: Incoming,
+    incoming: IncomingStream,
     /// Count that must change before the reader looks again.
     rests: Option<u64>,
 }
@@ -161,12 +163,12 @@ fn without_the_second_look_a_commit_stays_unseen() {
 
 /// Creates a member that reads one sender, whose record it has.
 fn member(stream: &Stream) -> (Subgroup, std::sync::Arc<AtomicU64>) {
-    let founder = |sends: bool| Founder {
+    let founder = |sends: bool| OpeningMember {
         target: sends.then_some(Target { peer: Peer(0), sharing: Sharing::Shared }),
-        place: None,
+        bell: None,
         reads: !sends,
         slot: usize::from(sends),
-        sends: sends.then(|| Sends {
+        sends: sends.then(|| SentStream {
             stream: RegionId(18),
             replica: stream.memory.replica(),
             geometry: stream.memory.geometry(),
@@ -177,10 +179,10 @@ fn member(stream: &Stream) -> (Subgroup, std::sync::Arc<AtomicU64>) {
     };
     let region = OwnRegion::heap(2 * LINE_WORDS);
     let lines = OwnLines { region, id: RegionId(17) };
-    let terms = Terms { level: Level::Atomic, ablation: Ablation::default() };
+    let terms = SubgroupConfig { level: DeliveryGuarantee::Atomic, ablation: Ablation::default() };
     let waker: derecho_core::link::Waker = std::sync::Arc::new(|| {});
     let members = vec![founder(false), founder(true)];
-    let opening = Opening { epoch: 0, name: 1, members, memory: None, passed: Vec::new() };
+    let opening = EpochOpening { epoch: 0, name: 1, members, memory: None, skipped: Vec::new() };
     let mut subgroup = Subgroup::new(terms, opening, lines, &waker).unwrap();
     let noticed = std::sync::Arc::new(AtomicU64::new(0));
     subgroup.notice_in(&noticed, 7);

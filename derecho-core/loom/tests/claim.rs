@@ -4,7 +4,7 @@
 use derecho_core::ids::RegionId;
 use derecho_core::multicast::claim::{ClaimError, SenderMemory};
 use derecho_core::multicast::send::Sender;
-use derecho_loom::{Lines, explore, memory, smallest};
+use derecho_loom::{MemoryLines, explore, memory, smallest};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -15,7 +15,7 @@ enum Use {
     Abandon,
 }
 
-fn application(memory: &SenderMemory, lines: &Lines, uses: &[Use], value: u64) -> Vec<u64> {
+fn application(memory: &SenderMemory, lines: &MemoryLines, uses: &[Use], value: u64) -> Vec<u64> {
     let mut slots = Vec::new();
     for what in uses {
         match memory.claim(1) {
@@ -54,7 +54,7 @@ fn run(
 ) {
     explore(most, move || {
         let memory = memory(smallest(entries, chunks));
-        let lines = Arc::new(Lines::of(&memory));
+        let lines = Arc::new(MemoryLines::of(&memory));
         let mut sender = Sender::new(memory.clone(), RegionId(16));
         for _ in 0..before {
             application(&memory, &lines, &[Use::Commit], 9);
@@ -105,7 +105,7 @@ fn abandoned_claim_frees_its_room() {
 fn chunk_with_open_claim_is_not_reused() {
     loom::model(|| {
         let memory = memory(smallest(4, 2));
-        let lines = Arc::new(Lines::of(&memory));
+        let lines = Arc::new(MemoryLines::of(&memory));
         let mut open = memory.claim(1).unwrap();
         lines.write(open.bytes(), 7);
         let other = thread::spawn({
@@ -134,7 +134,7 @@ fn free_chunk_search_is_correct_while_current_chunk_changes() {
 fn model_detects_write_after_commit() {
     loom::model(|| {
         let memory = memory(smallest(4, 2));
-        let lines = Arc::new(Lines::of(&memory));
+        let lines = Arc::new(MemoryLines::of(&memory));
         let mut sender = Sender::new(memory.clone(), RegionId(16));
         let mut claim = memory.claim(1).unwrap();
         let room = claim.bytes().as_ptr() as usize;

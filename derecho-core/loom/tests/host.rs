@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use derecho_core::ids::Rank;
-use derecho_core::link::host::{DecisionWord, Seat, found};
+use derecho_core::link::host::{DecisionWord, HostSeat, found};
 use derecho_core::link::{Founding, Generation};
 use derecho_loom::explore;
 use loom::thread;
@@ -16,7 +16,7 @@ const ONE: Generation = Generation(1);
 #[derive(Default)]
 struct Host {
     word: DecisionWord,
-    seats: [Seat; 3],
+    seats: [HostSeat; 3],
 }
 
 impl Host {
@@ -29,7 +29,7 @@ impl Host {
 
     /// Asks as node `own`. Node 0 counts as dead for all but itself.
     fn found(&self, own: usize) -> Founding {
-        let seats: Vec<&Seat> = self.seats.iter().collect();
+        let seats: Vec<&HostSeat> = self.seats.iter().collect();
         let told = found(&self.word, &seats, own, |seat| Ok::<_, Infallible>(seat != 0));
         told.unwrap_or_else(|never| match never {})
     }

@@ -3,16 +3,16 @@
 
 use derecho_core::ids::RegionId;
 use derecho_core::multicast::claim::SenderMemory;
-use derecho_core::multicast::entry::{Entry, Found};
-use derecho_core::multicast::incoming::Incoming;
+use derecho_core::multicast::entry::{EntryRead, RingEntry};
+use derecho_core::multicast::incoming::IncomingStream;
 use derecho_core::multicast::send::Sender;
-use derecho_loom::{Lines, explore, memory_with_nulls, smallest};
+use derecho_loom::{MemoryLines, explore, memory_with_nulls, smallest};
 use loom::sync::Arc;
 use loom::thread;
 
 const STREAM: RegionId = RegionId(16);
 
-fn commit(memory: &SenderMemory, lines: &Lines, value: u64) -> u64 {
+fn commit(memory: &SenderMemory, lines: &MemoryLines, value: u64) -> u64 {
     let mut claim = memory.claim(1).unwrap();
     lines.write(claim.bytes(), value);
     claim.commit(1, |_, _| {})
@@ -26,9 +26,9 @@ fn slots_of(memory: &SenderMemory, entries: u64) -> (u64, u64) {
     for index in 0..entries {
         let word = geometry.entry_word(index);
         let words = [word, word + 1].map(|word| memory.replica().peek(word).unwrap());
-        match Entry::decode(words, index, geometry) {
-            Found::Entry(Entry::Message(_)) => messages += 1,
-            Found::Entry(Entry::Nulls(run)) => nulls += u64::from(run),
+        match RingEntry::decode(words, index, geometry) {
+            EntryRead::Entry(RingEntry::Message(_)) => messages += 1,
+            EntryRead::Entry(RingEntry::Nulls(run)) => nulls += u64::from(run),
             other => panic!("entry {index} is {other:?}"),
         }
     }
@@ -40,7 +40,7 @@ fn slots_of(memory: &SenderMemory, entries: u64) -> (u64, u64) {
 fn commits_against_nulls(owed: u64) {
     explore(3, move || {
         let memory = memory_with_nulls(smallest(8, 4));
-        let lines = Arc::new(Lines::of(&memory));
+        let lines = Arc::new(MemoryLines::of(&memory));
         let mut sender = Sender::new(memory.clone(), STREAM);
         let threads = [0, 1].map(|value| {
             let (memory, lines) = (memory.clone(), lines.clone());
@@ -77,7 +77,7 @@ fn null_run_is_no_longer_than_owed_slots_without_messages() {
 fn committed_count_never_exceeds_commits() {
     explore(3, || {
         let memory = memory_with_nulls(smallest(4, 2));
-        let lines = Lines::of(&memory);
+        let lines = MemoryLines::of(&memory);
         let mut sender = Sender::new(memory.clone(), STREAM);
         let other = thread::spawn({
             let memory = memory.clone();
@@ -96,10 +96,10 @@ fn committed_count_never_exceeds_commits() {
 fn entry_and_payload_are_received_completely_or_not_at_all() {
     explore(3, || {
         let memory = memory_with_nulls(smallest(4, 2));
-        let lines = Arc::new(Lines::of(&memory));
+        let lines = Arc::new(MemoryLines::of(&memory));
         let mut sender = Sender::new(memory.clone(), STREAM);
         let waker = std::sync::Arc::new(|| {});
-        let mut incoming = Incoming::new(memory.replica(), memory.geometry(), waker);
+        let mut incoming = IncomingStream::new(memory.replica(), memory.geometry(), waker);
         let writer = thread::spawn({
             let (memory, lines) = (memory.clone(), lines.clone());
             move || commit(&memory, &lines, 5)
@@ -111,9 +111,9 @@ fn entry_and_payload_are_received_completely_or_not_at_all() {
         for _ in 0..2 {
             for _ in 0..incoming.receive(u64::MAX).unwrap() {
                 match incoming.take().unwrap() {
-                    Entry::Nulls(run) => assert!((1..=2).contains(&run)),
-                    Entry::End(_) => unreachable!("nothing ends here"),
-                    Entry::Message(extent) => {
+                    RingEntry::Nulls(run) => assert!((1..=2).contains(&run)),
+                    RingEntry::End(_) => unreachable!("nothing ends here"),
+                    RingEntry::Message(extent) => {
                         let first = extent.first_byte(memory.geometry());
                         let room = memory.replica().bytes(first, 1).unwrap();
                         assert_eq!(lines.read_at(room.as_ptr() as usize), 5);
@@ -135,9 +135,9 @@ fn entry_and_payload_are_received_completely_or_not_at_all() {
 fn model_detects_payload_written_after_its_entry() {
     explore(3, || {
         let memory = memory_with_nulls(smallest(4, 2));
-        let lines = Arc::new(Lines::of(&memory));
+        let lines = Arc::new(MemoryLines::of(&memory));
         let waker = std::sync::Arc::new(|| {});
-        let mut incoming = Incoming::new(memory.replica(), memory.geometry(), waker);
+        let mut incoming = IncomingStream::new(memory.replica(), memory.geometry(), waker);
         let writer = thread::spawn({
             let (memory, lines) = (memory.clone(), lines.clone());
             move || {
@@ -148,7 +148,7 @@ fn model_detects_payload_written_after_its_entry() {
             }
         });
         if incoming.receive(u64::MAX).unwrap() == 1
-            && let Entry::Message(extent) = incoming.take().unwrap()
+            && let RingEntry::Message(extent) = incoming.take().unwrap()
         {
             let first = extent.first_byte(memory.geometry());
             let room = memory.replica().bytes(first, 1).unwrap();
@@ -165,7 +165,7 @@ fn model_detects_payload_written_after_its_entry() {
 fn model_detects_null_run_that_ignores_concurrent_messages() {
     explore(3, || {
         let memory = memory_with_nulls(smallest(8, 4));
-        let lines = Arc::new(Lines::of(&memory));
+        let lines = Arc::new(MemoryLines::of(&memory));
         let mut sender = Sender::new(memory.clone(), STREAM);
         let writer = thread::spawn({
             let (memory, lines) = (memory.clone(), lines.clone());

@@ -5,19 +5,22 @@
 #![cfg(loom)]
 
 use derecho_core::link::Interest;
-use derecho_core::memory::Word;
+use derecho_core::memory::AtomicWord;
 use derecho_core::park::{announce, asleep, before_looking, retract};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 struct Node {
-    parked: Word,
-    news: [Word; 2],
+    parked: AtomicWord,
+    news: [AtomicWord; 2],
 }
 
 impl Node {
     fn new() -> Arc<Node> {
-        Arc::new(Node { parked: Word::new(0), news: [Word::new(0), Word::new(0)] })
+        Arc::new(Node {
+            parked: AtomicWord::new(0),
+            news: [AtomicWord::new(0), AtomicWord::new(0)],
+        })
     }
 }
 

@@ -8,28 +8,29 @@ use derecho_core::machine::Effects;
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
-use derecho_core::multicast::subgroup::epoch::Opening;
+use derecho_core::multicast::subgroup::epoch::EpochOpening;
 use derecho_core::multicast::subgroup::{
-    Founder, Level, OwnLines, SUBGROUP_LINES, Sends, Subgroup, Terms,
+    DeliveryGuarantee, OpeningMember, OwnLines, SUBGROUP_LINES, SentStream, Subgroup,
+    SubgroupConfig,
 };
 use derecho_loom::{explore, memory_with_nulls, shape, smallest};
 use loom::thread;
 
 /// Creates an epoch in which only this node reads, and sends from this memory.
-fn opening(epoch: u64, memory: &SenderMemory, lines: &OwnRegion) -> Opening {
+fn opening(epoch: u64, memory: &SenderMemory, lines: &OwnRegion) -> EpochOpening {
     let stream = RegionId(20 + epoch);
     let (replica, geometry) = (memory.replica(), memory.geometry());
-    let own = Founder {
+    let own = OpeningMember {
         target: None,
-        place: None,
+        bell: None,
         slot: 0,
         reads: true,
-        sends: Some(Sends { stream, replica, geometry, start: None }),
+        sends: Some(SentStream { stream, replica, geometry, start: None }),
         ready: true,
         lines: lines.replica(),
     };
     let memory = Some((memory.clone(), stream));
-    Opening { epoch, name: 100 + epoch, members: vec![own], memory, passed: Vec::new() }
+    EpochOpening { epoch, name: 100 + epoch, members: vec![own], memory, skipped: Vec::new() }
 }
 
 fn commit(memory: &SenderMemory) {
@@ -41,7 +42,8 @@ fn queue_continues_with_next_epoch_while_records_are_taken() {
     explore(3, || {
         let region = OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS);
         let lines = OwnLines { region: region.clone(), id: RegionId(16) };
-        let terms = Terms { level: Level::Unordered, ablation: Ablation::default() };
+        let terms =
+            SubgroupConfig { level: DeliveryGuarantee::Unordered, ablation: Ablation::default() };
         let waker: Waker = std::sync::Arc::new(|| {});
         let [first, second] = [(); 2].map(|()| memory_with_nulls(smallest(2, 2)));
         commit(&first);
@@ -80,7 +82,8 @@ fn queue_grows_while_records_are_taken() {
     explore(3, || {
         let region = OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS);
         let lines = OwnLines { region: region.clone(), id: RegionId(16) };
-        let terms = Terms { level: Level::Unordered, ablation: Ablation::default() };
+        let terms =
+            SubgroupConfig { level: DeliveryGuarantee::Unordered, ablation: Ablation::default() };
         let waker: Waker = std::sync::Arc::new(|| {});
         let memory = memory_with_nulls(shape(8, 2, 4));
         (0..3).for_each(|_| commit(&memory));

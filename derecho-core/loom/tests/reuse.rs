@@ -3,13 +3,13 @@
 
 use derecho_core::ids::{RegionId, Time};
 use derecho_core::machine::Effects;
-use derecho_core::memory::{OwnRegion, Word};
+use derecho_core::memory::{AtomicWord, OwnRegion};
 use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_WORDS, AckLine};
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::multicast::receive::Receiver;
+use derecho_core::multicast::receive::TetheredReceiver;
 use derecho_core::multicast::stream::Stream;
-use derecho_loom::{Lines, explore, memory, smallest};
+use derecho_loom::{MemoryLines, explore, memory, smallest};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -19,29 +19,29 @@ const READER: u64 = 5;
 
 struct Pair {
     memory: SenderMemory,
-    lines: Arc<Lines>,
+    lines: Arc<MemoryLines>,
     stream: Stream,
-    receiver: Receiver,
+    receiver: TetheredReceiver,
     acks: OwnRegion,
 }
 
 fn pair(entries: u64, chunks: u64) -> Pair {
     let geometry = smallest(entries, chunks);
     let memory = memory(geometry);
-    let lines = Arc::new(Lines::of(&memory));
+    let lines = Arc::new(MemoryLines::of(&memory));
     let acks = OwnRegion::heap(ACK_WORDS);
     let mut stream = Stream::new(memory.clone(), STREAM);
     let line = AckLine::new(acks.clone(), ACKS, 0, READER);
     let waker = std::sync::Arc::new(|| {});
     let replica = memory.replica();
-    let mut receiver = Receiver::new(replica, geometry, line, None, waker);
-    let from = stream.add_member(None, None, READER, Some((acks.replica(), 0))).unwrap();
+    let mut receiver = TetheredReceiver::new(replica, geometry, line, None, waker);
+    let from = stream.add_reader(None, None, READER, Some((acks.replica(), 0))).unwrap();
     receiver.start(from.entry, from.message, &mut Effects::new());
     Pair { memory, lines, stream, receiver, acks }
 }
 
 /// Writes one record, if there is room.
-fn write(memory: &SenderMemory, lines: &Lines) {
+fn write(memory: &SenderMemory, lines: &MemoryLines) {
     if let Ok(mut claim) = memory.claim(1) {
         lines.write(claim.bytes(), memory.committed() + 1);
         claim.commit(1, |_, _| {});
@@ -65,7 +65,7 @@ fn full() -> Pair {
 }
 
 /// Tries to write the third record.
-fn reuse(memory: &SenderMemory, lines: &Lines, stream: &mut Stream) {
+fn reuse(memory: &SenderMemory, lines: &MemoryLines, stream: &mut Stream) {
     let mut effects = Effects::new();
     for _ in 0..2 {
         turn(stream, &mut effects);
@@ -76,7 +76,7 @@ fn reuse(memory: &SenderMemory, lines: &Lines, stream: &mut Stream) {
 }
 
 /// Takes the available records, and reads each twice.
-fn take(inbox: &Inbox, lines: &Lines) {
+fn take(inbox: &Inbox, lines: &MemoryLines) {
     while let Some(record) = inbox.take() {
         assert_eq!(lines.read(record.bytes()), record.number() + 1);
         assert_eq!(lines.read(record.bytes()), record.number() + 1, "what is held is not reused");
@@ -154,7 +154,7 @@ fn model_detects_acknowledgement_bit_cleared_too_early() {
             move || {
                 let inbox = receiver.inbox().unwrap().clone();
                 receiver.receive().unwrap();
-                let held: &Word = acks.word(ACK_HELD);
+                let held: &AtomicWord = acks.word(ACK_HELD);
                 held.publish(held.peek() & !0xffff);
                 take(&inbox, &lines);
             }

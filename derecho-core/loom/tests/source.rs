@@ -11,15 +11,15 @@ use derecho_core::memory::OwnRegion;
 use derecho_core::multicast::acknowledgement::{ACK_WORDS, AckLine};
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::multicast::receive::Receiver;
-use derecho_loom::{Lines, explore, memory, shape};
+use derecho_core::multicast::receive::TetheredReceiver;
+use derecho_loom::{MemoryLines, explore, memory, shape};
 use loom::sync::Arc;
 use loom::thread;
 
 struct Reader {
     memory: SenderMemory,
-    lines: Arc<Lines>,
-    receiver: Receiver,
+    lines: Arc<MemoryLines>,
+    receiver: TetheredReceiver,
     inbox: std::sync::Arc<Inbox>,
     /// Alive while the receiver's backing is: gone when nothing refers to the memory any more.
     kept: Weak<()>,
@@ -28,7 +28,7 @@ struct Reader {
 /// Creates a reader that has received one record, and has room for a second one in the same chunk.
 fn reader() -> Reader {
     let memory = memory(shape(4, 2, 2));
-    let lines = Arc::new(Lines::of(&memory));
+    let lines = Arc::new(MemoryLines::of(&memory));
     let line = AckLine::new(OwnRegion::heap(ACK_WORDS), RegionId(1), 0, 5);
     // The source keeps its waker, so the waker's lifetime shows that of the source.
     let alive = std::sync::Arc::new(());
@@ -38,7 +38,7 @@ fn reader() -> Reader {
         loom::thread::yield_now();
     });
     let replica = memory.replica();
-    let mut receiver = Receiver::new(replica, memory.geometry(), line, None, waker);
+    let mut receiver = TetheredReceiver::new(replica, memory.geometry(), line, None, waker);
     receiver.start(0, 0, &mut Effects::new());
     let inbox = receiver.inbox().unwrap().clone();
     let mut reader = Reader { memory, lines, receiver, inbox, kept };

@@ -8,10 +8,10 @@ use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use crate::event::Event;
-use crate::intern::Quick;
-use crate::property::Broken;
+use crate::intern::QuickHasher;
+use crate::property::Violation;
 use crate::setting::Setting;
-use crate::world::{State, World};
+use crate::world::{ModelState, World};
 
 /// Result of an exploration.
 #[derive(Debug)]
@@ -36,13 +36,13 @@ pub struct Failure {
     pub property: &'static str,
     /// Events in order.
     pub events: Vec<Event>,
-    told: Vec<String>,
+    description: Vec<String>,
 }
 
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "broken: {}", self.property)?;
-        self.told.iter().try_for_each(|line| writeln!(f, "  {line}"))
+        self.description.iter().try_for_each(|line| writeln!(f, "  {line}"))
     }
 }
 
@@ -50,7 +50,7 @@ impl fmt::Debug for Failure {
 pub fn explore(setting: Setting, most: usize) -> Explored {
     let mut world = World::new(setting);
     let start = world.begin();
-    let mut seen: HashSet<u64, BuildHasherDefault<Quick>> = HashSet::default();
+    let mut seen: HashSet<u64, BuildHasherDefault<QuickHasher>> = HashSet::default();
     seen.insert(fingerprint(&start));
     let mut parents: Vec<(u32, u16)> = vec![(0, 0)];
     let mut frontier = vec![(start, 0u32)];
@@ -90,7 +90,7 @@ pub fn explore(setting: Setting, most: usize) -> Explored {
         frontier = next_frontier;
     }
     found.states = parents.len();
-    found.of_nodes = world.book.count();
+    found.of_nodes = world.node_table.count();
     found
 }
 
@@ -109,12 +109,12 @@ pub fn replay(setting: Setting, events: &[Event]) -> Result<(), Failure> {
         told.push(world.tell(&state, event));
         state = world.apply(&state, event).map_err(|broken| {
             let events = events[..=count].to_vec();
-            Failure { property: broken.0, events, told: told.clone() }
+            Failure { property: broken.0, events, description: told.clone() }
         })?;
     }
     world.check_progress(&state).map_err(|(broken, way)| {
         let all: Vec<Event> = events.iter().chain(&way).copied().collect();
-        Failure { property: broken.0, told: tell(setting, &all), events: all }
+        Failure { property: broken.0, description: tell(setting, &all), events: all }
     })
 }
 
@@ -122,7 +122,7 @@ fn trace(
     parents: &[(u32, u16)],
     place: u32,
     then: &[Event],
-    broken: Broken,
+    broken: Violation,
     setting: Setting,
 ) -> Failure {
     let mut events: Vec<Event> = then.iter().rev().copied().collect();
@@ -133,7 +133,7 @@ fn trace(
         place = parent;
     }
     events.reverse();
-    Failure { property: broken.0, told: tell(setting, &events), events }
+    Failure { property: broken.0, description: tell(setting, &events), events }
 }
 
 fn tell(setting: Setting, events: &[Event]) -> Vec<String> {
@@ -157,8 +157,8 @@ fn tell(setting: Setting, events: &[Event]) -> Vec<String> {
     told
 }
 
-fn fingerprint(state: &State) -> u64 {
-    let mut hasher = Quick::default();
+fn fingerprint(state: &ModelState) -> u64 {
+    let mut hasher = QuickHasher::default();
     state.hash(&mut hasher);
     hasher.finish()
 }

@@ -8,7 +8,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::rc::Rc;
 
 /// Hash map with quick hashing.
-pub type Map<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
+pub type Map<K, V> = HashMap<K, V, BuildHasherDefault<QuickHasher>>;
 
 /// Values by number, numbers by value.
 pub struct Table<T> {
@@ -47,9 +47,9 @@ impl<T: Eq + Hash> Table<T> {
 
 /// Hasher that multiplies and rotates: good enough for numbers, and quick.
 #[derive(Clone, Copy, Default)]
-pub struct Quick(u64);
+pub struct QuickHasher(u64);
 
-impl Hasher for Quick {
+impl Hasher for QuickHasher {
     fn finish(&self) -> u64 {
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);

@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 use derecho_core::ids::{NodeId, Rank};
 use derecho_core::membership::{
-    Action, Decision, Fate, Membership, Message, RankSet, Report, Standing,
+    Decision, ExitReason, MemberStatus, Membership, RankSet, Report, ViewChangeAction,
+    ViewChangeMessage,
 };
 
 use crate::intern::{Map, Table};
@@ -17,7 +18,7 @@ use crate::intern::{Map, Table};
 pub const MOST: usize = 4;
 
 /// Set of nodes, one bit each.
-pub type Nodes = u8;
+pub type NodeSet = u8;
 
 /// Returns the id of the node with this index.
 pub fn id(index: usize) -> NodeId {
@@ -30,52 +31,52 @@ pub fn index(id: NodeId) -> usize {
 }
 
 /// Iterates over the nodes of a set.
-pub fn each(nodes: Nodes) -> impl Iterator<Item = usize> {
+pub fn each(nodes: NodeSet) -> impl Iterator<Item = usize> {
     (0..8).filter(move |node| nodes >> node & 1 == 1)
 }
 
 /// Report: the amount of the one abstract stream that its node has received, and the
 /// reporting node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Shown {
+pub struct ModelReport {
     /// Reporting node.
-    pub by: Nodes,
+    pub by: NodeSet,
     /// Number of messages received.
     pub received: u8,
 }
 
 /// Cut: its end, and the reports it was computed from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Cut {
+pub struct ModelCut {
     /// Nodes whose reports were used.
-    pub of: Nodes,
+    pub of: NodeSet,
     /// End of the cut.
     pub to: u8,
 }
 
-impl Report for Shown {
-    type Cut = Cut;
+impl Report for ModelReport {
+    type Cut = ModelCut;
 
-    fn cut<'a>(reports: impl Iterator<Item = (NodeId, &'a Shown)>) -> Cut {
-        let none = Cut { of: 0, to: u8::MAX };
+    fn cut<'a>(reports: impl Iterator<Item = (NodeId, &'a ModelReport)>) -> ModelCut {
+        let none = ModelCut { of: 0, to: u8::MAX };
         reports.fold(none, |cut, (node, report)| {
             assert_eq!(report.by, 1 << index(node), "a report goes under another's name");
-            Cut { of: cut.of | report.by, to: cut.to.min(report.received) }
+            ModelCut { of: cut.of | report.by, to: cut.to.min(report.received) }
         })
     }
 }
 
-/// Message with the model's reports.
-pub type Said = Message<Shown>;
+/// ViewChangeMessage with the model's reports.
+pub type ModelMessage = ViewChangeMessage<ModelReport>;
 /// Decision with the model's cuts.
-pub type Decided = Decision<Shown>;
+pub type ModelDecision = Decision<ModelReport>;
 
 /// One node.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Node {
+pub struct ModelNode {
     /// `None` once the node is dead or out.
-    machine: Option<Membership<Shown>>,
-    end: Option<End>,
+    machine: Option<Membership<ModelReport>>,
+    end: Option<NodeEnd>,
     me: u8,
     /// Messages of the abstract stream that the node has received and delivered, in its first view.
     received: u8,
@@ -89,20 +90,20 @@ pub struct Node {
 
 /// End of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum End {
+pub enum NodeEnd {
     /// The node is dead.
     Dead,
     /// The node is out.
-    Out(Fate),
+    Out(ExitReason),
 }
 
 /// Input of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Input {
+pub enum NodeInput {
     /// A message arrives: sender and message.
     Hear(u8, u32),
     /// These nodes are suspected; the flag says whether they are certainly gone.
-    Suspect(Nodes, bool),
+    Suspect(NodeSet, bool),
     /// The node's streams have stopped.
     Stopped,
     /// The kernel decides on the node's request; the value is the winner.
@@ -127,7 +128,7 @@ pub enum Input {
 
 /// Consequence of a step for other nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Effect {
+pub enum NodeEffect {
     /// A message to a node.
     Send(u8, u32),
     /// The node continues by a decision.
@@ -138,21 +139,21 @@ pub enum Effect {
 
 /// Visible properties of each state of a node.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct NodeProperties {
     /// End of the node, if it has ended.
-    pub end: Option<End>,
+    pub end: Option<NodeEnd>,
     /// True if the node is a member.
     pub member: bool,
     /// Number of its view.
     pub number: u64,
     /// Members of its view.
-    pub members: Nodes,
+    pub members: NodeSet,
     /// Nodes that it suspects.
-    pub suspects: Nodes,
+    pub suspects: NodeSet,
     /// Nodes that report that they suspect it.
-    pub suspected_by: Nodes,
+    pub suspected_by: NodeSet,
     /// Nodes for which it waits.
-    pub awaited: Nodes,
+    pub awaited: NodeSet,
     /// True while a view change is under way at the node.
     pub wedged: bool,
     /// True if the node leads.
@@ -172,24 +173,24 @@ pub struct Look {
 }
 
 /// All states of nodes seen so far, all messages and decisions, and the transitions between states.
-pub struct Nodebook {
-    nodes: Table<Node>,
-    looks: Vec<Look>,
+pub struct NodeTable {
+    nodes: Table<ModelNode>,
+    properties: Vec<NodeProperties>,
     /// All messages.
-    pub messages: Table<Said>,
+    pub messages: Table<ModelMessage>,
     /// All decisions.
-    pub decisions: Table<Decided>,
-    steps: Map<(u32, Input), (u32, u32)>,
-    effects: Table<Vec<Effect>>,
+    pub decisions: Table<ModelDecision>,
+    steps: Map<(u32, NodeInput), (u32, u32)>,
+    effects: Table<Vec<NodeEffect>>,
     slow: bool,
 }
 
-impl Nodebook {
+impl NodeTable {
     /// Creates an empty book. `slow`: streams do not stop at once.
-    pub fn new(slow: bool) -> Nodebook {
-        Nodebook {
+    pub fn new(slow: bool) -> NodeTable {
+        NodeTable {
             nodes: Table::default(),
-            looks: Vec::new(),
+            properties: Vec::new(),
             messages: Table::default(),
             decisions: Table::default(),
             steps: Map::default(),
@@ -206,12 +207,12 @@ impl Nodebook {
     /// Returns a node's initial state, with the effects of its creation.
     pub fn begin(
         &mut self,
-        machine: Membership<Shown>,
+        machine: Membership<ModelReport>,
         me: usize,
         received: u8,
-    ) -> (u32, Rc<Vec<Effect>>) {
-        let before = (machine.standing() == Standing::Member).then_some(machine.view().number);
-        let mut node = Node {
+    ) -> (u32, Rc<Vec<NodeEffect>>) {
+        let before = (machine.status() == MemberStatus::Member).then_some(machine.view().number);
+        let mut node = ModelNode {
             machine: Some(machine),
             end: None,
             me: me as u8,
@@ -229,25 +230,25 @@ impl Nodebook {
     }
 
     /// Returns the visible properties of a state.
-    pub fn look(&self, node: u32) -> &Look {
-        &self.looks[node as usize]
+    pub fn look(&self, node: u32) -> &NodeProperties {
+        &self.properties[node as usize]
     }
 
-    fn number(&mut self, node: Node) -> u32 {
+    fn number(&mut self, node: ModelNode) -> u32 {
         let look = look(&node);
         let number = self.nodes.number(node);
-        if number as usize == self.looks.len() {
-            self.looks.push(look);
+        if number as usize == self.properties.len() {
+            self.properties.push(look);
         }
         number
     }
 
     /// Returns the next state of a node, and the effects of the step.
-    pub fn step(&mut self, node: u32, input: Input) -> (u32, Rc<Vec<Effect>>) {
+    pub fn step(&mut self, node: u32, input: NodeInput) -> (u32, Rc<Vec<NodeEffect>>) {
         if let Some(&(next, effects)) = self.steps.get(&(node, input)) {
             return (next, Rc::clone(self.effects.get(effects)));
         }
-        let mut next = Node::clone(self.nodes.get(node));
+        let mut next = ModelNode::clone(self.nodes.get(node));
         let mut effects = Vec::new();
         self.apply(&mut next, input, &mut effects);
         let (next, effects) = (self.number(next), self.effects.number(effects));
@@ -255,43 +256,43 @@ impl Nodebook {
         (next, Rc::clone(self.effects.get(effects)))
     }
 
-    fn apply(&mut self, node: &mut Node, input: Input, effects: &mut Vec<Effect>) {
+    fn apply(&mut self, node: &mut ModelNode, input: NodeInput, effects: &mut Vec<NodeEffect>) {
         let Some(machine) = &mut node.machine else {
-            if input == Input::Die {
-                node.end_with(End::Dead);
+            if input == NodeInput::Die {
+                node.end_with(NodeEnd::Dead);
             }
             return;
         };
-        let before = (machine.standing() == Standing::Member).then_some(machine.view().number);
+        let before = (machine.status() == MemberStatus::Member).then_some(machine.view().number);
         match input {
-            Input::Hear(from, message) => {
-                let message = Said::clone(self.messages.get(message));
+            NodeInput::Hear(from, message) => {
+                let message = ModelMessage::clone(self.messages.get(message));
                 machine.hear(id(from.into()), message);
             }
-            Input::Suspect(nodes, gone) => machine.suspect(each(nodes).map(id), gone),
-            Input::Stopped => {
+            NodeInput::Suspect(nodes, gone) => machine.suspect(each(nodes).map(id), gone),
+            NodeInput::Stopped => {
                 node.stops = false;
-                let report = Shown { by: 1 << node.me, received: node.received };
+                let report = ModelReport { by: 1 << node.me, received: node.received };
                 machine.report(report);
             }
-            Input::Settle(winner) => {
+            NodeInput::Settle(winner) => {
                 if let Some((view, _)) = node.asks.take() {
                     node.answer = Some((view, winner.map(Rank)));
                 }
             }
-            Input::Answer => {
+            NodeInput::Answer => {
                 if let Some((view, winner)) = node.answer.take() {
                     machine.settled(view, winner);
                 }
             }
-            Input::Leave => machine.leave(),
-            Input::Promote => machine.promote(),
-            Input::Forget(joiner) => machine.forget_joiner(id(joiner.into())),
-            Input::GiveUp => machine.give_up(),
-            Input::Receive => node.received += 1,
-            Input::Deliver => node.delivered += 1,
-            Input::Die => {
-                node.end_with(End::Dead);
+            NodeInput::Leave => machine.leave(),
+            NodeInput::Promote => machine.promote(),
+            NodeInput::Forget(joiner) => machine.forget_joiner(id(joiner.into())),
+            NodeInput::GiveUp => machine.give_up(),
+            NodeInput::Receive => node.received += 1,
+            NodeInput::Deliver => node.delivered += 1,
+            NodeInput::Die => {
+                node.end_with(NodeEnd::Dead);
                 return;
             }
         }
@@ -299,7 +300,7 @@ impl Nodebook {
     }
 
     /// Performs the machine's deeds; `at` is the view that it was in, if it was a member.
-    fn follow(&mut self, node: &mut Node, mut at: Option<u64>, effects: &mut Vec<Effect>) {
+    fn follow(&mut self, node: &mut ModelNode, mut at: Option<u64>, effects: &mut Vec<NodeEffect>) {
         let me = node.me;
         loop {
             let Some(machine) = &mut node.machine else { return };
@@ -310,92 +311,97 @@ impl Nodebook {
             let mut out = None;
             for action in actions {
                 if out.is_some() {
-                    effects.push(Effect::Broken("a node that is out stays out"));
+                    effects.push(NodeEffect::Broken("a node that is out stays out"));
                 }
                 match action {
-                    Action::Send(to, message) => {
-                        let stopped = !matches!(message, Message::Wedged { .. });
-                        let silent = matches!(message, Message::Join { .. } | Message::Decided(_));
+                    ViewChangeAction::Send(to, message) => {
+                        let stopped = !matches!(message, ViewChangeMessage::Wedged { .. });
+                        let silent = matches!(
+                            message,
+                            ViewChangeMessage::Join { .. } | ViewChangeMessage::Decided(_)
+                        );
                         if node.stops && stopped && !silent {
-                            effects.push(Effect::Broken("no wedged node changes its report"));
+                            effects.push(NodeEffect::Broken("no wedged node changes its report"));
                         }
                         let number = self.messages.number(message);
-                        effects.push(Effect::Send(index(to) as u8, number));
+                        effects.push(NodeEffect::Send(index(to) as u8, number));
                     }
-                    Action::Wedge => node.stops = true,
-                    Action::Settle { view, ballot } => node.asks = Some((view, ballot)),
-                    Action::Install(decision) => {
+                    ViewChangeAction::Wedge => node.stops = true,
+                    ViewChangeAction::Settle { view, ballot } => node.asks = Some((view, ballot)),
+                    ViewChangeAction::Install(decision) => {
                         let named = decision.next.rank_of(id(me.into())).is_some();
                         (node.stops, node.asks, node.answer) = (false, None, None);
                         if at.is_some_and(|at| decision.next.number != at + 1) {
-                            effects.push(Effect::Broken("views in order"));
+                            effects.push(NodeEffect::Broken("views in order"));
                         }
                         at = Some(decision.next.number);
                         let number = self.decisions.number(decision);
-                        effects.push(Effect::Install(number));
+                        effects.push(NodeEffect::Install(number));
                         // Only a leaving node installs a view that does not name it, and is
                         // out then.
-                        if !named && machine.standing() != Standing::Out(Fate::Left) {
-                            effects.push(Effect::Broken("nobody installs a view without itself"));
+                        if !named && machine.status() != MemberStatus::Out(ExitReason::Left) {
+                            effects
+                                .push(NodeEffect::Broken("nobody installs a view without itself"));
                         }
                     }
-                    Action::Out(fate) => out = Some(fate),
+                    ViewChangeAction::Out(fate) => out = Some(fate),
                 }
             }
             if let Some(fate) = out {
                 if !stays_out(machine) {
-                    effects.push(Effect::Broken("a node that is out stays out"));
+                    effects.push(NodeEffect::Broken("a node that is out stays out"));
                 }
                 node.last = machine.view().number;
-                node.end_with(End::Out(fate));
+                node.end_with(NodeEnd::Out(fate));
                 return;
             }
             if node.stops && !self.slow {
                 node.stops = false;
-                machine.report(Shown { by: 1 << me, received: node.received });
+                machine.report(ModelReport { by: 1 << me, received: node.received });
             }
         }
     }
 }
 
 /// Whether a node that is out stays out and does nothing, whatever it is told (I-48).
-fn stays_out(machine: &Membership<Shown>) -> bool {
+fn stays_out(machine: &Membership<ModelReport>) -> bool {
     let mut machine = machine.clone();
-    let before = machine.standing();
-    if !matches!(before, Standing::Out(_)) {
+    let before = machine.status();
+    if !matches!(before, MemberStatus::Out(_)) {
         return false;
     }
     let view = machine.view().clone();
     let others: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
     for &other in &others {
         let (view, suspects) = (view.number, RankSet::first(1));
-        let report = Shown { by: 1, received: 0 };
-        machine.hear(other, Message::Join { node: id(MOST), weight: 1 });
-        machine.hear(other, Message::Wedged { view, suspects, leaves: false, report });
+        let report = ModelReport { by: 1, received: 0 };
+        machine.hear(other, ViewChangeMessage::Join { node: id(MOST), weight: 1 });
+        machine.hear(other, ViewChangeMessage::Wedged { view, suspects, leaves: false, report });
     }
     let mut next = view.clone();
     next.number += 1;
-    machine.hear(id(0), Message::Decided(Decision { next, cut: Cut { of: 1, to: 0 } }));
+    machine
+        .hear(id(0), ViewChangeMessage::Decided(Decision { next, cut: ModelCut { of: 1, to: 0 } }));
     machine.suspect(others, true);
-    machine.report(Shown { by: 1, received: 0 });
+    machine.report(ModelReport { by: 1, received: 0 });
     machine.settled(view.number + 1, Some(Rank(0)));
     machine.settled(view.number + 1, None);
     machine.give_up();
     machine.promote();
     machine.leave();
-    machine.take_actions().is_empty() && machine.standing() == before
+    machine.take_actions().is_empty() && machine.status() == before
 }
 
-impl Node {
-    fn end_with(&mut self, end: End) {
+impl ModelNode {
+    fn end_with(&mut self, end: NodeEnd) {
         self.machine = None;
         self.end = Some(end);
         (self.stops, self.asks, self.answer) = (false, None, None);
     }
 }
 
-fn look(node: &Node) -> Look {
-    let nothing = Look {
+fn look(node: &ModelNode) -> NodeProperties {
+    let nothing = NodeProperties {
         end: node.end,
         member: false,
         number: node.last,
@@ -416,11 +422,11 @@ fn look(node: &Node) -> Look {
     let nodes = |ranks: RankSet| {
         ranks.iter().fold(0, |all, rank| all | 1 << index(machine.view().member(rank).node))
     };
-    let member = machine.standing() == Standing::Member;
+    let member = machine.status() == MemberStatus::Member;
     if !member {
         return nothing;
     }
-    Look {
+    NodeProperties {
         member,
         number: machine.view().number,
         members: nodes(machine.view().ranks()),

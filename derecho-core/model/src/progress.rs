@@ -2,12 +2,12 @@
 //!
 //! Owns: one fair order of the remaining events, and the expected result. Never does: explore.
 
-use derecho_core::membership::{Arbitration, Fate};
+use derecho_core::membership::{Arbitration, ExitReason};
 
 use crate::event::Event;
-use crate::node::{End, Input, Nodes};
-use crate::property::{Broken, is_primary, nodes_of};
-use crate::world::{State, World};
+use crate::node::{NodeEnd, NodeInput, NodeSet};
+use crate::property::{Violation, is_primary, nodes_of};
+use crate::world::{ModelState, World};
 
 /// Number of events that settle any small group.
 const ENOUGH: usize = 600;
@@ -16,15 +16,15 @@ impl World {
     /// Checks progress without further faults: every live node reaches the newest view or is
     /// out, and at least one continues. First with the stopped nodes still stopped, then with
     /// them continued.
-    pub fn check_progress(&mut self, state: &State) -> Result<(), (Broken, Vec<Event>)> {
+    pub fn check_progress(&mut self, state: &ModelState) -> Result<(), (Violation, Vec<Event>)> {
         let mut way = Vec::new();
         let mut now = *state;
         let clean = self.must_go_on(state);
-        let settled = |world: &World, now: &State| {
+        let settled = |world: &World, now: &ModelState| {
             world.check_settled(now)?;
             let goes_on = |node| world.look(now, node).member && world.runs_now(now, node);
             let some = (0..world.setting.nodes()).any(goes_on);
-            if clean && !some { Err(Broken("somebody goes on")) } else { Ok(()) }
+            if clean && !some { Err(Violation("somebody goes on")) } else { Ok(()) }
         };
         let waited = self.setting.arbitration == Arbitration::Local || now.stopped == 0;
         if waited {
@@ -46,9 +46,9 @@ impl World {
 
     fn let_go_on(
         &mut self,
-        state: State,
+        state: ModelState,
         way: &mut Vec<Event>,
-    ) -> Result<State, (Broken, Vec<Event>)> {
+    ) -> Result<ModelState, (Violation, Vec<Event>)> {
         let (mut now, mut before_asking) = (state, None);
         for _ in 0..ENOUGH {
             let event = match self.next(&now) {
@@ -74,10 +74,10 @@ impl World {
             way.push(event);
             now = self.apply(&now, event).map_err(|broken| (broken, way.clone()))?;
         }
-        Err((Broken("the group settles"), way.clone()))
+        Err((Violation("the group settles"), way.clone()))
     }
 
-    fn asks(&self, state: &State) -> Vec<Event> {
+    fn asks(&self, state: &ModelState) -> Vec<Event> {
         let nodes = self.setting.nodes();
         let joins = |node: &usize| !self.look(state, *node).member && self.runs_now(state, *node);
         let member = |node: &usize| self.look(state, *node).member && self.runs_now(state, *node);
@@ -87,13 +87,13 @@ impl World {
             .collect()
     }
 
-    fn runs_now(&self, state: &State, node: usize) -> bool {
+    fn runs_now(&self, state: &ModelState, node: usize) -> bool {
         self.lives(state, node) && state.stopped >> node & 1 == 0
     }
 
     /// Returns the next event when no fault happens any more: messages arrive, certain deaths are
     /// learnt, and a node that waits too long suspects.
-    fn next(&mut self, state: &State) -> Option<Event> {
+    fn next(&mut self, state: &ModelState) -> Option<Event> {
         if let Some(event) = self.due(state) {
             return Some(event);
         }
@@ -117,29 +117,29 @@ impl World {
             for &other in &running {
                 let waits = look.members >> other & 1 == 1 && look.suspects >> other & 1 == 0;
                 let deaf = node != other && waits && self.is_cut(state, other, node);
-                if deaf && self.changes(state, node, Input::Suspect(1 << other, false)) {
+                if deaf && self.changes(state, node, NodeInput::Suspect(1 << other, false)) {
                     return Some(Event::Doubt(node, other));
                 }
             }
         }
         for &node in &running {
             let those = self.look(state, node).suspected_by;
-            if those != 0 && self.changes(state, node, Input::Suspect(those, false)) {
+            if those != 0 && self.changes(state, node, NodeInput::Suspect(those, false)) {
                 return Some(Event::Return(node));
             }
         }
         for &node in &running {
             let those = self.look(state, node).awaited;
-            if those != 0 && self.changes(state, node, Input::Suspect(those, false)) {
+            if those != 0 && self.changes(state, node, NodeInput::Suspect(those, false)) {
                 return Some(Event::Impatient(node));
             }
         }
-        let gives_up = |&&node: &&usize| self.changes(state, node, Input::GiveUp);
+        let gives_up = |&&node: &&usize| self.changes(state, node, NodeInput::GiveUp);
         let mut running = running.iter();
         running.find(gives_up).map(|&node| Event::GiveUp(node))
     }
 
-    fn check_settled(&self, state: &State) -> Result<(), Broken> {
+    fn check_settled(&self, state: &ModelState) -> Result<(), Violation> {
         let nodes = self.setting.nodes();
         let running = |node: &usize| self.runs_now(state, *node);
         let members: Vec<usize> =
@@ -150,7 +150,7 @@ impl World {
             // Too few founders keep waiting for the others.
             let waits = look.number == 0;
             if (look.wedged || look.number != newest) && !waits {
-                return Err(Broken("everybody comes to the newest view or is out"));
+                return Err(Violation("everybody comes to the newest view or is out"));
             }
         }
         let uncut = (0..nodes).all(|a| (0..nodes).all(|b| !self.is_cut(state, a, b)));
@@ -159,24 +159,24 @@ impl World {
             (0..nodes).filter(running).find(|node| joining(*node) && !members.contains(node));
         let group = members.iter().any(|&node| self.look(state, node).number > 0);
         if group && uncut && joiner.is_some() {
-            return Err(Broken("who wants to be a member becomes one"));
+            return Err(Violation("who wants to be a member becomes one"));
         }
         Ok(())
     }
 
     /// Whether the untainted nodes (neither faulty nor affected by a fault) suffice to continue, by
     /// the rule of the newest view that any live node was in.
-    fn must_go_on(&self, state: &State) -> bool {
+    fn must_go_on(&self, state: &ModelState) -> bool {
         let nodes = self.setting.nodes();
-        let dead = |node: usize| self.look(state, node).end == Some(End::Dead);
+        let dead = |node: usize| self.look(state, node).end == Some(NodeEnd::Dead);
         let living = (0..nodes).filter(|&node| !dead(node));
         let newest = living.map(|node| self.look(state, node).number).max().unwrap_or(0);
         let Some(last) = self.rightful(state, newest) else { return false };
         let clean = |node: &usize| {
-            let left = self.look(state, *node).end == Some(End::Out(Fate::Left));
+            let left = self.look(state, *node).end == Some(NodeEnd::Out(ExitReason::Left));
             !dead(*node) && !left && state.tainted >> node & 1 == 0
         };
-        let clean: Nodes = (0..nodes).filter(clean).fold(0, |all, node| all | 1 << node);
+        let clean: NodeSet = (0..nodes).filter(clean).fold(0, |all, node| all | 1 << node);
         let clean = clean & nodes_of(last.members.iter());
         match self.setting.arbitration {
             Arbitration::Network => is_primary(&last, clean),

@@ -4,7 +4,7 @@
 
 use derecho_core::membership::{Arbitration, View};
 
-use crate::node::{MOST, Nodes, id};
+use crate::node::{MOST, NodeSet, id};
 
 /// Content of a world, and bounds of its faults.
 #[derive(Clone, Copy, Debug)]
@@ -20,15 +20,15 @@ pub struct Setting {
     /// Maximum number of crashes.
     pub crashes: u8,
     /// Nodes that can crash.
-    pub mortal: Nodes,
+    pub mortal: NodeSet,
     /// Votes of the members.
     pub votes: [u16; MOST],
     /// Maximum number of suspicions of live nodes without a reason.
     pub doubts: u8,
     /// Nodes that suspect without a reason.
-    pub doubters: Nodes,
+    pub doubters: NodeSet,
     /// Nodes that are suspected without a reason.
-    pub doubted: Nodes,
+    pub doubted: NodeSet,
     /// Maximum number of channels that lose everything from a point on, in one direction.
     pub cuts: u8,
     /// Maximum number of times that a node stops, and continues later.
@@ -36,7 +36,7 @@ pub struct Setting {
     /// Maximum number of members that want to leave.
     pub leaves: u8,
     /// Members that may leave.
-    pub leavers: Nodes,
+    pub leavers: NodeSet,
     /// True if streams take time to stop, and move meanwhile.
     pub streams: bool,
     /// Planted: streams continue after they have stopped.
@@ -54,15 +54,15 @@ impl Setting {
             joiners: 0,
             founders: false,
             crashes: 0,
-            mortal: Nodes::MAX,
+            mortal: NodeSet::MAX,
             votes: [1; MOST],
             doubts: 0,
-            doubters: Nodes::MAX,
-            doubted: Nodes::MAX,
+            doubters: NodeSet::MAX,
+            doubted: NodeSet::MAX,
             cuts: 0,
             stops: 0,
             leaves: 0,
-            leavers: Nodes::MAX,
+            leavers: NodeSet::MAX,
             streams: false,
             unstoppable: false,
             early_return: false,

@@ -1,7 +1,7 @@
 //! The walk of one subgroup from layout to layout, with view changes in between at every point.
 //!
 //! Owns: the possible next events, and every order of them. Never does: decide where an epoch ends,
-//! or which epochs there are: [`Progress`](derecho_core::group::report::Progress) and
+//! or which epochs there are: [`Progress`](derecho_core::group::report::MemberReport) and
 //! [`Registry`](derecho_core::group::registry::Registry) are derecho-core's own. Streams, lines and
 //! each member's steps are the model's, by the rules of `docs/PROTOCOL.md`; the other model checks
 //! that a view change has one decision.
@@ -22,22 +22,22 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::rc::Rc;
 
 pub use member::MOST;
-use member::Node;
+use member::WalkMember;
 pub use progress::{AGREEMENT, BEGUN, COME_TO_CUT, ONE_START, RESTS, SEQUENCE};
 
-use crate::intern::Quick;
-use progress::Record;
+use crate::intern::QuickHasher;
+use progress::EpochRecord;
 
 /// A member's part in a layout: node, whether it reads, whether it sends.
-pub type Part = (usize, bool, bool);
+pub type LayoutPart = (usize, bool, bool);
 
 /// Events that may happen to a subgroup, with their limits.
 #[derive(Clone, Copy, Debug)]
-pub struct Course {
+pub struct WalkSetting {
     /// Number of members of the group, from its beginning on.
     pub nodes: usize,
     /// Successive layouts; all members begin in the first one.
-    pub layouts: &'static [&'static [Part]],
+    pub layouts: &'static [&'static [LayoutPart]],
     /// Number of messages that are written.
     pub messages: u8,
     /// Number of view changes.
@@ -47,12 +47,12 @@ pub struct Course {
     /// Number of members that are excluded while they live, and continue for a while.
     pub doubts: u8,
     /// Error in the model's rules.
-    pub slip: Option<Slip>,
+    pub planted: Option<PlantedError>,
 }
 
 /// Error that can be planted into a member's steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Slip {
+pub enum PlantedError {
     /// Newcomers are told a beginning as soon as the sender has put its end.
     DebtEarly,
     /// An epoch counts as complete before the other members have shown that they have
@@ -79,7 +79,7 @@ pub enum Slip {
 
 /// Event of the walk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Happens {
+pub enum WalkEvent {
     /// A member writes.
     Write(usize),
     /// The next change of layout is delivered to a member.
@@ -104,15 +104,15 @@ pub enum Happens {
 
 /// Complete state of the walk.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct World {
-    nodes: Vec<Rc<Node>>,
+pub struct WalkState {
+    nodes: Vec<Rc<WalkMember>>,
     /// The decision that is being installed: the continuing members, their number of layout
     /// changes, and the cut.
-    decision: Option<(u8, usize, derecho_core::group::report::Cut)>,
+    decision: Option<(u8, usize, derecho_core::group::report::GroupCut)>,
     /// Members of the newest view that was decided.
     members: u8,
     view: u64,
-    record: Record,
+    record: EpochRecord,
     messages: u8,
     views: u8,
     crashes: u8,
@@ -121,10 +121,10 @@ pub struct World {
 
 /// Violated property.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wrong(pub &'static str);
+pub struct WalkViolation(pub &'static str);
 
 /// Result of a walk.
-pub struct Walked {
+pub struct WalkResult {
     /// Number of different states.
     pub states: usize,
     /// Number of states in which only faults and writes are left to happen.
@@ -134,10 +134,10 @@ pub struct Walked {
     /// True if nothing was left out.
     pub complete: bool,
     /// Violated property, with the events that led to it.
-    pub failure: Option<(&'static str, Vec<Happens>, String)>,
+    pub failure: Option<(&'static str, Vec<WalkEvent>, String)>,
 }
 
-impl fmt::Debug for Walked {
+impl fmt::Debug for WalkResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} states, {} quiet, {} met", self.states, self.quiet, self.met)?;
         match &self.failure {
@@ -148,13 +148,13 @@ impl fmt::Debug for Walked {
 }
 
 /// Explores all events, up to `most` states.
-pub fn walk(course: Course, most: usize) -> Walked {
-    let start = World::begin(&course);
-    let mut seen: HashSet<u64, BuildHasherDefault<Quick>> = HashSet::default();
+pub fn walk(course: WalkSetting, most: usize) -> WalkResult {
+    let start = WalkState::begin(&course);
+    let mut seen: HashSet<u64, BuildHasherDefault<QuickHasher>> = HashSet::default();
     seen.insert(fingerprint(&start));
-    let mut parents: Vec<(u32, Happens)> = vec![(0, Happens::Decide(0))];
+    let mut parents: Vec<(u32, WalkEvent)> = vec![(0, WalkEvent::Decide(0))];
     let mut frontier = vec![(start, 0_u32)];
-    let mut found = Walked { states: 1, quiet: 0, met: 0, complete: true, failure: None };
+    let mut found = WalkResult { states: 1, quiet: 0, met: 0, complete: true, failure: None };
     let mut can = Vec::new();
     while !frontier.is_empty() {
         let mut deeper = Vec::new();
@@ -192,8 +192,8 @@ pub fn walk(course: Course, most: usize) -> Walked {
     found
 }
 
-fn way(parents: &[(u32, Happens)], place: u32, last: Option<Happens>) -> Vec<Happens> {
-    let mut events: Vec<Happens> = last.into_iter().collect();
+fn way(parents: &[(u32, WalkEvent)], place: u32, last: Option<WalkEvent>) -> Vec<WalkEvent> {
+    let mut events: Vec<WalkEvent> = last.into_iter().collect();
     let mut place = place;
     while place != 0 {
         let (parent, event) = parents[place as usize];
@@ -204,8 +204,8 @@ fn way(parents: &[(u32, Happens)], place: u32, last: Option<Happens>) -> Vec<Hap
     events
 }
 
-fn fingerprint(world: &World) -> u64 {
-    let mut hasher = Quick::default();
+fn fingerprint(world: &WalkState) -> u64 {
+    let mut hasher = QuickHasher::default();
     world.hash(&mut hasher);
     hasher.finish()
 }

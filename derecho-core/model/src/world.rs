@@ -4,12 +4,12 @@
 //! Owns: the faults and their bounds. Never does: choose among the possible events.
 
 use derecho_core::ids::Rank;
-use derecho_core::membership::{Arbitration, Fate, Membership};
+use derecho_core::membership::{Arbitration, ExitReason, Membership};
 
 use crate::channel::Channels;
 use crate::event::Event;
-use crate::node::{Effect, End, Input, MOST, Nodebook, Nodes, each, id};
-use crate::property::Broken;
+use crate::node::{MOST, NodeEffect, NodeEnd, NodeInput, NodeSet, NodeTable, each, id};
+use crate::property::Violation;
 use crate::setting::Setting;
 
 /// Maximum number of views decided in one run.
@@ -17,20 +17,20 @@ pub const VIEWS: usize = 8;
 
 /// Complete state, in numbers of the [`World`]'s tables.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct State {
+pub struct ModelState {
     pub(crate) nodes: [u32; MOST],
     channels: [[u32; MOST]; MOST],
     /// Decision of each view, by the view's number; counted from 1.
     pub(crate) decided: [u16; VIEWS],
     /// The kernel's decision word: view and ballot.
     word: (u8, u8),
-    pub(crate) stopped: Nodes,
+    pub(crate) stopped: NodeSet,
     /// Channels that lose everything, one bit each.
     cut: u16,
     /// Pairs of a joining node and a node that it has asked, one bit each.
     asked: u16,
     /// Nodes that were suspected while alive, were stopped, or lost a channel.
-    pub(crate) tainted: Nodes,
+    pub(crate) tainted: NodeSet,
     crashes: u8,
     doubts: u8,
     cuts: u8,
@@ -43,7 +43,7 @@ pub struct World {
     /// Events that may happen.
     pub setting: Setting,
     /// All states of nodes.
-    pub book: Nodebook,
+    pub node_table: NodeTable,
     channels: Channels,
 }
 
@@ -51,14 +51,18 @@ impl World {
     /// Creates a world without any states yet.
     pub fn new(setting: Setting) -> World {
         assert!((1..=MOST).contains(&setting.nodes()), "a world has 1 to {MOST} nodes");
-        World { setting, book: Nodebook::new(setting.streams), channels: Channels::default() }
+        World {
+            setting,
+            node_table: NodeTable::new(setting.streams),
+            channels: Channels::default(),
+        }
     }
 
     /// Returns the initial state.
-    pub fn begin(&mut self) -> State {
+    pub fn begin(&mut self) -> ModelState {
         let setting = self.setting;
         let empty = self.channels.number(Vec::new());
-        let mut state = State {
+        let mut state = ModelState {
             nodes: [0; MOST],
             channels: [[empty; MOST]; MOST],
             decided: [0; VIEWS],
@@ -83,7 +87,7 @@ impl World {
             };
             // Not all nodes have received the same; all have received at least one message.
             let received = if setting.streams { 0 } else { 2 - node as u8 % 2 };
-            let (number, effects) = self.book.begin(machine, node, received);
+            let (number, effects) = self.node_table.begin(machine, node, received);
             state.nodes[node] = number;
             all_effects.push(effects);
         }
@@ -94,31 +98,31 @@ impl World {
     }
 
     /// Returns the visible properties of a node, in a state.
-    pub fn look(&self, state: &State, node: usize) -> &crate::node::Look {
-        self.book.look(state.nodes[node])
+    pub fn look(&self, state: &ModelState, node: usize) -> &crate::node::NodeProperties {
+        self.node_table.look(state.nodes[node])
     }
 
     /// Whether a node is neither dead nor out.
-    pub fn lives(&self, state: &State, node: usize) -> bool {
+    pub fn lives(&self, state: &ModelState, node: usize) -> bool {
         self.look(state, node).end.is_none()
     }
 
     /// Whether the node's messages certainly arrive: it lives, or it has left in an orderly way.
-    fn is_heard_out(&self, state: &State, node: usize) -> bool {
-        matches!(self.look(state, node).end, None | Some(End::Out(Fate::Left)))
+    fn is_heard_out(&self, state: &ModelState, node: usize) -> bool {
+        matches!(self.look(state, node).end, None | Some(NodeEnd::Out(ExitReason::Left)))
     }
 
-    fn runs(&self, state: &State, node: usize) -> bool {
+    fn runs(&self, state: &ModelState, node: usize) -> bool {
         self.lives(state, node) && state.stopped >> node & 1 == 0
     }
 
     /// Whether a channel loses everything.
-    pub fn is_cut(&self, state: &State, from: usize, to: usize) -> bool {
+    pub fn is_cut(&self, state: &ModelState, from: usize, to: usize) -> bool {
         state.cut >> (from * MOST + to) & 1 == 1
     }
 
     /// Returns an event that must happen sooner or later: a live node has sent or asked something.
-    pub fn due(&self, state: &State) -> Option<Event> {
+    pub fn due(&self, state: &ModelState) -> Option<Event> {
         let nodes = self.setting.nodes();
         for to in (0..nodes).filter(|&to| self.runs(state, to)) {
             let look = self.look(state, to);
@@ -143,47 +147,47 @@ impl World {
     }
 
     /// Whether a node must learn anything of another one.
-    pub fn evidence_of(&mut self, state: &State, node: usize, other: usize) -> bool {
+    pub fn evidence_of(&mut self, state: &ModelState, node: usize, other: usize) -> bool {
         self.evidence(state, node, other).is_some()
     }
 
     /// Returns what a node must learn of another one, if that is new: suspicion, certain or not.
-    fn evidence(&mut self, state: &State, node: usize, other: usize) -> Option<Input> {
+    fn evidence(&mut self, state: &ModelState, node: usize, other: usize) -> Option<NodeInput> {
         let look = *self.look(state, node);
         if node == other || !self.runs(state, node) || !look.member {
             return None;
         }
         let end = self.look(state, other).end;
         let says = self.channels.head(state.channels[other][node]).is_some();
-        if says && end == Some(End::Out(Fate::Left)) {
+        if says && end == Some(NodeEnd::Out(ExitReason::Left)) {
             return None;
         }
         let stopped = state.stopped >> other & 1 == 1;
         if look.members >> other & 1 == 0 {
-            let forget = Input::Forget(other as u8);
-            let news =
-                end.is_some() && self.book.step(state.nodes[node], forget).0 != state.nodes[node];
+            let forget = NodeInput::Forget(other as u8);
+            let news = end.is_some()
+                && self.node_table.step(state.nodes[node], forget).0 != state.nodes[node];
             return news.then_some(forget);
         }
         let gone = match end {
-            Some(End::Dead) => true,
+            Some(NodeEnd::Dead) => true,
             // A node that is out reports that at least to the kernel's watchers: it never
             // decides again.
-            Some(End::Out(_)) => self.setting.arbitration == Arbitration::Local,
+            Some(NodeEnd::Out(_)) => self.setting.arbitration == Arbitration::Local,
             None if stopped => self.setting.arbitration == Arbitration::Local,
             None => return None,
         };
-        let input = Input::Suspect(1 << other, gone);
-        (self.book.step(state.nodes[node], input).0 != state.nodes[node]).then_some(input)
+        let input = NodeInput::Suspect(1 << other, gone);
+        (self.node_table.step(state.nodes[node], input).0 != state.nodes[node]).then_some(input)
     }
 
     /// Collects all possible events.
-    pub fn events(&mut self, state: &State, into: &mut Vec<Event>) {
+    pub fn events(&mut self, state: &ModelState, into: &mut Vec<Event>) {
         let (setting, nodes) = (self.setting, self.setting.nodes());
         into.clear();
         for node in 0..nodes {
             let look = *self.look(state, node);
-            let left = look.end == Some(End::Out(Fate::Left));
+            let left = look.end == Some(NodeEnd::Out(ExitReason::Left));
             if left && state.crashes > 0 && self.is_saying(state, node) {
                 into.push(Event::Crash(node));
             }
@@ -235,12 +239,12 @@ impl World {
         }
     }
 
-    fn is_saying(&self, state: &State, node: usize) -> bool {
+    fn is_saying(&self, state: &ModelState, node: usize) -> bool {
         let mut to = state.channels[node].iter();
         to.any(|&channel| self.channels.head(channel).is_some())
     }
 
-    fn own_events(&mut self, state: &State, node: usize, into: &mut Vec<Event>) {
+    fn own_events(&mut self, state: &ModelState, node: usize, into: &mut Vec<Event>) {
         let setting = self.setting;
         let look = *self.look(state, node);
         if look.stops {
@@ -255,7 +259,7 @@ impl World {
         if state.leaves > 0
             && setting.leavers >> node & 1 == 1
             && look.member
-            && self.changes(state, node, Input::Leave)
+            && self.changes(state, node, NodeInput::Leave)
         {
             into.push(Event::Leave(node));
         }
@@ -265,7 +269,7 @@ impl World {
         if self.setting.early_return && look.suspected_by != 0 {
             into.push(Event::Return(node));
         }
-        if self.setting.early_return && self.changes(state, node, Input::GiveUp) {
+        if self.setting.early_return && self.changes(state, node, NodeInput::GiveUp) {
             into.push(Event::GiveUp(node));
         }
         if self.setting.streams && look.member && look.number == 1 {
@@ -285,24 +289,24 @@ impl World {
     }
 
     /// Whether an input would change a node.
-    pub fn changes(&mut self, state: &State, node: usize, input: Input) -> bool {
-        self.book.step(state.nodes[node], input).0 != state.nodes[node]
+    pub fn changes(&mut self, state: &ModelState, node: usize, input: NodeInput) -> bool {
+        self.node_table.step(state.nodes[node], input).0 != state.nodes[node]
     }
 
     /// Returns the state after an event.
-    pub fn apply(&mut self, state: &State, event: Event) -> Result<State, Broken> {
+    pub fn apply(&mut self, state: &ModelState, event: Event) -> Result<ModelState, Violation> {
         let mut next = *state;
         match event {
             Event::Deliver(from, to) => {
                 let channel = next.channels[from][to];
                 let message = self.channels.head(channel).expect("it is offered when there is one");
                 next.channels[from][to] = self.channels.rest(channel);
-                self.step(&mut next, to, Input::Hear(from as u8, message))?;
+                self.step(&mut next, to, NodeInput::Hear(from as u8, message))?;
             }
             Event::Crash(node) => {
                 next.crashes -= 1;
                 next.stopped &= !(1 << node);
-                self.step(&mut next, node, Input::Die)?;
+                self.step(&mut next, node, NodeInput::Die)?;
             }
             Event::Evidence(node, other) => {
                 if let Some(input) = self.evidence(state, node, other) {
@@ -318,7 +322,7 @@ impl World {
                 }
                 // The suspecting node may be the one that receives nothing.
                 next.tainted |= 1 << other | 1 << node;
-                self.step(&mut next, node, Input::Suspect(1 << other, false))?;
+                self.step(&mut next, node, NodeInput::Suspect(1 << other, false))?;
             }
             Event::Cut(from, to) => {
                 next.cuts -= 1;
@@ -334,48 +338,56 @@ impl World {
             Event::Resume(node) => next.stopped &= !(1 << node),
             Event::Join(joiner, member) => {
                 next.asked |= 1 << (joiner * MOST + member);
-                let ask = derecho_core::membership::Message::Join { node: id(joiner), weight: 1 };
-                let message = self.book.messages.number(ask);
+                let ask = derecho_core::membership::ViewChangeMessage::Join {
+                    node: id(joiner),
+                    weight: 1,
+                };
+                let message = self.node_table.messages.number(ask);
                 self.send(&mut next, joiner, member, message);
             }
             Event::Leave(node) => {
                 next.leaves -= 1;
                 next.tainted |= 1 << node;
-                self.step(&mut next, node, Input::Leave)?;
+                self.step(&mut next, node, NodeInput::Leave)?;
             }
             Event::Settle(node) => {
                 if let Some((view, ballot)) = self.look(state, node).asks {
                     let winner = next.settle(view, ballot);
-                    self.step(&mut next, node, Input::Settle(winner))?;
+                    self.step(&mut next, node, NodeInput::Settle(winner))?;
                 }
             }
-            Event::Answer(node) => self.step(&mut next, node, Input::Answer)?,
-            Event::Stopped(node) => self.step(&mut next, node, Input::Stopped)?,
-            Event::Promote(node) => self.step(&mut next, node, Input::Promote)?,
+            Event::Answer(node) => self.step(&mut next, node, NodeInput::Answer)?,
+            Event::Stopped(node) => self.step(&mut next, node, NodeInput::Stopped)?,
+            Event::Promote(node) => self.step(&mut next, node, NodeInput::Promote)?,
             Event::Return(node) => {
                 let those = self.look(state, node).suspected_by;
                 next.tainted |= those;
-                self.step(&mut next, node, Input::Suspect(those, false))?;
+                self.step(&mut next, node, NodeInput::Suspect(those, false))?;
             }
             Event::Impatient(node) => {
                 let those = self.look(state, node).awaited;
-                self.step(&mut next, node, Input::Suspect(those, false))?;
+                self.step(&mut next, node, NodeInput::Suspect(those, false))?;
             }
             Event::GiveUp(node) => {
                 next.tainted |= 1 << node;
-                self.step(&mut next, node, Input::GiveUp)?;
+                self.step(&mut next, node, NodeInput::GiveUp)?;
             }
-            Event::Receive(node) => self.step(&mut next, node, Input::Receive)?,
+            Event::Receive(node) => self.step(&mut next, node, NodeInput::Receive)?,
             Event::Take(node) => {
-                self.step(&mut next, node, Input::Deliver)?;
+                self.step(&mut next, node, NodeInput::Deliver)?;
                 self.check_delivered(&next)?;
             }
         }
         Ok(next)
     }
 
-    fn step(&mut self, state: &mut State, node: usize, input: Input) -> Result<(), Broken> {
-        let (next, effects) = self.book.step(state.nodes[node], input);
+    fn step(
+        &mut self,
+        state: &mut ModelState,
+        node: usize,
+        input: NodeInput,
+    ) -> Result<(), Violation> {
+        let (next, effects) = self.node_table.step(state.nodes[node], input);
         let before = state.nodes[node];
         state.nodes[node] = next;
         let result = self.follow(state, node, &effects);
@@ -385,18 +397,23 @@ impl World {
         result
     }
 
-    fn follow(&mut self, state: &mut State, node: usize, effects: &[Effect]) -> Result<(), Broken> {
+    fn follow(
+        &mut self,
+        state: &mut ModelState,
+        node: usize,
+        effects: &[NodeEffect],
+    ) -> Result<(), Violation> {
         for &effect in effects {
             match effect {
-                Effect::Send(to, message) => self.send(state, node, to.into(), message),
-                Effect::Install(decision) => self.installed(state, decision)?,
-                Effect::Broken(what) => return Err(Broken(what)),
+                NodeEffect::Send(to, message) => self.send(state, node, to.into(), message),
+                NodeEffect::Install(decision) => self.installed(state, decision)?,
+                NodeEffect::Broken(what) => return Err(Violation(what)),
             }
         }
         Ok(())
     }
 
-    fn send(&mut self, state: &mut State, from: usize, to: usize, message: u32) {
+    fn send(&mut self, state: &mut ModelState, from: usize, to: usize, message: u32) {
         if !self.lives(state, to) || self.is_cut(state, from, to) {
             return;
         }
@@ -409,20 +426,20 @@ impl World {
 
     /// Whether a message no longer changes its receiver, now or ever, so that it need not
     /// be awaited.
-    fn is_stale(&self, state: &State, to: usize, message: u32) -> bool {
-        use derecho_core::membership::Message;
+    fn is_stale(&self, state: &ModelState, to: usize, message: u32) -> bool {
+        use derecho_core::membership::ViewChangeMessage;
         let look = self.look(state, to);
-        let past = match &**self.book.messages.get(message) {
-            Message::Join { .. } => return false,
-            Message::Decided(decision) => decision.next.number <= look.number,
-            Message::Wedged { view, .. }
-            | Message::Suspects { view, .. }
-            | Message::Accepted { view, .. } => *view < look.number,
+        let past = match &**self.node_table.messages.get(message) {
+            ViewChangeMessage::Join { .. } => return false,
+            ViewChangeMessage::Decided(decision) => decision.next.number <= look.number,
+            ViewChangeMessage::Wedged { view, .. }
+            | ViewChangeMessage::Suspects { view, .. }
+            | ViewChangeMessage::Accepted { view, .. } => *view < look.number,
         };
         look.member && past
     }
 
-    fn discard_stale(&mut self, state: &mut State, node: usize) {
+    fn discard_stale(&mut self, state: &mut ModelState, node: usize) {
         let ended = !self.lives(state, node);
         for from in 0..self.setting.nodes() {
             if ended {
@@ -438,11 +455,11 @@ impl World {
     }
 
     /// Describes an event in words.
-    pub fn tell(&self, state: &State, event: Event) -> String {
+    pub fn tell(&self, state: &ModelState, event: Event) -> String {
         match event {
             Event::Deliver(from, to) => {
                 let message = self.channels.head(state.channels[from][to]);
-                let message = message.map(|message| &**self.book.messages.get(message));
+                let message = message.map(|message| &**self.node_table.messages.get(message));
                 format!("{from} -> {to}: {message:?}")
             }
             other => format!("{other:?}"),
@@ -450,9 +467,9 @@ impl World {
     }
 }
 
-impl State {
+impl ModelState {
     /// Ignores the difference that a joining node has asked again.
-    pub(crate) fn note_asked(&mut self, after: &State) {
+    pub(crate) fn note_asked(&mut self, after: &ModelState) {
         self.asked = after.asked;
     }
 

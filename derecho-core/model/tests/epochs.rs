@@ -6,20 +6,23 @@
 #[path = "../../sim/tests/epochs/mod.rs"]
 mod epochs;
 
-use derecho_core::multicast::subgroup::Level;
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
 use derecho_model::{Fault, missed};
-use epochs::{Checker, Shape, World};
+use epochs::{Rule, TestParameters, World};
 
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 60;
 
 /// A run; returns its violations.
-type Run = fn(&mut World) -> Vec<(Checker, String)>;
+type Run = fn(&mut World) -> Vec<(Rule, String)>;
 
 /// Returns the checkers that fail in a run of this seed, where memory is shared and readers
 /// leave late.
-fn complaints(seed: u64, run: Run) -> Vec<Checker> {
-    let shape = Shape { late_leavers: true, ..Shape::random(seed, Level::Atomic, true) };
+fn complaints(seed: u64, run: Run) -> Vec<Rule> {
+    let shape = TestParameters {
+        late_leavers: true,
+        ..TestParameters::random(seed, DeliveryGuarantee::Atomic, true)
+    };
     run(&mut World::new(seed, shape)).into_iter().map(|(checker, _)| checker).collect()
 }
 
@@ -27,13 +30,13 @@ fn complaints(seed: u64, run: Run) -> Vec<Checker> {
 fn planted_errors_are_found() {
     let slow_leaver: Run = |world| world.run_with_a_slow_leaver().1;
     let cases = [
-        (Fault::LeaverForgotten, World::run as Run, Checker::Content),
-        (Fault::LinesReused, slow_leaver, Checker::Blame),
+        (Fault::LeaverForgotten, World::run as Run, Rule::Content),
+        (Fault::LinesReused, slow_leaver, Rule::Blame),
     ];
     let mut unfound = Vec::new();
     for (fault, run, checker) in cases {
         let run_of = |seed| complaints(seed, run);
-        let is_meant = |with: &Vec<Checker>| with.first() == Some(&checker);
+        let is_meant = |with: &Vec<Rule>| with.first() == Some(&checker);
         unfound.extend(missed(fault, (RANGES, SEEDS), run_of, is_meant, Vec::is_empty));
     }
     assert!(unfound.is_empty(), "not found: {unfound:?}");

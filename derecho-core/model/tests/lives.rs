@@ -3,7 +3,7 @@
 //! them are one test.
 #![cfg(model)]
 
-use derecho_lives::{Account, Fault as Happens, Faults, Kind, Plan, live};
+use derecho_lives::{Fault as Happens, Faults, GroupKind, LifePlan, LifeReport, live};
 use derecho_model::{Fault, found_in, plant};
 
 /// Starts of the ranges, and the maximum number of seeds of each.
@@ -21,15 +21,15 @@ const PROGRESS: &str = "progress";
 
 /// Returns the first seed of the range whose life breaks this rule before all others, and breaks no
 /// rule without the error.
-fn found(from: u64, kind: Kind, faults: Faults, (fault, rule): (Fault, &str)) -> Option<u64> {
-    let life = |seed| live(Plan { faults, wild: true, ..Plan::new(seed, kind) }, false);
-    let is_meant = |with: &Account| broke(with, rule);
+fn found(from: u64, kind: GroupKind, faults: Faults, (fault, rule): (Fault, &str)) -> Option<u64> {
+    let life = |seed| live(LifePlan { faults, wild: true, ..LifePlan::new(seed, kind) }, false);
+    let is_meant = |with: &LifeReport| broke(with, rule);
     found_in(fault, from..from + SEEDS, life, is_meant, |without| without.violations.is_empty())
 }
 
 /// Whether a life broke this rule before all others. If the group makes no progress, a member may
 /// report that before the life ends.
-fn broke(account: &Account, rule: &str) -> bool {
+fn broke(account: &LifeReport, rule: &str) -> bool {
     let first = account.violations.first().and_then(|what| what.split(':').next());
     first == Some(rule) || rule == LIVENESS && first == Some(PROGRESS)
 }
@@ -39,7 +39,7 @@ fn planted_errors_are_found() {
     let crashes = Faults::NONE.and(Happens::Crash);
     let cuts = crashes.and(Happens::Partition).and(Happens::Pause);
     let all = cuts.and(Happens::SlowNode).and(Happens::SlowLink).and(Happens::Delay);
-    let (local, network) = (Kind::Local, Kind::Network);
+    let (local, network) = (GroupKind::Local, GroupKind::Network);
     let cases = [
         (Fault::TrimIgnored, network, crashes, STATE),
         (Fault::WedgedLate, network, crashes, STATE),
@@ -68,11 +68,11 @@ fn planted_errors_are_found() {
     // the decisive moment: one in a thousand for the first error, so one range suffices.
     for fault in [Fault::ReaderTellsNoStart, Fault::MemoryReplaced] {
         let life = |seed| {
-            let plan = Plan { toggles: true, faults: crashes, ..Plan::new(seed, local) };
+            let plan = LifePlan { toggles: true, faults: crashes, ..LifePlan::new(seed, local) };
             live(plan, false)
         };
         let found = |from: u64| {
-            let is_meant = |with: &Account| broke(with, LIVENESS);
+            let is_meant = |with: &LifeReport| broke(with, LIVENESS);
             let seeds = from..from + 3 * SEEDS;
             found_in(fault, seeds, life, is_meant, |it| it.violations.is_empty())
         };
@@ -89,7 +89,7 @@ fn planted_errors_are_found() {
         (Fault::NotBegunKnows, 35, Faults::NONE, LIVENESS),
     ];
     for (fault, seed, faults, rule) in lives {
-        let plan = Plan { faults, ..Plan::new(seed, local) };
+        let plan = LifePlan { faults, ..LifePlan::new(seed, local) };
         plant(Some(fault));
         let with = live(plan, false);
         plant(None);

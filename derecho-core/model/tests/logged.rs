@@ -36,7 +36,7 @@ fn broken(seed: u64) -> Option<String> {
         world.flow(20);
         world.settle();
         world.crash_all();
-        let over = (Rc::clone(&world.court), Some(root.clone()));
+        let over = (Rc::clone(&world.checker), Some(root.clone()));
         let mut world = World::over(Config::adversarial(seed + 1_000_000), 2, true, over);
         world.check();
         world.compare_logs();

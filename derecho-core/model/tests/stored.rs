@@ -8,7 +8,7 @@ mod stored;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 
-use derecho_core::storage::store::Retention;
+use derecho_core::storage::store::StoreRetention;
 use derecho_model::{Fault, missed};
 use derecho_sim::Config;
 use stored::World;
@@ -17,10 +17,10 @@ const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 60;
 
 /// Returns the rule that a run of this seed breaks, if any.
-fn broken(seed: u64, retention: Retention) -> Option<String> {
+fn broken(seed: u64, retention: StoreRetention) -> Option<String> {
     let run = || {
         let mut world = World::new(Config::adversarial(seed), 2, true, retention);
-        world.court.borrow_mut().strict = true;
+        world.checker.borrow_mut().strict = true;
         world.settle();
         world.flow(40);
         world.add();
@@ -37,9 +37,9 @@ fn broken(seed: u64, retention: Retention) -> Option<String> {
 #[test]
 fn planted_errors_are_found() {
     set_hook(Box::new(|_| {}));
-    let all = Retention::default();
-    let last = Retention { depth: Some(2), ..all };
-    let few = Retention { most: Some(40), ..all };
+    let all = StoreRetention::default();
+    let last = StoreRetention { depth: Some(2), ..all };
+    let few = StoreRetention { most: Some(40), ..all };
     let cases = [
         (Fault::HistoryCutLate, last, "exactly what was kept"),
         (Fault::HistoryWithoutLive, last, "nothing is missing"),

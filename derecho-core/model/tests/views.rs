@@ -13,9 +13,9 @@ use std::rc::Rc;
 use derecho_model::{Fault, missed};
 use derecho_sim::Config;
 use stored::World;
-use stored::apart::Apart;
-use stored::court::Court;
-use stored::root::Root;
+use stored::checker::StoreChecker;
+use stored::log_folders::LogFolders;
+use stored::separate_disks::SeparateDisks;
 
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 60;
@@ -29,15 +29,15 @@ fn broken(seed: u64, run: fn(u64)) -> Option<String> {
     )
 }
 
-fn court() -> Rc<RefCell<Court>> {
-    let mut court = Court::default();
+fn court() -> Rc<RefCell<StoreChecker>> {
+    let mut court = StoreChecker::default();
     court.logged = true;
     Rc::new(RefCell::new(court))
 }
 
 /// Others join while the first member writes.
 fn newcomers(seed: u64) {
-    let over = (court(), Some(Root::default()));
+    let over = (court(), Some(LogFolders::default()));
     let mut world = World::over(Config::adversarial(seed), 1, true, over);
     world.settle();
     for _ in 0..3 {
@@ -53,7 +53,7 @@ fn restart_without(
     hidden: usize,
     seed: u64,
     mut world: World,
-    (court, root): (Rc<RefCell<Court>>, Root),
+    (court, root): (Rc<RefCell<StoreChecker>>, LogFolders),
 ) {
     world.crash_all();
     court.borrow_mut().restart_somewhere();
@@ -65,7 +65,7 @@ fn restart_without(
 
 /// A member that keeps logs and took no part is back first.
 fn bystander(seed: u64) {
-    let (court, root) = (court(), Root::apart());
+    let (court, root) = (court(), LogFolders::separate());
     let over = (Rc::clone(&court), Some(root.clone()));
     let mut world = World::over(Config::adversarial(seed), 1, true, over);
     world.settle();
@@ -78,7 +78,7 @@ fn bystander(seed: u64) {
 
 /// Every earlier member dies before it can have recorded a newcomer, and comes back without it.
 fn newcomer(seed: u64) {
-    let (court, root) = (court(), Root::apart());
+    let (court, root) = (court(), LogFolders::separate());
     let over = (Rc::clone(&court), Some(root.clone()));
     let mut world = World::over(Config::adversarial(seed), 0, true, over);
     let first = world.add_bystander();
@@ -96,7 +96,7 @@ fn newcomer(seed: u64) {
 /// The only complete log is lost while a member without a log has everything, and the present
 /// member that keeps logs comes back alone.
 fn leaning(seed: u64) {
-    let (court, root) = (court(), Root::apart());
+    let (court, root) = (court(), LogFolders::separate());
     let over = (Rc::clone(&court), Some(root.clone()));
     let mut world = World::over(Config::adversarial(seed), 1, true, over);
     let first = world.lean_on_the_first();
@@ -107,7 +107,7 @@ fn leaning(seed: u64) {
 
 /// One of two disks makes no progress while the members write.
 fn slow_disk(seed: u64) {
-    let (court, root) = (court(), Root::default());
+    let (court, root) = (court(), LogFolders::default());
     let mut world = World::over(Config::adversarial(seed), 1, true, (court, Some(root.clone())));
     world.settle();
     world.add_one(true);
@@ -121,7 +121,7 @@ fn slow_disk(seed: u64) {
 /// In a network, the only log with the last records is not back, and a majority of the last
 /// view is.
 fn named(seed: u64) {
-    let (mut apart, _) = Apart::with_a_keeper_that_crashed(seed);
+    let (mut apart, _) = SeparateDisks::with_crashed_holder(seed);
     apart.restart_in_a_network(0);
 }
 

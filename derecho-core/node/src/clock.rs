@@ -21,7 +21,7 @@ mod source;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use derecho_core::ids::Time;
-use follower::Follower;
+use follower::ClockFollower;
 use source::{Processor, monotonic, realtime};
 
 /// Nanoseconds for which a line, and the offset of the wall clock, are valid. After a change of the
@@ -32,7 +32,7 @@ const TRIES: u32 = 4;
 /// Nanoseconds between two readings that count as uninterrupted.
 const UNDISTURBED: u64 = 1000;
 
-static CLOCK: Follower = Follower::new(PERIOD);
+static CLOCK: ClockFollower = ClockFollower::new(PERIOD);
 
 /// Returns nanoseconds on the system's monotonic clock, the same for all processes of a host.
 ///

@@ -10,7 +10,7 @@ use derecho_core::link::Link;
 use derecho_core::machine::Machine;
 
 use crate::clock;
-use crate::engine::{Idle, Role, Shared, holder};
+use crate::engine::{DriverGuard, IdleTimer, Shared, holder};
 
 /// Number of ticks in a row with the role taken, after which the thread waits to be recalled.
 const TICKS_BEFORE_AWAY: u32 = 3;
@@ -33,8 +33,8 @@ pub(crate) fn run<M: Machine, L: Link>(shared: &Shared<M, L>) {
 }
 
 /// Turns, lingers and sleeps with the role, until another thread wants the role or should have it.
-fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: Role<'_, M, L>) {
-    let mut idle = Idle::new(shared.pace);
+fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: DriverGuard<'_, M, L>) {
+    let mut idle = IdleTimer::new(shared.pace);
     let mut knocks = 0;
     loop {
         let done = shared.turn(&mut role, idle.now());
@@ -49,10 +49,10 @@ fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: Role<'_, M, L>) {
         if idle.is_over(done, false) {
             // The knock of this waking period is answered; a lone writer wakes us each time.
             knocks = 0;
-            let interest = role.duty.machine.interest();
+            let interest = role.event_loop.machine.interest();
             // A thread that waits for a condition drives itself, or checks again by itself.
             shared.park(&mut role, None, interest, || false);
-            idle = Idle::new(shared.pace);
+            idle = IdleTimer::new(shared.pace);
         }
     }
 }

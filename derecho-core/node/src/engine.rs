@@ -29,15 +29,15 @@ use derecho_core::ids::Time;
 use derecho_core::link::{Interest, Link, Parker};
 use derecho_core::machine::{Effects, Machine};
 
+use crate::batch_pause::BatchPause;
 use crate::clock;
+use crate::condition_scope;
 use crate::counters::Counters;
 use crate::driver;
-use crate::duty::Duty;
-use crate::gather::Gather;
-use crate::hearer::{Hearer, Hearers};
-use crate::inside;
+use crate::event_loop::EventLoop;
 use crate::process;
 use crate::threads::ThreadSettings;
+use crate::turn_listener::{TurnListener, TurnListeners};
 
 /// Time for which a driving thread stays awake when there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,16 +64,16 @@ impl Default for Pace {
 const TURNS_A_LOOK: u32 = 8;
 
 /// Idle time of the driving thread, and the approximate current time.
-pub(crate) struct Idle {
+pub(crate) struct IdleTimer {
     pace: Pace,
     now: Time,
     since: Option<Time>,
     turns: u32,
 }
 
-impl Idle {
-    pub(crate) fn new(pace: Pace) -> Idle {
-        Idle { pace, now: clock::now(), since: None, turns: 0 }
+impl IdleTimer {
+    pub(crate) fn new(pace: Pace) -> IdleTimer {
+        IdleTimer { pace, now: clock::now(), since: None, turns: 0 }
     }
 
     /// Time of the last clock reading.
@@ -119,7 +119,7 @@ impl Idle {
 
 /// Result of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Waited {
+pub enum WaitOutcome {
     /// The awaited condition holds.
     Ready,
     /// The deadline has passed.
@@ -136,10 +136,10 @@ pub(crate) mod holder {
 }
 
 pub(crate) struct Shared<M, L> {
-    pub(crate) duty: Mutex<Duty<M, L>>,
+    pub(crate) event_loop: Mutex<EventLoop<M, L>>,
     pub(crate) parker: Arc<dyn Parker>,
     pub(crate) pace: Pace,
-    /// Holder of `duty`; a hint for other threads, the lock decides.
+    /// Holder of `event_loop`; a hint for other threads, the lock decides.
     pub(crate) holder: AtomicU8,
     /// Number of threads that want the role now; the driving thread gives it up for a moment.
     pub(crate) wanted: AtomicU32,
@@ -148,7 +148,7 @@ pub(crate) struct Shared<M, L> {
     /// Turns that application threads drove since the driver thread last checked.
     pub(crate) drives: AtomicU32,
     pub(crate) stopped: AtomicBool,
-    /// Consecutive waits whose first turn brought little; see [`Gather`].
+    /// Consecutive waits whose first turn brought little; see [`BatchPause`].
     pub(crate) thin: AtomicU32,
     /// Number of application threads that wait for another thread's turns.
     pub(crate) waiters: AtomicU32,
@@ -163,7 +163,7 @@ pub(crate) struct Shared<M, L> {
     /// True while the driver thread waits without a tick, because an application thread has
     /// the role.
     pub(crate) away: AtomicBool,
-    pub(crate) hearers: Hearers,
+    pub(crate) listeners: TurnListeners,
     pub(crate) counters: Counters,
     /// Process in which the engine was created.
     process: u32,
@@ -182,13 +182,13 @@ impl<M, L> Clone for Engine<M, L> {
 }
 
 /// The driver's role, while this thread has it.
-pub(crate) struct Role<'a, M, L> {
-    pub(crate) duty: MutexGuard<'a, Duty<M, L>>,
+pub(crate) struct DriverGuard<'a, M, L> {
+    pub(crate) event_loop: MutexGuard<'a, EventLoop<M, L>>,
     who: u8,
     shared: &'a Shared<M, L>,
 }
 
-impl<M, L> Drop for Role<'_, M, L> {
+impl<M, L> Drop for DriverGuard<'_, M, L> {
     fn drop(&mut self) {
         // Sequentially consistent: pairs with the driver thread's check before it waits to be
         // recalled, see `driver::tick_while_others_drive`.
@@ -216,18 +216,18 @@ impl<M, L> Shared<M, L> {
 }
 
 /// Reverts a thread's registration as sleeping or waiting, even if the checked condition panics.
-struct Undo<F: FnMut()>(F);
+struct ScopeGuard<F: FnMut()>(F);
 
-impl<F: FnMut()> Drop for Undo<F> {
+impl<F: FnMut()> Drop for ScopeGuard<F> {
     fn drop(&mut self) {
         (self.0)();
     }
 }
 
 impl<M: Machine, L: Link> Shared<M, L> {
-    fn role<'a>(&'a self, duty: MutexGuard<'a, Duty<M, L>>, who: u8) -> Role<'a, M, L> {
+    fn role<'a>(&'a self, duty: MutexGuard<'a, EventLoop<M, L>>, who: u8) -> DriverGuard<'a, M, L> {
         self.holder.store(who, Ordering::Relaxed);
-        Role { duty, who, shared: self }
+        DriverGuard { event_loop: duty, who, shared: self }
     }
 
     /// Whether this process was forked from the one that owns the engine.
@@ -237,11 +237,11 @@ impl<M: Machine, L: Link> Shared<M, L> {
 
     /// Takes the role if it is free.
     #[inline]
-    pub(crate) fn try_role(&self, who: u8) -> Option<Role<'_, M, L>> {
+    pub(crate) fn try_role(&self, who: u8) -> Option<DriverGuard<'_, M, L>> {
         if self.is_inherited() {
             return None;
         }
-        match self.duty.try_lock() {
+        match self.event_loop.try_lock() {
             Ok(duty) => Some(self.role(duty, who)),
             // A panic inside a turn is a defect of ours; the state is still the best there is.
             Err(TryLockError::Poisoned(poison)) => Some(self.role(poison.into_inner(), who)),
@@ -250,7 +250,7 @@ impl<M: Machine, L: Link> Shared<M, L> {
     }
 
     /// Takes the role from the thread that has it.
-    fn demand_role(&self, who: u8) -> Role<'_, M, L> {
+    fn demand_role(&self, who: u8) -> DriverGuard<'_, M, L> {
         if let Some(role) = self.try_role(who) {
             return role;
         }
@@ -266,24 +266,24 @@ impl<M: Machine, L: Link> Shared<M, L> {
         }
         self.wanted.fetch_add(1, Ordering::SeqCst);
         self.parker.wake();
-        let duty = self.duty.lock().unwrap_or_else(PoisonError::into_inner);
+        let duty = self.event_loop.lock().unwrap_or_else(PoisonError::into_inner);
         self.wanted.fetch_sub(1, Ordering::SeqCst);
         self.role(duty, who)
     }
 
     /// Runs one turn and wakes the threads that wait for news.
     #[inline]
-    pub(crate) fn turn(&self, role: &mut Role<'_, M, L>, now: Time) -> usize {
+    pub(crate) fn turn(&self, role: &mut DriverGuard<'_, M, L>, now: Time) -> usize {
         if role.who == holder::APPLICATION && self.knocks.load(Ordering::Relaxed) > 0 {
             // This turn answers the knocks. The driver thread counts its own.
             self.knocks.store(0, Ordering::SeqCst);
         }
-        let done = role.duty.turn(now);
+        let done = role.event_loop.turn(now);
         self.counters.turns.up();
         if done > 0 {
             self.counters.busy_turns.up();
             self.tell_waiters();
-            self.hearers.tell();
+            self.listeners.tell();
         }
         done
     }
@@ -305,13 +305,13 @@ impl<M: Machine, L: Link> Shared<M, L> {
     /// really slept.
     pub(crate) fn park(
         &self,
-        role: &mut Role<'_, M, L>,
+        role: &mut DriverGuard<'_, M, L>,
         until: Option<Time>,
         interest: Interest,
         ready: impl FnOnce() -> bool,
     ) -> bool {
         self.parker.arm(interest);
-        let _armed = Undo(|| self.parker.disarm());
+        let _armed = ScopeGuard(|| self.parker.disarm());
         let now = clock::now();
         let news = self.turn(role, now) > 0
             || ready()
@@ -321,7 +321,7 @@ impl<M: Machine, L: Link> Shared<M, L> {
         if news {
             return false;
         }
-        let wanted = role.duty.machine.wants_turn_at();
+        let wanted = role.event_loop.machine.wants_turn_at();
         self.counters.parks.up();
         self.parker.sleep(until.into_iter().chain(wanted).min().map(|at| at.since(now)));
         true
@@ -329,7 +329,7 @@ impl<M: Machine, L: Link> Shared<M, L> {
 
     /// Leaves the role after an application thread drove, once every knock is answered: a thread
     /// that knocked during the last turn relies on this one.
-    fn leave<'a>(&'a self, mut role: Role<'a, M, L>, now: Time) {
+    fn leave<'a>(&'a self, mut role: DriverGuard<'a, M, L>, now: Time) {
         loop {
             drop(role);
             // Only a hint for the driver thread's next tick; a lost count delays nothing for long.
@@ -383,7 +383,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     /// everything themselves.
     pub fn unattended(machine: M, link: L, parker: Arc<dyn Parker>, pace: Pace) -> Self {
         let shared = Shared {
-            duty: Mutex::new(Duty::new(machine, link)),
+            event_loop: Mutex::new(EventLoop::new(machine, link)),
             parker,
             pace,
             holder: AtomicU8::new(holder::NOBODY),
@@ -397,7 +397,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             news: Condvar::new(),
             recall: Condvar::new(),
             away: AtomicBool::new(false),
-            hearers: Hearers::default(),
+            listeners: TurnListeners::default(),
             counters: Counters::default(),
             process: process::number(),
         };
@@ -421,13 +421,13 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     /// turn may run.
     pub fn act<T>(&self, f: impl FnOnce(&mut M, &mut L, &mut Effects) -> T) -> T {
         assert!(
-            !inside::is_in(self.place()),
+            !condition_scope::is_in(self.place()),
             "the condition of a wait made a call that needs a turn of the engine, and no turn runs \
              while the condition is checked: ask before the call, and within the condition ask \
              readers and writers only for samples and for room"
         );
         let mut role = self.shared.demand_role(holder::APPLICATION);
-        let result = role.duty.act(f);
+        let result = role.event_loop.act(f);
         // The changes may need a turn to take effect.
         let now = clock::now();
         self.shared.turn(&mut role, now);
@@ -464,8 +464,8 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     }
 
     /// Registers a hearer, which is told whenever a turn did something, while the hearer lives.
-    pub fn tell(&self, hearer: &Arc<dyn Hearer>) {
-        self.shared.hearers.add(hearer);
+    pub fn add_listener(&self, hearer: &Arc<dyn TurnListener>) {
+        self.shared.listeners.add(hearer);
     }
 
     /// Makes a [waiting](Engine::wait) thread check again because its condition has changed without
@@ -484,7 +484,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     /// Acts as [`Engine::act`] does, but asynchronously if this thread is within the `ready` of an
     /// [`Engine::wait`]. For actions at the drop of a last handle, which may happen there.
     pub fn act_soon(&self, f: impl FnOnce(&mut M, &mut L, &mut Effects) + Send + 'static) {
-        if !inside::is_in(self.place()) {
+        if !condition_scope::is_in(self.place()) {
             return self.act(f);
         }
         let engine = self.clone();
@@ -507,21 +507,21 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     /// but none whose owner [acts](Engine::act), because it is called with the driver's role. No
     /// turn runs during the call: a wait within `ready` ends at once, and an operation that would
     /// need a turn ([`Engine::act`]) panics.
-    pub fn wait(&self, deadline: Option<Time>, mut ready: impl FnMut() -> bool) -> Waited {
+    pub fn wait(&self, deadline: Option<Time>, mut ready: impl FnMut() -> bool) -> WaitOutcome {
         let shared = &*self.shared;
-        let mut ready = || inside::within(self.place(), &mut ready);
+        let mut ready = || condition_scope::within(self.place(), &mut ready);
         if ready() {
-            return Waited::Ready;
+            return WaitOutcome::Ready;
         }
-        if inside::is_in(self.place()) {
-            return Waited::TimedOut;
+        if condition_scope::is_in(self.place()) {
+            return WaitOutcome::TimedOut;
         }
         loop {
             if shared.stopped.load(Ordering::SeqCst) || shared.is_inherited() {
-                return Waited::Stopped;
+                return WaitOutcome::Stopped;
             }
             if deadline.is_some_and(|deadline| clock::now() >= deadline) {
-                return Waited::TimedOut;
+                return WaitOutcome::TimedOut;
             }
             let role = if shared.holder.load(Ordering::Relaxed) == holder::THREAD {
                 Some(shared.demand_role(holder::APPLICATION))
@@ -533,7 +533,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
                 None => self.sit_and_wait(deadline, &mut ready),
             };
             if is_ready {
-                return Waited::Ready;
+                return WaitOutcome::Ready;
             }
         }
     }
@@ -542,14 +542,14 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     /// the condition was ready.
     fn drive<'a>(
         &'a self,
-        mut role: Role<'a, M, L>,
+        mut role: DriverGuard<'a, M, L>,
         deadline: Option<Time>,
         ready: &mut impl FnMut() -> bool,
     ) -> bool {
         let shared = &*self.shared;
         let mut is_ready = false;
-        let mut idle = Idle::new(shared.pace);
-        let mut gather = Some(Gather::begin(&shared.thin, idle.now()));
+        let mut idle = IdleTimer::new(shared.pace);
+        let mut gather = Some(BatchPause::begin(&shared.thin, idle.now()));
         loop {
             let done = shared.turn(&mut role, idle.now());
             // Awaited news usually comes with a turn; news from another thread is seen a little
@@ -564,7 +564,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
                 break;
             }
             // Other threads must run first, perhaps on this very processor.
-            let awaits = done == 0 && role.duty.machine.awaits_others();
+            let awaits = done == 0 && role.event_loop.machine.awaits_others();
             let over = idle.is_over(done, awaits);
             if deadline.is_some_and(|deadline| idle.now() >= deadline) {
                 is_ready = ready();
@@ -573,7 +573,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             if over {
                 // The caller may wait for room, or for acknowledgements.
                 shared.park(&mut role, deadline, Interest::Hints, &mut *ready);
-                idle = Idle::new(shared.pace);
+                idle = IdleTimer::new(shared.pace);
                 is_ready = ready();
                 if is_ready || shared.stopped.load(Ordering::SeqCst) {
                     break;
@@ -593,7 +593,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     fn sit_and_wait(&self, deadline: Option<Time>, ready: &mut impl FnMut() -> bool) -> bool {
         let shared = &*self.shared;
         shared.waiters.fetch_add(1, Ordering::SeqCst);
-        let _waiting = Undo(|| {
+        let _waiting = ScopeGuard(|| {
             shared.waiters.fetch_sub(1, Ordering::SeqCst);
         });
         let rung = *shared.bench();
@@ -613,7 +613,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     }
 
     /// Whether this process was forked from the one that owns the engine. If so, no turn runs
-    /// here: waits end with [`Waited::Stopped`], [`Engine::poke`] does nothing, and
+    /// here: waits end with [`WaitOutcome::Stopped`], [`Engine::poke`] does nothing, and
     /// [`Engine::act`] ends the process with a message on standard error. Leave the engine, its
     /// machine and its link untouched.
     pub fn is_inherited(&self) -> bool {
@@ -625,16 +625,16 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     pub fn announce(&self) {
         self.poke();
         self.shared.tell_waiters();
-        self.shared.hearers.tell();
+        self.shared.listeners.tell();
     }
 
-    /// Stops the thread and returns once it has ended. Waits end with [`Waited::Stopped`].
+    /// Stops the thread and returns once it has ended. Waits end with [`WaitOutcome::Stopped`].
     pub fn stop(&self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
         self.shared.parker.wake();
         self.shared.ring_news();
         self.shared.recall.notify_all();
-        self.shared.hearers.tell();
+        self.shared.listeners.tell();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread
             && thread.thread().id() != std::thread::current().id()

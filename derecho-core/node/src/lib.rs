@@ -4,22 +4,22 @@
 //! Owns: the choice of the thread that turns the machine, and when. Never does: know the machine's
 //! type or its link; the user of this crate combines the two.
 //!
-//! Read [`duty`] (one turn), then [`engine`] (which thread drives), then `driver` (the thread that
+//! Read [`event_loop`] (one turn), then [`engine`] (which thread drives), then `driver` (the thread that
 //! drives when no other does); [`logs`] is independent of these.
 
+mod batch_pause;
 pub mod clock;
+mod condition_scope;
 pub mod counters;
 mod driver;
-pub mod duty;
 pub mod engine;
-mod gather;
-mod hearer;
-mod inside;
+pub mod event_loop;
 pub mod logs;
 pub mod process;
 mod threads;
+mod turn_listener;
 
 pub use counters::Counters;
-pub use engine::{Engine, Pace, Waited};
-pub use hearer::Hearer;
+pub use engine::{Engine, Pace, WaitOutcome};
 pub use threads::{Cores, SchedulingClass, ThreadError, ThreadSettings};
+pub use turn_listener::TurnListener;

@@ -9,18 +9,20 @@
 //!      ^                                        │
 //!      └──── durable(): a load <── waker ───────┘ publishes each stream's durable version
 //! ```
-//! Read [`folder`], then [`batch`], then `shown`, then [`thread`]; then [`archive`] (ownership of
-//! folders) and [`journal`] (the log as a turn sees it).
+//! Read [`folder`], then [`batch`], then `shared_log_state`, then [`thread`]; then [`process_logs`] (ownership of
+//! folders) and [`stream_log_port`] (the log as a turn sees it).
 
-pub mod archive;
 pub mod batch;
+mod damage_cache;
 pub mod folder;
-mod harm;
-pub mod journal;
-mod shown;
+pub mod process_logs;
+mod shared_log_state;
+pub mod stream_log_port;
 pub mod thread;
 
-pub use archive::{Archive, Home};
 pub use batch::Batch;
 pub use folder::Folder;
-pub use thread::{Ending, Logs, OnFull, Refused, Settings, StreamHandle, StreamState};
+pub use process_logs::{LogScope, ProcessLogs};
+pub use thread::{
+    CloseOutcome, FullDiskPolicy, LogSettings, Logs, PushRefusal, StreamHandle, StreamState,
+};

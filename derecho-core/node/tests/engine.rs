@@ -13,7 +13,7 @@ use derecho_core::link::{
 };
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::memory::{Backing, OwnRegion, Replica};
-use derecho_node::{Engine, Hearer, Pace, Waited, clock};
+use derecho_node::{Engine, Pace, TurnListener, WaitOutcome, clock};
 
 /// Link without peers that counts the notes it is given.
 #[derive(Default)]
@@ -52,13 +52,13 @@ impl Link for NoPeers {
 
 /// Parker that sleeps on a condition variable; the flag is the `parked` word.
 #[derive(Default)]
-struct Bell {
+struct CondvarParker {
     parked: AtomicBool,
     rung: Mutex<bool>,
     heard: Condvar,
 }
 
-impl Parker for Bell {
+impl Parker for CondvarParker {
     fn arm(&self, _interest: Interest) {
         self.parked.store(true, Ordering::SeqCst);
     }
@@ -80,14 +80,14 @@ impl Parker for Bell {
 
 /// Moves `given` to `taken`, and turns at `due`.
 #[derive(Clone, Default)]
-struct Desk {
+struct TestMachine {
     given: Arc<AtomicU64>,
     taken: Arc<AtomicU64>,
     due: Arc<AtomicU64>,
     rang: Arc<AtomicBool>,
 }
 
-impl Machine for Desk {
+impl Machine for TestMachine {
     fn handle(&mut self, _event: LinkEvent, _effects: &mut Effects) {}
 
     fn turn(&mut self, now: Time, _effects: &mut Effects) -> usize {
@@ -107,10 +107,13 @@ impl Machine for Desk {
     }
 }
 
-fn start(attended: bool) -> (Engine<Desk, NoPeers>, Desk) {
-    let desk = Desk::default();
+fn start(attended: bool) -> (Engine<TestMachine, NoPeers>, TestMachine) {
+    let desk = TestMachine::default();
     let make = if attended { Engine::start } else { Engine::unattended };
-    (make(desk.clone(), NoPeers::default(), Arc::new(Bell::default()), Pace::default()), desk)
+    (
+        make(desk.clone(), NoPeers::default(), Arc::new(CondvarParker::default()), Pace::default()),
+        desk,
+    )
 }
 
 fn soon() -> Option<Time> {
@@ -216,7 +219,7 @@ fn waiting_threads_share_news_of_one_driver() {
             let (engine, desk) = (&engine, &desk);
             scope.spawn(move || {
                 let ready = || desk.taken.load(Ordering::SeqCst) >= target * 100;
-                assert_eq!(engine.wait(soon(), ready), Waited::Ready);
+                assert_eq!(engine.wait(soon(), ready), WaitOutcome::Ready);
             });
         }
         scope.spawn(|| {
@@ -234,13 +237,13 @@ fn waiting_threads_share_news_of_one_driver() {
 fn a_wait_ends_at_its_deadline_and_when_the_engine_stops() {
     let (engine, _desk) = start(true);
     let deadline = clock::now().after(30_000_000);
-    assert_eq!(engine.wait(Some(deadline), || false), Waited::TimedOut);
+    assert_eq!(engine.wait(Some(deadline), || false), WaitOutcome::TimedOut);
     assert!(clock::now() >= deadline);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| engine.wait(None, || false));
         watch("the wait sleeps", || engine.counters().parks() > 0);
         engine.stop();
-        assert_eq!(waiting.join().unwrap(), Waited::Stopped);
+        assert_eq!(waiting.join().unwrap(), WaitOutcome::Stopped);
     });
 }
 
@@ -255,7 +258,7 @@ fn action_interrupts_driver_and_is_followed_by_turn() {
             assert_eq!(seen, n);
             assert!(desk.taken.load(Ordering::SeqCst) >= n);
         }
-        assert_eq!(waiting.join().unwrap(), Waited::Ready);
+        assert_eq!(waiting.join().unwrap(), WaitOutcome::Ready);
     });
     engine.stop();
 }
@@ -273,12 +276,12 @@ fn machine_gets_requested_turn_while_all_threads_sleep() {
 /// Parker for which another thread shows news at the very moment at which the engine announces its
 /// sleep, and therefore does not ring.
 #[derive(Default)]
-struct LateNews {
+struct LateNewsParker {
     shown: Arc<AtomicBool>,
     slept: Arc<AtomicBool>,
 }
 
-impl Parker for LateNews {
+impl Parker for LateNewsParker {
     fn arm(&self, _interest: Interest) {
         self.shown.store(true, Ordering::SeqCst);
     }
@@ -292,22 +295,26 @@ impl Parker for LateNews {
 
 #[test]
 fn wait_condition_is_checked_between_announcement_and_sleep() {
-    let parker = LateNews::default();
+    let parker = LateNewsParker::default();
     let (shown, slept) = (Arc::clone(&parker.shown), Arc::clone(&parker.slept));
     // Its turns do nothing, like turns that find an acknowledgement which frees nothing.
-    let engine =
-        Engine::unattended(Desk::default(), NoPeers::default(), Arc::new(parker), Pace::default());
+    let engine = Engine::unattended(
+        TestMachine::default(),
+        NoPeers::default(),
+        Arc::new(parker),
+        Pace::default(),
+    );
     let waited = engine.wait(soon(), || shown.load(Ordering::SeqCst));
-    assert_eq!(waited, Waited::Ready);
+    assert_eq!(waited, WaitOutcome::Ready);
     assert!(!slept.load(Ordering::SeqCst), "it slept on what it waited for");
 }
 
 /// Counts its calls.
 #[derive(Default)]
-struct Ear(AtomicU64);
+struct CountingListener(AtomicU64);
 
-impl Hearer for Ear {
-    fn hear(&self) {
+impl TurnListener for CountingListener {
+    fn on_turn(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
@@ -315,9 +322,9 @@ impl Hearer for Ear {
 #[test]
 fn listener_is_told_of_busy_turns_and_not_kept_alive() {
     let (engine, desk) = start(true);
-    let ear = Arc::new(Ear::default());
-    let hearer: Arc<dyn Hearer> = Arc::clone(&ear) as _;
-    engine.tell(&hearer);
+    let ear = Arc::new(CountingListener::default());
+    let hearer: Arc<dyn TurnListener> = Arc::clone(&ear) as _;
+    engine.add_listener(&hearer);
     engine.poke();
     assert_eq!(ear.0.load(Ordering::SeqCst), 0, "nothing was done");
     desk.given.fetch_add(1, Ordering::SeqCst);
@@ -345,7 +352,7 @@ fn nudge_makes_waiting_threads_check_their_condition_again() {
             flag.store(true, Ordering::SeqCst);
             engine.nudge();
             for waiting in both {
-                assert_eq!(waiting.join().unwrap(), Waited::Ready);
+                assert_eq!(waiting.join().unwrap(), WaitOutcome::Ready);
             }
             assert!(start.elapsed() < Duration::from_secs(10), "by the nudge, not by the deadline");
         });
@@ -399,7 +406,7 @@ fn action_requested_by_condition_check_runs_after_the_check() {
         }
         desk.taken.load(Ordering::SeqCst) > 0
     };
-    assert_eq!(engine.wait(soon(), ready), Waited::Ready);
+    assert_eq!(engine.wait(soon(), ready), WaitOutcome::Ready);
     engine.act_soon(|machine, _, _| _ = machine.given.fetch_add(1, Ordering::SeqCst));
     assert_eq!(desk.given.load(Ordering::SeqCst), 2, "done at once where nobody looks");
     engine.stop();

@@ -12,14 +12,15 @@ use std::time::{Duration, Instant};
 use derecho_core::ids::NodeId;
 use derecho_core::log::checksum::portable;
 use derecho_core::log::{
-    Check, Disk, DiskError, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Mark,
-    Owner, Retention, StreamKey, StreamLog, Version, WallTime, folder,
+    Check, Disk, DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId,
+    LogLimits, LogOwner, RecordKind, SegmentRetention, StreamKey, StreamLog, Version, WallTime,
+    folder,
 };
 use derecho_node::logs::{
-    Archive, Batch, Ending, Folder, Home, Logs, OnFull, Refused, Settings, StreamHandle,
-    StreamState,
+    Batch, CloseOutcome, Folder, FullDiskPolicy, LogScope, LogSettings, Logs, ProcessLogs,
+    PushRefusal, StreamHandle, StreamState,
 };
-use derecho_sim::{Mishaps, Random, SimDisk};
+use derecho_sim::{DiskFaults, Random, SimDisk};
 
 const GROUP: GroupId = GroupId(1);
 const OTHER: GroupId = GroupId(2);
@@ -35,9 +36,9 @@ fn payload(version: u64) -> Vec<u8> {
     (0..length).map(|_| random.next_word() as u8).collect()
 }
 
-fn entry(version: u64, payload: &[u8]) -> Entry<'_> {
-    Entry {
-        kind: Kind::Sample,
+fn entry(version: u64, payload: &[u8]) -> LogEntry<'_> {
+    LogEntry {
+        kind: RecordKind::Sample,
         epoch: EpochId { view: 1, sequence: 0 },
         writer: NodeId(9),
         writer_sequence: version,
@@ -48,8 +49,8 @@ fn entry(version: u64, payload: &[u8]) -> Entry<'_> {
     }
 }
 
-fn small() -> Settings {
-    Settings { limits: Limits { segment_bytes: 40_000 }, ..Settings::default() }
+fn small() -> LogSettings {
+    LogSettings { limits: LogLimits { segment_bytes: 40_000 }, ..LogSettings::default() }
 }
 
 /// Pushes these versions, waiting where the queue is full.
@@ -62,7 +63,7 @@ fn push<D: Disk + Send + 'static>(handle: &StreamHandle<D>, versions: std::ops::
     loop {
         match handle.try_push(batch) {
             Ok(()) => return,
-            Err(Refused::Full(back)) if Instant::now() < deadline => {
+            Err(PushRefusal::Full(back)) if Instant::now() < deadline => {
                 batch = back;
                 std::thread::yield_now();
             }
@@ -102,23 +103,23 @@ fn next_process_reads_back_durable_records() {
         let logs = Logs::start(dir.path(), GROUP, LogId(life.into()), small()).unwrap();
         assert_eq!(
             logs.owner(),
-            Owner { group: GROUP, log: LogId(0) },
+            LogOwner { group: GROUP, log: LogId(0) },
             "the first one's identity stays"
         );
         let (woken, wakes) = sync_channel(10_000);
         let waker = move || woken.try_send(()).unwrap_or(());
-        let (handle, recovery) = logs.stream(STREAM, OnFull::Wait, waker).unwrap();
+        let (handle, recovery) = logs.stream(STREAM, FullDiskPolicy::Wait, waker).unwrap();
         assert_eq!((handle.durable(), recovery.torn), (Version(life * 100), None));
         for from in (life * 100 + 1..life * 100 + 100).step_by(10) {
             push(&handle, from..from + 10);
         }
         until(|| handle.durable() == Version(life * 100 + 100));
         wakes.recv_timeout(LONG).unwrap();
-        assert_eq!(logs.close(LONG), Ending::Clean);
+        assert_eq!(logs.close(LONG), CloseOutcome::Clean);
         assert_eq!(handle.state(), StreamState::Closed);
         assert!(matches!(
             handle.try_push(Batch::default()),
-            Err(Refused::Over(StreamState::Closed))
+            Err(PushRefusal::Over(StreamState::Closed))
         ));
     }
     let mut disk = Folder::read(dir.path()).unwrap();
@@ -130,14 +131,14 @@ fn next_process_reads_back_durable_records() {
 fn close_waits_for_pushed_records() {
     let dir = tempfile::tempdir().unwrap();
     let logs = Logs::start(dir.path(), GROUP, LOG, small()).unwrap();
-    let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    let (handle, _) = logs.stream(STREAM, FullDiskPolicy::Wait, || {}).unwrap();
     assert_eq!(
-        logs.stream(STREAM, OnFull::Wait, || {}).err(),
+        logs.stream(STREAM, FullDiskPolicy::Wait, || {}).err(),
         Some(LogError::Locked),
         "it is open"
     );
     push(&handle, 1..500);
-    assert_eq!(logs.close(LONG), Ending::Clean);
+    assert_eq!(logs.close(LONG), CloseOutcome::Clean);
     assert_eq!(handle.durable(), Version(499));
     assert_eq!(look(&mut Folder::read(dir.path()).unwrap(), Check::Last), (1, 499));
 }
@@ -146,17 +147,17 @@ fn close_waits_for_pushed_records() {
 fn marks_cuts_and_retention_go_through_log_thread() {
     let dir = tempfile::tempdir().unwrap();
     let logs = Logs::start(dir.path(), GROUP, LOG, small()).unwrap();
-    let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    let (handle, _) = logs.stream(STREAM, FullDiskPolicy::Wait, || {}).unwrap();
     // One by one: records that are ready at once go into one file.
     for from in (1..600).step_by(50) {
         push(&handle, from..600.min(from + 50));
         until(|| handle.durable().0 + 1 == 600.min(from + 50));
     }
-    let mark = Mark::Begun(EpochId { view: 2, sequence: 0 }, vec![LOG]);
+    let mark = EpochMark::Begun(EpochId { view: 2, sequence: 0 }, vec![LOG]);
     let mut batch = handle.batch();
     batch.mark(mark.clone(), WallTime(5));
     handle.try_push(batch).unwrap();
-    let keep = Retention { messages: Some(100), ..Retention::default() };
+    let keep = SegmentRetention { messages: Some(100), ..SegmentRetention::default() };
     let dropped = handle.with(move |log, disk| log.retain(disk, keep, WallTime(0))).unwrap();
     assert!(dropped > 1);
     let known = handle.with(move |log, _| Ok(log.marks().any(|known| *known == mark))).unwrap();
@@ -197,14 +198,14 @@ fn files_from_another_folder_or_with_another_format_are_refused() {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for (dir, log) in [(&dir, LOG), (&other, LogId(99))] {
         let logs = Logs::start(dir.path(), GROUP, log, small()).unwrap();
-        let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+        let (handle, _) = logs.stream(STREAM, FullDiskPolicy::Wait, || {}).unwrap();
         push(&handle, 1..10);
     }
     let name = format!("{STREAM}-0000000000000001.log");
     let own = std::fs::read(dir.path().join(&name)).unwrap();
     let opened = || {
         let logs = Logs::start(dir.path(), GROUP, LOG, small()).unwrap();
-        logs.stream(STREAM, OnFull::Wait, || {}).map(|(handle, _)| handle.durable())
+        logs.stream(STREAM, FullDiskPolicy::Wait, || {}).map(|(handle, _)| handle.durable())
     };
     std::fs::copy(other.path().join(&name), dir.path().join(&name)).unwrap();
     assert_eq!(opened(), Err(LogError::OtherLog { file: name.clone(), found: LogId(99) }));
@@ -222,9 +223,9 @@ fn files_from_another_folder_or_with_another_format_are_refused() {
 #[test]
 fn process_waits_until_readers_release_unused_folder() {
     let root = tempfile::tempdir().unwrap();
-    let home = Home::of_domain(0);
-    let open = || Archive::open(root.path(), &home, LOG, small()).unwrap();
-    let name = |archive: &Archive| archive.folder().file_name().unwrap().to_owned();
+    let home = LogScope::of_domain(0);
+    let open = || ProcessLogs::open(root.path(), &home, LOG, small()).unwrap();
+    let name = |archive: &ProcessLogs| archive.folder().file_name().unwrap().to_owned();
     let first = open();
     assert_eq!(name(&first), "0");
     let folder = first.folder().to_owned();
@@ -246,7 +247,7 @@ fn process_waits_until_readers_release_unused_folder() {
 fn records_written_to_removed_folder_are_not_durable() {
     let dir = tempfile::tempdir().unwrap();
     let logs = Logs::start(dir.path(), GROUP, LOG, small()).unwrap();
-    let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    let (handle, _) = logs.stream(STREAM, FullDiskPolicy::Wait, || {}).unwrap();
     push(&handle, 1..10);
     until(|| handle.durable() == Version(9));
     std::fs::remove_dir_all(dir.path()).unwrap();
@@ -256,7 +257,7 @@ fn records_written_to_removed_folder_are_not_durable() {
     assert!(matches!(&error, LogError::Disk { cause: DiskError::Removed, .. }), "{error}");
     assert!(error.to_string().contains(&*dir.path().to_string_lossy()), "{error}");
     assert_eq!(handle.durable(), Version(9));
-    let other = logs.stream(StreamKey(5), OnFull::Wait, || {}).err().unwrap();
+    let other = logs.stream(StreamKey(5), FullDiskPolicy::Wait, || {}).err().unwrap();
     assert!(matches!(&other, LogError::Disk { cause: DiskError::Removed, .. }), "{other}");
 }
 
@@ -271,10 +272,10 @@ fn hardware_checksum_equals_portable_checksum() {
 
 #[test]
 fn log_waits_for_room_on_full_disk_or_detaches() {
-    for on_full in [OnFull::Wait, OnFull::Detach] {
+    for on_full in [FullDiskPolicy::Wait, FullDiskPolicy::Detach] {
         let mut disk = SimDisk::new(1);
-        disk.plan(Mishaps { room: Some(60_000), ..Mishaps::default() });
-        let logs = Logs::start_on(disk, GROUP, LOG, Settings { queue: 4, ..small() }).unwrap();
+        disk.plan(DiskFaults { room: Some(60_000), ..DiskFaults::default() });
+        let logs = Logs::start_on(disk, GROUP, LOG, LogSettings { queue: 4, ..small() }).unwrap();
         let (handle, _) = logs.stream(STREAM, on_full, || {}).unwrap();
         // Records that are ready at once form one batch, which has room or not: the first one
         // goes alone.
@@ -290,11 +291,11 @@ fn log_waits_for_room_on_full_disk_or_detaches() {
             batch.push(entry(version, &[7; 5000])).unwrap();
             match handle.try_push(batch) {
                 Ok(()) => version += 1,
-                Err(Refused::Full(_)) if handle.state() == StreamState::Full => {
+                Err(PushRefusal::Full(_)) if handle.state() == StreamState::Full => {
                     return Some(StreamState::Full);
                 }
-                Err(Refused::Over(state)) => return Some(state),
-                Err(Refused::Full(_)) => std::thread::yield_now(),
+                Err(PushRefusal::Over(state)) => return Some(state),
+                Err(PushRefusal::Full(_)) => std::thread::yield_now(),
             }
             None
         });
@@ -302,12 +303,12 @@ fn log_waits_for_room_on_full_disk_or_detaches() {
         let durable = handle.durable();
         assert!(durable.0 > 0 && durable.0 < version);
         let expected = match on_full {
-            OnFull::Wait => StreamState::Full,
-            OnFull::Detach => StreamState::Detached,
+            FullDiskPolicy::Wait => StreamState::Full,
+            FullDiskPolicy::Detach => StreamState::Detached,
         };
         assert_eq!((refused.unwrap(), handle.state()), (expected, expected));
         // The end does not wait for room.
-        assert_eq!(logs.close(LONG), Ending::Clean);
+        assert_eq!(logs.close(LONG), CloseOutcome::Clean);
         assert_eq!(handle.durable(), durable);
     }
 }
@@ -354,7 +355,7 @@ impl tracing::Subscriber for Warnings {
 }
 
 /// Folder on a disk that is full when a test says so.
-struct Roomy {
+struct FillableFolder {
     disk: Folder,
     is_full: Arc<AtomicBool>,
 }
@@ -367,7 +368,7 @@ macro_rules! passed_on {
     )*};
 }
 
-impl Disk for Roomy {
+impl Disk for FillableFolder {
     passed_on! {
         list() -> Vec<String>;
         length(name: &str) -> u64;
@@ -397,11 +398,12 @@ fn wait_for_room_is_traced_at_its_begin_and_its_end() {
     let warnings = Warnings::default();
     tracing::subscriber::set_global_default(warnings.clone()).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let disk = Roomy { disk: Folder::open(folder.path()).unwrap(), is_full: Arc::default() };
+    let disk =
+        FillableFolder { disk: Folder::open(folder.path()).unwrap(), is_full: Arc::default() };
     let is_full = Arc::clone(&disk.is_full);
     let logs = Logs::start_on(disk, GROUP, LOG, small()).unwrap();
     let stream = StreamKey(0x77);
-    let (handle, _) = logs.stream(stream, OnFull::Wait, || {}).unwrap();
+    let (handle, _) = logs.stream(stream, FullDiskPolicy::Wait, || {}).unwrap();
     let push = |version| {
         let mut batch = handle.batch();
         batch.push(entry(version, &[7; 50])).unwrap();
@@ -420,7 +422,7 @@ fn wait_for_room_is_traced_at_its_begin_and_its_end() {
     until(|| handle.state() == StreamState::Open);
     assert!(warnings.mention(&[&name, "has room again"]));
     until(|| handle.durable() == Version(2));
-    assert_eq!(logs.close(LONG), Ending::Clean);
+    assert_eq!(logs.close(LONG), CloseOutcome::Clean);
 }
 
 /// The queue of a slow disk is bounded by bytes as well as by batches; no refused batch is lost.
@@ -428,9 +430,9 @@ fn wait_for_room_is_traced_at_its_begin_and_its_end() {
 fn queue_of_log_thread_is_bounded_by_bytes() {
     const MOST: usize = 100_000;
     let dir = tempfile::tempdir().unwrap();
-    let settings = Settings { queue: 1_000, queue_bytes: MOST, ..small() };
+    let settings = LogSettings { queue: 1_000, queue_bytes: MOST, ..small() };
     let logs = Logs::start(dir.path(), GROUP, LOG, settings).unwrap();
-    let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    let (handle, _) = logs.stream(STREAM, FullDiskPolicy::Wait, || {}).unwrap();
     let (goes_on, stands_still) = sync_channel(0);
     let (begun, begins) = sync_channel(0);
     std::thread::scope(|scope| {
@@ -449,7 +451,7 @@ fn queue_of_log_thread_is_bounded_by_bytes() {
             batch.push(entry(version, &[7; 5000])).unwrap();
             match handle.try_push(batch) {
                 Ok(()) => version += 1,
-                Err(Refused::Full(batch)) => break batch,
+                Err(PushRefusal::Full(batch)) => break batch,
                 Err(over) => panic!("{over:?}"),
             }
         };
@@ -460,7 +462,7 @@ fn queue_of_log_thread_is_bounded_by_bytes() {
         until_some(&mut None, || {
             let batch = refused.take()?;
             match handle.try_push(batch) {
-                Err(Refused::Full(batch)) => refused = Some(batch),
+                Err(PushRefusal::Full(batch)) => refused = Some(batch),
                 pushed => {
                     pushed.unwrap();
                     return Some(());
@@ -475,7 +477,7 @@ fn queue_of_log_thread_is_bounded_by_bytes() {
         handle.try_push(batch).unwrap();
         until(|| handle.durable() == Version(version + 1));
     });
-    assert_eq!(logs.close(LONG), Ending::Clean);
+    assert_eq!(logs.close(LONG), CloseOutcome::Clean);
 }
 
 fn until_some<T>(found: &mut Option<T>, mut look: impl FnMut() -> Option<T>) {
@@ -489,9 +491,9 @@ fn until_some<T>(found: &mut Option<T>, mut look: impl FnMut() -> Option<T>) {
 #[test]
 fn no_record_becomes_durable_after_failed_sync() {
     let mut disk = SimDisk::new(3);
-    disk.plan(Mishaps { failing_syncs: 40, ..Mishaps::default() });
+    disk.plan(DiskFaults { failing_syncs: 40, ..DiskFaults::default() });
     let Ok(logs) = Logs::start_on(disk, GROUP, LOG, small()) else { panic!("another seed") };
-    let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    let (handle, _) = logs.stream(STREAM, FullDiskPolicy::Wait, || {}).unwrap();
     let mut version = 0;
     while handle.state() == StreamState::Open {
         version += 1;
@@ -506,14 +508,14 @@ fn no_record_becomes_durable_after_failed_sync() {
     assert_eq!((handle.state(), handle.durable() < Version(version)), (StreamState::Failed, true));
     let durable = handle.durable();
     assert!(handle.with(|log, disk| log.commit(disk)).is_err());
-    assert_eq!(logs.close(LONG), Ending::Clean);
+    assert_eq!(logs.close(LONG), CloseOutcome::Clean);
     assert_eq!((handle.durable(), handle.state()), (durable, StreamState::Failed));
 }
 
 #[test]
 fn close_reports_log_thread_that_misses_its_time_limit() {
     let logs = Logs::start_on(SimDisk::new(1), GROUP, LOG, small()).unwrap();
-    let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    let (handle, _) = logs.stream(STREAM, FullDiskPolicy::Wait, || {}).unwrap();
     let (begin, begun) = sync_channel::<()>(0);
     let (end, ended) = sync_channel::<()>(0);
     let busy = std::thread::spawn(move || {
@@ -524,7 +526,7 @@ fn close_reports_log_thread_that_misses_its_time_limit() {
         })
     });
     begun.recv().unwrap();
-    assert_eq!(logs.close(Duration::from_millis(20)), Ending::Late);
+    assert_eq!(logs.close(Duration::from_millis(20)), CloseOutcome::Late);
     end.send(()).unwrap();
     busy.join().unwrap().unwrap();
 }
@@ -536,7 +538,7 @@ const CHILD: &str = "SQUALL_TEST_LOG_WRITER";
 fn a_writer_that_will_be_killed() {
     let Ok(dir) = std::env::var(CHILD) else { return };
     let logs = Logs::start(Path::new(&dir), GROUP, LOG, small()).unwrap();
-    let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    let (handle, _) = logs.stream(STREAM, FullDiskPolicy::Wait, || {}).unwrap();
     let mut next = handle.durable().0 + 1;
     let mut random = Random::new(next);
     let mut out = std::io::stdout();
@@ -545,7 +547,7 @@ fn a_writer_that_will_be_killed() {
         push(&handle, next..end);
         next = end;
         if random.one_in(50) {
-            let keep = Retention { messages: Some(500), ..Retention::default() };
+            let keep = SegmentRetention { messages: Some(500), ..SegmentRetention::default() };
             handle.with(move |log, disk| log.retain(disk, keep, WallTime(0))).unwrap();
         }
         // A reader of this line knows that this version is durable.
@@ -581,7 +583,7 @@ fn killed_process_loses_no_record_reported_durable() {
         // A complete line was written before the kill.
         heard.iter().for_each(|number| durable = durable.max(number));
         reader.join().unwrap();
-        let owner = Owner { group: GROUP, log: LOG };
+        let owner = LogOwner { group: GROUP, log: LOG };
         let mut disk = Folder::open(dir.path()).unwrap();
         let (log, recovery) =
             StreamLog::open(&mut disk, (owner, STREAM), small().limits, Check::All).unwrap();

@@ -18,7 +18,7 @@
 use core::ops::RangeInclusive;
 
 use derecho_core::ids::Rank;
-use derecho_core::sst::{Cell, Column, Fire, Row, Scope, Table, fingerprint};
+use derecho_core::sst::{Cell, Column, Fire, Scope, Table, TableRow, fingerprint};
 
 /// A row of one column `a` of `S` integers.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -48,7 +48,7 @@ impl<const S: usize> Elements<S> {
     }
 }
 
-impl<const S: usize> Row for Elements<S> {
+impl<const S: usize> TableRow for Elements<S> {
     const WORDS: usize = <[i32; S] as Cell>::WORDS;
     const FINGERPRINT: u64 = fingerprint(&["a", "[i32]"]).rotate_left(7) ^ S as u64;
 

@@ -18,9 +18,9 @@
 //!                          x     ^   and is seen by the next turn
 //! ```
 
-mod bill;
 mod clock;
 mod thread;
+mod turn_cost;
 
 use std::collections::BTreeMap;
 
@@ -29,12 +29,12 @@ use derecho_core::link::{Evidence, Interest, Link, LinkCounters, LinkError, Shar
 use derecho_core::machine::{Effects, Machine, Post, PostKind};
 
 use crate::cost::CostModel;
-use crate::link::{Adversary, EvidenceRules, Mode, NodeIndex, SimLink, SimNetwork};
-use crate::network::{DriverEvent, Step};
-use bill::{close_regions, rung_by, settle};
+use crate::link::{Adversary, EvidenceRules, NetworkMode, NodeIndex, SimLink, SimNetwork};
+use crate::network::{DriverEvent, NetworkStep};
 pub use clock::Clock;
 pub use thread::ThreadUse;
-use thread::{Rest, Thread};
+use thread::{SimThread, TurnOutcome};
+use turn_cost::{close_regions, rung_by, settle};
 
 /// Setup of a cluster.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct Config {
     /// Seed of every random choice.
     pub seed: u64,
     /// Behaviour of the network.
-    pub mode: Mode,
+    pub mode: NetworkMode,
     /// Whether nodes share memory or have copies of it.
     pub sharing: Sharing,
     /// Prices; those of the CPU apply in every mode.
@@ -62,14 +62,14 @@ pub struct Config {
 impl Config {
     /// Returns the setup with a network as adverse as the contract of the link allows.
     pub fn adversarial(seed: u64) -> Config {
-        Config { mode: Mode::Adversarial(Adversary::default()), ..Config::costed(seed) }
+        Config { mode: NetworkMode::Adversarial(Adversary::default()), ..Config::costed(seed) }
     }
 
     /// Returns the setup with the prices of the papers.
     pub fn costed(seed: u64) -> Config {
         Config {
             seed,
-            mode: Mode::Costed,
+            mode: NetworkMode::Costed,
             sharing: Sharing::Copied,
             costs: CostModel::default(),
             evidence: EvidenceRules::default(),
@@ -82,7 +82,7 @@ impl Config {
 
 /// Reason why a run stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stop {
+pub enum StopReason {
     /// The requested condition is reached.
     Reached,
     /// No event is left.
@@ -96,14 +96,14 @@ pub enum Stop {
 /// Action of an application thread: acts on a machine, and returns the time of its next act.
 type Action<M> = Box<dyn FnMut(&mut M, Time, &mut Effects) -> Option<Time>>;
 
-struct Pending<M> {
+struct PendingAction<M> {
     thread: usize,
     action: Action<M>,
 }
 
-struct Node<M> {
+struct SimNode<M> {
     link: SimLink,
-    threads: Vec<Thread<M>>,
+    threads: Vec<SimThread<M>>,
     running: bool,
     paused_since: Option<u64>,
     /// Nanoseconds for which the node stood still, over all completed pauses.
@@ -123,8 +123,8 @@ struct Node<M> {
 pub struct Cluster<M: Machine> {
     network: SimNetwork,
     config: Config,
-    nodes: Vec<Node<M>>,
-    actions: BTreeMap<u64, Pending<M>>,
+    nodes: Vec<SimNode<M>>,
+    actions: BTreeMap<u64, PendingAction<M>>,
     next_action: u64,
     action_effects: Effects,
     steps: u64,
@@ -244,9 +244,9 @@ impl<M: Machine> Cluster<M> {
     pub fn add_node(&mut self, build: impl FnOnce(&mut SimLink) -> Vec<M>) -> NodeIndex {
         let mut link = self.network.add_node();
         let node = link.index();
-        let threads: Vec<Thread<M>> = build(&mut link).into_iter().map(Thread::new).collect();
+        let threads: Vec<SimThread<M>> = build(&mut link).into_iter().map(SimThread::new).collect();
         let count = threads.len();
-        self.nodes.push(Node {
+        self.nodes.push(SimNode {
             link,
             threads,
             running: true,
@@ -298,7 +298,7 @@ impl<M: Machine> Cluster<M> {
         assert!(thread < self.nodes[node.0].threads.len(), "node {} has no such thread", node.0);
         let number = self.next_action;
         self.next_action += 1;
-        self.actions.insert(number, Pending { thread, action: Box::new(action) });
+        self.actions.insert(number, PendingAction { thread, action: Box::new(action) });
         self.drive(at.0, DriverEvent::Action { node: node.0, action: number });
     }
 
@@ -374,27 +374,27 @@ impl<M: Machine> Cluster<M> {
     }
 
     /// Runs until `at`, and lets the time pass if nothing happens.
-    pub fn run_until(&mut self, at: Time) -> Stop {
+    pub fn run_until(&mut self, at: Time) -> StopReason {
         let end = at.min(self.config.deadline);
         while self.next_at().is_some_and(|next| next <= end.0) {
             if !self.step() {
-                return Stop::Steps;
+                return StopReason::Steps;
             }
         }
         self.network.with(|network| network.idle_until(end.0));
-        if end == at { Stop::Reached } else { Stop::Deadline }
+        if end == at { StopReason::Reached } else { StopReason::Deadline }
     }
 
     /// Runs until `condition` holds; checks it after each step.
-    pub fn run_until_met(&mut self, mut condition: impl FnMut(&Cluster<M>) -> bool) -> Stop {
+    pub fn run_until_met(&mut self, mut condition: impl FnMut(&Cluster<M>) -> bool) -> StopReason {
         loop {
             if condition(self) {
-                return Stop::Reached;
+                return StopReason::Reached;
             }
             match self.next_at() {
-                None => return Stop::Quiet,
-                Some(next) if next > self.config.deadline.0 => return Stop::Deadline,
-                Some(_) if !self.step() => return Stop::Steps,
+                None => return StopReason::Quiet,
+                Some(next) if next > self.config.deadline.0 => return StopReason::Deadline,
+                Some(_) if !self.step() => return StopReason::Steps,
                 Some(_) => {}
             }
         }
@@ -434,10 +434,10 @@ impl<M: Machine> Cluster<M> {
         }
         self.steps += 1;
         match self.network.step() {
-            None | Some(Step::Unseen) => {}
-            Some(Step::Arrived(node)) => self.wake(node),
-            Some(Step::Rung { node, hint }) => self.hear(node, hint),
-            Some(Step::Driver(event)) => self.dispatch(event),
+            None | Some(NetworkStep::Unseen) => {}
+            Some(NetworkStep::Arrived(node)) => self.wake(node),
+            Some(NetworkStep::Rung { node, hint }) => self.hear(node, hint),
+            Some(NetworkStep::Driver(event)) => self.dispatch(event),
         }
         true
     }
@@ -486,7 +486,7 @@ impl<M: Machine> Cluster<M> {
     /// Handles a ring: sleeping threads wake; for a hint, only those that want hints.
     fn hear(&mut self, node: usize, hint: bool) {
         let threads = &self.nodes[node].threads;
-        let wants = |thread: &Thread<M>| thread.machine.interest() == Interest::Hints;
+        let wants = |thread: &SimThread<M>| thread.machine.interest() == Interest::Hints;
         if !hint || threads.iter().any(wants) {
             self.wake(node);
         }
@@ -518,7 +518,7 @@ impl<M: Machine> Cluster<M> {
 
     fn turn(&mut self, node: usize, thread: usize, number: u64) {
         let now = self.now();
-        let Node { link, threads, pace, clock, acts, stood, .. } = &mut self.nodes[node];
+        let SimNode { link, threads, pace, clock, acts, stood, .. } = &mut self.nodes[node];
         let stood = *stood;
         if !threads[thread].is_due(number) {
             return;
@@ -547,7 +547,7 @@ impl<M: Machine> Cluster<M> {
         turning.usage.busy_ns += took;
         turning.usage.posting_ns += bill.posting;
         let unposted = bill.posts;
-        let rest = if done == 0 && bill.posts == 0 { Rest::Idle } else { Rest::Busy };
+        let rest = if done == 0 && bill.posts == 0 { TurnOutcome::Idle } else { TurnOutcome::Busy };
         let wanted = turning.machine.wants_turn_at().map(|at| clock.moment(at).0);
         let next = turning.end_turn(now.0, took, rest, wanted);
         self.nodes[node].unposted += unposted;
@@ -560,7 +560,7 @@ impl<M: Machine> Cluster<M> {
     fn act(&mut self, node: usize, action: u64) {
         let now = self.now();
         let Some(mut pending) = self.actions.remove(&action) else { return };
-        let Node { link, threads, pace, stood, .. } = &mut self.nodes[node];
+        let SimNode { link, threads, pace, stood, .. } = &mut self.nodes[node];
         let stood = *stood;
         let (machine, pace) = (&mut threads[pending.thread].machine, *pace);
         let again = (pending.action)(machine, now, &mut self.action_effects);

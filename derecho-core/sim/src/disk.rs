@@ -15,7 +15,7 @@ const BYTES: usize = SECTOR as usize;
 
 /// Content of a file, independent of its name.
 #[derive(Clone, Default)]
-struct Contents {
+struct FileContents {
     /// Content that reads return.
     cached: Vec<u8>,
     /// Content that certainly survives a loss of power.
@@ -25,7 +25,7 @@ struct Contents {
     lengths: Vec<usize>,
 }
 
-impl Contents {
+impl FileContents {
     fn sector(&self, number: usize) -> [u8; BYTES] {
         sector_of(&self.cached, number)
     }
@@ -90,14 +90,14 @@ fn sector_of(bytes: &[u8], number: usize) -> [u8; BYTES] {
 
 /// Change of the set of file names.
 #[derive(Clone)]
-struct Renamed {
+struct FileNameChange {
     gone: Option<String>,
     there: Option<(String, usize)>,
 }
 
 /// Faults of the disk, and their times.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Mishaps {
+pub struct DiskFaults {
     /// Step at which the process ends, counted from the call of [`SimDisk::plan`]; that step is
     /// done partly or not at all.
     pub crash_at: Option<u64>,
@@ -113,12 +113,12 @@ pub struct Mishaps {
 /// Folder on a simulated disk.
 pub struct SimDisk {
     random: Random,
-    contents: Vec<Contents>,
+    contents: Vec<FileContents>,
     names: BTreeMap<String, usize>,
     kept_names: BTreeMap<String, usize>,
-    renamed: Vec<Renamed>,
+    renamed: Vec<FileNameChange>,
     /// Planned faults.
-    pub mishaps: Mishaps,
+    pub faults: DiskFaults,
     steps: u64,
     crashed: bool,
     misdirected: Option<String>,
@@ -135,7 +135,7 @@ impl SimDisk {
             names: BTreeMap::new(),
             kept_names: BTreeMap::new(),
             renamed: Vec::new(),
-            mishaps: Mishaps::default(),
+            faults: DiskFaults::default(),
             steps: 0,
             crashed: false,
             misdirected: None,
@@ -154,20 +154,20 @@ impl SimDisk {
     }
 
     /// Plans the faults from now on.
-    pub fn plan(&mut self, mishaps: Mishaps) {
-        self.mishaps = mishaps;
+    pub fn plan(&mut self, mishaps: DiskFaults) {
+        self.faults = mishaps;
         self.steps = 0;
         self.crashed = false;
     }
 
     /// Kills the process: its writes stay in the system's cache.
     pub fn kill(&mut self) {
-        self.plan(Mishaps::default());
+        self.plan(DiskFaults::default());
     }
 
     /// Loses power: unsynced data survives or not.
     pub fn lose_power(&mut self) {
-        self.plan(Mishaps::default());
+        self.plan(DiskFaults::default());
         let renamed = std::mem::take(&mut self.renamed);
         // A journalling file system keeps a prefix of the changes; without a journal any of them
         // may survive.
@@ -231,7 +231,7 @@ impl SimDisk {
         if self.crashed {
             return Err(ended());
         }
-        if self.mishaps.crash_at.is_some_and(|at| self.steps >= at) {
+        if self.faults.crash_at.is_some_and(|at| self.steps >= at) {
             self.crashed = true;
             // It is undetermined whether the step is done.
             return if self.random.one_in(2) { Ok(true) } else { Err(ended()) };
@@ -248,7 +248,7 @@ impl SimDisk {
         self.names.get(name).copied().ok_or(DiskError::NotFound)
     }
 
-    fn change(&mut self, change: Renamed) {
+    fn change(&mut self, change: FileNameChange) {
         change.clone().apply(&mut self.names);
         self.renamed.push(change);
     }
@@ -258,7 +258,7 @@ impl SimDisk {
     }
 }
 
-impl Renamed {
+impl FileNameChange {
     fn apply(self, names: &mut BTreeMap<String, usize>) {
         if let Some(gone) = &self.gone {
             names.remove(gone);
@@ -299,7 +299,7 @@ impl Disk for SimDisk {
 
     fn create(&mut self, name: &str) -> Result<(), DiskError> {
         let ends = self.step()?;
-        if self.mishaps.room == Some(0) {
+        if self.faults.room == Some(0) {
             return Err(DiskError::Full);
         }
         match self.names.get(name) {
@@ -310,9 +310,9 @@ impl Disk for SimDisk {
                 contents.soil(0, was);
             }
             None => {
-                self.contents.push(Contents::default());
+                self.contents.push(FileContents::default());
                 let there = Some((name.to_owned(), self.contents.len() - 1));
-                self.change(Renamed { gone: None, there });
+                self.change(FileNameChange { gone: None, there });
             }
         }
         SimDisk::done(ends, ())
@@ -330,7 +330,7 @@ impl Disk for SimDisk {
         let from = at as usize;
         let grows = (from + count).saturating_sub(contents.cached.len()) as u64;
         let mut full = false;
-        if let Some(room) = self.mishaps.room
+        if let Some(room) = self.faults.room
             && used + grows > room
         {
             let fits = room.saturating_sub(used) as usize + contents.cached.len();
@@ -353,7 +353,7 @@ impl Disk for SimDisk {
     fn sync_file(&mut self, name: &str) -> Result<(), DiskError> {
         let ends = self.step()?;
         let file = self.find(name)?;
-        if self.random.one_in(self.mishaps.failing_syncs) {
+        if self.random.one_in(self.faults.failing_syncs) {
             let contents = &mut self.contents[file];
             // Part of the data has reached the disk; the rest is dropped, though reads still
             // see it.
@@ -364,7 +364,7 @@ impl Disk for SimDisk {
             contents.lengths.clear();
             return Err(DiskError::FailedSync);
         }
-        let stray = self.random.one_in(self.mishaps.misdirected);
+        let stray = self.random.one_in(self.faults.misdirected);
         let contents = &mut self.contents[file];
         let within = contents.cached.len().div_ceil(BYTES);
         let moved = contents.dirty.range(..within).next_back().map(|(number, _)| *number);
@@ -388,7 +388,7 @@ impl Disk for SimDisk {
 
     fn sync_folder(&mut self) -> Result<(), DiskError> {
         let ends = self.step()?;
-        if self.random.one_in(self.mishaps.failing_syncs) {
+        if self.random.one_in(self.faults.failing_syncs) {
             // A folder keeps its changes until a sync succeeds.
             return Err(DiskError::FailedSync);
         }
@@ -400,14 +400,17 @@ impl Disk for SimDisk {
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
         let ends = self.step()?;
         let file = self.find(from)?;
-        self.change(Renamed { gone: Some(from.to_owned()), there: Some((to.to_owned(), file)) });
+        self.change(FileNameChange {
+            gone: Some(from.to_owned()),
+            there: Some((to.to_owned(), file)),
+        });
         SimDisk::done(ends, ())
     }
 
     fn remove(&mut self, name: &str) -> Result<(), DiskError> {
         let ends = self.step()?;
         self.find(name)?;
-        self.change(Renamed { gone: Some(name.to_owned()), there: None });
+        self.change(FileNameChange { gone: Some(name.to_owned()), there: None });
         SimDisk::done(ends, ())
     }
 

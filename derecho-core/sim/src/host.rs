@@ -9,23 +9,23 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use derecho_core::ids::Rank;
-use derecho_core::link::host::{self, DecisionWord, Seat};
+use derecho_core::link::host::{self, DecisionWord, HostSeat};
 use derecho_core::link::{Arbiter, Founding, Generation, LinkError};
 
 /// The words, and one seat for each node ever added.
 #[derive(Default)]
-struct Words {
+struct HostState {
     decision: DecisionWord,
-    seats: Vec<Seat>,
+    seats: Vec<HostSeat>,
     up: Vec<bool>,
 }
 
 /// Handle on the host. Any thread may keep an arbiter, so the state is behind a lock.
 #[derive(Clone, Default)]
-pub(crate) struct SimHost(Arc<Mutex<Words>>);
+pub(crate) struct SimHost(Arc<Mutex<HostState>>);
 
 impl SimHost {
-    fn words(&self) -> MutexGuard<'_, Words> {
+    fn words(&self) -> MutexGuard<'_, HostState> {
         // No operation under this lock can be left half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -33,7 +33,7 @@ impl SimHost {
     /// Adds a node, which is up.
     pub(crate) fn add_node(&self) {
         let mut words = self.words();
-        words.seats.push(Seat::default());
+        words.seats.push(HostSeat::default());
         words.up.push(true);
     }
 
@@ -61,7 +61,7 @@ struct SimArbiter {
 
 impl SimArbiter {
     /// Returns the words for a node that is up; a node that is down can do nothing.
-    fn words(&self) -> Option<MutexGuard<'_, Words>> {
+    fn words(&self) -> Option<MutexGuard<'_, HostState>> {
         Some(self.host.words()).filter(|words| words.up[self.node])
     }
 }
@@ -71,7 +71,7 @@ impl Arbiter for SimArbiter {
         let Some(words) = self.words() else {
             return Err(LinkError::System("this node has crashed or left".into()));
         };
-        let seats: Vec<&Seat> = words.seats.iter().collect();
+        let seats: Vec<&HostSeat> = words.seats.iter().collect();
         host::found(&words.decision, &seats, self.node, |seat| Ok(words.up[seat]))
     }
 

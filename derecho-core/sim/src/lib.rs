@@ -24,8 +24,8 @@ mod network;
 mod queue;
 mod random;
 
-pub use cluster::{Clock, Cluster, Config, Stop, ThreadUse};
+pub use cluster::{Clock, Cluster, Config, StopReason, ThreadUse};
 pub use cost::{CostError, CostModel, DiskPrices, Racks, Wire};
-pub use disk::{Mishaps, SimDisk};
-pub use link::{Adversary, EvidenceRules, Mode, NodeIndex, SimLink, SimNetwork};
+pub use disk::{DiskFaults, SimDisk};
+pub use link::{Adversary, EvidenceRules, NetworkMode, NodeIndex, SimLink, SimNetwork};
 pub use random::Random;

@@ -1,7 +1,7 @@
 //! The simulated link: one node's end of a simulated network.
 //!
 //! Owns: the public interface of the network and of its faults. Never does: guarantee more than the
-//! contract in [`derecho_core::link`]. [`Mode::Adversarial`] uses everything that the contract
+//! contract in [`derecho_core::link`]. [`NetworkMode::Adversarial`] uses everything that the contract
 //! leaves open:
 //!
 //! | the contract leaves open | behaviour here |
@@ -14,7 +14,7 @@
 //! | values fetched by a read | each word as it was at a moment of its own, in any order |
 //! | report of a peer's end | after everything on its way was dropped or has landed |
 //!
-//! In [`Mode::Costed`] nothing is random: a write's words are read when it leaves its sender's
+//! In [`NetworkMode::Costed`] nothing is random: a write's words are read when it leaves its sender's
 //! port and land together when they have passed the receiver's; every delay is the price in
 //! the [`CostModel`].
 
@@ -30,7 +30,7 @@ use derecho_core::link::{
 use derecho_core::memory::OwnRegion;
 
 use crate::cost::CostModel;
-use crate::network::{Network, Step};
+use crate::network::{Network, NetworkStep};
 
 /// A node of a simulated network: its index in the order in which nodes were added.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -38,7 +38,7 @@ pub struct NodeIndex(pub usize);
 
 /// Behaviour of the network.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Mode {
+pub enum NetworkMode {
     /// As adverse as the contract allows.
     Adversarial(Adversary),
     /// As fast as the cost model says, the same each time.
@@ -104,7 +104,12 @@ pub struct SimNetwork {
 
 impl SimNetwork {
     /// Creates a network without nodes, at time zero.
-    pub fn new(seed: u64, mode: Mode, costs: CostModel, evidence: EvidenceRules) -> SimNetwork {
+    pub fn new(
+        seed: u64,
+        mode: NetworkMode,
+        costs: CostModel,
+        evidence: EvidenceRules,
+    ) -> SimNetwork {
         SimNetwork { inner: Rc::new(RefCell::new(Network::new(seed, mode, costs, evidence))) }
     }
 
@@ -163,7 +168,7 @@ impl SimNetwork {
         self.with(|network| network.step().is_some())
     }
 
-    pub(crate) fn step(&self) -> Option<Step> {
+    pub(crate) fn step(&self) -> Option<NetworkStep> {
         self.with(Network::step)
     }
 

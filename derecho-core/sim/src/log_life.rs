@@ -8,13 +8,14 @@
 
 use derecho_core::ids::NodeId;
 use derecho_core::log::segment::FileHeader;
-use derecho_core::log::stream::State;
+use derecho_core::log::stream::LogState;
 use derecho_core::log::{
-    Check, DiskError, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Mark, Owner,
-    Record, Recovery, Retention, StreamKey, StreamLog, Tail, Version, WallTime, folder, record,
+    Check, DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
+    LogOwner, LogRecord, RecordKind, Recovery, SegmentRetention, StreamKey, StreamLog, Tail,
+    Version, WallTime, folder, record,
 };
 
-use crate::disk::{Mishaps, SimDisk};
+use crate::disk::{DiskFaults, SimDisk};
 use crate::random::Random;
 
 const GROUP: GroupId = GroupId(7);
@@ -43,7 +44,7 @@ impl Hazards {
 
 /// Result of a life.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct LogAccount {
+pub struct LogLifeReport {
     /// Number of messages appended.
     pub messages: u64,
     /// Number of commits reported as durable.
@@ -72,9 +73,9 @@ pub struct LogAccount {
     pub violations: Vec<String>,
 }
 
-impl LogAccount {
+impl LogLifeReport {
     /// Adds the counts of another life.
-    pub fn add(&mut self, other: &LogAccount) {
+    pub fn add(&mut self, other: &LogLifeReport) {
         self.messages += other.messages;
         self.commits += other.commits;
         self.openings += other.openings;
@@ -94,19 +95,19 @@ impl LogAccount {
 /// Message as it was appended.
 #[derive(Clone)]
 struct Message {
-    entry: Entry<'static>,
+    entry: LogEntry<'static>,
     payload: Vec<u8>,
 }
 
 impl Message {
-    fn is(&self, record: &Record<'_>, version: u64) -> bool {
-        let entry = Entry { payload: &self.payload, ..self.entry };
-        *record == Record { version: Version(version), entry }
+    fn is(&self, record: &LogRecord<'_>, version: u64) -> bool {
+        let entry = LogEntry { payload: &self.payload, ..self.entry };
+        *record == LogRecord { version: Version(version), entry }
     }
 }
 
 /// Reason why a process ended.
-enum End {
+enum ProcessEnd {
     /// The process ended at a step, by its own failure, or because its time was up.
     Over,
     /// A rule is broken.
@@ -115,35 +116,35 @@ enum End {
     Spoilt,
 }
 
-type Step<T> = Result<T, End>;
+type StepResult<T> = Result<T, ProcessEnd>;
 
-fn broken<T>(rule: &str, how: impl std::fmt::Display) -> Step<T> {
-    Err(End::Broken(format!("{rule}: {how}")))
+fn broken<T>(rule: &str, how: impl std::fmt::Display) -> StepResult<T> {
+    Err(ProcessEnd::Broken(format!("{rule}: {how}")))
 }
 
-struct Life {
+struct LogLife {
     random: Random,
     disk: SimDisk,
     hazards: Hazards,
-    account: LogAccount,
+    report: LogLifeReport,
     /// All appended messages that may still be in the log.
     messages: Vec<Message>,
     /// Highest version reported as durable.
     reported: u64,
     epoch: EpochId,
     time: u64,
-    limits: Limits,
+    limits: LogLimits,
 }
 
 /// Runs the life of this seed.
-pub fn live(seed: u64, hazards: Hazards) -> LogAccount {
+pub fn live(seed: u64, hazards: Hazards) -> LogLifeReport {
     let mut random = Random::new(seed);
-    let limits = Limits { segment_bytes: random.between(1000, 20_000) };
-    let mut life = Life {
+    let limits = LogLimits { segment_bytes: random.between(1000, 20_000) };
+    let mut life = LogLife {
         disk: SimDisk::new(random.next_word()),
         random,
         hazards,
-        account: LogAccount::default(),
+        report: LogLifeReport::default(),
         messages: Vec::new(),
         reported: 0,
         epoch: EpochId { view: 1, sequence: 0 },
@@ -152,16 +153,16 @@ pub fn live(seed: u64, hazards: Hazards) -> LogAccount {
     };
     for _ in 0..12 {
         match life.process() {
-            Err(End::Broken(how)) => {
-                life.account.violations.push(format!("{how} (seed {seed})"));
+            Err(ProcessEnd::Broken(how)) => {
+                life.report.violations.push(format!("{how} (seed {seed})"));
                 break;
             }
-            Err(End::Spoilt) => break,
-            Ok(()) | Err(End::Over) => {}
+            Err(ProcessEnd::Spoilt) => break,
+            Ok(()) | Err(ProcessEnd::Over) => {}
         }
-        life.account.crashes += u64::from(life.disk.has_crashed());
+        life.report.crashes += u64::from(life.disk.has_crashed());
         if life.disk.take_misdirected().is_some() {
-            life.account.misdirected += 1;
+            life.report.misdirected += 1;
             break;
         }
         if life.hazards.power && life.random.one_in(2) {
@@ -170,13 +171,13 @@ pub fn live(seed: u64, hazards: Hazards) -> LogAccount {
             life.disk.kill();
         }
     }
-    life.account
+    life.report
 }
 
-impl Life {
+impl LogLife {
     /// Runs one process: opens the log, works and ends.
-    fn process(&mut self) -> Step<()> {
-        let mishaps = Mishaps {
+    fn process(&mut self) -> StepResult<()> {
+        let mishaps = DiskFaults {
             crash_at: (!self.random.one_in(4)).then(|| self.random.between(1, 120)),
             failing_syncs: if self.hazards.failing_syncs && self.random.one_in(3) { 20 } else { 0 },
             room: (self.hazards.full && self.random.one_in(4)).then(|| self.random.below(60_000)),
@@ -202,45 +203,45 @@ impl Life {
     }
 
     /// Ends the process for an error that the disk's faults explain; any other error breaks a rule.
-    fn unless_excused<T>(&mut self, result: Result<T, LogError>) -> Step<T> {
+    fn unless_excused<T>(&mut self, result: Result<T, LogError>) -> StepResult<T> {
         let error = match result {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
         if self.disk.has_crashed() {
-            return Err(End::Over);
+            return Err(ProcessEnd::Over);
         }
         match &error {
             // The next call reports a new file that could not be begun.
             LogError::Failed | LogError::Disk { cause: DiskError::FailedSync, .. }
-                if self.disk.mishaps.failing_syncs > 0 =>
+                if self.disk.faults.failing_syncs > 0 =>
             {
-                self.account.failed_syncs += 1;
-                Err(End::Over)
+                self.report.failed_syncs += 1;
+                Err(ProcessEnd::Over)
             }
-            LogError::Disk { cause: DiskError::Full, .. } if self.disk.mishaps.room.is_some() => {
-                self.account.full += 1;
-                Err(End::Over)
+            LogError::Disk { cause: DiskError::Full, .. } if self.disk.faults.room.is_some() => {
+                self.report.full += 1;
+                Err(ProcessEnd::Over)
             }
             // Misdirected data is found later than at the step that misdirected it.
             _ if self.disk.take_misdirected().is_some() => {
-                self.account.misdirected += 1;
-                Err(End::Spoilt)
+                self.report.misdirected += 1;
+                Err(ProcessEnd::Spoilt)
             }
             LogError::Lost { .. } => broken("durable", error),
             _ => broken("opens", error),
         }
     }
 
-    fn open(&mut self, owner: Owner) -> Step<StreamLog> {
+    fn open(&mut self, owner: LogOwner) -> StepResult<StreamLog> {
         let check = if self.random.one_in(3) { Check::All } else { Check::Last };
         let opened = StreamLog::open(&mut self.disk, (owner, STREAM), self.limits, check);
         let (log, recovery) = self.unless_excused(opened)?;
-        self.account.openings += 1;
+        self.report.openings += 1;
         if let Some(file) = self.disk.take_misdirected() {
             self.spoilt(owner, &file)?;
         }
-        self.account.torn += u64::from(recovery.torn.is_some());
+        self.report.torn += u64::from(recovery.torn.is_some());
         let last = log.durable().0;
         if last < self.reported || last > self.messages.len() as u64 {
             let (reported, appended) = (self.reported, self.messages.len());
@@ -257,7 +258,7 @@ impl Life {
     }
 
     /// Checks that reads after this version, or from this time on, return what was appended.
-    fn compare(&mut self, log: &StreamLog, (after, since): (u64, u64)) -> Step<()> {
+    fn compare(&mut self, log: &StreamLog, (after, since): (u64, u64)) -> StepResult<()> {
         let cursor =
             if since > 0 { Ok(log.since(WallTime(since))) } else { log.after(Version(after)) };
         let mut cursor = match cursor {
@@ -288,7 +289,7 @@ impl Life {
         }
     }
 
-    fn work(&mut self, log: &mut StreamLog) -> Step<()> {
+    fn work(&mut self, log: &mut StreamLog) -> StepResult<()> {
         match self.random.below(24) {
             0 => self.checkpoint(log),
             1 => self.drop_some(log),
@@ -308,13 +309,13 @@ impl Life {
         }
     }
 
-    fn append(&mut self, log: &mut StreamLog) -> Step<()> {
+    fn append(&mut self, log: &mut StreamLog) -> StepResult<()> {
         for _ in 0..self.random.between(1, 6) {
             let message = self.message();
             let appended =
-                log.append(Entry { payload: &message.payload, ..message.entry }, &self.disk);
+                log.append(LogEntry { payload: &message.payload, ..message.entry }, &self.disk);
             self.messages.push(message);
-            self.account.messages += 1;
+            self.report.messages += 1;
             let version = self.unless_excused(appended)?;
             if version.0 != self.messages.len() as u64 {
                 return broken("prefix", format!("{version} was given to {}", self.messages.len()));
@@ -335,8 +336,13 @@ impl Life {
         if !self.random.one_in(4) {
             payload.iter_mut().for_each(|byte| *byte = self.random.next_word() as u8);
         }
-        let kinds = [Kind::Sample, Kind::Sample, Kind::Disposed, Kind::Unregistered];
-        let entry = Entry {
+        let kinds = [
+            RecordKind::Sample,
+            RecordKind::Sample,
+            RecordKind::Disposed,
+            RecordKind::Unregistered,
+        ];
+        let entry = LogEntry {
             kind: kinds[self.random.below(4) as usize],
             epoch: self.epoch,
             writer: NodeId(u128::from(self.random.below(3))),
@@ -349,15 +355,15 @@ impl Life {
         Message { entry, payload }
     }
 
-    fn commit(&mut self, log: &mut StreamLog) -> Step<()> {
+    fn commit(&mut self, log: &mut StreamLog) -> StepResult<()> {
         let before = log.durable();
         let mut done = log.commit(&mut self.disk);
-        if done.as_ref().is_err_and(LogError::is_full) && log.state() == State::Open {
-            self.account.full += 1;
+        if done.as_ref().is_err_and(LogError::is_full) && log.state() == LogState::Open {
+            self.report.full += 1;
             if self.random.one_in(2) {
-                return Err(End::Over);
+                return Err(ProcessEnd::Over);
             }
-            self.disk.mishaps.room = None;
+            self.disk.faults.room = None;
             done = log.commit(&mut self.disk);
         }
         match done {
@@ -365,12 +371,12 @@ impl Life {
                 if version.0 != self.messages.len() as u64 || version != log.durable() {
                     return broken("durable", format!("{version} of {}", self.messages.len()));
                 }
-                self.account.commits += 1;
+                self.report.commits += 1;
                 self.reported = version.0;
                 Ok(())
             }
             Err(error) => {
-                if log.state() == State::Failed {
+                if log.state() == LogState::Failed {
                     let again = log.commit(&mut self.disk);
                     if again != Err(LogError::Failed) || log.durable() != before {
                         return broken(
@@ -396,7 +402,7 @@ impl Life {
         state.into_iter().collect()
     }
 
-    fn look_at_state(&mut self, log: &StreamLog) -> Step<()> {
+    fn look_at_state(&mut self, log: &StreamLog) -> StepResult<()> {
         let expected = self.state(log, |_| true);
         let state = log.last_of_each_key(&mut self.disk, log.durable());
         let state = self.unless_excused(state)?;
@@ -414,7 +420,7 @@ impl Life {
         Ok(())
     }
 
-    fn checkpoint(&mut self, log: &mut StreamLog) -> Step<()> {
+    fn checkpoint(&mut self, log: &mut StreamLog) -> StepResult<()> {
         self.commit(log)?;
         if log.checkpointed().is_none() && log.complete_from() > Version(1) {
             return Ok(());
@@ -435,8 +441,8 @@ impl Life {
             let messages = &self.messages;
             let records = versions.into_iter().map(|version| {
                 let message = &messages[version as usize - 1];
-                let entry = Entry { payload: &message.payload, ..message.entry };
-                Record { version: Version(version), entry }
+                let entry = LogEntry { payload: &message.payload, ..message.entry };
+                LogRecord { version: Version(version), entry }
             });
             log.put_checkpoint(&mut self.disk, tail, records)
         } else {
@@ -447,13 +453,13 @@ impl Life {
             return self.unless_excused(made);
         }
         self.unless_excused(made)?;
-        self.account.checkpoints += 1;
+        self.report.checkpoints += 1;
         self.reported = self.messages.len() as u64;
         self.look_at_state(log)
     }
 
-    fn drop_some(&mut self, log: &mut StreamLog) -> Step<()> {
-        let keep = Retention {
+    fn drop_some(&mut self, log: &mut StreamLog) -> StepResult<()> {
+        let keep = SegmentRetention {
             bytes: self.random.one_in(2).then(|| self.random.below(40_000)),
             messages: self.random.one_in(2).then(|| self.random.below(100)),
             nanos: self.random.one_in(2).then(|| self.random.below(500)),
@@ -462,14 +468,14 @@ impl Life {
         let pinned = log.pin(Version(after));
         let pin = self.unless_excused(pinned)?;
         let dropped = log.retain(&mut self.disk, keep, WallTime(self.time));
-        self.account.dropped += self.unless_excused(dropped)? as u64;
+        self.report.dropped += self.unless_excused(dropped)? as u64;
         // I-88: all messages after the pin are still there.
         self.compare(log, (after, 0))?;
         log.unpin(pin);
         Ok(())
     }
 
-    fn cut(&mut self, log: &mut StreamLog) -> Step<()> {
+    fn cut(&mut self, log: &mut StreamLog) -> StepResult<()> {
         self.commit(log)?;
         let floor =
             log.checkpointed().map_or(0, |version| version.0).max(log.complete_from().0 - 1);
@@ -479,16 +485,16 @@ impl Life {
         let cut = log.cut_after(&mut self.disk, Version(version));
         self.unless_excused(cut)?;
         self.messages.truncate(version as usize);
-        self.account.cuts += 1;
+        self.report.cuts += 1;
         Ok(())
     }
 
-    fn note(&mut self, log: &mut StreamLog) -> Step<()> {
+    fn note(&mut self, log: &mut StreamLog) -> StepResult<()> {
         let mark = if self.random.one_in(2) {
-            Mark::Cut(self.epoch, log.tail().version)
+            EpochMark::Cut(self.epoch, log.tail().version)
         } else {
             self.epoch.sequence += 1;
-            Mark::Begun(self.epoch, vec![log.owner().log])
+            EpochMark::Begun(self.epoch, vec![log.owner().log])
         };
         let marked = log.mark(&mark, WallTime(self.time), &self.disk);
         self.unless_excused(marked)?;
@@ -497,13 +503,13 @@ impl Life {
         if known { Ok(()) } else { broken("prefix", format!("{mark:?} is not there")) }
     }
 
-    fn look(&mut self, owner: Owner) -> Result<(StreamLog, Recovery), LogError> {
+    fn look(&mut self, owner: LogOwner) -> Result<(StreamLog, Recovery), LogError> {
         StreamLog::read(&mut self.disk, (owner, STREAM), Check::All)
     }
 
     /// Checks that a misdirected sector is found, or that the missing data is reported as torn.
-    fn spoilt(&mut self, owner: Owner, file: &str) -> Step<()> {
-        self.account.misdirected += 1;
+    fn spoilt(&mut self, owner: LogOwner, file: &str) -> StepResult<()> {
+        self.report.misdirected += 1;
         self.disk.kill();
         match self.look(owner) {
             Err(_) => {}
@@ -515,11 +521,11 @@ impl Life {
                 self.compare(&log, (log.complete_from().0 - 1, 0))?;
             }
         }
-        Err(End::Spoilt)
+        Err(ProcessEnd::Spoilt)
     }
 
     /// Flips a bit or loses a synced sector, and checks that this is found and located.
-    fn decay(&mut self, owner: Owner) -> Step<()> {
+    fn decay(&mut self, owner: LogOwner) -> StepResult<()> {
         let files = self.disk.files();
         for _ in 0..4 {
             let file = &files[self.random.below(files.len() as u64) as usize];
@@ -530,7 +536,7 @@ impl Life {
             let before = self.disk.bytes(file).to_vec();
             let bit = self.random.below(length * 8);
             self.disk.flip(file, bit);
-            self.account.decays += 1;
+            self.report.decays += 1;
             let found = self.look(owner).map(|_| ());
             self.disk.flip(file, bit);
             assert_eq!(self.disk.bytes(file), before, "the flip is undone");

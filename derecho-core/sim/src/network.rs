@@ -27,12 +27,12 @@ use derecho_core::memory::{OwnRegion, Replica};
 
 use crate::cost::CostModel;
 use crate::host::SimHost;
-use crate::link::{EvidenceRules, Mode};
+use crate::link::{EvidenceRules, NetworkMode};
 use crate::queue::Queue;
 use crate::random::{Random, mix};
 use control::Control;
 use fault::Silence;
-use transfer::{Lane, Spot, Transfer};
+use transfer::{Lane, Transfer, TransferRef};
 
 /// Event that a driver has put into the queue.
 pub(crate) enum DriverEvent {
@@ -67,15 +67,15 @@ impl DriverEvent {
 /// Event of the network.
 enum Event {
     /// Reads the words of a piece at their source.
-    Source { spot: Spot, piece: usize },
+    Source { spot: TransferRef, piece: usize },
     /// Lands the words of a piece.
-    Land { spot: Spot, piece: usize },
+    Land { spot: TransferRef, piece: usize },
     /// A transfer asks for its sender's port.
-    Queue { spot: Spot },
+    Queue { spot: TransferRef },
     /// A transfer begins to leave through its sender's port; its source is read.
-    Depart { spot: Spot },
+    Depart { spot: TransferRef },
     /// The first bytes of a transfer reach the receiver's port.
-    Ingress { spot: Spot },
+    Ingress { spot: TransferRef },
     /// The oldest control message of a channel arrives.
     Control { from: usize, to: usize, plan: u32 },
     /// A bell rung by another node is heard.
@@ -87,7 +87,7 @@ enum Event {
 }
 
 /// Result of a step.
-pub(crate) enum Step {
+pub(crate) enum NetworkStep {
     /// Nothing that a node could notice.
     Unseen,
     /// Something arrived at a node.
@@ -99,7 +99,7 @@ pub(crate) enum Step {
 }
 
 /// State of one node in the network.
-struct Station {
+struct NetworkNode {
     id: NodeId,
     /// False once the node has crashed or left.
     up: bool,
@@ -115,7 +115,7 @@ struct Station {
     counters: LinkCounters,
     reads: u64,
     /// Reads, in the order of posting, whose completion was not reported yet.
-    reading: VecDeque<Reading>,
+    reading: VecDeque<PendingRead>,
     egress_free_at: u64,
     ingress_free_at: u64,
     /// Arrival of the last control message from or to this node that took longer than
@@ -124,14 +124,14 @@ struct Station {
 }
 
 /// A read whose completion was not reported yet.
-struct Reading {
+struct PendingRead {
     read: ReadId,
     owner: usize,
     landed: bool,
 }
 
 /// One node's view of another node's region.
-struct Copy {
+struct RegionCopy {
     /// The owner's memory, from which reads fetch. Kept until the reader hears of the closing.
     source: Replica,
     /// Memory in which writes and reads land; `None` where the reader sees the owner's
@@ -160,7 +160,7 @@ struct Channel {
     writes: Lane,
     reads: Lane,
     /// The sender's regions as the receiver sees them.
-    replicas: BTreeMap<RegionId, Copy>,
+    replicas: BTreeMap<RegionId, RegionCopy>,
     /// The sender's regions that, as the sender knows, the receiver can receive.
     ready: BTreeSet<RegionId>,
 }
@@ -170,12 +170,12 @@ pub(crate) struct Network {
     now: u64,
     queue: Queue<Event>,
     random: Random,
-    mode: Mode,
+    mode: NetworkMode,
     /// Whether replicas are the owners' memory itself or copies.
     sharing: Sharing,
     costs: CostModel,
     rules: EvidenceRules,
-    stations: Vec<Station>,
+    nodes: Vec<NetworkNode>,
     /// Channels by sender, then by receiver.
     channels: Vec<Vec<Channel>>,
     host: SimHost,
@@ -184,7 +184,12 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) fn new(seed: u64, mode: Mode, costs: CostModel, rules: EvidenceRules) -> Network {
+    pub(crate) fn new(
+        seed: u64,
+        mode: NetworkMode,
+        costs: CostModel,
+        rules: EvidenceRules,
+    ) -> Network {
         Network {
             now: 0,
             queue: Queue::new(),
@@ -193,7 +198,7 @@ impl Network {
             sharing: Sharing::Copied,
             costs,
             rules,
-            stations: Vec::new(),
+            nodes: Vec::new(),
             channels: Vec::new(),
             host: SimHost::default(),
             trace: mix(seed),
@@ -203,7 +208,7 @@ impl Network {
 
     /// Makes replicas refer to the owners' memory itself. For a network without nodes.
     pub(crate) fn share_memory(&mut self) {
-        assert!(self.stations.is_empty(), "nodes have met over memory that is copied");
+        assert!(self.nodes.is_empty(), "nodes have met over memory that is copied");
         self.sharing = Sharing::Shared;
     }
 
@@ -232,19 +237,19 @@ impl Network {
     }
 
     pub(crate) fn node_id(&self, node: usize) -> NodeId {
-        self.stations[node].id
+        self.nodes[node].id
     }
 
     pub(crate) fn node_count(&self) -> usize {
-        self.stations.len()
+        self.nodes.len()
     }
 
     pub(crate) fn counters(&self, node: usize) -> LinkCounters {
-        self.stations[node].counters
+        self.nodes[node].counters
     }
 
     pub(crate) fn peer_of(&self, node: usize, other: usize) -> Option<Peer> {
-        self.stations[node].handles.get(other).copied().flatten()
+        self.nodes[node].handles.get(other).copied().flatten()
     }
 
     /// Returns the host of all nodes.
@@ -254,12 +259,12 @@ impl Network {
 
     /// Sets whether the node's threads stand still.
     pub(crate) fn set_halted(&mut self, node: usize, halted: bool) {
-        self.stations[node].halted = halted;
+        self.nodes[node].halted = halted;
     }
 
     /// Whether a peer's threads stand still. False for a crashed node, which is gone.
     pub(crate) fn is_halted(&self, node: usize, peer: Peer) -> bool {
-        let other = self.check_peer(node, peer).map(|other| &self.stations[other]);
+        let other = self.check_peer(node, peer).map(|other| &self.nodes[other]);
         other.is_ok_and(|other| other.up && other.halted)
     }
 
@@ -275,7 +280,7 @@ impl Network {
     }
 
     /// Applies the next event; returns `None` if none is left.
-    pub(crate) fn step(&mut self) -> Option<Step> {
+    pub(crate) fn step(&mut self) -> Option<NetworkStep> {
         let (at, event) = self.queue.pop()?;
         self.now = self.now.max(at);
         Some(match event {
@@ -289,15 +294,15 @@ impl Network {
             Event::Evidence { at, about, evidence, silence } => {
                 self.deliver_evidence(at, about, evidence, silence)
             }
-            Event::Driver(event) => Step::Driver(event),
+            Event::Driver(event) => NetworkStep::Driver(event),
         })
     }
 
     /// Adds a node; all nodes that are up hear of the new node, and the new node hears of them.
     pub(crate) fn add_node(&mut self) -> usize {
-        let node = self.stations.len();
+        let node = self.nodes.len();
         let id = u128::from(self.random.next_word()) << 64 | u128::from(self.random.next_word());
-        self.stations.push(Station {
+        self.nodes.push(NetworkNode {
             id: NodeId(id),
             up: true,
             halted: false,
@@ -313,7 +318,7 @@ impl Network {
             held_up_until: 0,
         });
         self.host.add_node();
-        for station in &mut self.stations {
+        for station in &mut self.nodes {
             station.handles.resize(node + 1, None);
         }
         for from in 0..node {
@@ -322,7 +327,7 @@ impl Network {
         }
         let row = (0..=node).map(|_| self.new_channel()).collect();
         self.channels.push(row);
-        for other in (0..node).filter(|&other| self.stations[other].up).collect::<Vec<_>>() {
+        for other in (0..node).filter(|&other| self.nodes[other].up).collect::<Vec<_>>() {
             self.send_control(other, node, Control::Up);
             self.send_control(node, other, Control::Up);
         }
@@ -331,8 +336,8 @@ impl Network {
 
     fn new_channel(&mut self) -> Channel {
         let slow = match &self.mode {
-            Mode::Adversarial(adversary) => self.random.one_in(adversary.slow_pair_one_in),
-            Mode::Costed => false,
+            NetworkMode::Adversarial(adversary) => self.random.one_in(adversary.slow_pair_one_in),
+            NetworkMode::Costed => false,
         };
         Channel { slow, ..Channel::default() }
     }
@@ -344,7 +349,7 @@ impl Network {
         words: usize,
     ) -> Result<OwnRegion, LinkError> {
         self.check_up(node)?;
-        let station = &mut self.stations[node];
+        let station = &mut self.nodes[node];
         if station.regions.contains_key(&region) {
             return Err(LinkError::RegionExists(region));
         }
@@ -360,7 +365,7 @@ impl Network {
 
     pub(crate) fn close(&mut self, node: usize, region: RegionId) -> Result<(), LinkError> {
         self.check_up(node)?;
-        match self.stations[node].regions.get_mut(&region) {
+        match self.nodes[node].regions.get_mut(&region) {
             Some(open @ Some(_)) => *open = None,
             _ => return Err(LinkError::NoRegion(region)),
         }
@@ -378,7 +383,7 @@ impl Network {
         range: WordRange,
     ) -> Result<(), LinkError> {
         let to = self.check_peer(node, peer)?;
-        let Some(Some(source)) = self.stations[node].regions.get(&region).cloned() else {
+        let Some(Some(source)) = self.nodes[node].regions.get(&region).cloned() else {
             return Err(LinkError::NoRegion(region));
         };
         check_range(region, range, source.words())?;
@@ -388,7 +393,7 @@ impl Network {
         }
         // No target exists if the peer has crashed, or has given up this node.
         let target = channel.replicas.get(&region).and_then(|copy| copy.memory.clone());
-        let counters = &mut self.stations[node].counters;
+        let counters = &mut self.nodes[node].counters;
         counters.writes += 1;
         counters.written_bytes += bytes_of(range);
         self.note_trace(&[1, node as u64, to as u64, region.0, range.first as u64]);
@@ -409,21 +414,21 @@ impl Network {
     ) -> Result<ReadId, LinkError> {
         let owner = self.check_peer(node, peer)?;
         let channel = &self.channels[owner][node];
-        let Some(Copy { source, memory }) = channel.replicas.get(&region) else {
+        let Some(RegionCopy { source, memory }) = channel.replicas.get(&region) else {
             return Err(LinkError::NoRegion(region));
         };
         let source = source.clone();
         check_range(region, range, source.words())?;
         // Where memory is shared, the words are here already, and the fetched ones are discarded.
         let target = memory.clone().unwrap_or_else(|| OwnRegion::heap(source.words()));
-        let station = &mut self.stations[node];
+        let station = &mut self.nodes[node];
         let read = ReadId(station.reads);
         station.reads += 1;
-        station.reading.push_back(Reading { read, owner, landed: false });
+        station.reading.push_back(PendingRead { read, owner, landed: false });
         station.counters.reads += 1;
         station.counters.read_bytes += bytes_of(range);
         self.note_trace(&[2, node as u64, owner as u64, region.0, range.first as u64]);
-        if self.stations[owner].up && !self.channels[node][owner].down {
+        if self.nodes[owner].up && !self.channels[node][owner].down {
             let transfer = Transfer::new(source, target, range, Some(read));
             self.post_transfer(owner, node, transfer);
         }
@@ -432,11 +437,11 @@ impl Network {
 
     /// Returns the next event for a node's link.
     pub(crate) fn poll(&mut self, node: usize) -> Option<LinkEvent> {
-        self.stations[node].inbox.pop_front()
+        self.nodes[node].inbox.pop_front()
     }
 
     fn check_up(&self, node: usize) -> Result<(), LinkError> {
-        if self.stations[node].up {
+        if self.nodes[node].up {
             return Ok(());
         }
         let text = "this node has crashed or left: add a new node to the network instead";
@@ -446,7 +451,7 @@ impl Network {
     /// Returns the node behind a handle, if that peer is not known to be gone.
     fn check_peer(&self, node: usize, peer: Peer) -> Result<usize, LinkError> {
         self.check_up(node)?;
-        match self.stations[node].peers.get(peer.index()) {
+        match self.nodes[node].peers.get(peer.index()) {
             Some(&other) if !self.channels[other][node].down => Ok(other),
             _ => Err(LinkError::PeerGone(peer)),
         }
@@ -454,7 +459,7 @@ impl Network {
 
     /// Returns the nodes that `node` knows and does not know to be gone.
     fn live_peers(&self, node: usize) -> Vec<usize> {
-        let peers = &self.stations[node].peers;
+        let peers = &self.nodes[node].peers;
         peers.iter().copied().filter(|&other| !self.channels[other][node].down).collect()
     }
 
@@ -471,7 +476,7 @@ impl Network {
     }
 
     fn tell(&mut self, node: usize, event: LinkEvent) {
-        self.stations[node].inbox.push_back(event);
+        self.nodes[node].inbox.push_back(event);
     }
 
     fn handle(&self, node: usize, other: usize) -> Peer {
@@ -489,7 +494,7 @@ impl Network {
 
     /// Draws an adversarial delay between two nodes.
     fn adverse_delay(&mut self, from: usize, to: usize) -> u64 {
-        let Mode::Adversarial(adversary) = &self.mode else { return 0 };
+        let NetworkMode::Adversarial(adversary) = &self.mode else { return 0 };
         let (low, high) = adversary.delay_ns;
         let mut delay = self.random.between(low, high);
         if self.random.one_in(adversary.heavy_one_in) {

@@ -4,7 +4,7 @@ mod toy;
 
 use derecho_core::ids::{RegionId, Time};
 use derecho_core::link::Link;
-use derecho_sim::{Cluster, Config, CostModel, NodeIndex, Stop};
+use derecho_sim::{Cluster, Config, CostModel, NodeIndex, StopReason};
 use toy::{Counter, done, populate};
 
 const LIMIT: u64 = 60;
@@ -12,7 +12,7 @@ const LIMIT: u64 = 60;
 fn run(config: Config, nodes: usize, restless: bool) -> Cluster<Counter> {
     let mut cluster = Cluster::new(config);
     populate(&mut cluster, nodes, LIMIT, restless);
-    assert_eq!(cluster.run_until_met(done), Stop::Reached);
+    assert_eq!(cluster.run_until_met(done), StopReason::Reached);
     cluster
 }
 
@@ -54,7 +54,7 @@ fn idle_node_keeps_its_polling_phase() {
     for at in [70, 71, 1000, 1050, 2_000_000_001] {
         cluster.inject(node, 0, Time(at), |_, _, _| {});
     }
-    assert_eq!(cluster.run_until_met(|_| false), Stop::Quiet);
+    assert_eq!(cluster.run_until_met(|_| false), StopReason::Quiet);
     // An idle turn takes 70 ns: a request at 70 begins at 70, a request at 71 begins at 140.
     let turns: Vec<u64> = cluster.machine(node, 0).turns.iter().map(|time| time.0).collect();
     assert_eq!(turns, [0, 70, 140, 1050, 2_000_000_030]);
@@ -148,7 +148,7 @@ fn paused_node_stands_still_and_resumes_at_the_same_point() {
             cluster.resume(NodeIndex(0));
             assert!(!shows_halted(&cluster));
         }
-        assert_eq!(cluster.run_until_met(done), Stop::Reached);
+        assert_eq!(cluster.run_until_met(done), StopReason::Reached);
         cluster.now().0
     };
     let usual = run(None);
@@ -219,7 +219,7 @@ fn application_thread_acts_again_at_its_requested_time() {
         machine.count += 1;
         (machine.count < 5).then(|| now.after(1_000))
     });
-    assert_eq!(cluster.run_until_met(|_| false), Stop::Quiet);
+    assert_eq!(cluster.run_until_met(|_| false), StopReason::Quiet);
     assert_eq!(cluster.machine(node, 0).count, 5);
     assert!((4_100..5_000).contains(&cluster.now().0));
 }
@@ -230,13 +230,13 @@ fn cluster_stops_at_its_step_limit_and_at_its_deadline() {
     config.step_limit = 500;
     let mut cluster = Cluster::new(config);
     populate(&mut cluster, 2, u64::MAX, false);
-    assert_eq!(cluster.run_until_met(|_| false), Stop::Steps);
+    assert_eq!(cluster.run_until_met(|_| false), StopReason::Steps);
     assert_eq!(cluster.steps(), 500);
     let mut config = Config::costed(1);
     config.deadline = Time(100_000);
     let mut cluster = Cluster::new(config);
     populate(&mut cluster, 2, u64::MAX, false);
-    assert_eq!(cluster.run_until_met(|_| false), Stop::Deadline);
-    assert_eq!(cluster.run_until(Time(200_000)), Stop::Deadline);
+    assert_eq!(cluster.run_until_met(|_| false), StopReason::Deadline);
+    assert_eq!(cluster.run_until(Time(200_000)), StopReason::Deadline);
     assert_eq!(cluster.now(), Time(100_000));
 }

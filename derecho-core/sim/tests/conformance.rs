@@ -3,31 +3,31 @@
 mod rig;
 
 mod adversarial {
-    use crate::rig::{Manner, SimRig};
-    use derecho_sim::{Adversary, Mode};
+    use crate::rig::{NetworkBehaviour, SimRig};
+    use derecho_sim::{Adversary, NetworkMode};
 
-    struct Badly;
+    struct AdversarialNetwork;
 
-    impl Manner for Badly {
-        fn mode() -> Mode {
-            Mode::Adversarial(Adversary::default())
+    impl NetworkBehaviour for AdversarialNetwork {
+        fn mode() -> NetworkMode {
+            NetworkMode::Adversarial(Adversary::default())
         }
     }
 
-    link_conformance::link_conformance!(SimRig<Badly>);
+    link_conformance::link_conformance!(SimRig<AdversarialNetwork>);
 }
 
 mod costed {
-    use crate::rig::{Manner, SimRig};
-    use derecho_sim::Mode;
+    use crate::rig::{NetworkBehaviour, SimRig};
+    use derecho_sim::NetworkMode;
 
-    struct Priced;
+    struct CostedNetwork;
 
-    impl Manner for Priced {
-        fn mode() -> Mode {
-            Mode::Costed
+    impl NetworkBehaviour for CostedNetwork {
+        fn mode() -> NetworkMode {
+            NetworkMode::Costed
         }
     }
 
-    link_conformance::link_conformance!(SimRig<Priced>);
+    link_conformance::link_conformance!(SimRig<CostedNetwork>);
 }

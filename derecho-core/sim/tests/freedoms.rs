@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 
 use derecho_core::link::INLINE_WORDS;
 use derecho_core::link::{Evidence, Link, LinkEvent, WordRange};
-use derecho_sim::{Adversary, CostModel, EvidenceRules, Mode, NodeIndex, SimNetwork};
+use derecho_sim::{Adversary, CostModel, EvidenceRules, NetworkMode, NodeIndex, SimNetwork};
 use pair::{Nodes, REGION};
 
 const SEEDS: std::ops::Range<u64> = 0..60;
 
 fn network(seed: u64) -> SimNetwork {
-    let mode = Mode::Adversarial(Adversary::default());
+    let mode = NetworkMode::Adversarial(Adversary::default());
     SimNetwork::new(seed, mode, CostModel::default(), EvidenceRules::default())
 }
 
@@ -225,7 +225,7 @@ fn seed_determines_the_network_trace() {
 #[test]
 fn cut_holds_writes_and_notes_of_one_direction_until_healed() {
     for seed in SEEDS {
-        let mode = Mode::Adversarial(Adversary::default());
+        let mode = NetworkMode::Adversarial(Adversary::default());
         let rules = EvidenceRules { crash: None, cut: None };
         let network = SimNetwork::new(seed, mode, CostModel::default(), rules);
         let mut nodes = Nodes::meet(network, 2, 8);

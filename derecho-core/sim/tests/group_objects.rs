@@ -15,7 +15,7 @@ fn members_get_the_objects_of_their_shards() {
             world.settle();
             world.flow(30);
             world.check();
-            let court = world.court.borrow();
+            let court = world.checker.borrow();
             assert!(
                 court.answers > 10 && court.parcels > 10,
                 "{} {}",
@@ -33,11 +33,11 @@ fn late_joiner_receives_object_while_updates_continue() {
         let mut world = World::new(Config::adversarial(seed), 3, true);
         world.settle();
         world.flow(20);
-        let before = world.court.borrow().transfers;
+        let before = world.checker.borrow().transfers;
         world.add();
         world.flow(40);
         world.check();
-        let court = world.court.borrow();
+        let court = world.checker.borrow();
         assert!(court.transfers > before && court.beginnings == 3);
     }
 }
@@ -73,7 +73,7 @@ fn object_begins_anew_if_all_holders_crash() {
         world.crash(NodeIndex(1));
         world.flow(30);
         world.check();
-        anew += usize::from(world.court.borrow().beginnings > 3);
+        anew += usize::from(world.checker.borrow().beginnings > 3);
     }
     assert!(anew > 3, "it began anew {anew} times");
 }
@@ -103,7 +103,7 @@ fn objects_stay_consistent_through_joins_leaves_and_crashes() {
     for seed in seeds() {
         println!("seed {seed}");
         let world = anything(seed);
-        let court = world.court.borrow();
+        let court = world.checker.borrow();
         transfers += court.transfers;
         beginnings += court.beginnings;
     }

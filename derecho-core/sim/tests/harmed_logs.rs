@@ -4,28 +4,28 @@
 use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
 use derecho_core::log::aside;
-use derecho_core::log::proceed::{SaidHarm, Word};
+use derecho_core::log::restart_permission::{PermittedDamage, RestartPermission};
 use derecho_core::log::segment::FILE_HEADER;
 use derecho_core::log::views::{LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
-    Check, Disk, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Mark, Owner,
-    StreamKey, StreamLog, Tail, Version, WallTime, folder,
+    Check, Disk, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
+    LogOwner, RecordKind, StreamKey, StreamLog, Tail, Version, WallTime, folder,
 };
-use derecho_core::storage::errands::{self, Neighbour};
-use derecho_core::storage::harmed::{self, Harm, Harmed};
-use derecho_core::storage::journal::{Answer, Errand};
-use derecho_core::storage::logbook::{Claim, LogBook, Standing};
-use derecho_sim::disk::{Mishaps, SimDisk};
+use derecho_core::storage::log_damage::{self, DamageOutcome, LogDamage};
+use derecho_core::storage::log_election::{ElectionState, LogClaim, LogElection};
+use derecho_core::storage::log_port::{LogTask, LogTaskResult};
+use derecho_core::storage::log_tasks::{self, ReachableFolder};
+use derecho_sim::disk::{DiskFaults, SimDisk};
 
 const STREAM: StreamKey = StreamKey(7);
 const GROUP: GroupId = GroupId(9);
 const EPOCH: EpochId = EpochId { view: 1, sequence: 5 };
 /// Small, so that logs have many files.
-const LIMITS: Limits = Limits { segment_bytes: 8 << 10 };
+const LIMITS: LogLimits = LogLimits { segment_bytes: 8 << 10 };
 const MESSAGES: u64 = 40;
 
-fn owner(id: u128) -> Owner {
-    Owner { group: GROUP, log: LogId(id) }
+fn owner(id: u128) -> LogOwner {
+    LogOwner { group: GROUP, log: LogId(id) }
 }
 
 /// Returns a folder with a log of `messages` messages in several files, kept by logs 1 and 2.
@@ -33,11 +33,11 @@ fn folder_of(id: u128, messages: u64) -> SimDisk {
     let mut disk = SimDisk::new(id as u64);
     folder::claim(&mut disk, GROUP, LogId(id)).unwrap();
     let (mut log, _) = StreamLog::open(&mut disk, (owner(id), STREAM), LIMITS, Check::All).unwrap();
-    log.mark(&Mark::Begun(EPOCH, vec![LogId(1), LogId(2)]), WallTime(0), &disk).unwrap();
+    log.mark(&EpochMark::Begun(EPOCH, vec![LogId(1), LogId(2)]), WallTime(0), &disk).unwrap();
     for number in 0..messages {
         let payload = [number as u8; 600];
-        let entry = Entry {
-            kind: Kind::Sample,
+        let entry = LogEntry {
+            kind: RecordKind::Sample,
             epoch: EPOCH,
             writer: NodeId(1),
             writer_sequence: number,
@@ -60,7 +60,7 @@ fn is_harmed(id: u128, disk: &mut SimDisk) -> bool {
     match StreamLog::open(disk, (owner(id), STREAM), LIMITS, Check::All) {
         Ok(_) => false,
         Err(error) => {
-            assert!(error.is_harm(), "{error}");
+            assert!(error.is_damage(), "{error}");
             true
         }
     }
@@ -76,19 +76,23 @@ fn harmed_folder(id: u128, messages: u64) -> SimDisk {
     disk
 }
 
-fn neighbour<D>(id: u128, disk: D) -> Neighbour<D> {
-    Neighbour { log: LogId(id), disk, busy: false, known: None, harm: None }
+fn neighbour<D>(id: u128, disk: D) -> ReachableFolder<D> {
+    ReachableFolder { log: LogId(id), disk, busy: false, known: None, damage: None }
 }
 
-fn judge<D: Disk, N: Disk>(errand: &Errand, disk: &mut D, others: &mut [Neighbour<N>]) -> Harmed {
-    let harm = Harm::of(disk, (owner(2), STREAM), LogError::Failed);
-    harmed::judge(errand, (owner(2), STREAM, disk), others, &harm).unwrap()
+fn judge<D: Disk, N: Disk>(
+    errand: &LogTask,
+    disk: &mut D,
+    others: &mut [ReachableFolder<N>],
+) -> DamageOutcome {
+    let harm = LogDamage::of(disk, (owner(2), STREAM), LogError::Failed);
+    log_damage::judge(errand, (owner(2), STREAM, disk), others, &harm).unwrap()
 }
 
-fn claimed(harmed: Harmed) -> Claim {
-    match harmed {
-        Harmed::Claimed(claim) => *claim,
-        Harmed::PutAside(number) => panic!("it was put aside as {number}"),
+fn claimed(damaged: DamageOutcome) -> LogClaim {
+    match damaged {
+        DamageOutcome::Claimed(claim) => *claim,
+        DamageOutcome::PutAside(number) => panic!("it was put aside as {number}"),
     }
 }
 
@@ -97,86 +101,95 @@ fn harmed_log_is_put_aside_if_sound_log_in_reach_has_its_records() {
     let mut disk = harmed_folder(2, MESSAGES);
     // Others hold the store, and may be gone before they have completed anything.
     let claim = claimed(judge(
-        &Errand::Claim(false),
+        &LogTask::Claim(false),
         &mut disk,
         &mut [neighbour(1, folder_of(1, MESSAGES))],
     ));
-    assert_eq!((claim.found.tail.version, &claim.harmed[..]), (Version(MESSAGES), &[LogId(2)][..]));
-    // The harmed log has one message more.
+    assert_eq!(
+        (claim.found.tail.version, &claim.damaged[..]),
+        (Version(MESSAGES), &[LogId(2)][..])
+    );
+    // The damaged log has one message more.
     let mut shorter = [neighbour(1, folder_of(1, MESSAGES - 1))];
-    let claim = claimed(judge(&Errand::Claim(true), &mut disk, &mut shorter));
+    let claim = claimed(judge(&LogTask::Claim(true), &mut disk, &mut shorter));
     assert_eq!((&claim.awaits[..], &claim.accounts[..]), (&[LogId(1)][..], &[][..]));
-    // Both logs are harmed.
+    // Both logs are damaged.
     let mut both = [neighbour(1, harmed_folder(1, MESSAGES))];
-    let claim = claimed(judge(&Errand::Claim(true), &mut disk, &mut both));
-    assert_eq!(claim.harmed, [LogId(2), LogId(1)]);
+    let claim = claimed(judge(&LogTask::Claim(true), &mut disk, &mut both));
+    assert_eq!(claim.damaged, [LogId(2), LogId(1)]);
     let before = disk.files();
     let mut sound = [neighbour(1, folder_of(1, MESSAGES))];
-    assert!(matches!(judge(&Errand::Claim(true), &mut disk, &mut sound), Harmed::PutAside(1)));
+    assert!(matches!(
+        judge(&LogTask::Claim(true), &mut disk, &mut sound),
+        DamageOutcome::PutAside(1)
+    ));
     assert!(!is_harmed(2, &mut disk) && before != disk.files());
 }
 
 #[test]
 fn harmed_log_is_put_aside_if_completed_or_if_topic_begins_without_log() {
-    let none: &mut [Neighbour<SimDisk>] = &mut [];
+    let none: &mut [ReachableFolder<SimDisk>] = &mut [];
     let mut disk = harmed_folder(2, MESSAGES);
-    let harm = Harm::of(&mut disk, (owner(2), STREAM), LogError::Failed);
-    let judged = harmed::judge(&Errand::Roll, (owner(2), STREAM, &mut disk), none, &harm);
+    let harm = LogDamage::of(&mut disk, (owner(2), STREAM), LogError::Failed);
+    let judged = log_damage::judge(&LogTask::Register, (owner(2), STREAM, &mut disk), none, &harm);
     assert_eq!(judged.err(), Some(LogError::Failed));
     assert!(is_harmed(2, &mut disk));
-    let complete = Errand::Complete(Vec::new(), Version(MESSAGES), (Tail::default(), 1));
-    assert!(matches!(judge(&complete, &mut disk, none), Harmed::PutAside(1)));
+    let complete = LogTask::Complete(Vec::new(), Version(MESSAGES), (Tail::default(), 1));
+    assert!(matches!(judge(&complete, &mut disk, none), DamageOutcome::PutAside(1)));
     // The operator allows proceeding without the only log that is left.
     let mut disk = harmed_folder(2, MESSAGES);
-    let mut claim = claimed(judge(&Errand::Claim(true), &mut disk, none));
-    let mut book = LogBook::default();
+    let mut claim = claimed(judge(&LogTask::Claim(true), &mut disk, none));
+    let mut book = LogElection::default();
     book.claim(NodeId(2), 0, claim.clone());
-    assert_eq!(book.standing(0), Standing::Waits([LogId(1), LogId(2)].into()));
+    assert_eq!(book.state(0), ElectionState::Waits([LogId(1), LogId(2)].into()));
     for said in [LogId(1), LogId(2)] {
         let error = harm.error.to_string();
-        let harmed = vec![SaidHarm { stream: STREAM, last: 0, error }];
+        let damaged = vec![PermittedDamage { stream: STREAM, last: 0, error }];
         let (at, by) = (WallTime(0), "operator".to_owned());
-        let word = Word { without: said, after: (0, 0), at, by, harmed };
+        let word = RestartPermission { without: said, after: (0, 0), at, by, damaged };
         let own = (owner(2), STREAM, &mut disk);
-        claim.accounts.extend(errands::excused(&[word], own, Some(&harm), none));
+        claim.accounts.extend(log_tasks::excused(&[word], own, Some(&harm), none));
         book.claim(NodeId(2), 0, claim.clone());
     }
-    assert_eq!(book.standing(0), Standing::Begins(NodeId(2)));
-    assert!(matches!(judge(&Errand::Recall(Vec::new()), &mut disk, none), Harmed::PutAside(1)));
+    assert_eq!(book.state(0), ElectionState::Begins(NodeId(2)));
+    assert!(matches!(
+        judge(&LogTask::Read(Vec::new()), &mut disk, none),
+        DamageOutcome::PutAside(1)
+    ));
 }
 
-/// The operator's word for a harmed log also counts when its folder belongs to a member again;
+/// The operator's word for a damaged log also counts when its folder belongs to a member again;
 /// another harm needs another word.
 #[test]
 fn operator_word_for_harmed_log_counts_only_for_this_harm() {
-    let none: &mut [Neighbour<SimDisk>] = &mut [];
+    let none: &mut [ReachableFolder<SimDisk>] = &mut [];
     let mut disk = harmed_folder(2, MESSAGES);
     let mut views = StreamLog::open(&mut disk, (owner(2), VIEWS), LIMITS, Check::All).unwrap().0;
     let member = LoggedMember { node: NodeId(2), log: Some(LogId(2)), votes: 1, weight: 1 };
     let view = LoggedView { era: 1, number: 9, members: vec![member], awaits: Vec::new() };
     views.append(view.entry(&view.to_bytes(), WallTime(1)), &disk).unwrap();
     views.commit(&mut disk).unwrap();
-    let word = |harmed| Word {
+    let word = |damaged| RestartPermission {
         without: LogId(2),
         after: (1, 8),
         at: WallTime(0),
         by: "operator".to_owned(),
-        harmed,
+        damaged,
     };
-    let harm = Harm::of(&mut disk, (owner(2), STREAM), LogError::Failed);
-    let mut counts = |disk: &mut SimDisk, harm: Option<&Harm>, harmed| {
+    let harm = LogDamage::of(&mut disk, (owner(2), STREAM), LogError::Failed);
+    let mut counts = |disk: &mut SimDisk, harm: Option<&LogDamage>, damaged| {
         let own = (owner(2), STREAM, disk);
-        !errands::excused(&[word(harmed)], own, harm, none).is_empty()
+        !log_tasks::excused(&[word(damaged)], own, harm, none).is_empty()
     };
     let error = LogError::Failed.to_string();
-    let said = |stream| vec![SaidHarm { stream, last: 0, error: error.clone() }];
+    let said = |stream| vec![PermittedDamage { stream, last: 0, error: error.clone() }];
     assert!(!counts(&mut disk, Some(&harm), vec![]), "its folder is back");
     assert!(!counts(&mut disk, Some(&harm), said(StreamKey(8))), "the log of another stream");
     assert!(counts(&mut disk, Some(&harm), said(STREAM)));
-    assert!(!counts(&mut disk, None, said(STREAM)), "it is harmed no more");
-    let other = Harm { error: LogError::Locked, ..harm.clone() };
+    assert!(!counts(&mut disk, None, said(STREAM)), "it is damaged no more");
+    let other = LogDamage { error: LogError::Locked, ..harm.clone() };
     assert!(!counts(&mut disk, Some(&other), said(STREAM)), "another harm");
-    aside::put_harmed(&mut disk, STREAM).unwrap();
+    aside::put_damaged(&mut disk, STREAM).unwrap();
     assert!(!counts(&mut disk, Some(&harm), said(STREAM)), "it was put aside");
 }
 
@@ -185,13 +198,13 @@ fn operator_word_for_harmed_log_counts_only_for_this_harm() {
 fn no_log_covers_a_harmed_log_with_unknown_end() {
     let mut sound = [neighbour(1, folder_of(1, MESSAGES))];
     let mut is_unknown = |mut disk: SimDisk| {
-        let claim = claimed(judge(&Errand::Claim(true), &mut disk, &mut sound));
+        let claim = claimed(judge(&LogTask::Claim(true), &mut disk, &mut sound));
         claim.found.tail.version == Version(u64::MAX)
     };
-    let mut harmed = harmed_folder(2, MESSAGES);
-    let files = segments(&harmed);
-    harmed.lose_medium(&files[2], FILE_HEADER);
-    assert!(is_unknown(harmed), "a file cannot be read");
+    let mut damaged = harmed_folder(2, MESSAGES);
+    let files = segments(&damaged);
+    damaged.lose_medium(&files[2], FILE_HEADER);
+    assert!(is_unknown(damaged), "a file cannot be read");
     let mut cut = folder_of(2, MESSAGES);
     cut.remove(&files[files.len() - 1]).unwrap();
     assert!(is_unknown(cut), "the last file is gone");
@@ -201,10 +214,13 @@ fn no_log_covers_a_harmed_log_with_unknown_end() {
     // A missing beginning does not affect the end.
     let mut beheaded = folder_of(2, MESSAGES);
     beheaded.remove(&files[0]).unwrap();
-    assert!(matches!(judge(&Errand::Claim(true), &mut beheaded, &mut sound), Harmed::PutAside(1)));
+    assert!(matches!(
+        judge(&LogTask::Claim(true), &mut beheaded, &mut sound),
+        DamageOutcome::PutAside(1)
+    ));
 }
 
-/// A member whose neighbour's log is harmed accounts for it if its own log covers it. Harm in
+/// A member whose neighbour's log is damaged accounts for it if its own log covers it. Harm in
 /// closed files is found where the neighbour's log would win.
 #[test]
 fn only_a_covering_log_accounts_for_a_harmed_log_in_reach() {
@@ -213,21 +229,21 @@ fn only_a_covering_log_accounts_for_a_harmed_log_in_reach() {
         let (mut log, _) =
             StreamLog::open(&mut disk, (owner(1), STREAM), LIMITS, Check::All).unwrap();
         let mut others = [neighbour(2, other)];
-        let run = errands::run(&Errand::Claim(true), &mut log, &mut disk, &mut others);
-        let Answer::Claimed(claim) = run else { panic!("no claim") };
+        let run = log_tasks::run(&LogTask::Claim(true), &mut log, &mut disk, &mut others);
+        let LogTaskResult::Claimed(claim) = run else { panic!("no claim") };
         claim
     };
     let mut last = folder_of(2, MESSAGES);
     last.flip(&segments(&last)[3], (FILE_HEADER + 1200) * 8);
     let claim = claim_beside(MESSAGES, last);
-    assert_eq!((&claim.harmed[..], &claim.accounts[..]), (&[LogId(2)][..], &[LogId(2)][..]));
+    assert_eq!((&claim.damaged[..], &claim.accounts[..]), (&[LogId(2)][..], &[LogId(2)][..]));
     assert!(claim.awaits.is_empty());
     let claim = claim_beside(MESSAGES - 1, harmed_folder(2, MESSAGES));
-    assert_eq!((&claim.harmed[..], &claim.awaits[..]), (&[LogId(2)][..], &[LogId(2)][..]));
+    assert_eq!((&claim.damaged[..], &claim.awaits[..]), (&[LogId(2)][..], &[LogId(2)][..]));
     assert!(claim.accounts.is_empty());
 }
 
-/// A crash at any moment of putting a log aside leaves the log harmed, and every file ends aside.
+/// A crash at any moment of putting a log aside leaves the log damaged, and every file ends aside.
 #[test]
 fn log_stays_harmed_after_crash_while_being_put_aside() {
     let (mut crashes, mut at) = (0, 0);
@@ -235,8 +251,8 @@ fn log_stays_harmed_after_crash_while_being_put_aside() {
         let mut disk = harmed_folder(2, MESSAGES);
         let files = segments(&disk);
         at = if seed % 2 == 0 { at + 1 } else { at };
-        disk.plan(Mishaps { crash_at: Some(at), ..Mishaps::default() });
-        let done = aside::put_harmed(&mut disk, STREAM);
+        disk.plan(DiskFaults { crash_at: Some(at), ..DiskFaults::default() });
+        let done = aside::put_damaged(&mut disk, STREAM);
         let crashed = disk.has_crashed();
         match seed % 2 {
             0 => disk.kill(),
@@ -245,13 +261,14 @@ fn log_stays_harmed_after_crash_while_being_put_aside() {
         crashes += usize::from(crashed && done.is_err());
         let mut sound = [neighbour(1, folder_of(1, MESSAGES))];
         if is_harmed(2, &mut disk)
-            && let Harmed::Claimed(claim) = judge(&Errand::Claim(true), &mut disk, &mut sound)
+            && let DamageOutcome::Claimed(claim) =
+                judge(&LogTask::Claim(true), &mut disk, &mut sound)
         {
             // Only the extent was left, so the end is unknown.
             assert_eq!(claim.found.tail.version, Version(u64::MAX), "step {at}");
             let left = disk.files().into_iter().filter(|name| files.contains(name)).count();
             assert_eq!(left, 0, "step {at}");
-            aside::put_harmed(&mut disk, STREAM).unwrap();
+            aside::put_damaged(&mut disk, STREAM).unwrap();
         }
         let mut aside: Vec<String> = disk.files();
         aside.retain(|name| name.ends_with(".aside"));
@@ -275,7 +292,7 @@ fn a_log_with_two_harms_has_no_known_end() {
     let length = disk.length(last).unwrap();
     disk.truncate(last, length - 1000).unwrap();
     disk.sync_file(last).unwrap();
-    let harm = Harm::of(&mut disk, (owner(2), STREAM), LogError::Failed);
+    let harm = LogDamage::of(&mut disk, (owner(2), STREAM), LogError::Failed);
     assert_eq!(harm.salvaged, None);
 }
 
@@ -290,10 +307,10 @@ fn unreadable_neighbour_log_is_awaited_unless_own_log_is_as_long() {
         let closed = segments(&other)[1].clone();
         other.lose_medium(&closed, FILE_HEADER);
         let mut others = [neighbour(1, other)];
-        let run = errands::run(&Errand::Claim(true), &mut log, &mut disk, &mut others);
-        let Answer::Claimed(claim) = run else { panic!("no claim") };
+        let run = log_tasks::run(&LogTask::Claim(true), &mut log, &mut disk, &mut others);
+        let LogTaskResult::Claimed(claim) = run else { panic!("no claim") };
         assert_eq!(claim.awaits == [LogId(1)], is_awaited);
         assert_eq!(claim.accounts == [LogId(1)], !is_awaited);
-        assert!(claim.harmed.is_empty() && claim.found.tail.version == Version(messages));
+        assert!(claim.damaged.is_empty() && claim.found.tail.version == Version(messages));
     }
 }

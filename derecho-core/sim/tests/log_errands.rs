@@ -11,15 +11,15 @@ use derecho_core::log::Check;
 use derecho_core::log::aside::{self, Aside};
 use derecho_core::log::survey::survey;
 use derecho_core::log::{
-    Disk, DiskError, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Mark, Owner,
-    StreamKey, StreamLog, Tail, Version, WallTime, folder,
+    Disk, DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
+    LogOwner, RecordKind, StreamKey, StreamLog, Tail, Version, WallTime, folder,
 };
-use derecho_core::storage::errands::{self, Keep, Neighbour};
-use derecho_core::storage::journal::{Answer, Errand};
-use derecho_core::storage::logbook::{Claim, LogBook, Standing};
-use derecho_core::storage::state::State;
-use derecho_core::storage::store::{Meaning, Retention, Store};
-use derecho_sim::disk::{Mishaps, SimDisk};
+use derecho_core::storage::checkpoint_state::CheckpointState;
+use derecho_core::storage::log_election::{ElectionState, LogClaim, LogElection};
+use derecho_core::storage::log_port::{LogTask, LogTaskResult};
+use derecho_core::storage::log_tasks::{self, ReachableFolder, TopicLogRetention};
+use derecho_core::storage::store::{RecordFormat, Store, StoreRetention};
+use derecho_sim::disk::{DiskFaults, SimDisk};
 
 const STREAM: StreamKey = StreamKey(7);
 
@@ -27,9 +27,9 @@ fn epoch(view: u64, sequence: u64) -> EpochId {
     EpochId { view, sequence }
 }
 
-fn entry(id: u128, number: u64, of: EpochId, payload: &[u8]) -> Entry<'_> {
-    Entry {
-        kind: Kind::Sample,
+fn entry(id: u128, number: u64, of: EpochId, payload: &[u8]) -> LogEntry<'_> {
+    LogEntry {
+        kind: RecordKind::Sample,
         epoch: of,
         writer: NodeId(id),
         writer_sequence: number,
@@ -42,12 +42,12 @@ fn entry(id: u128, number: u64, of: EpochId, payload: &[u8]) -> Entry<'_> {
 
 /// Returns a folder with a log of `messages` messages of an epoch, which begins and ends with
 /// these marks.
-fn log(id: u128, messages: u64, of: EpochId, marks: &[Mark]) -> (StreamLog, SimDisk) {
+fn log(id: u128, messages: u64, of: EpochId, marks: &[EpochMark]) -> (StreamLog, SimDisk) {
     let mut disk = SimDisk::new(id as u64);
     let owner = folder::claim(&mut disk, GroupId(9), LogId(id)).unwrap();
-    let owner = Owner { group: owner.group, log: LogId(id) };
+    let owner = LogOwner { group: owner.group, log: LogId(id) };
     let (mut log, _) =
-        StreamLog::open(&mut disk, (owner, STREAM), Limits::default(), Check::All).unwrap();
+        StreamLog::open(&mut disk, (owner, STREAM), LogLimits::default(), Check::All).unwrap();
     for number in 0..messages {
         let payload = [id as u8, number as u8];
         log.append(entry(id, number, of, &payload), &disk).unwrap();
@@ -57,9 +57,9 @@ fn log(id: u128, messages: u64, of: EpochId, marks: &[Mark]) -> (StreamLog, SimD
     (log, disk)
 }
 
-fn claim(own: &mut (StreamLog, SimDisk), others: &mut [Neighbour<SimDisk>]) -> Claim {
-    match errands::run(&Errand::Claim(true), &mut own.0, &mut own.1, others) {
-        Answer::Claimed(claim) => *claim,
+fn claim(own: &mut (StreamLog, SimDisk), others: &mut [ReachableFolder<SimDisk>]) -> LogClaim {
+    match log_tasks::run(&LogTask::Claim(true), &mut own.0, &mut own.1, others) {
+        LogTaskResult::Claimed(claim) => *claim,
         _ => panic!("no claim"),
     }
 }
@@ -67,25 +67,27 @@ fn claim(own: &mut (StreamLog, SimDisk), others: &mut [Neighbour<SimDisk>]) -> C
 /// A folder without a process says that another log has more: the restart waits for that log.
 #[test]
 fn restart_waits_for_log_that_a_losing_neighbour_log_names() {
-    let marks = [Mark::Begun(epoch(1, 5), vec![LogId(9)])];
+    let marks = [EpochMark::Begun(epoch(1, 5), vec![LogId(9)])];
     let (_, disk) = log(1, 10, epoch(1, 5), &marks);
-    let mut others = [Neighbour { log: LogId(1), disk, busy: false, known: None, harm: None }];
+    let mut others =
+        [ReachableFolder { log: LogId(1), disk, busy: false, known: None, damage: None }];
     let mut own = log(2, 0, epoch(0, 0), &[]);
     let claim = claim(&mut own, &mut others);
-    let mut book = LogBook::default();
+    let mut book = LogElection::default();
     book.claim(NodeId(2), 0, claim);
-    assert_eq!(book.standing(0), Standing::Waits([LogId(9)].into()));
+    assert_eq!(book.state(0), ElectionState::Waits([LogId(9)].into()));
 }
 
 /// Older marks taken over from another log do not replace a newer one.
 #[test]
 fn older_marks_of_another_log_do_not_replace_the_newest_mark() {
     let begun = |sequence, of: &[u128]| {
-        Mark::Begun(epoch(1, sequence), of.iter().map(|log| LogId(*log)).collect())
+        EpochMark::Begun(epoch(1, sequence), of.iter().map(|log| LogId(*log)).collect())
     };
     let marks = [begun(3, &[1]), begun(4, &[1, 7]), begun(5, &[1, 2])];
     let (_, disk) = log(1, 10, epoch(1, 5), &marks);
-    let mut others = [Neighbour { log: LogId(1), disk, busy: false, known: None, harm: None }];
+    let mut others =
+        [ReachableFolder { log: LogId(1), disk, busy: false, known: None, damage: None }];
     let mut own = log(2, 0, epoch(1, 5), &[begun(5, &[1, 2])]);
     let claim = claim(&mut own, &mut others);
     assert_eq!(claim.found.begun, Some((epoch(1, 5), vec![LogId(1), LogId(2)])));
@@ -95,31 +97,32 @@ fn older_marks_of_another_log_do_not_replace_the_newest_mark() {
 /// are unknown, so all of these logs are awaited, whichever claims first.
 #[test]
 fn restart_awaits_logs_of_all_marks_of_one_epoch() {
-    let begun = |of: &[u128]| Mark::Begun(epoch(1, 5), of.iter().map(|log| LogId(*log)).collect());
+    let begun =
+        |of: &[u128]| EpochMark::Begun(epoch(1, 5), of.iter().map(|log| LogId(*log)).collect());
     for (first, second) in [(&[1, 2][..], &[1, 2, 3][..]), (&[1, 2, 3], &[1, 2])] {
-        let mut book = LogBook::default();
+        let mut book = LogElection::default();
         for (id, names) in [(1, first), (2, second)] {
             let mut own = log(id, 10, epoch(1, 5), &[begun(names)]);
             book.claim(NodeId(id), 0, claim(&mut own, &mut []));
         }
-        assert_eq!(book.standing(0), Standing::Waits([LogId(3)].into()));
+        assert_eq!(book.state(0), ElectionState::Waits([LogId(3)].into()));
     }
 }
 
-const MEANING: Meaning = Meaning {
+const MEANING: RecordFormat = RecordFormat {
     key: |record| record[0].into(),
     time: |_| 0,
-    several: |_| None,
-    says: |_, _| {},
-    beside: |key| key,
+    all_keys: |_| None,
+    liveness: |_, _| {},
+    companion: |key| key,
 };
 
 /// Returns the state of a store of `messages` messages, as a checkpoint at the last of them has it.
-fn state_of(messages: u64, of: EpochId) -> State {
-    let mut store = Store::new(Retention::default(), MEANING);
+fn state_of(messages: u64, of: EpochId) -> CheckpointState {
+    let mut store = Store::new(StoreRetention::default(), MEANING);
     let stream = store.stream(StreamId { node: NodeId(5), region: RegionId(1) });
     (0..messages).for_each(|number| store.append(stream, number, &[5, number as u8]));
-    State::new((store.cursor(), &store), (messages, of), MEANING)
+    CheckpointState::new((store.cursor(), &store), (messages, of), MEANING)
 }
 
 /// Records outside the topic's history are put aside, where they can be read; records within it are
@@ -129,9 +132,9 @@ fn only_records_outside_the_topic_history_are_put_aside() {
     let (base, era) = (Tail { epoch: epoch(2, 9), version: Version(4) }, 3);
     for (tail, kept) in [(epoch(1, 5), true), (epoch(2, 9), true), (epoch(3, 1), false)] {
         let (mut own, mut disk) = log(2, 10, tail, &[]);
-        let errand = Errand::Replace(state_of(20, epoch(3, 2)), (base, era));
-        let answer = errands::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
-        assert!(matches!(answer, Answer::Replaced));
+        let errand = LogTask::Replace(state_of(20, epoch(3, 2)), (base, era));
+        let answer = log_tasks::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
+        assert!(matches!(answer, LogTaskResult::Replaced));
         assert_eq!((own.durable(), own.checkpointed()), (Version(20), Some(Version(20))));
         let asides = aside::asides(&mut disk).unwrap();
         assert_eq!(asides, if kept { [(STREAM, [1].into())].into() } else { [].into() });
@@ -149,8 +152,9 @@ fn only_records_outside_the_topic_history_are_put_aside() {
 /// the log.
 #[test]
 fn records_unknown_to_the_winning_log_are_put_aside() {
-    let (_, disk) = log(1, 30, epoch(2, 1), &[Mark::Begun(epoch(2, 1), vec![LogId(1)])]);
-    let mut others = [Neighbour { log: LogId(1), disk, busy: false, known: None, harm: None }];
+    let (_, disk) = log(1, 30, epoch(2, 1), &[EpochMark::Begun(epoch(2, 1), vec![LogId(1)])]);
+    let mut others =
+        [ReachableFolder { log: LogId(1), disk, busy: false, known: None, damage: None }];
     let mut own = log(2, 10, epoch(1, 5), &[]);
     claim(&mut own, &mut others);
     assert_eq!(own.0.durable(), Version(30));
@@ -162,9 +166,9 @@ fn records_unknown_to_the_winning_log_are_put_aside() {
 fn put_aside(times: u64) -> (StreamLog, SimDisk) {
     let (mut own, mut disk) = log(2, 10, epoch(1, 5), &[]);
     for era in 2..2 + times {
-        let errand = Errand::Replace(state_of(20, epoch(era, 2)), (Tail::default(), era));
-        let answer = errands::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
-        assert!(matches!(answer, Answer::Replaced));
+        let errand = LogTask::Replace(state_of(20, epoch(era, 2)), (Tail::default(), era));
+        let answer = log_tasks::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
+        assert!(matches!(answer, LogTaskResult::Replaced));
     }
     (own, disk)
 }
@@ -195,7 +199,7 @@ fn newest_logs_put_aside_survive_trimming_and_crashes() {
     loop {
         step += 1;
         let (own, mut disk) = put_aside(times.into());
-        disk.plan(Mishaps { crash_at: Some(step), ..Mishaps::default() });
+        disk.plan(DiskFaults { crash_at: Some(step), ..DiskFaults::default() });
         let done = aside::keep_last(&mut disk, STREAM, None).is_ok();
         match step % 2 {
             0 => disk.kill(),
@@ -207,7 +211,7 @@ fn newest_logs_put_aside_survive_trimming_and_crashes() {
         assert_eq!(numbers(&mut disk), (4..=times).collect::<Vec<_>>());
         let owner = own.owner();
         let (log, _) =
-            StreamLog::open(&mut disk, (owner, STREAM), Limits::default(), Check::All).unwrap();
+            StreamLog::open(&mut disk, (owner, STREAM), LogLimits::default(), Check::All).unwrap();
         assert_eq!(log.durable(), Version(20), "the log itself is as it was");
         let found = survey(&mut Aside::new(disk, 4), (owner, STREAM), |_| {}).unwrap();
         assert_eq!(found.errors, []);
@@ -222,15 +226,15 @@ fn newest_logs_put_aside_survive_trimming_and_crashes() {
 #[test]
 fn log_cannot_load_a_state_older_than_its_checkpoint() {
     let from = (StreamId { node: NodeId(5), region: RegionId(1) }, 12);
-    let errand = Errand::Load(Retention::default(), MEANING, vec![from]);
+    let errand = LogTask::Load(StoreRetention::default(), MEANING, vec![from]);
     let (mut own, mut disk) = log(2, 0, epoch(1, 1), &[]);
-    let replace = Errand::Replace(state_of(20, epoch(1, 2)), (Tail::default(), 1));
-    errands::run::<_, SimDisk>(&replace, &mut own, &mut disk, &mut []);
-    let answer = errands::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
-    assert!(matches!(answer, Answer::Failed(LogError::Gone { .. })));
-    let errand = Errand::Load(Retention::default(), MEANING, vec![(from.0, 20)]);
-    let answer = errands::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
-    let Answer::Loaded(store) = answer else { panic!("it is there") };
+    let replace = LogTask::Replace(state_of(20, epoch(1, 2)), (Tail::default(), 1));
+    log_tasks::run::<_, SimDisk>(&replace, &mut own, &mut disk, &mut []);
+    let answer = log_tasks::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
+    assert!(matches!(answer, LogTaskResult::Failed(LogError::Gone { .. })));
+    let errand = LogTask::Load(StoreRetention::default(), MEANING, vec![(from.0, 20)]);
+    let answer = log_tasks::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
+    let LogTaskResult::Loaded(store) = answer else { panic!("it is there") };
     assert_eq!((store.version(), store.len()), (20, 20));
 }
 
@@ -240,23 +244,23 @@ fn repeated_completion_reads_only_the_new_part_of_a_log() {
     let (mut theirs, disk) = log(1, 5_000, epoch(1, 1), &[]);
     let disk = Rc::new(RefCell::new((disk, 0)));
     let mut own = log(2, 0, epoch(1, 1), &[]);
-    let mut others = [Neighbour {
+    let mut others = [ReachableFolder {
         log: LogId(1),
-        disk: Counted(Rc::clone(&disk)),
+        disk: CountingDisk(Rc::clone(&disk)),
         busy: true,
         known: None,
-        harm: None,
+        damage: None,
     }];
     let errand =
-        Errand::Complete(vec![LogId(1)], Version(5_003), ((Tail::default()), epoch(1, 1).view));
+        LogTask::Complete(vec![LogId(1)], Version(5_003), ((Tail::default()), epoch(1, 1).view));
     let mut read = Vec::new();
     for more in 0..=3 {
         disk.borrow_mut().1 = 0;
-        let answer = errands::run(&errand, &mut own.0, &mut own.1, &mut others);
+        let answer = log_tasks::run(&errand, &mut own.0, &mut own.1, &mut others);
         read.push(disk.borrow().1);
         match more {
-            3 => assert!(matches!(answer, Answer::Completed)),
-            _ => assert!(matches!(answer, Answer::NotYet)),
+            3 => assert!(matches!(answer, LogTaskResult::Completed)),
+            _ => assert!(matches!(answer, LogTaskResult::NotYet)),
         }
         let disk = &mut disk.borrow_mut().0;
         theirs.append(entry(1, 5_000 + more, epoch(1, 1), &[1, 2]), disk).unwrap();
@@ -270,12 +274,14 @@ fn repeated_completion_reads_only_the_new_part_of_a_log() {
 /// to the same state.
 #[test]
 fn dropped_records_are_first_written_to_a_checkpoint() {
-    let state = Retention { depth: Some(2), ..Retention::default() };
-    let past = derecho_core::log::Retention { messages: Some(50), ..Default::default() };
-    let keep = Keep { past, state, meaning: MEANING };
+    let state = StoreRetention { depth: Some(2), ..StoreRetention::default() };
+    let past = derecho_core::log::SegmentRetention { messages: Some(50), ..Default::default() };
+    let keep = TopicLogRetention { past, state, format: MEANING };
     let load = |log: &mut StreamLog, disk: &mut SimDisk| {
-        let errand = Errand::Load(state, MEANING, vec![]);
-        let Answer::Loaded(store) = errands::run::<_, SimDisk>(&errand, log, disk, &mut []) else {
+        let errand = LogTask::Load(state, MEANING, vec![]);
+        let LogTaskResult::Loaded(store) =
+            log_tasks::run::<_, SimDisk>(&errand, log, disk, &mut [])
+        else {
             panic!("it can be read");
         };
         let kept: Vec<(u64, u64)> =
@@ -286,7 +292,7 @@ fn dropped_records_are_first_written_to_a_checkpoint() {
     for steps in 0.. {
         let mut disk = SimDisk::new(steps);
         let owner = folder::claim(&mut disk, GroupId(9), LogId(2)).unwrap();
-        let limits = Limits { segment_bytes: 4 << 10 };
+        let limits = LogLimits { segment_bytes: 4 << 10 };
         let of = (owner, STREAM);
         let (mut log, _) = StreamLog::open(&mut disk, of, limits, Check::All).unwrap();
         for number in 0..300 {
@@ -295,8 +301,8 @@ fn dropped_records_are_first_written_to_a_checkpoint() {
             log.commit(&mut disk).unwrap();
         }
         let before = load(&mut log, &mut disk);
-        disk.plan(Mishaps { crash_at: Some(steps), ..Mishaps::default() });
-        let trimmed = errands::trim(&mut log, &mut disk, &keep, WallTime(0));
+        disk.plan(DiskFaults { crash_at: Some(steps), ..DiskFaults::default() });
+        let trimmed = log_tasks::trim(&mut log, &mut disk, &keep, WallTime(0));
         let is_whole = !disk.has_crashed();
         disk.lose_power();
         let (mut log, _) = StreamLog::open(&mut disk, of, limits, Check::All).unwrap();
@@ -309,7 +315,7 @@ fn dropped_records_are_first_written_to_a_checkpoint() {
             let checkpoint = log.checkpointed().unwrap();
             assert_eq!(checkpoint.next(), log.complete_from());
             // Nothing more can be dropped.
-            assert!(!errands::trim(&mut log, &mut disk, &keep, WallTime(0)).unwrap());
+            assert!(!log_tasks::trim(&mut log, &mut disk, &keep, WallTime(0)).unwrap());
             break;
         }
         killed += 1;
@@ -318,9 +324,9 @@ fn dropped_records_are_first_written_to_a_checkpoint() {
 }
 
 /// Disk that counts the bytes read from it.
-struct Counted(Rc<RefCell<(SimDisk, usize)>>);
+struct CountingDisk(Rc<RefCell<(SimDisk, usize)>>);
 
-impl Disk for Counted {
+impl Disk for CountingDisk {
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
         self.0.borrow_mut().0.list()
     }
@@ -361,42 +367,47 @@ impl Disk for Counted {
 fn a_log_of_another_beginning_is_not_complete() {
     let mut own = log(2, 10, epoch(1, 1), &[]);
     let base = Tail { epoch: epoch(1, 2), version: Version(10) };
-    let mut others: [Neighbour<SimDisk>; 0] = [];
-    let errand = Errand::Complete(vec![LogId(1)], Version(10), (base, 2));
-    let answer = errands::run(&errand, &mut own.0, &mut own.1, &mut others);
-    assert!(matches!(answer, Answer::OutOfReach));
+    let mut others: [ReachableFolder<SimDisk>; 0] = [];
+    let errand = LogTask::Complete(vec![LogId(1)], Version(10), (base, 2));
+    let answer = log_tasks::run(&errand, &mut own.0, &mut own.1, &mut others);
+    assert!(matches!(answer, LogTaskResult::OutOfReach));
 }
 
 /// The only log that kept the last recorded epoch was emptied, to be completed from a log that has
 /// everything and whose own marks were lost. The complete log wins.
 #[test]
 fn emptied_log_does_not_win_over_the_complete_log() {
-    let marks = [Mark::Begun(epoch(1, 5), vec![LogId(6)])];
+    let marks = [EpochMark::Begun(epoch(1, 5), vec![LogId(6)])];
     let other = |(log, disk): (StreamLog, SimDisk)| {
         let log = log.owner().log;
-        Neighbour { log, disk, busy: false, known: None, harm: None }
+        ReachableFolder { log, disk, busy: false, known: None, damage: None }
     };
     let mut others = [other(log(1, 10, epoch(1, 5), &marks)), other(log(6, 0, epoch(0, 0), &[]))];
     let mut own = log(2, 0, epoch(0, 0), &[]);
     let claim = claim(&mut own, &mut others);
     assert_eq!(claim.found.tail.version, Version(10));
-    let mut book = LogBook::default();
+    let mut book = LogElection::default();
     book.claim(NodeId(2), 0, claim);
-    assert_eq!(book.standing(0), Standing::Begins(NodeId(2)));
+    assert_eq!(book.state(0), ElectionState::Begins(NodeId(2)));
 }
 
 /// While a named log is elsewhere, a log does not give up its records for another log that
 /// has less.
 #[test]
 fn log_keeps_its_records_while_a_named_log_is_awaited() {
-    let marks = [Mark::Begun(epoch(1, 5), vec![LogId(6), LogId(9)])];
+    let marks = [EpochMark::Begun(epoch(1, 5), vec![LogId(6), LogId(9)])];
     let emptied = log(6, 0, epoch(0, 0), &[]);
-    let mut others =
-        [Neighbour { log: LogId(6), disk: emptied.1, busy: false, known: None, harm: None }];
+    let mut others = [ReachableFolder {
+        log: LogId(6),
+        disk: emptied.1,
+        busy: false,
+        known: None,
+        damage: None,
+    }];
     let mut own = log(2, 10, epoch(1, 5), &marks);
     let claim = claim(&mut own, &mut others);
     assert_eq!(claim.found.tail.version, Version(10));
-    let mut book = LogBook::default();
+    let mut book = LogElection::default();
     book.claim(NodeId(2), 0, claim);
-    assert_eq!(book.standing(0), Standing::Waits([LogId(9)].into()));
+    assert_eq!(book.state(0), ElectionState::Waits([LogId(9)].into()));
 }

@@ -4,12 +4,12 @@
 use derecho_core::ids::NodeId;
 use derecho_core::log::segment::FileHeader;
 use derecho_core::log::{
-    BadCause, Check, Disk, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Owner,
-    StreamKey, StreamLog, Version, WallTime,
+    BadCause, Check, Disk, EpochId, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
+    LogOwner, RecordKind, StreamKey, StreamLog, Version, WallTime,
 };
 use derecho_sim::SimDisk;
 
-const OWNER: Owner = Owner { group: GroupId(1), log: LogId(2) };
+const OWNER: LogOwner = LogOwner { group: GroupId(1), log: LogId(2) };
 const STREAM: StreamKey = StreamKey(0x4f);
 const NAME: &str = "0000000000000000000000000000004f-0000000000000001.log";
 
@@ -30,9 +30,9 @@ fn example() -> Vec<u8> {
     bytes
 }
 
-fn entry() -> Entry<'static> {
-    Entry {
-        kind: Kind::Sample,
+fn entry() -> LogEntry<'static> {
+    LogEntry {
+        kind: RecordKind::Sample,
         epoch: EpochId { view: 1, sequence: 0 },
         writer: NodeId(9),
         writer_sequence: 5,
@@ -69,7 +69,7 @@ fn log_reader_decodes_the_documented_example() {
 fn log_writer_produces_the_documented_example() {
     let mut disk = SimDisk::new(1);
     let of = (OWNER, STREAM);
-    let (mut log, _) = StreamLog::open(&mut disk, of, Limits::default(), Check::All).unwrap();
+    let (mut log, _) = StreamLog::open(&mut disk, of, LogLimits::default(), Check::All).unwrap();
     log.append(entry(), &disk).unwrap();
     log.commit(&mut disk).unwrap();
     assert_eq!(disk.bytes(NAME), example());

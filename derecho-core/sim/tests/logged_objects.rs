@@ -8,26 +8,26 @@ use std::rc::Rc;
 
 use derecho_sim::Config;
 use objects::World;
-use objects::root::Root;
+use objects::log_folders::LogFolders;
 
-fn first(seed: u64, nodes: usize) -> (World, Root) {
-    let root = Root::default();
+fn first(seed: u64, nodes: usize) -> (World, LogFolders) {
+    let root = LogFolders::default();
     let over = (Rc::default(), Some(root.clone()));
     (World::over(Config::adversarial(seed), nodes, true, over), root)
 }
 
 /// Crashes all members, and starts as many others.
-fn restart(mut world: World, root: &Root, (seed, life): (u64, u64)) -> World {
+fn restart(mut world: World, root: &LogFolders, (seed, life): (u64, u64)) -> World {
     world.crash_all();
     println!("life {life} of {seed}");
     let config = Config::adversarial(seed + 1_000_000 * life);
     let nodes = 2 + (seed + life) as usize % 2;
-    World::over(config, nodes, true, (Rc::clone(&world.court), Some(root.clone())))
+    World::over(config, nodes, true, (Rc::clone(&world.checker), Some(root.clone())))
 }
 
 /// Returns the number of versions of a run's objects that became durable.
 fn firm(world: &World) -> u64 {
-    let court = world.court.borrow();
+    let court = world.checker.borrow();
     [1 << 32, (1 << 32) + 1, 2 << 32].into_iter().map(|key| court.firm(key)).sum()
 }
 
@@ -52,7 +52,7 @@ fn objects_continue_from_logs_after_all_members_crash() {
         world.check();
         world.compare_logs();
         durable += firm(&world);
-        assert!(world.court.borrow().logged >= 6, "objects began from logs");
+        assert!(world.checker.borrow().logged >= 6, "objects began from logs");
     }
     println!("{durable} durable");
     assert!(durable > 1_000, "{durable}");
@@ -77,7 +77,7 @@ fn objects_begin_from_logs_if_all_holders_crash_during_transfer() {
         world.flow(20);
         world.check();
         world.compare_logs();
-        begun += world.court.borrow().logged;
+        begun += world.checker.borrow().logged;
         let mut world = restart(world, &root, (seed, 1));
         world.flow(5);
         world.check();

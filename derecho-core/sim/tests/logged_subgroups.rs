@@ -9,24 +9,24 @@ use std::rc::Rc;
 
 use derecho_sim::Config;
 use stored::World;
-use stored::apart::{Apart, retention};
-use stored::court::Court;
+use stored::checker::StoreChecker;
+use stored::log_folders::LogFolders;
 use stored::member::{KEY, LOG};
-use stored::partition::Networked;
-use stored::root::Root;
+use stored::partition::NetworkedCounts;
+use stored::separate_disks::{SeparateDisks, retention};
 
-fn first(seed: u64, nodes: usize) -> (World, Root) {
-    let mut court = Court::default();
+fn first(seed: u64, nodes: usize) -> (World, LogFolders) {
+    let mut court = StoreChecker::default();
     (court.retention, court.logged) = (retention(seed), true);
-    let (court, root) = (Rc::new(RefCell::new(court)), Root::default());
+    let (court, root) = (Rc::new(RefCell::new(court)), LogFolders::default());
     let config = Config::adversarial(seed);
     (World::over(config, nodes, true, (court, Some(root.clone()))), root)
 }
 
 /// Crashes all members, and starts as many others.
-fn restart(mut world: World, root: &Root, (seed, life): (u64, u64)) -> World {
+fn restart(mut world: World, root: &LogFolders, (seed, life): (u64, u64)) -> World {
     world.crash_all();
-    let court = Rc::clone(&world.court);
+    let court = Rc::clone(&world.checker);
     println!("life {life} of {seed}");
     court.borrow_mut().restart(&root.logs(LOG));
     let config = Config::adversarial(seed + 1_000_000 * life);
@@ -47,8 +47,8 @@ fn group_continues_from_its_logs_after_all_members_crash() {
                 world.flow(10);
             }
             world.check();
-            world.court.borrow().compare(&root.logs(LOG));
-            durable += world.court.borrow().durable;
+            world.checker.borrow().compare(&root.logs(LOG));
+            durable += world.checker.borrow().durable;
             world = restart(world, &root, (seed, life));
         }
         world.settle();
@@ -80,12 +80,12 @@ fn logged_subgroup_keeps_durable_records_through_random_faults() {
             }
             if seed % 3 == 0 && !world.living().is_empty() {
                 world.check();
-                world.court.borrow().compare(&root.logs(LOG));
+                world.checker.borrow().compare(&root.logs(LOG));
             }
-            if world.court.borrow().lost {
+            if world.checker.borrow().lost {
                 break;
             }
-            (durable, lives) = (durable + world.court.borrow().durable, lives + 1);
+            (durable, lives) = (durable + world.checker.borrow().durable, lives + 1);
             world = restart(world, &root, (seed, life));
         }
         if !world.living().is_empty() {
@@ -111,10 +111,10 @@ fn slow_members_and_disks_lose_no_durable_record() {
                 world.random_delay();
                 world.random_fault();
             }
-            if world.court.borrow().lost {
+            if world.checker.borrow().lost {
                 break;
             }
-            durable += world.court.borrow().durable;
+            durable += world.checker.borrow().durable;
             world = restart(world, &root, (seed, life));
         }
         if !world.living().is_empty() {
@@ -129,7 +129,8 @@ fn slow_members_and_disks_lose_no_durable_record() {
 fn hosts_apart(seed: u64) -> [usize; 4] {
     let (mut durable, mut lives, mut waited, mut early) = (0, 0, 0, 0);
     println!("seed {seed}");
-    let Apart { court, root, mut world, .. } = Apart::new(seed, 1 + seed as usize % 3);
+    let SeparateDisks { checker: court, folders: root, mut world, .. } =
+        SeparateDisks::new(seed, 1 + seed as usize % 3);
     for life in 1..5 {
         world.flow(5);
         for _ in 0..12 {
@@ -185,12 +186,12 @@ fn hosts_that_reach_only_their_own_logs_wait_for_each_other() {
 /// restart, also after one during a partition.
 #[test]
 fn partitioned_networked_group_loses_no_durable_record() {
-    let mut sums = Networked::default();
+    let mut sums = NetworkedCounts::default();
     let range = seeds();
     let count = (range.end - range.start) as usize;
     range.for_each(|seed| sums.live(seed));
     println!("{sums:?}");
-    let Networked { durable, partitions, survived, evicted, cut_short, .. } = sums;
+    let NetworkedCounts { durable, partitions, survived, evicted, cut_short, .. } = sums;
     assert!(durable > 100 * count && partitions > 3 * count, "{durable} durable");
     assert!(survived > count && evicted > count && cut_short > count / 2);
 }
@@ -200,7 +201,8 @@ fn partitioned_networked_group_loses_no_durable_record() {
 #[test]
 fn log_that_no_member_has_recorded_does_not_count() {
     for (seed, crashes) in (0..10).flat_map(|seed| [(seed, false), (seed, true)]) {
-        let Apart { court, root, mut world, .. } = Apart::new(seed, 1);
+        let SeparateDisks { checker: court, folders: root, mut world, .. } =
+            SeparateDisks::new(seed, 1);
         world.settle();
         world.flow(10);
         world.settle();
@@ -235,7 +237,7 @@ fn log_that_no_member_has_recorded_does_not_count() {
 fn incomplete_late_joiner_does_not_begin_without_the_complete_log() {
     let mut waited = 0;
     for seed in 0..120 {
-        let Apart { court, mut world, .. } = Apart::new(seed, 1);
+        let SeparateDisks { checker: court, mut world, .. } = SeparateDisks::new(seed, 1);
         world.settle();
         world.flow(10);
         world.settle();
@@ -251,7 +253,7 @@ fn incomplete_late_joiner_does_not_begin_without_the_complete_log() {
             assert!(world.bring_back());
         }
         world.settle();
-        let kept = world.member(second).depot.keeper(KEY).unwrap().store().version();
+        let kept = world.member(second).stores.store(KEY).unwrap().store().version();
         // A member that joins an empty group may know of no other log.
         assert!(kept >= durable as u64 || !is_there, "I-156: seed {seed}: {kept} of {durable}");
         world.flow(5);
@@ -265,7 +267,7 @@ fn incomplete_late_joiner_does_not_begin_without_the_complete_log() {
 #[test]
 fn restarted_member_with_empty_log_awaits_the_last_complete_log() {
     for seed in 0..20 {
-        let mut apart = Apart::new(seed, 1);
+        let mut apart = SeparateDisks::new(seed, 1);
         let world = &mut apart.world;
         let first = world.lean_on_the_first();
         match seed % 2 {
@@ -285,7 +287,7 @@ fn restarted_member_with_empty_log_awaits_the_last_complete_log() {
 #[test]
 fn stream_without_returned_log_awaits_all_members_of_last_view() {
     for seed in 0..15 {
-        let mut apart = Apart::new(seed, 1);
+        let mut apart = SeparateDisks::new(seed, 1);
         let world = &mut apart.world;
         world.settle();
         world.add_bystander();
@@ -303,7 +305,7 @@ fn stream_without_returned_log_awaits_all_members_of_last_view() {
 #[test]
 fn late_joiner_missing_in_logged_views_begins_no_stream() {
     for (seed, crashes) in (0..10).flat_map(|seed| [(seed, false), (seed, true)]) {
-        let Apart { root, mut world, .. } = Apart::new(seed, 0);
+        let SeparateDisks { folders: root, mut world, .. } = SeparateDisks::new(seed, 0);
         let first = world.add_bystander();
         world.settle();
         world.run(20_000_000);
@@ -330,17 +332,17 @@ fn late_joiner_missing_in_logged_views_begins_no_stream() {
 #[test]
 fn restart_continues_without_a_log_by_operator_word() {
     for seed in 0..15 {
-        let mut apart = Apart::new(seed, 2);
+        let mut apart = SeparateDisks::new(seed, 2);
         let world = &mut apart.world;
         world.settle();
-        if apart.root.count().0 < 2 {
+        if apart.folders.count().0 < 2 {
             world.add_one(true);
         }
         world.flow(10);
         world.settle();
         apart.restart_without(0, 1, "I-153");
-        apart.root.proceed_without(0, 1);
-        apart.court.borrow_mut().durable = 0;
+        apart.folders.proceed_without(0, 1);
+        apart.checker.borrow_mut().durable = 0;
         let world = &mut apart.world;
         world.settle();
         world.flow(10);
@@ -359,7 +361,7 @@ fn restart_continues_without_a_log_by_operator_word() {
 fn a_majority_of_the_last_view_restarts_in_a_network() {
     let (mut began, mut waited) = (0, 0);
     for seed in 0..24 {
-        let Apart { court, root, .. } = Apart::new(seed, 0);
+        let SeparateDisks { checker: court, folders: root, .. } = SeparateDisks::new(seed, 0);
         let config = Config::adversarial(seed);
         let over = (Rc::clone(&court), Some(root.clone()));
         let mut world = World::with_bystanders(config, 5, 3 + seed as usize % 2, over);
@@ -394,11 +396,11 @@ fn a_majority_of_the_last_view_restarts_in_a_network() {
 #[test]
 fn other_members_know_of_a_log_that_waits_for_room() {
     for seed in 0..10 {
-        let Apart { root, mut world, .. } = Apart::new(seed, 1);
+        let SeparateDisks { folders: root, mut world, .. } = SeparateDisks::new(seed, 1);
         world.settle();
         let (first, second) = (world.living()[0], world.add_one(true));
         world.settle();
-        let full = |world: &World, at| world.member(at).depot.full(KEY).collect::<Vec<_>>();
+        let full = |world: &World, at| world.member(at).stores.full(KEY).collect::<Vec<_>>();
         root.fill(0, true);
         world.flow(3);
         world.run(3_000_000);
@@ -422,13 +424,14 @@ fn harmed_log_is_completed_from_a_complete_log() {
         let at_the_end = apart && seed % 4 == 3;
         let (court, root, mut world) = match apart {
             true => {
-                let Apart { court, root, world, .. } = Apart::new(seed, 1);
+                let SeparateDisks { checker: court, folders: root, world, .. } =
+                    SeparateDisks::new(seed, 1);
                 (court, root, world)
             }
             false => {
-                let mut court = Court::default();
+                let mut court = StoreChecker::default();
                 (court.retention, court.logged) = (retention(seed), true);
-                let (court, root) = (Rc::new(RefCell::new(court)), Root::default());
+                let (court, root) = (Rc::new(RefCell::new(court)), LogFolders::default());
                 let over = (Rc::clone(&court), Some(root.clone()));
                 (court, root, World::over(Config::adversarial(seed), 1, true, over))
             }
@@ -475,7 +478,7 @@ fn harmed_log_is_completed_from_a_complete_log() {
 #[test]
 fn group_awaits_harmed_log_with_more_records_until_operator_word() {
     for seed in 0..12 {
-        let mut apart = Apart::new(seed, 1);
+        let mut apart = SeparateDisks::new(seed, 1);
         let world = &mut apart.world;
         world.settle();
         let second = world.add_one(true);
@@ -492,7 +495,7 @@ fn group_awaits_harmed_log_with_more_records_until_operator_word() {
         world.settle();
         world.run(3_000_000);
         assert!(apart.durable() > before);
-        let Apart { court, root, mut world, .. } = apart;
+        let SeparateDisks { checker: court, folders: root, mut world, .. } = apart;
         world.crash_all();
         root.harm(0, LOG, false);
         court.borrow_mut().restart_somewhere();
@@ -519,7 +522,7 @@ fn group_awaits_harmed_log_with_more_records_until_operator_word() {
 #[test]
 fn networked_restart_awaits_logs_named_by_the_newest_mark() {
     for seed in 0..20 {
-        let (mut apart, before) = Apart::with_a_keeper_that_crashed(seed);
+        let (mut apart, before) = SeparateDisks::with_crashed_holder(seed);
         assert!(apart.durable() > before, "seed {seed}: the other one goes on");
         apart.restart_in_a_network(0);
         apart.bring_back(0);

@@ -4,14 +4,14 @@
 use derecho_core::ids::NodeId;
 use derecho_core::log::survey::{survey, truncate};
 use derecho_core::log::{
-    Check, Disk, DiskError, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Owner,
-    Retention, StreamKey, StreamLog, Version, WallTime, folder,
+    Check, Disk, DiskError, EpochId, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
+    LogOwner, RecordKind, SegmentRetention, StreamKey, StreamLog, Version, WallTime, folder,
 };
 use derecho_sim::SimDisk;
-use derecho_sim::log_life::{Hazards, LogAccount, live};
+use derecho_sim::log_life::{Hazards, LogLifeReport, live};
 
-fn lives(seeds: std::ops::Range<u64>, hazards: Hazards) -> LogAccount {
-    let mut all = LogAccount::default();
+fn lives(seeds: std::ops::Range<u64>, hazards: Hazards) -> LogLifeReport {
+    let mut all = LogLifeReport::default();
     for seed in seeds {
         all.add(&live(seed, hazards));
         assert!(all.violations.is_empty(), "{:?}", all.violations);
@@ -47,7 +47,7 @@ fn seed_determines_the_life_of_a_log() {
     }
 }
 
-const OWNER: Owner = Owner { group: GroupId(1), log: LogId(2) };
+const OWNER: LogOwner = LogOwner { group: GroupId(1), log: LogId(2) };
 const STREAM: StreamKey = StreamKey(0x4f);
 
 /// Returns a disk with a closed log of `messages` messages in several files.
@@ -60,13 +60,13 @@ fn written(messages: u64) -> SimDisk {
 }
 
 fn open(disk: &mut SimDisk) -> Result<StreamLog, LogError> {
-    let limits = Limits { segment_bytes: 2000 };
+    let limits = LogLimits { segment_bytes: 2000 };
     StreamLog::open(disk, (OWNER, STREAM), limits, Check::Last).map(|(log, _)| log)
 }
 
 fn append(log: &mut StreamLog, number: u64, disk: &mut SimDisk) {
-    let entry = Entry {
-        kind: Kind::Sample,
+    let entry = LogEntry {
+        kind: RecordKind::Sample,
         epoch: EpochId { view: 1, sequence: 0 },
         writer: NodeId(9),
         writer_sequence: number,
@@ -145,7 +145,7 @@ fn log_that_shortened_itself_opens() {
     let mut log = open(&mut disk).unwrap();
     assert_eq!(log.durable(), Version(20));
     (20..60).for_each(|number| append(&mut log, number, &mut disk));
-    let policy = Retention { messages: Some(5), ..Retention::default() };
+    let policy = SegmentRetention { messages: Some(5), ..SegmentRetention::default() };
     assert!(log.retain(&mut disk, policy, WallTime(0)).unwrap() > 2);
     drop(log);
     let mut log = open(&mut disk).unwrap();
@@ -162,7 +162,7 @@ impl Disk for DroppedMeanwhile {
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
         if std::mem::take(&mut self.1) {
             let mut log = open(&mut self.0).unwrap();
-            let policy = Retention { messages: Some(5), ..Retention::default() };
+            let policy = SegmentRetention { messages: Some(5), ..SegmentRetention::default() };
             assert!(log.retain(&mut self.0, policy, WallTime(0)).unwrap() > 2);
         }
         self.0.list()

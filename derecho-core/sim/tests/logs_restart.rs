@@ -6,17 +6,19 @@ use std::collections::BTreeMap;
 
 use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
-use derecho_core::log::restart::{Completion, Found, FoundStream, Reach, Verdict, stream, view};
+use derecho_core::log::restart::{
+    Completion, FolderSummary, GroupScope, LogSummary, RestartVerdict, stream, view,
+};
 use derecho_core::log::views::{self, LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
-    Check, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Mark, OwnedRecord,
-    Owner, Record, StreamKey, StreamLog, Version, WallTime,
+    Check, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits, LogOwner,
+    LogRecord, OwnedRecord, RecordKind, StreamKey, StreamLog, Version, WallTime,
 };
-use derecho_sim::{Mishaps, Random, SimDisk};
+use derecho_sim::{DiskFaults, Random, SimDisk};
 
 const GROUP: GroupId = GroupId(1);
 const STREAM: StreamKey = StreamKey(5);
-const LIMITS: Limits = Limits { segment_bytes: 1500 };
+const LIMITS: LogLimits = LogLimits { segment_bytes: 1500 };
 
 /// Host with its disk, and its logs while it runs.
 struct Host {
@@ -53,7 +55,7 @@ impl Host {
         self.views.commit(&mut self.disk).map(drop)
     }
 
-    fn mark(&mut self, mark: &Mark) {
+    fn mark(&mut self, mark: &EpochMark) {
         self.log.mark(mark, WallTime(0), &self.disk).unwrap();
         self.log.commit(&mut self.disk).unwrap();
     }
@@ -69,7 +71,7 @@ impl Host {
 }
 
 fn open(disk: &mut SimDisk, id: LogId) -> (StreamLog, StreamLog) {
-    let owner = Owner { group: GROUP, log: id };
+    let owner = LogOwner { group: GROUP, log: id };
     let mut open = |stream| StreamLog::open(disk, (owner, stream), LIMITS, Check::All).unwrap().0;
     (open(STREAM), open(VIEWS))
 }
@@ -81,9 +83,9 @@ struct Message {
 }
 
 impl Message {
-    fn entry(&self) -> Entry<'static> {
-        Entry {
-            kind: Kind::Sample,
+    fn entry(&self) -> LogEntry<'static> {
+        LogEntry {
+            kind: RecordKind::Sample,
             epoch: self.epoch,
             writer: NodeId(1),
             writer_sequence: self.number,
@@ -122,7 +124,7 @@ fn history(seed: u64) -> (Vec<Host>, Vec<u64>) {
     let mut received = Vec::new();
     for host in &mut hosts {
         host.log_view(&view_of(1, &ids)).unwrap();
-        host.mark(&Mark::Begun(epoch(1), ids.to_vec()));
+        host.mark(&EpochMark::Begun(epoch(1), ids.to_vec()));
         let has = random.between(0, count) as usize;
         let logs = random.between(0, has as u64) as usize;
         host.log_to(&first, logs, true);
@@ -138,7 +140,7 @@ fn history(seed: u64) -> (Vec<Host>, Vec<u64>) {
     }
     // The third host is gone. The cut is durable at both others before either continues.
     let trim = received[..2].iter().map(|(has, _)| *has).min().unwrap();
-    let cut = Mark::Cut(epoch(1), Version(trim as u64));
+    let cut = EpochMark::Cut(epoch(1), Version(trim as u64));
     let survivors = [ids[0], ids[1]];
     for host in &mut hosts[..2] {
         host.mark(&cut);
@@ -155,7 +157,7 @@ fn history(seed: u64) -> (Vec<Host>, Vec<u64>) {
         host.log.cut_after(&mut host.disk, Version(trim as u64)).unwrap();
         host.mark(&cut);
         host.log_view(&view_of(2, &survivors)).unwrap();
-        host.mark(&Mark::Begun(epoch(2), survivors.to_vec()));
+        host.mark(&EpochMark::Begun(epoch(2), survivors.to_vec()));
         let logs = random.between(trim as u64, second.len() as u64) as usize;
         host.log_to(&second, logs, true);
         logged.push(logs);
@@ -183,14 +185,14 @@ fn returned_members_agree_after_restart_and_keep_durable_records() {
         for host in &mut hosts {
             host.restart();
             let views = views::all(&host.views, &mut host.disk).unwrap();
-            let streams = BTreeMap::from([(STREAM, FoundStream::of(&host.log))]);
-            found.insert(host.id, Found { views, streams });
+            let streams = BTreeMap::from([(STREAM, LogSummary::of(&host.log))]);
+            found.insert(host.id, FolderSummary { views, streams });
         }
-        let Verdict::Ready(last) = view(Reach::Networked, &found) else { continue };
+        let RestartVerdict::Ready(last) = view(GroupScope::Networked, &found) else { continue };
         assert!(
             found.values().flat_map(|found| &found.views).all(|view| view.number <= last.number)
         );
-        let Some(Verdict::Ready(restart)) = stream(STREAM, &found) else { continue };
+        let Some(RestartVerdict::Ready(restart)) = stream(STREAM, &found) else { continue };
         restarted += 1;
         let cut = found.values().flat_map(|found| &found.streams[&STREAM].cuts);
         for (epoch, version) in cut {
@@ -220,13 +222,13 @@ fn returned_members_agree_after_restart_and_keep_durable_records() {
                     host.log.commit(&mut host.disk).unwrap();
                     assert_eq!(host.messages(Version(0)), all, "seed {seed}");
                 }
-                Completion::Anew | Completion::Apart => {
+                Completion::FromCheckpoint | Completion::AfterPutAside => {
                     anew += 1;
                     let state = winner
                         .log
                         .last_of_each_key(&mut winner.disk, restart.tail.version)
                         .unwrap();
-                    let mut state: Vec<Record<'_>> =
+                    let mut state: Vec<LogRecord<'_>> =
                         state.values().map(OwnedRecord::record).collect();
                     state.sort_unstable_by_key(|record| record.version);
                     if restart.tail.version > host.log.durable() {
@@ -249,7 +251,10 @@ fn committed_view_survives_any_crash() {
         let mut host = Host::new(LogId(1), seed);
         let mut logged = 0;
         for number in 1..30 {
-            host.disk.plan(Mishaps { crash_at: Some(1 + seed % 7 + number), ..Mishaps::default() });
+            host.disk.plan(DiskFaults {
+                crash_at: Some(1 + seed % 7 + number),
+                ..DiskFaults::default()
+            });
             if host.log_view(&view_of(number, &[LogId(1), LogId(2)])).is_ok() {
                 logged = number;
             }

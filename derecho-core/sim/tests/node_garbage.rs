@@ -17,7 +17,7 @@ use derecho_core::machine::{Effects, Machine, PostKind};
 use derecho_core::memory::{OwnRegion, Replica};
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::inbox::{Inbox, Record};
-use derecho_core::node::{ACK_LINES, ACKS, ACKS_WORDS, Node, NodeEvent, Origin};
+use derecho_core::node::{ACK_LINES, ACKS, ACKS_WORDS, Node, NodeEvent, StreamOrigin};
 use derecho_core::note::Note;
 use nodes::{content_of, tiny};
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ struct Reader {
     held: Option<Record>,
 }
 
-struct Member {
+struct TestMember {
     node: Node,
     inbox: VecDeque<LinkEvent>,
     effects: Effects,
@@ -53,18 +53,18 @@ struct Member {
 }
 
 /// Three nodes that share memory. A node's handle for a peer is that peer's index.
-struct Bus {
-    members: Vec<Member>,
+struct TestGroup {
+    members: Vec<TestMember>,
 }
 
 fn peer(index: usize) -> Peer {
     Peer(index as u32)
 }
 
-impl Bus {
+impl TestGroup {
     /// Creates nodes that send one stream each. All read the first node's and the evil one's; only
     /// the first node reads the second one's.
-    fn new() -> Bus {
+    fn new() -> TestGroup {
         let members = (0..3).map(|index| {
             let acks = OwnRegion::heap(ACKS_WORDS);
             let shown = acks.replica();
@@ -77,7 +77,7 @@ impl Bus {
             let regions = vec![(ACKS, shown), (stream, memory.replica())];
             let (readers, subscribed, inbox) = (Vec::new(), Vec::new(), VecDeque::new());
             let (written, faults) = (0, 0);
-            Member {
+            TestMember {
                 node,
                 inbox,
                 effects,
@@ -90,7 +90,7 @@ impl Bus {
                 subscribed,
             }
         });
-        let mut bus = Bus { members: members.collect() };
+        let mut bus = TestGroup { members: members.collect() };
         for at in 0..3 {
             for about in (0..3).filter(|&about| about != at) {
                 let sharing = Sharing::Shared;
@@ -116,14 +116,14 @@ impl Bus {
 
     /// Runs one turn of a node and of its application.
     fn turn(&mut self, at: usize) -> Result<(), TestCaseError> {
-        let Member { node, inbox, effects, .. } = &mut self.members[at];
+        let TestMember { node, inbox, effects, .. } = &mut self.members[at];
         inbox.drain(..).for_each(|event| node.handle(event, effects));
         let done = node.turn(Time(0), effects);
         prop_assert!(done <= MOST_WORK, "a turn did {done} things");
         while let Some(event) = self.members[at].node.next_event() {
             self.take_in(at, event);
         }
-        let Member { effects, .. } = &mut self.members[at];
+        let TestMember { effects, .. } = &mut self.members[at];
         let posts: Vec<_> = effects.take_posts().collect();
         effects.clear();
         for post in posts {
@@ -143,9 +143,10 @@ impl Bus {
         match event {
             // The evil one may announce without limit.
             NodeEvent::Announced { peer, id, .. }
-                if Bus::wants(at, peer.index()) && member.subscribed.len() < 16 =>
+                if TestGroup::wants(at, peer.index()) && member.subscribed.len() < 16 =>
             {
-                let (node, origin, stream) = (&mut member.node, Origin::Peer(peer), RegionId(id));
+                let (node, origin, stream) =
+                    (&mut member.node, StreamOrigin::Peer(peer), RegionId(id));
                 let subscribed = node.subscribe(origin, stream);
                 member.subscribed.extend(subscribed.map(|id| (id, peer.index())));
                 // An additional reader of the evil one's stream copies instead of borrowing.
@@ -197,7 +198,7 @@ impl Bus {
         }
     }
 
-    fn change(&mut self, region: u8, word: u32, how: Change) {
+    fn change(&mut self, region: u8, word: u32, how: WordChange) {
         let regions = &self.members[EVIL].regions;
         let region = &regions[usize::from(region) % regions.len()].1;
         // Nearly all important words are at the start: headers, counts, rings, the first lines.
@@ -205,10 +206,10 @@ impl Bus {
         let word = if word.is_multiple_of(8) { word % words } else { word % words.min(64) };
         let was = region.load(word as usize);
         let value = match how {
-            Change::Value(value) => value,
-            Change::Small(value) => u64::from(value),
-            Change::Bit(bit) => was ^ 1 << (bit % 64),
-            Change::Add(more) => was.wrapping_add(u64::from(more)),
+            WordChange::Value(value) => value,
+            WordChange::Small(value) => u64::from(value),
+            WordChange::Bit(bit) => was ^ 1 << (bit % 64),
+            WordChange::Add(more) => was.wrapping_add(u64::from(more)),
         };
         store(region, word as usize, value);
     }
@@ -248,7 +249,7 @@ fn store(region: &Replica, word: usize, value: u64) {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Change {
+enum WordChange {
     Value(u64),
     Small(u8),
     Bit(u8),
@@ -256,20 +257,20 @@ enum Change {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum GarbageStep {
     Turn(usize),
     Write(usize),
-    Word(u8, u32, Change),
+    Word(u8, u32, WordChange),
     Bytes(usize, Vec<u8>),
     Note(usize, u8, [u64; 4]),
 }
 
-fn change() -> impl Strategy<Value = Change> {
+fn change() -> impl Strategy<Value = WordChange> {
     prop_oneof![
-        any::<u64>().prop_map(Change::Value),
-        any::<u8>().prop_map(Change::Small),
-        any::<u8>().prop_map(Change::Bit),
-        any::<u8>().prop_map(Change::Add),
+        any::<u64>().prop_map(WordChange::Value),
+        any::<u8>().prop_map(WordChange::Small),
+        any::<u8>().prop_map(WordChange::Bit),
+        any::<u8>().prop_map(WordChange::Add),
     ]
 }
 
@@ -280,15 +281,15 @@ fn number() -> impl Strategy<Value = u64> {
     prop_oneof![2 => 0_u64..20, 4 => known, 1 => any::<u64>()]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = GarbageStep> {
     prop_oneof![
-        4 => (0..2_usize).prop_map(Step::Turn),
-        3 => (0..2_usize).prop_map(Step::Write),
-        4 => (any::<u8>(), any::<u32>(), change()).prop_map(|(r, w, c)| Step::Word(r, w, c)),
+        4 => (0..2_usize).prop_map(GarbageStep::Turn),
+        3 => (0..2_usize).prop_map(GarbageStep::Write),
+        4 => (any::<u8>(), any::<u32>(), change()).prop_map(|(r, w, c)| GarbageStep::Word(r, w, c)),
         1 => (0..2_usize, prop::collection::vec(any::<u8>(), 0..40))
-            .prop_map(|(to, bytes)| Step::Bytes(to, bytes)),
+            .prop_map(|(to, bytes)| GarbageStep::Bytes(to, bytes)),
         2 => (0..2_usize, 0..9_u8, [number(), number(), number(), number()])
-            .prop_map(|(to, tag, numbers)| Step::Note(to, tag, numbers)),
+            .prop_map(|(to, tag, numbers)| GarbageStep::Note(to, tag, numbers)),
     ]
 }
 
@@ -313,8 +314,8 @@ fn bytes_of(tag: u8, numbers: [u64; 4], quiet: RegionId) -> Vec<u8> {
     note.encode()
 }
 
-fn run(rounds: usize, steps: &[Step]) -> Result<Bus, TestCaseError> {
-    let mut bus = Bus::new();
+fn run(rounds: usize, steps: &[GarbageStep]) -> Result<TestGroup, TestCaseError> {
+    let mut bus = TestGroup::new();
     for _ in 0..rounds {
         for node in 0..3 {
             bus.write(node);
@@ -324,11 +325,11 @@ fn run(rounds: usize, steps: &[Step]) -> Result<Bus, TestCaseError> {
     // From here on the evil one acts arbitrarily, and no longer as a node.
     for step in steps {
         match step {
-            Step::Turn(node) => bus.turn(*node)?,
-            Step::Write(node) => bus.write(*node),
-            Step::Word(region, word, how) => bus.change(*region, *word, *how),
-            Step::Bytes(to, bytes) => bus.note(EVIL, *to, bytes.clone()),
-            Step::Note(to, tag, numbers) => {
+            GarbageStep::Turn(node) => bus.turn(*node)?,
+            GarbageStep::Write(node) => bus.write(*node),
+            GarbageStep::Word(region, word, how) => bus.change(*region, *word, *how),
+            GarbageStep::Bytes(to, bytes) => bus.note(EVIL, *to, bytes.clone()),
+            GarbageStep::Note(to, tag, numbers) => {
                 // Each node has its own names of streams, which are equal.
                 let quiet = if *to == 1 { bus.members[1].stream } else { RegionId(u64::MAX) };
                 bus.note(EVIL, *to, bytes_of(*tag, *numbers, quiet));

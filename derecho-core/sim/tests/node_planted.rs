@@ -9,8 +9,8 @@ use derecho_core::ids::Time;
 use derecho_core::memory::OwnRegion;
 use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN, ACK_WORDS};
 use derecho_core::node::ACK_LINES;
-use derecho_sim::{Config, Stop};
-use nodes::{Mischief, World, has, tiny};
+use derecho_sim::{Config, StopReason};
+use nodes::{PlantedFault, World, has, tiny};
 
 const GOAL: u64 = 200;
 const END: Time = Time(40_000_000);
@@ -52,10 +52,10 @@ fn receives_too_much(acks: &OwnRegion) {
 }
 
 /// Returns the error of a run in which one reader has a fault, if any.
-fn trouble(seed: u64, mischief: Option<Mischief>) -> Option<String> {
+fn trouble(seed: u64, mischief: Option<PlantedFault>) -> Option<String> {
     let mut world = World::new(Config { deadline: END, ..Config::adversarial(seed) });
     let (writer, readers) = (world.add(false), [world.add(true), world.add(true)]);
-    world.cluster.machine_mut(readers[1], 0).mischief = mischief;
+    world.cluster.machine_mut(readers[1], 0).planted = mischief;
     world.act(writer, |app, effects| app.open(1, tiny(), effects));
     world.writes(writer, GOAL, 6, readers.len());
     readers.iter().for_each(|&reader| world.takes(reader, Time(END.0 / 2)));
@@ -63,7 +63,7 @@ fn trouble(seed: u64, mischief: Option<Mischief>) -> Option<String> {
         .cluster
         .run_until_met(|cluster| readers.iter().all(|&reader| has(cluster, reader, 1, GOAL)));
     let mut complaints = world.complaints();
-    if stop != Stop::Reached {
+    if stop != StopReason::Reached {
         complaints.push(format!("it did not end: {stop:?}"));
     }
     complaints.pop()
@@ -78,7 +78,7 @@ fn checkers_accept_node_runs_without_a_planted_fault() {
 
 #[test]
 fn every_planted_fault_is_caught_in_every_range_of_seeds() {
-    let faults: [(&str, Mischief); 3] = [
+    let faults: [(&str, PlantedFault); 3] = [
         ("clears held too early", clears_held_while_it_still_reads),
         ("takes too much", takes_too_much),
         ("receives too much", receives_too_much),

@@ -6,9 +6,9 @@
 mod nodes;
 
 use derecho_core::ids::{RegionId, Time};
-use derecho_core::node::Origin;
-use derecho_sim::{Cluster, Config, NodeIndex, Stop};
-use nodes::{Planted, World, has, tiny};
+use derecho_core::node::StreamOrigin;
+use derecho_sim::{Cluster, Config, NodeIndex, StopReason};
+use nodes::{PlantedApp, World, has, tiny};
 
 /// Virtual time within which every test ends.
 const END: Time = Time(400_000_000);
@@ -28,11 +28,11 @@ fn one_writer(config: Config, readers: usize, goal: u64) -> (World, NodeIndex, V
     (world, writer, readers)
 }
 
-fn all_have(cluster: &Cluster<Planted>, nodes: &[NodeIndex], tag: u64, count: u64) -> bool {
+fn all_have(cluster: &Cluster<PlantedApp>, nodes: &[NodeIndex], tag: u64, count: u64) -> bool {
     nodes.iter().all(|&node| has(cluster, node, tag, count))
 }
 
-fn written(cluster: &Cluster<Planted>, node: NodeIndex) -> u64 {
+fn written(cluster: &Cluster<PlantedApp>, node: NodeIndex) -> u64 {
     cluster.machine(node, 0).writers[0].written
 }
 
@@ -101,7 +101,7 @@ fn readers_that_join_or_leave_mid_stream_cause_no_gap() {
         while written(&world.cluster, writer) < GOAL * 3 / 4 {
             let pause = world.random.between(1_000, 60_000);
             let later = world.cluster.now().after(pause);
-            assert_eq!(world.cluster.run_until(later), Stop::Reached, "seed {seed}");
+            assert_eq!(world.cluster.run_until(later), StopReason::Reached, "seed {seed}");
             let node = restless[world.random.below(2) as usize];
             world.act(node, |app, _| if app.reads { app.part() } else { app.join() });
             joins += 1;
@@ -209,14 +209,14 @@ fn stream_announced_before_its_region_is_read_from_its_beginning() {
         world.writes(writer, GOAL, 6, 1);
         let stream = world.app(writer).writers[0].region;
         overtaken += u32::from(world.app(reader).known.is_empty());
-        world.act(reader, move |app, _| app.subscribe(Origin::Peer(peer), stream, 1));
+        world.act(reader, move |app, _| app.subscribe(StreamOrigin::Peer(peer), stream, 1));
         world.takes(reader, Time(END.0 / 2));
         world.until("all is taken", |cluster| all_have(cluster, &[reader], 1, GOAL));
         // One stream that is announced and never comes, and one that came and went.
         world.act(writer, |app, effects| app.end(0, effects));
         world.until("it has ended", |cluster| cluster.machine(reader, 0).readers[0].ended);
         for never in [stream, RegionId(stream.0 + 99)] {
-            world.act(reader, move |app, _| app.subscribe(Origin::Peer(peer), never, 1));
+            world.act(reader, move |app, _| app.subscribe(StreamOrigin::Peer(peer), never, 1));
         }
         world.drain();
         assert!(!world.app(reader).readers[2].ended, "seed {seed}: nobody has said so");
@@ -289,7 +289,7 @@ fn posts_stop_after_the_last_record() {
         for config in [adversarial(seed), Config { deadline: END, ..Config::costed(seed) }] {
             let (mut world, _, readers) = one_writer(config, 3, GOAL);
             world.until("all is taken", |cluster| all_have(cluster, &readers, 1, GOAL));
-            assert_eq!(world.cluster.run_until_met(|_| false), Stop::Quiet, "seed {seed}");
+            assert_eq!(world.cluster.run_until_met(|_| false), StopReason::Quiet, "seed {seed}");
             let (posted, steps) = (world.cluster.network().counters(), world.cluster.steps());
             world.cluster.run_until(END);
             assert_eq!(world.cluster.network().counters(), posted, "seed {seed}");

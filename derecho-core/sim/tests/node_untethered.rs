@@ -15,7 +15,7 @@ use derecho_core::machine::{Effects, Machine, PostKind};
 use derecho_core::memory::OwnRegion;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::inbox::{Inbox, Record};
-use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, Origin, SubscriptionId};
+use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, StreamOrigin, SubscriptionId};
 use derecho_sim::Random;
 use nodes::{content_of, tiny};
 
@@ -36,7 +36,7 @@ struct Reader {
     held: Vec<Record>,
 }
 
-struct Member {
+struct TestMember {
     node: Node,
     inbox: VecDeque<LinkEvent>,
     effects: Effects,
@@ -44,9 +44,9 @@ struct Member {
     reader: Option<Reader>,
 }
 
-struct Bus {
+struct TestGroup {
     seed: u64,
-    members: Vec<Member>,
+    members: Vec<TestMember>,
     stream: RegionId,
     memory: SenderMemory,
     written: u64,
@@ -56,19 +56,19 @@ fn peer(index: usize) -> Peer {
     Peer(index as u32)
 }
 
-impl Bus {
-    fn new(seed: u64) -> Bus {
-        let mut members: Vec<Member> = (0..NODES)
+impl TestGroup {
+    fn new(seed: u64) -> TestGroup {
+        let mut members: Vec<TestMember> = (0..NODES)
             .map(|index| {
                 let acks = OwnRegion::heap(ACKS_WORDS);
                 let node = Node::new(NodeId(index as u128), acks.clone(), Arc::new(|| {}));
                 let (inbox, effects, reader) = (VecDeque::new(), Effects::new(), None);
-                Member { node, inbox, effects, acks, reader }
+                TestMember { node, inbox, effects, acks, reader }
             })
             .collect();
         let stream = members[WRITER].node.fresh_region();
         let memory = SenderMemory::new(OwnRegion::heap(tiny().words()), tiny());
-        let Member { node, effects, .. } = &mut members[WRITER];
+        let TestMember { node, effects, .. } = &mut members[WRITER];
         node.add_stream(stream, memory.clone(), effects);
         for at in 0..NODES {
             for about in (0..NODES).filter(|&about| about != at) {
@@ -87,13 +87,13 @@ impl Bus {
                 }
             }
         }
-        Bus { seed, members, stream, memory, written: 0 }
+        TestGroup { seed, members, stream, memory, written: 0 }
     }
 
     fn join(&mut self, at: usize) {
         let (origin, stream) = match at {
-            WRITER => (Origin::Own, self.stream),
-            _ => (Origin::Peer(peer(WRITER)), self.stream),
+            WRITER => (StreamOrigin::Own, self.stream),
+            _ => (StreamOrigin::Peer(peer(WRITER)), self.stream),
         };
         let node = &mut self.members[at].node;
         let subscription = match at {
@@ -107,7 +107,7 @@ impl Bus {
     }
 
     fn turn(&mut self, at: usize) -> usize {
-        let Member { node, inbox, effects, reader, .. } = &mut self.members[at];
+        let TestMember { node, inbox, effects, reader, .. } = &mut self.members[at];
         inbox.drain(..).for_each(|event| node.handle(event, effects));
         let done = node.turn(Time(0), effects);
         while let Some(event) = node.next_event() {
@@ -193,7 +193,7 @@ const ALL: [usize; NODES] = [0, 1, 2, 3];
 fn received_and_lost_records_add_up_to_written_records() {
     let (mut lost, mut got) = (0, 0);
     for seed in 0..300 {
-        let (mut bus, mut random) = (Bus::new(seed), Random::new(seed));
+        let (mut bus, mut random) = (TestGroup::new(seed), Random::new(seed));
         ALL.into_iter().for_each(|at| bus.join(at));
         bus.settle(&ALL);
         // Each node has its own pace.
@@ -222,7 +222,7 @@ fn received_and_lost_records_add_up_to_written_records() {
 #[test]
 fn writer_continues_while_untethered_readers_sleep() {
     for seed in 0..100 {
-        let (mut bus, mut random) = (Bus::new(seed), Random::new(seed));
+        let (mut bus, mut random) = (TestGroup::new(seed), Random::new(seed));
         for at in [2, 3] {
             bus.join(at);
         }
@@ -252,7 +252,7 @@ fn writer_continues_while_untethered_readers_sleep() {
 #[test]
 fn untethered_reader_leaves_and_rejoins_and_sees_stream_end() {
     for seed in 0..200 {
-        let (mut bus, mut random) = (Bus::new(seed), Random::new(seed));
+        let (mut bus, mut random) = (TestGroup::new(seed), Random::new(seed));
         bus.join(2);
         bus.settle(&ALL);
         for _ in 0..6 {
@@ -279,7 +279,7 @@ fn untethered_reader_leaves_and_rejoins_and_sees_stream_end() {
             bus.turn(WRITER);
         });
         if seed % 2 == 0 {
-            let Member { node, effects, .. } = &mut bus.members[WRITER];
+            let TestMember { node, effects, .. } = &mut bus.members[WRITER];
             node.end_stream(bus.stream, effects);
         } else {
             let (peer, evidence) = (peer(WRITER), Evidence::Certain);

@@ -6,16 +6,16 @@
 mod nodes;
 
 use derecho_core::ids::Time;
-use derecho_core::node::Path;
+use derecho_core::node::PriorityTarget;
 use derecho_sim::{Cluster, Config, NodeIndex};
-use nodes::{Planted, World, has, tiny};
+use nodes::{PlantedApp, World, has, tiny};
 
 /// Streams written in this order before a turn, each with the same number of records.
 const STREAMS: u64 = 4;
 const RECORDS: u64 = 5;
 
 /// Whether a node has received a record of this stream that it has not taken.
-fn has_come(cluster: &Cluster<Planted>, node: NodeIndex, tag: u64) -> bool {
+fn has_come(cluster: &Cluster<PlantedApp>, node: NodeIndex, tag: u64) -> bool {
     let mut readers = cluster.machine(node, 0).readers.iter();
     let inbox = readers.find(|reader| reader.tag == tag).and_then(|reader| reader.inbox.as_ref());
     inbox.is_some_and(|inbox| !inbox.is_empty())
@@ -36,7 +36,7 @@ fn first_ones(seed: u64, priorities: [i32; STREAMS as usize]) -> Vec<u64> {
     world.cluster.run_until(quiet);
     world.act(writer, move |app, _| {
         for (at, priority) in priorities.into_iter().enumerate() {
-            let stream = Path::Stream(app.writers[at].region);
+            let stream = PriorityTarget::Stream(app.writers[at].region);
             app.node.set_priority(stream, priority);
         }
         (0..STREAMS as usize).for_each(|at| assert_eq!(app.write(at, RECORDS), RECORDS));

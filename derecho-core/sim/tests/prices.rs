@@ -4,14 +4,14 @@ mod pair;
 
 use derecho_core::ids::Time;
 use derecho_core::link::{Link, LinkEvent, WordRange};
-use derecho_sim::{CostModel, EvidenceRules, Mode, NodeIndex, SimNetwork};
+use derecho_sim::{CostModel, EvidenceRules, NetworkMode, NodeIndex, SimNetwork};
 use pair::{Nodes, REGION};
 
 /// One megabyte in words.
 const MEGABYTE: usize = 1 << 17;
 
 fn nodes(costs: CostModel, count: usize, words: usize) -> Nodes {
-    let network = SimNetwork::new(0, Mode::Costed, costs, EvidenceRules::default());
+    let network = SimNetwork::new(0, NetworkMode::Costed, costs, EvidenceRules::default());
     Nodes::meet(network, count, words)
 }
 
@@ -129,7 +129,7 @@ fn only_writes_that_left_the_port_arrive_after_sender_crash() {
     let busy = costs.transmit_ns(third as u64 * 8, 0, 1);
     // No evidence, which would cut short the transfers on the wire.
     let rules = EvidenceRules { crash: None, cut: None };
-    let network = SimNetwork::new(0, Mode::Costed, costs, rules);
+    let network = SimNetwork::new(0, NetworkMode::Costed, costs, rules);
     let mut nodes = Nodes::meet(network, 2, MEGABYTE);
     let posted = nodes.network.now().0;
     for part in 0..3 {

@@ -7,23 +7,23 @@ mod stored;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use derecho_core::storage::store::Retention;
+use derecho_core::storage::store::StoreRetention;
 use derecho_sim::{Config, NodeIndex};
 use stored::World;
-use stored::court::Court;
+use stored::checker::StoreChecker;
 
-const ALL: Retention =
-    Retention { depth: None, most: None, keys: None, lifespan: None, cleanup: None };
-const LAST: Retention = Retention { depth: Some(2), ..ALL };
+const ALL: StoreRetention =
+    StoreRetention { depth: None, most: None, keys: None, lifespan: None, cleanup: None };
+const LAST: StoreRetention = StoreRetention { depth: Some(2), ..ALL };
 
-fn retention(seed: u64) -> Retention {
+fn retention(seed: u64) -> StoreRetention {
     match seed % 6 {
         0 => ALL,
         1 => LAST,
-        2 => Retention { most: Some(40), ..ALL },
-        3 => Retention { cleanup: Some(seed % 8), ..LAST },
-        4 => Retention { most: Some(30), cleanup: Some(seed % 12), ..ALL },
-        _ => Retention { depth: Some(7), most: Some(30), ..ALL },
+        2 => StoreRetention { most: Some(40), ..ALL },
+        3 => StoreRetention { cleanup: Some(seed % 8), ..LAST },
+        4 => StoreRetention { most: Some(30), cleanup: Some(seed % 12), ..ALL },
+        _ => StoreRetention { depth: Some(7), most: Some(30), ..ALL },
     }
 }
 
@@ -39,7 +39,7 @@ fn late_joiner_receives_kept_records_and_then_live_records() {
         world.add();
         world.flow(20);
         world.check();
-        let court = world.court.borrow();
+        let court = world.checker.borrow();
         assert!(court.length() > 200 && !court.lost);
         (histories, exact) = (histories + court.histories, exact + court.exact);
         late += court.late;
@@ -61,7 +61,7 @@ fn state_transfer_completes_after_crash_of_its_sender() {
         world.crash(NodeIndex(seed as usize % 3));
         world.flow(20);
         world.check();
-        assert!(!world.court.borrow().lost);
+        assert!(!world.checker.borrow().lost);
     }
 }
 
@@ -81,7 +81,7 @@ fn late_joiner_starts_afresh_if_all_store_holders_crash() {
         world.crash(NodeIndex(1));
         world.flow(20);
         world.check();
-        lost += usize::from(world.court.borrow().lost);
+        lost += usize::from(world.checker.borrow().lost);
     }
     assert!((3..38).contains(&lost), "lost {lost} times");
 }
@@ -111,7 +111,7 @@ fn waiting_late_joiner_receives_store_from_a_later_joiner() {
         world.crash(NodeIndex(1));
         world.flow(5);
         world.check();
-        assert!(!world.court.borrow().lost, "seed {seed}");
+        assert!(!world.checker.borrow().lost, "seed {seed}");
     }
 }
 
@@ -137,7 +137,7 @@ fn stores_stay_consistent_through_joins_leaves_and_crashes() {
             continue;
         }
         world.check();
-        let court = world.court.borrow();
+        let court = world.checker.borrow();
         (histories, overs) = (histories + court.histories, overs + court.overs);
     }
     println!("{histories} histories, {overs} streams over, {ended} groups ended");
@@ -156,7 +156,7 @@ fn stores_stay_consistent_if_late_joiner_learns_few_stream_ends() {
         let nodes = 3 + seed as usize % 2;
         let retention = retention(1 + seed % 5);
         let local = !seed.is_multiple_of(3);
-        let court = Rc::new(RefCell::new(Court::default()));
+        let court = Rc::new(RefCell::new(StoreChecker::default()));
         (court.borrow_mut().retention, court.borrow_mut().tells) = (retention, Some(1));
         let over = (Rc::clone(&court), None);
         let mut world = World::over(Config::adversarial(seed), nodes, local, over);
@@ -164,7 +164,7 @@ fn stores_stay_consistent_if_late_joiner_learns_few_stream_ends() {
             continue;
         }
         world.check();
-        let court = world.court.borrow();
+        let court = world.checker.borrow();
         (overs, untold) = (overs + court.overs, untold + court.untold);
     }
     println!("{overs} streams over, {untold} of which some have not heard");

@@ -11,7 +11,7 @@ use derecho_core::machine::{Effects, PostKind, Target};
 use derecho_core::multicast::changes::{CHANGES_WORDS, MOST_STREAMS};
 use derecho_core::node::CHANGES;
 use derecho_sim::{Config, NodeIndex};
-use many::{Checker, Member, Mischief, Scenario, World};
+use many::{PlantedFault, Rule, Scenario, TestMember, World};
 
 fn config(seed: u64) -> Config {
     Config { deadline: Time(10_000_000_000), ..Config::adversarial(seed) }
@@ -83,7 +83,7 @@ fn crash_stops_only_subgroups_of_the_crashed_member() {
         });
         let complaints: Vec<_> = complaints.collect();
         assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:?}", world.scenario);
-        let court = world.court.borrow();
+        let court = world.checker.borrow();
         went_on += court.committed.keys().filter(|(at, _)| without(*at)).count();
     }
     assert!(went_on > 100, "hardly a subgroup went on: {went_on}");
@@ -125,34 +125,34 @@ fn repost(effects: &mut Effects, place: impl Fn(usize) -> Option<u8>) {
 /// First word of the marks; the counts precede it.
 const MARKS: usize = CHANGES_WORDS - MOST_STREAMS;
 
-fn posts_counts_before_marks(_: &mut Member, effects: &mut Effects) {
+fn posts_counts_before_marks(_: &mut TestMember, effects: &mut Effects) {
     repost(effects, |first| Some(if first < MARKS { 0 } else { 1 }));
 }
 
-fn posts_no_counts(_: &mut Member, effects: &mut Effects) {
+fn posts_no_counts(_: &mut TestMember, effects: &mut Effects) {
     repost(effects, |first| (first >= MARKS).then_some(1));
 }
 
 /// Does not post marks that have become even before the next ones.
-fn posts_marks_only_when_quiet(member: &mut Member, effects: &mut Effects) {
+fn posts_marks_only_when_quiet(member: &mut TestMember, effects: &mut Effects) {
     let region = member.changes.clone();
     repost(effects, |first| (first < MARKS || region.word(first).peek() & 1 == 1).then_some(1));
 }
 
-fn trouble(seed: u64, mischief: Option<Mischief>) -> Vec<Checker> {
+fn trouble(seed: u64, mischief: Option<PlantedFault>) -> Vec<Rule> {
     // Two members that write now and then: the next message does not immediately reveal an
     // unseen one.
     let mut world = World::new(config(seed), Scenario::full(2, 8));
     for member in 0..2 {
-        world.member_mut(member).mischief = mischief;
+        world.member_mut(member).planted = mischief;
     }
     world.run();
-    world.judge().into_iter().map(|complaint| complaint.checker).collect()
+    world.judge().into_iter().map(|complaint| complaint.rule).collect()
 }
 
-fn caught(name: &str, mischief: Mischief) {
+fn caught(name: &str, mischief: PlantedFault) {
     let found: Vec<_> = (0..12).map(|seed| trouble(seed, Some(mischief))).collect();
-    let hits = found.iter().filter(|found| found.first() == Some(&Checker::Liveness)).count();
+    let hits = found.iter().filter(|found| found.first() == Some(&Rule::Liveness)).count();
     println!("a member that {name}: {hits} of 12 seeds, by liveness");
     assert!(hits > 0, "a member that {name} is not caught: {found:?}");
 }

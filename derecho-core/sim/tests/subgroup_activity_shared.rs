@@ -15,36 +15,37 @@ use derecho_core::multicast::changes::{HEADER_MARK, MOST_STREAMS};
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::{Inbox, Record};
-use derecho_core::multicast::subgroup::{Level, Terms};
+use derecho_core::multicast::subgroup::{DeliveryGuarantee, SubgroupConfig};
 use derecho_core::node::{
-    ACKS_WORDS, CHANGES, CHANGES_WORDS, Charter, Membership, Node, NodeEvent, Origin, Share,
+    ACKS_WORDS, CHANGES, CHANGES_WORDS, MemberRole, Node, NodeEvent, StreamOrigin,
+    SubgroupDefinition, SubgroupMemory,
 };
 use derecho_sim::Random;
 
 /// Barrier of a single thread, which has always passed it.
-struct Alone;
+struct SingleThreadBarrier;
 
-impl Barrier for Alone {
+impl Barrier for SingleThreadBarrier {
     fn issue(&self) {}
 }
 
 /// A member's part in one subgroup.
-struct Part {
+struct SubgroupPart {
     memory: SenderMemory,
     inbox: Option<Arc<Inbox>>,
     held: Vec<Record>,
     taken: u64,
 }
 
-struct Member {
+struct TestMember {
     node: Node,
-    parts: Vec<Part>,
+    parts: Vec<SubgroupPart>,
     /// True if the previous turn did nothing.
     idle: bool,
 }
 
-struct Bus {
-    members: Vec<Member>,
+struct TestGroup {
+    members: Vec<TestMember>,
     /// Bits of the members that are awake; bells set them.
     awake: Arc<AtomicU64>,
     effects: Effects,
@@ -53,7 +54,7 @@ struct Bus {
 }
 
 /// Regions of a member: its counts, and for each subgroup its lines, beside the stream of its part.
-struct Regions {
+struct MemberRegions {
     changes: OwnRegion,
     lines: Vec<OwnRegion>,
 }
@@ -69,18 +70,18 @@ fn stream_of(at: usize) -> RegionId {
 /// Mark that a header names, if not its own.
 type Names = fn(usize) -> Option<u64>;
 
-impl Bus {
-    fn new(members: usize, groups: usize, ablation: Ablation, names: Names) -> Bus {
+impl TestGroup {
+    fn new(members: usize, groups: usize, ablation: Ablation, names: Names) -> TestGroup {
         let geometry = Geometry::fitting(2048, 8, 64).unwrap();
         let awake = Arc::new(AtomicU64::new(u64::MAX));
         let lines = |_| OwnRegion::heap(members * LINE_WORDS);
-        let regions: Vec<Regions> = (0..members)
-            .map(|_| Regions {
+        let regions: Vec<MemberRegions> = (0..members)
+            .map(|_| MemberRegions {
                 changes: OwnRegion::heap(CHANGES_WORDS),
                 lines: (0..groups).map(lines).collect(),
             })
             .collect();
-        let mut bus = Bus {
+        let mut bus = TestGroup {
             members: Vec::new(),
             awake: Arc::clone(&awake),
             effects: Effects::new(),
@@ -93,7 +94,8 @@ impl Bus {
                 bell.fetch_or(1 << me, Ordering::Relaxed);
             });
             let node = Node::new(NodeId(me as u128), OwnRegion::heap(ACKS_WORDS), waker);
-            let mut node = node.with_changes(own.changes.clone(), Some(Arc::new(Alone)));
+            let mut node =
+                node.with_changes(own.changes.clone(), Some(Arc::new(SingleThreadBarrier)));
             let parts = (0..groups).map(|at| {
                 let stream = OwnRegion::heap(geometry.words());
                 let memory = node.count_changes(SenderMemory::with_nulls(stream, geometry));
@@ -102,10 +104,10 @@ impl Bus {
                     // SAFETY: the memory is on the heap, and no slice of it exists yet.
                     unsafe { shown.word(HEADER_MARK) }.publish(word);
                 }
-                Part { memory, inbox: None, held: Vec::new(), taken: 0 }
+                SubgroupPart { memory, inbox: None, held: Vec::new(), taken: 0 }
             });
             let parts = parts.collect();
-            bus.members.push(Member { node, parts, idle: false });
+            bus.members.push(TestMember { node, parts, idle: false });
         }
         for me in 0..members {
             bus.introduce(me, &regions);
@@ -114,8 +116,8 @@ impl Bus {
         bus
     }
 
-    fn introduce(&mut self, me: usize, regions: &[Regions]) {
-        let Bus { members, effects, .. } = self;
+    fn introduce(&mut self, me: usize, regions: &[MemberRegions]) {
+        let TestGroup { members, effects, .. } = self;
         for (other, opened) in regions.iter().enumerate().filter(|(other, _)| *other != me) {
             let parts = &members[other].parts;
             let streams: Vec<_> = parts.iter().map(|part| part.memory.replica()).collect();
@@ -136,20 +138,25 @@ impl Bus {
         }
     }
 
-    fn found(&mut self, me: usize, own: &Regions, ablation: Ablation) {
+    fn found(&mut self, me: usize, own: &MemberRegions, ablation: Ablation) {
         let count = self.members.len();
-        let Member { node, parts, .. } = &mut self.members[me];
+        let TestMember { node, parts, .. } = &mut self.members[me];
         for (at, part) in parts.iter().enumerate() {
-            let members = (0..count).map(|other| Membership {
-                origin: if other == me { Origin::Own } else { Origin::Peer(Peer(other as u32)) },
+            let members = (0..count).map(|other| MemberRole {
+                origin: if other == me {
+                    StreamOrigin::Own
+                } else {
+                    StreamOrigin::Peer(Peer(other as u32))
+                },
                 reads: true,
                 sends: Some(stream_of(at)),
                 lines: lines_of(at),
             });
-            let terms = Terms { level: Level::Atomic, ablation };
-            let charter = Charter { name: at as u64, terms, members: members.collect() };
+            let terms = SubgroupConfig { level: DeliveryGuarantee::Atomic, ablation };
+            let charter =
+                SubgroupDefinition { name: at as u64, config: terms, members: members.collect() };
             let memory = Some(part.memory.clone());
-            let share = Share { lines: own.lines[at].clone(), memory };
+            let share = SubgroupMemory { lines: own.lines[at].clone(), memory };
             node.found(charter, share, &mut self.effects).unwrap();
         }
     }
@@ -165,7 +172,7 @@ impl Bus {
 
     /// Runs one turn; after two idle turns the member sleeps.
     fn turn(&mut self, at: usize) {
-        let Bus { members, effects, now, .. } = self;
+        let TestGroup { members, effects, now, .. } = self;
         let member = &mut members[at];
         let done = member.node.turn(*now, effects);
         let mut told = 0;
@@ -286,7 +293,7 @@ impl Bus {
 #[test]
 fn commit_wakes_resting_members() {
     for seed in 0..300 {
-        let mut bus = Bus::new(3, 8, Ablation::default(), |_| None);
+        let mut bus = TestGroup::new(3, 8, Ablation::default(), |_| None);
         for part in 0..4 {
             bus.run(seed * 4 + part, 600);
             // Records that applications still hold keep only the members awake that wait for them.
@@ -300,7 +307,7 @@ fn commit_wakes_resting_members() {
 /// The reader of a held record rests; its sender checks for the release.
 #[test]
 fn sender_sees_release_of_a_record_held_by_resting_reader() {
-    let mut bus = Bus::new(2, 8, Ablation::default(), |_| None);
+    let mut bus = TestGroup::new(2, 8, Ablation::default(), |_| None);
     bus.settle(0);
     bus.commit(0, 5);
     bus.settle(1);
@@ -314,7 +321,7 @@ fn sender_sees_release_of_a_record_held_by_resting_reader() {
 
 #[test]
 fn few_subgroups_never_rest() {
-    let mut bus = Bus::new(2, 4, Ablation::default(), |_| None);
+    let mut bus = TestGroup::new(2, 4, Ablation::default(), |_| None);
     bus.settle(0);
     assert_eq!(bus.looked_at(), [4, 4]);
     assert!(bus.members.iter().all(|member| member.node.wants_turn_at().is_none()));
@@ -323,7 +330,7 @@ fn few_subgroups_never_rest() {
 #[test]
 fn no_member_rests_if_activity_tracking_is_switched_off() {
     let ablation = Ablation { activity: true, ..Ablation::default() };
-    let mut bus = Bus::new(2, 8, ablation, |_| None);
+    let mut bus = TestGroup::new(2, 8, ablation, |_| None);
     bus.settle(0);
     assert_eq!(bus.looked_at(), [8, 8]);
 }
@@ -339,7 +346,7 @@ fn header_with_invalid_mark_number_harms_no_other_stream() {
         |at| (at % 2 == 1).then_some(1),
     ];
     for (case, names) in names.into_iter().enumerate() {
-        let mut bus = Bus::new(2, 8, Ablation::default(), names);
+        let mut bus = TestGroup::new(2, 8, Ablation::default(), names);
         bus.run(case as u64, 2_000);
         bus.settle(0);
         if case < 3 {

@@ -16,14 +16,16 @@ use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::{Inbox, Record};
-use derecho_core::multicast::subgroup::{Level, Terms};
-use derecho_core::node::{ACKS_WORDS, Charter, Membership, Node, NodeEvent, Origin, Share};
+use derecho_core::multicast::subgroup::{DeliveryGuarantee, SubgroupConfig};
+use derecho_core::node::{
+    ACKS_WORDS, MemberRole, Node, NodeEvent, StreamOrigin, SubgroupDefinition, SubgroupMemory,
+};
 use derecho_sim::Random;
 
 const LINES: RegionId = RegionId(100);
 const STREAM: RegionId = RegionId(101);
 
-struct Member {
+struct TestMember {
     node: Node,
     memory: SenderMemory,
     inbox: Option<Arc<Inbox>>,
@@ -39,17 +41,17 @@ struct Member {
     woken: u64,
 }
 
-struct Bus {
-    members: Vec<Member>,
+struct TestGroup {
+    members: Vec<TestMember>,
     /// Bits of the members that are awake; bells set them.
     awake: Arc<AtomicU64>,
     effects: Effects,
     now: Time,
 }
 
-impl Bus {
+impl TestGroup {
     /// Creates senders with memories of this geometry, each with a goal.
-    fn new(geometry: Geometry, goals: &[u64]) -> Bus {
+    fn new(geometry: Geometry, goals: &[u64]) -> TestGroup {
         let awake = Arc::new(AtomicU64::new(u64::MAX));
         let memory = || SenderMemory::with_nulls(OwnRegion::heap(geometry.words()), geometry);
         let regions: Vec<_> =
@@ -66,11 +68,11 @@ impl Bus {
             let mut members = Vec::new();
             for (other, (lines, stream)) in regions.iter().enumerate() {
                 let peer = Peer(other as u32);
-                let origin = if other == me { Origin::Own } else { Origin::Peer(peer) };
+                let origin = if other == me { StreamOrigin::Own } else { StreamOrigin::Peer(peer) };
                 let sends = Some(STREAM);
                 // A member without a goal does not read either: no application would wake it.
                 let reads = goals[other] > 0;
-                members.push(Membership { origin, reads, sends, lines: LINES });
+                members.push(MemberRole { origin, reads, sends, lines: LINES });
                 if other == me {
                     continue;
                 }
@@ -83,11 +85,13 @@ impl Bus {
                 }
                 events.into_iter().for_each(|event| node.handle(event, &mut effects));
             }
-            let terms = Terms { level: Level::Atomic, ablation: Ablation::default() };
-            let charter = Charter { name: 3, terms, members };
-            let share = Share { lines: regions[me].0.clone(), memory: Some(memory.clone()) };
+            let terms =
+                SubgroupConfig { level: DeliveryGuarantee::Atomic, ablation: Ablation::default() };
+            let charter = SubgroupDefinition { name: 3, config: terms, members };
+            let share =
+                SubgroupMemory { lines: regions[me].0.clone(), memory: Some(memory.clone()) };
             node.found(charter, share, &mut effects).unwrap();
-            Member {
+            TestMember {
                 node,
                 memory,
                 inbox: None,
@@ -100,7 +104,7 @@ impl Bus {
                 woken: 0,
             }
         });
-        Bus { members: members.collect(), awake, effects: Effects::new(), now: Time(0) }
+        TestGroup { members: members.collect(), awake, effects: Effects::new(), now: Time(0) }
     }
 
     fn ring(&self, places: u64) {
@@ -203,7 +207,7 @@ fn no_member_sleeps_while_other_members_await_its_work() {
         let goals: Vec<u64> = (0..random.between(2, 4))
             .map(|_| if random.one_in(2) { 0 } else { random.between(1, 60) })
             .collect();
-        let mut bus = Bus::new(geometry, &goals);
+        let mut bus = TestGroup::new(geometry, &goals);
         let mut steps = 0;
         loop {
             let at = random.below(goals.len() as u64) as usize;
@@ -246,7 +250,7 @@ fn delayed_bells_ring_within_their_budget() {
     let geometry = Geometry::fitting(1 << 16, 256, 64).unwrap();
     for seed in 0..500 {
         let mut random = Random::new(seed);
-        let mut bus = Bus::new(geometry, &[20, 20, 20]);
+        let mut bus = TestGroup::new(geometry, &[20, 20, 20]);
         let budget = random.between(1_000, 10_000);
         (bus.members[0].budget, bus.members[1].budget) = (budget, 2 * budget);
         settle(&mut bus);
@@ -280,7 +284,7 @@ fn delayed_bells_ring_within_their_budget() {
 fn records_within_the_latency_budget_wake_readers_together() {
     let geometry = Geometry::fitting(1 << 16, 256, 64).unwrap();
     for budget in [0, 1_000] {
-        let mut bus = Bus::new(geometry, &[100, 1]);
+        let mut bus = TestGroup::new(geometry, &[100, 1]);
         bus.members[0].budget = budget;
         settle(&mut bus);
         let before = bus.members[1].woken;
@@ -313,12 +317,12 @@ fn records_within_the_latency_budget_wake_readers_together() {
 }
 
 /// Number of records that this reader has taken of that sender.
-fn seen(bus: &Bus, reader: usize, sender: usize) -> u64 {
+fn seen(bus: &TestGroup, reader: usize, sender: usize) -> u64 {
     bus.members[reader].by_sender.get(&sender).copied().unwrap_or(0)
 }
 
 /// Runs turns of all awake members, with takes, until all sleep.
-fn settle(bus: &mut Bus) {
+fn settle(bus: &mut TestGroup) {
     for _ in 0..1_000 {
         for at in 0..bus.members.len() {
             while bus.awake() >> at & 1 == 1 {

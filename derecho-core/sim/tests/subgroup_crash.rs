@@ -4,22 +4,22 @@
 
 mod subgroups;
 
-use derecho_core::multicast::subgroup::Level;
-use derecho_sim::{NodeIndex, Stop};
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
+use derecho_sim::{NodeIndex, StopReason};
 use subgroups::{Pace, Role, Scenario, World, adversarial};
 
 /// Crashes a member at full rate. The checkers continue: the dead member's receptions still count.
 fn crash(scenario: Scenario, seed: u64, victim: usize) -> World {
     let mut world = World::started(adversarial(seed), scenario);
     let goal = world.random.between(0, 60);
-    let court = world.court.clone();
+    let court = world.checker.clone();
     let members = world.members();
     let stop = world.cluster.run_until_met(|cluster| {
         let founded = (0..members).all(|member| cluster.machine(NodeIndex(member), 0).founded);
         let court = court.borrow();
         founded && (court.total() >= goal || court.writing == 0)
     });
-    assert_eq!(stop, Stop::Reached, "seed {seed}");
+    assert_eq!(stop, StopReason::Reached, "seed {seed}");
     let later = world.cluster.now().after(world.random.between(0, 20_000));
     world.cluster.run_until(later);
     world.cluster.crash(NodeIndex(victim));
@@ -38,14 +38,14 @@ fn survivors(world: &World, victim: usize) -> impl Iterator<Item = usize> {
 fn survivors_deliver_only_messages_victim_received_and_report_stall() {
     let mut cut_short = 0;
     for seed in 0..300 {
-        let mut scenario = Scenario::random(seed, Level::Atomic, 40);
+        let mut scenario = Scenario::random(seed, DeliveryGuarantee::Atomic, 40);
         let victim = seed as usize % scenario.members.len();
         scenario.members[victim].reads = true;
         if scenario.senders().count() < 2 {
             scenario.members[victim].sends = Some(Pace { goal: 20, ..Pace::SILENT });
         }
         let world = crash(scenario, seed, victim);
-        let court = world.court.borrow();
+        let court = world.checker.borrow();
         for member in survivors(&world, victim).map(|member| world.member(member)) {
             assert!(member.stalled, "seed {seed}: member {} says nothing", member.me);
             let delivered = member.node.delivered(member.id.unwrap());
@@ -79,7 +79,7 @@ fn crash_of_the_only_sender_does_not_stall_its_readers() {
         let reader = Role { reads: true, sends: None };
         let sender = Role { reads: false, sends: Some(pace) };
         let world = crash(Scenario::atomic(vec![reader, sender, reader, reader]), seed, 1);
-        let court = world.court.borrow();
+        let court = world.checker.borrow();
         let all = survivors(&world, 1).map(|member| court.received[member]).min().unwrap();
         for member in survivors(&world, 1).map(|member| world.member(member)) {
             assert!(!member.stalled, "seed {seed}");
@@ -91,7 +91,7 @@ fn crash_of_the_only_sender_does_not_stall_its_readers() {
 #[test]
 fn unordered_subgroup_delivers_all_arrived_messages_after_crash() {
     for seed in 0..150 {
-        let scenario = Scenario::random(seed, Level::Unordered, 40);
+        let scenario = Scenario::random(seed, DeliveryGuarantee::Unordered, 40);
         let victim = seed as usize % scenario.members.len();
         let world = crash(scenario, seed, victim);
         for member in survivors(&world, victim).map(|member| world.member(member)) {

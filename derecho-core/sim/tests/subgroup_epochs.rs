@@ -5,26 +5,27 @@
 
 mod epochs;
 
-use derecho_core::multicast::subgroup::Level;
-use epochs::{Shape, World};
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
+use epochs::{TestParameters, World};
 
-fn check(seed: u64, level: Level, shared: bool) -> World {
-    check_shape(seed, Shape::random(seed, level, shared))
+fn check(seed: u64, level: DeliveryGuarantee, shared: bool) -> World {
+    check_shape(seed, TestParameters::random(seed, level, shared))
 }
 
-fn check_shape(seed: u64, shape: Shape) -> World {
+fn check_shape(seed: u64, shape: TestParameters) -> World {
     let mut world = World::new(seed, shape);
     let complaints = world.run();
     let log = world.oracle.log.join("\n");
-    assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:#?}\n{log}", world.shape);
+    assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:#?}\n{log}", world.parameters);
     world
 }
 
 /// Checks that a range of runs covers the required events.
-fn check_all(seeds: u64, level: Level, shared: bool) {
+fn check_all(seeds: u64, level: DeliveryGuarantee, shared: bool) {
     let (mut views, mut layouts, mut mixed, mut cut_off, mut crashes) = (0, 0, 0, 0, 0);
     for seed in 0..seeds {
-        let shape = Shape { late_leavers: true, ..Shape::random(seed, level, shared) };
+        let shape =
+            TestParameters { late_leavers: true, ..TestParameters::random(seed, level, shared) };
         let oracle = check_shape(seed, shape).oracle;
         views += oracle.views;
         layouts += oracle.layouts;
@@ -41,18 +42,18 @@ fn check_all(seeds: u64, level: Level, shared: bool) {
 
 #[test]
 fn epochs_follow_each_other_where_memory_is_copied() {
-    check_all(400, Level::Atomic, false);
+    check_all(400, DeliveryGuarantee::Atomic, false);
 }
 
 #[test]
 fn epochs_follow_each_other_where_memory_is_shared() {
-    check_all(400, Level::Atomic, true);
+    check_all(400, DeliveryGuarantee::Atomic, true);
 }
 
 #[test]
 fn epochs_without_an_order_follow_each_other() {
-    check_all(150, Level::Unordered, false);
-    check_all(150, Level::Unordered, true);
+    check_all(150, DeliveryGuarantee::Unordered, false);
+    check_all(150, DeliveryGuarantee::Unordered, true);
 }
 
 /// A paused leaver has not seen that an epoch is complete, while a newcomer waits for its line slot
@@ -62,7 +63,10 @@ fn epochs_without_an_order_follow_each_other() {
 fn line_slot_is_not_reused_before_its_leaver_finishes_the_epoch() {
     let mut late = 0;
     for seed in 0..60 {
-        let shape = Shape { late_leavers: true, ..Shape::random(seed, Level::Atomic, true) };
+        let shape = TestParameters {
+            late_leavers: true,
+            ..TestParameters::random(seed, DeliveryGuarantee::Atomic, true)
+        };
         let (is_late, complaints) = World::new(seed, shape).run_with_a_slow_leaver();
         assert!(complaints.is_empty(), "seed {seed}: {complaints:#?}");
         late += usize::from(is_late);
@@ -74,44 +78,44 @@ fn line_slot_is_not_reused_before_its_leaver_finishes_the_epoch() {
 /// A member that passes the end of a cut-off epoch must not count it as delivered above the trim.
 #[test]
 fn end_of_a_cut_off_epoch_is_passed_but_not_delivered() {
-    check(5, Level::Atomic, false);
+    check(5, DeliveryGuarantee::Atomic, false);
 }
 
 /// A member that had not read before may still lack entries below the start of its epoch.
 #[test]
 fn member_behind_its_epoch_start_reports_the_start() {
-    check(612, Level::Atomic, false);
-    check(379, Level::Unordered, false);
+    check(612, DeliveryGuarantee::Atomic, false);
+    check(379, DeliveryGuarantee::Unordered, false);
 }
 
 /// A member misses an epoch in which it should not read, and reads again in the next one.
 #[test]
 fn non_reader_of_a_missed_epoch_begins_anew_in_the_next_epoch() {
-    check(730, Level::Atomic, true);
+    check(730, DeliveryGuarantee::Atomic, true);
 }
 
 /// Records that a sender committed before it began may be delivered by others, which still refer
 /// to them.
 #[test]
 fn records_delivered_before_their_sender_began_are_not_overwritten() {
-    check(1487, Level::Unordered, true);
+    check(1487, DeliveryGuarantee::Unordered, true);
 }
 
 /// A member is away while another one begins a new stream.
 #[test]
 fn returning_member_receives_a_stream_begun_in_its_absence() {
-    check(343, Level::Atomic, false);
+    check(343, DeliveryGuarantee::Atomic, false);
 }
 
 /// A null run above the trim waits for messages of others; there is nothing to acknowledge.
 #[test]
 fn nulls_above_the_trim_need_no_acknowledgement() {
-    check(10_085, Level::Atomic, false);
+    check(10_085, DeliveryGuarantee::Atomic, false);
 }
 
 /// A member begins in an epoch that one of its senders has missed.
 #[test]
 fn sender_shows_all_entries_to_member_of_a_missed_epoch() {
-    check(13_777, Level::Atomic, false);
-    check(14_951, Level::Atomic, false);
+    check(13_777, DeliveryGuarantee::Atomic, false);
+    check(14_951, DeliveryGuarantee::Atomic, false);
 }

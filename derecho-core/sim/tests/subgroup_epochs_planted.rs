@@ -15,17 +15,17 @@ use derecho_core::machine::{Effects, PostKind, Target};
 use derecho_core::memory::LINE_WORDS;
 use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN};
 use derecho_core::multicast::geometry::{ENTRIES, ENTRY_WORDS, Geometry};
-use derecho_core::multicast::subgroup::{LINE_SLOTS, Level};
-use epochs::member::{Mischief, Moment};
-use epochs::{Checker, LONGEST, Member, Plant, Shape, World};
+use derecho_core::multicast::subgroup::{DeliveryGuarantee, LINE_SLOTS};
+use epochs::member::{FaultMoment, PlantedFault};
+use epochs::{LONGEST, MembershipFault, Rule, TestMember, TestParameters, World};
 
 const RANGES: u64 = 3;
 const SEEDS: u64 = 40;
 
-const COPIED: (Level, bool) = (Level::Atomic, false);
-const SHARED: (Level, bool) = (Level::Atomic, true);
+const COPIED: (DeliveryGuarantee, bool) = (DeliveryGuarantee::Atomic, false);
+const SHARED: (DeliveryGuarantee, bool) = (DeliveryGuarantee::Atomic, true);
 /// Level without an order, where all members deliver, and so take, at once.
-const UNORDERED: (Level, bool) = (Level::Unordered, false);
+const UNORDERED: (DeliveryGuarantee, bool) = (DeliveryGuarantee::Unordered, false);
 
 /// Number of words of the lines of one set of epochs.
 const BANK: usize = LINE_SLOTS * LINE_WORDS;
@@ -48,11 +48,11 @@ fn post(target: Target, kind: PostKind, effects: &mut Effects) {
 }
 
 /// Replaces the ends in the others' streams by nulls.
-fn ignores_ends(member: &mut Member, when: Moment, _: &mut Effects) {
-    if when == Moment::After {
+fn ignores_ends(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+    if when == FaultMoment::After {
         return;
     }
-    let writers = member.court.borrow().writers.clone();
+    let writers = member.checker.borrow().writers.clone();
     for writer in writers {
         let Some(replica) = member.replicas.get(&(writer.node, writer.region)) else { continue };
         let Ok(Some(geometry)) = Geometry::read(replica) else { continue };
@@ -73,8 +73,8 @@ fn ignores_ends(member: &mut Member, when: Moment, _: &mut Effects) {
 
 /// Uses one set of lines for all epochs: every acknowledgement of one epoch also appears in the
 /// other's lines.
-fn has_its_lines_once(member: &mut Member, when: Moment, effects: &mut Effects) {
-    let (Moment::After, Some((id, lines))) = (when, member.lines.clone()) else { return };
+fn has_its_lines_once(member: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
+    let (FaultMoment::After, Some((id, lines))) = (when, member.lines.clone()) else { return };
     for (target, kind) in take_posts(effects) {
         if let PostKind::Write(region, range) = kind
             && region == id
@@ -90,15 +90,16 @@ fn has_its_lines_once(member: &mut Member, when: Moment, effects: &mut Effects) 
 }
 
 /// Forgets in each epoch what it has posted, and posts the content of its ring once more.
-fn forgets_what_it_has_posted(member: &mut Member, when: Moment, effects: &mut Effects) {
-    let (Moment::After, Some(sending), Some(epoch)) = (when, member.sending, member.epoch) else {
+fn forgets_what_it_has_posted(member: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
+    let (FaultMoment::After, Some(sending), Some(epoch)) = (when, member.sending, member.epoch)
+    else {
         return;
     };
     if member.mark == epoch {
         return;
     }
     member.mark = epoch;
-    let start = member.court.borrow().plans[&epoch].starts.get(&sending.writer).copied();
+    let start = member.checker.borrow().epochs[&epoch].starts.get(&sending.writer).copied();
     let geometry = sending.memory.geometry();
     let Some(start) = start.filter(|start| start.entry > 0) else { return };
     for &(peer, _) in member.posted.keys().filter(|(_, region)| *region == sending.region) {
@@ -111,20 +112,20 @@ fn forgets_what_it_has_posted(member: &mut Member, when: Moment, effects: &mut E
 
 /// Continues to tell excluded members, in the lines of the previous epoch, that it has taken
 /// everything and refers to nothing.
-fn tells_whoever_is_out(member: &mut Member, when: Moment, effects: &mut Effects) {
-    let (Moment::After, Some((id, lines)), Some(epoch)) =
+fn tells_whoever_is_out(member: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
+    let (FaultMoment::After, Some((id, lines)), Some(epoch)) =
         (when, member.lines.clone(), member.epoch)
     else {
         return;
     };
-    let court = member.court.borrow();
-    let Some(before) = member.before.map(|before| &court.plans[&before]) else { return };
+    let court = member.checker.borrow();
+    let Some(before) = member.before.map(|before| &court.epochs[&before]) else { return };
     // This epoch has the other set of lines.
     if before.number % 2 == epoch % 2 {
         return;
     }
-    let plan = &court.plans[&epoch];
-    for place in before.places.iter().filter(|place| plan.place(place.node).is_none()) {
+    let plan = &court.epochs[&epoch];
+    for place in before.roles.iter().filter(|place| plan.place(place.node).is_none()) {
         let (Some(writer), Some(&peer)) = (place.writer, member.peers.get(&court.ids[place.node]))
         else {
             continue;
@@ -149,8 +150,8 @@ fn tells_whoever_is_out(member: &mut Member, when: Moment, effects: &mut Effects
 }
 
 /// Reports in the first line of an epoch that it refers to nothing.
-fn forgets_what_it_holds(member: &mut Member, when: Moment, effects: &mut Effects) {
-    let (Moment::After, Some((id, lines))) = (when, member.lines.clone()) else { return };
+fn forgets_what_it_holds(member: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
+    let (FaultMoment::After, Some((id, lines))) = (when, member.lines.clone()) else { return };
     for (target, kind) in take_posts(effects) {
         if let PostKind::Write(region, range) = kind
             && region == RegionId(id.0)
@@ -165,8 +166,14 @@ fn forgets_what_it_holds(member: &mut Member, when: Moment, effects: &mut Effect
 }
 
 /// Reports to the remaining members, once it has left, that it refers to nothing.
-fn forgets_what_it_holds_when_it_leaves(member: &mut Member, when: Moment, _: &mut Effects) {
-    let (Moment::After, None, Some((_, lines))) = (when, member.id, &member.lines) else { return };
+fn forgets_what_it_holds_when_it_leaves(
+    member: &mut TestMember,
+    when: FaultMoment,
+    _: &mut Effects,
+) {
+    let (FaultMoment::After, None, Some((_, lines))) = (when, member.id, &member.lines) else {
+        return;
+    };
     for line in 0..2 * LINE_SLOTS {
         for word in ACK_HELD..LINE_WORDS {
             let word = lines.word(line * LINE_WORDS + word);
@@ -178,27 +185,27 @@ fn forgets_what_it_holds_when_it_leaves(member: &mut Member, when: Moment, _: &m
 /// Returns the violations of a run with a planted fault.
 fn trouble(
     seed: u64,
-    kind: (Level, bool),
-    plant: Option<Plant>,
-    mischief: Option<Mischief>,
-) -> Vec<Checker> {
+    kind: (DeliveryGuarantee, bool),
+    plant: Option<MembershipFault>,
+    mischief: Option<PlantedFault>,
+) -> Vec<Rule> {
     trouble_with_leavers(seed, kind, plant, mischief, false)
 }
 
 /// As [`trouble`], with members that read to the end of the epoch by which they leave, or not.
 fn trouble_with_leavers(
     seed: u64,
-    (level, shared): (Level, bool),
-    plant: Option<Plant>,
-    mischief: Option<Mischief>,
+    (level, shared): (DeliveryGuarantee, bool),
+    plant: Option<MembershipFault>,
+    mischief: Option<PlantedFault>,
     late_leavers: bool,
-) -> Vec<Checker> {
-    let mut shape = Shape { late_leavers, ..Shape::random(seed, level, shared) };
+) -> Vec<Rule> {
+    let mut shape = TestParameters { late_leavers, ..TestParameters::random(seed, level, shared) };
     shape.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
     let mut world = World::new(seed, shape);
-    world.oracle.plant = plant;
+    world.oracle.planted = plant;
     for node in 0..shape.nodes {
-        world.member_mut(node).mischief = mischief;
+        world.member_mut(node).planted = mischief;
     }
     world.run().into_iter().map(|(checker, _)| checker).collect()
 }
@@ -217,10 +224,10 @@ fn checkers_accept_epochs_without_a_planted_fault() {
 /// Checks that the named checker finds the fault first at least once in each range of seeds.
 fn caught(
     name: &str,
-    kind: (Level, bool),
-    plant: Option<Plant>,
-    mischief: Option<Mischief>,
-    by: Checker,
+    kind: (DeliveryGuarantee, bool),
+    plant: Option<MembershipFault>,
+    mischief: Option<PlantedFault>,
+    by: Rule,
 ) {
     let mut all = Vec::new();
     for range in 0..RANGES {
@@ -235,51 +242,51 @@ fn caught(
 
 #[test]
 fn a_trim_that_is_one_too_far_is_caught() {
-    let plant = Some(Plant::TrimTooFar);
-    caught("a trim that is one too far", COPIED, plant, None, Checker::Order);
+    let plant = Some(MembershipFault::TrimTooFar);
+    caught("a trim that is one too far", COPIED, plant, None, Rule::Order);
 }
 
 #[test]
 fn trim_that_not_all_members_have_received_is_caught() {
-    let plant = Some(Plant::TrimOfTheFastest);
-    caught("a trim that not all have received", COPIED, plant, None, Checker::Refusal);
+    let plant = Some(MembershipFault::TrimOfTheFastest);
+    caught("a trim that not all have received", COPIED, plant, None, Rule::Refusal);
 }
 
 #[test]
 fn a_start_that_is_one_too_early_is_caught() {
-    let plant = Some(Plant::StartTooEarly);
-    caught("a start that is one too early", SHARED, plant, None, Checker::Order);
+    let plant = Some(MembershipFault::StartTooEarly);
+    caught("a start that is one too early", SHARED, plant, None, Rule::Order);
 }
 
 #[test]
 fn counting_of_an_excluded_member_is_caught() {
-    let plant = Some(Plant::CountsWhoIsOut);
-    caught("a member that is counted although it is out", COPIED, plant, None, Checker::Liveness);
+    let plant = Some(MembershipFault::CountsWhoIsOut);
+    caught("a member that is counted although it is out", COPIED, plant, None, Rule::Liveness);
 }
 
 #[test]
 fn a_cut_that_is_ignored_is_caught() {
-    caught("a cut that is ignored", COPIED, None, Some(ignores_ends), Checker::Liveness);
+    caught("a cut that is ignored", COPIED, None, Some(ignores_ends), Rule::Liveness);
 }
 
 #[test]
 fn single_set_of_lines_for_all_epochs_is_caught() {
-    caught("lines that are there once", COPIED, None, Some(has_its_lines_once), Checker::Blame);
+    caught("lines that are there once", COPIED, None, Some(has_its_lines_once), Rule::Blame);
 }
 
 #[test]
 fn entry_posted_twice_is_caught() {
-    let mischief = Some(forgets_what_it_has_posted as Mischief);
-    caught("what is posted twice", COPIED, None, mischief, Checker::Once);
+    let mischief = Some(forgets_what_it_has_posted as PlantedFault);
+    caught("what is posted twice", COPIED, None, mischief, Rule::Once);
 }
 
 /// As [`trouble`], with a member that is excluded and continues.
-fn trouble_with_one_put_out(seed: u64, shared: bool, mischief: Option<Mischief>) -> Vec<Checker> {
-    let mut shape = Shape::random(seed, Level::Atomic, shared);
+fn trouble_with_one_put_out(seed: u64, shared: bool, mischief: Option<PlantedFault>) -> Vec<Rule> {
+    let mut shape = TestParameters::random(seed, DeliveryGuarantee::Atomic, shared);
     shape.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
     shape.nodes = 3;
     let mut world = World::new(seed, shape);
-    (0..3).for_each(|node| world.member_mut(node).mischief = mischief);
+    (0..3).for_each(|node| world.member_mut(node).planted = mischief);
     world.run_with_one_put_out().into_iter().map(|(checker, _)| checker).collect()
 }
 
@@ -293,7 +300,7 @@ fn acknowledgement_to_an_excluded_member_is_caught() {
             assert_eq!(trouble_with_one_put_out(seed, shared, None), [], "seed {seed}");
         }
         let found = trouble_with_one_put_out(seed, false, Some(tells_whoever_is_out));
-        hits += usize::from(found.first() == Some(&Checker::Content));
+        hits += usize::from(found.first() == Some(&Rule::Content));
     }
     println!("telling whoever is out: {hits} of {} seeds, by Content", RANGES * SEEDS);
     assert!(hits > 0);
@@ -301,19 +308,19 @@ fn acknowledgement_to_an_excluded_member_is_caught() {
 
 #[test]
 fn held_bits_not_carried_over_to_the_next_epoch_are_caught() {
-    let mischief = Some(forgets_what_it_holds as Mischief);
-    caught("held that is not carried over", COPIED, None, mischief, Checker::Content);
+    let mischief = Some(forgets_what_it_holds as PlantedFault);
+    caught("held that is not carried over", COPIED, None, mischief, Rule::Content);
 }
 
 /// Records that a leaver refers to are kept only because it reports them (I-260).
 #[test]
 fn records_held_but_not_reported_by_a_leaver_are_caught() {
-    let mischief = Some(forgets_what_it_holds_when_it_leaves as Mischief);
+    let mischief = Some(forgets_what_it_holds_when_it_leaves as PlantedFault);
     for range in 0..RANGES {
         let seeds = range * SEEDS..(range + 1) * SEEDS;
         let found: Vec<_> =
             seeds.map(|seed| trouble_with_leavers(seed, SHARED, None, mischief, true)).collect();
-        let hits = found.iter().filter(|found| found.first() == Some(&Checker::Content)).count();
+        let hits = found.iter().filter(|found| found.first() == Some(&Rule::Content)).count();
         println!("what a leaver holds: {hits} of {SEEDS} seeds, by Content");
         assert!(hits > 0, "not caught in {range}: {found:?}");
     }

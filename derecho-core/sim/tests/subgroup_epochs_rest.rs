@@ -7,26 +7,30 @@ mod epochs;
 
 use derecho_core::machine::Effects;
 use derecho_core::multicast::changes::{CHANGES_WORDS, MOST_STREAMS};
-use derecho_core::multicast::subgroup::Level;
-use epochs::member::{Mischief, Moment};
-use epochs::rest::Rests;
-use epochs::{Checker, Member, Shape, World};
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
+use epochs::member::{FaultMoment, PlantedFault};
+use epochs::rest::RestCounts;
+use epochs::{Rule, TestMember, TestParameters, World};
 
 /// Sharing of memory: among none, among all, or among the nodes of each of two hosts.
 const LINKS: [(bool, usize); 3] = [(false, 1), (true, 1), (true, 2)];
 
-fn world(seed: u64, level: Level, (shared, hosts): (bool, usize)) -> World {
-    let shape = Shape::random(seed, level, shared);
-    World::new(seed, Shape { hosts, many: true, ..shape })
+fn world(seed: u64, level: DeliveryGuarantee, (shared, hosts): (bool, usize)) -> World {
+    let shape = TestParameters::random(seed, level, shared);
+    World::new(seed, TestParameters { hosts, many: true, ..shape })
 }
 
-fn check_all(seeds: u64, level: Level, link: (bool, usize)) {
-    let mut all = Rests::default();
+fn check_all(seeds: u64, level: DeliveryGuarantee, link: (bool, usize)) {
+    let mut all = RestCounts::default();
     for seed in 0..seeds {
         let mut world = world(seed, level, link);
         let (complaints, rests) = world.run_with_rests();
         let log = world.oracle.log.join("\n");
-        assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:#?}\n{log}", world.shape);
+        assert!(
+            complaints.is_empty(),
+            "seed {seed}: {complaints:#?} {:#?}\n{log}",
+            world.parameters
+        );
         all.resting += rests.resting;
         all.changes += rests.changes;
         all.heard += rests.heard;
@@ -38,22 +42,22 @@ fn check_all(seeds: u64, level: Level, link: (bool, usize)) {
 
 #[test]
 fn resting_subgroup_changes_epochs_over_copied_memory() {
-    check_all(400, Level::Atomic, LINKS[0]);
+    check_all(400, DeliveryGuarantee::Atomic, LINKS[0]);
 }
 
 #[test]
 fn resting_subgroup_changes_epochs_over_shared_memory() {
-    check_all(400, Level::Atomic, LINKS[1]);
+    check_all(400, DeliveryGuarantee::Atomic, LINKS[1]);
 }
 
 #[test]
 fn resting_subgroup_changes_epochs_over_partly_shared_memory() {
-    check_all(400, Level::Atomic, LINKS[2]);
+    check_all(400, DeliveryGuarantee::Atomic, LINKS[2]);
 }
 
 #[test]
 fn unordered_resting_subgroup_changes_epochs() {
-    LINKS.into_iter().for_each(|link| check_all(120, Level::Unordered, link));
+    LINKS.into_iter().for_each(|link| check_all(120, DeliveryGuarantee::Unordered, link));
 }
 
 // Proof that the checkers can fail.
@@ -63,8 +67,8 @@ const MARKS: usize = CHANGES_WORDS - MOST_STREAMS;
 
 /// Lets the quiet state of its streams survive the beginning of an epoch: their marks show it
 /// again, and commits no longer report its end.
-fn stays_quiet(member: &mut Member, when: Moment, _: &mut Effects) {
-    let (Moment::After, Some(changes)) = (when, &member.changes) else { return };
+fn stays_quiet(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+    let (FaultMoment::After, Some(changes)) = (when, &member.changes) else { return };
     let now = member.epoch.map_or(0, |epoch| epoch + 1);
     if std::mem::replace(&mut member.mark, now) == now {
         return;
@@ -78,9 +82,9 @@ fn stays_quiet(member: &mut Member, when: Moment, _: &mut Effects) {
     }
 }
 
-fn trouble(seed: u64, link: (bool, usize), mischief: Option<Mischief>) -> Vec<Checker> {
-    let mut world = world(seed, Level::Atomic, link);
-    (0..world.shape.nodes).for_each(|node| world.member_mut(node).mischief = mischief);
+fn trouble(seed: u64, link: (bool, usize), mischief: Option<PlantedFault>) -> Vec<Rule> {
+    let mut world = world(seed, DeliveryGuarantee::Atomic, link);
+    (0..world.parameters.nodes).for_each(|node| world.member_mut(node).planted = mischief);
     world.run_with_rests().0.into_iter().map(|(checker, _)| checker).collect()
 }
 
@@ -88,7 +92,7 @@ fn trouble(seed: u64, link: (bool, usize), mischief: Option<Mischief>) -> Vec<Ch
 fn quiet_mark_that_survives_an_epoch_change_is_caught() {
     for link in LINKS {
         let found: Vec<_> = (0..40).map(|seed| trouble(seed, link, Some(stays_quiet))).collect();
-        let hits = found.iter().filter(|found| found.first() == Some(&Checker::Liveness)).count();
+        let hits = found.iter().filter(|found| found.first() == Some(&Rule::Liveness)).count();
         println!("quiet that survives a change of epoch: {hits} of 40 seeds, by liveness");
         assert!(hits > 0, "{link:?}: {found:?}");
     }

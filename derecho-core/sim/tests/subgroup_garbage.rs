@@ -18,11 +18,12 @@ use derecho_core::machine::{Effects, Machine};
 use derecho_core::memory::{LINE_WORDS, OwnRegion, Replica};
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
-use derecho_core::multicast::entry::{Entry, Extent};
+use derecho_core::multicast::entry::{RecordExtent, RingEntry};
 use derecho_core::multicast::inbox::{Inbox, Record};
-use derecho_core::multicast::subgroup::{Level, SUBGROUP_LINES, Terms};
+use derecho_core::multicast::subgroup::{DeliveryGuarantee, SUBGROUP_LINES, SubgroupConfig};
 use derecho_core::node::{
-    ACKS_WORDS, Charter, Epoch, Membership, Node, NodeEvent, Origin, Seat, Share, SubgroupId,
+    ACKS_WORDS, EpochDescription, EpochMember, MemberRole, Node, NodeEvent, StreamOrigin,
+    SubgroupDefinition, SubgroupId, SubgroupMemory,
 };
 use nodes::{content_of, tiny};
 use proptest::prelude::*;
@@ -43,7 +44,7 @@ const PATIENCE: usize = 200;
 const TAKES: usize = 16;
 
 /// A node's part in a subgroup.
-struct Part {
+struct SubgroupPart {
     id: Option<SubgroupId>,
     lines: OwnRegion,
     memory: SenderMemory,
@@ -55,11 +56,11 @@ struct Part {
     log: Vec<(usize, u64)>,
 }
 
-struct Member {
+struct TestMember {
     node: Node,
     events: VecDeque<LinkEvent>,
     effects: Effects,
-    parts: Vec<Part>,
+    parts: Vec<SubgroupPart>,
     faults: usize,
     stalled: usize,
 }
@@ -81,23 +82,23 @@ fn members_of(subgroup: usize) -> usize {
     if subgroup == ALL { 3 } else { 2 }
 }
 
-struct Bus {
-    members: Vec<Member>,
+struct TestGroup {
+    members: Vec<TestMember>,
     /// Number of held records above which some are released.
     hold: usize,
     /// True if applications take nothing.
     deaf: bool,
 }
 
-impl Bus {
-    fn new(level: Level, hold: usize) -> Bus {
-        let mut members: Vec<Member> = (0..3)
+impl TestGroup {
+    fn new(level: DeliveryGuarantee, hold: usize) -> TestGroup {
+        let mut members: Vec<TestMember> = (0..3)
             .map(|index| {
                 let acks = OwnRegion::heap(ACKS_WORDS);
                 let node = Node::new(NodeId(index as u128), acks, Arc::new(|| {}));
                 let parts = (0..2).filter(|&subgroup| index < members_of(subgroup)).map(|_| {
                     let stream = OwnRegion::heap(tiny().words());
-                    Part {
+                    SubgroupPart {
                         id: None,
                         lines: OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS),
                         memory: SenderMemory::with_nulls(stream, tiny()),
@@ -110,7 +111,7 @@ impl Bus {
                 });
                 let parts = parts.collect();
                 let (events, effects) = (VecDeque::new(), Effects::new());
-                Member { node, events, effects, parts, faults: 0, stalled: 0 }
+                TestMember { node, events, effects, parts, faults: 0, stalled: 0 }
             })
             .collect();
         for at in 0..3 {
@@ -131,20 +132,26 @@ impl Bus {
                 members[at].events.extend(events);
             }
         }
-        let mut bus = Bus { members, hold, deaf: false };
+        let mut bus = TestGroup { members, hold, deaf: false };
         for at in 0..3 {
-            let Member { node, events, effects, parts, .. } = &mut bus.members[at];
+            let TestMember { node, events, effects, parts, .. } = &mut bus.members[at];
             events.drain(..).for_each(|event| node.handle(event, effects));
             for (subgroup, part) in parts.iter_mut().enumerate() {
-                let members = (0..members_of(subgroup)).map(|member| Membership {
-                    origin: if member == at { Origin::Own } else { Origin::Peer(peer(member)) },
+                let members = (0..members_of(subgroup)).map(|member| MemberRole {
+                    origin: if member == at {
+                        StreamOrigin::Own
+                    } else {
+                        StreamOrigin::Peer(peer(member))
+                    },
                     reads: true,
                     sends: Some(stream_of(subgroup)),
                     lines: lines_of(subgroup),
                 });
-                let terms = Terms { level, ablation: Ablation::default() };
-                let charter = Charter { name: NAME, terms, members: members.collect() };
-                let share = Share { lines: part.lines.clone(), memory: Some(part.memory.clone()) };
+                let terms = SubgroupConfig { level, ablation: Ablation::default() };
+                let charter =
+                    SubgroupDefinition { name: NAME, config: terms, members: members.collect() };
+                let share =
+                    SubgroupMemory { lines: part.lines.clone(), memory: Some(part.memory.clone()) };
                 part.id = node.found(charter, share, effects);
                 assert!(part.id.is_some());
             }
@@ -155,7 +162,7 @@ impl Bus {
     /// Runs one turn of a node and of its application. Returns the amount of work.
     fn turn(&mut self, at: usize) -> Result<usize, TestCaseError> {
         let member = &mut self.members[at];
-        let Member { node, events, effects, .. } = member;
+        let TestMember { node, events, effects, .. } = member;
         events.drain(..).for_each(|event| node.handle(event, effects));
         let done = node.turn(Time(0), effects);
         effects.clear();
@@ -218,14 +225,14 @@ impl Bus {
         }
     }
 
-    fn change(&mut self, step: &Step) {
-        let Part { lines, memory, .. } = &self.members[EVIL].parts[ALL];
+    fn change(&mut self, step: &GarbageStep) {
+        let SubgroupPart { lines, memory, .. } = &self.members[EVIL].parts[ALL];
         let (lines, stream) = (lines.replica(), memory.replica());
         match *step {
-            Step::Line(word, how) => how.apply(&lines, word as usize % lines.words()),
+            GarbageStep::Line(word, how) => how.apply(&lines, word as usize % lines.words()),
             // Nearly all important words are at the start: the header and the ring.
-            Step::Stream(word, how) => how.apply(&stream, word as usize % (LINE_WORDS * 6)),
-            Step::Entry(index, entry) => {
+            GarbageStep::Stream(word, how) => how.apply(&stream, word as usize % (LINE_WORDS * 6)),
+            GarbageStep::Entry(index, entry) => {
                 let words = entry.encode(index);
                 let first = tiny().entry_word(index);
                 store(&stream, first, words[0]);
@@ -245,15 +252,15 @@ impl Bus {
     /// Continues the subgroup of all with the good nodes only.
     fn goes_on(&mut self) -> Result<(), TestCaseError> {
         let origin = |at: usize, of: usize| match at == of {
-            true => Origin::Own,
-            false => Origin::Peer(peer(of)),
+            true => StreamOrigin::Own,
+            false => StreamOrigin::Peer(peer(of)),
         };
         let mut trim = [u64::MAX; 3];
         for at in GOOD {
-            let Member { node, parts, .. } = &mut self.members[at];
+            let TestMember { node, parts, .. } = &mut self.members[at];
             let id = parts[ALL].id.unwrap();
             node.wedge_subgroup(id);
-            let (epoch, reach) = node.reach(id).unwrap();
+            let (epoch, reach) = node.progress(id).unwrap();
             prop_assert_eq!(epoch, 0);
             for (of, trim) in trim.iter_mut().enumerate() {
                 let reach = reach.iter().find(|reach| reach.origin == origin(at, of)).unwrap();
@@ -261,7 +268,7 @@ impl Bus {
             }
         }
         for at in GOOD {
-            let Member { node, parts, effects, .. } = &mut self.members[at];
+            let TestMember { node, parts, effects, .. } = &mut self.members[at];
             let id = parts[ALL].id.unwrap();
             let ends: Vec<_> =
                 (0..3).map(|of| (origin(at, of), stream_of(ALL), trim[of])).collect();
@@ -269,10 +276,10 @@ impl Bus {
             let seats = GOOD.map(|of| {
                 let sends = Some(stream_of(ALL));
                 let (origin, lines) = (origin(at, of), lines_of(ALL));
-                let member = Membership { origin, reads: true, sends, lines };
-                Seat { slot: of, member, start: None }
+                let member = MemberRole { origin, reads: true, sends, lines };
+                EpochMember { slot: of, role: member, start: None }
             });
-            let epoch = Epoch { number: 1, name: NAME + 1, seats: seats.into() };
+            let epoch = EpochDescription { number: 1, name: NAME + 1, members: seats.into() };
             prop_assert!(node.next_epoch(id, epoch, None, effects));
         }
         for at in GOOD {
@@ -333,67 +340,71 @@ fn store(region: &Replica, word: usize, value: u64) {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Change {
+enum WordChange {
     Value(u64),
     Bit(u8),
     Add(u8),
 }
 
-impl Change {
+impl WordChange {
     fn apply(self, region: &Replica, word: usize) {
         let was = region.load(word);
         let value = match self {
-            Change::Value(value) => value,
-            Change::Bit(bit) => was ^ 1 << (bit % 64),
-            Change::Add(more) => was.wrapping_add(u64::from(more)),
+            WordChange::Value(value) => value,
+            WordChange::Bit(bit) => was ^ 1 << (bit % 64),
+            WordChange::Add(more) => was.wrapping_add(u64::from(more)),
         };
         store(region, word, value);
     }
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum GarbageStep {
     Turn(usize),
     Write(usize, usize),
-    Line(u32, Change),
-    Stream(u32, Change),
-    Entry(u64, Entry),
+    Line(u32, WordChange),
+    Stream(u32, WordChange),
+    Entry(u64, RingEntry),
 }
 
-fn change() -> impl Strategy<Value = Change> {
+fn change() -> impl Strategy<Value = WordChange> {
     prop_oneof![
-        any::<u64>().prop_map(Change::Value),
-        any::<u8>().prop_map(Change::Bit),
-        any::<u8>().prop_map(Change::Add),
+        any::<u64>().prop_map(WordChange::Value),
+        any::<u8>().prop_map(WordChange::Bit),
+        any::<u8>().prop_map(WordChange::Add),
     ]
 }
 
-fn entry() -> impl Strategy<Value = Entry> {
+fn entry() -> impl Strategy<Value = RingEntry> {
     let position = prop_oneof![4 => 0_u32..64, 1 => any::<u32>().prop_map(|p| p >> 2)];
     let length = prop_oneof![4 => 0_u32..256, 1 => any::<u32>()];
     let run = prop::sample::select(vec![1_u32, 2, 7, 1 << 20, u32::MAX]);
     prop_oneof![
         (position, length)
-            .prop_map(|(position, length)| Entry::Message(Extent { position, length })),
-        run.prop_map(Entry::Nulls),
+            .prop_map(|(position, length)| RingEntry::Message(RecordExtent { position, length })),
+        run.prop_map(RingEntry::Nulls),
         // The name of the subgroups' first epoch, or any other.
-        prop_oneof![Just(NAME as u32 + 1), 1..u32::MAX].prop_map(Entry::End),
+        prop_oneof![Just(NAME as u32 + 1), 1..u32::MAX].prop_map(RingEntry::End),
     ]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = GarbageStep> {
     prop_oneof![
-        5 => (0..2_usize).prop_map(Step::Turn),
-        3 => (0..2_usize, 0..2_usize).prop_map(|(node, subgroup)| Step::Write(node, subgroup)),
-        2 => (any::<u32>(), change()).prop_map(|(word, how)| Step::Line(word, how)),
-        1 => (any::<u32>(), change()).prop_map(|(word, how)| Step::Stream(word, how)),
-        3 => (0..40_u64, entry()).prop_map(|(index, entry)| Step::Entry(index, entry)),
+        5 => (0..2_usize).prop_map(GarbageStep::Turn),
+        3 => (0..2_usize, 0..2_usize).prop_map(|(node, subgroup)| GarbageStep::Write(node, subgroup)),
+        2 => (any::<u32>(), change()).prop_map(|(word, how)| GarbageStep::Line(word, how)),
+        1 => (any::<u32>(), change()).prop_map(|(word, how)| GarbageStep::Stream(word, how)),
+        3 => (0..40_u64, entry()).prop_map(|(index, entry)| GarbageStep::Entry(index, entry)),
     ]
 }
 
 /// Behaves for some rounds; then the evil node acts arbitrarily, and no longer as a node.
-fn run(level: Level, rounds: usize, steps: &[Step]) -> Result<Bus, TestCaseError> {
-    let mut bus = Bus::new(level, 6);
+fn run(
+    level: DeliveryGuarantee,
+    rounds: usize,
+    steps: &[GarbageStep],
+) -> Result<TestGroup, TestCaseError> {
+    let mut bus = TestGroup::new(level, 6);
     for _ in 0..rounds {
         for node in 0..3 {
             bus.write(node, ALL);
@@ -403,10 +414,10 @@ fn run(level: Level, rounds: usize, steps: &[Step]) -> Result<Bus, TestCaseError
     }
     for step in steps {
         match step {
-            Step::Turn(node) => {
+            GarbageStep::Turn(node) => {
                 bus.turn(*node)?;
             }
-            Step::Write(node, subgroup) => bus.write(*node, *subgroup),
+            GarbageStep::Write(node, subgroup) => bus.write(*node, *subgroup),
             other => bus.change(other),
         }
     }
@@ -426,7 +437,7 @@ proptest! {
         rounds in 0_usize..12,
         steps in prop::collection::vec(step(), 1..150),
     ) {
-        let level = if ordered { Level::Atomic } else { Level::Unordered };
+        let level = if ordered { DeliveryGuarantee::Atomic } else { DeliveryGuarantee::Unordered };
         let mut bus = run(level, rounds, &steps)?;
         // The evil one is still there.
         bus.settles()?;
@@ -454,7 +465,7 @@ proptest! {
 /// No member answers a null, and a run is passed in one step, whatever its length.
 #[test]
 fn endless_run_of_nulls_costs_no_work_per_null() {
-    let mut bus = run(Level::Atomic, 0, &[]).unwrap();
+    let mut bus = run(DeliveryGuarantee::Atomic, 0, &[]).unwrap();
     bus.rounds(10);
     for member in &mut bus.members {
         let id = member.parts[ALL].id.unwrap();
@@ -469,14 +480,14 @@ fn endless_run_of_nulls_costs_no_work_per_null() {
 
 #[test]
 fn member_with_invalid_entries_is_reported_once_and_excluded() {
-    for level in [Level::Unordered, Level::Atomic] {
+    for level in [DeliveryGuarantee::Unordered, DeliveryGuarantee::Atomic] {
         let mut bus = run(level, 8, &[]).unwrap();
         bus.rounds(20);
         let sent: u64 = bus.members[EVIL].parts[ALL].memory.committed();
         // A correct stamp, and a position behind the end; for whichever entry is next.
         for index in sent..sent + 8 {
-            let extent = Extent { position: (1 << 30) - 1, length: 64 };
-            bus.change(&Step::Entry(index, Entry::Message(extent)));
+            let extent = RecordExtent { position: (1 << 30) - 1, length: 64 };
+            bus.change(&GarbageStep::Entry(index, RingEntry::Message(extent)));
         }
         // The evil one's own node would find its memory broken.
         for node in GOOD {
@@ -491,7 +502,7 @@ fn member_with_invalid_entries_is_reported_once_and_excluded() {
 
 #[test]
 fn member_with_invalid_acknowledgements_is_reported_once_and_excluded() {
-    let mut bus = run(Level::Atomic, 8, &[]).unwrap();
+    let mut bus = run(DeliveryGuarantee::Atomic, 8, &[]).unwrap();
     let lines = bus.members[EVIL].parts[ALL].lines.clone();
     (0..lines.words()).for_each(|word| lines.word(word).publish(0x1234_5678_9abc_def0));
     bus.write(0, ALL);
@@ -504,15 +515,15 @@ fn member_with_invalid_acknowledgements_is_reported_once_and_excluded() {
 /// others. It is blamed, the others are not, and nothing of theirs is lost.
 #[test]
 fn only_the_member_that_overruns_a_queue_is_blamed() {
-    for level in [Level::Unordered, Level::Atomic] {
+    for level in [DeliveryGuarantee::Unordered, DeliveryGuarantee::Atomic] {
         let mut bus = run(level, 4, &[]).unwrap();
         bus.rounds(20);
         bus.deaf = true;
         let mut index = bus.members[EVIL].parts[ALL].memory.committed();
         for round in 0..100 {
             for _ in 0..14 {
-                let extent = Extent { position: 0, length: 1 };
-                bus.change(&Step::Entry(index, Entry::Message(extent)));
+                let extent = RecordExtent { position: 0, length: 1 };
+                bus.change(&GarbageStep::Entry(index, RingEntry::Message(extent)));
                 index += 1;
             }
             // The evil one gives no room back, so the others say little.
@@ -526,7 +537,7 @@ fn only_the_member_that_overruns_a_queue_is_blamed() {
         bus.deaf = false;
         bus.settles().unwrap();
         for at in GOOD {
-            if level == Level::Unordered {
+            if level == DeliveryGuarantee::Unordered {
                 assert_eq!(bus.members[at].faults, 1);
                 for from in GOOD {
                     let written = bus.members[from].parts[ALL].written;

@@ -7,8 +7,8 @@ mod subgroups;
 
 use std::rc::Rc;
 
-use derecho_core::multicast::subgroup::Level;
-use derecho_sim::{Config, Stop};
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
+use derecho_sim::{Config, StopReason};
 use subgroups::{END, Pace, Role, Scenario, World, adversarial};
 
 /// Pace of a writer that never lets the others wait.
@@ -31,7 +31,7 @@ fn commit_all(world: &mut World, members: std::ops::Range<usize>, count: usize) 
 
 fn gather(world: &mut World) {
     let stop = world.cluster.run_until_met(|_| false);
-    assert_eq!(stop, Stop::Quiet, "seed {}", world.seed);
+    assert_eq!(stop, StopReason::Quiet, "seed {}", world.seed);
 }
 
 /// Ends a run: everything committed is taken, and the end is correct and quiet.
@@ -78,12 +78,12 @@ fn sender_invariance_senders_that_keep_up_send_no_null() {
 #[test]
 fn sender_invariance_there_are_no_more_rounds_than_messages() {
     for seed in 0..200 {
-        let scenario = Scenario::random(seed, Level::Atomic, 40);
+        let scenario = Scenario::random(seed, DeliveryGuarantee::Atomic, 40);
         let mut world = World::started(adversarial(seed), scenario);
         world.complete();
         world.calm();
         world.assert_no_complaints();
-        let court = world.court.borrow();
+        let court = world.checker.borrow();
         for member in 0..world.members() {
             for (rank, arrived) in world.member(member).arrived.iter().enumerate() {
                 let (own, total) = (court.committed[rank], court.total());
@@ -199,9 +199,9 @@ fn declared_silence_costs_one_entry_and_no_member_waits() {
             commit_all(&mut world, 0..1, 20);
             commit_all(&mut world, 2..3, 20);
         }
-        let court = Rc::clone(&world.court);
+        let court = Rc::clone(&world.checker);
         let stop = world.cluster.run_until_met(|_| court.borrow().received[0] >= 3 * 80);
-        assert_eq!(stop, Stop::Reached, "seed {seed}");
+        assert_eq!(stop, StopReason::Reached, "seed {seed}");
         assert_eq!(nulls(&world)[1], (1, ROUNDS), "seed {seed}");
         // After its declared rounds it owes nulls again.
         commit_all(&mut world, 0..1, 30);
@@ -237,7 +237,7 @@ fn posts_of_a_turn_do_not_grow_with_its_messages() {
             let stop = world
                 .cluster
                 .run_until_met(|cluster| cluster.thread_use(node, 0).turns >= turns + 2);
-            assert_eq!(stop, Stop::Reached);
+            assert_eq!(stop, StopReason::Reached);
             let writes = world.cluster.counters(node).writes - before;
             let text = format!("{writes} writes to {others} members for one batch");
             assert!((2 * others..=(2 + 2 + 1) * others).contains(&writes), "{text}");

@@ -15,12 +15,12 @@ use derecho_core::link::Sharing;
 use derecho_core::machine::{Effects, PostKind, Target};
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
 use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN};
-use derecho_core::multicast::entry::{Entry, Found};
+use derecho_core::multicast::entry::{EntryRead, RingEntry};
 use derecho_core::multicast::geometry::Geometry;
-use derecho_core::multicast::subgroup::Level;
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
 use derecho_sim::{Config, Random};
-use subgroups::member::{LINES, Mischief, Moment, STREAM};
-use subgroups::{Checker, LONGEST, Member, Pace, Role, Scenario, World};
+use subgroups::member::{FaultMoment, LINES, PlantedFault, STREAM};
+use subgroups::{LONGEST, Pace, Role, Rule, Scenario, TestMember, World};
 
 const RANGES: u64 = 3;
 const SEEDS: u64 = 12;
@@ -29,7 +29,7 @@ const END: Time = Time(20_000_000);
 const COUNT: u64 = (1 << 40) - 1;
 
 /// Iterates over the first words of the lines that a member has written.
-fn lines(member: &Member) -> impl Iterator<Item = usize> {
+fn lines(member: &TestMember) -> impl Iterator<Item = usize> {
     let lines = (0..member.lines.words() / LINE_WORDS).map(|line| line * LINE_WORDS);
     let region = member.lines.clone();
     lines.filter(move |first| region.word(first + ACK_RECEIVED).peek() != 0)
@@ -40,8 +40,8 @@ fn add(region: &OwnRegion, word: usize, more: u64) {
 }
 
 /// Treats the others as having received what only it has.
-fn delivers_what_only_it_has_received(member: &mut Member, when: Moment, _: &mut Effects) {
-    if when == Moment::Before {
+fn delivers_what_only_it_has_received(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+    if when == FaultMoment::Before {
         for view in member.views.values() {
             // SAFETY: the copy is on the heap, is made of lines, and no slices of it are created.
             let word = unsafe { view.word(member.me * LINE_WORDS + ACK_RECEIVED) };
@@ -54,10 +54,10 @@ fn delivers_what_only_it_has_received(member: &mut Member, when: Moment, _: &mut
     }
 }
 
-fn says_that_it_has_received_one_more(member: &mut Member, when: Moment, _: &mut Effects) {
-    if when == Moment::After {
+fn says_that_it_has_received_one_more(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+    if when == FaultMoment::After {
         // Only words that were updated in this turn are posted.
-        let received = member.court.borrow().received[member.me];
+        let received = member.checker.borrow().received[member.me];
         for first in lines(member) {
             let word = member.lines.word(first + ACK_RECEIVED);
             if word.peek() & COUNT == received && received > 0 {
@@ -68,9 +68,9 @@ fn says_that_it_has_received_one_more(member: &mut Member, when: Moment, _: &mut
 }
 
 /// Acknowledges everything that the others have committed, before it has received it.
-fn acknowledges_before_it_receives(member: &mut Member, when: Moment, _: &mut Effects) {
-    if when == Moment::After {
-        let most = member.court.borrow().received.iter().copied().max().unwrap();
+fn acknowledges_before_it_receives(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+    if when == FaultMoment::After {
+        let most = member.checker.borrow().received.iter().copied().max().unwrap();
         for first in lines(member) {
             let word = member.lines.word(first + ACK_RECEIVED);
             word.publish(word.peek() & !COUNT | most.max(word.peek() & COUNT));
@@ -78,8 +78,8 @@ fn acknowledges_before_it_receives(member: &mut Member, when: Moment, _: &mut Ef
     }
 }
 
-fn clears_held_while_it_still_reads(member: &mut Member, when: Moment, _: &mut Effects) {
-    if when == Moment::After {
+fn clears_held_while_it_still_reads(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+    if when == FaultMoment::After {
         for first in lines(member) {
             let word = member.lines.word(first + ACK_HELD);
             word.publish(word.peek() & !0xffff);
@@ -88,9 +88,9 @@ fn clears_held_while_it_still_reads(member: &mut Member, when: Moment, _: &mut E
 }
 
 /// Reports two more taken entries than it has taken, wherever there are two more.
-fn takes_too_much(member: &mut Member, when: Moment, _: &mut Effects) {
-    if when == Moment::After {
-        let court = member.court.borrow();
+fn takes_too_much(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+    if when == FaultMoment::After {
+        let court = member.checker.borrow();
         for (rank, &sender) in court.senders.iter().enumerate() {
             let first = sender * LINE_WORDS;
             let taken = member.lines.word(first + ACK_TAKEN).peek() & COUNT;
@@ -105,8 +105,8 @@ fn takes_too_much(member: &mut Member, when: Moment, _: &mut Effects) {
 }
 
 /// Changes the null runs of the others in this member's memory, each once.
-fn change_runs(member: &mut Member, change: fn(u32) -> u32) {
-    let geometry = member.court.borrow().geometry;
+fn change_runs(member: &mut TestMember, change: fn(u32) -> u32) {
+    let geometry = member.checker.borrow().geometry;
     for (rank, arrived) in member.arrived.iter().enumerate() {
         let Some(replica) = arrived.replica.as_ref().filter(|_| Some(rank) != member.rank) else {
             continue;
@@ -115,8 +115,10 @@ fn change_runs(member: &mut Member, change: fn(u32) -> u32) {
         for index in arrived.entries()..arrived.entries() + geometry.entries() {
             let word = geometry.entry_word(index);
             let words = [replica.load(word), replica.load(word + 1)];
-            if let Found::Entry(Entry::Nulls(run)) = Entry::decode(words, index, geometry) {
-                let words = Entry::Nulls(change(run)).encode(index);
+            if let EntryRead::Entry(RingEntry::Nulls(run)) =
+                RingEntry::decode(words, index, geometry)
+            {
+                let words = RingEntry::Nulls(change(run)).encode(index);
                 // SAFETY: the copy is on the heap, and this thread, the only one, has no slice of a
                 // record here.
                 unsafe { replica.word(word + 1) }.publish(words[1]);
@@ -125,22 +127,22 @@ fn change_runs(member: &mut Member, change: fn(u32) -> u32) {
     }
 }
 
-fn counts_a_null_twice(member: &mut Member, when: Moment, _: &mut Effects) {
-    if when == Moment::Before {
+fn counts_a_null_twice(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+    if when == FaultMoment::Before {
         change_runs(member, |run| run + 1);
     }
 }
 
-fn reads_a_run_as_one_slot(member: &mut Member, when: Moment, _: &mut Effects) {
-    if when == Moment::Before {
+fn reads_a_run_as_one_slot(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+    if when == FaultMoment::Before {
         change_runs(member, |_| 1);
     }
 }
 
 /// Commits runs that are one slot shorter than owed.
-fn owes_one_null_too_few(member: &mut Member, when: Moment, _: &mut Effects) {
-    let (Some(rank), true) = (member.rank, when == Moment::After) else { return };
-    let geometry = member.court.borrow().geometry;
+fn owes_one_null_too_few(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+    let (Some(rank), true) = (member.rank, when == FaultMoment::After) else { return };
+    let geometry = member.checker.borrow().geometry;
     let region = member.memory.unwrap().replica();
     // Entries that the turn has committed, and possibly received already.
     let next = member.arrived[rank].entries();
@@ -148,12 +150,12 @@ fn owes_one_null_too_few(member: &mut Member, when: Moment, _: &mut Effects) {
     for index in first..next + geometry.entries() {
         let word = geometry.entry_word(index);
         let words = [region.load(word), region.load(word + 1)];
-        match Entry::decode(words, index, geometry) {
-            Found::Entry(Entry::Nulls(run)) if run > 1 && member.mark <= index => {
+        match RingEntry::decode(words, index, geometry) {
+            EntryRead::Entry(RingEntry::Nulls(run)) if run > 1 && member.mark <= index => {
                 // SAFETY: the memory is on the heap, and this thread, the only one, has no slice of
                 // a claim or of a record here.
                 let entry = unsafe { region.word(word + 1) };
-                entry.publish(Entry::Nulls(run - 1).encode(index)[1]);
+                entry.publish(RingEntry::Nulls(run - 1).encode(index)[1]);
                 member.mark = index + 1;
             }
             _ => {}
@@ -162,8 +164,8 @@ fn owes_one_null_too_few(member: &mut Member, when: Moment, _: &mut Effects) {
 }
 
 /// Posts entries before the bytes to which they refer (against I-1).
-fn posts_entries_before_bytes(_: &mut Member, when: Moment, effects: &mut Effects) {
-    if when == Moment::After {
+fn posts_entries_before_bytes(_: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
+    if when == FaultMoment::After {
         let mut posts: Vec<_> = effects.take_posts().collect();
         posts.sort_by_key(|post| match &post.kind {
             PostKind::Write(STREAM, range) => (0, range.first),
@@ -181,8 +183,8 @@ fn posts_entries_before_bytes(_: &mut Member, when: Moment, effects: &mut Effect
 }
 
 /// Stops acknowledging to the others, once it has begun.
-fn tells_nobody_any_more(_: &mut Member, when: Moment, effects: &mut Effects) {
-    if when == Moment::After {
+fn tells_nobody_any_more(_: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
+    if when == FaultMoment::After {
         let posts: Vec<_> = effects.take_posts().collect();
         for post in posts {
             let target = Target { peer: post.peer, sharing: Sharing::Copied };
@@ -197,8 +199,8 @@ fn tells_nobody_any_more(_: &mut Member, when: Moment, effects: &mut Effects) {
 }
 
 /// Answers nulls with a null of its own.
-fn answers_nulls(member: &mut Member, when: Moment, _: &mut Effects) {
-    if when == Moment::Before {
+fn answers_nulls(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+    if when == FaultMoment::Before {
         let runs = member.arrived.iter().enumerate().filter(|(rank, _)| Some(*rank) != member.rank);
         let runs: u64 = runs.map(|(_, arrived)| arrived.null_entries).sum();
         if runs > member.mark && member.node.declare_silence(member.id.unwrap(), 1) {
@@ -208,7 +210,12 @@ fn answers_nulls(member: &mut Member, when: Moment, _: &mut Effects) {
 }
 
 /// Returns the violations of a run in which some members have a fault.
-fn trouble(seed: u64, level: Level, mischief: Option<Mischief>, everywhere: bool) -> Vec<Checker> {
+fn trouble(
+    seed: u64,
+    level: DeliveryGuarantee,
+    mischief: Option<PlantedFault>,
+    everywhere: bool,
+) -> Vec<Rule> {
     let config = Config { deadline: END, ..Config::adversarial(seed) };
     let mut random = Random::new(seed);
     let pace = Pace { goal: 60, burst: 5, pause_ns: 2_000, careless: false };
@@ -222,7 +229,7 @@ fn trouble(seed: u64, level: Level, mischief: Option<Mischief>, everywhere: bool
     let mut world = World::started(config, scenario);
     let victim = random.below(3) as usize;
     for member in (0..3).filter(|&member| everywhere || member == victim) {
-        world.member_mut(member).mischief = mischief;
+        world.member_mut(member).planted = mischief;
     }
     world.run().into_iter().map(|(checker, _)| checker).collect()
 }
@@ -230,14 +237,20 @@ fn trouble(seed: u64, level: Level, mischief: Option<Mischief>, everywhere: bool
 #[test]
 fn checkers_accept_subgroup_runs_without_a_planted_fault() {
     for seed in 0..RANGES * SEEDS {
-        for level in [Level::Unordered, Level::Atomic] {
+        for level in [DeliveryGuarantee::Unordered, DeliveryGuarantee::Atomic] {
             assert_eq!(trouble(seed, level, None, false), [], "seed {seed}");
         }
     }
 }
 
 /// Checks that the named checker finds the fault first at least once in each range of seeds.
-fn caught(name: &str, level: Level, mischief: Mischief, by: Checker, everywhere: bool) {
+fn caught(
+    name: &str,
+    level: DeliveryGuarantee,
+    mischief: PlantedFault,
+    by: Rule,
+    everywhere: bool,
+) {
     let mut all = Vec::new();
     for range in 0..RANGES {
         let seeds = range * SEEDS..(range + 1) * SEEDS;
@@ -253,70 +266,82 @@ fn caught(name: &str, level: Level, mischief: Mischief, by: Checker, everywhere:
 #[test]
 fn delivery_of_messages_received_by_one_member_only_is_caught() {
     let mischief = delivers_what_only_it_has_received;
-    caught("asks nobody", Level::Atomic, mischief, Checker::Agreement, false);
+    caught("asks nobody", DeliveryGuarantee::Atomic, mischief, Rule::Agreement, false);
 }
 
 #[test]
 fn received_count_that_is_one_too_high_is_caught() {
     let mischief = says_that_it_has_received_one_more;
-    caught("has received one more", Level::Atomic, mischief, Checker::Agreement, false);
+    caught("has received one more", DeliveryGuarantee::Atomic, mischief, Rule::Agreement, false);
 }
 
 #[test]
 fn acknowledging_before_receiving_is_caught() {
     let mischief = acknowledges_before_it_receives;
-    caught("acknowledges too early", Level::Atomic, mischief, Checker::Agreement, false);
+    caught("acknowledges too early", DeliveryGuarantee::Atomic, mischief, Rule::Agreement, false);
 }
 
 #[test]
 fn a_held_bit_that_is_cleared_too_early_is_caught() {
     let mischief = clears_held_while_it_still_reads;
-    caught("clears held too early", Level::Atomic, mischief, Checker::Content, false);
+    caught("clears held too early", DeliveryGuarantee::Atomic, mischief, Rule::Content, false);
 }
 
 #[test]
 fn taken_count_that_is_too_high_is_caught() {
-    caught("takes too much", Level::Atomic, takes_too_much, Checker::Content, false);
+    caught("takes too much", DeliveryGuarantee::Atomic, takes_too_much, Rule::Content, false);
 }
 
 #[test]
 fn a_null_that_is_counted_twice_is_caught() {
-    caught("counts a null twice", Level::Atomic, counts_a_null_twice, Checker::Order, false);
+    caught(
+        "counts a null twice",
+        DeliveryGuarantee::Atomic,
+        counts_a_null_twice,
+        Rule::Order,
+        false,
+    );
 }
 
 #[test]
 fn a_run_that_is_read_as_one_slot_is_caught() {
     caught(
         "reads a run as one slot",
-        Level::Atomic,
+        DeliveryGuarantee::Atomic,
         reads_a_run_as_one_slot,
-        Checker::Order,
+        Rule::Order,
         false,
     );
 }
 
 #[test]
 fn a_null_that_is_owed_and_not_sent_is_caught() {
-    caught("owes one too few", Level::Atomic, owes_one_null_too_few, Checker::Liveness, false);
+    caught(
+        "owes one too few",
+        DeliveryGuarantee::Atomic,
+        owes_one_null_too_few,
+        Rule::Liveness,
+        false,
+    );
 }
 
 #[test]
 fn entries_that_are_posted_before_their_bytes_are_caught() {
     caught(
         "posts entries first",
-        Level::Unordered,
+        DeliveryGuarantee::Unordered,
         posts_entries_before_bytes,
-        Checker::Content,
+        Rule::Content,
         false,
     );
 }
 
 #[test]
 fn a_member_that_does_not_acknowledge_is_caught() {
-    caught("tells nobody", Level::Atomic, tells_nobody_any_more, Checker::Liveness, false);
+    caught("tells nobody", DeliveryGuarantee::Atomic, tells_nobody_any_more, Rule::Liveness, false);
 }
 
 #[test]
 fn nulls_that_answer_nulls_are_caught() {
-    caught("answers nulls", Level::Atomic, answers_nulls, Checker::Quiescence, true);
+    caught("answers nulls", DeliveryGuarantee::Atomic, answers_nulls, Rule::Quiescence, true);
 }

@@ -1,7 +1,7 @@
 //! Members that this node awaits, each for a condition (I-79).
 //!
 //! Owns: the list of all waits at this node, from the functions of the conditions themselves, and
-//! the start of each wait. Never does: suspect a silent member; the [council](super::council) asks
+//! the start of each wait. Never does: suspect a silent member; the [membership_service](super::council) asks
 //! the awaited members and suspects those that do not answer.
 //!
 //! ```text
@@ -15,10 +15,10 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::watch::Patience;
-use super::{Group, LOOK_INTERVAL, State};
+use super::silence_detector::MemberTimeouts;
+use super::{Group, LOOK_INTERVAL, ReplicatedState};
 use crate::ids::{NodeId, Time};
-use crate::membership::{Condition, Standing};
+use crate::membership::{MemberStatus, WaitCondition};
 
 /// One wait of this node for a member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -28,11 +28,11 @@ pub struct Wait {
     /// Member that can make the condition true.
     pub node: NodeId,
     /// The condition.
-    pub condition: Condition,
+    pub condition: WaitCondition,
 }
 
 /// Waits of this node, as found at the last look.
-pub(super) struct Awaited {
+pub(super) struct WaitTracker {
     /// Minimum time between two looks at the streams: a member that keeps up receives within this
     /// time everything that another member has received before.
     interval: u64,
@@ -48,10 +48,10 @@ pub(super) struct Awaited {
     is_new: bool,
 }
 
-impl Awaited {
-    pub(super) fn new(patience: &Patience) -> Awaited {
+impl WaitTracker {
+    pub(super) fn new(patience: &MemberTimeouts) -> WaitTracker {
         let interval = patience.member_timeout.map_or(LOOK_INTERVAL, |timeout| timeout / 8);
-        Awaited {
+        WaitTracker {
             interval: interval.min(LOOK_INTERVAL),
             next_scan: Time(0),
             streams: Vec::new(),
@@ -73,33 +73,33 @@ impl Awaited {
     }
 }
 
-impl<S: State> Group<S> {
+impl<S: ReplicatedState> Group<S> {
     /// Waits of this node: each awaited member with its condition, and the start of the wait.
     pub fn waits(&self) -> impl Iterator<Item = (Wait, Time)> + '_ {
-        self.awaited.since.iter().map(|(wait, (since, _))| (*wait, *since))
+        self.wait_tracker.since.iter().map(|(wait, (since, _))| (*wait, *since))
     }
 
     /// Progress of the awaited member in this wait.
     pub(super) fn progress_of(&self, wait: &Wait) -> Option<u64> {
-        self.awaited.since.get(wait).map(|(_, progress)| *progress)
+        self.wait_tracker.since.get(wait).map(|(_, progress)| *progress)
     }
 
     /// Determines the members that this node awaits.
     pub(super) fn look_for_awaited(&mut self, now: Time) -> Vec<NodeId> {
-        if now >= self.awaited.next_scan {
-            self.awaited.next_scan = now.after(self.awaited.interval);
-            self.awaited.streams = self.waits_of_streams();
+        if now >= self.wait_tracker.next_scan {
+            self.wait_tracker.next_scan = now.after(self.wait_tracker.interval);
+            self.wait_tracker.streams = self.waits_of_streams();
         }
         let mut waits: Vec<(Wait, u64)> =
             self.waits_of_group().into_iter().map(|wait| (wait, 0)).collect();
-        waits.extend(&self.awaited.streams);
+        waits.extend(&self.wait_tracker.streams);
         let view = &self.installed;
         // The agreement may be in a later view than the streams.
-        let newest = self.council.membership().view();
+        let newest = self.membership_service.membership().view();
         let is_member =
             |node: NodeId| view.rank_of(node).is_some() || newest.rank_of(node).is_some();
         waits.retain(|(wait, _)| is_member(wait.node));
-        let Awaited { since, looked, timeout, interval, .. } = &mut self.awaited;
+        let WaitTracker { since, looked, timeout, interval, .. } = &mut self.wait_tracker;
         // I-65: a node that was stopped itself has not waited for that time.
         let patient =
             timeout.is_none_or(|timeout| now.since(*looked) <= (timeout / 2).max(*interval));
@@ -112,7 +112,7 @@ impl<S: State> Group<S> {
                 (wait, (same.map_or(now, |(since, _)| *since), progress))
             })
             .collect();
-        let waits = self.awaited.since.keys();
+        let waits = self.wait_tracker.since.keys();
         let mut nodes: Vec<NodeId> = waits.map(|wait| wait.node).collect();
         nodes.sort_unstable();
         nodes.dedup();
@@ -121,13 +121,13 @@ impl<S: State> Group<S> {
 
     /// Requests another look if work since the last look may have caused new waits.
     pub(super) fn note_new_waits(&mut self) {
-        self.awaited.is_new = !self.waits_of_group().is_empty();
+        self.wait_tracker.is_new = !self.waits_of_group().is_empty();
     }
 
     /// Waits of the agreement on views, and of everything that begins with a view.
     fn waits_of_group(&self) -> Vec<Wait> {
-        let agreement = self.council.membership();
-        if agreement.standing() != Standing::Member {
+        let agreement = self.membership_service.membership();
+        if agreement.status() != MemberStatus::Member {
             return Vec::new();
         }
         let of_group = |condition, node| Wait { key: None, node, condition };
@@ -137,29 +137,33 @@ impl<S: State> Group<S> {
             .into_iter()
             .map(|(condition, rank)| of_group(condition, view.member(rank).node))
             .collect();
-        waits.extend(self.council.unlinked().map(|node| of_group(Condition::Introduction, node)));
+        waits.extend(
+            self.membership_service
+                .unlinked()
+                .map(|node| of_group(WaitCondition::Introduction, node)),
+        );
         if agreement.is_wedged() {
             return waits;
         }
         let sponsor = self.sponsor.filter(|_| !self.informed);
-        waits.extend(sponsor.map(|node| of_group(Condition::State, node)));
+        waits.extend(sponsor.map(|node| of_group(WaitCondition::State, node)));
         let starts = self.unheard().into_iter();
         waits.extend(starts.map(|(key, node)| Wait {
             key: Some(key),
             node,
-            condition: Condition::Start,
+            condition: WaitCondition::Start,
         }));
         for (id, peer) in self.node.unshown() {
             let key = self.key_of(id);
             let node = self.node_of(peer);
-            waits.extend(node.map(|node| Wait { key, node, condition: Condition::Opening }));
+            waits.extend(node.map(|node| Wait { key, node, condition: WaitCondition::Opening }));
         }
         waits
     }
 
     fn waits_of_streams(&mut self) -> Vec<(Wait, u64)> {
         let readers: Vec<_> = self.node.lagging_readers().collect();
-        let readers = readers.into_iter().map(|peer| (None, Condition::Stream, peer, 0));
+        let readers = readers.into_iter().map(|peer| (None, WaitCondition::Stream, peer, 0));
         let subgroups = self.node.waits().into_iter();
         let subgroups =
             subgroups.map(|(id, condition, peer, far)| (self.key_of(id), condition, peer, far));

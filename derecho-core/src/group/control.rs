@@ -8,17 +8,17 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::book::{self, Book};
+use super::log_register::{self, LogRegister};
 use super::registry::Registry;
-use super::watchdog::Question;
-use super::{CONTROL, Group, GroupEvent, Share, State};
-use crate::bytes::{Reader, Wire};
+use super::stall_detector::WaitQuestion;
+use super::{CONTROL, Group, GroupEvent, ReplicatedState, SubgroupRegions};
+use crate::bytes::{ByteReader, Wire};
 use crate::ids::{NodeId, RegionId};
-use crate::membership::Answer;
+use crate::membership::WaitAnswer;
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::geometry::Geometry;
 use crate::multicast::inbox::Inbox;
-use crate::node::Origin;
+use crate::node::StreamOrigin;
 
 /// Region of a member's acknowledgement lines in the control stream.
 pub const CONTROL_LINES: RegionId = RegionId(3);
@@ -34,63 +34,66 @@ pub fn control_geometry() -> Geometry {
 }
 
 /// Message from one member to another outside of the streams.
-pub(super) enum Word {
+pub(super) enum UnicastMessage {
     /// Message of the council.
-    Council(Vec<u8>),
+    Membership(Vec<u8>),
     /// State at the beginning of a view, for a member without the state.
     Snapshot { view: u64, registry: Registry, state: Vec<u8> },
     /// Beginnings of epochs in the sender's streams: subgroup, epoch, region, entry, message.
-    Starts(Vec<Start>),
+    EpochStarts(Vec<EpochStart>),
     /// Direct message between applications, with the view of its sender (I-70).
     Direct { view: u64, bytes: Vec<u8> },
     /// The sender holds direct messages back until the receiver answers that it has installed
     /// this view (I-333).
-    Asks { view: u64 },
+    AwaitsView { view: u64 },
     /// The sender has installed this view.
-    Entered { view: u64 },
+    ViewInstalled { view: u64 },
     /// Asks why the receiver does not make a condition true for which the sender waits (I-336).
-    Why(Question),
-    /// Answer to [`Word::Why`].
-    Because(Question, Answer),
+    Why(WaitQuestion),
+    /// Answer to [`UnicastMessage::Why`].
+    Because(WaitQuestion, WaitAnswer),
 }
 
-/// Beginning of an epoch. See [`Word::Starts`].
-pub(super) type Start = (u64, u64, RegionId, u64, u64);
+/// Beginning of an epoch. See [`UnicastMessage::EpochStarts`].
+pub(super) type EpochStart = (u64, u64, RegionId, u64, u64);
 
-impl Wire for Word {
+impl Wire for UnicastMessage {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Word::Council(bytes) => {
+            UnicastMessage::Membership(bytes) => {
                 out.push(0);
                 bytes.encode(out);
             }
-            Word::Snapshot { view, registry, state } => {
+            UnicastMessage::Snapshot { view, registry, state } => {
                 out.push(1);
                 view.encode(out);
                 registry.encode(out);
                 state.encode(out);
             }
-            Word::Starts(starts) => {
+            UnicastMessage::EpochStarts(starts) => {
                 out.push(2);
-                let nested = |start: &Start| ((start.0, start.1), ((start.2, start.3), start.4));
+                let nested =
+                    |start: &EpochStart| ((start.0, start.1), ((start.2, start.3), start.4));
                 starts.iter().map(nested).collect::<Vec<_>>().encode(out);
             }
-            Word::Direct { view, bytes } => {
+            UnicastMessage::Direct { view, bytes } => {
                 out.push(3);
                 view.encode(out);
                 bytes.encode(out);
             }
-            Word::Asks { view } => (4_u8, *view).encode(out),
-            Word::Entered { view } => (5_u8, *view).encode(out),
-            Word::Why(question) => (6_u8, *question).encode(out),
-            Word::Because(question, answer) => (7_u8, (*question, *answer as u8)).encode(out),
+            UnicastMessage::AwaitsView { view } => (4_u8, *view).encode(out),
+            UnicastMessage::ViewInstalled { view } => (5_u8, *view).encode(out),
+            UnicastMessage::Why(question) => (6_u8, *question).encode(out),
+            UnicastMessage::Because(question, answer) => {
+                (7_u8, (*question, *answer as u8)).encode(out)
+            }
         }
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         Some(match from.byte()? {
-            0 => Word::Council(Vec::decode(from)?),
-            1 => Word::Snapshot {
+            0 => UnicastMessage::Membership(Vec::decode(from)?),
+            1 => UnicastMessage::Snapshot {
                 view: u64::decode(from)?,
                 registry: Registry::decode(from)?,
                 state: Vec::decode(from)?,
@@ -100,13 +103,15 @@ impl Wire for Word {
                 let flat = |((key, epoch), ((region, entry), message))| {
                     (key, epoch, region, entry, message)
                 };
-                Word::Starts(nested.into_iter().map(flat).collect())
+                UnicastMessage::EpochStarts(nested.into_iter().map(flat).collect())
             }
-            3 => Word::Direct { view: u64::decode(from)?, bytes: Vec::decode(from)? },
-            4 => Word::Asks { view: u64::decode(from)? },
-            5 => Word::Entered { view: u64::decode(from)? },
-            6 => Word::Why(Question::decode(from)?),
-            7 => Word::Because(Question::decode(from)?, Answer::of(from.byte()?)?),
+            3 => UnicastMessage::Direct { view: u64::decode(from)?, bytes: Vec::decode(from)? },
+            4 => UnicastMessage::AwaitsView { view: u64::decode(from)? },
+            5 => UnicastMessage::ViewInstalled { view: u64::decode(from)? },
+            6 => UnicastMessage::Why(WaitQuestion::decode(from)?),
+            7 => {
+                UnicastMessage::Because(WaitQuestion::decode(from)?, WaitAnswer::of(from.byte()?)?)
+            }
             _ => return None,
         })
     }
@@ -115,7 +120,7 @@ impl Wire for Word {
 /// Subject of a message in the control stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(super) enum Topic {
+pub(super) enum ControlSubject {
     /// Message for the replicated state.
     State = 0,
     /// Message of a member that keeps logs.
@@ -123,10 +128,10 @@ pub(super) enum Topic {
 }
 
 /// Number of a view, with the registry and the state at its beginning.
-pub(super) type Snapshot = (u64, Registry, Vec<u8>);
+pub(super) type GroupSnapshot = (u64, Registry, Vec<u8>);
 
 /// State of this node in the control stream.
-pub(super) struct Control {
+pub(super) struct ControlStream {
     memory: Option<SenderMemory>,
     inbox: Option<Arc<Inbox>>,
     /// Senders, by their number in the records of the queue.
@@ -141,12 +146,12 @@ pub(super) struct Control {
     kept: Vec<(NodeId, Vec<u8>)>,
     /// State at the beginning of a view that has not begun here yet, one for each node that has
     /// sent one (I-333).
-    early: BTreeMap<NodeId, Snapshot>,
+    early: BTreeMap<NodeId, GroupSnapshot>,
 }
 
-impl Control {
-    pub(super) fn new(share: &Share) -> Control {
-        Control {
+impl ControlStream {
+    pub(super) fn new(share: &SubgroupRegions) -> ControlStream {
+        ControlStream {
             memory: share.memory.as_ref().map(|(_, memory)| memory.clone()),
             inbox: None,
             senders: BTreeMap::new(),
@@ -168,7 +173,7 @@ impl Control {
         self.heard_own
     }
 
-    pub(super) fn submit(&mut self, topic: Topic, message: &[u8]) {
+    pub(super) fn submit(&mut self, topic: ControlSubject, message: &[u8]) {
         self.submitted += 1;
         self.outbox.push_back([&[topic as u8], message].concat());
     }
@@ -201,7 +206,7 @@ impl Control {
     }
 
     /// Takes the states that came before their view, with the nodes that sent them.
-    pub(super) fn take_early(&mut self) -> BTreeMap<NodeId, Snapshot> {
+    pub(super) fn take_early(&mut self) -> BTreeMap<NodeId, GroupSnapshot> {
         core::mem::take(&mut self.early)
     }
 
@@ -216,7 +221,7 @@ impl Control {
     }
 }
 
-impl<S: State> Group<S> {
+impl<S: ReplicatedState> Group<S> {
     /// Takes delivered messages, and commits waiting ones.
     pub(super) fn attend_control(&mut self) -> usize {
         let mut done = 0;
@@ -238,13 +243,13 @@ impl<S: State> Group<S> {
     fn apply(&mut self, from: NodeId, message: &[u8]) {
         self.control.heard_own += u64::from(from == self.node.id());
         let changed = match message.split_first() {
-            Some((topic, message)) if *topic == Topic::State as u8 => {
+            Some((topic, message)) if *topic == ControlSubject::State as u8 => {
                 self.state.apply(from, message)
             }
-            Some((topic, message)) if *topic == Topic::Logs as u8 => {
-                let entry = book::Entry::from_bytes(message);
-                entry.into_iter().for_each(|entry| self.book.apply(from, entry));
-                self.state.note_logs(&self.book)
+            Some((topic, message)) if *topic == ControlSubject::Logs as u8 => {
+                let entry = log_register::LogRegisterMessage::from_bytes(message);
+                entry.into_iter().for_each(|entry| self.log_register.apply(from, entry));
+                self.state.note_logs(&self.log_register)
             }
             _ => Vec::new(),
         };
@@ -267,9 +272,9 @@ impl<S: State> Group<S> {
         }
         for (number, origin, _) in self.node.senders(id) {
             let node = match origin {
-                Origin::Own => Some(self.node.id()),
+                StreamOrigin::Own => Some(self.node.id()),
                 // Includes a sender that is gone already: all members apply its messages.
-                Origin::Peer(peer) => self.node_of(peer),
+                StreamOrigin::Peer(peer) => self.node_of(peer),
             };
             if let Some(node) = node {
                 self.control.senders.insert(usize::from(number), node);
@@ -279,15 +284,17 @@ impl<S: State> Group<S> {
 
     /// State of the group as bytes, with the members that keep logs.
     pub(super) fn snapshot(&self) -> Vec<u8> {
-        (self.book.clone(), self.state.snapshot()).to_bytes()
+        (self.log_register.clone(), self.state.snapshot()).to_bytes()
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
-        let Some((book, state)) = <(Book, Vec<u8>)>::from_bytes(bytes) else { return false };
+        let Some((log_register, state)) = <(LogRegister, Vec<u8>)>::from_bytes(bytes) else {
+            return false;
+        };
         let is_read = self.state.restore(&state);
         if is_read {
-            self.book = book;
-            self.state.note_logs(&self.book);
+            self.log_register = log_register;
+            self.state.note_logs(&self.log_register);
             self.leans = None;
         }
         is_read
@@ -295,9 +302,9 @@ impl<S: State> Group<S> {
 
     /// Takes over the state of the group, as it was when a view began, from a member of that view.
     /// The state may arrive before that view begins here.
-    pub(super) fn inform(&mut self, from: NodeId, (view, registry, state): Snapshot) {
+    pub(super) fn inform(&mut self, from: NodeId, (view, registry, state): GroupSnapshot) {
         // I-55: a node that has reported that it has no state takes none in that view.
-        let agreement = self.council.membership();
+        let agreement = self.membership_service.membership();
         let (newest, stopped) = (agreement.view().number, agreement.is_wedged());
         let late = view < newest || (view == newest && stopped);
         // I-48: a node that is out takes none either.
@@ -319,7 +326,7 @@ impl<S: State> Group<S> {
         let me = self.node.id();
         for key in self.registry.keys().collect::<Vec<u64>>() {
             let newest = self.registry.epochs(key).next().cloned();
-            let own = newest.filter(|epoch| epoch.layout.seat_of(me).is_some());
+            let own = newest.filter(|epoch| epoch.layout.member(me).is_some());
             self.expected.extend(own.map(|epoch| (key, epoch)));
             self.open.insert(key);
         }

@@ -12,11 +12,11 @@
 
 use alloc::vec::Vec;
 
-use super::{Group, GroupEvent, State};
+use super::{Group, GroupEvent, ReplicatedState};
 use crate::ids::NodeId;
 use crate::machine::Effects;
 
-impl<S: State> Group<S> {
+impl<S: ReplicatedState> Group<S> {
     /// Sends a direct message to a member, possibly this node itself. `false` if the receiver
     /// or this node is no member of this node's view. The message arrives unless one of the
     /// two falls out.

@@ -3,20 +3,20 @@
 //! Owns: the decision whether this node's own lateness explains an observed fault. Never does: read
 //! a peer's memory.
 
-use super::{Group, State};
-use crate::multicast::Fault;
+use super::{Group, ReplicatedState};
+use crate::multicast::PeerFault;
 
-impl<S: State> Group<S> {
+impl<S: ReplicatedState> Group<S> {
     /// Whether the peer is to blame for an observed fault. If the group has gone on without this
     /// node, or this node is out, no sender counts this node any more: the memory and the lines
     /// that it reads may have been reused. The host is asked after the read: if it answers that the
     /// group has not gone on, the sender still counted this node at the time of the read.
-    pub(super) fn is_proven(&self, fault: Fault) -> bool {
+    pub(super) fn is_proven(&self, fault: PeerFault) -> bool {
         match fault {
-            Fault::Entry { .. } | Fault::Overrun | Fault::Acknowledgement { .. } => {
+            PeerFault::Entry { .. } | PeerFault::Overrun | PeerFault::Acknowledgement { .. } => {
                 !self.is_out() && !self.is_overtaken()
             }
-            Fault::Geometry | Fault::Note => true,
+            PeerFault::Geometry | PeerFault::Note => true,
         }
     }
 }
@@ -26,11 +26,11 @@ mod tests {
     use alloc::sync::Arc;
     use alloc::vec::Vec;
 
-    use super::super::council::{Entrance, Host};
+    use super::super::membership_service::{HostInterface, JoinMode};
     use super::super::registry::Layout;
-    use super::super::share::Share;
-    use super::super::watch::Patience;
-    use super::super::{CONTROL_LINES, CONTROL_STREAM, GroupEvent, Terms, control_geometry};
+    use super::super::silence_detector::MemberTimeouts;
+    use super::super::subgroup_regions::SubgroupRegions;
+    use super::super::{CONTROL_LINES, CONTROL_STREAM, GroupConfig, GroupEvent, control_geometry};
     use super::*;
     use crate::atomic::{AtomicBool, Ordering};
     use crate::ids::{NodeId, Peer, Rank, Time};
@@ -40,7 +40,7 @@ mod tests {
     use crate::memory::{LINE_WORDS, OwnRegion};
     use crate::multicast::ablation::Ablation;
     use crate::multicast::claim::SenderMemory;
-    use crate::multicast::subgroup::{Level, SUBGROUP_LINES};
+    use crate::multicast::subgroup::{DeliveryGuarantee, SUBGROUP_LINES};
     use crate::node::{ACKS_WORDS, Node, NodeEvent};
 
     /// Host whose group is founded by the caller, and that says whether the caller is a member.
@@ -71,7 +71,7 @@ mod tests {
     /// State of a group without topics.
     struct Nothing;
 
-    impl State for Nothing {
+    impl ReplicatedState for Nothing {
         fn apply(&mut self, _: NodeId, _: &[u8]) -> Vec<u64> {
             Vec::new()
         }
@@ -83,7 +83,7 @@ mod tests {
         }
 
         fn layout(&self, _: u64, _: &View) -> Layout {
-            Layout { level: Level::Atomic, seats: Vec::new() }
+            Layout { level: DeliveryGuarantee::Atomic, members: Vec::new() }
         }
 
         fn snapshot(&self) -> Vec<u8> {
@@ -97,17 +97,18 @@ mod tests {
 
     /// Peers that a member accuses of this fault, given the host's answer whether the member
     /// still is one.
-    fn accused(fault: Fault, is_member: bool) -> Vec<Peer> {
+    fn accused(fault: PeerFault, is_member: bool) -> Vec<Peer> {
         let host = Arc::new(Knowing(AtomicBool::new(true)));
         let arbiter = Arc::clone(&host) as Arc<dyn Arbiter>;
         let lines = (CONTROL_LINES, OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS));
         let stream = OwnRegion::heap(control_geometry().words());
         let memory = SenderMemory::with_nulls(stream, control_geometry());
-        let control = Share { lines, memory: Some((CONTROL_STREAM, memory)) };
-        let (patience, ablation) = (Patience::default(), Ablation::default());
-        let terms = Terms { entrance: Entrance::Local, weight: 1, patience, ablation };
+        let control = SubgroupRegions { lines, memory: Some((CONTROL_STREAM, memory)) };
+        let (patience, ablation) = (MemberTimeouts::default(), Ablation::default());
+        let terms =
+            GroupConfig { join_mode: JoinMode::Local, weight: 1, timeouts: patience, ablation };
         let node = Node::new(NodeId(1), OwnRegion::heap(ACKS_WORDS), Arc::new(|| {}));
-        let host_of = Host { arbiter, is_halted: Arc::new(|_| false) };
+        let host_of = HostInterface { arbiter, is_halted: Arc::new(|_| false) };
         let mut group = Group::new(node, terms, Nothing, control, Some(host_of));
         let mut effects = Effects::new();
         let (peer, node) = (Peer(1), NodeId(2));
@@ -130,12 +131,12 @@ mod tests {
 
     #[test]
     fn excluded_member_accuses_no_peer_of_faults_in_read_memory() {
-        let (entry, note) = (Fault::Entry { index: 16 }, Fault::Note);
-        for fault in [entry, Fault::Overrun, note] {
+        let (entry, note) = (PeerFault::Entry { index: 16 }, PeerFault::Note);
+        for fault in [entry, PeerFault::Overrun, note] {
             assert_eq!(accused(fault, true), [Peer(1)], "{fault}");
         }
         assert_eq!(accused(entry, false), []);
-        assert_eq!(accused(Fault::Overrun, false), []);
+        assert_eq!(accused(PeerFault::Overrun, false), []);
         assert_eq!(accused(note, false), [Peer(1)], "no lateness explains a word");
     }
 }

@@ -15,32 +15,32 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::control::{CONTROL_LINES, CONTROL_STREAM, Start, Word};
-use super::registry::{Epoch, Layout, Registry, Seat};
-use super::report::{Cut, Progress, StreamId};
-use super::walk::Walk;
-use super::{CONTROL, Group, GroupEvent, State};
+use super::control::{CONTROL_LINES, CONTROL_STREAM, EpochStart, UnicastMessage};
+use super::epoch_progress::EpochProgress;
+use super::registry::{Epoch, Layout, LayoutMember, Registry};
+use super::report::{GroupCut, MemberReport, StreamId};
+use super::{CONTROL, Group, GroupEvent, ReplicatedState};
 use crate::fault::{Fault, planted};
 use crate::ids::NodeId;
 use crate::machine::Effects;
 use crate::membership::{Decision, View};
-use crate::multicast::stream::Beginning;
-use crate::multicast::subgroup::Level;
-use crate::multicast::subgroup::epoch::Phase;
+use crate::multicast::stream::StreamStart;
+use crate::multicast::subgroup::DeliveryGuarantee;
+use crate::multicast::subgroup::epoch::EpochPhase;
 use crate::node::SubgroupId;
 
-impl<S: State> Group<S> {
+impl<S: ReplicatedState> Group<S> {
     /// Progress of this node, for its report.
-    pub(super) fn progress(&self) -> Progress {
-        Progress { informed: self.informed, subgroups: self.reports() }
+    pub(super) fn member_report(&self) -> MemberReport {
+        MemberReport { informed: self.informed, subgroups: self.reports() }
     }
 
     /// Installs a view.
-    pub(super) fn install(&mut self, decision: &Decision<Progress>, effects: &mut Effects) {
+    pub(super) fn install(&mut self, decision: &Decision<MemberReport>, effects: &mut Effects) {
         let Decision { next, cut } = decision;
         let early = planted(Fault::SnapshotEarly).then(|| self.snapshot());
         self.pass_over_untold(next);
-        self.forget_walk_debts();
+        self.forget_start_notices();
         self.finish_at(CONTROL, cut);
         self.attend_control();
         self.control.forget_kept();
@@ -59,15 +59,15 @@ impl<S: State> Group<S> {
                 self.node.put_out(peer);
             }
             self.state.forget(node);
-            self.book.forget(node);
+            self.log_register.forget(node);
         });
         self.leans = None;
         if self.informed {
             self.state.begin_view(next);
-            self.state.note_logs(&self.book);
+            self.state.note_logs(&self.log_register);
         }
         let keys: Vec<u64> =
-            self.walks_by_key().into_keys().filter(|key| *key != CONTROL).collect();
+            self.progress_by_key().into_keys().filter(|key| *key != CONTROL).collect();
         keys.iter().for_each(|key| self.finish_at(*key, cut));
         self.behind.clear();
         self.untold.retain(|node, _| stays(node));
@@ -88,20 +88,20 @@ impl<S: State> Group<S> {
                 keys.filter_map(|key| Some((key, self.registry.epochs(key).last()?.clone()))),
             );
         }
-        self.passed
-            .retain(|key, _| epochs.get(key).is_some_and(|it| it.layout.seat_of(me).is_some()));
+        self.skipped
+            .retain(|key, _| epochs.get(key).is_some_and(|it| it.layout.member(me).is_some()));
         self.begin_view(epochs, cut, effects);
         if sponsor == Some(me) {
             let state = early.unwrap_or_else(|| self.snapshot());
             let registry = self.registry.clone();
-            let word = Word::Snapshot { view: next.number, registry, state };
+            let word = UnicastMessage::Snapshot { view: next.number, registry, state };
             let newcomers = next.members.iter().map(|member| member.node).filter(|n| !informed(n));
             newcomers.for_each(|node| self.tell(node, &word, effects));
         }
         self.expect(effects);
         self.met.retain(|node, peer| self.nodes.contains_key(peer) || stays(node));
         // Before anything of this view can be reported as durable (I-150).
-        self.chronicle();
+        self.log_views();
         self.events.push_back(GroupEvent::Installed(next.clone()));
         self.pass_ahead();
         for (from, snapshot) in self.control.take_early() {
@@ -117,7 +117,7 @@ impl<S: State> Group<S> {
         let mut untold: Vec<(u64, Epoch)> =
             core::mem::take(&mut self.expected).into_iter().collect();
         for key in self.registry.keys().filter(|_| self.informed) {
-            let told = self.walks.get(&key).map(|walk| walk.told().number);
+            let told = self.progress.get(&key).map(|walk| walk.told().number);
             let epochs = self.registry.epochs(key).filter(|it| told.is_none_or(|n| it.number > n));
             let is_new = |epoch: &&Epoch| untold.iter().all(|(_, it)| it.name != epoch.name);
             let epochs: Vec<Epoch> = epochs.filter(is_new).cloned().collect();
@@ -125,11 +125,11 @@ impl<S: State> Group<S> {
         }
         let me = self.node.id();
         for (key, epoch) in untold {
-            let sends = epoch.layout.seat_of(me).is_some_and(|seat| seat.sends.is_some());
+            let sends = epoch.layout.member(me).is_some_and(|seat| seat.sends.is_some());
             let epoch = self.known_of(&epoch, next);
-            match self.walks.get(&key).and_then(Walk::id) {
+            match self.progress.get(&key).and_then(EpochProgress::id) {
                 Some(id) => self.node.pass_over_untold(id, epoch),
-                None if sends => self.passed.entry(key).or_default().push(epoch),
+                None if sends => self.skipped.entry(key).or_default().push(epoch),
                 None => {}
             }
         }
@@ -137,29 +137,29 @@ impl<S: State> Group<S> {
 
     /// Sets these epochs as the next ones of this node's subgroups, and tells their members where
     /// the epochs begin in this node's streams.
-    fn begin_view(&mut self, epochs: BTreeMap<u64, Epoch>, cut: &Cut, effects: &mut Effects) {
+    fn begin_view(&mut self, epochs: BTreeMap<u64, Epoch>, cut: &GroupCut, effects: &mut Effects) {
         let me = self.node.id();
-        let mut words: BTreeMap<NodeId, Vec<Start>> = BTreeMap::new();
-        let walks = self.walks_by_key();
+        let mut words: BTreeMap<NodeId, Vec<EpochStart>> = BTreeMap::new();
+        let walks = self.progress_by_key();
         for (key, epoch) in epochs {
             if let Some(start) = self.own_start_of(key, &epoch, cut) {
-                for seat in epoch.layout.seats.iter().filter(|seat| seat.node != me) {
+                for seat in epoch.layout.members.iter().filter(|seat| seat.node != me) {
                     words.entry(seat.node).or_default().push(start);
                 }
             }
-            if epoch.layout.seat_of(me).is_some() || walks.contains_key(&key) {
+            if epoch.layout.member(me).is_some() || walks.contains_key(&key) {
                 self.expected.insert(key, epoch);
             }
         }
         for (key, (_, told)) in walks {
             // The subgroup has no members any more.
             self.expected.entry(key).or_insert_with(|| {
-                let layout = Layout { level: Level::Atomic, seats: Vec::new() };
+                let layout = Layout { level: DeliveryGuarantee::Atomic, members: Vec::new() };
                 Epoch { number: told + 1, name: 0, layout, old: Vec::new() }
             });
         }
         for (node, starts) in words {
-            self.tell(node, &Word::Starts(starts), effects);
+            self.tell(node, &UnicastMessage::EpochStarts(starts), effects);
         }
     }
 
@@ -176,30 +176,30 @@ impl<S: State> Group<S> {
         done
     }
 
-    fn finish_at(&mut self, key: u64, cut: &Cut) {
-        let Some((id, _)) = self.walks_by_key().get(&key).copied() else { return };
-        let epoch = self.node.reach(id).map(|(epoch, _)| epoch);
+    fn finish_at(&mut self, key: u64, cut: &GroupCut) {
+        let Some((id, _)) = self.progress_by_key().get(&key).copied() else { return };
+        let epoch = self.node.progress(id).map(|(epoch, _)| epoch);
         let Some(decided) = cut.of(key) else { return };
         let newest = epoch == Some(decided.last.epoch);
         let before = decided.before.iter().find(|cut| Some(cut.epoch) == epoch && !newest);
         let ends = before.map_or(&decided.last.ends, |before| &before.ends);
         // If this node was about to begin the epoch and passes over it, only members of that epoch
         // know where it ends.
-        let was_in_it = self.node.phase(id) == Some(Phase::Wedged);
+        let was_in_it = self.node.phase(id) == Some(EpochPhase::Wedged);
         let finished = self.finish(id, ends);
-        if let Some(walk) = self.walks.get_mut(&key) {
+        if let Some(walk) = self.progress.get_mut(&key) {
             let took_part = was_in_it || planted(Fault::NotBegunKnows);
             walk.left_behind |= !newest || !finished || !took_part;
         }
     }
 
     /// Beginning of an epoch in this node's own stream, if the stream existed before.
-    fn own_start_of(&mut self, key: u64, epoch: &Epoch, cut: &Cut) -> Option<Start> {
+    fn own_start_of(&mut self, key: u64, epoch: &Epoch, cut: &GroupCut) -> Option<EpochStart> {
         let me = self.node.id();
         let own = *epoch.old.iter().find(|stream| stream.node == me)?;
         let ends = &cut.of(key)?.last.ends;
         let (_, entry) = *ends.iter().find(|(stream, _)| *stream == own)?;
-        let id = self.walks.get(&key).and_then(Walk::id);
+        let id = self.progress.get(&key).and_then(EpochProgress::id);
         let has_begun = |id: &SubgroupId| match planted(Fault::ReaderTellsNoStart) {
             true => self.node.phase(*id).is_some(),
             false => self.node.sends_in(*id, own.region),
@@ -208,8 +208,8 @@ impl<S: State> Group<S> {
         // Other members may have seen commits of a stream that has not begun at this node. Such
         // commits are messages only: nulls and ends are committed by turns of an epoch. This node
         // may have begun earlier epochs, as a reader or with another stream (I-52).
-        let early = Beginning { entry, message: entry };
-        let start = begun.map_or(Some(early), |id| self.node.own_beginning(id, entry))?;
+        let early = StreamStart { entry, message: entry };
+        let start = begun.map_or(Some(early), |id| self.node.own_start_at(id, entry))?;
         // If this node was left behind, it needs the beginning of its own stream like
         // the other members.
         self.heard.entry((key, epoch.number)).or_default().insert(own, start);
@@ -218,10 +218,15 @@ impl<S: State> Group<S> {
 }
 
 /// Epoch of the control stream in a view: every member sends and reads.
-fn control_epoch(view: &View, cut: &Cut) -> Epoch {
-    let seat = |node| Seat { node, reads: true, sends: Some(CONTROL_STREAM), lines: CONTROL_LINES };
+fn control_epoch(view: &View, cut: &GroupCut) -> Epoch {
+    let seat = |node| LayoutMember {
+        node,
+        reads: true,
+        sends: Some(CONTROL_STREAM),
+        lines: CONTROL_LINES,
+    };
     let seats = view.members.iter().map(|member| seat(member.node)).collect();
-    let layout = Layout { level: Level::Atomic, seats };
+    let layout = Layout { level: DeliveryGuarantee::Atomic, members: seats };
     let ends = cut.of(CONTROL).into_iter().flat_map(|cut| &cut.last.ends);
     let past: Vec<StreamId> = ends.map(|(stream, _)| *stream).collect();
     let old = layout.streams().filter(|stream| past.contains(stream)).collect();

@@ -12,15 +12,15 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use super::report::{Cut, StreamId};
-use crate::bytes::{Reader, Wire, in_order};
+use super::report::{GroupCut, StreamId};
+use crate::bytes::{ByteReader, Wire, in_order};
 use crate::ids::{NodeId, RegionId};
 use crate::multicast::ablation::Ablation;
-use crate::multicast::subgroup::{Level, Terms};
+use crate::multicast::subgroup::{DeliveryGuarantee, SubgroupConfig};
 
 /// Seat of one member of a subgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Seat {
+pub struct LayoutMember {
     /// Member that has the seat.
     pub node: NodeId,
     /// Whether the member delivers.
@@ -35,31 +35,31 @@ pub struct Seat {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Layout {
     /// Delivery level.
-    pub level: Level,
+    pub level: DeliveryGuarantee,
     /// Members; senders have their ranks in this order.
-    pub seats: Vec<Seat>,
+    pub members: Vec<LayoutMember>,
 }
 
 impl Layout {
     /// Terms of the subgroup.
-    pub fn terms(&self, ablation: Ablation) -> Terms {
-        Terms { level: self.level, ablation }
+    pub fn config(&self, ablation: Ablation) -> SubgroupConfig {
+        SubgroupConfig { level: self.level, ablation }
     }
 
     /// Seat of a node.
-    pub fn seat_of(&self, node: NodeId) -> Option<&Seat> {
-        self.seats.iter().find(|seat| seat.node == node)
+    pub fn member(&self, node: NodeId) -> Option<&LayoutMember> {
+        self.members.iter().find(|seat| seat.node == node)
     }
 
     /// Nodes that read.
     pub fn readers(&self) -> Vec<NodeId> {
-        self.seats.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect()
+        self.members.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect()
     }
 
     /// Streams of the senders.
     pub fn streams(&self) -> impl Iterator<Item = StreamId> + '_ {
-        let stream = |seat: &Seat| Some(StreamId { node: seat.node, region: seat.sends? });
-        self.seats.iter().filter_map(stream)
+        let stream = |seat: &LayoutMember| Some(StreamId { node: seat.node, region: seat.sends? });
+        self.members.iter().filter_map(stream)
     }
 }
 
@@ -127,7 +127,7 @@ impl Registry {
         let newest = self.subgroups.get(&key).and_then(VecDeque::back);
         let same = match newest {
             Some(newest) => newest.layout == layout,
-            None => layout.seats.is_empty(),
+            None => layout.members.is_empty(),
         };
         if !same {
             let past = self.newest_streams(key);
@@ -138,8 +138,8 @@ impl Registry {
 
     /// Replaces all epochs by one epoch for each subgroup, with these layouts, from the cut on.
     /// Forgets subgroups without members.
-    pub fn collapse(&mut self, layouts: &BTreeMap<u64, Layout>, cut: &Cut) {
-        let lives = |key: &u64| layouts.get(key).is_some_and(|layout| !layout.seats.is_empty());
+    pub fn collapse(&mut self, layouts: &BTreeMap<u64, Layout>, cut: &GroupCut) {
+        let lives = |key: &u64| layouts.get(key).is_some_and(|layout| !layout.members.is_empty());
         self.subgroups.retain(|key, _| lives(key));
         for (&key, layout) in layouts.iter().filter(|(key, _)| lives(key)) {
             let ends = cut.of(key).into_iter().flat_map(|cut| &cut.last.ends);
@@ -160,26 +160,26 @@ impl Registry {
     }
 }
 
-impl Wire for Level {
+impl Wire for DeliveryGuarantee {
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(match self {
-            Level::Unordered => 0,
-            Level::Atomic => 1,
+            DeliveryGuarantee::Unordered => 0,
+            DeliveryGuarantee::Atomic => 1,
         });
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         match from.byte()? {
-            0 => Some(Level::Unordered),
-            1 => Some(Level::Atomic),
+            0 => Some(DeliveryGuarantee::Unordered),
+            1 => Some(DeliveryGuarantee::Atomic),
             _ => None,
         }
     }
 }
 
 in_order! {
-    Seat { node, reads, sends, lines }
-    Layout { level, seats }
+    LayoutMember { node, reads, sends, lines }
+    Layout { level, members }
     Epoch { number, name, layout, old }
 }
 
@@ -193,7 +193,7 @@ impl Wire for Registry {
         }
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         let count = u64::decode(from)?;
         let subgroups = Vec::<(u64, Vec<Epoch>)>::decode(from)?;
         let subgroups = subgroups.into_iter().map(|(key, queue)| (key, queue.into())).collect();
@@ -210,9 +210,13 @@ mod tests {
     const B: NodeId = NodeId(2);
 
     fn layout(nodes: &[NodeId]) -> Layout {
-        let seat =
-            |&node| Seat { node, reads: true, sends: Some(RegionId(20)), lines: RegionId(21) };
-        Layout { level: Level::Atomic, seats: nodes.iter().map(seat).collect() }
+        let seat = |&node| LayoutMember {
+            node,
+            reads: true,
+            sends: Some(RegionId(20)),
+            lines: RegionId(21),
+        };
+        Layout { level: DeliveryGuarantee::Atomic, members: nodes.iter().map(seat).collect() }
     }
 
     #[test]
@@ -224,14 +228,14 @@ mod tests {
         assert!(registry.change(7, layout(&[])));
         assert!(!registry.change(8, layout(&[])), "nobody is in it");
         let epochs: Vec<_> =
-            registry.epochs(7).map(|e| (e.number, e.layout.seats.len(), e.old.len())).collect();
+            registry.epochs(7).map(|e| (e.number, e.layout.members.len(), e.old.len())).collect();
         assert_eq!(epochs, [(0, 1, 0), (1, 2, 1), (2, 0, 0)]);
         assert_eq!(Registry::from_bytes(&registry.to_bytes()).as_ref(), Some(&registry));
 
         let stream = StreamId { node: A, region: RegionId(20) };
         let last = EpochCut { epoch: 1, ends: [(stream, 5)].into() };
         let cut = SubgroupCut { key: 7, last, before: Vec::new() };
-        let cut = Cut { informed: Vec::new(), subgroups: [cut].into() };
+        let cut = GroupCut { informed: Vec::new(), subgroups: [cut].into() };
         registry.collapse(&BTreeMap::from([(7, layout(&[A, B]))]), &cut);
         let epochs: Vec<Epoch> = registry.epochs(7).cloned().collect();
         assert_eq!(epochs.len(), 1);

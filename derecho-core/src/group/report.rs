@@ -6,7 +6,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, Wire, in_order};
+use crate::bytes::{ByteReader, Wire, in_order};
 use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, RegionId};
 use crate::membership::Report;
@@ -23,7 +23,7 @@ pub struct StreamId {
 /// Progress of a member in one sender's part of an epoch, in entries from the beginning
 /// of the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Reached {
+pub struct StreamReport {
     /// Identity of the stream.
     pub stream: StreamId,
     /// Minimum end of the epoch: the entry where the epoch begins, or its end if a view has decided
@@ -45,12 +45,12 @@ pub struct SubgroupReport {
     /// Nodes that deliver in that epoch.
     pub readers: Vec<NodeId>,
     /// Progress in each stream, in the order of ranks.
-    pub reached: Vec<Reached>,
+    pub streams: Vec<StreamReport>,
 }
 
 /// Report of a member.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Progress {
+pub struct MemberReport {
     /// The member has the replicated state of the group.
     pub informed: bool,
     /// Subgroups of the member, including the control stream.
@@ -81,25 +81,25 @@ pub struct SubgroupCut {
 
 /// Cut that follows from the reports.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Cut {
+pub struct GroupCut {
     /// Members that have the replicated state of the group.
     pub informed: Vec<NodeId>,
     /// Subgroups with at least one report, by key.
     pub subgroups: Vec<SubgroupCut>,
 }
 
-impl Cut {
+impl GroupCut {
     /// Cut of one subgroup.
     pub fn of(&self, key: u64) -> Option<&SubgroupCut> {
         self.subgroups.iter().find(|cut| cut.key == key)
     }
 }
 
-impl Report for Progress {
-    type Cut = Cut;
+impl Report for MemberReport {
+    type Cut = GroupCut;
 
-    fn cut<'a>(reports: impl Iterator<Item = (NodeId, &'a Progress)>) -> Cut {
-        let mut cut = Cut::default();
+    fn cut<'a>(reports: impl Iterator<Item = (NodeId, &'a MemberReport)>) -> GroupCut {
+        let mut cut = GroupCut::default();
         let (mut nodes, mut all, mut keys) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
         for (node, progress) in reports {
             nodes.insert(node);
@@ -135,13 +135,13 @@ fn cut_one<'a>(
     let (_, sample) = newest().min_by_key(|(_, report)| report.left)?;
     let reads = |node: &NodeId| sample.readers.contains(node);
     let reached = |report: &SubgroupReport, stream: StreamId| {
-        report.reached.iter().find(|reached| reached.stream == stream).copied()
+        report.streams.iter().find(|reached| reached.stream == stream).copied()
     };
     let waits = nodes.iter().filter(|node| reads(node)).any(|&node| {
         let report = of(node);
         report.is_none_or(|report| report.epoch < epoch || report.left)
     });
-    let ends = sample.reached.iter().map(|known| {
+    let ends = sample.streams.iter().map(|known| {
         let stream = known.stream;
         let received = newest().filter(|(node, _)| reads(node));
         let received = received.filter_map(|(_, report)| Some(reached(report, stream)?.received));
@@ -161,7 +161,7 @@ fn cut_one<'a>(
         if before.iter().any(|known| known.epoch == sample.epoch) {
             continue;
         }
-        let ends = sample.reached.iter().map(|known| {
+        let ends = sample.streams.iter().map(|known| {
             let stream = known.stream;
             // The end is the last entry counted by members that have ended the epoch, and all
             // readers have received it.
@@ -189,19 +189,19 @@ impl Wire for RegionId {
         self.0.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         u64::decode(from).map(RegionId)
     }
 }
 
 in_order! {
     StreamId { node, region }
-    Reached { stream, start, received }
-    SubgroupReport { key, epoch, left, readers, reached }
-    Progress { informed, subgroups }
+    StreamReport { stream, start, received }
+    SubgroupReport { key, epoch, left, readers, streams }
+    MemberReport { informed, subgroups }
     EpochCut { epoch, ends }
     SubgroupCut { key, last, before }
-    Cut { informed, subgroups }
+    GroupCut { informed, subgroups }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -217,20 +217,21 @@ mod tests {
         StreamId { node, region: RegionId(9) }
     }
 
-    fn report(epoch: u64, readers: &[NodeId], reached: &[(NodeId, u64, u64)]) -> Progress {
-        let reached = reached.iter().map(|&(node, start, received)| Reached {
+    fn report(epoch: u64, readers: &[NodeId], reached: &[(NodeId, u64, u64)]) -> MemberReport {
+        let reached = reached.iter().map(|&(node, start, received)| StreamReport {
             stream: stream(node),
             start,
             received,
         });
         let reached = reached.collect();
         let (key, left) = (KEY, false);
-        let subgroup = SubgroupReport { key, epoch, left, readers: readers.into(), reached };
-        Progress { informed: true, subgroups: [subgroup].into() }
+        let subgroup =
+            SubgroupReport { key, epoch, left, readers: readers.into(), streams: reached };
+        MemberReport { informed: true, subgroups: [subgroup].into() }
     }
 
-    fn cut(reports: &[(NodeId, Progress)]) -> SubgroupCut {
-        let cut = Progress::cut(reports.iter().map(|(node, progress)| (*node, progress)));
+    fn cut(reports: &[(NodeId, MemberReport)]) -> SubgroupCut {
+        let cut = MemberReport::cut(reports.iter().map(|(node, progress)| (*node, progress)));
         cut.of(KEY).cloned().expect("it was reported")
     }
 
@@ -329,7 +330,7 @@ mod tests {
 
     #[test]
     fn new_reader_that_has_not_begun_has_received_no_message() {
-        let nothing = Progress { informed: false, subgroups: Vec::new() };
+        let nothing = MemberReport { informed: false, subgroups: Vec::new() };
         let mut reports = [(A, report(4, &[A, B], &[(A, 6, 9)])), (B, nothing)];
         assert_eq!(cut(&reports[..1]).last.ends, [(stream(A), 9)], "it is gone");
         reports[1].1.subgroups.push(SubgroupReport {
@@ -337,11 +338,11 @@ mod tests {
             key: KEY + 1,
             epoch: 0,
             readers: Vec::new(),
-            reached: Vec::new(),
+            streams: Vec::new(),
         });
         assert_eq!(cut(&reports).last.ends, [(stream(A), 6)]);
-        let all = Progress::cut(reports.iter().map(|(node, progress)| (*node, progress)));
+        let all = MemberReport::cut(reports.iter().map(|(node, progress)| (*node, progress)));
         assert_eq!(all.informed, [A]);
-        assert_eq!(Cut::from_bytes(&all.to_bytes()), Some(all));
+        assert_eq!(GroupCut::from_bytes(&all.to_bytes()), Some(all));
     }
 }

@@ -33,21 +33,21 @@ const FIRST: (u64, u8) = (1, 0);
 
 /// Fields of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Parts {
+struct WordFields {
     group: Generation,
     view: u64,
     last: u8,
 }
 
-impl Parts {
-    fn new(group: Generation, view: u64, last: u8) -> Option<Parts> {
+impl WordFields {
+    fn new(group: Generation, view: u64, last: u8) -> Option<WordFields> {
         let fits = group.0 > 0 && group.0 < GENERATIONS && view < VIEWS;
-        fits.then_some(Parts { group, view, last })
+        fits.then_some(WordFields { group, view, last })
     }
 
-    fn of(word: u64) -> Parts {
+    fn of(word: u64) -> WordFields {
         let group = Generation(word >> 44);
-        Parts { group, view: (word >> 8) & (VIEWS - 1), last: word as u8 }
+        WordFields { group, view: (word >> 8) & (VIEWS - 1), last: word as u8 }
     }
 
     fn is_member_of(self, group: Generation) -> bool {
@@ -67,7 +67,7 @@ pub struct DecisionWord(AtomicU64);
 impl DecisionWord {
     /// Founding that the word is about; [`Generation::NONE`] before the first.
     pub fn group(&self) -> Generation {
-        Parts::of(self.0.load(Ordering::Acquire)).group
+        WordFields::of(self.0.load(Ordering::Acquire)).group
     }
 
     /// Takes `ballot` as the decision for a view of this group if there is none; returns the valid
@@ -75,10 +75,10 @@ impl DecisionWord {
     /// the word cannot hold the numbers.
     pub fn settle(&self, group: Generation, view: u64, ballot: Rank) -> Option<Rank> {
         let last = u8::try_from(ballot.0).ok().filter(|&last| last < SLOTS)?;
-        let new = Parts::new(group, view, last)?.word();
+        let new = WordFields::new(group, view, last)?.word();
         let mut now = self.0.load(Ordering::Acquire);
         loop {
-            let parts = Parts::of(now);
+            let parts = WordFields::of(now);
             if parts.group != group || parts.view > view {
                 return None;
             }
@@ -97,32 +97,32 @@ impl DecisionWord {
     /// settled in any of them. No other node may be using the word yet.
     pub fn resume_after(&self, group: Generation) {
         let last = Generation(group.0.min(GENERATIONS - 1));
-        let word = Parts { group: last, view: VIEWS - 1, last: BARRED }.word();
+        let word = WordFields { group: last, view: VIEWS - 1, last: BARRED }.word();
         self.0.store(if last == Generation::NONE { 0 } else { word }, Ordering::Release);
     }
 
     /// Begins a new group. A late settling in the previous group either comes before this or
     /// is refused.
     fn begin(&self, group: Generation) {
-        self.0.swap(Parts { group, view: FIRST.0, last: FIRST.1 }.word(), Ordering::AcqRel);
+        self.0.swap(WordFields { group, view: FIRST.0, last: FIRST.1 }.word(), Ordering::AcqRel);
     }
 }
 
 /// A node's membership in the group of its host.
 #[repr(transparent)]
 #[derive(Default)]
-pub struct Seat(AtomicU64);
+pub struct HostSeat(AtomicU64);
 
-impl Seat {
+impl HostSeat {
     /// Whether its node has entered this group.
     pub fn is_member(&self, group: Generation) -> bool {
-        Parts::of(self.0.load(Ordering::Acquire)).is_member_of(group)
+        WordFields::of(self.0.load(Ordering::Acquire)).is_member_of(group)
     }
 
     /// Makes its node a member of this group. Returns false if the group is not the one founded
     /// last, or was given up while the node was on its way into it; the node is then no member.
     pub fn enter(&self, word: &DecisionWord, group: Generation, view: u64, slot: u8) -> bool {
-        let Some(new) = Parts::new(group, view, slot).filter(|_| slot < SLOTS) else {
+        let Some(new) = WordFields::new(group, view, slot).filter(|_| slot < SLOTS) else {
             return false;
         };
         // A node that takes its seat after a founding sees the founding here; a node that had its
@@ -153,7 +153,7 @@ impl Seat {
     /// Bars its node from entering this group. Returns false if the node is a member.
     fn bar(&self, group: Generation) -> bool {
         self.change(|now| {
-            (!now.is_member_of(group)).then_some(Parts { group, view: 0, last: BARRED }.word())
+            (!now.is_member_of(group)).then_some(WordFields { group, view: 0, last: BARRED }.word())
         })
     }
 
@@ -162,8 +162,8 @@ impl Seat {
     }
 
     /// Applies `new` to the word. Returns false if `new` keeps the word as it is.
-    fn change(&self, new: impl Fn(Parts) -> Option<u64>) -> bool {
-        let update = |now: u64| new(Parts::of(now));
+    fn change(&self, new: impl Fn(WordFields) -> Option<u64>) -> bool {
+        let update = |now: u64| new(WordFields::of(now));
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, update).is_ok()
     }
 }
@@ -176,7 +176,7 @@ impl Seat {
 /// is let in again when it asks itself.
 pub fn found<E>(
     word: &DecisionWord,
-    seats: &[&Seat],
+    seats: &[&HostSeat],
     own: usize,
     mut lives: impl FnMut(usize) -> Result<bool, E>,
 ) -> Result<Founding, E> {
@@ -196,7 +196,9 @@ pub fn found<E>(
         }
     }
     let next = Generation(group.0 + 1);
-    let Some(mine) = Parts::new(next, FIRST.0, FIRST.1) else { return Ok(Founding::Exhausted) };
+    let Some(mine) = WordFields::new(next, FIRST.0, FIRST.1) else {
+        return Ok(Founding::Exhausted);
+    };
     for (index, seat) in others() {
         // A node admitted by the last member before it died may just have entered.
         if !seat.bar(group) {
@@ -220,16 +222,16 @@ mod tests {
 
     const ONE: Generation = Generation(1);
 
-    fn host<const N: usize>() -> (DecisionWord, [Seat; N]) {
-        (DecisionWord::default(), core::array::from_fn(|_| Seat::default()))
+    fn host<const N: usize>() -> (DecisionWord, [HostSeat; N]) {
+        (DecisionWord::default(), core::array::from_fn(|_| HostSeat::default()))
     }
 
     fn ask<const N: usize>(
-        host: &(DecisionWord, [Seat; N]),
+        host: &(DecisionWord, [HostSeat; N]),
         own: usize,
         alive: [bool; N],
     ) -> Founding {
-        let seats: std::vec::Vec<&Seat> = host.1.iter().collect();
+        let seats: std::vec::Vec<&HostSeat> = host.1.iter().collect();
         let lives = |seat: usize| Ok::<_, Infallible>(alive[seat]);
         found(&host.0, &seats, own, lives).unwrap_or_else(|never| match never {})
     }
@@ -271,7 +273,7 @@ mod tests {
         let host = host::<2>();
         ask(&host, 0, [true; 2]);
         // Node 1 was about to found and died before it had written the decision word.
-        host.1[1].0.store(Parts::new(Generation(2), 1, 0).unwrap().word(), Ordering::Release);
+        host.1[1].0.store(WordFields::new(Generation(2), 1, 0).unwrap().word(), Ordering::Release);
         assert_eq!(ask(&host, 0, [true, false]), Founding::Exists(ONE));
         host.1[0].clear();
         assert_eq!(ask(&host, 0, [true, false]), Founding::Founded(Generation(2)));

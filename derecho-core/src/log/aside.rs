@@ -23,14 +23,14 @@ const ASIDE: &str = ".aside";
 pub const MOST: usize = 8;
 
 /// Number of a log among those of a stream that were put aside, counted from 1.
-pub type Number = u32;
+pub type AsideNumber = u32;
 
-fn aside_name(name: &str, number: Number) -> String {
+fn aside_name(name: &str, number: AsideNumber) -> String {
     format!("{name}.{number}{ASIDE}")
 }
 
 /// Returns the original name of a file, and the number of the log with which it was put aside.
-fn parse(name: &str) -> Option<(&str, Number)> {
+fn parse(name: &str) -> Option<(&str, AsideNumber)> {
     let (name, number) = name.strip_suffix(ASIDE)?.rsplit_once('.')?;
     Some((name, number.parse().ok()?))
 }
@@ -39,8 +39,10 @@ fn parse(name: &str) -> Option<(&str, Number)> {
 ///
 /// # Errors
 /// If the folder cannot be listed.
-pub fn asides(disk: &mut impl Disk) -> Result<BTreeMap<StreamKey, BTreeSet<Number>>, LogError> {
-    let mut found: BTreeMap<StreamKey, BTreeSet<Number>> = BTreeMap::new();
+pub fn asides(
+    disk: &mut impl Disk,
+) -> Result<BTreeMap<StreamKey, BTreeSet<AsideNumber>>, LogError> {
+    let mut found: BTreeMap<StreamKey, BTreeSet<AsideNumber>> = BTreeMap::new();
     for name in disk.list().map_err(LogError::of(""))? {
         let of =
             parse(&name).and_then(|(name, number)| Some((FileHeader::parse_name(name)?, number)));
@@ -58,8 +60,8 @@ pub(super) fn number_for(
     disk: &mut impl Disk,
     stream: StreamKey,
     last: Version,
-) -> Result<Number, LogError> {
-    let (mut begins, mut whole) = (BTreeMap::<Number, Version>::new(), BTreeSet::new());
+) -> Result<AsideNumber, LogError> {
+    let (mut begins, mut whole) = (BTreeMap::<AsideNumber, Version>::new(), BTreeSet::new());
     for name in disk.list().map_err(LogError::of(""))? {
         let Some((name, number)) = parse(&name) else { continue };
         let Some((of, kind, version)) = FileHeader::parse_name(name) else { continue };
@@ -74,7 +76,7 @@ pub(super) fn number_for(
             *first = version.min(*first);
         }
     }
-    let goes_on = |number: &Number, first: Version| {
+    let goes_on = |number: &AsideNumber, first: Version| {
         first == last.next() && first > Version(1) && !whole.contains(number)
     };
     Ok(match begins.last_key_value() {
@@ -88,7 +90,7 @@ pub(super) fn number_for(
 ///
 /// # Errors
 /// If the folder cannot be listed.
-pub fn last(disk: &mut impl Disk, stream: StreamKey) -> Result<Number, LogError> {
+pub fn last(disk: &mut impl Disk, stream: StreamKey) -> Result<AsideNumber, LogError> {
     Ok(asides(disk)?.remove(&stream).and_then(|all| all.last().copied()).unwrap_or(0))
 }
 
@@ -98,7 +100,7 @@ pub fn last(disk: &mut impl Disk, stream: StreamKey) -> Result<Number, LogError>
 ///
 /// # Errors
 /// Errors of the disk.
-pub fn put_harmed(disk: &mut impl Disk, stream: StreamKey) -> Result<Number, LogError> {
+pub fn put_damaged(disk: &mut impl Disk, stream: StreamKey) -> Result<AsideNumber, LogError> {
     let number = last(disk, stream)? + 1;
     let names = disk.list().map_err(LogError::of(""))?.into_iter();
     let mut files: Vec<_> = names
@@ -119,7 +121,7 @@ pub fn put_harmed(disk: &mut impl Disk, stream: StreamKey) -> Result<Number, Log
 }
 
 /// Durably renames a file to its name aside.
-pub(super) fn put(disk: &mut impl Disk, name: &str, number: Number) -> Result<(), LogError> {
+pub(super) fn put(disk: &mut impl Disk, name: &str, number: AsideNumber) -> Result<(), LogError> {
     match disk.rename(name, &aside_name(name, number)) {
         Ok(()) => disk.sync_folder().map_err(LogError::of("")),
         Err(DiskError::NotFound) => Ok(()),
@@ -131,8 +133,8 @@ pub(super) fn put(disk: &mut impl Disk, name: &str, number: Number) -> Result<()
 fn files_of(
     disk: &mut impl Disk,
     stream: StreamKey,
-) -> Result<BTreeMap<Number, (Vec<String>, u64)>, LogError> {
-    let mut found: BTreeMap<Number, (Vec<String>, u64)> = BTreeMap::new();
+) -> Result<BTreeMap<AsideNumber, (Vec<String>, u64)>, LogError> {
+    let mut found: BTreeMap<AsideNumber, (Vec<String>, u64)> = BTreeMap::new();
     let mut names = disk.list().map_err(LogError::of(""))?;
     names.sort_unstable();
     for name in names {
@@ -154,7 +156,7 @@ fn files_of(
 pub fn bytes_of(
     disk: &mut impl Disk,
     stream: StreamKey,
-) -> Result<BTreeMap<Number, u64>, LogError> {
+) -> Result<BTreeMap<AsideNumber, u64>, LogError> {
     let files = files_of(disk, stream)?.into_iter();
     Ok(files.map(|(number, (_, bytes))| (number, bytes)).collect())
 }
@@ -169,7 +171,7 @@ pub fn keep_last(
     disk: &mut impl Disk,
     stream: StreamKey,
     most_bytes: Option<u64>,
-) -> Result<Vec<(Number, u64)>, LogError> {
+) -> Result<Vec<(AsideNumber, u64)>, LogError> {
     let (mut all, mut kept) = (0, 0);
     let mut spare = Vec::new();
     for (number, bytes) in bytes_of(disk, stream)?.into_iter().rev() {
@@ -193,7 +195,7 @@ pub fn keep_last(
 /// Errors of the disk.
 pub fn remove(
     disk: &mut impl Disk,
-    (stream, number): (StreamKey, Number),
+    (stream, number): (StreamKey, AsideNumber),
 ) -> Result<u64, LogError> {
     let (names, bytes) = files_of(disk, stream)?.remove(&number).unwrap_or_default();
     for name in names {
@@ -206,12 +208,12 @@ pub fn remove(
 /// Read-only view of a folder as if it contained only the logs put aside under this number.
 pub struct Aside<D> {
     disk: D,
-    number: Number,
+    number: AsideNumber,
 }
 
 impl<D> Aside<D> {
     /// Creates a view of this folder.
-    pub fn new(disk: D, number: Number) -> Aside<D> {
+    pub fn new(disk: D, number: AsideNumber) -> Aside<D> {
         Aside { disk, number }
     }
 }

@@ -15,11 +15,11 @@ use alloc::vec::Vec;
 use super::folder::{publish, remove};
 use super::index;
 use super::record::{AsRecord, encode};
-use super::segment::{FILE_HEADER, FileHeader, FileKind, Window};
+use super::segment::{FILE_HEADER, FileHeader, FileKind, FileWindow};
 use super::stream::StreamLog;
 use super::{
-    BadCause, Disk, Entry, EpochId, KeyHash, Kind, LogError, Mark, OwnedRecord, Record, Tail,
-    Version, WallTime, aside,
+    BadCause, Disk, EpochId, EpochMark, KeyHash, LogEntry, LogError, LogRecord, OwnedRecord,
+    RecordKind, Tail, Version, WallTime, aside,
 };
 use crate::bytes::Wire;
 use crate::ids::NodeId;
@@ -42,17 +42,17 @@ impl Checkpoint {
     pub fn each<D: Disk>(
         &self,
         disk: &mut D,
-        mut visit: impl FnMut(&Record<'_>),
+        mut visit: impl FnMut(&LogRecord<'_>),
     ) -> Result<(), LogError> {
         let file = self.header.name();
         let length = disk.length(&file).map_err(LogError::of(&file))?;
-        let mut window = Window::new(&file, length);
-        let end = Mark::Cut(self.header.epoch, self.header.version).to_bytes();
+        let mut window = FileWindow::new(&file, length);
+        let end = EpochMark::Cut(self.header.epoch, self.header.version).to_bytes();
         let (mut at, mut last, mut ended) = (FILE_HEADER, Version(0), false);
         loop {
             let found = window.record(disk, at)?.and_then(|read| match read {
                 Some(_) if ended => Err(BadCause::Field("end")),
-                Some(read) if read.record.entry.kind == Kind::Mark => {
+                Some(read) if read.record.entry.kind == RecordKind::Mark => {
                     ended = read.record.entry.payload == end;
                     if ended { Ok(Some(read.next)) } else { Err(BadCause::Field("mark")) }
                 }
@@ -108,7 +108,7 @@ impl StreamLog {
         disk: &mut impl Disk,
         version: Version,
     ) -> Result<BTreeMap<KeyHash, OwnedRecord>, LogError> {
-        let key = |record: &Record<'_>| [record.entry.key];
+        let key = |record: &LogRecord<'_>| [record.entry.key];
         let last = self.last_of_each(disk, |record| record.version <= version, key)?;
         let own =
             |record: Rc<OwnedRecord>| Rc::try_unwrap(record).unwrap_or_else(|it| (*it).clone());
@@ -124,7 +124,7 @@ impl StreamLog {
         &self,
         disk: &mut impl Disk,
         time: WallTime,
-        keys: impl Fn(&Record<'_>) -> K,
+        keys: impl Fn(&LogRecord<'_>) -> K,
     ) -> Result<BTreeMap<KeyHash, Rc<OwnedRecord>>, LogError> {
         self.last_of_each(disk, |record| record.entry.source_time <= time, keys)
     }
@@ -132,11 +132,11 @@ impl StreamLog {
     fn last_of_each<K: IntoIterator<Item = KeyHash>>(
         &self,
         disk: &mut impl Disk,
-        wanted: impl Fn(&Record<'_>) -> bool,
-        keys: impl Fn(&Record<'_>) -> K,
+        wanted: impl Fn(&LogRecord<'_>) -> bool,
+        keys: impl Fn(&LogRecord<'_>) -> K,
     ) -> Result<BTreeMap<KeyHash, Rc<OwnedRecord>>, LogError> {
         let mut last = BTreeMap::new();
-        let mut take = |record: &Record<'_>| {
+        let mut take = |record: &LogRecord<'_>| {
             if wanted(record) {
                 let owned = Rc::new(record.to_owned());
                 last.extend(keys(record).into_iter().map(|key| (key, Rc::clone(&owned))));
@@ -260,7 +260,7 @@ impl StreamLog {
     ///
     /// # Errors
     /// Errors of the disk. The log has failed then.
-    pub fn put_aside(&mut self, disk: &mut impl Disk) -> Result<aside::Number, LogError> {
+    pub fn put_aside(&mut self, disk: &mut impl Disk) -> Result<aside::AsideNumber, LogError> {
         self.commit(disk)?;
         let number = aside::number_for(disk, self.stream, self.durable())?;
         let (segments, state_at) = self.give_up_files();
@@ -332,7 +332,7 @@ fn write<D: Disk, R: AsRecord>(
     state: impl Iterator<Item = R>,
 ) -> Result<(), LogError> {
     let sum = disk.checksum();
-    let end = Mark::Cut(header.epoch, header.version).to_bytes();
+    let end = EpochMark::Cut(header.epoch, header.version).to_bytes();
     publish(disk, &header.name(), |disk, draft| {
         let mut bytes = header.encode(sum);
         let mut at = 0;
@@ -345,16 +345,16 @@ fn write<D: Disk, R: AsRecord>(
                 bytes.clear();
             }
         }
-        let last = Record { version: header.version, entry: end_of(&end, header.epoch) };
+        let last = LogRecord { version: header.version, entry: end_of(&end, header.epoch) };
         let place = at + bytes.len() as u64;
         encode(last, (place, 0), sum, &mut bytes);
         disk.write_at(draft, at, &bytes).map_err(LogError::of(draft))
     })
 }
 
-fn end_of(payload: &[u8], epoch: EpochId) -> Entry<'_> {
-    Entry {
-        kind: Kind::Mark,
+fn end_of(payload: &[u8], epoch: EpochId) -> LogEntry<'_> {
+    LogEntry {
+        kind: RecordKind::Mark,
         epoch,
         writer: NodeId(0),
         writer_sequence: 0,

@@ -4,12 +4,12 @@
 //! that is not sound.
 
 use super::recovery::expected;
-use super::segment::Window;
+use super::segment::FileWindow;
 use super::stream::StreamLog;
-use super::{Disk, LogError, Record, Version, WallTime};
+use super::{Disk, LogError, LogRecord, Version, WallTime};
 
 /// Position of a reader in a log. Reading may continue when more messages have become durable.
-pub struct Cursor {
+pub struct LogCursor {
     /// Last message that was passed.
     last: Version,
     /// Messages written earlier are left out.
@@ -17,7 +17,7 @@ pub struct Cursor {
     /// Messages up to this one are left out.
     after: Version,
     /// File being read: its first version, the window onto it, and the offset of the next record.
-    reading: Option<(Version, Window, u64)>,
+    reading: Option<(Version, FileWindow, u64)>,
 }
 
 impl StreamLog {
@@ -26,7 +26,7 @@ impl StreamLog {
     /// # Errors
     /// [`LogError::Gone`] if some of them are no longer in the log, [`LogError::Beyond`] if the log
     /// ends before `version`.
-    pub fn after(&self, version: Version) -> Result<Cursor, LogError> {
+    pub fn after(&self, version: Version) -> Result<LogCursor, LogError> {
         if version.next() < self.complete_from() {
             return Err(LogError::Gone { from: self.complete_from() });
         }
@@ -37,34 +37,34 @@ impl StreamLog {
     }
 
     /// Reads the messages written at this time or later, as far as they are in the log.
-    pub fn since(&self, time: WallTime) -> Cursor {
+    pub fn since(&self, time: WallTime) -> LogCursor {
         // All messages before the first segment with such a late message are older.
         let first = self.segments().iter().find(|segment| segment.index.newest >= time);
         let before = first.map_or(self.durable(), |segment| segment.before());
         self.cursor(before, time)
     }
 
-    fn cursor(&self, after: Version, since: WallTime) -> Cursor {
+    fn cursor(&self, after: Version, since: WallTime) -> LogCursor {
         let at = self.segments().partition_point(|segment| segment.last() <= after);
         let segment = self.segments().get(at).unwrap_or_else(|| self.active());
         let index = &segment.index;
         // The later of both places: everything before it is left out, by version or by time.
-        let place = index.place_after(after).max(if since == WallTime(0) {
+        let place = index.offset_after(after).max(if since == WallTime(0) {
             0
         } else {
-            index.place_at(since)
+            index.offset_at(since)
         });
         let last = index
-            .places
+            .entries
             .iter()
             .rfind(|known| known.at <= place)
             .map_or(index.before, |known| known.before);
-        let window = Window::new(&segment.header.name(), 0);
-        Cursor { last, since, after, reading: Some((segment.header.version, window, place)) }
+        let window = FileWindow::new(&segment.header.name(), 0);
+        LogCursor { last, since, after, reading: Some((segment.header.version, window, place)) }
     }
 }
 
-impl Cursor {
+impl LogCursor {
     /// Returns the last message that was passed, whether returned or left out.
     pub fn position(&self) -> Version {
         self.last
@@ -79,7 +79,7 @@ impl Cursor {
         &mut self,
         disk: &mut impl Disk,
         log: &StreamLog,
-    ) -> Result<Option<Record<'_>>, LogError> {
+    ) -> Result<Option<LogRecord<'_>>, LogError> {
         let Some(found) = self.find(disk, log)? else { return Ok(None) };
         // The record is read a second time from the window, so that the loop in `find` need not
         // keep a borrow of it.
@@ -102,7 +102,7 @@ impl Cursor {
                     let next = &log.segments()[here + 1].header;
                     self.reading = Some((
                         next.version,
-                        Window::new(&next.name(), 0),
+                        FileWindow::new(&next.name(), 0),
                         super::segment::FILE_HEADER,
                     ));
                     continue;

@@ -193,7 +193,7 @@ fn advice(cause: &DiskError) -> &'static str {
 impl LogError {
     /// Whether a file of a stream is damaged or gone, so that the log cannot be opened however the
     /// disk behaves from now on.
-    pub fn is_harm(&self) -> bool {
+    pub fn is_damage(&self) -> bool {
         match self {
             LogError::BadHeader { file } => FileHeader::parse_name(file).is_some(),
             LogError::BadRecord { .. } | LogError::Gap { .. } | LogError::Lost { .. } => true,

@@ -21,7 +21,7 @@ use super::disk::SECTOR;
 use super::folder::publish;
 use super::head::{self, Magic};
 use super::{Disk, DiskError, LogError, StreamKey, Version};
-use crate::bytes::{Reader, Wire, in_order};
+use crate::bytes::{ByteReader, Wire, in_order};
 
 /// Name of the file.
 pub(super) const FILE: &str = "extents";
@@ -37,7 +37,7 @@ const PAIR: u64 = 2 * SECTOR;
 
 /// Reach of the segments of a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Extent {
+pub(super) struct LogExtent {
     /// Upper bound of the version in the first segment's name.
     pub first: Version,
     /// Lower bound of the version in the last segment's name; 0 if nothing is known.
@@ -46,9 +46,9 @@ pub(super) struct Extent {
     pub end: u64,
 }
 
-in_order! { Extent { first, last, end } }
+in_order! { LogExtent { first, last, end } }
 
-impl Extent {
+impl LogExtent {
     /// Whether this extent says anything.
     fn is_known(&self) -> bool {
         self.last > Version(0)
@@ -79,7 +79,7 @@ impl Extent {
     }
 
     /// Whether the last segment, which has this name, ends before this extent; checked again as
-    /// in [`Extent::lost`].
+    /// in [`LogExtent::lost`].
     pub(super) fn is_cut(
         &self,
         disk: &mut impl Disk,
@@ -128,13 +128,13 @@ impl ExtentSlot {
         }
         let free = pairs.iter().position(Option::is_none).unwrap_or(pairs.len());
         let mut slot = ExtentSlot { at: SECTOR + free as u64 * PAIR, sequence: 0, stream };
-        slot.keep(disk, Extent::default())?;
+        slot.keep(disk, LogExtent::default())?;
         Ok(slot)
     }
 
     /// Notes that a log reaches this far. All of it must be synced. A power failure may lose
     /// the note.
-    pub(super) fn note(&mut self, disk: &mut impl Disk, extent: Extent) -> Result<(), LogError> {
+    pub(super) fn note(&mut self, disk: &mut impl Disk, extent: LogExtent) -> Result<(), LogError> {
         self.sequence += 1;
         let mut bytes = Vec::from(ENTRY);
         (0_u32, self.stream).encode(&mut bytes);
@@ -146,7 +146,7 @@ impl ExtentSlot {
     }
 
     /// Notes the same durably: when this returns, both entries have this content.
-    pub(super) fn keep(&mut self, disk: &mut impl Disk, extent: Extent) -> Result<(), LogError> {
+    pub(super) fn keep(&mut self, disk: &mut impl Disk, extent: LogExtent) -> Result<(), LogError> {
         for _ in 0..2 {
             self.note(disk, extent)?;
             disk.sync_file(FILE).map_err(LogError::of(FILE))?;
@@ -155,10 +155,10 @@ impl ExtentSlot {
     }
 }
 
-type Known = Option<(ExtentSlot, Extent)>;
+type RecordedExtent = Option<(ExtentSlot, LogExtent)>;
 
 /// Returns the content of each pair of entries; `None` if there is no such file.
-fn pairs(disk: &mut impl Disk) -> Result<Option<Vec<Known>>, LogError> {
+fn pairs(disk: &mut impl Disk) -> Result<Option<Vec<RecordedExtent>>, LogError> {
     let length = match disk.length(FILE) {
         Err(DiskError::NotFound) => return Ok(None),
         other => other.map_err(LogError::of(FILE))?,
@@ -179,9 +179,9 @@ fn pairs(disk: &mut impl Disk) -> Result<Option<Vec<Known>>, LogError> {
 }
 
 /// Decodes an entry; `None` if the bytes are no entry, or a torn one.
-fn entry(bytes: &[u8], sum: Checksum) -> Option<(StreamKey, u64, Extent)> {
+fn entry(bytes: &[u8], sum: Checksum) -> Option<(StreamKey, u64, LogExtent)> {
     let bytes = bytes.get(..LENGTH)?;
-    let reader = &mut Reader::new(bytes.strip_prefix(&ENTRY)?);
+    let reader = &mut ByteReader::new(bytes.strip_prefix(&ENTRY)?);
     let vouched = u32::decode(reader)?;
     let (stream, (sequence, extent)) = Wire::decode(reader)?;
     (vouched == sum(&bytes[BODY..])).then_some((stream, sequence, extent))
@@ -191,7 +191,7 @@ fn entry(bytes: &[u8], sum: Checksum) -> Option<(StreamKey, u64, Extent)> {
 ///
 /// # Errors
 /// Errors of the disk, or that the file is not sound.
-pub(super) fn all(disk: &mut impl Disk) -> Result<BTreeMap<StreamKey, Extent>, LogError> {
+pub(super) fn all(disk: &mut impl Disk) -> Result<BTreeMap<StreamKey, LogExtent>, LogError> {
     let known = pairs(disk)?.unwrap_or_default().into_iter().flatten();
     Ok(known
         .filter(|(_, extent)| extent.is_known())
@@ -203,7 +203,7 @@ pub(super) fn all(disk: &mut impl Disk) -> Result<BTreeMap<StreamKey, Extent>, L
 ///
 /// # Errors
 /// The errors of [`all`].
-pub(super) fn of(disk: &mut impl Disk, stream: StreamKey) -> Result<Extent, LogError> {
+pub(super) fn of(disk: &mut impl Disk, stream: StreamKey) -> Result<LogExtent, LogError> {
     Ok(all(disk)?.remove(&stream).unwrap_or_default())
 }
 
@@ -214,7 +214,7 @@ pub(super) fn of(disk: &mut impl Disk, stream: StreamKey) -> Result<Extent, LogE
 pub(super) fn forget(disk: &mut impl Disk, stream: StreamKey) -> Result<(), LogError> {
     let known = pairs(disk)?.unwrap_or_default().into_iter().flatten();
     for (mut slot, _) in known.filter(|(slot, _)| slot.stream == stream) {
-        slot.keep(disk, Extent::default())?;
+        slot.keep(disk, LogExtent::default())?;
     }
     Ok(())
 }

@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 
 use super::head::{self, Magic};
 use super::segment::FileHeader;
-use super::{Disk, DiskError, GroupId, LogError, LogId, Owner, StreamKey, extents};
-use crate::bytes::{Reader, Wire};
+use super::{Disk, DiskError, GroupId, LogError, LogId, LogOwner, StreamKey, extents};
+use crate::bytes::{ByteReader, Wire};
 use crate::fault::{Fault, planted};
 
 /// Name of the file that identifies the owner of a folder's logs.
@@ -48,7 +48,7 @@ pub(crate) fn remove(disk: &mut impl Disk, name: &str) -> Result<(), LogError> {
 }
 
 /// Returns the owner of a folder; `None` if it has none yet.
-pub fn owner(disk: &mut impl Disk) -> Result<Option<Owner>, LogError> {
+pub fn owner(disk: &mut impl Disk) -> Result<Option<LogOwner>, LogError> {
     let mut bytes = [0; 48];
     let found = match disk.read_at(IDENTITY, 0, &mut bytes) {
         Err(DiskError::NotFound) => return Ok(None),
@@ -58,9 +58,9 @@ pub fn owner(disk: &mut impl Disk) -> Result<Option<Owner>, LogError> {
     if found < bytes.len() {
         return Err(bad());
     }
-    let reader = &mut Reader::new(head::body(IDENTITY, MAGIC, &bytes, disk.checksum())?);
+    let reader = &mut ByteReader::new(head::body(IDENTITY, MAGIC, &bytes, disk.checksum())?);
     let group = GroupId::decode(reader).ok_or_else(bad)?;
-    Ok(Some(Owner { group, log: LogId::decode(reader).ok_or_else(bad)? }))
+    Ok(Some(LogOwner { group, log: LogId::decode(reader).ok_or_else(bad)? }))
 }
 
 /// Opens a folder for this group. A folder without an owner becomes the group's, with the
@@ -68,7 +68,7 @@ pub fn owner(disk: &mut impl Disk) -> Result<Option<Owner>, LogError> {
 ///
 /// # Errors
 /// [`LogError::OtherGroup`] if the folder belongs to another group; errors of the disk.
-pub fn claim(disk: &mut impl Disk, group: GroupId, fresh: LogId) -> Result<Owner, LogError> {
+pub fn claim(disk: &mut impl Disk, group: GroupId, fresh: LogId) -> Result<LogOwner, LogError> {
     if let Some(owner) = owner(disk)? {
         // The process that named the file may have ended before the name was durable.
         disk.sync_folder().map_err(LogError::of(""))?;
@@ -89,7 +89,7 @@ pub fn claim(disk: &mut impl Disk, group: GroupId, fresh: LogId) -> Result<Owner
     publish(disk, IDENTITY, |disk, draft| {
         disk.write_at(draft, 0, &bytes).map_err(LogError::of(draft))
     })?;
-    Ok(Owner { group, log: fresh })
+    Ok(LogOwner { group, log: fresh })
 }
 
 /// Returns the streams that have files here, or that must have some according to the extents.

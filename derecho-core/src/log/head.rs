@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use super::LogError;
 use super::checksum::Checksum;
 use super::segment::FORMAT;
-use crate::bytes::{Reader, Wire};
+use crate::bytes::{ByteReader, Wire};
 
 /// Type of a file.
 pub(super) type Magic = [u8; 8];
@@ -42,7 +42,7 @@ pub(super) fn body<'a>(
     sum: Checksum,
 ) -> Result<&'a [u8], LogError> {
     let bad = || LogError::BadHeader { file: file.into() };
-    let reader = &mut Reader::new(bytes.strip_prefix(&magic).ok_or_else(bad)?);
+    let reader = &mut ByteReader::new(bytes.strip_prefix(&magic).ok_or_else(bad)?);
     // The format is checked first: nothing else is known about a file of another format.
     let (format, vouched) = <(u32, u32)>::decode(reader).ok_or_else(bad)?;
     let body = &bytes[HEAD..];

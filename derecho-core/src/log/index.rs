@@ -9,9 +9,9 @@ use alloc::vec::Vec;
 
 use super::checksum::Checksum;
 use super::head::{self, Magic};
-use super::record::Record;
+use super::record::LogRecord;
 use super::segment::FILE_HEADER;
-use super::{Disk, DiskError, Kind, LogError, Mark, Tail, Version, WallTime};
+use super::{Disk, DiskError, EpochMark, LogError, RecordKind, Tail, Version, WallTime};
 use crate::bytes::{Wire, in_order};
 
 const MAGIC: Magic = *b"SQUALIDX";
@@ -20,7 +20,7 @@ const SPACING: u64 = 1 << 16;
 
 /// Beginning of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct IndexEntry {
     /// Offset of the record in the file.
     pub at: u64,
     /// Last message before the record.
@@ -45,14 +45,14 @@ pub struct Index {
     /// Latest source time of a message.
     pub newest: WallTime,
     /// Marks in the segment.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<EpochMark>,
     /// Beginnings of some records, at intervals, in order.
-    pub places: Vec<Place>,
+    pub entries: Vec<IndexEntry>,
 }
 
 in_order! {
-    Place { at, before, newest_before }
-    Index { before, tail, end, records, oldest, newest, marks, places }
+    IndexEntry { at, before, newest_before }
+    Index { before, tail, end, records, oldest, newest, marks, entries }
 }
 
 impl Index {
@@ -66,7 +66,7 @@ impl Index {
             oldest: WallTime(u64::MAX),
             newest: WallTime(0),
             marks: Vec::new(),
-            places: Vec::new(),
+            entries: Vec::new(),
         }
     }
 
@@ -76,15 +76,15 @@ impl Index {
     }
 
     /// Adds the record that begins at the end of the index and ends at `next`.
-    pub(crate) fn note(&mut self, record: &Record<'_>, next: u64) {
+    pub(crate) fn note(&mut self, record: &LogRecord<'_>, next: u64) {
         let entry = &record.entry;
-        if self.places.last().is_none_or(|place| self.end - place.at >= SPACING) {
+        if self.entries.last().is_none_or(|place| self.end - place.at >= SPACING) {
             let (before, newest_before) = (self.tail.version, self.newest);
-            self.places.push(Place { at: self.end, before, newest_before });
+            self.entries.push(IndexEntry { at: self.end, before, newest_before });
         }
         match entry.kind {
             // The mark was checked when it was read or made.
-            Kind::Mark => self.marks.extend(Mark::from_bytes(entry.payload)),
+            RecordKind::Mark => self.marks.extend(EpochMark::from_bytes(entry.payload)),
             _ => {
                 self.oldest = self.oldest.min(entry.source_time);
                 self.newest = self.newest.max(entry.source_time);
@@ -96,15 +96,15 @@ impl Index {
     }
 
     /// Returns the offset from which to read the messages after this version.
-    pub(crate) fn place_after(&self, version: Version) -> u64 {
-        let past = self.places.partition_point(|place| place.before <= version);
-        past.checked_sub(1).map_or(FILE_HEADER, |at| self.places[at].at)
+    pub(crate) fn offset_after(&self, version: Version) -> u64 {
+        let past = self.entries.partition_point(|place| place.before <= version);
+        past.checked_sub(1).map_or(FILE_HEADER, |at| self.entries[at].at)
     }
 
     /// Returns the offset from which to read the messages written at this time or later.
-    pub(crate) fn place_at(&self, time: WallTime) -> u64 {
-        let past = self.places.partition_point(|place| place.newest_before < time);
-        past.checked_sub(1).map_or(FILE_HEADER, |at| self.places[at].at)
+    pub(crate) fn offset_at(&self, time: WallTime) -> u64 {
+        let past = self.entries.partition_point(|place| place.newest_before < time);
+        past.checked_sub(1).map_or(FILE_HEADER, |at| self.entries[at].at)
     }
 
     fn encode_file(&self, sum: Checksum) -> Vec<u8> {

@@ -34,7 +34,7 @@ const END: u8 = 0xa5;
 /// Kind of a record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
-pub enum Kind {
+pub enum RecordKind {
     /// A sample.
     Sample = 1,
     /// Disposal of an instance.
@@ -47,24 +47,30 @@ pub enum Kind {
     Mark = 5,
 }
 
-impl Kind {
-    fn from_byte(byte: u8) -> Option<Kind> {
-        [Kind::Sample, Kind::Disposed, Kind::Unregistered, Kind::View, Kind::Mark]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+impl RecordKind {
+    fn from_byte(byte: u8) -> Option<RecordKind> {
+        [
+            RecordKind::Sample,
+            RecordKind::Disposed,
+            RecordKind::Unregistered,
+            RecordKind::View,
+            RecordKind::Mark,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == byte)
     }
 
     /// Whether a record of this kind counts as a message of its stream.
     pub fn counts(self) -> bool {
-        self != Kind::Mark
+        self != RecordKind::Mark
     }
 }
 
 /// Content of a record to be logged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entry<'a> {
+pub struct LogEntry<'a> {
     /// Kind of the record.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// Epoch in which the message was delivered.
     pub epoch: EpochId,
     /// Writer of the message.
@@ -83,46 +89,49 @@ pub struct Entry<'a> {
 
 /// A logged record, as it was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Record<'a> {
+pub struct LogRecord<'a> {
     /// Version of the message in its stream.
     pub version: Version,
     /// Content of the record.
-    pub entry: Entry<'a>,
+    pub entry: LogEntry<'a>,
 }
 
 /// Record with a payload of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OwnedRecord {
     version: Version,
-    entry: Entry<'static>,
+    entry: LogEntry<'static>,
     payload: Vec<u8>,
 }
 
 /// Value that can be written as a record.
 pub trait AsRecord {
     /// Returns the record.
-    fn as_record(&self) -> Record<'_>;
+    fn as_record(&self) -> LogRecord<'_>;
 }
 
-impl AsRecord for Record<'_> {
-    fn as_record(&self) -> Record<'_> {
+impl AsRecord for LogRecord<'_> {
+    fn as_record(&self) -> LogRecord<'_> {
         *self
     }
 }
 
 impl OwnedRecord {
     /// Returns the record.
-    pub fn record(&self) -> Record<'_> {
-        Record { version: self.version, entry: Entry { payload: &self.payload, ..self.entry } }
+    pub fn record(&self) -> LogRecord<'_> {
+        LogRecord {
+            version: self.version,
+            entry: LogEntry { payload: &self.payload, ..self.entry },
+        }
     }
 }
 
-impl Record<'_> {
+impl LogRecord<'_> {
     /// Returns a copy that outlives the buffer of this record.
     pub fn to_owned(&self) -> OwnedRecord {
         OwnedRecord {
             version: self.version,
-            entry: Entry { payload: &[], ..self.entry },
+            entry: LogEntry { payload: &[], ..self.entry },
             payload: self.entry.payload.to_vec(),
         }
     }
@@ -136,7 +145,7 @@ pub fn size(payload: usize) -> usize {
 /// Appends a record to `out`, whose end will be written at `at` in the file. All bytes of the file
 /// before `synced` have been synced.
 pub(crate) fn encode(
-    record: Record<'_>,
+    record: LogRecord<'_>,
     (at, synced): (u64, u64),
     sum: Checksum,
     out: &mut Vec<u8>,
@@ -192,7 +201,7 @@ impl<'a> Header<'a> {
         if bytes[21..24] != [0; 3] {
             return Err(BadCause::Field("reserved field"));
         }
-        if Kind::from_byte(bytes[20]).is_none() {
+        if RecordKind::from_byte(bytes[20]).is_none() {
             return Err(BadCause::Field("kind"));
         }
         Ok(header)
@@ -238,7 +247,7 @@ impl<'a> Header<'a> {
     }
 
     /// Returns the record with this body. The mask is removed in place.
-    pub(crate) fn record(self, body: &mut [u8], sum: Checksum) -> Result<Record<'_>, BadCause> {
+    pub(crate) fn record(self, body: &mut [u8], sum: Checksum) -> Result<LogRecord<'_>, BadCause> {
         if self.word(28) != sum(body) {
             return Err(BadCause::BodySum);
         }
@@ -248,10 +257,10 @@ impl<'a> Header<'a> {
             return Err(BadCause::Field("end"));
         }
         apply(self.word(24), payload);
-        let kind = Kind::from_byte(self.0[20]).ok_or(BadCause::Field("kind"))?;
-        Ok(Record {
+        let kind = RecordKind::from_byte(self.0[20]).ok_or(BadCause::Field("kind"))?;
+        Ok(LogRecord {
             version: self.version(),
-            entry: Entry {
+            entry: LogEntry {
                 kind,
                 epoch: EpochId { view: self.number(32), sequence: self.number(40) },
                 writer: NodeId(u128::from_le_bytes(self.part(48))),
@@ -311,9 +320,9 @@ mod tests {
     use alloc::vec;
     use proptest::prelude::*;
 
-    fn entry(payload: &[u8]) -> Entry<'_> {
-        Entry {
-            kind: Kind::Sample,
+    fn entry(payload: &[u8]) -> LogEntry<'_> {
+        LogEntry {
+            kind: RecordKind::Sample,
             epoch: EpochId { view: 3, sequence: 14 },
             writer: NodeId(15),
             writer_sequence: 92,
@@ -324,7 +333,7 @@ mod tests {
         }
     }
 
-    fn read(bytes: &mut [u8]) -> Result<Record<'_>, BadCause> {
+    fn read(bytes: &mut [u8]) -> Result<LogRecord<'_>, BadCause> {
         let (header, body) = bytes.split_first_chunk_mut::<HEADER>().expect("a whole header");
         let header = Header::read(header, portable)?;
         header.record(body, portable)
@@ -342,7 +351,7 @@ mod tests {
             }
             let at = 8 * at;
             let mut bytes = Vec::new();
-            let record = Record { version: Version(7), entry: entry(&payload) };
+            let record = LogRecord { version: Version(7), entry: entry(&payload) };
             encode(record, (at, 128), portable, &mut bytes);
             prop_assert_eq!(bytes.len(), size(payload.len()));
             // No sector's part of the record is zeros (I-83).
@@ -369,7 +378,7 @@ mod tests {
     #[test]
     fn every_flipped_bit_in_record_is_detected() {
         let mut bytes = Vec::new();
-        let record = Record { version: Version(7), entry: entry(b"fly") };
+        let record = LogRecord { version: Version(7), entry: entry(b"fly") };
         encode(record, (128, 128), portable, &mut bytes);
         for bit in 0..bytes.len() * 8 {
             let mut bytes = bytes.clone();

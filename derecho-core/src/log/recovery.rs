@@ -11,10 +11,10 @@ use super::disk::SECTOR;
 use super::extents::{self, ExtentSlot};
 use super::folder::{DRAFT, remove};
 use super::index::{self, Index};
-use super::record::Record;
-use super::segment::{FILE_HEADER, FileHeader, FileKind, Window};
-use super::stream::{Limits, Segment, State, StreamLog};
-use super::{BadCause, Disk, Kind, LogError, Mark, Owner, StreamKey, Tail, Version};
+use super::record::LogRecord;
+use super::segment::{FILE_HEADER, FileHeader, FileKind, FileWindow};
+use super::stream::{LogLimits, LogSegment, LogState, StreamLog};
+use super::{BadCause, Disk, EpochMark, LogError, LogOwner, RecordKind, StreamKey, Tail, Version};
 use crate::bytes::Wire;
 use crate::fault::{Fault, planted};
 
@@ -56,7 +56,7 @@ pub struct Recovery {
 }
 
 /// Result of [`scan`].
-pub(super) struct Scanned {
+pub(super) struct ScanResult {
     pub(super) index: Index,
     pub(super) torn: Option<TornTail>,
     /// Offset up to which a record says that the file was synced.
@@ -64,12 +64,14 @@ pub(super) struct Scanned {
 }
 
 /// Whether this record may follow the message `last` in a segment.
-pub(super) fn expected(last: Version, record: &Record<'_>) -> Result<(), BadCause> {
+pub(super) fn expected(last: Version, record: &LogRecord<'_>) -> Result<(), BadCause> {
     let expected = if record.entry.kind.counts() { last.next() } else { last };
     if record.version != expected {
         return Err(BadCause::OtherVersion(record.version));
     }
-    if record.entry.kind == Kind::Mark && Mark::from_bytes(record.entry.payload).is_none() {
+    if record.entry.kind == RecordKind::Mark
+        && EpochMark::from_bytes(record.entry.payload).is_none()
+    {
         return Err(BadCause::Field("mark"));
     }
     Ok(())
@@ -80,7 +82,7 @@ pub(super) fn scan<D: Disk>(
     disk: &mut D,
     header: FileHeader,
     last: bool,
-) -> Result<Scanned, LogError> {
+) -> Result<ScanResult, LogError> {
     let before = Version(header.version.0.saturating_sub(1));
     scan_on(disk, header, last, Index::new(Tail { epoch: header.epoch, version: before }))
 }
@@ -91,16 +93,16 @@ fn scan_on<D: Disk>(
     header: FileHeader,
     last: bool,
     mut index: Index,
-) -> Result<Scanned, LogError> {
+) -> Result<ScanResult, LogError> {
     let file = header.name();
     let length = disk.length(&file).map_err(LogError::of(&file))?;
-    let mut window = Window::new(&file, length);
+    let mut window = FileWindow::new(&file, length);
     let mut proven = FILE_HEADER;
     loop {
         let at = index.end;
         let version = index.tail.version.next();
         let found = match window.record(disk, at)? {
-            Ok(None) => return Ok(Scanned { index, torn: None, proven }),
+            Ok(None) => return Ok(ScanResult { index, torn: None, proven }),
             Ok(Some(read)) => expected(index.tail.version, &read.record).map(|()| {
                 proven = proven.max(read.synced);
                 index.note(&read.record, read.next);
@@ -111,7 +113,7 @@ fn scan_on<D: Disk>(
         let cause = if last { window.judge(disk, (at, cause))? } else { Some(cause) };
         let Some(cause) = cause else {
             let torn = Some(TornTail { file, offset: at, bytes: length - at });
-            return Ok(Scanned { index, torn, proven });
+            return Ok(ScanResult { index, torn, proven });
         };
         if planted(Fault::BadRecordSkipped)
             && let Some(next) = window.find(disk, at, |_| true)?
@@ -124,16 +126,21 @@ fn scan_on<D: Disk>(
 }
 
 /// The files of a stream, as their names say.
-struct Names {
+struct StreamFiles {
     segments: Vec<FileHeader>,
     checkpoints: Vec<FileHeader>,
     drafts: Vec<String>,
 }
 
-fn names(disk: &mut impl Disk, owner: Owner, stream: StreamKey) -> Result<Names, LogError> {
+fn names(
+    disk: &mut impl Disk,
+    owner: LogOwner,
+    stream: StreamKey,
+) -> Result<StreamFiles, LogError> {
     let mut all = disk.list().map_err(LogError::of(""))?;
     all.sort_unstable();
-    let mut names = Names { segments: Vec::new(), checkpoints: Vec::new(), drafts: Vec::new() };
+    let mut names =
+        StreamFiles { segments: Vec::new(), checkpoints: Vec::new(), drafts: Vec::new() };
     for name in all {
         if let Some(whole) = name.strip_suffix(DRAFT) {
             if FileHeader::parse_name(whole).is_some_and(|(of, ..)| of == stream) {
@@ -169,11 +176,11 @@ impl StreamLog {
     /// Any defect and its location. In that case only leftovers of a crash were changed.
     pub fn open(
         disk: &mut impl Disk,
-        of: (Owner, StreamKey),
-        limits: Limits,
+        of: (LogOwner, StreamKey),
+        limits: LogLimits,
         check: Check,
     ) -> Result<(StreamLog, Recovery), LogError> {
-        StreamLog::look_through(disk, (of.0, of.1, limits), (check, State::Open))
+        StreamLog::look_through(disk, (of.0, of.1, limits), (check, LogState::Open))
     }
 
     /// Opens the log of a stream for reading; changes nothing. A process that writes the log may
@@ -183,13 +190,13 @@ impl StreamLog {
     /// Any defect and its location.
     pub fn read(
         disk: &mut impl Disk,
-        of: (Owner, StreamKey),
+        of: (LogOwner, StreamKey),
         check: Check,
     ) -> Result<(StreamLog, Recovery), LogError> {
         let mut before = None;
         for _ in 0..READ_ATTEMPTS {
-            let of = (of.0, of.1, Limits::default());
-            match StreamLog::look_through(disk, of, (check, State::Reading)) {
+            let of = (of.0, of.1, LogLimits::default());
+            match StreamLog::look_through(disk, of, (check, LogState::Reading)) {
                 Err(error) if before.as_ref() != Some(&error) => before = Some(error),
                 other => return other,
             }
@@ -199,12 +206,12 @@ impl StreamLog {
 
     /// Searches for damage that a check of the last file alone does not find: in sealed segments
     /// and in the checkpoint. A read error of the disk does not count as damage.
-    pub fn find_harm(&self, disk: &mut impl Disk) -> Option<LogError> {
+    pub fn find_damage(&self, disk: &mut impl Disk) -> Option<LogError> {
         if self.segments().len() <= 1 && self.checkpoint().is_none() {
             return None;
         }
         let read = StreamLog::read(disk, (self.owner(), self.stream()), Check::All);
-        read.err().filter(LogError::is_harm)
+        read.err().filter(LogError::is_damage)
     }
 
     /// Reads what was added to a read-only log. Returns `false` if there are other files now, and
@@ -214,7 +221,7 @@ impl StreamLog {
     /// Any defect and its location.
     pub fn read_on(&mut self, disk: &mut impl Disk) -> Result<bool, LogError> {
         let names = names(disk, self.owner, self.stream)?;
-        let Segment { header, index } = self.active().clone();
+        let LogSegment { header, index } = self.active().clone();
         let state_at = names.checkpoints.last().map(|header| header.version);
         let same = names.segments.last() == Some(&header) && state_at == self.checkpointed();
         if !same || disk.length(&header.name()).map_err(LogError::of(&header.name()))? < index.end {
@@ -226,10 +233,10 @@ impl StreamLog {
 
     fn look_through(
         disk: &mut impl Disk,
-        (owner, stream, limits): (Owner, StreamKey, Limits),
-        (check, state): (Check, State),
+        (owner, stream, limits): (LogOwner, StreamKey, LogLimits),
+        (check, state): (Check, LogState),
     ) -> Result<(StreamLog, Recovery), LogError> {
-        let writes = state == State::Open;
+        let writes = state == LogState::Open;
         let mut recovery = Recovery::default();
         if writes {
             // The process that created or removed a file may have ended before that change
@@ -258,7 +265,7 @@ impl StreamLog {
             version: checkpoint.header.version,
         });
 
-        let mut segments: Vec<Segment> = Vec::new();
+        let mut segments: Vec<LogSegment> = Vec::new();
         let mut proven = FILE_HEADER;
         let count = names.segments.len();
         for (at, header) in names.segments.iter().enumerate() {
@@ -270,7 +277,8 @@ impl StreamLog {
                 recovery.removed.push(header.name());
                 continue;
             }
-            let before = segments.last().map(Segment::last).or(state_at.map(|tail| tail.version));
+            let before =
+                segments.last().map(LogSegment::last).or(state_at.map(|tail| tail.version));
             let begins = Version(header.version.0.saturating_sub(1));
             // The first segment may begin within the range that a checkpoint covers.
             let contiguous = match (before, segments.is_empty()) {
@@ -294,7 +302,7 @@ impl StreamLog {
             };
             recovery.records += index.records;
             recovery.torn = torn;
-            segments.push(Segment { header: *header, index });
+            segments.push(LogSegment { header: *header, index });
         }
         // A checkpoint taken over from another log covers more than these segments: they end
         // before it.

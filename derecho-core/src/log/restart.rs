@@ -8,15 +8,15 @@ use alloc::vec::Vec;
 
 use super::stream::StreamLog;
 use super::views::LoggedView;
-use super::{EpochId, LogId, Mark, StreamKey, Tail, Version};
+use super::{EpochId, EpochMark, LogId, StreamKey, Tail, Version};
 use crate::bytes::in_order;
 use crate::ids::Rank;
 use crate::link::Generation;
-use crate::membership::{Member, RankSet, View};
+use crate::membership::{RankSet, View, ViewMember};
 
 /// Whether a group can be partitioned, which decides how it restarts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reach {
+pub enum GroupScope {
     /// All members are on one host.
     Local,
     /// The members are on several hosts, and networks can be partitioned.
@@ -25,7 +25,7 @@ pub enum Reach {
 
 /// Content of one log of a stream, as far as the restart rule needs it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FoundStream {
+pub struct LogSummary {
     /// End of the log.
     pub tail: Tail,
     /// First version from which on every message is in the log, or in a checkpoint before it.
@@ -38,14 +38,14 @@ pub struct FoundStream {
     pub begun: Option<(EpochId, Vec<LogId>)>,
 }
 
-impl FoundStream {
+impl LogSummary {
     /// Summarises this log.
-    pub fn of(log: &StreamLog) -> FoundStream {
+    pub fn of(log: &StreamLog) -> LogSummary {
         let cuts = log.marks().filter_map(|mark| match mark {
-            Mark::Cut(epoch, version) => Some((*epoch, *version)),
-            Mark::Begun(..) => None,
+            EpochMark::Cut(epoch, version) => Some((*epoch, *version)),
+            EpochMark::Begun(..) => None,
         });
-        FoundStream {
+        LogSummary {
             tail: log.tail(),
             complete_from: log.complete_from(),
             checkpoint: log.checkpointed(),
@@ -56,8 +56,8 @@ impl FoundStream {
 
     /// Returns this summary without the other folders that log the stream, for a log of which they
     /// no longer matter.
-    pub fn without_keepers(self) -> FoundStream {
-        FoundStream { begun: None, ..self }
+    pub fn without_epoch_logs(self) -> LogSummary {
+        LogSummary { begun: None, ..self }
     }
 
     /// Whether the log contains the full state: it goes back to the first message, or to
@@ -68,7 +68,7 @@ impl FoundStream {
     }
 }
 
-in_order! { FoundStream { tail, complete_from, checkpoint, cuts, begun } }
+in_order! { LogSummary { tail, complete_from, checkpoint, cuts, begun } }
 
 /// Maximum number of ends of epochs that are reported. A log that needs an older one is completed
 /// from a checkpoint.
@@ -81,16 +81,16 @@ pub(crate) fn last_of(cuts: BTreeSet<(EpochId, Version)>) -> Vec<(EpochId, Versi
 
 /// Content of the log folder of a returning host.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct FolderSummary {
     /// Views logged there.
     pub views: Vec<LoggedView>,
     /// Logs of streams there.
-    pub streams: BTreeMap<StreamKey, FoundStream>,
+    pub streams: BTreeMap<StreamKey, LogSummary>,
 }
 
 /// Whether a group may restart.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict<T> {
+pub enum RestartVerdict<T> {
     /// The group may restart, with this result.
     Ready(T),
     /// The group must wait until enough of these logs are back.
@@ -99,11 +99,18 @@ pub enum Verdict<T> {
 
 /// Decides from which view the group restarts: the last view that any returning host has logged, if
 /// no other host can have logged a later one.
-pub fn view(reach: Reach, found: &BTreeMap<LogId, Found>) -> Verdict<LoggedView> {
+pub fn view(
+    reach: GroupScope,
+    found: &BTreeMap<LogId, FolderSummary>,
+) -> RestartVerdict<LoggedView> {
     let last = found.values().flat_map(|found| &found.views).max_by_key(|view| view.place());
-    let Some(last) = last else { return Verdict::Wait(BTreeSet::new()) };
+    let Some(last) = last else { return RestartVerdict::Wait(BTreeSet::new()) };
     let missing = missing(reach, last, |log| found.contains_key(&log));
-    if missing.is_empty() { Verdict::Ready(last.clone()) } else { Verdict::Wait(missing) }
+    if missing.is_empty() {
+        RestartVerdict::Ready(last.clone())
+    } else {
+        RestartVerdict::Wait(missing)
+    }
 }
 
 /// Returns the logs that must be back for a group to restart from `last`, the last view that any
@@ -111,21 +118,21 @@ pub fn view(reach: Reach, found: &BTreeMap<LogId, Found>) -> Verdict<LoggedView>
 /// on if they, together with all members that keep no logs, were a primary partition. If all
 /// members that keep logs are back, no other member can have reported anything as durable.
 pub fn missing(
-    reach: Reach,
+    reach: GroupScope,
     last: &LoggedView,
     is_back: impl Fn(LogId) -> bool,
 ) -> BTreeSet<LogId> {
     let missing: BTreeSet<LogId> = last.names().into_iter().filter(|log| !is_back(*log)).collect();
     let left_behind = || is_primary(last, |log| log.is_none_or(|log| missing.contains(&log)));
     match reach {
-        Reach::Networked if !left_behind() => BTreeSet::new(),
-        Reach::Local | Reach::Networked => missing,
+        GroupScope::Networked if !left_behind() => BTreeSet::new(),
+        GroupScope::Local | GroupScope::Networked => missing,
     }
 }
 
 /// Whether the members whose log satisfies `of` are a primary partition of the view.
 fn is_primary(view: &LoggedView, of: impl Fn(Option<LogId>) -> bool) -> bool {
-    let members = view.members.iter().zip(0..).map(|(member, slot)| Member {
+    let members = view.members.iter().zip(0..).map(|(member, slot)| ViewMember {
         node: member.node,
         slot,
         votes: member.votes,
@@ -143,10 +150,10 @@ pub enum Completion {
     /// With the messages after this version, which is the log's own last one after the cut.
     After(Version),
     /// With a checkpoint of the winner, and the messages after it.
-    Anew,
-    /// As [`Completion::Anew`]; as nothing vouches that the log's content is a part of the
+    FromCheckpoint,
+    /// As [`Completion::FromCheckpoint`]; as nothing vouches that the log's content is a part of the
     /// winner's, the log is put aside (I-93).
-    Apart,
+    AfterPutAside,
 }
 
 /// How a stream restarts.
@@ -163,13 +170,16 @@ pub struct Restart {
 }
 
 /// Decides how this stream restarts; `None` if no returning host has a log of the stream.
-pub fn stream(key: StreamKey, found: &BTreeMap<LogId, Found>) -> Option<Verdict<Restart>> {
+pub fn stream(
+    key: StreamKey,
+    found: &BTreeMap<LogId, FolderSummary>,
+) -> Option<RestartVerdict<Restart>> {
     let logs = found.iter().filter_map(|(log, found)| Some((*log, found.streams.get(&key)?)));
     logs_of_stream(&logs.collect())
 }
 
 /// Decides how the stream with these logs restarts; `None` if there are none.
-pub fn logs_of_stream(logs: &BTreeMap<LogId, &FoundStream>) -> Option<Verdict<Restart>> {
+pub fn logs_of_stream(logs: &BTreeMap<LogId, &LogSummary>) -> Option<RestartVerdict<Restart>> {
     if logs.is_empty() {
         return None;
     }
@@ -184,7 +194,7 @@ pub fn logs_of_stream(logs: &BTreeMap<LogId, &FoundStream>) -> Option<Verdict<Re
         .max_by_key(|log| (tails[*log], core::cmp::Reverse(**log)))
         .copied();
     let Some(winner) = winner else {
-        return Some(Verdict::Wait(
+        return Some(RestartVerdict::Wait(
             keepers.into_iter().filter(|log| !logs.contains_key(log)).collect(),
         ));
     };
@@ -199,12 +209,12 @@ pub fn logs_of_stream(logs: &BTreeMap<LogId, &FoundStream>) -> Option<Verdict<Re
         let complete = logs[log].is_complete();
         let how = match is_prefix {
             true if there && complete => Completion::After(own.version),
-            false if own.version > Version(0) => Completion::Apart,
-            _ => Completion::Anew,
+            false if own.version > Version(0) => Completion::AfterPutAside,
+            _ => Completion::FromCheckpoint,
         };
         (*log, how)
     });
-    Some(Verdict::Ready(Restart {
+    Some(RestartVerdict::Ready(Restart {
         winner,
         tail,
         cuts: cuts.map(|(log, tail)| (*log, tail.version)).collect(),
@@ -216,7 +226,7 @@ pub fn logs_of_stream(logs: &BTreeMap<LogId, &FoundStream>) -> Option<Verdict<Re
 /// have noted that epoch with different folders, it is unknown which of them joined or left
 /// meanwhile, and the union is returned.
 pub fn last_begun<'a>(
-    logs: impl IntoIterator<Item = &'a FoundStream>,
+    logs: impl IntoIterator<Item = &'a LogSummary>,
 ) -> Option<(EpochId, BTreeSet<LogId>)> {
     let mut last: Option<(EpochId, BTreeSet<LogId>)> = None;
     for (epoch, keepers) in logs.into_iter().filter_map(|stream| stream.begun.as_ref()) {
@@ -232,19 +242,19 @@ pub fn last_begun<'a>(
 /// Whether a sound log has all messages of a damaged one that may have been durable everywhere, and
 /// knows of every log that may have more (I-98).
 pub(crate) fn covers(
-    (own, sound): (LogId, &FoundStream),
-    (log, harmed): (LogId, &FoundStream),
+    (own, sound): (LogId, &LogSummary),
+    (log, harmed): (LogId, &LogSummary),
 ) -> bool {
     // The content of the damaged log belongs to an epoch that the sound log has completely.
     let is_over = |(epoch, end): &(EpochId, Version)| {
         *epoch == sound.tail.epoch && sound.tail.version >= *end && harmed.tail.version <= *end
     };
     let goes_as_far = sound.tail >= harmed.tail || harmed.cuts.iter().any(is_over);
-    let era = |found: &FoundStream| {
+    let era = |found: &LogSummary| {
         let begun = found.begun.as_ref().map_or(0, |(epoch, _)| epoch.view);
         begun.max(found.tail.epoch.view)
     };
-    let keepers = |found: &FoundStream| {
+    let keepers = |found: &LogSummary| {
         found.begun.as_ref().map_or(BTreeSet::new(), |(_, names)| names.iter().copied().collect())
     };
     let unknown = &keepers(harmed) - &(&keepers(sound) | &[own, log].into());
@@ -258,7 +268,7 @@ pub(crate) fn covers(
 }
 
 /// Ends of epochs that these logs have noted.
-fn cuts_of<'a>(logs: impl IntoIterator<Item = &'a FoundStream>) -> BTreeMap<EpochId, Version> {
+fn cuts_of<'a>(logs: impl IntoIterator<Item = &'a LogSummary>) -> BTreeMap<EpochId, Version> {
     let mut noted = BTreeMap::new();
     for (epoch, version) in logs.into_iter().flat_map(|stream| &stream.cuts) {
         // All correct members note the same end. For a log of a faulty member, the smaller end

@@ -8,13 +8,13 @@ use alloc::vec::Vec;
 use super::folder::{publish, remove};
 use super::index::{self, Index};
 use super::recovery::expected;
-use super::segment::{FileHeader, Window};
-use super::stream::{Segment, StreamLog};
+use super::segment::{FileHeader, FileWindow};
+use super::stream::{LogSegment, StreamLog};
 use super::{Disk, LogError, Tail, Version, WallTime};
 
 /// Minimum amount of a log that is kept. Segments that all of the given limits release are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Retention {
+pub struct SegmentRetention {
     /// Messages written in the last `nanos` nanoseconds are kept.
     pub nanos: Option<u64>,
     /// Number of bytes that are kept.
@@ -25,24 +25,24 @@ pub struct Retention {
 
 /// A hold on all messages after a version.
 #[derive(PartialEq, Eq, Debug)]
-pub struct Pin(u64);
+pub struct LogPin(u64);
 
 impl StreamLog {
     /// Holds all messages after this version until the pin is released.
     ///
     /// # Errors
     /// [`LogError::Gone`] if some of them are gone already.
-    pub fn pin(&mut self, version: Version) -> Result<Pin, LogError> {
+    pub fn pin(&mut self, version: Version) -> Result<LogPin, LogError> {
         if version.next() < self.complete_from() {
             return Err(LogError::Gone { from: self.complete_from() });
         }
         self.next_pin += 1;
         self.pins.push((self.next_pin, version));
-        Ok(Pin(self.next_pin))
+        Ok(LogPin(self.next_pin))
     }
 
     /// Moves a pin: its holder only needs messages after this version.
-    pub fn advance(&mut self, pin: &Pin, version: Version) {
+    pub fn advance(&mut self, pin: &LogPin, version: Version) {
         if let Some((_, at)) = self.pins.iter_mut().find(|(name, _)| *name == pin.0) {
             *at = version.max(*at);
         }
@@ -50,7 +50,7 @@ impl StreamLog {
 
     /// Releases a pin.
     #[expect(clippy::needless_pass_by_value, reason = "a pin that was let go holds nothing")]
-    pub fn unpin(&mut self, pin: Pin) {
+    pub fn unpin(&mut self, pin: LogPin) {
         self.pins.retain(|(name, _)| *name != pin.0);
     }
 
@@ -67,10 +67,10 @@ impl StreamLog {
     pub fn retain(
         &mut self,
         disk: &mut impl Disk,
-        policy: Retention,
+        policy: SegmentRetention,
         now: WallTime,
     ) -> Result<usize, LogError> {
-        if policy == Retention::default() {
+        if policy == SegmentRetention::default() {
             return Ok(0);
         }
         let mut dropped = 0;
@@ -94,8 +94,8 @@ impl StreamLog {
 
     fn may_go(
         &self,
-        (first, rest): (&Segment, &[Segment]),
-        policy: Retention,
+        (first, rest): (&LogSegment, &[LogSegment]),
+        policy: SegmentRetention,
         now: WallTime,
     ) -> bool {
         let bytes = || rest.iter().map(|segment| segment.index.end).sum::<u64>();
@@ -107,12 +107,12 @@ impl StreamLog {
     }
 
     /// Returns the end of the last segment that this policy allows to drop.
-    pub fn spare(&self, policy: Retention, now: WallTime) -> Option<Tail> {
+    pub fn spare(&self, policy: SegmentRetention, now: WallTime) -> Option<Tail> {
         let mut spare = None;
         let mut left = &self.segments[..];
         while let [first, rest @ ..] = left
             && !rest.is_empty()
-            && policy != Retention::default()
+            && policy != SegmentRetention::default()
             && self.may_go((first, rest), policy, now)
         {
             (spare, left) = (Some(first.index.tail), rest);
@@ -196,7 +196,7 @@ pub(super) fn prefix(
     let file = header.name();
     let before = Version(header.version.0.saturating_sub(1));
     let mut kept = Index::new(Tail { epoch: header.epoch, version: before });
-    let mut window = Window::new(&file, end);
+    let mut window = FileWindow::new(&file, end);
     loop {
         let at = kept.end;
         let found = window.record(disk, at)?.and_then(|read| match read {

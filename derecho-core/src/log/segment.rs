@@ -17,9 +17,9 @@ use alloc::vec::Vec;
 use super::checksum::Checksum;
 use super::disk::SECTOR;
 use super::head::{self, Magic};
-use super::record::{ALIGNMENT, HEADER, Header, Record, size};
-use super::{BadCause, Disk, EpochId, GroupId, LogError, LogId, Owner, StreamKey, Version};
-use crate::bytes::{Reader, Wire};
+use super::record::{ALIGNMENT, HEADER, Header, LogRecord, size};
+use super::{BadCause, Disk, EpochId, GroupId, LogError, LogId, LogOwner, StreamKey, Version};
+use crate::bytes::{ByteReader, Wire};
 
 /// Version of the format that this program writes and reads.
 pub const FORMAT: u32 = 1;
@@ -53,7 +53,7 @@ impl FileKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileHeader {
     /// Owner of the log.
-    pub owner: Owner,
+    pub owner: LogOwner,
     /// Stream of the log.
     pub stream: StreamKey,
     /// First message that can be in the file; for a checkpoint, the last one that it covers.
@@ -107,7 +107,7 @@ impl FileHeader {
         if found < bytes.len() {
             return Err(bad());
         }
-        let reader = &mut Reader::new(head::body(file, MAGIC, &bytes, disk.checksum())?);
+        let reader = &mut ByteReader::new(head::body(file, MAGIC, &bytes, disk.checksum())?);
         FileHeader::decode(reader).ok_or_else(bad)
     }
 
@@ -115,7 +115,7 @@ impl FileHeader {
     /// file's name.
     pub(crate) fn expect(
         disk: &mut impl Disk,
-        owner: Owner,
+        owner: LogOwner,
         file: &str,
     ) -> Result<FileHeader, LogError> {
         let header = FileHeader::read(disk, file)?;
@@ -131,10 +131,10 @@ impl FileHeader {
         Ok(header)
     }
 
-    fn decode(reader: &mut Reader<'_>) -> Option<FileHeader> {
+    fn decode(reader: &mut ByteReader<'_>) -> Option<FileHeader> {
         let group = GroupId::decode(reader)?;
         let stream = StreamKey::decode(reader)?;
-        let owner = Owner { group, log: LogId::decode(reader)? };
+        let owner = LogOwner { group, log: LogId::decode(reader)? };
         let version = Version::decode(reader)?;
         let epoch = EpochId::decode(reader)?;
         let kind = match reader.byte()? {
@@ -147,7 +147,7 @@ impl FileHeader {
 }
 
 /// A file that is read from its beginning to its end.
-pub(crate) struct Window {
+pub(crate) struct FileWindow {
     /// Name of the file.
     pub(crate) file: String,
     /// Offset up to which the file is read.
@@ -158,10 +158,10 @@ pub(crate) struct Window {
     unmasked: bool,
 }
 
-impl Window {
+impl FileWindow {
     /// Creates a window that reads this file up to `end` at most.
-    pub(crate) fn new(file: &str, end: u64) -> Window {
-        Window { file: file.into(), end, base: 0, bytes: Vec::new(), unmasked: false }
+    pub(crate) fn new(file: &str, end: u64) -> FileWindow {
+        FileWindow { file: file.into(), end, base: 0, bytes: Vec::new(), unmasked: false }
     }
 
     /// Moves the end of the window to the file's new end.
@@ -204,7 +204,7 @@ impl Window {
         &mut self,
         disk: &mut impl Disk,
         at: u64,
-    ) -> Result<Result<Option<Read<'_>>, BadCause>, LogError> {
+    ) -> Result<Result<Option<ReadRecord<'_>>, BadCause>, LogError> {
         if at >= self.end {
             return Ok(Ok(None));
         }
@@ -226,7 +226,7 @@ impl Window {
         self.unmasked = header.is_masked();
         let from = (at - self.base) as usize;
         let body = header.record(&mut self.bytes[from + HEADER..from + length], sum);
-        Ok(body.map(|record| Some(Read { record, next: at + length as u64, synced })))
+        Ok(body.map(|record| Some(ReadRecord { record, next: at + length as u64, synced })))
     }
 
     /// Whether the record here lacks a sector, as if that sector was never written.
@@ -293,8 +293,8 @@ impl Window {
 }
 
 /// A record as it was read.
-pub(crate) struct Read<'a> {
-    pub(crate) record: Record<'a>,
+pub(crate) struct ReadRecord<'a> {
+    pub(crate) record: LogRecord<'a>,
     /// Offset of the next record.
     pub(crate) next: u64,
     /// Offset up to which the file had been synced when this record was written.

@@ -12,14 +12,14 @@
 use alloc::vec::Vec;
 
 use super::checkpoint::Checkpoint;
-use super::extents::{Extent, ExtentSlot};
+use super::extents::{ExtentSlot, LogExtent};
 use super::folder::publish;
 use super::index::{self, Index};
 use super::record::{LONGEST, encode};
 use super::segment::{FileHeader, FileKind};
 use super::{
-    Disk, DiskError, Entry, EpochId, KeyHash, Kind, LogError, LogId, Mark, Owner, Record,
-    StreamKey, Tail, Version, WallTime,
+    Disk, DiskError, EpochId, EpochMark, KeyHash, LogEntry, LogError, LogId, LogOwner, LogRecord,
+    RecordKind, StreamKey, Tail, Version, WallTime,
 };
 use crate::bytes::Wire;
 use crate::fault::{Fault, planted};
@@ -27,27 +27,27 @@ use crate::ids::NodeId;
 
 /// Limits of a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
+pub struct LogLimits {
     /// Size of a segment, in bytes, at which it is sealed and a new one begins.
     pub segment_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for LogLimits {
     fn default() -> Self {
-        Limits { segment_bytes: 64 << 20 }
+        LogLimits { segment_bytes: 64 << 20 }
     }
 }
 
 /// A file of the log, and its index.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Segment {
+pub struct LogSegment {
     /// Header of the file.
     pub header: FileHeader,
     /// Index of the file.
     pub index: Index,
 }
 
-impl Segment {
+impl LogSegment {
     /// Returns the last message before the segment.
     pub fn before(&self) -> Version {
         self.index.before
@@ -61,7 +61,7 @@ impl Segment {
 
 /// Whether a log accepts records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum LogState {
     /// Open for appending.
     Open,
     /// Opened for reading only.
@@ -72,11 +72,11 @@ pub enum State {
 
 /// The log of one stream.
 pub struct StreamLog {
-    pub(super) owner: Owner,
+    pub(super) owner: LogOwner,
     pub(super) stream: StreamKey,
-    limits: Limits,
+    limits: LogLimits,
     /// Segments, oldest first. The last one is appended to.
-    pub(super) segments: Vec<Segment>,
+    pub(super) segments: Vec<LogSegment>,
     pub(super) checkpoint: Option<Checkpoint>,
     /// Appended records that are not yet written, encoded for their offset in the last file.
     pending: Vec<u8>,
@@ -86,10 +86,10 @@ pub struct StreamLog {
     spoilt: bool,
     pub(super) durable_end: u64,
     pub(super) durable: Version,
-    state: State,
+    state: LogState,
     /// The last mark of each kind, which every file begins with.
-    begun: Option<Mark>,
-    cut: Option<Mark>,
+    begun: Option<EpochMark>,
+    cut: Option<EpochMark>,
     /// Pins of readers: identifier, and the version after which all is held.
     pub(super) pins: Vec<(u64, Version)>,
     pub(super) next_pin: u64,
@@ -101,9 +101,9 @@ pub struct StreamLog {
 impl StreamLog {
     /// Assembles a log from files that were examined.
     pub(super) fn assemble(
-        (owner, stream, limits): (Owner, StreamKey, Limits),
-        segments: Vec<Segment>,
-        (checkpoint, state): (Option<Checkpoint>, State),
+        (owner, stream, limits): (LogOwner, StreamKey, LogLimits),
+        segments: Vec<LogSegment>,
+        (checkpoint, state): (Option<Checkpoint>, LogState),
     ) -> StreamLog {
         let last = segments.last().map_or(Index::new(Tail::default()), |last| last.index.clone());
         let mut log = StreamLog {
@@ -132,10 +132,10 @@ impl StreamLog {
         log
     }
 
-    fn remember(&mut self, mark: &Mark) {
+    fn remember(&mut self, mark: &EpochMark) {
         *(match mark {
-            Mark::Begun(..) => &mut self.begun,
-            Mark::Cut(..) => &mut self.cut,
+            EpochMark::Begun(..) => &mut self.begun,
+            EpochMark::Cut(..) => &mut self.cut,
         }) = Some(mark.clone());
     }
 
@@ -145,7 +145,7 @@ impl StreamLog {
     }
 
     /// Owner of the log.
-    pub fn owner(&self) -> Owner {
+    pub fn owner(&self) -> LogOwner {
         self.owner
     }
 
@@ -155,7 +155,7 @@ impl StreamLog {
     }
 
     /// Whether the log accepts records.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> LogState {
         self.state
     }
 
@@ -180,19 +180,19 @@ impl StreamLog {
     }
 
     /// Segments, oldest first.
-    pub fn segments(&self) -> &[Segment] {
+    pub fn segments(&self) -> &[LogSegment] {
         &self.segments
     }
 
     /// Marks in the existing files, in order. A mark that a later file repeats is returned again.
-    pub fn marks(&self) -> impl Iterator<Item = &Mark> {
+    pub fn marks(&self) -> impl Iterator<Item = &EpochMark> {
         self.segments.iter().flat_map(|segment| &segment.index.marks)
     }
 
     /// Last epoch that was noted, and the folders that log it.
     pub fn epoch(&self) -> Option<(EpochId, &[LogId])> {
         match &self.begun {
-            Some(Mark::Begun(epoch, keepers)) => Some((*epoch, keepers)),
+            Some(EpochMark::Begun(epoch, keepers)) => Some((*epoch, keepers)),
             _ => None,
         }
     }
@@ -203,11 +203,11 @@ impl StreamLog {
     }
 
     /// The segment that is appended to.
-    pub(super) fn active(&self) -> &Segment {
+    pub(super) fn active(&self) -> &LogSegment {
         self.segments.last().expect("a log has a file from its opening on")
     }
 
-    fn active_mut(&mut self) -> &mut Segment {
+    fn active_mut(&mut self) -> &mut LogSegment {
         self.segments.last_mut().expect("a log has a file from its opening on")
     }
 
@@ -217,7 +217,7 @@ impl StreamLog {
     /// # Errors
     /// [`LogError::Failed`] if the log has failed, [`LogError::TooLong`] if the payload is
     /// too long.
-    pub fn append(&mut self, entry: Entry<'_>, disk: &impl Disk) -> Result<Version, LogError> {
+    pub fn append(&mut self, entry: LogEntry<'_>, disk: &impl Disk) -> Result<Version, LogError> {
         if entry.payload.len() > LONGEST {
             return Err(LogError::TooLong { length: entry.payload.len() });
         }
@@ -225,7 +225,7 @@ impl StreamLog {
         let (epoch, before) = (entry.epoch, last.epoch);
         assert!(epoch >= before, "epochs are gone through in order: {epoch} after {before}");
         let version = if entry.kind.counts() { last.version.next() } else { last.version };
-        self.put(Record { version, entry }, disk)?;
+        self.put(LogRecord { version, entry }, disk)?;
         Ok(version)
     }
 
@@ -233,15 +233,20 @@ impl StreamLog {
     ///
     /// # Errors
     /// The errors of [`StreamLog::append`].
-    pub fn mark(&mut self, mark: &Mark, now: WallTime, disk: &impl Disk) -> Result<(), LogError> {
+    pub fn mark(
+        &mut self,
+        mark: &EpochMark,
+        now: WallTime,
+        disk: &impl Disk,
+    ) -> Result<(), LogError> {
         let payload = mark.to_bytes();
         let entry = mark_entry(mark, &payload, now, self.tail().epoch);
-        self.put(Record { version: self.tail().version, entry }, disk)?;
+        self.put(LogRecord { version: self.tail().version, entry }, disk)?;
         self.remember(mark);
         Ok(())
     }
 
-    fn put(&mut self, record: Record<'_>, disk: &impl Disk) -> Result<(), LogError> {
+    fn put(&mut self, record: LogRecord<'_>, disk: &impl Disk) -> Result<(), LogError> {
         self.takes()?;
         // `pending` must not grow once it is written, or the added part would never be written.
         assert!(!self.written, "what was written is synced before more is appended");
@@ -254,9 +259,9 @@ impl StreamLog {
 
     fn takes(&self) -> Result<(), LogError> {
         match self.state {
-            State::Open => Ok(()),
-            State::Failed => Err(LogError::Failed),
-            State::Reading => Err(LogError::Disk {
+            LogState::Open => Ok(()),
+            LogState::Failed => Err(LogError::Failed),
+            LogState::Reading => Err(LogError::Disk {
                 file: self.active().header.name(),
                 cause: DiskError::ReadOnly,
             }),
@@ -341,7 +346,7 @@ impl StreamLog {
     /// Passes a result on. After an error the log accepts nothing more.
     pub(super) fn unless_failed<T>(&mut self, result: Result<T, LogError>) -> Result<T, LogError> {
         if result.is_err() {
-            self.state = State::Failed;
+            self.state = LogState::Failed;
         }
         result
     }
@@ -375,7 +380,7 @@ impl StreamLog {
         for mark in [&self.cut, &self.begun].into_iter().flatten() {
             let payload = mark.to_bytes();
             let entry = mark_entry(mark, &payload, WallTime(0), tail.epoch);
-            let record = Record { version: tail.version, entry };
+            let record = LogRecord { version: tail.version, entry };
             encode(record, (index.end, 0), disk.checksum(), &mut bytes);
             index.note(&record, bytes.len() as u64);
         }
@@ -384,7 +389,7 @@ impl StreamLog {
         })?;
         self.durable_end = index.end;
         self.durable = tail.version;
-        self.segments.push(Segment { header, index });
+        self.segments.push(LogSegment { header, index });
         if self.extent.is_none() {
             // There may have been no space for it when the log was opened.
             self.extent = ExtentSlot::claim(disk, self.stream).unwrap_or_default();
@@ -396,9 +401,9 @@ impl StreamLog {
 
 impl StreamLog {
     /// Returns the reach of the files that durably exist.
-    pub(super) fn reaches(&self) -> Extent {
+    pub(super) fn reaches(&self) -> LogExtent {
         let first = self.segments.first().map_or(Version(0), |first| first.header.version);
-        Extent { first, last: self.active().header.version, end: self.durable_end }
+        LogExtent { first, last: self.active().header.version, end: self.durable_end }
     }
 
     /// Notes how far the log reaches now. The note before remains correct as a lower bound.
@@ -413,7 +418,7 @@ impl StreamLog {
 
     /// Durably clears the note of how far the log reaches, before the log becomes shorter.
     pub(super) fn forget_extent(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
-        self.extent.as_mut().map_or(Ok(()), |slot| slot.keep(disk, Extent::default()))
+        self.extent.as_mut().map_or(Ok(()), |slot| slot.keep(disk, LogExtent::default()))
     }
 }
 
@@ -424,7 +429,7 @@ impl StreamLog {
         self.durable = index.tail.version;
         self.active_mut().index = index;
         self.forget_marks();
-        let marks: Vec<Mark> = self.marks().cloned().collect();
+        let marks: Vec<EpochMark> = self.marks().cloned().collect();
         marks.iter().for_each(|mark| self.remember(mark));
     }
 
@@ -437,15 +442,20 @@ impl StreamLog {
             kind: FileKind::Segment,
             epoch: tail.epoch,
         };
-        self.segments.push(Segment { header, index: Index::new(tail) });
+        self.segments.push(LogSegment { header, index: Index::new(tail) });
         self.settle_after_cut(Index::new(tail));
     }
 }
 
-fn mark_entry<'a>(mark: &Mark, payload: &'a [u8], now: WallTime, epoch: EpochId) -> Entry<'a> {
-    let (Mark::Begun(of, _) | Mark::Cut(of, _)) = mark;
-    Entry {
-        kind: Kind::Mark,
+fn mark_entry<'a>(
+    mark: &EpochMark,
+    payload: &'a [u8],
+    now: WallTime,
+    epoch: EpochId,
+) -> LogEntry<'a> {
+    let (EpochMark::Begun(of, _) | EpochMark::Cut(of, _)) = mark;
+    LogEntry {
+        kind: RecordKind::Mark,
         epoch: epoch.max(*of),
         writer: NodeId(0),
         writer_sequence: 0,

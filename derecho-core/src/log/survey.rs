@@ -13,11 +13,12 @@ use super::extents;
 use super::folder::remove;
 use super::index;
 use super::recovery::{TornTail, expected};
-use super::restart::{FoundStream, last_of};
+use super::restart::{LogSummary, last_of};
 use super::retention::{prefix, shorten};
-use super::segment::{FILE_HEADER, FileHeader, FileKind, Window};
+use super::segment::{FILE_HEADER, FileHeader, FileKind, FileWindow};
 use super::{
-    Disk, DiskError, EpochId, Kind, LogError, LogId, Mark, Owner, Record, StreamKey, Tail, Version,
+    Disk, DiskError, EpochId, EpochMark, LogError, LogId, LogOwner, LogRecord, RecordKind,
+    StreamKey, Tail, Version,
 };
 use crate::bytes::Wire;
 
@@ -52,31 +53,34 @@ pub struct Survey {
 /// The errors of [`survey`].
 pub fn salvage<D: Disk>(
     disk: &mut D,
-    of: (Owner, StreamKey),
-) -> Result<(EpochId, Option<FoundStream>), LogError> {
+    of: (LogOwner, StreamKey),
+) -> Result<(EpochId, Option<LogSummary>), LogError> {
     let (mut tail, mut begun) = (Tail::default(), None);
     let mut cuts = BTreeSet::new();
     let survey = survey(disk, of, |record| {
         let entry = &record.entry;
         tail.epoch = tail.epoch.max(entry.epoch);
         tail.version = tail.version.max(record.version);
-        match (entry.kind == Kind::Mark).then(|| Mark::from_bytes(entry.payload)).flatten() {
-            Some(Mark::Begun(epoch, mut keepers)) => {
+        match (entry.kind == RecordKind::Mark)
+            .then(|| EpochMark::from_bytes(entry.payload))
+            .flatten()
+        {
+            Some(EpochMark::Begun(epoch, mut keepers)) => {
                 // If several marks begin the same epoch, the names of all of them count.
                 let same =
                     begun.take().filter(|(known, _): &(EpochId, Vec<LogId>)| *known == epoch);
                 keepers.extend(same.into_iter().flat_map(|(_, keepers)| keepers));
                 begun = Some((epoch, keepers));
             }
-            Some(Mark::Cut(epoch, version)) => drop(cuts.insert((epoch, version))),
+            Some(EpochMark::Cut(epoch, version)) => drop(cuts.insert((epoch, version))),
             None => {}
         }
     })?;
     // A file that could not be read may contain more.
-    let is_read = survey.errors.iter().all(LogError::is_harm);
+    let is_read = survey.errors.iter().all(LogError::is_damage);
     let begun = begun.filter(|(epoch, _)| *epoch >= tail.epoch);
     let is_known = is_read && !survey.open_ended && begun.is_some();
-    let found = FoundStream {
+    let found = LogSummary {
         tail,
         complete_from: Version(u64::MAX),
         checkpoint: None,
@@ -87,8 +91,8 @@ pub fn salvage<D: Disk>(
 }
 
 impl Survey {
-    fn took(&mut self, record: &Record<'_>) {
-        if record.entry.kind == Kind::Mark {
+    fn took(&mut self, record: &LogRecord<'_>) {
+        if record.entry.kind == RecordKind::Mark {
             self.marks += 1;
             return;
         }
@@ -106,8 +110,8 @@ impl Survey {
 /// the result.
 pub fn survey<D: Disk>(
     disk: &mut D,
-    (owner, stream): (Owner, StreamKey),
-    mut visit: impl FnMut(&Record<'_>),
+    (owner, stream): (LogOwner, StreamKey),
+    mut visit: impl FnMut(&LogRecord<'_>),
 ) -> Result<Survey, LogError> {
     let known = extents::of(disk, stream)?;
     let names: Vec<String> = disk.list().map_err(LogError::of(""))?;
@@ -187,7 +191,7 @@ pub fn survey<D: Disk>(
 /// checkpoint contains messages to be cut; any defect before this version.
 pub fn truncate<D: Disk>(
     disk: &mut D,
-    (owner, stream): (Owner, StreamKey),
+    (owner, stream): (LogOwner, StreamKey),
     version: Version,
 ) -> Result<(), LogError> {
     let names: Vec<String> = disk.list().map_err(LogError::of(""))?;
@@ -238,11 +242,11 @@ fn file<D: Disk>(
     disk: &mut D,
     (header, is_last): (FileHeader, bool),
     survey: &mut Survey,
-    visit: &mut impl FnMut(&Record<'_>),
+    visit: &mut impl FnMut(&LogRecord<'_>),
 ) -> Result<Version, LogError> {
     let file = header.name();
     let length = disk.length(&file).map_err(LogError::of(&file))?;
-    let mut window = Window::new(&file, length);
+    let mut window = FileWindow::new(&file, length);
     let (mut at, mut last) = (FILE_HEADER, Version(header.version.0.saturating_sub(1)));
     loop {
         let found = match window.record(disk, at)? {

@@ -7,7 +7,9 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::stream::StreamLog;
-use super::{Disk, Entry, EpochId, KeyHash, Kind, LogError, LogId, StreamKey, Version, WallTime};
+use super::{
+    Disk, EpochId, KeyHash, LogEntry, LogError, LogId, RecordKind, StreamKey, Version, WallTime,
+};
 use crate::bytes::{Wire, in_order};
 use crate::ids::NodeId;
 
@@ -71,9 +73,9 @@ impl LoggedView {
     }
 
     /// Returns the entry for the log of views; `payload` is the encoded view.
-    pub fn entry<'a>(&self, payload: &'a [u8], now: WallTime) -> Entry<'a> {
-        Entry {
-            kind: Kind::View,
+    pub fn entry<'a>(&self, payload: &'a [u8], now: WallTime) -> LogEntry<'a> {
+        LogEntry {
+            kind: RecordKind::View,
             epoch: EpochId { view: self.era, sequence: self.number },
             writer: NodeId(0),
             writer_sequence: self.number,
@@ -86,8 +88,8 @@ impl LoggedView {
 
     /// Decodes a record of the log of views. Every record with a matching checksum was written by
     /// this program.
-    pub fn of(entry: &Entry<'_>) -> Option<LoggedView> {
-        (entry.kind == Kind::View).then(|| LoggedView::from_bytes(entry.payload)).flatten()
+    pub fn of(entry: &LogEntry<'_>) -> Option<LoggedView> {
+        (entry.kind == RecordKind::View).then(|| LoggedView::from_bytes(entry.payload)).flatten()
     }
 }
 

@@ -19,7 +19,7 @@ pub enum Arbitration {
 
 /// Verdict of a rule on a decision that some members have accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Verdict {
+pub enum ArbitrationVerdict {
     /// Not final yet.
     Wait,
     /// Submit the ballot to the host's decision word.
@@ -30,7 +30,7 @@ pub enum Verdict {
 
 /// Knowledge of one member that the rules need.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct FailureKnowledge {
     /// Members that this member suspects.
     pub suspects: RankSet,
     /// Suspects that the kernel reports as gone or stopped.
@@ -41,7 +41,7 @@ impl Arbitration {
     /// Whether a member with these suspicions may publish them: the remaining members could
     /// still decide (I-45). Therefore the reports that a leader waits for come from a
     /// primary partition (I-43).
-    pub(super) fn allows(self, view: &View, known: Known) -> bool {
+    pub(super) fn allows(self, view: &View, known: FailureKnowledge) -> bool {
         let left = view.ranks().without(known.suspects);
         match self {
             Arbitration::Network if planted(Fault::DeadDoNotCount) => {
@@ -57,17 +57,21 @@ impl Arbitration {
     pub(super) fn judge(
         self,
         view: &View,
-        known: Known,
+        known: FailureKnowledge,
         kept: RankSet,
         accepted: RankSet,
-    ) -> Verdict {
+    ) -> ArbitrationVerdict {
         match self {
             Arbitration::Network if planted(Fault::DeadDoNotCount) => {
                 let living = view.ranks().without(known.gone);
-                if is_share(accepted, living) { Verdict::Final } else { Verdict::Wait }
+                if is_share(accepted, living) {
+                    ArbitrationVerdict::Final
+                } else {
+                    ArbitrationVerdict::Wait
+                }
             }
-            Arbitration::Network if view.is_primary(accepted) => Verdict::Final,
-            Arbitration::Network => Verdict::Wait,
+            Arbitration::Network if view.is_primary(accepted) => ArbitrationVerdict::Final,
+            Arbitration::Network => ArbitrationVerdict::Wait,
             Arbitration::Local => {
                 let living = view.ranks().without(known.gone);
                 // Every member that goes on can read the decision, even if all others are
@@ -77,9 +81,13 @@ impl Arbitration {
                 // that died after it had accepted was alive when it accepted.
                 let enough = living.and(kept) == living || is_share(accepted, living.or(accepted));
                 if !all_have_it || !enough {
-                    return Verdict::Wait;
+                    return ArbitrationVerdict::Wait;
                 }
-                if planted(Fault::WithoutKernel) { Verdict::Final } else { Verdict::Ask }
+                if planted(Fault::WithoutKernel) {
+                    ArbitrationVerdict::Final
+                } else {
+                    ArbitrationVerdict::Ask
+                }
             }
         }
     }

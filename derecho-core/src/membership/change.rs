@@ -9,8 +9,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::mem;
 
-use super::arbitration::{Arbitration, Known};
-use super::{Condition, Message, RankSet, Report, View};
+use super::arbitration::{Arbitration, FailureKnowledge};
+use super::{RankSet, Report, View, ViewChangeMessage, WaitCondition};
 use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Rank};
 
@@ -25,18 +25,18 @@ pub struct Decision<R: Report> {
 
 /// Relation of a node to its group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Standing {
+pub enum MemberStatus {
     /// The node wants to be a member and is not one yet.
     Joining,
     /// A member.
     Member,
     /// No longer a member.
-    Out(Fate),
+    Out(ExitReason),
 }
 
 /// Reason why a node is no longer a member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Fate {
+pub enum ExitReason {
     /// The node asked to leave.
     Left,
     /// The other members go on without this node.
@@ -51,7 +51,7 @@ pub enum Fate {
 
 /// Progress of a member in the change to the next view.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Stage {
+pub enum ViewChangeStage {
     /// No view change is under way.
     Calm,
     /// The member's streams are stopped, and it has not said so: it may be cut off.
@@ -68,9 +68,9 @@ pub enum Stage {
 
 /// Actions for the driver, in the order in which the driver must carry them out.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Action<R: Report> {
+pub enum ViewChangeAction<R: Report> {
     /// Send a message to another node.
-    Send(NodeId, Message<R>),
+    Send(NodeId, ViewChangeMessage<R>),
     /// Stop all streams, then call [`Membership::report`].
     Wedge,
     /// Submit this ballot to the host's decision word for this view, then call
@@ -84,21 +84,21 @@ pub enum Action<R: Report> {
     /// Apply the cut and continue in the next view.
     Install(Decision<R>),
     /// This node is no longer a member. The node delivers nothing after this action.
-    Out(Fate),
+    Out(ExitReason),
 }
 
 /// Everything that one member has said in this view, as another member knows it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Row<R: Report> {
+struct MemberRow<R: Report> {
     suspects: RankSet,
     leaves: bool,
     report: Option<R>,
     accepted: Option<(Rank, Decision<R>)>,
 }
 
-impl<R: Report> Row<R> {
-    fn new() -> Row<R> {
-        Row { suspects: RankSet::EMPTY, leaves: false, report: None, accepted: None }
+impl<R: Report> MemberRow<R> {
+    fn new() -> MemberRow<R> {
+        MemberRow { suspects: RankSet::EMPTY, leaves: false, report: None, accepted: None }
     }
 
     fn has_accepted(&self, ballot: Rank) -> bool {
@@ -108,11 +108,11 @@ impl<R: Report> Row<R> {
 
 /// Decision that is known only from a node that the decision admits.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Hearsay<R: Report> {
+struct UnconfirmedDecision<R: Report> {
     node: NodeId,
     decision: Decision<R>,
     /// Messages of that node in the view of the decision. The node sends them only once.
-    later: Vec<Message<R>>,
+    later: Vec<ViewChangeMessage<R>>,
 }
 
 /// Maximum number of messages of one node that are kept for the view of a hearsay decision.
@@ -123,11 +123,11 @@ const LATER_WORDS: usize = 2 * RankSet::MOST;
 pub struct Membership<R: Report> {
     me: NodeId,
     arbitration: Arbitration,
-    standing: Standing,
+    status: MemberStatus,
     view: View,
     rank: Rank,
     /// Rows of all members of this view, including this node's own.
-    rows: Vec<Row<R>>,
+    rows: Vec<MemberRow<R>>,
     /// Suspects that the kernel reports as gone or stopped.
     gone: RankSet,
     /// Members that this node would suspect if the remaining members could decide.
@@ -146,8 +146,8 @@ pub struct Membership<R: Report> {
     /// Members without a vote shall get their votes in another view.
     promotes: bool,
     /// Decisions that are known only from nodes that they admit (I-332).
-    hearsay: Vec<Hearsay<R>>,
-    actions: Vec<Action<R>>,
+    unconfirmed: Vec<UnconfirmedDecision<R>>,
+    actions: Vec<ViewChangeAction<R>>,
 }
 
 impl<R: Report> Membership<R> {
@@ -156,20 +156,20 @@ impl<R: Report> Membership<R> {
     pub fn founder(me: NodeId, arbitration: Arbitration, view: View) -> Option<Membership<R>> {
         let rank = view.rank_of(me)?;
         let mut new = Membership::joiner(me, arbitration);
-        (new.standing, new.rank) = (Standing::Member, rank);
-        new.rows = view.members.iter().map(|_| Row::new()).collect();
+        (new.status, new.rank) = (MemberStatus::Member, rank);
+        new.rows = view.members.iter().map(|_| MemberRow::new()).collect();
         new.view = view;
         new.advance();
         Some(new)
     }
 
-    /// Creates a node that wants to be a member. The node sends [`Message::Join`] to members
+    /// Creates a node that wants to be a member. The node sends [`ViewChangeMessage::Join`] to members
     /// repeatedly until one of them tells it the view that admits it.
     pub fn joiner(me: NodeId, arbitration: Arbitration) -> Membership<R> {
         Membership {
             me,
             arbitration,
-            standing: Standing::Joining,
+            status: MemberStatus::Joining,
             view: View::of_founders([]),
             rank: Rank(0),
             rows: Vec::new(),
@@ -183,14 +183,14 @@ impl<R: Report> Membership<R> {
             joiners: BTreeMap::new(),
             former: Vec::new(),
             promotes: false,
-            hearsay: Vec::new(),
+            unconfirmed: Vec::new(),
             actions: Vec::new(),
         }
     }
 
     /// Relation of this node to the group.
-    pub fn standing(&self) -> Standing {
-        self.standing
+    pub fn status(&self) -> MemberStatus {
+        self.status
     }
 
     /// Current view of this node, or its last view.
@@ -215,14 +215,14 @@ impl<R: Report> Membership<R> {
     }
 
     /// Progress of this node in the change to the next view.
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> ViewChangeStage {
         match self.rows.get(self.rank.index()).and_then(|own| own.accepted.as_ref()) {
-            _ if !self.wedged => Stage::Calm,
-            _ if self.winner.is_some() => Stage::Decided,
-            Some((ballot, _)) if *ballot == self.rank => Stage::Proposed,
-            Some(_) => Stage::Accepted,
-            None if self.reported => Stage::Reported,
-            None => Stage::Wedged,
+            _ if !self.wedged => ViewChangeStage::Calm,
+            _ if self.winner.is_some() => ViewChangeStage::Decided,
+            Some((ballot, _)) if *ballot == self.rank => ViewChangeStage::Proposed,
+            Some(_) => ViewChangeStage::Accepted,
+            None if self.reported => ViewChangeStage::Reported,
+            None => ViewChangeStage::Wedged,
         }
     }
 
@@ -251,28 +251,28 @@ impl<R: Report> Membership<R> {
     }
 
     /// Members that this node awaits, each with the condition that the member can make true (I-79).
-    pub fn waits(&self) -> Vec<(Condition, Rank)> {
-        if self.standing != Standing::Member {
+    pub fn waits(&self) -> Vec<(WaitCondition, Rank)> {
+        if self.status != MemberStatus::Member {
             return Vec::new();
         }
         let leader = self.leader().map_or(RankSet::EMPTY, RankSet::one);
-        let mut waits: Vec<(Condition, RankSet)> = Vec::new();
+        let mut waits: Vec<(WaitCondition, RankSet)> = Vec::new();
         if self.wedged {
-            waits.push((Condition::Report, self.lacked_to_propose()));
-            waits.push((Condition::Proposal, leader));
+            waits.push((WaitCondition::Report, self.lacked_to_propose()));
+            waits.push((WaitCondition::Proposal, leader));
             if self.own().accepted.is_some() {
-                waits.push((Condition::Acceptance, self.lacked_to_settle()));
+                waits.push((WaitCondition::Acceptance, self.lacked_to_settle()));
             }
         } else {
             if !self.joiners.is_empty() {
-                waits.push((Condition::Admission, leader));
+                waits.push((WaitCondition::Admission, leader));
             }
             if self.wants_promotion() {
-                waits.push((Condition::Promotion, leader));
+                waits.push((WaitCondition::Promotion, leader));
             }
         }
         let others = self.unsuspected().without(RankSet::one(self.rank).or(self.held_back));
-        let of_others = |(what, ranks): (Condition, RankSet)| {
+        let of_others = |(what, ranks): (WaitCondition, RankSet)| {
             ranks.and(others).iter().map(move |rank| (what, rank)).collect::<Vec<_>>()
         };
         waits.into_iter().flat_map(of_others).collect()
@@ -284,7 +284,7 @@ impl<R: Report> Membership<R> {
     }
 
     /// Returns the pending actions and clears them. The driver calls this method after each input.
-    pub fn take_actions(&mut self) -> Vec<Action<R>> {
+    pub fn take_actions(&mut self) -> Vec<ViewChangeAction<R>> {
         mem::take(&mut self.actions)
     }
 
@@ -293,7 +293,7 @@ impl<R: Report> Membership<R> {
     fn wants_to_join(&mut self, from: NodeId, node: NodeId, weight: u16) {
         let known = self.view.rank_of(node).is_some() || self.former.contains(&node);
         let may_say = from == node || self.view.rank_of(from).is_some();
-        if self.standing != Standing::Member || known || !may_say {
+        if self.status != MemberStatus::Member || known || !may_say {
             return;
         }
         match from == node {
@@ -303,7 +303,7 @@ impl<R: Report> Membership<R> {
         };
         // The leader may not have heard the request. A forwarded request is not forwarded again.
         if let Some(leader) = self.leader().filter(|leader| *leader != self.rank && from == node) {
-            self.send(leader, Message::Join { node, weight });
+            self.send(leader, ViewChangeMessage::Join { node, weight });
         }
     }
 
@@ -321,8 +321,8 @@ impl<R: Report> Membership<R> {
     /// Starts to leave the group.
     pub fn leave(&mut self) {
         self.wants_to_leave = true;
-        if self.standing == Standing::Joining {
-            self.out(Fate::Left);
+        if self.status == MemberStatus::Joining {
+            self.out(ExitReason::Left);
         }
         self.advance();
     }
@@ -335,7 +335,7 @@ impl<R: Report> Membership<R> {
     }
 
     fn suspect_ranks(&mut self, ranks: RankSet, gone: bool) {
-        if self.standing != Standing::Member {
+        if self.status != MemberStatus::Member {
             return;
         }
         let ranks = ranks.and(self.view.ranks()).without(RankSet::one(self.rank));
@@ -350,15 +350,15 @@ impl<R: Report> Membership<R> {
         if self.wants_to_leave && alone && !self.gone.covers(suspects) {
             // No other member is left for which this node could decide, and other members
             // may go on.
-            return self.out(Fate::Left);
+            return self.out(ExitReason::Left);
         }
-        let known = Known { suspects, gone: self.gone };
+        let known = FailureKnowledge { suspects, gone: self.gone };
         if !self.arbitration.allows(&self.view, known) && !self.can_ask(known) {
             // Before the first view nothing can be lost: late founders are waited for.
             if self.view.number > 0 {
                 self.held_back = suspects.without(self.suspects());
                 if planted(Fault::Rash) {
-                    self.out(Fate::Minority);
+                    self.out(ExitReason::Minority);
                 }
             }
             return;
@@ -368,7 +368,7 @@ impl<R: Report> Membership<R> {
         // Sent after everything that was accepted before, and before everything that is
         // accepted later (I-42).
         if self.reported {
-            self.tell_all(&Message::Suspects { view: self.view.number, suspects });
+            self.tell_all(&ViewChangeMessage::Suspects { view: self.view.number, suspects });
         } else {
             self.tell_report();
         }
@@ -377,7 +377,7 @@ impl<R: Report> Membership<R> {
     /// Takes the report of this node. All streams are stopped and make no progress
     /// beyond the report.
     pub fn report(&mut self, report: R) {
-        if self.standing != Standing::Member || !self.wedged || self.own().report.is_some() {
+        if self.status != MemberStatus::Member || !self.wedged || self.own().report.is_some() {
             return;
         }
         let leaves = self.wants_to_leave;
@@ -393,25 +393,25 @@ impl<R: Report> Membership<R> {
         let Some(report) = own.report.clone().filter(|_| !self.is_cut_off()) else { return };
         let (view, suspects, leaves) = (self.view.number, own.suspects, own.leaves);
         self.reported = true;
-        self.tell_all(&Message::Wedged { view, suspects, leaves, report });
+        self.tell_all(&ViewChangeMessage::Wedged { view, suspects, leaves, report });
     }
 
     /// Takes the answer of the host's decision word: the ballot that decides the view of this
     /// number. `None` if the group is past that view.
     pub fn settled(&mut self, view: u64, winner: Option<Rank>) {
-        if self.standing != Standing::Member || view != self.view.number + 1 {
+        if self.status != MemberStatus::Member || view != self.view.number + 1 {
             return;
         }
         match winner {
             Some(winner) => self.winner = Some(winner),
-            None => self.out(Fate::Overtaken),
+            None => self.out(ExitReason::Overtaken),
         }
         self.advance();
     }
 
     /// Whether the host's decision word holds a ballot whose decision no member has told this node.
     pub fn is_unread(&self) -> bool {
-        self.standing == Standing::Member && self.winner.is_some()
+        self.status == MemberStatus::Member && self.winner.is_some()
     }
 
     /// Whether this node lacks so many members that the remaining members could not decide, as
@@ -419,62 +419,62 @@ impl<R: Report> Membership<R> {
     /// that more of the missing members are gone. If neither happens in a short time, the node
     /// gives up (I-45).
     pub fn is_cut_off(&self) -> bool {
-        self.standing == Standing::Member && !self.held_back.is_empty()
+        self.status == MemberStatus::Member && !self.held_back.is_empty()
     }
 
     /// Leaves the group because no member has told this node the decision for too long, or because
     /// this node was cut off for too long.
     pub fn give_up(&mut self) {
-        if self.standing != Standing::Member {
+        if self.status != MemberStatus::Member {
             return;
         }
         if self.winner.is_some() {
-            self.out(Fate::Overtaken);
+            self.out(ExitReason::Overtaken);
         } else if self.is_cut_off() {
-            self.out(Fate::Minority);
+            self.out(ExitReason::Minority);
         }
     }
 
     /// Leaves the group because this member does not see data that other members have received.
     pub fn fall_blind(&mut self) {
-        if self.standing == Standing::Member {
-            self.out(Fate::Blind);
+        if self.status == MemberStatus::Member {
+            self.out(ExitReason::Blind);
         }
     }
 
     /// Leaves the group because the group was given up before this member entered its view (I-62).
     pub fn given_up(&mut self) {
-        if self.standing == Standing::Member {
+        if self.status == MemberStatus::Member {
             self.actions.clear();
-            self.out(Fate::Overtaken);
+            self.out(ExitReason::Overtaken);
         }
     }
 
     /// Takes a message of another node.
-    pub fn hear(&mut self, from: NodeId, message: Message<R>) {
+    pub fn hear(&mut self, from: NodeId, message: ViewChangeMessage<R>) {
         let Some(message) = self.keep_for_later(from, message) else { return };
         match message {
-            Message::Join { node, weight } => self.wants_to_join(from, node, weight),
-            Message::Decided(decision) => {
+            ViewChangeMessage::Join { node, weight } => self.wants_to_join(from, node, weight),
+            ViewChangeMessage::Decided(decision) => {
                 if self.may_decide(from, &decision) {
                     self.decided(decision);
                 } else {
-                    self.note_hearsay(from, decision);
+                    self.note_unconfirmed(from, decision);
                 }
             }
-            Message::Wedged { view, suspects, leaves, report } => {
+            ViewChangeMessage::Wedged { view, suspects, leaves, report } => {
                 if let Some(row) = self.row_of(from, view) {
                     row.leaves |= leaves;
                     row.report.get_or_insert(report);
                     self.hear_suspects(from, suspects);
                 }
             }
-            Message::Suspects { view, suspects } => {
+            ViewChangeMessage::Suspects { view, suspects } => {
                 if self.row_of(from, view).is_some() {
                     self.hear_suspects(from, suspects);
                 }
             }
-            Message::Accepted { view, ballot, decision } => {
+            ViewChangeMessage::Accepted { view, ballot, decision } => {
                 if let Some(row) = self.row_of(from, view)
                     && row.accepted.as_ref().is_none_or(|(known, _)| *known < ballot)
                     && decision.next.number == view + 1
@@ -490,7 +490,7 @@ impl<R: Report> Membership<R> {
     /// another member, or from any node if a member has accepted the same decision. A node without
     /// a view cannot compare the decision with anything.
     fn may_decide(&self, from: NodeId, decision: &Decision<R>) -> bool {
-        let has_view = self.standing == Standing::Member && self.view.number > 0;
+        let has_view = self.status == MemberStatus::Member && self.view.number > 0;
         if !has_view || self.view.rank_of(from).is_some() {
             return true;
         }
@@ -500,27 +500,31 @@ impl<R: Report> Membership<R> {
 
     /// Keeps the first decision of a node that the decision admits: all members that have accepted
     /// the decision may be gone.
-    fn note_hearsay(&mut self, from: NodeId, decision: Decision<R>) {
+    fn note_unconfirmed(&mut self, from: NodeId, decision: Decision<R>) {
         let next = &decision.next;
         let follows = next.group == self.view.group && next.number == self.view.number + 1;
-        let is_new = self.hearsay.iter().all(|hearsay| hearsay.node != from);
-        let fits = self.hearsay.len() < RankSet::MOST;
+        let is_new = self.unconfirmed.iter().all(|hearsay| hearsay.node != from);
+        let fits = self.unconfirmed.len() < RankSet::MOST;
         if follows && next.rank_of(from).is_some() && is_new && fits {
-            self.hearsay.push(Hearsay { node: from, decision, later: Vec::new() });
+            self.unconfirmed.push(UnconfirmedDecision { node: from, decision, later: Vec::new() });
         }
     }
 
     /// Keeps messages that a node sends in the view of a hearsay decision. Returns
     /// any other message.
-    fn keep_for_later(&mut self, from: NodeId, message: Message<R>) -> Option<Message<R>> {
-        let (Message::Wedged { view, .. }
-        | Message::Suspects { view, .. }
-        | Message::Accepted { view, .. }) = &message
+    fn keep_for_later(
+        &mut self,
+        from: NodeId,
+        message: ViewChangeMessage<R>,
+    ) -> Option<ViewChangeMessage<R>> {
+        let (ViewChangeMessage::Wedged { view, .. }
+        | ViewChangeMessage::Suspects { view, .. }
+        | ViewChangeMessage::Accepted { view, .. }) = &message
         else {
             return Some(message);
         };
         let is_later = *view == self.view.number + 1;
-        let mut hearsay = self.hearsay.iter_mut().filter(|_| is_later);
+        let mut hearsay = self.unconfirmed.iter_mut().filter(|_| is_later);
         let Some(hearsay) = hearsay.find(|it| it.node == from) else { return Some(message) };
         if hearsay.later.len() < LATER_WORDS {
             hearsay.later.push(message);
@@ -530,15 +534,15 @@ impl<R: Report> Membership<R> {
 
     /// Adopts a hearsay decision if this member would fall out otherwise: the member is cut off, or
     /// no member tells it the decision that the host's decision word holds.
-    pub(super) fn believe_hearsay(&mut self) {
+    pub(super) fn adopt_unconfirmed(&mut self) {
         if self.is_unread() || self.is_cut_off() {
-            let decision = self.hearsay.first().map(|hearsay| hearsay.decision.clone());
+            let decision = self.unconfirmed.first().map(|hearsay| hearsay.decision.clone());
             decision.into_iter().for_each(|decision| self.decided(decision));
         }
     }
 
-    fn row_of(&mut self, from: NodeId, view: u64) -> Option<&mut Row<R>> {
-        let current = self.standing == Standing::Member && view == self.view.number;
+    fn row_of(&mut self, from: NodeId, view: u64) -> Option<&mut MemberRow<R>> {
+        let current = self.status == MemberStatus::Member && view == self.view.number;
         let rank = self.view.rank_of(from).filter(|_| current)?;
         self.rows.get_mut(rank.index())
     }
@@ -554,11 +558,11 @@ impl<R: Report> Membership<R> {
         }
     }
 
-    fn row(&self, rank: Rank) -> &Row<R> {
+    fn row(&self, rank: Rank) -> &MemberRow<R> {
         &self.rows[rank.index()]
     }
 
-    fn own(&self) -> &Row<R> {
+    fn own(&self) -> &MemberRow<R> {
         self.row(self.rank)
     }
 
@@ -571,11 +575,11 @@ impl<R: Report> Membership<R> {
         self.unsuspected().lowest()
     }
 
-    fn send(&mut self, to: Rank, message: Message<R>) {
-        self.actions.push(Action::Send(self.view.member(to).node, message));
+    fn send(&mut self, to: Rank, message: ViewChangeMessage<R>) {
+        self.actions.push(ViewChangeAction::Send(self.view.member(to).node, message));
     }
 
-    fn tell_all(&mut self, message: &Message<R>) {
+    fn tell_all(&mut self, message: &ViewChangeMessage<R>) {
         for rank in self.view.ranks().without(RankSet::one(self.rank)).iter() {
             self.send(rank, message.clone());
         }

@@ -8,7 +8,7 @@ use core::fmt;
 /// Condition that only another member can make true. A node that waits for the condition
 /// awaits that member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Condition {
+pub enum WaitCondition {
     /// A node that wants to join is admitted, by the leader.
     Admission,
     /// Members without a vote get their votes, by the leader.
@@ -40,30 +40,30 @@ pub enum Condition {
     Stream,
 }
 
-impl Condition {
+impl WaitCondition {
     /// All conditions.
-    pub const ALL: [Condition; 14] = [
-        Condition::Admission,
-        Condition::Promotion,
-        Condition::Report,
-        Condition::Proposal,
-        Condition::Acceptance,
-        Condition::Introduction,
-        Condition::State,
-        Condition::Start,
-        Condition::Opening,
-        Condition::Receipt,
-        Condition::Slot,
-        Condition::End,
-        Condition::Room,
-        Condition::Stream,
+    pub const ALL: [WaitCondition; 14] = [
+        WaitCondition::Admission,
+        WaitCondition::Promotion,
+        WaitCondition::Report,
+        WaitCondition::Proposal,
+        WaitCondition::Acceptance,
+        WaitCondition::Introduction,
+        WaitCondition::State,
+        WaitCondition::Start,
+        WaitCondition::Opening,
+        WaitCondition::Receipt,
+        WaitCondition::Slot,
+        WaitCondition::End,
+        WaitCondition::Room,
+        WaitCondition::Stream,
     ];
 }
 
 /// Answer of an awaited member to the question why a condition does not come true (I-336).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
-pub enum Answer {
+pub enum WaitAnswer {
     /// The member itself waits: for another member, for room, or for a view.
     Excused = 0,
     /// The member has made the condition true, as far as it knows.
@@ -74,42 +74,42 @@ pub enum Answer {
     Unseen = 3,
 }
 
-impl Answer {
+impl WaitAnswer {
     /// Returns the answer with this number.
-    pub fn of(number: u8) -> Option<Answer> {
-        let all = [Answer::Excused, Answer::True, Answer::Due, Answer::Unseen];
+    pub fn of(number: u8) -> Option<WaitAnswer> {
+        let all = [WaitAnswer::Excused, WaitAnswer::True, WaitAnswer::Due, WaitAnswer::Unseen];
         all.get(usize::from(number)).copied()
     }
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for WaitAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Answer::Excused => "waits itself",
-            Answer::True => "reports that it has done so",
-            Answer::Due => "reports that this is due and that it waits for no other member",
-            Answer::Unseen => "has seen nothing to receive, although others have",
+            WaitAnswer::Excused => "waits itself",
+            WaitAnswer::True => "reports that it has done so",
+            WaitAnswer::Due => "reports that this is due and that it waits for no other member",
+            WaitAnswer::Unseen => "has seen nothing to receive, although others have",
         })
     }
 }
 
-impl fmt::Display for Condition {
+impl fmt::Display for WaitCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Condition::Admission => "has not admitted a node that wants to join",
-            Condition::Promotion => "has not given votes to new members",
-            Condition::Report => "has not reported in the view change",
-            Condition::Proposal => "has not proposed the next view",
-            Condition::Acceptance => "has not accepted the next view",
-            Condition::Introduction => "has no link to this participant",
-            Condition::State => "has not sent the state of the domain",
-            Condition::Start => "has not announced where its stream continues",
-            Condition::Opening => "has not published its memory for the topic",
-            Condition::Receipt => "has not received what was sent",
-            Condition::Slot => "has not sent its next slot in the order",
-            Condition::End => "has not ended its part of the previous layout",
-            Condition::Room => "has not taken the messages that fill the memory",
-            Condition::Stream => "has not received what was sent in a stream",
+            WaitCondition::Admission => "has not admitted a node that wants to join",
+            WaitCondition::Promotion => "has not given votes to new members",
+            WaitCondition::Report => "has not reported in the view change",
+            WaitCondition::Proposal => "has not proposed the next view",
+            WaitCondition::Acceptance => "has not accepted the next view",
+            WaitCondition::Introduction => "has no link to this participant",
+            WaitCondition::State => "has not sent the state of the domain",
+            WaitCondition::Start => "has not announced where its stream continues",
+            WaitCondition::Opening => "has not published its memory for the topic",
+            WaitCondition::Receipt => "has not received what was sent",
+            WaitCondition::Slot => "has not sent its next slot in the order",
+            WaitCondition::End => "has not ended its part of the previous layout",
+            WaitCondition::Room => "has not taken the messages that fill the memory",
+            WaitCondition::Stream => "has not received what was sent in a stream",
         })
     }
 }

@@ -6,7 +6,7 @@ use crate::ids::{NodeId, Rank};
 /// One message. A member's messages in one view are its *row*: each adds to what other members know
 /// of the sender and withdraws nothing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Message<R: Report> {
+pub enum ViewChangeMessage<R: Report> {
     /// A node wants to be a member. Sent by the node itself or by a member that has
     /// heard the request.
     Join {

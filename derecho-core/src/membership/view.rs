@@ -9,7 +9,7 @@ use crate::link::Generation;
 
 /// One member of a view.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Member {
+pub struct ViewMember {
     /// Identity of the member.
     pub node: NodeId,
     /// Number of the member in the group, below [`RankSet::MOST`]. The number stays the same from
@@ -30,7 +30,7 @@ pub struct View {
     /// Number of the view. Views are installed in order, and no two views have the same number.
     pub number: u64,
     /// Members; the index of a member is its rank.
-    pub members: Vec<Member>,
+    pub members: Vec<ViewMember>,
 }
 
 impl View {
@@ -39,7 +39,7 @@ impl View {
         View {
             group: Generation::NONE,
             number: 1,
-            members: [Member { node: founder, slot: 0, votes: weight, weight }].into(),
+            members: [ViewMember { node: founder, slot: 0, votes: weight, weight }].into(),
         }
     }
 
@@ -52,7 +52,7 @@ impl View {
     /// Returns view 0 of a group that several nodes found together. Founders that find each other
     /// and are a primary partition decide on the first view.
     pub fn of_founders(founders: impl IntoIterator<Item = (NodeId, u16)>) -> View {
-        let members = founders.into_iter().zip(0..).map(|((node, weight), slot)| Member {
+        let members = founders.into_iter().zip(0..).map(|((node, weight), slot)| ViewMember {
             node,
             slot,
             votes: weight,
@@ -72,7 +72,7 @@ impl View {
     }
 
     /// Member with this rank.
-    pub fn member(&self, rank: Rank) -> &Member {
+    pub fn member(&self, rank: Rank) -> &ViewMember {
         &self.members[rank.index()]
     }
 

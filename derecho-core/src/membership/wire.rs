@@ -4,8 +4,8 @@
 
 use alloc::vec::Vec;
 
-use super::{Decision, Member, Message, RankSet, Report, View};
-use crate::bytes::{Reader, Wire};
+use super::{Decision, RankSet, Report, View, ViewChangeMessage, ViewMember};
+use crate::bytes::{ByteReader, Wire};
 use crate::ids::{NodeId, Rank};
 use crate::link::Generation;
 
@@ -14,7 +14,7 @@ impl Wire for RankSet {
         self.bits().encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         u64::decode(from).map(RankSet::from_bits)
     }
 }
@@ -24,12 +24,12 @@ impl Wire for Rank {
         self.0.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         u16::decode(from).map(Rank).filter(|rank| rank.index() < RankSet::MOST)
     }
 }
 
-impl Wire for Member {
+impl Wire for ViewMember {
     fn encode(&self, out: &mut Vec<u8>) {
         self.node.encode(out);
         self.slot.encode(out);
@@ -37,8 +37,8 @@ impl Wire for Member {
         self.weight.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
-        Some(Member {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
+        Some(ViewMember {
             node: NodeId::decode(from)?,
             slot: u8::decode(from).filter(|slot| usize::from(*slot) < RankSet::MOST)?,
             votes: u16::decode(from)?,
@@ -54,7 +54,7 @@ impl Wire for View {
         self.members.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         let (group, number) = (Generation(u64::decode(from)?), u64::decode(from)?);
         let view = View { group, number, members: Vec::decode(from)? };
         let members = &view.members;
@@ -74,63 +74,68 @@ where
         self.cut.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         Some(Decision { next: View::decode(from)?, cut: R::Cut::decode(from)? })
     }
 }
 
-impl<R: Report + Wire> Wire for Message<R>
+impl<R: Report + Wire> Wire for ViewChangeMessage<R>
 where
     R::Cut: Wire,
 {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Message::Join { node, weight } => {
+            ViewChangeMessage::Join { node, weight } => {
                 out.push(1);
                 node.encode(out);
                 weight.encode(out);
             }
-            Message::Wedged { view, suspects, leaves, report } => {
+            ViewChangeMessage::Wedged { view, suspects, leaves, report } => {
                 out.push(2);
                 view.encode(out);
                 suspects.encode(out);
                 leaves.encode(out);
                 report.encode(out);
             }
-            Message::Suspects { view, suspects } => {
+            ViewChangeMessage::Suspects { view, suspects } => {
                 out.push(3);
                 view.encode(out);
                 suspects.encode(out);
             }
-            Message::Accepted { view, ballot, decision } => {
+            ViewChangeMessage::Accepted { view, ballot, decision } => {
                 out.push(4);
                 view.encode(out);
                 ballot.encode(out);
                 decision.encode(out);
             }
-            Message::Decided(decision) => {
+            ViewChangeMessage::Decided(decision) => {
                 out.push(5);
                 decision.encode(out);
             }
         }
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         Some(match from.byte()? {
-            1 => Message::Join { node: NodeId::decode(from)?, weight: u16::decode(from)? },
-            2 => Message::Wedged {
+            1 => {
+                ViewChangeMessage::Join { node: NodeId::decode(from)?, weight: u16::decode(from)? }
+            }
+            2 => ViewChangeMessage::Wedged {
                 view: u64::decode(from)?,
                 suspects: RankSet::decode(from)?,
                 leaves: bool::decode(from)?,
                 report: R::decode(from)?,
             },
-            3 => Message::Suspects { view: u64::decode(from)?, suspects: RankSet::decode(from)? },
-            4 => Message::Accepted {
+            3 => ViewChangeMessage::Suspects {
+                view: u64::decode(from)?,
+                suspects: RankSet::decode(from)?,
+            },
+            4 => ViewChangeMessage::Accepted {
                 view: u64::decode(from)?,
                 ballot: Rank::decode(from)?,
                 decision: Decision::decode(from)?,
             },
-            5 => Message::Decided(Decision::decode(from)?),
+            5 => ViewChangeMessage::Decided(Decision::decode(from)?),
             _ => return None,
         })
     }

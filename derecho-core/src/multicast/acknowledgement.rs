@@ -18,7 +18,7 @@
 //! sender believes the two only together. For one `taken`, the bits of `held` are only ever
 //! cleared, so any mix of such words contains at least the relevant bits.
 
-use super::Fault;
+use super::PeerFault;
 use super::geometry::Geometry;
 use crate::fault::{Fault as Planted, planted};
 use crate::ids::RegionId;
@@ -207,7 +207,7 @@ impl AckView {
 
     /// Reads only the number of entries or slots that the reader has received.
     #[inline]
-    pub(super) fn look_received(&mut self, most: impl Fn() -> u64) -> Result<u64, Fault> {
+    pub(super) fn look_received(&mut self, most: impl Fn() -> u64) -> Result<u64, PeerFault> {
         let word = self.replica.load(self.first + ACK_RECEIVED);
         if word & !COUNT_MASK != self.name && !planted(Planted::OldLines) {
             // The reader has not begun yet. Remains of another use have another name.
@@ -226,7 +226,7 @@ impl AckView {
         &mut self,
         sent: impl Fn() -> u64,
         geometry: Geometry,
-    ) -> Result<Acknowledged, Fault> {
+    ) -> Result<Acknowledged, PeerFault> {
         self.look_received(&sent)?;
         self.look_taken(sent, geometry)
     }
@@ -238,7 +238,7 @@ impl AckView {
         &mut self,
         sent: impl Fn() -> u64,
         geometry: Geometry,
-    ) -> Result<Acknowledged, Fault> {
+    ) -> Result<Acknowledged, PeerFault> {
         for _ in 0..LOOKS {
             let word = |index| self.replica.load(self.first + index);
             // `taken` first: if memory is shared, the words behind it were stored before it.
@@ -249,7 +249,7 @@ impl AckView {
             let others = |word: &u64| word & !COUNT_MASK != self.name;
             if others(&taken) || held.iter().any(others) {
                 if self.whole {
-                    return Err(Fault::Acknowledgement { sent: sent() });
+                    return Err(PeerFault::Acknowledgement { sent: sent() });
                 }
                 // I-10: the reader has not begun yet, and stands where it was accepted.
                 return Ok(self.seen);
@@ -270,14 +270,14 @@ impl AckView {
 
 /// Count in a word, unless it is older than the known one.
 #[inline]
-fn grown(known: u64, word: u64, most: &impl Fn() -> u64) -> Result<u64, Fault> {
+fn grown(known: u64, word: u64, most: &impl Fn() -> u64) -> Result<u64, PeerFault> {
     let more = word.wrapping_sub(known) & COUNT_MASK;
     if more == 0 || more > COUNT_MASK / 2 {
         return Ok(known);
     }
     let most = most();
     if known + more > most {
-        return Err(Fault::Acknowledgement { sent: most });
+        return Err(PeerFault::Acknowledgement { sent: most });
     }
     Ok(known + more)
 }
@@ -348,7 +348,7 @@ mod tests {
     fn acknowledgement_beyond_sent_is_fault_and_outside_line_is_refused() {
         let (line, mut view, geometry) = pair(7, 0);
         line.store(Acknowledged { received: 4, taken: 3, held: 0 }, geometry);
-        assert_eq!(view.look(|| 3, geometry), Err(Fault::Acknowledgement { sent: 3 }));
+        assert_eq!(view.look(|| 3, geometry), Err(PeerFault::Acknowledgement { sent: 3 }));
         let region = OwnRegion::heap(ACK_WORDS);
         assert!(AckView::new(region.replica(), 0, 0, 0).is_some());
         for line in [1, usize::MAX, usize::MAX / ACK_WORDS] {

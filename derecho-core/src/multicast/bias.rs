@@ -29,15 +29,15 @@ use crate::link::Barrier;
 
 /// Application thread, identified by a number that no other thread has or had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Thread(u64);
+pub struct ThreadToken(u64);
 
-impl Thread {
+impl ThreadToken {
     /// Unidentified thread.
-    pub const ANY: Thread = Thread(u64::MAX - 1);
+    pub const ANY: ThreadToken = ThreadToken(u64::MAX - 1);
 
     /// Returns the thread with this number.
-    pub const fn new(number: u32) -> Thread {
-        Thread(number as u64 + 1)
+    pub const fn new(number: u32) -> ThreadToken {
+        ThreadToken(number as u64 + 1)
     }
 }
 
@@ -65,7 +65,7 @@ impl Bias {
     /// Whether this thread may move the words alone, until it [leaves](Bias::leave). Otherwise the
     /// thread uses read-modify-writes.
     #[inline(always)]
-    pub(super) fn enter(&self, me: Thread) -> bool {
+    pub(super) fn enter(&self, me: ThreadToken) -> bool {
         let owner = self.owner.load(Ordering::Acquire);
         if owner != me.0 {
             return owner != SHARED && self.enter_first(owner, me);
@@ -78,7 +78,7 @@ impl Bias {
     /// # Panics
     /// If the owner is already inside.
     #[inline(always)]
-    pub(crate) fn enter_once(&self, me: Thread) -> bool {
+    pub(crate) fn enter_once(&self, me: ThreadToken) -> bool {
         let owner = self.owner.load(Ordering::Acquire);
         if owner != me.0 {
             return owner != SHARED && self.enter_first(owner, me);
@@ -91,7 +91,7 @@ impl Bias {
     }
 
     #[inline(always)]
-    fn enter_as_owner(&self, me: Thread) -> bool {
+    fn enter_as_owner(&self, me: ThreadToken) -> bool {
         self.inside.store(true, Ordering::Relaxed);
         without_fence();
         if self.owner.load(Ordering::Relaxed) == me.0 {
@@ -103,10 +103,10 @@ impl Bias {
     }
 
     #[cold]
-    fn enter_first(&self, owner: u64, me: Thread) -> bool {
+    fn enter_first(&self, owner: u64, me: ThreadToken) -> bool {
         let (yes, no) = (Ordering::AcqRel, Ordering::Relaxed);
         if owner == NOBODY
-            && me != Thread::ANY
+            && me != ThreadToken::ANY
             && self.owner.compare_exchange(NOBODY, me.0, yes, no).is_ok()
         {
             return self.enter(me);
@@ -123,7 +123,7 @@ impl Bias {
 
     /// Gives the bias up if this thread owns it: the next thread that enters owns it. Does nothing
     /// while the owner is inside.
-    pub(crate) fn hand_over(&self, me: Thread) {
+    pub(crate) fn hand_over(&self, me: ThreadToken) {
         let (yes, no) = (Ordering::AcqRel, Ordering::Relaxed);
         if !self.inside.load(Ordering::Relaxed) {
             // A thread that has revoked the bias meanwhile is not overwritten.
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn first_thread_owns_bias_until_second_thread_enters() {
         let bias = bias();
-        let (one, two) = (Thread::new(0), Thread::new(7));
+        let (one, two) = (ThreadToken::new(0), ThreadToken::new(7));
         for _ in 0..3 {
             assert!(bias.enter(one));
             bias.leave();
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn thread_no_longer_owns_bias_after_hand_over() {
         let bias = bias();
-        let (one, two) = (Thread::new(0), Thread::new(7));
+        let (one, two) = (ThreadToken::new(0), ThreadToken::new(7));
         assert!(bias.enter_once(one));
         bias.hand_over(one);
         assert!(!bias.try_share(), "who is inside hands nothing over");
@@ -250,15 +250,15 @@ mod tests {
     #[should_panic = "a lock that it holds"]
     fn thread_inside_bias_cannot_enter_again() {
         let bias = bias();
-        assert!(bias.enter_once(Thread::new(0)));
-        bias.enter_once(Thread::new(0));
+        assert!(bias.enter_once(ThreadToken::new(0)));
+        bias.enter_once(ThreadToken::new(0));
     }
 
     #[test]
     fn no_thread_owns_bias_without_identity_or_barrier() {
         let bias = bias();
-        assert!(!bias.enter(Thread::ANY));
-        assert!(!bias.enter(Thread::new(1)));
-        assert!(!Bias::new(Option::None).enter(Thread::new(1)));
+        assert!(!bias.enter(ThreadToken::ANY));
+        assert!(!bias.enter(ThreadToken::new(1)));
+        assert!(!Bias::new(Option::None).enter(ThreadToken::new(1)));
     }
 }

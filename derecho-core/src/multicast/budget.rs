@@ -23,21 +23,21 @@ pub const LONGEST: u64 = 50_000_000;
 
 /// Treatment of the bells of a memory in a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Bells {
+pub(super) enum BellAction {
     /// Ring for peers that do not know of the entries that this turn takes in.
-    AsEver,
+    AsUsual,
     /// Ring for nobody yet.
-    PutOff,
+    Delayed,
     /// Ring for all peers that may not know of delayed commits.
     Due,
 }
 
 /// Time by which the bells of a memory must ring.
-pub(super) struct Budget(AtomicU64);
+pub(super) struct BellDeadline(AtomicU64);
 
-impl Budget {
-    pub(super) fn new() -> Budget {
-        Budget(AtomicU64::new(NOTHING))
+impl BellDeadline {
+    pub(super) fn new() -> BellDeadline {
+        BellDeadline(AtomicU64::new(NOTHING))
     }
 
     /// Delays the bells for earlier commits of this thread, by `nanos` nanoseconds at most. Returns
@@ -66,13 +66,13 @@ impl Budget {
 
     /// Treatment of the bells at this time. `at_once`: whether no bell may be delayed any longer.
     #[inline]
-    pub(super) fn bells(&self, now: Time, at_once: impl FnOnce() -> bool) -> Bells {
+    pub(super) fn bells(&self, now: Time, at_once: impl FnOnce() -> bool) -> BellAction {
         match self.due() {
-            None => Bells::AsEver,
-            Some(due) if now < due && !at_once() => Bells::PutOff,
+            None => BellAction::AsUsual,
+            Some(due) if now < due && !at_once() => BellAction::Delayed,
             Some(_) => {
                 self.0.swap(NOTHING, Ordering::AcqRel);
-                Bells::Due
+                BellAction::Due
             }
         }
     }
@@ -84,28 +84,28 @@ mod tests {
 
     #[test]
     fn bells_ring_when_earliest_deadline_is_due() {
-        let budget = Budget::new();
-        assert_eq!(budget.bells(Time(0), || true), Bells::AsEver);
+        let budget = BellDeadline::new();
+        assert_eq!(budget.bells(Time(0), || true), BellAction::AsUsual);
         assert!(budget.put_off(Time(100), 50));
         assert!(!budget.put_off(Time(120), 50), "a turn comes already");
         assert_eq!(budget.due(), Some(Time(150)));
-        assert_eq!(budget.bells(Time(149), || false), Bells::PutOff);
-        assert_eq!(budget.bells(Time(150), || false), Bells::Due);
-        assert_eq!(budget.bells(Time(150), || false), Bells::AsEver);
+        assert_eq!(budget.bells(Time(149), || false), BellAction::Delayed);
+        assert_eq!(budget.bells(Time(150), || false), BellAction::Due);
+        assert_eq!(budget.bells(Time(150), || false), BellAction::AsUsual);
         assert!(budget.put_off(Time(160), 100));
         assert!(!budget.put_off(Time(170), 10), "whoever may wait less long is the one who says");
         assert_eq!(budget.due(), Some(Time(180)));
-        assert_eq!(budget.bells(Time(161), || true), Bells::Due);
+        assert_eq!(budget.bells(Time(161), || true), BellAction::Due);
     }
 
     #[test]
     fn wait_for_acknowledgements_rings_delayed_bells_at_once() {
-        let budget = Budget::new();
+        let budget = BellDeadline::new();
         budget.hurry();
-        assert_eq!(budget.bells(Time(0), || false), Bells::AsEver);
+        assert_eq!(budget.bells(Time(0), || false), BellAction::AsUsual);
         budget.put_off(Time(10), u64::MAX);
         assert_eq!(budget.due(), Some(Time(10 + LONGEST)));
         budget.hurry();
-        assert_eq!(budget.bells(Time(11), || false), Bells::Due);
+        assert_eq!(budget.bells(Time(11), || false), BellAction::Due);
     }
 }

@@ -62,23 +62,23 @@ pub fn is_quiet(mark: u64) -> bool {
 }
 
 /// The mark of one of this node's streams.
-pub(super) struct Mark {
+pub(super) struct QuietMark {
     /// Odd: a commit must end the quiet. Equal to the shown mark, or behind it.
     state: AtomicU64,
     shown: Option<(OwnRegion, usize)>,
 }
 
-impl Mark {
+impl QuietMark {
     /// Returns the mark of a stream that is never quiet.
-    pub(super) fn none() -> Mark {
-        Mark { state: AtomicU64::new(0), shown: None }
+    pub(super) fn none() -> QuietMark {
+        QuietMark { state: AtomicU64::new(0), shown: None }
     }
 
     /// Returns the mark with this number in a node's region.
-    pub(super) fn new(region: OwnRegion, number: usize) -> Mark {
+    pub(super) fn new(region: OwnRegion, number: usize) -> QuietMark {
         assert!(number < MOST_STREAMS && region.words() >= CHANGES_WORDS, "a mark of the region");
         region.word(MARKS + number).publish(0);
-        Mark { state: AtomicU64::new(0), shown: Some((region, number)) }
+        QuietMark { state: AtomicU64::new(0), shown: Some((region, number)) }
     }
 
     /// Number and shown value of the mark.
@@ -133,7 +133,7 @@ impl Mark {
     }
 }
 
-impl fmt::Debug for Mark {
+impl fmt::Debug for QuietMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Mark({})", self.state.load(Ordering::Relaxed))
     }
@@ -194,7 +194,7 @@ mod tests {
     fn change_ends_quiet_period_and_is_counted_once() {
         let region = OwnRegion::heap(CHANGES_WORDS);
         let view = ChangesView::new(region.replica(), Sharing::Shared).expect("long enough");
-        let mark = Mark::new(region, 70);
+        let mark = QuietMark::new(region, 70);
         mark.changed();
         assert_eq!((view.count(1), view.mark(70)), (0, 0), "nobody relies on it");
         for round in 1..4 {
@@ -205,14 +205,14 @@ mod tests {
             assert_eq!((view.count(1), view.mark(70)), (round, 2 * round));
         }
         assert_eq!(view.count(0), 0);
-        assert!(!Mark::none().fall_quiet());
+        assert!(!QuietMark::none().fall_quiet());
     }
 
     #[test]
     fn late_change_does_not_end_later_quiet_period() {
         let region = OwnRegion::heap(CHANGES_WORDS);
         let view = ChangesView::new(region.replica(), Sharing::Shared).expect("long enough");
-        let mark = Mark::new(region, 0);
+        let mark = QuietMark::new(region, 0);
         mark.fall_quiet();
         mark.changed();
         mark.fall_quiet();

@@ -21,12 +21,12 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 
-use super::bias::{Bias, Thread};
-use super::budget::{Bells, Budget};
-use super::changes::{HEADER_MARK, Mark};
-use super::entry::{Entry, Extent};
+use super::bias::{Bias, ThreadToken};
+use super::budget::{BellAction, BellDeadline};
+use super::changes::{HEADER_MARK, QuietMark};
+use super::commit_counter::CommitCounter;
+use super::entry::{RecordExtent, RingEntry};
 use super::geometry::{GRAIN, Geometry, HEADER_RETURNED};
-use super::tail::Tail;
 use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use crate::fault::{Fault as Planted, planted};
 use crate::ids::Time;
@@ -125,18 +125,18 @@ struct Inner {
     free: AtomicU64,
     /// Whether a claim has found no chunk since the last chunk became free.
     lacks_chunk: AtomicBool,
-    tail: Tail,
+    commits: CommitCounter,
     /// Right to move `cursor` and `tail` without read-modify-writes (I-25).
     bias: Bias,
     /// Mark that tells whether a commit must end the quiet of this stream.
-    mark: Mark,
+    mark: QuietMark,
     chunks: Box<[Chunk]>,
     /// Bells of readers that see a commit without a turn, as a set of bits.
     audience: AtomicU64,
     /// Whether some reader sees a commit only after a turn of this node.
     needs_turn: AtomicBool,
     /// Time by which peers must be told of commits for which no bell has rung.
-    budget: Budget,
+    bell_deadline: BellDeadline,
     /// Whether some reader is untethered: if so, the least recently used chunk is used next.
     spreads: AtomicBool,
 }
@@ -195,7 +195,7 @@ impl SenderMemory {
     /// effect only before there are other handles to the memory.
     pub fn with_mark(mut self, changes: &OwnRegion, number: usize) -> SenderMemory {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.mark = Mark::new(changes.clone(), number);
+            inner.mark = QuietMark::new(changes.clone(), number);
             inner.region.word(HEADER_MARK).publish(number as u64 + 1);
         }
         self
@@ -230,13 +230,13 @@ impl SenderMemory {
             given_back: AtomicU64::new(0),
             free: AtomicU64::new(free),
             lacks_chunk: AtomicBool::new(false),
-            tail: Tail::new(),
+            commits: CommitCounter::new(),
             bias: Bias::new(None),
-            mark: Mark::none(),
+            mark: QuietMark::none(),
             chunks,
             audience: AtomicU64::new(0),
             needs_turn: AtomicBool::new(false),
-            budget: Budget::new(),
+            bell_deadline: BellDeadline::new(),
             spreads: AtomicBool::new(false),
         }))
     }
@@ -265,7 +265,7 @@ impl SenderMemory {
     /// Number of messages committed so far, complete or not.
     #[inline]
     pub fn committed(&self) -> u64 {
-        self.0.tail.messages()
+        self.0.commits.messages()
     }
 
     /// Number of messages that all readers have received, as far as the turn knows.
@@ -273,7 +273,7 @@ impl SenderMemory {
         self.0.given_back.load(Ordering::Relaxed)
     }
 
-    /// Bells to ring after a commit; see [`Bells`](crate::link::Bells).
+    /// Bells to ring after a commit; see [`BellAction`](crate::link::Bells).
     #[inline]
     pub fn audience(&self) -> u64 {
         self.0.audience.load(Ordering::Relaxed)
@@ -289,23 +289,23 @@ impl SenderMemory {
     /// Returns whether a turn must be scheduled for that; if bells were delayed before, one
     /// is scheduled already.
     pub fn put_off(&self, now: Time, nanos: u64) -> bool {
-        self.0.budget.put_off(now, nanos)
+        self.0.bell_deadline.put_off(now, nanos)
     }
 
     /// Time by which delayed bells must ring, if any are delayed.
     pub fn bells_due(&self) -> Option<Time> {
-        self.0.budget.due()
+        self.0.bell_deadline.due()
     }
 
     /// Makes the next turn tell peers that were not told of commits.
     pub fn hurry(&self) {
-        self.0.budget.hurry();
+        self.0.bell_deadline.hurry();
     }
 
     /// Treatment of the memory's bells in a turn.
     #[inline]
-    pub(super) fn bells(&self, now: Time, at_once: bool) -> Bells {
-        self.0.budget.bells(now, || at_once || self.is_half_full())
+    pub(super) fn bells(&self, now: Time, at_once: bool) -> BellAction {
+        self.0.bell_deadline.bells(now, || at_once || self.is_half_full())
     }
 
     /// Sets the peers that must be told of a commit, and the way in which they are told.
@@ -324,13 +324,13 @@ impl SenderMemory {
     /// waits for room.
     #[inline]
     pub fn claim(&self, length: usize) -> Result<Claim<'_>, ClaimError> {
-        self.claim_on(Thread::ANY, length)
+        self.claim_on(ThreadToken::ANY, length)
     }
 
     /// Claims room for a record of up to `length` bytes. While one identified thread makes all
     /// claims and commits, these need no atomic read-modify-write.
     #[inline(always)]
-    pub fn claim_on(&self, thread: Thread, length: usize) -> Result<Claim<'_>, ClaimError> {
+    pub fn claim_on(&self, thread: ThreadToken, length: usize) -> Result<Claim<'_>, ClaimError> {
         let inner = &*self.0;
         let grains = length.div_ceil(GRAIN).max(1);
         if grains > inner.geometry.chunk_grains() {
@@ -371,19 +371,19 @@ impl SenderMemory {
     /// ensures that there is a place for it.
     pub(super) fn commit_nulls(&self, slots: u64, nulls: u64) -> u64 {
         let inner = &*self.0;
-        if slots <= nulls + inner.tail.messages() || !inner.bias.try_share() {
+        if slots <= nulls + inner.commits.messages() || !inner.bias.try_share() {
             return 0;
         }
-        let mut messages = inner.tail.messages();
+        let mut messages = inner.commits.messages();
         loop {
             // Committed messages count first, including those committed meanwhile.
             let run = slots.saturating_sub(nulls + messages).min(u64::from(u32::MAX));
             if run == 0 {
                 return 0;
             }
-            match inner.tail.add_nulls_after(messages) {
+            match inner.commits.add_nulls_after(messages) {
                 Ok(place) => {
-                    inner.put(Entry::Nulls(run as u32), place.index);
+                    inner.put(RingEntry::Nulls(run as u32), place.index);
                     return run;
                 }
                 Err(now) => messages = now,
@@ -393,7 +393,7 @@ impl SenderMemory {
 
     /// Mark of the memory's stream.
     #[inline]
-    pub(super) fn mark(&self) -> &Mark {
+    pub(super) fn mark(&self) -> &QuietMark {
         &self.0.mark
     }
 
@@ -405,11 +405,11 @@ impl SenderMemory {
         if !inner.bias.try_share() {
             return None;
         }
-        let mut messages = inner.tail.messages();
+        let mut messages = inner.commits.messages();
         loop {
-            match inner.tail.add_nulls_after(messages) {
+            match inner.commits.add_nulls_after(messages) {
                 Ok(place) => {
-                    inner.put(Entry::End(epoch), place.index);
+                    inner.put(RingEntry::End(epoch), place.index);
                     return Some(place.messages);
                 }
                 Err(now) => messages = now,
@@ -419,7 +419,7 @@ impl SenderMemory {
 
     /// Notes that this number of messages is known to be complete. Called only by the turn.
     pub(super) fn know(&self, messages: u64) {
-        self.0.tail.know(messages);
+        self.0.commits.know(messages);
     }
 
     /// Reclaims `count` places in the order ring: entries below `returned` have none any more.
@@ -473,7 +473,7 @@ impl fmt::Debug for SenderMemory {
 
 impl Inner {
     /// Fills the place of an entry that the turn commits.
-    fn put(&self, entry: Entry, index: u64) {
+    fn put(&self, entry: RingEntry, index: u64) {
         let words = entry.encode(index);
         let first = self.geometry.entry_word(index);
         self.region.word(first).put(words[0]);
@@ -489,7 +489,7 @@ impl Inner {
 
     /// Takes a place, and grains of the current chunk or of a free chunk that becomes current.
     #[inline(always)]
-    fn claim_grains(&self, thread: Thread, grains: u32) -> Option<u32> {
+    fn claim_grains(&self, thread: ThreadToken, grains: u32) -> Option<u32> {
         let alone = self.bias.enter(thread);
         let position = self.claim_from_cursor(alone, grains);
         if alone {
@@ -585,8 +585,8 @@ pub struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    fn extent(&self) -> Extent {
-        Extent { position: self.position, length: self.length }
+    fn extent(&self) -> RecordExtent {
+        RecordExtent { position: self.position, length: self.length }
     }
 
     /// Bytes of the claim, which contain remains of earlier records.
@@ -620,7 +620,7 @@ impl Claim<'_> {
     /// Commits as [`Claim::commit_on`] does, on an unidentified thread.
     #[inline]
     pub fn commit(self, length: usize, seal: impl FnOnce(u64, &mut [u8])) -> u64 {
-        self.commit_on(Thread::ANY, length, seal)
+        self.commit_on(ThreadToken::ANY, length, seal)
     }
 
     /// Commits the first `length` bytes as a record, which takes the next place in the order.
@@ -632,23 +632,23 @@ impl Claim<'_> {
     #[inline(always)]
     pub fn commit_on(
         mut self,
-        thread: Thread,
+        thread: ThreadToken,
         length: usize,
         seal: impl FnOnce(u64, &mut [u8]),
     ) -> u64 {
         assert!(length <= self.length as usize, "a record fits its claim");
         let memory = self.memory;
         let place = if memory.bias.enter(thread) {
-            let place = memory.tail.add_message_alone();
+            let place = memory.commits.add_message_alone();
             memory.bias.leave();
             place
         } else {
-            memory.tail.add_message()
+            memory.commits.add_message()
         };
         seal(place.messages, self.bytes());
         // The claim has a place, so every reader has finished with the entry of the previous lap.
-        let extent = Extent { position: self.position, length: length as u32 };
-        let words = Entry::Message(extent).encode(place.index);
+        let extent = RecordExtent { position: self.position, length: length as u32 };
+        let words = RingEntry::Message(extent).encode(place.index);
         let first = memory.geometry.entry_word(place.index);
         memory.region.word(first).put(words[0]);
         // I-1: publishes the record and the first word, which were stored before.

@@ -10,8 +10,8 @@
 //! any order, and over a link that copies, the words of one write appear in any order. No counter
 //! needs to guard them.
 
+use super::commit_counter::INDEX_BITS;
 use super::geometry::{GRAIN, Geometry};
-use super::tail::INDEX_BITS;
 
 /// Kind of an entry that names a record.
 const MESSAGE: u64 = 1 << KIND_SHIFT;
@@ -27,20 +27,20 @@ const LOW: u64 = 0xffff_ffff;
 
 /// Result of reading the place of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Found {
+pub enum EntryRead {
     /// Complete entry.
-    Entry(Entry),
+    Entry(RingEntry),
     /// The entry has not arrived completely.
     NotYet,
     /// Contents that no sender writes.
-    Nonsense,
+    Invalid,
 }
 
 /// Item that a sender produced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Entry {
+pub enum RingEntry {
     /// Message: one slot.
-    Message(Extent),
+    Message(RecordExtent),
     /// Number of slots without content; at least one.
     Nulls(u32),
     /// End of the sender's part of the epoch with this mark; never zero.
@@ -49,45 +49,45 @@ pub enum Entry {
 
 /// Location of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Extent {
+pub struct RecordExtent {
     /// First grain in the byte memory.
     pub position: u32,
     /// Length in bytes.
     pub length: u32,
 }
 
-impl Entry {
+impl RingEntry {
     /// Words of the entry, to be stored in this order.
     #[inline]
     pub fn encode(self, index: u64) -> [u64; 2] {
         let (low, high) = match self {
-            Entry::Message(extent) => (MESSAGE | u64::from(extent.position), extent.length),
-            Entry::Nulls(run) => (NULLS, run),
-            Entry::End(epoch) => (END, epoch),
+            RingEntry::Message(extent) => (MESSAGE | u64::from(extent.position), extent.length),
+            RingEntry::Nulls(run) => (NULLS, run),
+            RingEntry::End(epoch) => (END, epoch),
         };
         [stamp(index) | low, stamp(index) | u64::from(high)]
     }
 
     /// Decodes the words of the entry with this number, from a peer or from this node.
     #[inline]
-    pub fn decode(words: [u64; 2], index: u64, geometry: Geometry) -> Found {
+    pub fn decode(words: [u64; 2], index: u64, geometry: Geometry) -> EntryRead {
         let stamp = stamp(index);
         if (words[0] ^ stamp | words[1] ^ stamp) & !LOW != 0 {
-            return Found::NotYet;
+            return EntryRead::NotYet;
         }
         let (position, high) = ((words[0] & POSITION_MASK) as u32, words[1] as u32);
         match words[0] & LOW & !POSITION_MASK {
             MESSAGE => {
-                let extent = Extent { position, length: high };
+                let extent = RecordExtent { position, length: high };
                 if extent.is_inside(geometry) {
-                    Found::Entry(Entry::Message(extent))
+                    EntryRead::Entry(RingEntry::Message(extent))
                 } else {
-                    Found::Nonsense
+                    EntryRead::Invalid
                 }
             }
-            NULLS if position == 0 && high > 0 => Found::Entry(Entry::Nulls(high)),
-            END if position == 0 && high > 0 => Found::Entry(Entry::End(high)),
-            _ => Found::Nonsense,
+            NULLS if position == 0 && high > 0 => EntryRead::Entry(RingEntry::Nulls(high)),
+            END if position == 0 && high > 0 => EntryRead::Entry(RingEntry::End(high)),
+            _ => EntryRead::Invalid,
         }
     }
 
@@ -101,14 +101,14 @@ impl Entry {
     #[inline]
     pub fn slots(self) -> u64 {
         match self {
-            Entry::Message(_) => 1,
-            Entry::Nulls(run) => u64::from(run),
-            Entry::End(_) => 0,
+            RingEntry::Message(_) => 1,
+            RingEntry::Nulls(run) => u64::from(run),
+            RingEntry::End(_) => 0,
         }
     }
 }
 
-impl Extent {
+impl RecordExtent {
     /// Number of grains of the record; at least one.
     #[inline]
     pub fn grains(self) -> usize {
@@ -146,37 +146,41 @@ fn stamp(index: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn message(position: u32, length: u32) -> Entry {
-        Entry::Message(Extent { position, length })
+    fn message(position: u32, length: u32) -> RingEntry {
+        RingEntry::Message(RecordExtent { position, length })
     }
 
     #[test]
     fn only_valid_entry_of_expected_number_is_accepted() {
         let geometry = Geometry::fitting(16 * 32, 8, 32).expect("sixteen chunks of two grains");
-        let runs = [Entry::Nulls(1), Entry::Nulls(u32::MAX), Entry::End(7)];
+        let runs = [RingEntry::Nulls(1), RingEntry::Nulls(u32::MAX), RingEntry::End(7)];
         for entry in [message(2, 20), message(30, 32)].into_iter().chain(runs) {
             let words = entry.encode(9);
-            assert_eq!(Entry::decode(words, 9, geometry), Found::Entry(entry));
+            assert_eq!(RingEntry::decode(words, 9, geometry), EntryRead::Entry(entry));
             for other in [1, 10, u64::MAX] {
                 let newer = entry.encode(other);
                 for words in [newer, [newer[0], words[1]], [words[0], newer[1]], [0, words[1]]] {
-                    assert_eq!(Entry::decode(words, 9, geometry), Found::NotYet, "of {other}");
+                    assert_eq!(
+                        RingEntry::decode(words, 9, geometry),
+                        EntryRead::NotYet,
+                        "of {other}"
+                    );
                 }
             }
             let kind = [words[0] & !(3 << KIND_SHIFT), words[1]];
-            assert_eq!(Entry::decode(kind, 9, geometry), Found::Nonsense, "no known kind");
+            assert_eq!(RingEntry::decode(kind, 9, geometry), EntryRead::Invalid, "no known kind");
         }
-        assert_eq!(Entry::decode([0; 2], u64::from(u32::MAX), geometry), Found::NotYet);
+        assert_eq!(RingEntry::decode([0; 2], u64::from(u32::MAX), geometry), EntryRead::NotYet);
         let crossing = message(1, 20).encode(9);
-        assert_eq!(Entry::decode(crossing, 9, geometry), Found::Nonsense, "two chunks");
+        assert_eq!(RingEntry::decode(crossing, 9, geometry), EntryRead::Invalid, "two chunks");
         for (position, length) in [(32, 1), (31, 20), ((1 << 30) - 1, 20), (0, u32::MAX)] {
             let outside = message(position, length).encode(9);
-            assert_eq!(Entry::decode(outside, 9, geometry), Found::Nonsense, "outside");
+            assert_eq!(RingEntry::decode(outside, 9, geometry), EntryRead::Invalid, "outside");
         }
-        for nothing in [Entry::Nulls(0), Entry::End(0)] {
-            assert_eq!(Entry::decode(nothing.encode(9), 9, geometry), Found::Nonsense);
+        for nothing in [RingEntry::Nulls(0), RingEntry::End(0)] {
+            assert_eq!(RingEntry::decode(nothing.encode(9), 9, geometry), EntryRead::Invalid);
         }
-        let end = Entry::End(7).encode(9);
-        assert_eq!(Entry::decode([end[0] | 1, end[1]], 9, geometry), Found::Nonsense);
+        let end = RingEntry::End(7).encode(9);
+        assert_eq!(RingEntry::decode([end[0] | 1, end[1]], 9, geometry), EntryRead::Invalid);
     }
 }

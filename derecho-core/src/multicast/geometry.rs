@@ -5,7 +5,7 @@
 
 use core::ops::Range;
 
-use super::Fault;
+use super::PeerFault;
 use super::changes::HEADER_MARK;
 use crate::memory::{LINE, LINE_WORDS, Replica, WORD};
 
@@ -158,21 +158,21 @@ impl Geometry {
     }
 
     /// Reads a peer's header: `Ok(None)` while it has not arrived. Each word is read once.
-    pub fn read(replica: &Replica) -> Result<Option<Geometry>, Fault> {
-        let word = |index| replica.get(index).ok_or(Fault::Geometry);
+    pub fn read(replica: &Replica) -> Result<Option<Geometry>, PeerFault> {
+        let word = |index| replica.get(index).ok_or(PeerFault::Geometry);
         let header = [word(0)?, word(1)?, word(2)?, word(3)?];
         if header.contains(&0) {
             // A write of several words may be visible in part, and none of these words
             // is ever zero.
             return Ok(None);
         }
-        let small = |value| usize::try_from(value).map_err(|_| Fault::Geometry);
-        let entries_log2 = u32::try_from(header[0]).map_err(|_| Fault::Geometry)?;
+        let small = |value| usize::try_from(value).map_err(|_| PeerFault::Geometry);
+        let entries_log2 = u32::try_from(header[0]).map_err(|_| PeerFault::Geometry)?;
         match Geometry::new(entries_log2, small(header[1])?, small(header[2])?) {
             Some(valid) if header[3] == MAGIC && valid.words() <= replica.words() => {
                 Ok(Some(valid))
             }
-            _ => Err(Fault::Geometry),
+            _ => Err(PeerFault::Geometry),
         }
     }
 }
@@ -219,10 +219,10 @@ mod tests {
             for nonsense in [u64::MAX, 1 << 40] {
                 let was = region.word(index).peek();
                 region.word(index).publish(nonsense);
-                assert_eq!(Geometry::read(&region.replica()), Err(Fault::Geometry));
+                assert_eq!(Geometry::read(&region.replica()), Err(PeerFault::Geometry));
                 region.word(index).publish(was);
             }
         }
-        assert_eq!(Geometry::read(&OwnRegion::heap(2).replica()), Err(Fault::Geometry));
+        assert_eq!(Geometry::read(&OwnRegion::heap(2).replica()), Err(PeerFault::Geometry));
     }
 }

@@ -15,19 +15,19 @@ use core::fmt;
 use core::ops::Range;
 use core::ptr::{self, NonNull};
 
-use super::entry::Extent;
+use super::entry::RecordExtent;
 use super::geometry::Geometry;
 use crate::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::link::Waker;
 use crate::machine::Effects;
 use crate::memory::Replica;
 
-mod taking;
+mod consumer;
 
-pub use taking::Taking;
+pub use consumer::InboxConsumer;
 
 /// Memory of one sender as this node's readers see it, with their references to its chunks.
-pub struct Source {
+pub struct SenderReplica {
     replica: Replica,
     geometry: Geometry,
     references: Box<[AtomicU32]>,
@@ -36,29 +36,29 @@ pub struct Source {
     /// Number of the sender in the readers' queues.
     number: u16,
     waker: Waker,
-    notice: Notice,
+    notice: ReleaseNotice,
 }
 
 /// Notice of the last reference to a chunk, for a turn that does not look for it any more.
 #[derive(Default)]
-struct Notice {
+struct ReleaseNotice {
     /// One bit of a word at which the turn does look.
     bit: Option<(Arc<AtomicU64>, u64)>,
     wanted: AtomicBool,
 }
 
-impl Source {
+impl SenderReplica {
     /// Creates a source for the memory behind a replica with this geometry.
     pub(super) fn new(
         replica: Replica,
         geometry: Geometry,
         number: u16,
         waker: Waker,
-    ) -> Arc<Source> {
+    ) -> Arc<SenderReplica> {
         let zeros = || (0..geometry.chunks()).map(|_| AtomicU32::new(0)).collect();
         let (references, firsts) = (zeros(), zeros());
-        let notice = Notice::default();
-        Arc::new(Source { replica, geometry, references, firsts, number, waker, notice })
+        let notice = ReleaseNotice::default();
+        Arc::new(SenderReplica { replica, geometry, references, firsts, number, waker, notice })
     }
 
     /// Number of the sender in the readers' queues.
@@ -78,7 +78,7 @@ impl Source {
     /// Counts references to a chunk, before a reader can see their records. The first reference to
     /// a chunk keeps the source alive for all of them: a record needs no handle of its own.
     #[inline]
-    pub(super) fn hold(this: &Arc<Source>, chunk: usize, count: u32) {
+    pub(super) fn hold(this: &Arc<SenderReplica>, chunk: usize, count: u32) {
         if this.references[chunk].fetch_add(count, Ordering::Relaxed) == 0 {
             // Only the turn does this.
             this.firsts[chunk].fetch_add(1, Ordering::Relaxed);
@@ -113,7 +113,7 @@ impl Source {
 
     /// Makes releases of [wanted](Source::want_notice) chunks set this bit. Has an effect only
     /// before there are other handles to the source.
-    pub(super) fn notice_in(this: &mut Arc<Source>, word: &Arc<AtomicU64>, bit: u32) {
+    pub(super) fn notice_in(this: &mut Arc<SenderReplica>, word: &Arc<AtomicU64>, bit: u32) {
         if let Some(source) = Arc::get_mut(this) {
             source.notice.bit = Some((Arc::clone(word), 1 << bit));
         }
@@ -147,10 +147,10 @@ impl Source {
     /// Removes one reference to a chunk.
     ///
     /// # Safety
-    /// The reference was counted by [`Source::hold`] on the source that `this` points to, and is
+    /// The reference was counted by [`SenderReplica::hold`] on the source that `this` points to, and is
     /// released only once.
     #[inline(always)]
-    unsafe fn release(this: NonNull<Source>, chunk: usize) {
+    unsafe fn release(this: NonNull<SenderReplica>, chunk: usize) {
         // SAFETY: while a reference to the chunk is counted, that reference keeps the source alive.
         let source = unsafe { this.as_ref() };
         // Release: this thread's reads of the record stay before the decrement. Acquire: the reads
@@ -158,7 +158,7 @@ impl Source {
         if source.references[chunk].fetch_sub(1, Ordering::AcqRel) == 1 {
             // SAFETY: the handle that the first reference to this chunk made now belongs to this
             // thread, because a thread that refers to the chunk again makes another one.
-            unsafe { Source::let_go(this) };
+            unsafe { SenderReplica::let_go(this) };
         }
     }
 
@@ -168,7 +168,7 @@ impl Source {
     /// # Safety
     /// The caller owns a handle to the source and gives it up with this call.
     #[cold]
-    unsafe fn let_go(this: NonNull<Source>) {
+    unsafe fn let_go(this: NonNull<SenderReplica>) {
         // SAFETY: the caller's handle keeps the source alive.
         let source = unsafe { this.as_ref() };
         if source.notice.wanted.load(Ordering::Relaxed)
@@ -184,7 +184,7 @@ impl Source {
 
 /// Identity of a chunk of a sender's memory, valid while a record in that memory exists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Lot {
+pub struct ChunkId {
     /// Number of the memory, which no other memory has at the same time.
     pub memory: usize,
     /// Index of the chunk in the memory.
@@ -193,7 +193,7 @@ pub struct Lot {
 
 /// Use of the chunks of a sender's memory at this node.
 #[derive(Clone, Copy)]
-pub struct Chunks<'a>(&'a Source);
+pub struct Chunks<'a>(&'a SenderReplica);
 
 impl Chunks<'_> {
     /// Number of chunks.
@@ -218,9 +218,9 @@ impl fmt::Debug for Chunks<'_> {
 /// Received record: bytes in its sender's memory, which stay unchanged until the record is dropped.
 pub struct Record {
     /// Source that this record's reference to its chunk keeps alive.
-    source: NonNull<Source>,
+    source: NonNull<SenderReplica>,
     start: NonNull<u8>,
-    extent: Extent,
+    extent: RecordExtent,
     origin: u64,
 }
 
@@ -253,16 +253,16 @@ impl Record {
 
     /// Chunk that contains the record.
     #[inline(always)]
-    pub fn lies_in(&self) -> Lot {
+    pub fn chunk_id(&self) -> ChunkId {
         // SAFETY: while this record's reference is counted, it keeps the source alive.
         let geometry = unsafe { self.source.as_ref() }.geometry;
-        Lot { memory: self.source.as_ptr() as usize, chunk: self.extent.chunk(geometry) }
+        ChunkId { memory: self.source.as_ptr() as usize, chunk: self.extent.chunk(geometry) }
     }
 
     /// Chunks of the sender's memory.
     #[inline(always)]
     pub fn chunks(&self) -> Chunks<'_> {
-        // SAFETY: as in `lies_in`.
+        // SAFETY: as in `chunk_id`.
         Chunks(unsafe { self.source.as_ref() })
     }
 
@@ -294,7 +294,7 @@ impl Drop for Record {
         // SAFETY: while this record's reference is counted, it keeps the source alive.
         let geometry = unsafe { self.source.as_ref() }.geometry;
         // SAFETY: the turn counted a reference for this record, which ends here.
-        unsafe { Source::release(self.source, self.extent.chunk(geometry)) };
+        unsafe { SenderReplica::release(self.source, self.extent.chunk(geometry)) };
     }
 }
 
@@ -338,7 +338,7 @@ pub(super) struct Delivery {
 impl Delivery {
     /// Creates a delivery of a sender's record.
     #[inline]
-    pub(super) fn new(sender: usize, extent: Extent, number: u64) -> Delivery {
+    pub(super) fn new(sender: usize, extent: RecordExtent, number: u64) -> Delivery {
         let bytes = u64::from(extent.position) | u64::from(extent.length) << 32;
         Delivery { bytes, origin: number << SENDER_BITS | sender as u64 }
     }
@@ -348,16 +348,16 @@ impl Delivery {
 ///
 /// Only one thread at a time may take records or query the queue, and only the turn puts records
 /// in; the queue needs no lock. Each call checks that no other one is active; callers that can
-/// guarantee this use [`alone`](Inbox::alone) instead.
+/// guarantee this use [`consumer_unchecked`](Inbox::alone) instead.
 pub struct Inbox {
     /// Part from which records are taken; changed by the taking thread.
-    front: AtomicPtr<Part>,
+    front: AtomicPtr<InboxSection>,
     /// Number of sets of senders before that of the front; changed by the taking thread.
     passed: AtomicU64,
     /// Part into which records are put; changed by the turn.
-    back: AtomicPtr<Part>,
+    back: AtomicPtr<InboxSection>,
     /// First part that is not completely visible, or the back; changed by the turn.
-    unshown: AtomicPtr<Part>,
+    unshown: AtomicPtr<InboxSection>,
     /// Place of the queue's first record in the subgroup's sequence of records.
     began: u64,
     /// Number of records in parts before the front; changed by the taking thread.
@@ -369,8 +369,8 @@ pub struct Inbox {
 }
 
 /// Part of a queue, with records of one set of senders.
-struct Part {
-    sources: Box<[Arc<Source>]>,
+struct InboxSection {
+    sources: Box<[Arc<SenderReplica>]>,
     /// Places, a power of two of them.
     places: Box<[AtomicU64]>,
     /// Number of places that the memory of all its senders can fill.
@@ -380,32 +380,33 @@ struct Part {
     /// Number of records put in, visible or not; used only by the turn.
     staged: AtomicU64,
     /// Next part; once it is set, nothing more is put into this one. Written by the turn.
-    next: AtomicPtr<Part>,
+    next: AtomicPtr<InboxSection>,
     /// Next part, before everything put into this one is visible; used only by the turn.
-    behind: AtomicPtr<Part>,
+    behind: AtomicPtr<InboxSection>,
     /// Number of visible records put in; written by the turn.
-    head: Line,
+    head: PaddedCounter,
     /// Number of records taken out; written by the application.
-    taken: Line,
+    taken: PaddedCounter,
 }
 
 /// Counter on a cache line of its own: the turn and the application each write one.
 #[repr(align(64))]
-struct Line(AtomicU64);
+struct PaddedCounter(AtomicU64);
 
-impl Part {
+impl InboxSection {
     /// Creates a part for the records of these senders, with `places` places if their memory can
     /// fill them. `goes_on`: the part before has the same senders.
-    fn new(sources: Box<[Arc<Source>]>, places: usize, goes_on: bool) -> *mut Part {
+    fn new(sources: Box<[Arc<SenderReplica>]>, places: usize, goes_on: bool) -> *mut InboxSection {
         assert!(sources.len() <= 1 << SENDER_BITS, "senders are numbered with 16 bits");
         let grains: usize = sources.iter().map(|source| source.geometry.grains()).sum();
         let most = grains.next_power_of_two();
         let places = zeros(most.min(places) * PLACE_WORDS);
-        let zero = || Line(AtomicU64::new(0));
+        let zero = || PaddedCounter(AtomicU64::new(0));
         let (staged, most) = (AtomicU64::new(0), most as u64);
         let [next, behind] = [(); 2].map(|()| AtomicPtr::new(ptr::null_mut()));
         let (head, taken) = (zero(), zero());
-        let part = Part { sources, places, most, goes_on, staged, next, behind, head, taken };
+        let part =
+            InboxSection { sources, places, most, goes_on, staged, next, behind, head, taken };
         Box::into_raw(Box::new(part))
     }
 
@@ -452,7 +453,7 @@ impl Part {
         let (bytes, origin) = self.place(taken);
         let bytes = bytes.load(Ordering::Relaxed);
         let origin = origin.load(Ordering::Relaxed);
-        let extent = Extent { position: bytes as u32, length: (bytes >> 32) as u32 };
+        let extent = RecordExtent { position: bytes as u32, length: (bytes >> 32) as u32 };
         let source = &self.sources[(origin & SENDER_MASK) as usize];
         let offset = extent.first_byte(source.geometry);
         let start = source.replica.bytes(offset, extent.length as usize);
@@ -465,13 +466,13 @@ impl Part {
 
 impl Inbox {
     /// Creates a queue for the records of these senders.
-    pub(super) fn new(sources: Box<[Arc<Source>]>) -> Arc<Inbox> {
+    pub(super) fn new(sources: Box<[Arc<SenderReplica>]>) -> Arc<Inbox> {
         Inbox::beginning(sources, 0)
     }
 
     /// Creates a queue whose first record has this place.
-    pub(super) fn beginning(sources: Box<[Arc<Source>]>, began: u64) -> Arc<Inbox> {
-        let part = Part::new(sources, PLACES, false);
+    pub(super) fn beginning(sources: Box<[Arc<SenderReplica>]>, began: u64) -> Arc<Inbox> {
+        let part = InboxSection::new(sources, PLACES, false);
         let [front, back, unshown] = [(); 3].map(|()| AtomicPtr::new(part));
         let [passed, taken_before, put_before] = [(); 3].map(|()| AtomicU64::new(0));
         let taking = AtomicBool::new(false);
@@ -492,7 +493,7 @@ impl Inbox {
 
     /// Part into which the turn puts records. Called only by the turn.
     #[inline]
-    fn back(&self) -> &Part {
+    fn back(&self) -> &InboxSection {
         // SAFETY: the taking thread frees a part only after its `next` was set. Only the turn sets
         // `next`, in `go_on` and `publish`, after it has stored the next part here. Therefore the
         // part stored here has no next one yet and is freed only with the queue. The rule that only
@@ -504,15 +505,15 @@ impl Inbox {
 
     /// Changes the set of senders for later records. Called by the turn when everything that was
     /// put in is visible.
-    pub(super) fn go_on(&self, sources: impl ExactSizeIterator<Item = Arc<Source>>) {
+    pub(super) fn go_on(&self, sources: impl ExactSizeIterator<Item = Arc<SenderReplica>>) {
         let back = self.back();
         assert_eq!(back.staged.load(Ordering::Relaxed), back.head.0.load(Ordering::Relaxed));
-        let sources: Box<[Arc<Source>]> = sources.collect();
-        let same = |(old, new): (&Arc<Source>, &Arc<Source>)| Arc::ptr_eq(old, new);
+        let sources: Box<[Arc<SenderReplica>]> = sources.collect();
+        let same = |(old, new): (&Arc<SenderReplica>, &Arc<SenderReplica>)| Arc::ptr_eq(old, new);
         if back.sources.len() == sources.len() && back.sources.iter().zip(&sources).all(same) {
             return;
         }
-        let part = Part::new(sources, PLACES, false);
+        let part = InboxSection::new(sources, PLACES, false);
         self.put_into(part);
         self.unshown.store(part, Ordering::Relaxed);
         // Last access of the turn to the old part, which may be freed from here on.
@@ -520,7 +521,7 @@ impl Inbox {
     }
 
     /// Makes this part the back.
-    fn put_into(&self, part: *mut Part) {
+    fn put_into(&self, part: *mut InboxSection) {
         let put = self.put_before.load(Ordering::Relaxed);
         let put = put.wrapping_add(self.back().staged.load(Ordering::Relaxed));
         self.put_before.store(put, Ordering::Relaxed);
@@ -538,7 +539,7 @@ impl Inbox {
         }
         let places = (back.room() * 2).max(count.next_power_of_two());
         let places = usize::try_from(places).unwrap_or(usize::MAX);
-        let part = Part::new(back.sources.clone(), places, true);
+        let part = InboxSection::new(back.sources.clone(), places, true);
         back.behind.store(part, Ordering::Relaxed);
         self.put_into(part);
         true
@@ -629,7 +630,7 @@ impl Drop for Inbox {
     fn drop(&mut self) {
         // Releases records that were not taken, so that their senders can continue.
         // SAFETY: no other handle to the queue exists any more.
-        let taking = unsafe { self.alone() };
+        let taking = unsafe { self.consumer_unchecked() };
         while taking.take().is_some() {}
         // The rest is the last visible part, and the parts behind it that are not visible.
         let mut part = self.front.load(Ordering::Relaxed);

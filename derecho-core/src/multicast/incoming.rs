@@ -13,11 +13,11 @@ mod epoch;
 use alloc::sync::Arc;
 use core::ops::Range;
 
-use super::Fault;
+use super::PeerFault;
 use super::acknowledgement::Acknowledged;
-use super::entry::{Entry, Extent, Found};
+use super::entry::{EntryRead, RecordExtent, RingEntry};
 use super::geometry::Geometry;
-use super::inbox::Source;
+use super::inbox::SenderReplica;
 use super::send::Sender;
 use crate::atomic::AtomicU64;
 use crate::link::Waker;
@@ -25,8 +25,8 @@ use crate::machine::Effects;
 use crate::memory::Replica;
 
 /// Receiver state for one sender.
-pub struct Incoming {
-    source: Arc<Source>,
+pub struct IncomingStream {
+    sender_replica: Arc<SenderReplica>,
     /// Number of entries received.
     entries: u64,
     /// Number of received entries that are not messages.
@@ -56,23 +56,23 @@ pub struct Incoming {
     uncounted: u32,
 }
 
-impl Incoming {
+impl IncomingStream {
     /// Creates the state for the sender whose memory is behind `replica`, from the beginning
     /// of the stream.
-    pub fn new(replica: Replica, geometry: Geometry, waker: Waker) -> Incoming {
-        Incoming::numbered(0, replica, geometry, waker)
+    pub fn new(replica: Replica, geometry: Geometry, waker: Waker) -> IncomingStream {
+        IncomingStream::numbered(0, replica, geometry, waker)
     }
 
-    /// Creates the state as [`Incoming::new`] does, with the sender's number in
+    /// Creates the state as [`IncomingStream::new`] does, with the sender's number in
     /// the readers' queues.
     pub(super) fn numbered(
         number: u16,
         replica: Replica,
         geometry: Geometry,
         waker: Waker,
-    ) -> Incoming {
-        Incoming {
-            source: Source::new(replica, geometry, number, waker),
+    ) -> IncomingStream {
+        IncomingStream {
+            sender_replica: SenderReplica::new(replica, geometry, number, waker),
             entries: 0,
             others: 0,
             start: 0,
@@ -97,8 +97,8 @@ impl Incoming {
     }
 
     /// Memory of the sender.
-    pub fn source(&self) -> &Arc<Source> {
-        &self.source
+    pub fn sender_replica(&self) -> &Arc<SenderReplica> {
+        &self.sender_replica
     }
 
     /// Number of entries received.
@@ -141,8 +141,8 @@ impl Incoming {
 
     #[inline]
     fn words(&self, index: u64) -> [u64; 2] {
-        let replica = self.source.replica();
-        let word = self.source.geometry().entry_word(index);
+        let replica = self.sender_replica.replica();
+        let word = self.sender_replica.geometry().entry_word(index);
         // The second word first: if memory is shared, it publishes the first one.
         let word1 = replica.load(word + 1);
         [replica.load(word), word1]
@@ -152,15 +152,15 @@ impl Incoming {
     /// incomplete or invalid.
     #[inline]
     pub fn has_next(&self) -> bool {
-        let word = self.source.geometry().entry_word(self.entries) + 1;
-        !self.ended && Entry::is_stamped(self.source.replica().load(word), self.entries)
+        let word = self.sender_replica.geometry().entry_word(self.entries) + 1;
+        !self.ended && RingEntry::is_stamped(self.sender_replica.replica().load(word), self.entries)
     }
 
     /// Receives up to `most` entries that have arrived. Returns their number, or the fault
     /// of the sender.
     #[inline]
-    pub fn receive(&mut self, most: u64) -> Result<usize, Fault> {
-        let geometry = self.source.geometry();
+    pub fn receive(&mut self, most: u64) -> Result<usize, PeerFault> {
+        let geometry = self.sender_replica.geometry();
         let first = self.entries;
         // Only a sender that overtakes its readers has more than a lap for them.
         let end = (self.taken + geometry.entries()).min(first.saturating_add(most));
@@ -169,22 +169,22 @@ impl Incoming {
         }
         let end = if self.ended { first } else { end };
         while self.entries < end {
-            match Entry::decode(self.words(self.entries), self.entries, geometry) {
-                Found::Entry(entry) => {
+            match RingEntry::decode(self.words(self.entries), self.entries, geometry) {
+                EntryRead::Entry(entry) => {
                     self.slots = self.slots.saturating_add(entry.slots());
                     match entry {
-                        Entry::Message(extent) => {
+                        RingEntry::Message(extent) => {
                             self.message_slots = self.slots;
                             if self.entries == first {
                                 // The first record is read at once. Prefetching the others
                                 // as well would only take lines from a sender that still
                                 // fills nearby memory.
                                 let (at, length) = (extent.first_byte(geometry), extent.length);
-                                self.source.replica().prefetch(at, length as usize);
+                                self.sender_replica.replica().prefetch(at, length as usize);
                             }
                         }
-                        Entry::Nulls(_) => self.others += 1,
-                        Entry::End(epoch) => {
+                        RingEntry::Nulls(_) => self.others += 1,
+                        RingEntry::End(epoch) => {
                             self.others += 1;
                             if self.meet_end(epoch) {
                                 self.entries += 1;
@@ -193,8 +193,8 @@ impl Incoming {
                         }
                     }
                 }
-                Found::NotYet => break,
-                Found::Nonsense => return Err(Fault::Entry { index: self.entries }),
+                EntryRead::NotYet => break,
+                EntryRead::Invalid => return Err(PeerFault::Entry { index: self.entries }),
             }
             self.entries += 1;
         }
@@ -205,7 +205,7 @@ impl Incoming {
     /// `Sender` has looked at each entry already, so a second look is necessary only where epochs
     /// end. Returns the number of entries.
     #[inline]
-    pub fn follow(&mut self, sender: &Sender) -> Result<usize, Fault> {
+    pub fn follow(&mut self, sender: &Sender) -> Result<usize, PeerFault> {
         let count = sender.entries().saturating_sub(self.entries);
         if self.ended || self.entries < self.start || sender.last_end() > self.entries {
             return self.receive(count);
@@ -228,14 +228,14 @@ impl Incoming {
 
     /// Takes the next received entry. The entry is read again, and therefore checked again.
     #[inline]
-    pub fn take(&mut self) -> Result<Entry, Fault> {
+    pub fn take(&mut self) -> Result<RingEntry, PeerFault> {
         let words = self.words(self.taken);
-        match Entry::decode(words, self.taken, self.source.geometry()) {
-            Found::Entry(entry) => {
+        match RingEntry::decode(words, self.taken, self.sender_replica.geometry()) {
+            EntryRead::Entry(entry) => {
                 self.taken += 1;
                 Ok(entry)
             }
-            Found::NotYet | Found::Nonsense => Err(Fault::Entry { index: self.taken }),
+            EntryRead::NotYet | EntryRead::Invalid => Err(PeerFault::Entry { index: self.taken }),
         }
     }
 
@@ -247,10 +247,10 @@ impl Incoming {
     }
 
     /// Adds references to a record, one for each of `readers` readers at this node.
-    /// [`Incoming::count`] must follow before any reader sees the record.
+    /// [`IncomingStream::count`] must follow before any reader sees the record.
     #[inline]
-    pub fn refer(&mut self, extent: Extent, readers: u32) {
-        let chunk = extent.chunk(self.source.geometry());
+    pub fn refer(&mut self, extent: RecordExtent, readers: u32) {
+        let chunk = extent.chunk(self.sender_replica.geometry());
         if chunk != self.newest {
             self.count();
             self.newest = chunk;
@@ -263,25 +263,25 @@ impl Incoming {
     pub fn count(&mut self) {
         if self.uncounted > 0 {
             self.held |= 1 << self.newest;
-            Source::hold(&self.source, self.newest, self.uncounted);
+            SenderReplica::hold(&self.sender_replica, self.newest, self.uncounted);
             self.uncounted = 0;
         }
     }
 
     /// Makes releases of [memory held for long](Incoming::rest_while_held) set this bit.
     pub fn notice_in(&mut self, word: &Arc<AtomicU64>, bit: u32) {
-        Source::notice_in(&mut self.source, word, bit);
+        SenderReplica::notice_in(&mut self.sender_replica, word, bit);
     }
 
     /// Replaces looks for released memory by notices. `false` if some held memory
     /// was released already.
     pub fn rest_while_held(&self) -> bool {
-        self.held == 0 || self.source.want_notice(self.held)
+        self.held == 0 || self.sender_replica.want_notice(self.held)
     }
 
     /// Ends the notices: releases are looked for again.
     pub fn look_while_held(&self) {
-        self.source.want_no_notice();
+        self.sender_replica.want_no_notice();
     }
 
     /// Makes the chunks private to which records may refer (I-335): chunks to which readers
@@ -290,18 +290,18 @@ impl Incoming {
     /// may be received afterwards.
     pub(super) fn privatize(&mut self, effects: &mut Effects) {
         self.count();
-        let geometry = self.source.geometry();
+        let geometry = self.sender_replica.geometry();
         let mut chunks = 0_u64;
         for index in self.taken..self.entries {
-            let found = Entry::decode(self.words(index), index, geometry);
-            if let Found::Entry(Entry::Message(extent)) = found {
+            let found = RingEntry::decode(self.words(index), index, geometry);
+            if let EntryRead::Entry(RingEntry::Message(extent)) = found {
                 chunks |= 1 << extent.chunk(geometry);
             }
         }
         if self.taken < self.entries {
-            effects.privatize(self.source.replica().clone(), geometry.ring_bytes());
+            effects.privatize(self.sender_replica.replica().clone(), geometry.ring_bytes());
         }
-        self.source.privatize(chunks, effects);
+        self.sender_replica.privatize(chunks, effects);
     }
 
     /// Clears the `held` bits of chunks to which no reader refers any more. Returns whether
@@ -317,7 +317,7 @@ impl Incoming {
         while look != 0 {
             let chunk = look.trailing_zeros();
             look &= look - 1;
-            if self.source.is_released(chunk as usize) {
+            if self.sender_replica.is_released(chunk as usize) {
                 self.held &= !(1 << chunk);
             }
         }

@@ -19,6 +19,7 @@ pub mod bias;
 pub mod budget;
 pub mod changes;
 pub mod claim;
+mod commit_counter;
 pub mod entry;
 pub mod geometry;
 pub mod inbox;
@@ -28,14 +29,13 @@ pub mod receive;
 pub mod send;
 pub mod stream;
 pub mod subgroup;
-mod tail;
 pub mod untethered;
 
 use core::fmt;
 
 /// Act of a peer that no correct node commits. The peer is excluded; this node continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
+pub enum PeerFault {
     /// The header of the peer's stream is invalid, or its region is shorter than the header says.
     Geometry,
     /// An entry of the peer is invalid.
@@ -54,14 +54,14 @@ pub enum Fault {
     },
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for PeerFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Geometry => f.write_str("the geometry in its stream header is invalid"),
-            Fault::Entry { index } => write!(f, "its entry {index} is invalid"),
-            Fault::Overrun => f.write_str("the sender overran memory that is still being read"),
-            Fault::Note => f.write_str("its control message is invalid"),
-            Fault::Acknowledgement { sent } => {
+            PeerFault::Geometry => f.write_str("the geometry in its stream header is invalid"),
+            PeerFault::Entry { index } => write!(f, "its entry {index} is invalid"),
+            PeerFault::Overrun => f.write_str("the sender overran memory that is still being read"),
+            PeerFault::Note => f.write_str("its control message is invalid"),
+            PeerFault::Acknowledgement { sent } => {
                 write!(f, "its acknowledgement of {sent} sent messages is invalid")
             }
         }

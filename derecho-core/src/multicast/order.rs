@@ -28,19 +28,19 @@ pub fn owed(rank: usize, messages: impl Iterator<Item = (usize, u64)>) -> u64 {
 
 /// Position in the order, which names the slot whose turn it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Position {
+pub struct SlotPosition {
     /// Number of positions before this one.
     pub count: u64,
     /// Rank of the sender of this position.
     pub rank: usize,
 }
 
-impl Position {
+impl SlotPosition {
     /// Next position among this number of senders.
     #[inline]
-    pub fn next(self, senders: usize) -> Position {
+    pub fn next(self, senders: usize) -> SlotPosition {
         let rank = if self.rank + 1 == senders { 0 } else { self.rank + 1 };
-        Position { count: self.count + 1, rank }
+        SlotPosition { count: self.count + 1, rank }
     }
 }
 
@@ -50,7 +50,7 @@ mod tests {
 
     /// Computes the result by the rule of the papers, by looking at every slot.
     fn by_looking(slots: &[u64]) -> u64 {
-        let mut position = Position::default();
+        let mut position = SlotPosition::default();
         loop {
             let slot = position.count / slots.len() as u64;
             if slot >= slots[position.rank] {

@@ -5,19 +5,19 @@
 
 use alloc::sync::Arc;
 
-use super::Fault;
+use super::PeerFault;
 use super::acknowledgement::AckLine;
-use super::entry::Entry;
+use super::entry::RingEntry;
 use super::geometry::Geometry;
-use super::inbox::{Delivery, Inbox, Source};
-use super::incoming::Incoming;
+use super::inbox::{Delivery, Inbox, SenderReplica};
+use super::incoming::IncomingStream;
 use crate::link::Waker;
 use crate::machine::{Effects, Target};
 use crate::memory::Replica;
 
 /// Receiver of one sender.
-pub struct Receiver {
-    incoming: Incoming,
+pub struct TetheredReceiver {
+    incoming: IncomingStream,
     inbox: Option<Arc<Inbox>>,
     ack: AckLine,
     /// Receiver of the acknowledgements; `None` if the sender is this node itself.
@@ -28,19 +28,19 @@ pub struct Receiver {
     unposted: bool,
 }
 
-impl Receiver {
+impl TetheredReceiver {
     /// Creates a receiver for the memory behind `replica`, which receives
-    /// nothing before [`Receiver::start`].
+    /// nothing before [`TetheredReceiver::start`].
     pub fn new(
         replica: Replica,
         geometry: Geometry,
         ack: AckLine,
         sender: Option<Target>,
         waker: Waker,
-    ) -> Receiver {
-        let incoming = Incoming::new(replica, geometry, waker);
-        let inbox = Some(Inbox::new([Arc::clone(incoming.source())].into()));
-        Receiver { incoming, inbox, ack, sender, started: false, unposted: false }
+    ) -> TetheredReceiver {
+        let incoming = IncomingStream::new(replica, geometry, waker);
+        let inbox = Some(Inbox::new([Arc::clone(incoming.sender_replica())].into()));
+        TetheredReceiver { incoming, inbox, ack, sender, started: false, unposted: false }
     }
 
     /// Begins at an entry, from which on the sender counts this node among its readers. The
@@ -55,13 +55,13 @@ impl Receiver {
 
     fn acknowledge(&mut self) {
         let what = self.incoming.acknowledged(self.incoming.entries());
-        self.ack.store(what, self.incoming.source().geometry());
+        self.ack.store(what, self.incoming.sender_replica().geometry());
         self.unposted = true;
     }
 
     fn post(&mut self, effects: &mut Effects) {
         if core::mem::take(&mut self.unposted) {
-            self.ack.post(self.sender, self.incoming.source().geometry(), effects);
+            self.ack.post(self.sender, self.incoming.sender_replica().geometry(), effects);
         }
     }
 
@@ -93,19 +93,19 @@ impl Receiver {
     /// Receives all that has arrived. Returns the number of entries, or the fault of the sender.
     /// The acknowledgement is posted by the [`release`](Receiver::release) of the same turn.
     #[inline]
-    pub fn receive(&mut self) -> Result<usize, Fault> {
+    pub fn receive(&mut self) -> Result<usize, PeerFault> {
         if !self.started {
             return Ok(0);
         }
         let count = self.incoming.receive(u64::MAX)?;
         if count > 0 {
             for _ in 0..count {
-                let Entry::Message(extent) = self.incoming.take()? else { continue };
+                let RingEntry::Message(extent) = self.incoming.take()? else { continue };
                 let number = self.incoming.number();
                 if let Some(inbox) = &self.inbox {
                     self.incoming.refer(extent, 1);
                     if !inbox.put(&[Delivery::new(0, extent, number)]) {
-                        return Err(Fault::Overrun);
+                        return Err(PeerFault::Overrun);
                     }
                 }
             }
@@ -119,8 +119,8 @@ impl Receiver {
     }
 
     /// Memory of a peer to which records may refer.
-    pub(crate) fn held_source(&self) -> Option<&Arc<Source>> {
-        (self.sender.is_some() && self.is_held()).then(|| self.incoming.source())
+    pub(crate) fn held_replica(&self) -> Option<&Arc<SenderReplica>> {
+        (self.sender.is_some() && self.is_held()).then(|| self.incoming.sender_replica())
     }
 
     /// Makes memory of a peer private if records may refer to it (I-335). Nothing more may

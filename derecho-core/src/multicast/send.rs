@@ -12,9 +12,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::claim::SenderMemory;
-use super::entry::{Entry, Found};
+use super::entry::{EntryRead, RingEntry};
 use super::geometry::{ENTRY_WORDS, GRAIN_WORDS};
-use super::stream::Beginning;
+use super::stream::StreamStart;
 use crate::ids::RegionId;
 use crate::link::{OWN_PLACE, Sharing, WordRange};
 use crate::machine::{Effects, Target};
@@ -128,7 +128,7 @@ impl Sender {
         for index in start..self.entries {
             let word = geometry.entry_word(index);
             let words = [region.word(word).peek(), region.word(word + 1).peek()];
-            if let Found::Entry(entry) = Entry::decode(words, index, geometry) {
+            if let EntryRead::Entry(entry) = RingEntry::decode(words, index, geometry) {
                 self.base -= entry.slots();
             }
         }
@@ -138,7 +138,7 @@ impl Sender {
     /// Commits the end of this sender's part of the epoch with this mark. Returns the beginning
     /// of the next epoch; `None` if the call must be repeated because a place is missing or a
     /// thread is committing.
-    pub(super) fn close(&mut self, epoch: u32) -> Option<Beginning> {
+    pub(super) fn close(&mut self, epoch: u32) -> Option<StreamStart> {
         self.wants_place = self.runs.len() + self.new_runs >= self.memory.null_places();
         if self.wants_place {
             return None;
@@ -147,7 +147,7 @@ impl Sender {
         self.new_runs += 1;
         self.run_count += 1;
         // Only this turn commits entries other than messages.
-        Some(Beginning { entry: message + self.run_count, message })
+        Some(StreamStart { entry: message + self.run_count, message })
     }
 
     /// One past the slot of this epoch's last message taken in so far; zero if there is none.
@@ -286,8 +286,8 @@ impl Sender {
         while self.entries < end && grains > 0 {
             let word = geometry.entry_word(self.entries);
             let word1 = region.word(word + 1).load();
-            match Entry::decode([region.word(word).peek(), word1], self.entries, geometry) {
-                Found::Entry(Entry::Message(extent)) => {
+            match RingEntry::decode([region.word(word).peek(), word1], self.entries, geometry) {
+                EntryRead::Entry(RingEntry::Message(extent)) => {
                     let chunk = &mut self.chunks[extent.chunk(geometry)];
                     chunk.committed += 1;
                     chunk.end = self.entries + 1;
@@ -296,18 +296,18 @@ impl Sender {
                     self.message_slots = self.slots;
                     grains = grains.saturating_sub(extent.grains());
                 }
-                Found::Entry(Entry::Nulls(run)) => {
+                EntryRead::Entry(RingEntry::Nulls(run)) => {
                     self.slots += u64::from(run);
                     self.runs.push_back(self.entries);
                     self.new_runs -= 1;
                 }
-                Found::Entry(Entry::End(_)) => {
+                EntryRead::Entry(RingEntry::End(_)) => {
                     self.last_end = self.entries + 1;
                     self.runs.push_back(self.entries);
                     self.new_runs -= 1;
                 }
-                Found::NotYet => break,
-                Found::Nonsense => unreachable!("this node's own entries make sense"),
+                EntryRead::NotYet => break,
+                EntryRead::Invalid => unreachable!("this node's own entries make sense"),
             }
             self.entries += 1;
         }
@@ -394,7 +394,9 @@ impl Sender {
         for index in from..to {
             let word = geometry.entry_word(index);
             let words = [region.word(word).peek(), region.word(word + 1).peek()];
-            let Found::Entry(Entry::Message(extent)) = Entry::decode(words, index, geometry) else {
+            let EntryRead::Entry(RingEntry::Message(extent)) =
+                RingEntry::decode(words, index, geometry)
+            else {
                 continue;
             };
             let first = first_word + extent.position as usize * GRAIN_WORDS;

@@ -6,9 +6,9 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::Fault;
+use super::PeerFault;
 use super::acknowledgement::AckView;
-use super::budget::Bells;
+use super::budget::BellAction;
 use super::claim::SenderMemory;
 use super::send::Sender;
 use crate::ids::{Peer, RegionId, Time};
@@ -17,37 +17,37 @@ use crate::machine::{Effects, Target};
 use crate::memory::Replica;
 
 /// Reader of a stream.
-pub struct Member {
+pub struct StreamReader {
     /// Location of the reader; `None` if the reader is this node.
     target: Option<Target>,
     /// Bell of the reader.
-    place: Option<u32>,
+    bell: Option<u32>,
     /// Reader node's name for its subscription.
     reader: u64,
     /// Acknowledgements of the reader; `None` if it is untethered: the sender does not wait for it
     /// (I-223).
-    tether: Option<Tether>,
+    acks: Option<ReaderAcks>,
     /// End of the stream for a departing reader: entries from here on are not sent to it.
     until: Option<u64>,
 }
 
 /// Acknowledgements of a reader for which the sender waits.
-struct Tether {
+struct ReaderAcks {
     /// Acknowledgement line of the reader.
     ack: AckView,
     /// Progress of the reader at the last check for lagging readers.
     looked: u64,
 }
 
-impl fmt::Debug for Member {
+impl fmt::Debug for StreamReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut all = f.debug_struct("Member");
         all.field("peer", &self.peer()).field("reader", &self.reader).field("until", &self.until);
-        all.field("seen", &self.tether.as_ref().map(|tether| tether.ack.seen())).finish()
+        all.field("seen", &self.acks.as_ref().map(|tether| tether.ack.seen())).finish()
     }
 }
 
-impl Member {
+impl StreamReader {
     /// Reader node's name for its subscription.
     pub fn reader(&self) -> u64 {
         self.reader
@@ -65,14 +65,14 @@ impl Member {
 
     /// Number of entries that the reader has received, if the sender waits for that.
     fn awaited(&self) -> Option<u64> {
-        let tether = self.tether.as_ref().filter(|_| self.until.is_none())?;
+        let tether = self.acks.as_ref().filter(|_| self.until.is_none())?;
         Some(tether.ack.seen().received)
     }
 
     /// Whether the sender waits for the reader: for an acknowledgement, for its departure, or for
     /// memory to which it refers.
     fn is_awaited_by(&self, sender: &Sender) -> bool {
-        self.tether.as_ref().is_some_and(|tether| {
+        self.acks.as_ref().is_some_and(|tether| {
             let seen = tether.ack.seen();
             let is_behind = match self.until {
                 Some(last) => seen.taken < last,
@@ -85,7 +85,7 @@ impl Member {
 
 /// Beginning of a reader or epoch in a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Beginning {
+pub struct StreamStart {
     /// First entry.
     pub entry: u64,
     /// Number of the first message.
@@ -95,8 +95,8 @@ pub struct Beginning {
 /// Stream that this node sends.
 pub struct Stream {
     sender: Sender,
-    members: Vec<Member>,
-    members_changed: bool,
+    readers: Vec<StreamReader>,
+    readers_changed: bool,
     /// Readers that have departed since the last call of [`Stream::take_departed`].
     departed: Vec<(Peer, u64)>,
 }
@@ -105,7 +105,7 @@ impl Stream {
     /// Creates the stream of a memory in `region`.
     pub fn new(memory: SenderMemory, region: RegionId) -> Stream {
         let sender = Sender::new(memory, region);
-        Stream { sender, members: Vec::new(), members_changed: false, departed: Vec::new() }
+        Stream { sender, readers: Vec::new(), readers_changed: false, departed: Vec::new() }
     }
 
     /// Region of the stream.
@@ -119,13 +119,13 @@ impl Stream {
     }
 
     /// Readers of the stream, including departing ones.
-    pub fn members(&self) -> &[Member] {
-        &self.members
+    pub fn all_readers(&self) -> &[StreamReader] {
+        &self.readers
     }
 
     /// Number of readers of the stream.
     pub fn readers(&self) -> usize {
-        self.members.iter().filter(|member| member.until.is_none()).count()
+        self.readers.iter().filter(|member| member.until.is_none()).count()
     }
 
     /// Posts the header to a peer that can receive it from now on.
@@ -133,36 +133,36 @@ impl Stream {
         self.sender.introduce(target, effects);
     }
 
-    /// Counts a node among the readers, from the next entry on, and returns that entry. `place`:
+    /// Counts a node among the readers, from the next entry on, and returns that entry. `bell`:
     /// bell of the node. `line`: region and line for its acknowledgements. Without a line the
     /// reader is untethered: it is told of commits as other readers are, but the sender never waits
     /// for it. An untethered reader must see this memory itself, because nothing is posted to it.
     /// `None` if the reader's line is not in its region.
-    pub fn add_member(
+    pub fn add_reader(
         &mut self,
         target: Option<Target>,
         place: Option<u32>,
         reader: u64,
         line: Option<(Replica, usize)>,
-    ) -> Option<Beginning> {
+    ) -> Option<StreamStart> {
         let (entry, message) = (self.sender.entries(), self.sender.messages());
         let tether = match line {
             Some((acks, line)) => {
-                Some(Tether { ack: AckView::new(acks, line, reader, entry)?, looked: entry })
+                Some(ReaderAcks { ack: AckView::new(acks, line, reader, entry)?, looked: entry })
             }
             None => None,
         };
-        self.members.push(Member { target, place, reader, tether, until: None });
+        self.readers.push(StreamReader { target, bell: place, reader, acks: tether, until: None });
         self.changed();
-        Some(Beginning { entry, message })
+        Some(StreamStart { entry, message })
     }
 
     fn changed(&mut self) {
-        self.members_changed = true;
-        let spreads = self.members.iter().any(|member| member.tether.is_none());
+        self.readers_changed = true;
+        let spreads = self.readers.iter().any(|member| member.acks.is_none());
         self.sender.memory().set_spreads(spreads);
-        let staying = self.members.iter().filter(|member| member.until.is_none());
-        self.sender.tell_audience(staying.map(|member| (member.target, member.place)));
+        let staying = self.readers.iter().filter(|member| member.until.is_none());
+        self.sender.tell_audience(staying.map(|member| (member.target, member.bell)));
     }
 
     /// Stops sending to a reader, which no longer counts as a reader. The reader has departed when
@@ -174,13 +174,13 @@ impl Stream {
     pub fn dismiss(&mut self, peer: Option<Peer>, reader: u64) -> bool {
         let until = self.sender.entries();
         let mut known = false;
-        for member in self.members.iter_mut().filter(|member| member.is(peer, reader)) {
+        for member in self.readers.iter_mut().filter(|member| member.is(peer, reader)) {
             member.until.get_or_insert(until);
             known = true;
         }
         // I-223: nothing is ever on its way to an untethered reader.
-        let leaves = |member: &mut Member| member.tether.is_none() && member.until.is_some();
-        let gone = self.members.extract_if(.., leaves);
+        let leaves = |member: &mut StreamReader| member.acks.is_none() && member.until.is_some();
+        let gone = self.readers.extract_if(.., leaves);
         self.departed.extend(gone.filter_map(|it| Some((it.peer()?, it.reader))));
         self.changed();
         known
@@ -192,17 +192,17 @@ impl Stream {
     }
 
     /// Removes these readers without waiting for them.
-    pub fn remove_members(&mut self, mut gone: impl FnMut(&Member) -> bool) {
-        let before = self.members.len();
-        self.members.retain(|member| !gone(member));
-        if before != self.members.len() {
+    pub fn remove_readers(&mut self, mut gone: impl FnMut(&StreamReader) -> bool) {
+        let before = self.readers.len();
+        self.readers.retain(|member| !gone(member));
+        if before != self.readers.len() {
             self.changed();
         }
     }
 
     /// Number of readers, if it has changed since the last call.
-    pub fn take_members_changed(&mut self) -> Option<usize> {
-        core::mem::take(&mut self.members_changed).then(|| self.readers())
+    pub fn take_readers_changed(&mut self) -> Option<usize> {
+        core::mem::take(&mut self.readers_changed).then(|| self.readers())
     }
 
     /// Whether every tethered reader has received everything that was committed.
@@ -213,9 +213,9 @@ impl Stream {
     /// Readers that this stream awaits (see [`Stream::awaits_somebody`]), and that have received
     /// nothing since the last call (I-65).
     pub fn lagging(&mut self) -> impl Iterator<Item = Peer> + '_ {
-        let Stream { sender, members, .. } = self;
+        let Stream { sender, readers: members, .. } = self;
         members.iter_mut().filter_map(|member| {
-            let tether = member.tether.as_mut()?;
+            let tether = member.acks.as_mut()?;
             let received = tether.ack.seen().received;
             let stands = core::mem::replace(&mut tether.looked, received) == received;
             (stands && member.is_awaited_by(sender)).then(|| member.peer()).flatten()
@@ -225,18 +225,18 @@ impl Stream {
     /// Whether some reader has not received everything that was sent to it, or refers to memory
     /// while no chunk is free.
     pub fn awaits_somebody(&self) -> bool {
-        self.members.iter().any(|member| member.is_awaited_by(&self.sender))
+        self.readers.iter().any(|member| member.is_awaited_by(&self.sender))
     }
 
     /// Whether some tethered reader has not received everything that was sent.
     fn is_awaited(&self) -> bool {
         let sent = self.sender.entries();
-        self.members.iter().filter_map(Member::awaited).any(|received| received < sent)
+        self.readers.iter().filter_map(StreamReader::awaited).any(|received| received < sent)
     }
 
     /// Whether an acknowledgement could bring news.
     pub fn awaits_readers(&self) -> bool {
-        !self.sender.is_at_rest() && self.members.iter().any(|member| member.tether.is_some())
+        !self.sender.is_at_rest() && self.readers.iter().any(|member| member.acks.is_some())
     }
 
     /// Whether readers' acknowledgements are checked even in a turn that is not idle.
@@ -252,50 +252,51 @@ impl Stream {
         let bells = self.sender.memory().bells(now, false);
         let from = self.sender.entries();
         let count = self.sender.send(u64::MAX, usize::MAX);
-        if count == 0 && bells != Bells::Due {
+        if count == 0 && bells != BellAction::Due {
             return 0;
         }
         let to = self.sender.entries();
-        for (index, member) in self.members.iter().enumerate() {
+        for (index, member) in self.readers.iter().enumerate() {
             let Some(target) = member.target.filter(|_| member.until.is_none()) else { continue };
             // One post for each node, however many subscriptions it has: the node takes the entries
             // from the first post, and a second one, read late, could carry later contents (I-9).
-            let same = |other: &Member| other.peer() == member.peer() && other.until.is_none();
-            if self.members[..index].iter().any(same) {
+            let same =
+                |other: &StreamReader| other.peer() == member.peer() && other.until.is_none();
+            if self.readers[..index].iter().any(same) {
                 continue;
             }
             match target.sharing {
                 Sharing::Copied if from < to => self.sender.post(target, from, to, effects),
-                Sharing::Shared if bells != Bells::PutOff => effects.touch(target.peer),
+                Sharing::Shared if bells != BellAction::Delayed => effects.touch(target.peer),
                 Sharing::Copied | Sharing::Shared => {}
             }
         }
-        count + usize::from(bells == Bells::Due)
+        count + usize::from(bells == BellAction::Due)
     }
 
     /// Reclaims memory that no tethered reader needs any more. Returns the amount of work, counting
     /// each reader with a new acknowledgement, because a thread may wait for just that. Calls
     /// `faulty` for each reader with an impossible acknowledgement, which is removed.
     #[inline]
-    pub fn reclaim(&mut self, mut faulty: impl FnMut(&Member, Fault)) -> usize {
+    pub fn reclaim(&mut self, mut faulty: impl FnMut(&StreamReader, PeerFault)) -> usize {
         let sent = self.sender.entries();
         let (mut taken, mut held) = (sent, 0);
         let geometry = self.sender.memory().geometry();
         let (mut index, mut news) = (0, 0);
-        while index < self.members.len() {
-            let Some(tether) = &mut self.members[index].tether else {
+        while index < self.readers.len() {
+            let Some(tether) = &mut self.readers[index].acks else {
                 index += 1;
                 continue;
             };
             let known = tether.ack.seen().received;
             match tether.ack.look(|| self.sender.committed(), geometry) {
-                Ok(seen) if self.members[index].until.is_some_and(|entry| seen.taken >= entry) => {
+                Ok(seen) if self.readers[index].until.is_some_and(|entry| seen.taken >= entry) => {
                     if seen.held != 0 {
                         held |= seen.held;
                         index += 1;
                         continue;
                     }
-                    let member = self.members.swap_remove(index);
+                    let member = self.readers.swap_remove(index);
                     self.departed.extend(member.peer().map(|peer| (peer, member.reader)));
                     self.changed();
                 }
@@ -306,7 +307,7 @@ impl Stream {
                     index += 1;
                 }
                 Err(fault) => {
-                    faulty(&self.members.swap_remove(index), fault);
+                    faulty(&self.readers.swap_remove(index), fault);
                     self.changed();
                 }
             }
@@ -331,9 +332,9 @@ mod tests {
         let mut stream = Stream::new(memory, RegionId(16));
         let acks = OwnRegion::heap(ACK_WORDS);
         let line = AckLine::new(acks.clone(), RegionId(1), 0, 7);
-        stream.add_member(None, None, 7, Some((acks.replica(), 0))).expect("the line is there");
+        stream.add_reader(None, None, 7, Some((acks.replica(), 0))).expect("the line is there");
         line.store(Acknowledged { received: 0, taken: 0, held: 0 }, geometry);
-        let none = |_: &Member, _| panic!("nothing is wrong");
+        let none = |_: &StreamReader, _| panic!("nothing is wrong");
         stream.sender().memory().claim(8).expect("room").commit(8, |_, _| ());
         stream.send(Time::default(), &mut Effects::new());
         // The words of one write appear in any order.
@@ -360,7 +361,7 @@ mod tests {
             let target = Some(Target { peer: Peer(peer), sharing });
             let line = peer as usize;
             stream
-                .add_member(target, Some(peer), 7, Some((acks.replica(), line)))
+                .add_reader(target, Some(peer), 7, Some((acks.replica(), line)))
                 .expect("the line is there");
         }
         let turn = |stream: &mut Stream, now: u64| {

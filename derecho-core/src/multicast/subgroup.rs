@@ -28,21 +28,21 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use self::epoch::{Opening, Phase};
-use self::member::Member;
-pub use self::member::{Founder, LINE_SLOTS, OwnLines, SUBGROUP_LINES, Sends};
-use self::parting::{Kept, Parted};
-use self::waits::Looked;
-use super::Fault;
+use self::epoch::{EpochOpening, EpochPhase};
+use self::member::SubgroupMember;
+pub use self::member::{LINE_SLOTS, OpeningMember, OwnLines, SUBGROUP_LINES, SentStream};
+use self::parting::{FormerSource, RetainedMemory};
+use self::waits::LastProgress;
+use super::PeerFault;
 use super::ablation::Ablation;
-use super::budget::Bells;
+use super::budget::BellAction;
 use super::claim::SenderMemory;
 use super::geometry::GRAIN;
 use super::inbox::Inbox;
-use super::incoming::Incoming;
-use super::order::{Position, owed, received_without_gap};
+use super::incoming::IncomingStream;
+use super::order::{SlotPosition, owed, received_without_gap};
 use super::send::Sender;
-use super::stream::Beginning;
+use super::stream::StreamStart;
 use crate::atomic::AtomicU64;
 use crate::ids::{Peer, RegionId, Time};
 use crate::link::Waker;
@@ -51,7 +51,7 @@ use crate::memory::OwnRegion;
 
 /// Delivery guarantee of a subgroup.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Level {
+pub enum DeliveryGuarantee {
     /// Delivers received messages, each sender's in their order.
     Unordered,
     /// Delivers one order at all members, and only messages that all reading members have received.
@@ -71,16 +71,16 @@ pub type Upcall = Box<dyn FnMut(&Inbox) + Send>;
 
 /// Terms of a subgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Terms {
+pub struct SubgroupConfig {
     /// Delivery guarantee.
-    pub level: Level,
+    pub level: DeliveryGuarantee,
     /// Mechanisms that are switched off.
     pub ablation: Ablation,
 }
 
 /// Sender, as this member receives it.
-struct Source {
-    incoming: Incoming,
+struct SubgroupSource {
+    incoming: IncomingStream,
     /// Number of null slots of its last run that the order has not passed yet.
     nulls: u64,
     /// Whether the sender broke the rules: it is no longer read.
@@ -93,7 +93,7 @@ struct Source {
     wanted: u64,
 }
 
-impl Source {
+impl SubgroupSource {
     /// Whether an entry is ready to be received, or an end of another epoch to be passed (I-39).
     #[inline]
     fn has_next(&self) -> bool {
@@ -102,11 +102,11 @@ impl Source {
 }
 
 /// Stream that this member itself sends.
-struct Own {
+struct OwnStream {
     sender: Sender,
     rank: usize,
     /// Beginning of the next epoch in the stream, if this epoch was closed.
-    closed: Option<Beginning>,
+    closed: Option<StreamStart>,
     /// Number of slots that the order needs of the stream, and number of slots of which all
     /// members were told.
     wanted: u64,
@@ -115,31 +115,31 @@ struct Own {
 
 /// State of one subgroup at one of its members. See the [module](self).
 pub struct Subgroup {
-    terms: Terms,
+    config: SubgroupConfig,
     lines: OwnLines,
     waker: Waker,
     epoch: u64,
     /// Mark of the epoch in its senders' streams.
     mark: u32,
-    phase: Phase,
+    phase: EpochPhase,
     me: usize,
-    members: Vec<Member>,
+    members: Vec<SubgroupMember>,
     /// Former members whose nodes are still present.
-    former: Vec<Former>,
+    former: Vec<FormerMember>,
     /// Lines of the epochs passed over since the current one began, in which former members may say
     /// that they have finished.
-    passed: Vec<member::Bank>,
+    skipped: Vec<member::LineBank>,
     /// Senders to whose memory this node still refers after it has left.
-    parted: Vec<Parted>,
+    former_sources: Vec<FormerSource>,
     /// Sources, in the order of the senders' ranks.
-    sources: Vec<Source>,
+    sources: Vec<SubgroupSource>,
     /// Number of the next new sender in the readers' queues.
     next_number: u16,
-    own: Option<Own>,
+    own: Option<OwnStream>,
     /// Number of positions of the order received without a gap.
     received: u64,
     /// Next position in the order.
-    next: Position,
+    next: SlotPosition,
     inboxes: Vec<Arc<Inbox>>,
     /// Place of the next delivery, valid while there is no reader.
     place: u64,
@@ -157,44 +157,49 @@ pub struct Subgroup {
     /// Bit that is set when memory held for long is released.
     notice: Option<(Arc<AtomicU64>, u32)>,
     /// Progress at the last look for awaited members.
-    looked: Looked,
+    looked: LastProgress,
 }
 
 /// Former member.
-struct Former {
-    member: Member,
+struct FormerMember {
+    member: SubgroupMember,
     /// Length of the order at the member's departure, if the member has not said yet that
     /// it has finished.
     unfinished: Option<u64>,
     /// Memory that this node, as a sender, keeps until the member has shown that it does not
     /// need it (I-260).
-    kept: Option<Kept>,
+    retained: Option<RetainedMemory>,
 }
 
 impl Subgroup {
     /// Creates the subgroup with this opening, which is the same at every member. `None` if the
     /// opening is invalid.
-    pub fn new(terms: Terms, opening: Opening, lines: OwnLines, waker: &Waker) -> Option<Subgroup> {
+    pub fn new(
+        terms: SubgroupConfig,
+        opening: EpochOpening,
+        lines: OwnLines,
+        waker: &Waker,
+    ) -> Option<Subgroup> {
         // If a turn delivers one message in no order, nothing shows that more messages wait.
         let always = terms.ablation.activity
-            || (terms.level == Level::Unordered && terms.ablation.delivery_batching);
+            || (terms.level == DeliveryGuarantee::Unordered && terms.ablation.delivery_batching);
         let mut subgroup = Subgroup {
-            terms,
+            config: terms,
             lines,
             waker: Arc::clone(waker),
             epoch: opening.epoch,
             mark: 0,
-            phase: Phase::Finished,
+            phase: EpochPhase::Finished,
             me: 0,
             members: Vec::new(),
             former: Vec::new(),
-            passed: Vec::new(),
-            parted: Vec::new(),
+            skipped: Vec::new(),
+            former_sources: Vec::new(),
             sources: Vec::new(),
             next_number: 0,
             own: None,
             received: 0,
-            next: Position::default(),
+            next: SlotPosition::default(),
             inboxes: Vec::new(),
             place: 0,
             upcall: None,
@@ -202,7 +207,7 @@ impl Subgroup {
             always,
             stalled: false,
             untold: true,
-            looked: Looked::default(),
+            looked: LastProgress::default(),
             slice: SLICE_GRAINS,
             notice: None,
         };
@@ -235,7 +240,8 @@ impl Subgroup {
         if !self.members.get(self.me)?.reads {
             return None;
         }
-        let sources = self.sources.iter().map(|source| Arc::clone(source.incoming.source()));
+        let sources =
+            self.sources.iter().map(|source| Arc::clone(source.incoming.sender_replica()));
         let inbox = Inbox::beginning(sources.collect(), self.place());
         self.inboxes.push(Arc::clone(&inbox));
         Some(inbox)
@@ -282,7 +288,7 @@ impl Subgroup {
 
     /// Whether all members have begun.
     pub fn is_gathered(&mut self) -> bool {
-        self.members.iter_mut().all(Member::has_begun)
+        self.members.iter_mut().all(SubgroupMember::has_begun)
     }
 
     /// Number of members that send.
@@ -312,7 +318,7 @@ impl Subgroup {
         let short = self.own.as_ref().is_some_and(|own| own.sender.wants_place());
         let waits = short
             || self.next.count < self.received
-            || self.phase == Phase::Closing
+            || self.phase == EpochPhase::Closing
             || self.awaits_senders()
             || self.awaits_former();
         waits && self.phase.is_at_work()
@@ -322,7 +328,7 @@ impl Subgroup {
     /// something, at least a null.
     fn awaits_senders(&self) -> bool {
         let senders = self.sources.len() as u64;
-        self.terms.level == Level::Atomic
+        self.config.level == DeliveryGuarantee::Atomic
             && self.sources.iter().zip(0..).any(|(source, rank)| {
                 let last = source.incoming.message_slots().checked_sub(1);
                 last.is_some_and(|last| last * senders + rank >= self.received)
@@ -332,7 +338,7 @@ impl Subgroup {
     /// Declares that this member sends no message in this number of rounds. `false` if it does not
     /// send, or cannot declare this now.
     pub fn declare_silence(&mut self, rounds: u64) -> bool {
-        let open = self.phase == Phase::Open;
+        let open = self.phase == EpochPhase::Open;
         self.own.as_mut().is_some_and(|own| open && own.sender.fill_up_with(rounds))
     }
 
@@ -373,7 +379,7 @@ impl Subgroup {
     fn tell_audience(&mut self) {
         if let Some(own) = &self.own {
             let staying = self.members.iter().filter(|member| !member.gone);
-            let needs_turn = own.sender.tell_audience(staying.map(Member::bell));
+            let needs_turn = own.sender.tell_audience(staying.map(SubgroupMember::bell));
             // If nothing is posted, slices are pointless.
             self.slice = if needs_turn { SLICE_GRAINS } else { usize::MAX };
         }
@@ -389,7 +395,7 @@ impl Subgroup {
     }
 
     #[inline(always)]
-    fn may_find(&self, in_source: impl Fn(&Source) -> bool) -> bool {
+    fn may_find(&self, in_source: impl Fn(&SubgroupSource) -> bool) -> bool {
         self.untold
             || self.always
             || self.upcall_due
@@ -399,7 +405,7 @@ impl Subgroup {
     }
 
     #[inline]
-    fn has_to_send(&self, own: &Own) -> bool {
+    fn has_to_send(&self, own: &OwnStream) -> bool {
         own.sender.memory().committed() != own.sender.messages()
             || own.sender.memory().bells_due().is_some()
             || !own.sender.is_given_back()
@@ -412,12 +418,12 @@ impl Subgroup {
         &mut self,
         now: Time,
         effects: &mut Effects,
-        faulty: &mut dyn FnMut(Peer, Fault),
+        faulty: &mut dyn FnMut(Peer, PeerFault),
     ) -> usize {
         if !self.phase.is_at_work() {
             return self.linger(effects);
         }
-        let early = self.terms.ablation.post_at_end;
+        let early = self.config.ablation.post_at_end;
         self.call_up();
         let mut done = self.receive(effects, faulty);
         if early {
@@ -429,11 +435,11 @@ impl Subgroup {
         let idle = done == 0;
         done += self.release(idle);
         self.acknowledge(effects);
-        let full = |own: &Own| own.sender.memory().is_half_full() || own.sender.wants_place();
+        let full = |own: &OwnStream| own.sender.memory().is_half_full() || own.sender.wants_place();
         if idle || self.own.as_ref().is_some_and(full) {
             done += self.reclaim(effects, faulty);
         }
-        if self.phase == Phase::Closing {
+        if self.phase == EpochPhase::Closing {
             done += self.look_for_completion(faulty);
         }
         done
@@ -449,8 +455,8 @@ impl Subgroup {
         }
     }
 
-    fn receive(&mut self, effects: &mut Effects, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
-        let most = self.terms.ablation.most_received();
+    fn receive(&mut self, effects: &mut Effects, faulty: &mut dyn FnMut(Peer, PeerFault)) -> usize {
+        let most = self.config.ablation.most_received();
         let mut done = 0;
         effects.work().predicates += 1;
         effects.work().cells += self.sources.len() as u64;
@@ -477,7 +483,7 @@ impl Subgroup {
         effects.work().received += count as u64;
         if count > 0 {
             // A sender that has ended counts as having all slots.
-            let slots = |source: &Source| match source.incoming.is_ended() {
+            let slots = |source: &SubgroupSource| match source.incoming.is_ended() {
                 true => u64::MAX,
                 false => source.incoming.slots(),
             };
@@ -493,19 +499,19 @@ impl Subgroup {
     /// without a second look.
     #[inline]
     fn follows(&self) -> Option<usize> {
-        let batched = self.terms.ablation.most_received() == u64::MAX;
+        let batched = self.config.ablation.most_received() == u64::MAX;
         self.own.as_ref().filter(|_| batched).map(|own| own.rank)
     }
 
     /// Commits owed nulls. Sender-invariant: a sender that has committed enough sends no null, and
     /// no member waits for the sender because of nulls.
     fn null(&mut self, effects: &mut Effects) -> usize {
-        let Terms { level, ablation } = self.terms;
-        if self.phase != Phase::Open && self.close_own() {
+        let SubgroupConfig { level, ablation } = self.config;
+        if self.phase != EpochPhase::Open && self.close_own() {
             return 0;
         }
         let Some(own) = &mut self.own else { return 0 };
-        if level == Level::Unordered || ablation.nulls || self.sources.len() == 1 {
+        if level == DeliveryGuarantee::Unordered || ablation.nulls || self.sources.len() == 1 {
             return 0;
         }
         effects.work().predicates += 1;
@@ -517,19 +523,19 @@ impl Subgroup {
     }
 
     fn send(&mut self, now: Time, has_nulls: bool, effects: &mut Effects) -> usize {
-        let open = self.phase == Phase::Open;
+        let open = self.phase == EpochPhase::Open;
         let Some(own) = &mut self.own else { return 0 };
         effects.work().predicates += 1;
         // I-202: no member waits for delayed bells, least of all the order.
         let at_once = has_nulls || !open || own.wanted > own.told;
         let bells = own.sender.memory().bells(now, at_once);
-        let mut done = own.sender.send(self.terms.ablation.most_sent(), self.slice);
+        let mut done = own.sender.send(self.config.ablation.most_sent(), self.slice);
         effects.work().sent += done as u64;
-        done += usize::from(bells == Bells::Due);
+        done += usize::from(bells == BellAction::Due);
         for member in from(&mut self.members, self.me) {
             done += usize::from(member.send(&own.sender, bells, effects));
         }
-        if bells != Bells::PutOff {
+        if bells != BellAction::Delayed {
             own.told = own.sender.slots();
         }
         if let Some(rank) = self.follows()
@@ -561,7 +567,7 @@ impl Subgroup {
         }
     }
 
-    fn reclaim(&mut self, effects: &mut Effects, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
+    fn reclaim(&mut self, effects: &mut Effects, faulty: &mut dyn FnMut(Peer, PeerFault)) -> usize {
         if self.own.as_ref().is_none_or(|own| own.sender.is_given_back()) {
             // The acknowledgements of former members are read even while nothing is
             // to be reclaimed.
@@ -593,15 +599,15 @@ impl Subgroup {
         own.sender.give_back(taken, held)
     }
 
-    fn broke(&self, rank: usize, fault: Fault, faulty: &mut dyn FnMut(Peer, Fault)) {
+    fn broke(&self, rank: usize, fault: PeerFault, faulty: &mut dyn FnMut(Peer, PeerFault)) {
         let member = self.members.iter().find(|member| member.source == Some(rank));
-        member.and_then(Member::peer).into_iter().for_each(|peer| faulty(peer, fault));
+        member.and_then(SubgroupMember::peer).into_iter().for_each(|peer| faulty(peer, fault));
     }
 }
 
 /// Iterates over the members, this node first. Each member begins with another one, so that
 /// simultaneous posts of all members do not meet at the same member's port.
-fn from(members: &mut [Member], me: usize) -> impl Iterator<Item = &mut Member> {
+fn from(members: &mut [SubgroupMember], me: usize) -> impl Iterator<Item = &mut SubgroupMember> {
     let (before, after) = members.split_at_mut(me);
     after.iter_mut().chain(before)
 }

@@ -18,11 +18,11 @@
 
 use alloc::sync::Arc;
 
-use super::Fault;
-use super::entry::{Entry, Extent, Found};
+use super::PeerFault;
+use super::commit_counter::INDEX_BITS;
+use super::entry::{EntryRead, RecordExtent, RingEntry};
 use super::geometry::{Geometry, HEADER_RETURNED};
-use super::inbox::{Delivery, Inbox, Source};
-use super::tail::INDEX_BITS;
+use super::inbox::{Delivery, Inbox, SenderReplica};
 use crate::atomic::{Ordering, fence};
 use crate::fault::{Fault as Planted, planted};
 use crate::link::Waker;
@@ -35,10 +35,10 @@ const SAME_STAMP: u64 = 1 << (INDEX_BITS - 1);
 const MOST_COUNTED: u64 = 1 << 47;
 
 /// Untethered receiver of one sender.
-pub struct Untethered {
+pub struct UntetheredReceiver {
     theirs: Replica,
     own: OwnRegion,
-    source: Arc<Source>,
+    source: Arc<SenderReplica>,
     inbox: Option<Arc<Inbox>>,
     /// Number of the next entry.
     next: u64,
@@ -49,30 +49,30 @@ pub struct Untethered {
     grain: usize,
     started: bool,
     /// Number of messages that were overwritten or had no room, since the last
-    /// call of [`Untethered::take_lost`].
+    /// call of [`UntetheredReceiver::take_lost`].
     lost: u64,
 }
 
 /// Contents of the next entry's place.
-enum Seen {
+enum PlaceContents {
     /// The record of the entry.
-    Record(Extent),
+    Record(RecordExtent),
     /// The entry is not there yet.
     NotYet,
     /// A later entry is there.
     Overtaken,
 }
 
-impl Untethered {
+impl UntetheredReceiver {
     /// Creates a receiver for the memory behind `replica`, which receives nothing before
-    /// [`Untethered::start`]. `waker`: called when there is room for copies again.
-    pub fn new(replica: Replica, geometry: Geometry, waker: Waker) -> Untethered {
+    /// [`UntetheredReceiver::start`]. `waker`: called when there is room for copies again.
+    pub fn new(replica: Replica, geometry: Geometry, waker: Waker) -> UntetheredReceiver {
         // As much memory as the sender has, so that every record fits. Unused pages of it
         // are never allocated.
         let own = OwnRegion::heap(geometry.words());
-        let source = Source::new(own.replica(), geometry, 0, waker);
+        let source = SenderReplica::new(own.replica(), geometry, 0, waker);
         let inbox = Some(Inbox::new([Arc::clone(&source)].into()));
-        Untethered {
+        UntetheredReceiver {
             theirs: replica,
             own,
             source,
@@ -121,7 +121,7 @@ impl Untethered {
     /// never let the reader catch up. A record without room stays in place while the sender leaves
     /// it there. If `is_last`, nothing more arrives in this stream, and a record without room is
     /// lost. Returns the number of entries, including lost ones, or the fault of the sender.
-    pub fn receive(&mut self, is_last: bool) -> Result<usize, Fault> {
+    pub fn receive(&mut self, is_last: bool) -> Result<usize, PeerFault> {
         if !self.started {
             return Ok(0);
         }
@@ -141,24 +141,24 @@ impl Untethered {
     }
 
     /// Receives the next entry. Returns whether it was processed.
-    fn receive_next(&mut self, is_last: bool) -> Result<bool, Fault> {
+    fn receive_next(&mut self, is_last: bool) -> Result<bool, PeerFault> {
         match self.look(self.next)? {
-            Seen::Record(extent) if self.inbox.is_some() => self.copy(extent, is_last),
-            Seen::Record(_) => {
+            PlaceContents::Record(extent) if self.inbox.is_some() => self.copy(extent, is_last),
+            PlaceContents::Record(_) => {
                 self.next += 1;
                 Ok(true)
             }
-            Seen::NotYet => Ok(false),
-            Seen::Overtaken => self.go_on(),
+            PlaceContents::NotYet => Ok(false),
+            PlaceContents::Overtaken => self.go_on(),
         }
     }
 
-    fn found(&self, index: u64) -> Found {
+    fn found(&self, index: u64) -> EntryRead {
         let geometry = self.source.geometry();
         let word = geometry.entry_word(index);
         // The second word first: it publishes the first one, and the record.
         let word1 = self.theirs.load(word + 1);
-        Entry::decode([self.theirs.load(word), word1], index, geometry)
+        RingEntry::decode([self.theirs.load(word), word1], index, geometry)
     }
 
     /// Number of entries whose places were reclaimed. Earlier loads did not read from a place of
@@ -169,24 +169,24 @@ impl Untethered {
     }
 
     /// Examines the place of an entry.
-    fn look(&self, index: u64) -> Result<Seen, Fault> {
+    fn look(&self, index: u64) -> Result<PlaceContents, PeerFault> {
         let found = match self.found(index) {
             // A reclaimed place was filled before, so a second look finds the entry, or
             // a later one.
-            Found::NotYet if self.returned() > index => match self.found(index) {
-                Found::NotYet => return Ok(Seen::Overtaken),
+            EntryRead::NotYet if self.returned() > index => match self.found(index) {
+                EntryRead::NotYet => return Ok(PlaceContents::Overtaken),
                 found => found,
             },
             found => found,
         };
         match found {
-            Found::NotYet => Ok(Seen::NotYet),
-            Found::Entry(Entry::Message(extent)) => Ok(Seen::Record(extent)),
+            EntryRead::NotYet => Ok(PlaceContents::NotYet),
+            EntryRead::Entry(RingEntry::Message(extent)) => Ok(PlaceContents::Record(extent)),
             // A place that was reused so much later may hold halves of two entries.
-            _ if self.is_out_of_sight(index) => Ok(Seen::Overtaken),
+            _ if self.is_out_of_sight(index) => Ok(PlaceContents::Overtaken),
             // Streams without an order contain only messages.
-            Found::Entry(Entry::Nulls(_) | Entry::End(_)) | Found::Nonsense => {
-                Err(Fault::Entry { index })
+            EntryRead::Entry(RingEntry::Nulls(_) | RingEntry::End(_)) | EntryRead::Invalid => {
+                Err(PeerFault::Entry { index })
             }
         }
     }
@@ -197,7 +197,7 @@ impl Untethered {
     }
 
     /// Whether earlier loads of this record belonged to the entry with this number.
-    fn was_intact(&self, index: u64, extent: Extent) -> bool {
+    fn was_intact(&self, index: u64, extent: RecordExtent) -> bool {
         if planted(Planted::NoSecondLook) {
             return true;
         }
@@ -208,15 +208,15 @@ impl Untethered {
     }
 
     /// Copies the record of the next entry, if there is room for it.
-    fn copy(&mut self, extent: Extent, is_last: bool) -> Result<bool, Fault> {
+    fn copy(&mut self, extent: RecordExtent, is_last: bool) -> Result<bool, PeerFault> {
         let geometry = self.source.geometry();
         let room = self.room(extent.grains());
         if let Some(position) = room {
-            let own = Extent { position, ..extent };
+            let own = RecordExtent { position, ..extent };
             let (to, from) = (own.first_byte(geometry) / WORD, extent.first_byte(geometry) / WORD);
             let words = (extent.length as usize).div_ceil(WORD);
             if !self.own.copy_from(to, &self.theirs, from, words) {
-                return Err(Fault::Entry { index: self.next });
+                return Err(PeerFault::Entry { index: self.next });
             }
         }
         if !self.was_intact(self.next, extent) {
@@ -224,9 +224,9 @@ impl Untethered {
         }
         match (room, &self.inbox) {
             (Some(position), Some(inbox)) => {
-                let own = Extent { position, ..extent };
+                let own = RecordExtent { position, ..extent };
                 let number = self.next.wrapping_sub(self.others);
-                Source::hold(&self.source, self.chunk, 1);
+                SenderReplica::hold(&self.source, self.chunk, 1);
                 let is_put = inbox.put(&[Delivery::new(0, own, number)]);
                 assert!(is_put, "a queue has a place for each grain");
                 self.grain += extent.grains();
@@ -257,10 +257,10 @@ impl Untethered {
     /// Continues after the next entry was overwritten, at an entry that the sender is not about to
     /// overwrite at once.
     #[cold]
-    fn go_on(&mut self) -> Result<bool, Fault> {
+    fn go_on(&mut self) -> Result<bool, PeerFault> {
         let returned = self.returned();
         if returned > MOST_COUNTED {
-            return Err(Fault::Entry { index: returned });
+            return Err(PeerFault::Entry { index: returned });
         }
         let least = self.next + 1;
         let mut back = self.source.geometry().entries() / 2;
@@ -280,7 +280,7 @@ impl Untethered {
 
     /// Whether the record of an entry is in place at the moment.
     fn is_there(&self, index: u64) -> bool {
-        matches!(self.look(index), Ok(Seen::Record(extent)) if self.was_intact(index, extent))
+        matches!(self.look(index), Ok(PlaceContents::Record(extent)) if self.was_intact(index, extent))
     }
 }
 
@@ -293,13 +293,13 @@ mod tests {
     use crate::multicast::stream::Stream;
     use alloc::vec::Vec;
 
-    fn pair(entries: usize, bytes: usize) -> (Stream, Untethered) {
+    fn pair(entries: usize, bytes: usize) -> (Stream, UntetheredReceiver) {
         let geometry = Geometry::fitting(bytes, entries, 64).expect("a small shape");
         let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
         let replica = memory.replica();
         let mut stream = Stream::new(memory, RegionId(16));
-        let from = stream.add_member(None, None, 7, None).expect("it needs no line");
-        let mut reader = Untethered::new(replica, geometry, Arc::new(|| {}));
+        let from = stream.add_reader(None, None, 7, None).expect("it needs no line");
+        let mut reader = UntetheredReceiver::new(replica, geometry, Arc::new(|| {}));
         reader.start(from.entry, from.message);
         (stream, reader)
     }
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    fn take(reader: &Untethered) -> Vec<u64> {
+    fn take(reader: &UntetheredReceiver) -> Vec<u64> {
         let inbox = reader.inbox().expect("it is open");
         let taken = core::iter::from_fn(|| inbox.take());
         taken

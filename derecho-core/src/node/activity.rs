@@ -18,14 +18,14 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::subgroups::Founded;
-use super::{CHANGES, Node, Origin, Peers};
+use super::subgroups::FoundedSubgroup;
+use super::{CHANGES, Node, Peers, StreamOrigin};
 use crate::atomic::{AtomicU64, Ordering};
 use crate::ids::{Peer, Time};
 use crate::link::{Barrier, Sharing};
 use crate::machine::{Effects, Target};
 use crate::memory::OwnRegion;
-use crate::multicast::Fault;
+use crate::multicast::PeerFault;
 use crate::multicast::changes::{
     BLOCK, CHANGES_WORDS, ChangesView, MOST_STREAMS, count_for_copies, count_of_copies, is_quiet,
     word_of_mark,
@@ -45,37 +45,37 @@ const UNSHOWN: u64 = u64::MAX;
 const WORD_BITS: usize = u64::BITS as usize;
 
 /// Change counts of this node.
-struct Own {
+struct OwnChangeCounts {
     region: OwnRegion,
     barrier: Option<Arc<dyn Barrier>>,
     next_mark: usize,
 }
 
 /// Change counts of 64 streams of one node.
-struct Watch {
-    of: Origin,
+struct ChangeWatch {
+    of: StreamOrigin,
     block: usize,
     view: ChangesView,
     seen: u64,
     /// Subgroups that rest because these streams are quiet.
-    resting: Box<[Resting; BLOCK]>,
+    resting: Box<[RestingSubgroup; BLOCK]>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Resting {
+struct RestingSubgroup {
     /// Value of the mark; zero if no subgroup rests because of it.
     mark: u64,
     subgroup: usize,
 }
 
 /// Location of a sender's mark: index of the watch, and index of the stream in it.
-type Place = (usize, usize);
+type MarkLocation = (usize, usize);
 
 /// Activity state of one subgroup.
 #[derive(Default)]
-pub(super) struct Rest {
+pub(super) struct SubgroupActivity {
     /// Location of each sender's mark, by rank.
-    places: Vec<Option<Place>>,
+    locations: Vec<Option<MarkLocation>>,
     /// Rank of a sender that was not quiet at the last look.
     awake: usize,
     resting: bool,
@@ -87,17 +87,17 @@ pub(super) struct Rest {
     marks: Vec<u64>,
 }
 
-impl Rest {
-    pub(super) fn new(senders: usize) -> Rest {
+impl SubgroupActivity {
+    pub(super) fn new(senders: usize) -> SubgroupActivity {
         let (places, marks) = (alloc::vec![None; senders], alloc::vec![0; senders]);
-        Rest { places, marks, busy: true, ..Rest::default() }
+        SubgroupActivity { locations: places, marks, busy: true, ..SubgroupActivity::default() }
     }
 
     /// Begins another epoch with this number of senders. The subgroup must be active.
     pub(super) fn begin_again(&mut self, senders: usize) {
         assert!(!self.resting, "the subgroup is active when an epoch begins");
         let shown = self.shown;
-        *self = Rest { shown, ..Rest::new(senders) };
+        *self = SubgroupActivity { shown, ..SubgroupActivity::new(senders) };
         self.show_again();
     }
 
@@ -113,10 +113,10 @@ impl Rest {
 /// Activity of all subgroups of a node. See the [module](self).
 #[derive(Default)]
 pub(super) struct Activity {
-    own: Option<Own>,
+    own: Option<OwnChangeCounts>,
     /// Active subgroups.
     active: Vec<usize>,
-    watches: Vec<Watch>,
+    watches: Vec<ChangeWatch>,
     /// One bit for each subgroup at rest in which memory was released.
     released: Vec<Arc<AtomicU64>>,
     /// Time at which this node's streams in subgroups without news become quiet.
@@ -127,7 +127,7 @@ pub(super) struct Activity {
 
 impl Activity {
     /// Adds a subgroup, which is the last one of all.
-    pub(super) fn add(&mut self, founded: &mut Founded, number: usize) {
+    pub(super) fn add(&mut self, founded: &mut FoundedSubgroup, number: usize) {
         if number.is_multiple_of(WORD_BITS) {
             self.released.push(Arc::new(AtomicU64::new(0)));
         }
@@ -147,28 +147,28 @@ impl Activity {
     }
 
     /// Activates a subgroup in which there is, or may be, work.
-    pub(super) fn touch(&mut self, number: usize, founded: &mut Founded) {
+    pub(super) fn touch(&mut self, number: usize, founded: &mut FoundedSubgroup) {
         self.wake(number, founded);
-        founded.rest.busy = true;
+        founded.activity.busy = true;
         self.busy = true;
     }
 
-    fn wake(&mut self, number: usize, founded: &mut Founded) {
-        if !core::mem::take(&mut founded.rest.resting) {
+    fn wake(&mut self, number: usize, founded: &mut FoundedSubgroup) {
+        if !core::mem::take(&mut founded.activity.resting) {
             return;
         }
-        for (watch, place) in founded.rest.places.iter().flatten() {
-            self.watches[*watch].resting[*place] = Resting::default();
+        for (watch, place) in founded.activity.locations.iter().flatten() {
+            self.watches[*watch].resting[*place] = RestingSubgroup::default();
         }
         founded.subgroup.look();
         self.active.push(number);
     }
 
     /// Activates the resting subgroups in which something has happened.
-    fn look(&mut self, subgroups: &mut [Founded], effects: &mut Effects) {
+    fn look(&mut self, subgroups: &mut [FoundedSubgroup], effects: &mut Effects) {
         effects.work().cells += self.watches.len() as u64;
         for watch in 0..self.watches.len() {
-            let Watch { view, block, seen, .. } = &mut self.watches[watch];
+            let ChangeWatch { view, block, seen, .. } = &mut self.watches[watch];
             let count = view.count(*block);
             if core::mem::replace(seen, count) != count {
                 self.look_at(watch, subgroups, effects);
@@ -191,11 +191,11 @@ impl Activity {
 
     /// Handles a moved count: one of these 64 streams is no longer quiet.
     #[cold]
-    fn look_at(&mut self, watch: usize, subgroups: &mut [Founded], effects: &mut Effects) {
+    fn look_at(&mut self, watch: usize, subgroups: &mut [FoundedSubgroup], effects: &mut Effects) {
         effects.work().cells += BLOCK as u64;
         for place in 0..BLOCK {
-            let Watch { view, block, resting, .. } = &self.watches[watch];
-            let Resting { mark, subgroup } = resting[place];
+            let ChangeWatch { view, block, resting, .. } = &self.watches[watch];
+            let RestingSubgroup { mark, subgroup } = resting[place];
             if mark != 0 && view.mark(*block * BLOCK + place) != mark {
                 self.wake(subgroup, &mut subgroups[subgroup]);
             }
@@ -203,16 +203,16 @@ impl Activity {
     }
 
     /// Lets a subgroup without news rest, if all its senders are quiet.
-    fn rest(&mut self, number: usize, founded: &mut Founded, peers: &Peers) -> bool {
-        let senders = founded.rest.places.len();
+    fn rest(&mut self, number: usize, founded: &mut FoundedSubgroup, peers: &Peers) -> bool {
+        let senders = founded.activity.locations.len();
         if !founded.subgroup.may_rest() {
             return false;
         }
         // Checks the sender that was not quiet first, so that a subgroup that cannot rest costs
         // one look more.
-        for rank in (founded.rest.awake..senders).chain(0..founded.rest.awake) {
+        for rank in (founded.activity.awake..senders).chain(0..founded.activity.awake) {
             if !self.sees_quiet(founded, rank, peers) {
-                founded.rest.awake = rank;
+                founded.activity.awake = rank;
                 return false;
             }
         }
@@ -220,33 +220,40 @@ impl Activity {
         if !founded.subgroup.rest() {
             return false;
         }
-        founded.rest.resting = true;
-        for (place, mark) in founded.rest.places.iter().zip(&founded.rest.marks) {
+        founded.activity.resting = true;
+        for (place, mark) in founded.activity.locations.iter().zip(&founded.activity.marks) {
             if let Some((watch, place)) = *place {
-                self.watches[watch].resting[place] = Resting { mark: *mark, subgroup: number };
+                self.watches[watch].resting[place] =
+                    RestingSubgroup { mark: *mark, subgroup: number };
             }
         }
         true
     }
 
     /// Whether the sender of this rank is quiet. Records the mark.
-    fn sees_quiet(&mut self, founded: &mut Founded, rank: usize, peers: &Peers) -> bool {
-        let place = founded.rest.places[rank].or_else(|| self.find(founded, rank, peers));
-        founded.rest.places[rank] = place;
+    fn sees_quiet(&mut self, founded: &mut FoundedSubgroup, rank: usize, peers: &Peers) -> bool {
+        let place = founded.activity.locations[rank].or_else(|| self.find(founded, rank, peers));
+        founded.activity.locations[rank] = place;
         let Some((watch, place)) = place else { return false };
-        let Watch { view, block, resting, .. } = &self.watches[watch];
+        let ChangeWatch { view, block, resting, .. } = &self.watches[watch];
         let mark = view.mark(*block * BLOCK + place);
-        founded.rest.marks[rank] = mark;
+        founded.activity.marks[rank] = mark;
         // A peer may name one mark for two streams; only one of them rests in that case.
         is_quiet(mark) && resting[place].mark == 0
     }
 
     /// Location of a sender's mark, if it has one. Watches its count from now on.
     #[cold]
-    fn find(&mut self, founded: &Founded, rank: usize, peers: &Peers) -> Option<Place> {
+    fn find(
+        &mut self,
+        founded: &FoundedSubgroup,
+        rank: usize,
+        peers: &Peers,
+    ) -> Option<MarkLocation> {
         let (target, mark) = founded.subgroup.mark_of(rank)?;
-        let (of, block) = (target.map_or(Origin::Own, |t| Origin::Peer(t.peer)), mark / BLOCK);
-        let known = |watch: &Watch| (watch.of, watch.block) == (of, block);
+        let (of, block) =
+            (target.map_or(StreamOrigin::Own, |t| StreamOrigin::Peer(t.peer)), mark / BLOCK);
+        let known = |watch: &ChangeWatch| (watch.of, watch.block) == (of, block);
         if let Some(watch) = self.watches.iter().position(known) {
             return Some((watch, mark % BLOCK));
         }
@@ -257,14 +264,14 @@ impl Activity {
                 ChangesView::new(replica.clone(), sharing)
             }
         }?;
-        let resting = Box::new([Resting::default(); BLOCK]);
-        self.watches.push(Watch { of, block, seen: view.count(block), view, resting });
+        let resting = Box::new([RestingSubgroup::default(); BLOCK]);
+        self.watches.push(ChangeWatch { of, block, seen: view.count(block), view, resting });
         Some((self.watches.len() - 1, mark % BLOCK))
     }
 
     /// Makes this node's streams quiet in subgroups without work. Returns the number
     /// of these streams.
-    fn quiet(&mut self, now: Time, subgroups: &mut [Founded], peers: &Peers) -> usize {
+    fn quiet(&mut self, now: Time, subgroups: &mut [FoundedSubgroup], peers: &Peers) -> usize {
         match self.due {
             None if core::mem::take(&mut self.busy) => self.due = Some(now.after(PERIOD_NS)),
             Some(due) if now >= due => return self.quiet_now(now, subgroups, peers),
@@ -274,13 +281,13 @@ impl Activity {
     }
 
     #[cold]
-    fn quiet_now(&mut self, now: Time, subgroups: &mut [Founded], peers: &Peers) -> usize {
+    fn quiet_now(&mut self, now: Time, subgroups: &mut [FoundedSubgroup], peers: &Peers) -> usize {
         (self.due, self.busy) = (None, false);
         let barrier = self.own.as_ref().and_then(|own| own.barrier.as_ref());
         let counts = |peer| is_counting(peers, peer);
         let mut quiet = 0;
         for &number in &self.active {
-            let Founded { subgroup, rest, .. } = &mut subgroups[number];
+            let FoundedSubgroup { subgroup, activity: rest, .. } = &mut subgroups[number];
             if core::mem::take(&mut rest.busy) {
                 self.due = Some(now.after(PERIOD_NS));
             } else if barrier.is_some() && subgroup.fall_quiet(counts) {
@@ -296,11 +303,11 @@ impl Activity {
     }
 
     /// Shows changed marks to nodes with a copy of them, and then moves the counts.
-    fn show(&mut self, subgroups: &mut [Founded], peers: &Peers, effects: &mut Effects) {
+    fn show(&mut self, subgroups: &mut [FoundedSubgroup], peers: &Peers, effects: &mut Effects) {
         let Some(own) = &self.own else { return };
         let mut blocks = 0_u64;
         for &number in &self.active {
-            let Founded { subgroup, rest, .. } = &mut subgroups[number];
+            let FoundedSubgroup { subgroup, activity: rest, .. } = &mut subgroups[number];
             let Some((mark, shows)) = subgroup.mark().filter(|(_, now)| *now != rest.shown) else {
                 continue;
             };
@@ -337,7 +344,7 @@ impl Node {
     /// barrier of the link; without one, no stream of this node becomes quiet.
     pub fn with_changes(mut self, changes: OwnRegion, barrier: Option<Arc<dyn Barrier>>) -> Node {
         assert!(changes.words() >= CHANGES_WORDS, "the region was opened for this");
-        self.activity.own = Some(Own { region: changes, barrier, next_mark: 0 });
+        self.activity.own = Some(OwnChangeCounts { region: changes, barrier, next_mark: 0 });
         self
     }
 
@@ -370,7 +377,7 @@ impl Node {
         &mut self,
         now: Time,
         effects: &mut Effects,
-        faults: &mut Vec<(Peer, Fault)>,
+        faults: &mut Vec<(Peer, PeerFault)>,
     ) -> usize {
         let Node { subgroups, activity, peers, .. } = self;
         activity.look(subgroups, effects);
@@ -380,7 +387,7 @@ impl Node {
             let found = founded.turn(now, effects, faults);
             done += found;
             if found > 0 {
-                (founded.rest.busy, activity.busy) = (true, true);
+                (founded.activity.busy, activity.busy) = (true, true);
             } else if activity.rest(number, founded, peers) {
                 activity.active.swap_remove(index);
                 continue;
@@ -403,15 +410,15 @@ impl Node {
         number: usize,
         now: Time,
         effects: &mut Effects,
-        faults: &mut Vec<(Peer, Fault)>,
+        faults: &mut Vec<(Peer, PeerFault)>,
     ) -> usize {
         let founded = &mut self.subgroups[number];
-        if founded.rest.resting {
+        if founded.activity.resting {
             return 0;
         }
         let found = founded.turn(now, effects, faults);
         if found > 0 {
-            (founded.rest.busy, self.activity.busy) = (true, true);
+            (founded.activity.busy, self.activity.busy) = (true, true);
         }
         found
     }
@@ -425,14 +432,14 @@ impl Node {
     /// Requests that all marks are shown again, because a peer can receive them now. Its copy of
     /// them may be out of date.
     pub(super) fn show_all_marks(&mut self) {
-        self.subgroups.iter_mut().for_each(|founded| founded.rest.show_again());
+        self.subgroups.iter_mut().for_each(|founded| founded.activity.show_again());
     }
 
     /// Stops the use of a peer's counts.
     pub(super) fn watch_no_more(&mut self, peer: Peer) {
         self.touch_all();
-        self.activity.watches.retain(|watch| watch.of != Origin::Peer(peer));
+        self.activity.watches.retain(|watch| watch.of != StreamOrigin::Peer(peer));
         // Indices of watches have changed, and no subgroup rests: the locations are searched again.
-        self.subgroups.iter_mut().for_each(|founded| founded.rest.places.fill(None));
+        self.subgroups.iter_mut().for_each(|founded| founded.activity.locations.fill(None));
     }
 }

@@ -11,90 +11,90 @@
 
 use alloc::vec::Vec;
 
-use super::subgroups::Founded;
-use super::{Membership, Node, NodeEvent, Origin, Peers, SubgroupId};
+use super::subgroups::FoundedSubgroup;
+use super::{MemberRole, Node, NodeEvent, Peers, StreamOrigin, SubgroupId};
 use crate::ids::{Peer, RegionId};
 use crate::machine::{Effects, Target};
-use crate::membership::{Answer, Condition};
+use crate::membership::{WaitAnswer, WaitCondition};
 use crate::memory::{LINE_WORDS, OwnRegion};
-use crate::multicast::Fault;
+use crate::multicast::PeerFault;
 use crate::multicast::claim::SenderMemory;
-use crate::multicast::stream::Beginning;
+use crate::multicast::stream::StreamStart;
 use crate::multicast::subgroup::LINE_SLOTS;
-use crate::multicast::subgroup::epoch::{Opening, Phase};
-use crate::multicast::subgroup::parting::Successor;
+use crate::multicast::subgroup::epoch::{EpochOpening, EpochPhase};
+use crate::multicast::subgroup::parting::SuccessorEpoch;
 
 /// Seat of one member in an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Seat {
+pub struct EpochMember {
     /// Line slot of the member, the same for as long as it is a member.
     pub slot: usize,
     /// Member and its role.
-    pub member: Membership,
+    pub role: MemberRole,
     /// Beginning of the epoch in the member's stream, if it sends. A member that continues from the
     /// epoch before knows the beginning itself. A member that is new in either epoch, or was left
     /// behind, is told.
-    pub start: Option<Beginning>,
+    pub start: Option<StreamStart>,
 }
 
 /// Epoch of a subgroup, the same at all its members.
 #[derive(Clone, Debug)]
-pub struct Epoch {
+pub struct EpochDescription {
     /// Number of the epoch, greater than the number of every epoch that a member may have begun.
     pub number: u64,
     /// Name of the epoch in its members' lines and streams, shortened to 24 bits there. Consecutive
     /// epochs have different names.
     pub name: u64,
     /// Seats, in the same order at all members.
-    pub seats: Vec<Seat>,
+    pub members: Vec<EpochMember>,
 }
 
-impl Epoch {
+impl EpochDescription {
     /// Seat of this node.
-    pub(super) fn own(&self) -> Option<&Seat> {
-        self.seats.iter().find(|seat| seat.member.origin == Origin::Own)
+    pub(super) fn own(&self) -> Option<&EpochMember> {
+        self.members.iter().find(|seat| seat.role.origin == StreamOrigin::Own)
     }
 
     /// Description of this epoch for a member of the epoch before that is not a member of this one.
-    fn as_successor(&self, lines: RegionId, peers: &Peers) -> Successor {
-        let sender = |seat: &Seat| match seat.member.origin {
-            Origin::Own => None,
-            Origin::Peer(peer) => {
+    fn as_successor(&self, lines: RegionId, peers: &Peers) -> SuccessorEpoch {
+        let sender = |seat: &EpochMember| match seat.role.origin {
+            StreamOrigin::Own => None,
+            StreamOrigin::Peer(peer) => {
                 // A peer that cannot receive these lines yet has never been told anything in them.
                 let state = peers.get(&peer).filter(|state| state.ready.contains(&lines))?;
                 let target = Target { peer, sharing: state.sharing };
-                Some((target, seat.slot, seat.member.sends?))
+                Some((target, seat.slot, seat.role.sends?))
             }
         };
-        let senders = self.seats.iter().filter_map(sender).collect();
-        Successor { epoch: self.number, name: self.name, senders }
+        let senders = self.members.iter().filter_map(sender).collect();
+        SuccessorEpoch { epoch: self.number, name: self.name, senders }
     }
 
     /// Stream that this node sends.
     pub(super) fn stream(&self) -> Option<RegionId> {
-        self.own().and_then(|own| own.member.sends)
+        self.own().and_then(|own| own.role.sends)
     }
 
     /// Whether a region of lines has a separate line for each member.
     pub(super) fn fits(&self, lines: &OwnRegion) -> bool {
         let first = (self.number % 2) as usize * LINE_SLOTS;
         let count = lines.words() / LINE_WORDS;
-        let has_line = |seat: &Seat| {
+        let has_line = |seat: &EpochMember| {
             let line = first.checked_add(seat.slot).is_some_and(|line| line < count);
             line && (self.number == 0 || seat.slot < LINE_SLOTS)
         };
-        let alone = |(index, seat): (usize, &Seat)| {
-            self.seats[..index].iter().all(|other| other.slot != seat.slot)
+        let alone = |(index, seat): (usize, &EpochMember)| {
+            self.members[..index].iter().all(|other| other.slot != seat.slot)
         };
-        self.seats.iter().all(has_line) && self.seats.iter().enumerate().all(alone)
+        self.members.iter().all(has_line) && self.members.iter().enumerate().all(alone)
     }
 }
 
 /// Progress of a node in the stream of one sender of a subgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StreamReach {
+pub struct StreamProgress {
     /// Sender of the stream.
-    pub origin: Origin,
+    pub origin: StreamOrigin,
     /// Region of the stream.
     pub stream: RegionId,
     /// Entry at which the epoch begins.
@@ -104,15 +104,15 @@ pub struct StreamReach {
 }
 
 /// Next epoch of a subgroup.
-pub(super) struct Next {
-    pub(super) epoch: Epoch,
+pub(super) struct NextEpoch {
+    pub(super) epoch: EpochDescription,
     memory: Option<SenderMemory>,
     /// Whether the node was told to wedge before the epoch has begun.
     wedged: bool,
 }
 
-fn origin_of(peer: Option<Peer>) -> Origin {
-    peer.map_or(Origin::Own, Origin::Peer)
+fn origin_of(peer: Option<Peer>) -> StreamOrigin {
+    peer.map_or(StreamOrigin::Own, StreamOrigin::Peer)
 }
 
 impl Node {
@@ -122,21 +122,21 @@ impl Node {
     }
 
     /// Phase of this node in its epoch of a subgroup.
-    pub fn phase(&self, id: SubgroupId) -> Option<Phase> {
+    pub fn phase(&self, id: SubgroupId) -> Option<EpochPhase> {
         self.subgroup(id).map(|subgroup| subgroup.phase())
     }
 
     /// Senders of a subgroup's epoch: their numbers as returned by
     /// [`Record::sender`](crate::multicast::inbox::Record::sender), their origins, and the regions
     /// of their streams.
-    pub fn senders(&self, id: SubgroupId) -> Vec<(u16, Origin, RegionId)> {
+    pub fn senders(&self, id: SubgroupId) -> Vec<(u16, StreamOrigin, RegionId)> {
         let sources = self.subgroup(id).into_iter().flat_map(|subgroup| subgroup.sources());
         sources.map(|(number, peer, stream)| (number, origin_of(peer), stream)).collect()
     }
 
     /// Senders as in [`Node::senders`], each with the number of its message that is
     /// delivered here next.
-    pub fn next_numbers(&self, id: SubgroupId) -> Vec<((u16, Origin, RegionId), u64)> {
+    pub fn next_numbers(&self, id: SubgroupId) -> Vec<((u16, StreamOrigin, RegionId), u64)> {
         let numbers = self.subgroup(id).into_iter().flat_map(|subgroup| subgroup.next_numbers());
         self.senders(id).into_iter().zip(numbers).collect()
     }
@@ -160,7 +160,7 @@ impl Node {
 
     /// Progress that a wedged node reports of a subgroup: the epoch that it is in or about to
     /// begin, and the progress in each sender's stream.
-    pub fn reach(&self, id: SubgroupId) -> Option<(u64, Vec<StreamReach>)> {
+    pub fn progress(&self, id: SubgroupId) -> Option<(u64, Vec<StreamProgress>)> {
         if let Some(pending) = self.pending.iter().find(|pending| pending.id() == id) {
             return Some((pending.epoch().number, self.starts_of(pending.epoch(), id)));
         }
@@ -168,12 +168,13 @@ impl Node {
         match &founded.next {
             // An epoch in which this node has no part tells nothing of its progress (I-337).
             Some(next)
-                if founded.subgroup.phase() == Phase::Finished && next.epoch.own().is_some() =>
+                if founded.subgroup.phase() == EpochPhase::Finished
+                    && next.epoch.own().is_some() =>
             {
                 Some((next.epoch.number, self.starts_of(&next.epoch, id)))
             }
             _ => {
-                let reach = founded.subgroup.reach().map(|reach| StreamReach {
+                let reach = founded.subgroup.progress().map(|reach| StreamProgress {
                     origin: origin_of(reach.peer),
                     stream: reach.stream,
                     start: reach.start,
@@ -185,19 +186,19 @@ impl Node {
     }
 
     /// Progress of a node that has not begun an epoch.
-    fn starts_of(&self, epoch: &Epoch, id: SubgroupId) -> Vec<StreamReach> {
+    fn starts_of(&self, epoch: &EpochDescription, id: SubgroupId) -> Vec<StreamProgress> {
         let ended: Vec<_> = self.subgroup(id).into_iter().flat_map(|s| s.ends()).collect();
-        let senders = epoch.seats.iter().filter_map(|seat| Some((seat, seat.member.sends?)));
+        let senders = epoch.members.iter().filter_map(|seat| Some((seat, seat.role.sends?)));
         senders
             .map(|(seat, stream)| {
-                let origin = seat.member.origin;
+                let origin = seat.role.origin;
                 let is_it = |known: &&((Option<Peer>, RegionId), u64)| {
                     (origin_of(known.0.0), known.0.1) == (origin, stream)
                 };
                 let known = || ended.iter().find(is_it).map(|(_, entry)| *entry);
                 let told = seat.start.map(|start| start.entry);
                 let start = told.or_else(known).unwrap_or(0);
-                StreamReach { origin, stream, start, received: start }
+                StreamProgress { origin, stream, start, received: start }
             })
             .collect()
     }
@@ -205,17 +206,17 @@ impl Node {
     /// Ends a subgroup's epoch as decided. `trim`: end of each sender's stream; nothing was
     /// received of a sender that is not named. `false` if this node cannot: it has not received as
     /// much, or has delivered more.
-    pub fn finish(&mut self, id: SubgroupId, trim: &[(Origin, RegionId, u64)]) -> bool {
+    pub fn finish(&mut self, id: SubgroupId, trim: &[(StreamOrigin, RegionId, u64)]) -> bool {
         if self.pending_mut(id).is_some() {
             return true;
         }
-        let mut faults: Vec<(Peer, Fault)> = Vec::new();
+        let mut faults: Vec<(Peer, PeerFault)> = Vec::new();
         let Some(founded) = self.founded_mut(id) else { return false };
-        if founded.subgroup.phase() == Phase::Finished {
+        if founded.subgroup.phase() == EpochPhase::Finished {
             // This node has received nothing of the epoch that it was about to begin.
-            if let Some(Next { epoch, .. }) = founded.next.take() {
-                let reads = epoch.own().is_some_and(|own| own.member.reads);
-                founded.note_passed(epoch);
+            if let Some(NextEpoch { epoch, .. }) = founded.next.take() {
+                let reads = epoch.own().is_some_and(|own| own.role.reads);
+                founded.note_skipped(epoch);
                 founded.subgroup.pass_over(reads);
             }
             return true;
@@ -224,14 +225,14 @@ impl Node {
             let named = trim.iter().find(|(o, s, _)| (*o, *s) == (origin, stream));
             named.map_or(start, |(_, _, entry)| *entry)
         };
-        let reach = founded.subgroup.reach();
+        let reach = founded.subgroup.progress();
         let ends: Vec<u64> =
             reach.map(|reach| of(origin_of(reach.peer), reach.stream, reach.start)).collect();
         let finished =
             founded.subgroup.finish(&ends, &mut |peer, fault| faults.push((peer, fault)));
-        if finished && let Some(Next { epoch, .. }) = founded.next.take() {
+        if finished && let Some(NextEpoch { epoch, .. }) = founded.next.take() {
             // Other members may have begun this epoch.
-            founded.note_passed(epoch);
+            founded.note_skipped(epoch);
         }
         for (peer, fault) in faults {
             self.faulty(peer, fault);
@@ -250,11 +251,11 @@ impl Node {
 
     /// Passes over an epoch that this node could not be told before a view change took its place:
     /// members that leave by that epoch may have been told (I-260).
-    pub fn pass_over_untold(&mut self, id: SubgroupId, epoch: Epoch) {
+    pub fn pass_over_untold(&mut self, id: SubgroupId, epoch: EpochDescription) {
         if let Some(pending) = self.pending_mut(id) {
-            pending.note_passed(epoch);
+            pending.note_skipped(epoch);
         } else if let Some(founded) = self.founded_mut(id) {
-            founded.note_passed(epoch);
+            founded.note_skipped(epoch);
         }
     }
 
@@ -265,7 +266,7 @@ impl Node {
     pub fn next_epoch(
         &mut self,
         id: SubgroupId,
-        epoch: Epoch,
+        epoch: EpochDescription,
         memory: Option<SenderMemory>,
         effects: &mut Effects,
     ) -> bool {
@@ -277,7 +278,8 @@ impl Node {
         let sends = stream.is_none() || stream == founded.subgroup.region() || memory.is_some();
         let known = founded.next.as_ref().map_or(founded.subgroup.epoch(), |n| n.epoch.number);
         let fits = epoch.own().is_none() || epoch.fits(founded.subgroup.lines());
-        if !sends || !fits || epoch.number <= known || founded.subgroup.phase() == Phase::Left {
+        if !sends || !fits || epoch.number <= known || founded.subgroup.phase() == EpochPhase::Left
+        {
             return false;
         }
         if founded.next.as_ref().is_some_and(|next| next.epoch.own().is_none() && !next.wedged)
@@ -288,7 +290,7 @@ impl Node {
             return true;
         }
         let begins = stream.filter(|_| memory.is_some());
-        founded.next = Some(Next { epoch, memory, wedged: false });
+        founded.next = Some(NextEpoch { epoch, memory, wedged: false });
         self.introduce_to_all(begins, effects);
         self.unsettled = true;
         true
@@ -299,7 +301,7 @@ impl Node {
     pub fn change_layout(
         &mut self,
         id: SubgroupId,
-        epoch: Epoch,
+        epoch: EpochDescription,
         memory: Option<SenderMemory>,
         effects: &mut Effects,
     ) -> bool {
@@ -312,11 +314,11 @@ impl Node {
 
     /// Members that the subgroups of this node await, each with the condition and the member's
     /// progress (I-79). A subgroup at rest awaits no member.
-    pub fn waits(&mut self) -> Vec<(SubgroupId, Condition, Peer, u64)> {
+    pub fn waits(&mut self) -> Vec<(SubgroupId, WaitCondition, Peer, u64)> {
         let Node { subgroups, activity, .. } = self;
         let mut waits = Vec::new();
         for &number in activity.active() {
-            let Founded { id, subgroup, .. } = &mut subgroups[number];
+            let FoundedSubgroup { id, subgroup, .. } = &mut subgroups[number];
             subgroup.waits(&mut |condition, peer, progress| {
                 waits.push((*id, condition, peer, progress));
             });
@@ -325,8 +327,8 @@ impl Node {
     }
 
     /// Answer of this node to a member that awaits it in its epoch of a subgroup (I-336).
-    pub fn answer(&self, id: SubgroupId, condition: Condition, progress: u64) -> Answer {
-        self.subgroup(id).map_or(Answer::Excused, |it| it.answer(condition, progress))
+    pub fn answer(&self, id: SubgroupId, condition: WaitCondition, progress: u64) -> WaitAnswer {
+        self.subgroup(id).map_or(WaitAnswer::Excused, |it| it.answer(condition, progress))
     }
 
     /// Observation of this node about a peer that another member awaits in this node's epoch of
@@ -335,11 +337,11 @@ impl Node {
         &mut self,
         id: SubgroupId,
         peer: Peer,
-        condition: Condition,
+        condition: WaitCondition,
         progress: u64,
-    ) -> Answer {
+    ) -> WaitAnswer {
         let subgroup = self.subgroup_mut(id);
-        subgroup.map_or(Answer::Excused, |it| it.testify(peer, condition, progress))
+        subgroup.map_or(WaitAnswer::Excused, |it| it.testify(peer, condition, progress))
     }
 
     /// Whether a subgroup awaits a member although no news of that member wakes this node.
@@ -350,12 +352,12 @@ impl Node {
 
     /// Beginning of the next epoch in this node's own stream, once a layout change has ended
     /// this epoch there.
-    pub fn cut(&self, id: SubgroupId) -> Option<Beginning> {
+    pub fn cut(&self, id: SubgroupId) -> Option<StreamStart> {
         self.subgroup(id).and_then(|subgroup| subgroup.cut())
     }
 
     /// Beginning of this epoch in this node's own stream.
-    pub fn own_start(&self, id: SubgroupId) -> Option<Beginning> {
+    pub fn own_start(&self, id: SubgroupId) -> Option<StreamStart> {
         self.subgroup(id)?.own_start()
     }
 
@@ -366,13 +368,13 @@ impl Node {
 
     /// Position of this entry of this node's own stream in a subgroup, with the number of
     /// messages before it.
-    pub fn own_beginning(&self, id: SubgroupId, entry: u64) -> Option<Beginning> {
-        self.subgroup(id)?.own_beginning(entry)
+    pub fn own_start_at(&self, id: SubgroupId, entry: u64) -> Option<StreamStart> {
+        self.subgroup(id)?.own_start_at(entry)
     }
 
     /// Beginning of the next epoch in each stream of this one, as far as known here. Known when
     /// this epoch is complete or finished.
-    pub fn starts(&self, id: SubgroupId) -> Vec<(Origin, RegionId, Option<Beginning>)> {
+    pub fn starts(&self, id: SubgroupId) -> Vec<(StreamOrigin, RegionId, Option<StreamStart>)> {
         let starts = self.subgroup(id).into_iter().flat_map(|subgroup| subgroup.starts());
         starts.map(|((peer, stream), start)| (origin_of(peer), stream, start)).collect()
     }
@@ -382,7 +384,8 @@ impl Node {
         let mut settled = 0;
         for index in self.astir.iter().copied().collect::<Vec<usize>>() {
             let founded = &self.subgroups[index];
-            let over = matches!(founded.subgroup.phase(), Phase::Complete | Phase::Finished);
+            let over =
+                matches!(founded.subgroup.phase(), EpochPhase::Complete | EpochPhase::Finished);
             let Some(next) = &founded.next else { continue };
             self.unsettled = true;
             if next.wedged || !over {
@@ -404,16 +407,16 @@ impl Node {
         settled
     }
 
-    fn next_opening(&self, index: usize) -> Option<Opening> {
+    fn next_opening(&self, index: usize) -> Option<EpochOpening> {
         let founded = &self.subgroups[index];
         let next = founded.next.as_ref()?;
         let sends = next.epoch.stream();
         let goes_on = sends.is_some() && sends == founded.subgroup.region();
         let memory = if goes_on { founded.subgroup.memory() } else { next.memory.as_ref() };
-        self.opening(&next.epoch, memory, founded.subgroup.lines(), &founded.passed)
+        self.opening(&next.epoch, memory, founded.subgroup.lines(), &founded.skipped)
     }
 
-    fn go_on(&mut self, index: usize, opening: Opening) -> bool {
+    fn go_on(&mut self, index: usize, opening: EpochOpening) -> bool {
         let founded = self.told(index);
         founded.next = None;
         let (subgroup, epoch) = (founded.id, opening.epoch);

@@ -7,15 +7,16 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::reception::Reception;
+use super::reception::SubscriptionReceiver;
 use super::{
-    ACK_LINES, Attach, MOST_TOLD, Node, NodeEvent, Origin, PeerState, Stage, Subscription,
+    ACK_LINES, AttachRequest, MOST_TOLD, Node, NodeEvent, PeerState, StreamOrigin, Subscription,
+    SubscriptionStage,
 };
 use crate::ids::{Peer, RegionId};
 use crate::link::Sharing;
 use crate::machine::{Effects, Target};
-use crate::multicast::Fault;
-use crate::multicast::stream::{Beginning, Stream};
+use crate::multicast::PeerFault;
+use crate::multicast::stream::{Stream, StreamStart};
 use crate::note::Note;
 
 /// Limit that no count of a correct node reaches: two weeks at a hundred million a second.
@@ -24,7 +25,7 @@ const MOST_COUNTED: u64 = 1 << 47;
 impl Node {
     pub(super) fn note(&mut self, peer: Peer, bytes: &[u8], effects: &mut Effects) {
         let Some(note) = Note::decode(bytes) else {
-            self.faulty(peer, Fault::Note);
+            self.faulty(peer, PeerFault::Note);
             return;
         };
         match note {
@@ -33,12 +34,12 @@ impl Node {
             }
             Note::Retract { id } => self.events.push_back(NodeEvent::Retracted { peer, id }),
             Note::Attach { reader, stream, acks, line, tethered } => {
-                self.attach_asked(peer, Attach { reader, stream, acks, line, tethered });
+                self.attach_asked(peer, AttachRequest { reader, stream, acks, line, tethered });
             }
             Note::Accept { reader, entry, message } => {
-                self.accepted(peer, reader, Beginning { entry, message }, effects);
+                self.accepted(peer, reader, StreamStart { entry, message }, effects);
             }
-            Note::End { reader, entry } => self.end_at(Origin::Peer(peer), reader, entry),
+            Note::End { reader, entry } => self.end_at(StreamOrigin::Peer(peer), reader, entry),
             Note::Detach { reader, stream } => {
                 if let Some(state) = self.peers.get_mut(&peer) {
                     state.attaching.retain(|attach| attach.reader != reader);
@@ -49,12 +50,12 @@ impl Node {
                 }
                 self.unsettled = true;
             }
-            Note::Part { left, bytes } => self.part(peer, left, bytes),
+            Note::Fragment { left, bytes } => self.take_fragment(peer, left, bytes),
             Note::Detached { reader } => {
                 let detached = |s: &Subscription| {
                     s.id.0 == reader
-                        && s.origin == Origin::Peer(peer)
-                        && s.stage == Stage::Detaching
+                        && s.origin == StreamOrigin::Peer(peer)
+                        && s.stage == SubscriptionStage::Detaching
                 };
                 if let Some(index) = self.subscriptions.iter().position(detached) {
                     // I-11: the sender does not look at the line any more.
@@ -65,10 +66,10 @@ impl Node {
     }
 
     /// Takes a part of a peer's message.
-    fn part(&mut self, peer: Peer, left: u64, bytes: Vec<u8>) {
+    fn take_fragment(&mut self, peer: Peer, left: u64, bytes: Vec<u8>) {
         let Some(state) = self.peers.get_mut(&peer) else { return };
         if left.saturating_add((state.telling.len() + bytes.len()) as u64) > MOST_TOLD {
-            self.faulty(peer, Fault::Note);
+            self.faulty(peer, PeerFault::Note);
             return;
         }
         state.telling.extend(bytes);
@@ -80,8 +81,8 @@ impl Node {
 
     /// Takes a peer's request to read a stream. A peer has [`ACK_LINES`] lines for such requests,
     /// and each subscription asks once.
-    pub(super) fn attach_asked(&mut self, peer: Peer, attach: Attach) {
-        let members = self.streams.iter().flat_map(|stream| stream.members());
+    pub(super) fn attach_asked(&mut self, peer: Peer, attach: AttachRequest) {
+        let members = self.streams.iter().flat_map(|stream| stream.all_readers());
         let (mut known, mut again) = (0, false);
         for member in members.filter(|member| member.peer() == Some(peer)) {
             (known, again) = (known + 1, again || member.reader() == attach.reader);
@@ -91,7 +92,7 @@ impl Node {
         // The sender must wait for a reader that has a copy instead of the memory itself.
         let reads_blind = !attach.tethered && state.sharing == Sharing::Copied;
         if again || reads_blind || known + state.attaching.len() >= ACK_LINES {
-            self.faulty(peer, Fault::Note);
+            self.faulty(peer, PeerFault::Note);
             return;
         }
         state.attaching.push(attach);
@@ -102,20 +103,19 @@ impl Node {
         &mut self,
         peer: Peer,
         reader: u64,
-        from: Beginning,
+        from: StreamStart,
         effects: &mut Effects,
     ) {
-        let subscription = self
-            .subscriptions
-            .iter_mut()
-            .find(|s| s.id.0 == reader && s.origin == Origin::Peer(peer) && s.is_unanswered());
+        let subscription = self.subscriptions.iter_mut().find(|s| {
+            s.id.0 == reader && s.origin == StreamOrigin::Peer(peer) && s.is_unanswered()
+        });
         if from.entry > MOST_COUNTED || from.message > MOST_COUNTED {
-            self.faulty(peer, Fault::Note);
+            self.faulty(peer, PeerFault::Note);
         } else if let Some(Subscription { id, stage, receiver: Some(receiver), .. }) = subscription
         {
             receiver.start(from, effects);
-            if *stage == Stage::AwaitsAccept {
-                *stage = Stage::Receiving;
+            if *stage == SubscriptionStage::AwaitsAccept {
+                *stage = SubscriptionStage::Receiving;
                 let inbox = receiver.inbox().cloned();
                 self.events.extend(inbox.map(|inbox| NodeEvent::Subscribed(*id, inbox)));
             }
@@ -123,18 +123,25 @@ impl Node {
     }
 
     /// Ends a stream for one of this node's subscriptions.
-    pub(super) fn end_at(&mut self, origin: Origin, reader: u64, entry: u64) {
+    pub(super) fn end_at(&mut self, origin: StreamOrigin, reader: u64, entry: u64) {
         let subscription =
             self.subscriptions.iter_mut().find(|s| s.id.0 == reader && s.origin == origin);
         if let Some(subscription) = subscription {
             match subscription.stage {
-                Stage::Receiving => subscription.stage = Stage::Ending(entry),
-                Stage::AwaitsHeader | Stage::AwaitsAccept => {
-                    (subscription.stage, subscription.receiver) = (Stage::Draining, None);
+                SubscriptionStage::Receiving => {
+                    subscription.stage = SubscriptionStage::Ending(entry)
+                }
+                SubscriptionStage::AwaitsHeader | SubscriptionStage::AwaitsAccept => {
+                    (subscription.stage, subscription.receiver) =
+                        (SubscriptionStage::Draining, None);
                     self.events.push_back(NodeEvent::Ended(subscription.id));
                 }
-                Stage::Draining if subscription.is_unanswered() => subscription.receiver = None,
-                Stage::Ending(_) | Stage::Draining | Stage::Detaching => {}
+                SubscriptionStage::Draining if subscription.is_unanswered() => {
+                    subscription.receiver = None
+                }
+                SubscriptionStage::Ending(_)
+                | SubscriptionStage::Draining
+                | SubscriptionStage::Detaching => {}
             }
             self.unsettled = true;
         }
@@ -142,7 +149,7 @@ impl Node {
 
     /// Excludes a peer that broke the rules: it is neither read nor awaited any more. Returns
     /// whether the peer was not known to be faulty.
-    pub(super) fn faulty(&mut self, peer: Peer, fault: Fault) -> bool {
+    pub(super) fn faulty(&mut self, peer: Peer, fault: PeerFault) -> bool {
         let Some(state) = self.peers.get_mut(&peer).filter(|state| !state.faulty) else {
             return false;
         };
@@ -160,7 +167,7 @@ impl Node {
         use core::fmt::Write;
         let mut text = String::from("streams");
         for stream in &self.streams {
-            let _ = write!(text, " {:?}: {:?}", stream.region(), stream.members());
+            let _ = write!(text, " {:?}: {:?}", stream.region(), stream.all_readers());
         }
         for (peer, state) in &self.peers {
             let PeerState { node, attaching, faulty, shut_out, .. } = state;
@@ -205,20 +212,24 @@ impl Node {
     /// Stops reading from a peer and waiting for it.
     pub(super) fn forget(&mut self, peer: Peer) {
         for stream in &mut self.streams {
-            stream.remove_members(|member| member.peer() == Some(peer));
+            stream.remove_readers(|member| member.peer() == Some(peer));
         }
         let (gone, kept) = core::mem::take(&mut self.subscriptions)
             .into_iter()
-            .partition::<Vec<_>, _>(|s| s.origin == Origin::Peer(peer));
+            .partition::<Vec<_>, _>(|s| s.origin == StreamOrigin::Peer(peer));
         self.subscriptions = kept;
         self.forgotten.retain(|source| source.strong_count() > 0);
         for subscription in gone {
             // The sender no longer reads this line, so the line is free at once. Records of the
             // application keep the memory that they lie in.
             self.free_lines.push(subscription.line);
-            let source = subscription.receiver.as_ref().and_then(Reception::held_source);
+            let source =
+                subscription.receiver.as_ref().and_then(SubscriptionReceiver::held_replica);
             self.forgotten.extend(source.map(Arc::downgrade));
-            if !matches!(subscription.stage, Stage::Draining | Stage::Detaching) {
+            if !matches!(
+                subscription.stage,
+                SubscriptionStage::Draining | SubscriptionStage::Detaching
+            ) {
                 self.events.push_back(NodeEvent::Ended(subscription.id));
             }
         }

@@ -3,14 +3,16 @@
 //! Owns: the steps from one stage to the next, once their conditions hold. Runs only in turns that
 //! follow a change, so that established streams pay nothing for it.
 
-use super::reception::Reception;
-use super::{ACKS, Attach, Node, NodeEvent, Origin, PeerState, Stage, Subscription};
+use super::reception::SubscriptionReceiver;
+use super::{
+    ACKS, AttachRequest, Node, NodeEvent, PeerState, StreamOrigin, Subscription, SubscriptionStage,
+};
 use crate::link::Sharing;
 use crate::machine::{Effects, Target};
 use crate::multicast::geometry::Geometry;
-use crate::multicast::receive::Receiver;
-use crate::multicast::stream::Beginning;
-use crate::multicast::untethered::Untethered;
+use crate::multicast::receive::TetheredReceiver;
+use crate::multicast::stream::StreamStart;
+use crate::multicast::untethered::UntetheredReceiver;
 use crate::note::Note;
 
 impl Node {
@@ -21,7 +23,7 @@ impl Node {
             + self.settle_streams(effects)
             + self.settle_subgroups(effects);
         for stream in &mut self.streams {
-            if let Some(count) = stream.take_members_changed() {
+            if let Some(count) = stream.take_readers_changed() {
                 self.events.push_back(NodeEvent::Readers { stream: stream.region(), count });
             }
         }
@@ -34,8 +36,8 @@ impl Node {
         let Node { peers, streams, ending, unsettled, .. } = self;
         for (&peer, state) in peers.iter_mut() {
             let target = Target { peer, sharing: state.sharing };
-            let PeerState { attaching, ready, replicas, place, .. } = state;
-            attaching.retain(|&Attach { reader, stream, acks, line, tethered }| {
+            let PeerState { attaching, ready, replicas, bell: place, .. } = state;
+            attaching.retain(|&AttachRequest { reader, stream, acks, line, tethered }| {
                 let known = streams.iter_mut().find(|s| s.region() == stream);
                 let Some(known) = known.filter(|_| !ending.contains(&stream)) else {
                     effects.note(peer, Note::End { reader, entry: 0 }.encode());
@@ -47,8 +49,8 @@ impl Node {
                 };
                 let line = usize::try_from(line).unwrap_or(usize::MAX);
                 let line = tethered.then(|| (ack.clone(), line));
-                let note = match known.add_member(Some(target), *place, reader, line) {
-                    Some(Beginning { entry, message }) => Note::Accept { reader, entry, message },
+                let note = match known.add_reader(Some(target), *place, reader, line) {
+                    Some(StreamStart { entry, message }) => Note::Accept { reader, entry, message },
                     None => Note::End { reader, entry: 0 },
                 };
                 effects.note(peer, note.encode());
@@ -65,9 +67,9 @@ impl Node {
         while index < self.subscriptions.len() {
             let (found, before) = (self.subscriptions[index].stage, self.subscriptions.len());
             match found {
-                Stage::AwaitsHeader => settled += self.attach(index, effects),
-                Stage::Ending(entry) => settled += self.ending(index, entry),
-                Stage::Draining => {
+                SubscriptionStage::AwaitsHeader => settled += self.attach(index, effects),
+                SubscriptionStage::Ending(entry) => settled += self.ending(index, entry),
+                SubscriptionStage::Draining => {
                     if self.subscriptions[index].is_occupied() {
                         self.unsettled = true;
                     } else {
@@ -75,7 +77,9 @@ impl Node {
                         settled += 1;
                     }
                 }
-                Stage::AwaitsAccept | Stage::Receiving | Stage::Detaching => {}
+                SubscriptionStage::AwaitsAccept
+                | SubscriptionStage::Receiving
+                | SubscriptionStage::Detaching => {}
             }
             // The slot may now hold another subscription, moved there by a removal.
             if self.subscriptions.len() == before {
@@ -89,8 +93,8 @@ impl Node {
     pub(super) fn attach(&mut self, index: usize, effects: &mut Effects) -> usize {
         let Subscription { id, origin, stream, line, tethered, .. } = self.subscriptions[index];
         let (replica, target) = match origin {
-            Origin::Own => (self.stream(stream).map(|s| s.sender().memory().replica()), None),
-            Origin::Peer(peer) => match self.peers.get(&peer) {
+            StreamOrigin::Own => (self.stream(stream).map(|s| s.sender().memory().replica()), None),
+            StreamOrigin::Peer(peer) => match self.peers.get(&peer) {
                 Some(state) => match state.replicas.get(&stream) {
                     Some(replica) => {
                         let target = Target { peer, sharing: state.sharing };
@@ -113,7 +117,7 @@ impl Node {
                 return 0;
             }
             Err(fault) => {
-                if let Origin::Peer(peer) = origin {
+                if let StreamOrigin::Peer(peer) = origin {
                     self.faulty(peer, fault);
                 }
                 return 1;
@@ -125,26 +129,32 @@ impl Node {
         let mut receiver = match tethered {
             true => {
                 let (ack, waker) = (self.ack_line(line, id), self.waker.clone());
-                Reception::Tethered(Receiver::new(replica, geometry, ack, target, waker))
+                SubscriptionReceiver::Tethered(TetheredReceiver::new(
+                    replica, geometry, ack, target, waker,
+                ))
             }
-            false => Reception::Untethered(Untethered::new(replica, geometry, self.waker.clone())),
+            false => SubscriptionReceiver::Untethered(UntetheredReceiver::new(
+                replica,
+                geometry,
+                self.waker.clone(),
+            )),
         };
         let stage = match target {
             Some(Target { peer, .. }) => {
                 let (reader, acks, line) = (id.0, ACKS, line as u64);
                 let note = Note::Attach { reader, stream, acks, line, tethered };
                 effects.note(peer, note.encode());
-                Stage::AwaitsAccept
+                SubscriptionStage::AwaitsAccept
             }
             None => {
                 let line = tethered.then(|| (self.acks.replica(), line));
                 let known = self.streams.iter_mut().find(|known| known.region() == stream);
-                let from = known.and_then(|s| s.add_member(None, None, id.0, line));
+                let from = known.and_then(|s| s.add_reader(None, None, id.0, line));
                 let from = from.expect("the stream and the line are this node's own");
                 receiver.start(from, effects);
                 let inbox = receiver.inbox().cloned();
                 self.events.extend(inbox.map(|inbox| NodeEvent::Subscribed(id, inbox)));
-                Stage::Receiving
+                SubscriptionStage::Receiving
             }
         };
         let subscription = &mut self.subscriptions[index];
@@ -153,7 +163,7 @@ impl Node {
     }
 
     pub(super) fn end_unattached(&mut self, index: usize) {
-        self.subscriptions[index].stage = Stage::Draining;
+        self.subscriptions[index].stage = SubscriptionStage::Draining;
         self.events.push_back(NodeEvent::Ended(self.subscriptions[index].id));
         self.unsettled = true;
     }
@@ -168,7 +178,7 @@ impl Node {
         if let Some(receiver) = &mut subscription.receiver {
             receiver.close();
         }
-        subscription.stage = Stage::Draining;
+        subscription.stage = SubscriptionStage::Draining;
         self.events.push_back(NodeEvent::Ended(subscription.id));
         1
     }
@@ -181,19 +191,19 @@ impl Node {
         let reader = id.0;
         match origin {
             // The sender was not asked, or has refused: it does not read the line.
-            Origin::Peer(_) if receiver.is_none() => {
+            StreamOrigin::Peer(_) if receiver.is_none() => {
                 self.free_lines.push(self.subscriptions.swap_remove(index).line);
             }
-            Origin::Peer(peer) => {
+            StreamOrigin::Peer(peer) => {
                 effects.note(peer, Note::Detach { reader, stream }.encode());
                 // The subscription still receives and drops what the sender has posted, and
                 // releases memory when records are dropped.
-                self.subscriptions[index].stage = Stage::Detaching;
+                self.subscriptions[index].stage = SubscriptionStage::Detaching;
             }
-            Origin::Own => {
+            StreamOrigin::Own => {
                 let known = self.streams.iter_mut().find(|known| known.region() == stream);
                 if let Some(known) = known {
-                    known.remove_members(|member| member.is(None, reader));
+                    known.remove_readers(|member| member.is(None, reader));
                 }
                 self.free_lines.push(self.subscriptions.swap_remove(index).line);
                 self.unsettled = true;
@@ -207,7 +217,7 @@ impl Node {
         let Node { streams, ending, .. } = self;
         let before = ending.len();
         ending.retain(|&stream| {
-            let unused = streams.iter().all(|s| s.region() != stream || s.members().is_empty());
+            let unused = streams.iter().all(|s| s.region() != stream || s.all_readers().is_empty());
             if unused {
                 streams.retain(|known| known.region() != stream);
                 effects.close(stream);

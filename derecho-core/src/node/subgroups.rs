@@ -5,21 +5,23 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::activity::Rest;
-use super::epochs::{Epoch, Next, Seat};
-use super::{CHANGES, Node, NodeEvent, Origin};
+use super::activity::SubgroupActivity;
+use super::epochs::{EpochDescription, EpochMember, NextEpoch};
+use super::{CHANGES, Node, NodeEvent, StreamOrigin};
 use crate::ids::{Peer, RegionId, Time};
 use crate::machine::{Effects, Target};
 #[cfg(doc)]
 use crate::memory::LINE_WORDS;
 use crate::memory::OwnRegion;
-use crate::multicast::Fault;
+use crate::multicast::PeerFault;
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::geometry::Geometry;
 use crate::multicast::inbox::Inbox;
 use crate::multicast::send::introduce;
-use crate::multicast::subgroup::epoch::{Opening, Passed};
-use crate::multicast::subgroup::{Founder, OwnLines, Sends, Subgroup, Terms, Upcall};
+use crate::multicast::subgroup::epoch::{EpochOpening, SkippedEpoch};
+use crate::multicast::subgroup::{
+    OpeningMember, OwnLines, SentStream, Subgroup, SubgroupConfig, Upcall,
+};
 
 /// Identifier of a subgroup at this node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -27,9 +29,9 @@ pub struct SubgroupId(u64);
 
 /// Role of one member in a charter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Membership {
+pub struct MemberRole {
     /// Member.
-    pub origin: Origin,
+    pub origin: StreamOrigin,
     /// Whether it delivers.
     pub reads: bool,
     /// The region of its stream, if it sends.
@@ -41,18 +43,18 @@ pub struct Membership {
 /// Agreement of all founders of a subgroup. All founders list the members in the same order. The
 /// charter is the subgroup's epoch 0, in which the line slot of a member is its index in this list.
 #[derive(Clone, Debug)]
-pub struct Charter {
+pub struct SubgroupDefinition {
     /// Name of the subgroup in every member's lines. Lines of members with another charter have
     /// another name and are ignored.
     pub name: u64,
     /// Delivery level and mechanisms.
-    pub terms: Terms,
+    pub config: SubgroupConfig,
     /// Members, including this node.
-    pub members: Vec<Membership>,
+    pub members: Vec<MemberRole>,
 }
 
 /// Memory that this node brings into a subgroup.
-pub struct Share {
+pub struct SubgroupMemory {
     /// Region of this node's lines, with [`LINE_WORDS`] words for each founder, or with
     /// [`SUBGROUP_LINES`](crate::multicast::subgroup::SUBGROUP_LINES) lines if another
     /// epoch may follow.
@@ -62,54 +64,54 @@ pub struct Share {
 }
 
 /// Subgroup that waits for regions of its members.
-pub(super) struct Pending {
+pub(super) struct PendingSubgroup {
     id: SubgroupId,
-    terms: Terms,
-    epoch: Epoch,
-    share: Share,
+    config: SubgroupConfig,
+    epoch: EpochDescription,
+    memory: SubgroupMemory,
     /// Epochs with this node as a sender that have ended before this node began them.
-    passed: Vec<Epoch>,
+    skipped: Vec<EpochDescription>,
     /// Whether the node was told to wedge before the subgroup has begun.
     pub(super) wedged: bool,
 }
 
-impl Pending {
+impl PendingSubgroup {
     pub(super) fn id(&self) -> SubgroupId {
         self.id
     }
 
-    pub(super) fn epoch(&self) -> &Epoch {
+    pub(super) fn epoch(&self) -> &EpochDescription {
         &self.epoch
     }
 
     /// Notes an epoch that has ended before this node began it.
-    pub(super) fn note_passed(&mut self, epoch: Epoch) {
-        self.passed.extend(Some(epoch).filter(|epoch| epoch.stream().is_some()));
+    pub(super) fn note_skipped(&mut self, epoch: EpochDescription) {
+        self.skipped.extend(Some(epoch).filter(|epoch| epoch.stream().is_some()));
     }
 }
 
 /// A subgroup at work.
-pub(super) struct Founded {
+pub(super) struct FoundedSubgroup {
     pub(super) id: SubgroupId,
     pub(super) subgroup: Subgroup,
-    pub(super) rest: Rest,
+    pub(super) activity: SubgroupActivity,
     /// Next epoch.
-    pub(super) next: Option<Next>,
+    pub(super) next: Option<NextEpoch>,
     /// Epochs with this node as a sender that have ended before this node began them.
-    pub(super) passed: Vec<Epoch>,
+    pub(super) skipped: Vec<EpochDescription>,
     readers: usize,
     gathered: bool,
     stalled: bool,
 }
 
-impl Founded {
+impl FoundedSubgroup {
     /// Runs a turn of this subgroup, if it has work.
     #[inline(always)]
     pub(super) fn turn(
         &mut self,
         now: Time,
         effects: &mut Effects,
-        faults: &mut Vec<(Peer, Fault)>,
+        faults: &mut Vec<(Peer, PeerFault)>,
     ) -> usize {
         effects.work().cells += self.subgroup.senders() as u64;
         if !self.subgroup.has_news() {
@@ -118,61 +120,78 @@ impl Founded {
         self.subgroup.turn(now, effects, &mut |peer, fault| faults.push((peer, fault)))
     }
 
-    fn new(id: SubgroupId, subgroup: Subgroup) -> Founded {
-        let rest = Rest::new(subgroup.senders());
+    fn new(id: SubgroupId, subgroup: Subgroup) -> FoundedSubgroup {
+        let rest = SubgroupActivity::new(subgroup.senders());
         let (next, passed) = (None, Vec::new());
-        Founded { id, subgroup, rest, next, passed, readers: 0, gathered: false, stalled: false }
+        FoundedSubgroup {
+            id,
+            subgroup,
+            activity: rest,
+            next,
+            skipped: passed,
+            readers: 0,
+            gathered: false,
+            stalled: false,
+        }
     }
 
     /// Notes an epoch that has ended before this node began it, whether or not this node was told.
     /// Members that leave by that epoch may have been told (I-260).
-    pub(super) fn note_passed(&mut self, epoch: Epoch) {
+    pub(super) fn note_skipped(&mut self, epoch: EpochDescription) {
         if let Some(own) = epoch.own() {
             self.subgroup.expect_partings_in(epoch.number, epoch.name, own.slot);
         }
-        self.passed.extend(Some(epoch).filter(|epoch| epoch.stream().is_some()));
+        self.skipped.extend(Some(epoch).filter(|epoch| epoch.stream().is_some()));
     }
 
     /// Resets the state for another epoch.
     pub(super) fn begin_again(&mut self) {
         (self.readers, self.gathered, self.stalled) = (0, false, false);
-        self.passed.clear();
-        self.rest.begin_again(self.subgroup.senders());
+        self.skipped.clear();
+        self.activity.begin_again(self.subgroup.senders());
     }
 }
 
 impl Node {
-    /// Founds a subgroup. [`NodeEvent::Founded`] follows when the required regions of its members
+    /// Founds a subgroup. [`NodeEvent::FoundedSubgroup`] follows when the required regions of its members
     /// are present. `None` if this node is no member, or if its share does not match the charter.
     pub fn found(
         &mut self,
-        charter: Charter,
-        share: Share,
+        charter: SubgroupDefinition,
+        share: SubgroupMemory,
         effects: &mut Effects,
     ) -> Option<SubgroupId> {
-        let Charter { name, terms, members } = charter;
+        let SubgroupDefinition { name, config: terms, members } = charter;
         let seats = members.into_iter().enumerate();
-        let seats = seats.map(|(slot, member)| Seat { slot, member, start: None }).collect();
-        self.join(terms, Epoch { number: 0, name, seats }, share, effects)
+        let seats =
+            seats.map(|(slot, member)| EpochMember { slot, role: member, start: None }).collect();
+        self.join(terms, EpochDescription { number: 0, name, members: seats }, share, effects)
     }
 
     /// Joins a subgroup in this epoch, whose seats name its beginning in each stream.
-    /// [`NodeEvent::Founded`] follows. `None` as for [`Node::found`].
+    /// [`NodeEvent::FoundedSubgroup`] follows. `None` as for [`Node::found`].
     pub fn join(
         &mut self,
-        terms: Terms,
-        epoch: Epoch,
-        share: Share,
+        terms: SubgroupConfig,
+        epoch: EpochDescription,
+        share: SubgroupMemory,
         effects: &mut Effects,
     ) -> Option<SubgroupId> {
         let id = SubgroupId(self.next_subgroup);
         let own = epoch.own().filter(|_| epoch.fits(&share.lines))?;
-        if own.member.sends.is_some() != share.memory.is_some() {
+        if own.role.sends.is_some() != share.memory.is_some() {
             return None;
         }
-        self.introduce_to_all(own.member.sends, effects);
+        self.introduce_to_all(own.role.sends, effects);
         self.next_subgroup += 1;
-        self.pending.push(Pending { id, terms, epoch, share, passed: Vec::new(), wedged: false });
+        self.pending.push(PendingSubgroup {
+            id,
+            config: terms,
+            epoch,
+            memory: share,
+            skipped: Vec::new(),
+            wedged: false,
+        });
         self.unsettled = true;
         Some(id)
     }
@@ -195,19 +214,19 @@ impl Node {
     }
 
     /// Returns a subgroup that is told something; the next turn looks at it (I-29).
-    pub(super) fn founded_mut(&mut self, id: SubgroupId) -> Option<&mut Founded> {
+    pub(super) fn founded_mut(&mut self, id: SubgroupId) -> Option<&mut FoundedSubgroup> {
         let number = *self.numbers.get(&id)?;
         Some(self.told(number))
     }
 
-    pub(super) fn told(&mut self, number: usize) -> &mut Founded {
+    pub(super) fn told(&mut self, number: usize) -> &mut FoundedSubgroup {
         let Node { subgroups, activity, astir, .. } = self;
         activity.touch(number, &mut subgroups[number]);
         astir.insert(number);
         &mut subgroups[number]
     }
 
-    pub(super) fn pending_mut(&mut self, id: SubgroupId) -> Option<&mut Pending> {
+    pub(super) fn pending_mut(&mut self, id: SubgroupId) -> Option<&mut PendingSubgroup> {
         self.pending.iter_mut().find(|pending| pending.id == id)
     }
 
@@ -215,24 +234,24 @@ impl Node {
     pub(super) fn replace_pending(
         &mut self,
         index: usize,
-        epoch: Epoch,
+        epoch: EpochDescription,
         memory: Option<SenderMemory>,
         effects: &mut Effects,
     ) -> bool {
         let pending = &mut self.pending[index];
-        let memory = memory.or_else(|| pending.share.memory.clone());
+        let memory = memory.or_else(|| pending.memory.memory.clone());
         let Some(own) = epoch.own() else {
             let pending = self.pending.remove(index);
             self.events.push_back(NodeEvent::Left(pending.id));
             return true;
         };
-        let sends = own.member.sends;
-        if !epoch.fits(&pending.share.lines) || sends.is_some() && memory.is_none() {
+        let sends = own.role.sends;
+        if !epoch.fits(&pending.memory.lines) || sends.is_some() && memory.is_none() {
             return false;
         }
-        pending.share.memory = memory.filter(|_| sends.is_some());
+        pending.memory.memory = memory.filter(|_| sends.is_some());
         let before = core::mem::replace(&mut pending.epoch, epoch);
-        pending.note_passed(before);
+        pending.note_skipped(before);
         pending.wedged = false;
         self.introduce_to_all(sends, effects);
         self.unsettled = true;
@@ -287,12 +306,14 @@ impl Node {
         effects: &mut Effects,
     ) {
         let Node { peers, pending, subgroups, .. } = self;
-        let is_own = |epoch: &Epoch| epoch.stream() == Some(region);
+        let is_own = |epoch: &EpochDescription| epoch.stream() == Some(region);
         // Peers that may become members later are included.
         let waiting = pending.iter().any(|pending| is_own(&pending.epoch));
-        let next =
-            |founded: &Founded| founded.next.as_ref().is_some_and(|next| is_own(&next.epoch));
-        let known = |founded: &Founded| founded.subgroup.region() == Some(region) || next(founded);
+        let next = |founded: &FoundedSubgroup| {
+            founded.next.as_ref().is_some_and(|next| is_own(&next.epoch))
+        };
+        let known =
+            |founded: &FoundedSubgroup| founded.subgroup.region() == Some(region) || next(founded);
         if let Some(state) = peers.get(&peer)
             && (waiting || subgroups.iter().any(known))
         {
@@ -319,11 +340,11 @@ impl Node {
                 continue;
             };
             let id = pending.id;
-            let mut founded = Founded::new(id, subgroup);
+            let mut founded = FoundedSubgroup::new(id, subgroup);
             let number = self.subgroups.len();
             self.activity.add(&mut founded, number);
             self.subgroups.push(founded);
-            self.urgent.renew();
+            self.priority_order.renew();
             self.numbers.insert(id, number);
             self.astir.insert(number);
             self.events.push_back(NodeEvent::Founded(id));
@@ -353,10 +374,10 @@ impl Node {
     }
 
     /// Opens a pending subgroup, if its members have published the required regions.
-    fn open(&self, pending: &Pending) -> Option<Subgroup> {
-        let Pending { terms, epoch, share, passed, .. } = pending;
+    fn open(&self, pending: &PendingSubgroup) -> Option<Subgroup> {
+        let PendingSubgroup { config: terms, epoch, memory: share, skipped: passed, .. } = pending;
         let opening = self.opening(epoch, share.memory.as_ref(), &share.lines, passed)?;
-        let lines = OwnLines { region: share.lines.clone(), id: epoch.own()?.member.lines };
+        let lines = OwnLines { region: share.lines.clone(), id: epoch.own()?.role.lines };
         Subgroup::new(*terms, opening, lines, &self.waker)
     }
 
@@ -364,62 +385,79 @@ impl Node {
     /// `memory`: memory of this node's stream, if it sends.
     pub(super) fn opening(
         &self,
-        epoch: &Epoch,
+        epoch: &EpochDescription,
         memory: Option<&SenderMemory>,
         lines: &OwnRegion,
-        passed: &[Epoch],
-    ) -> Option<Opening> {
+        passed: &[EpochDescription],
+    ) -> Option<EpochOpening> {
         let own_stream = epoch.stream();
         let mut members = Vec::new();
-        for seat in &epoch.seats {
-            let Seat { slot, member, start } = seat;
+        for seat in &epoch.members {
+            let EpochMember { slot, role: member, start } = seat;
             members.push(match member.origin {
-                Origin::Own => Founder {
+                StreamOrigin::Own => OpeningMember {
                     target: None,
-                    place: None,
+                    bell: None,
                     slot: *slot,
                     reads: member.reads,
                     sends: memory.and_then(|memory| {
                         let (stream, geometry) = (member.sends?, memory.geometry());
                         let replica = memory.replica();
-                        Some(Sends { stream, replica, geometry, start: *start })
+                        Some(SentStream { stream, replica, geometry, start: *start })
                     }),
                     ready: true,
                     lines: lines.replica(),
                 },
-                Origin::Peer(peer) => self.founder(epoch, seat, peer)?,
+                StreamOrigin::Peer(peer) => self.opening_member(epoch, seat, peer)?,
             });
         }
         let memory = memory.cloned().zip(own_stream);
-        let passed = passed.iter().filter_map(|epoch| self.passed(epoch)).collect();
-        Some(Opening { epoch: epoch.number, name: epoch.name, members, memory, passed })
+        let passed = passed.iter().filter_map(|epoch| self.skipped(epoch)).collect();
+        Some(EpochOpening {
+            epoch: epoch.number,
+            name: epoch.name,
+            members,
+            memory,
+            skipped: passed,
+        })
     }
 
     /// Description of an epoch that this node, a sender of it, has passed over.
-    fn passed(&self, epoch: &Epoch) -> Option<Passed> {
+    fn skipped(&self, epoch: &EpochDescription) -> Option<SkippedEpoch> {
         let (own, stream) = (epoch.own()?, epoch.stream()?);
-        let member = |seat: &Seat| {
-            let Origin::Peer(peer) = seat.member.origin else { return None };
+        let member = |seat: &EpochMember| {
+            let StreamOrigin::Peer(peer) = seat.role.origin else { return None };
             let state = self.peers.get(&peer).filter(|state| !state.faulty && !state.put_out)?;
-            Some(Founder {
+            Some(OpeningMember {
                 target: Some(Target { peer, sharing: state.sharing }),
-                place: state.place,
+                bell: state.bell,
                 slot: seat.slot,
-                reads: seat.member.reads,
+                reads: seat.role.reads,
                 sends: None,
                 ready: false,
-                lines: state.replicas.get(&seat.member.lines)?.clone(),
+                lines: state.replicas.get(&seat.role.lines)?.clone(),
             })
         };
-        let members = epoch.seats.iter().filter_map(member).collect();
-        Some(Passed { epoch: epoch.number, name: epoch.name, slot: own.slot, stream, members })
+        let members = epoch.members.iter().filter_map(member).collect();
+        Some(SkippedEpoch {
+            epoch: epoch.number,
+            name: epoch.name,
+            slot: own.slot,
+            stream,
+            members,
+        })
     }
 
     /// Description of a peer as a member of an epoch, if the peer has published
     /// the required regions.
-    fn founder(&self, epoch: &Epoch, seat: &Seat, peer: Peer) -> Option<Founder> {
-        let Seat { slot, member, start } = seat;
-        let (own_stream, own_lines) = (epoch.stream(), epoch.own()?.member.lines);
+    fn opening_member(
+        &self,
+        epoch: &EpochDescription,
+        seat: &EpochMember,
+        peer: Peer,
+    ) -> Option<OpeningMember> {
+        let EpochMember { slot, role: member, start } = seat;
+        let (own_stream, own_lines) = (epoch.stream(), epoch.own()?.role.lines);
         // The first turn already writes to the peer in this node's lines.
         let state = self.peers.get(&peer).filter(|s| s.ready.contains(&own_lines))?;
         if state.faulty {
@@ -429,13 +467,13 @@ impl Node {
             Some(stream) => {
                 let replica = state.replicas.get(&stream)?.clone();
                 let geometry = Geometry::read(&replica).ok().flatten()?;
-                Some(Sends { stream, replica, geometry, start: *start })
+                Some(SentStream { stream, replica, geometry, start: *start })
             }
             None => None,
         };
-        Some(Founder {
+        Some(OpeningMember {
             target: Some(Target { peer, sharing: state.sharing }),
-            place: state.place,
+            bell: state.bell,
             slot: *slot,
             reads: member.reads,
             sends,
@@ -449,16 +487,16 @@ impl Node {
     pub fn unshown(&self) -> Vec<(SubgroupId, Peer)> {
         let pending = self.pending.iter().map(|pending| (pending.id, &pending.epoch));
         let astir = self.astir.iter().map(|number| &self.subgroups[*number]);
-        let is_over = |founded: &&Founded| founded.subgroup.is_over();
+        let is_over = |founded: &&FoundedSubgroup| founded.subgroup.is_over();
         let next = astir.filter(is_over).filter_map(|founded| {
             let next = founded.next.as_ref()?;
             Some((founded.id, &next.epoch))
         });
         let mut unshown = Vec::new();
         for (id, epoch) in pending.chain(next) {
-            for seat in &epoch.seats {
-                let Origin::Peer(peer) = seat.member.origin else { continue };
-                if self.founder(epoch, seat, peer).is_none() {
+            for seat in &epoch.members {
+                let StreamOrigin::Peer(peer) = seat.role.origin else { continue };
+                if self.opening_member(epoch, seat, peer).is_none() {
                     unshown.push((id, peer));
                 }
             }

@@ -5,14 +5,14 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::reception::Reception;
-use super::{NodeEvent, Origin, SubscriptionId};
+use super::reception::SubscriptionReceiver;
+use super::{NodeEvent, StreamOrigin, SubscriptionId};
 use crate::ids::{Peer, RegionId};
-use crate::multicast::Fault;
+use crate::multicast::PeerFault;
 
 /// Stage of a subscription.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stage {
+pub(super) enum SubscriptionStage {
     /// The sender's header has not arrived yet.
     AwaitsHeader,
     /// The sender has not answered yet.
@@ -31,13 +31,13 @@ pub(super) enum Stage {
 
 pub(super) struct Subscription {
     pub(super) id: SubscriptionId,
-    pub(super) origin: Origin,
+    pub(super) origin: StreamOrigin,
     pub(super) stream: RegionId,
     pub(super) line: usize,
-    pub(super) stage: Stage,
+    pub(super) stage: SubscriptionStage,
     /// Whether the sender waits for this subscription, if there is a choice.
     pub(super) tethered: bool,
-    pub(super) receiver: Option<Reception>,
+    pub(super) receiver: Option<SubscriptionReceiver>,
 }
 
 impl Subscription {
@@ -52,7 +52,7 @@ impl Subscription {
         &mut self,
         is_last: bool,
         events: &mut VecDeque<NodeEvent>,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, PeerFault> {
         let Some(receiver) = &mut self.receiver else { return Ok(0) };
         let received = receiver.receive(is_last);
         let lost = receiver.take_lost();
@@ -67,15 +67,15 @@ impl Subscription {
     pub(super) fn take_in(
         &mut self,
         events: &mut VecDeque<NodeEvent>,
-        faults: &mut Vec<(Peer, Fault)>,
+        faults: &mut Vec<(Peer, PeerFault)>,
     ) -> usize {
-        let is_last = matches!(self.stage, Stage::Ending(_));
+        let is_last = matches!(self.stage, SubscriptionStage::Ending(_));
         match self.receive(is_last, events) {
             Ok(count) => return count,
             // The sender may have stopped counting this node by now.
-            Err(_) if self.stage == Stage::Detaching => {}
+            Err(_) if self.stage == SubscriptionStage::Detaching => {}
             Err(fault) => {
-                if let Origin::Peer(peer) = self.origin {
+                if let StreamOrigin::Peer(peer) = self.origin {
                     faults.push((peer, fault));
                 }
             }
@@ -86,7 +86,7 @@ impl Subscription {
     /// Whether the sender has not answered yet, or is this node itself and records refer
     /// to its memory.
     pub(super) fn is_occupied(&self) -> bool {
-        let is_held = || self.receiver.as_ref().is_some_and(Reception::is_held);
-        self.is_unanswered() || self.origin == Origin::Own && is_held()
+        let is_held = || self.receiver.as_ref().is_some_and(SubscriptionReceiver::is_held);
+        self.is_unanswered() || self.origin == StreamOrigin::Own && is_held()
     }
 }

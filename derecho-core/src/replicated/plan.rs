@@ -11,11 +11,11 @@ use alloc::vec::Vec;
 
 use crate::ids::NodeId;
 use crate::log::StreamKey;
-use crate::multicast::subgroup::Level;
+use crate::multicast::subgroup::DeliveryGuarantee;
 
 /// A member, as an arrangement sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Attendee {
+pub struct MemberInfo {
     /// Node of the member.
     pub node: NodeId,
     /// Attributes of the member.
@@ -24,7 +24,7 @@ pub struct Attendee {
 
 /// A member's place in a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct ShardMember {
     /// Node of the member.
     pub node: NodeId,
     /// Whether it sends.
@@ -33,15 +33,15 @@ pub struct Place {
     pub reads: bool,
 }
 
-impl Place {
+impl ShardMember {
     /// Creates the place of a member that sends and reads.
-    pub fn full(node: NodeId) -> Place {
-        Place { node, sends: true, reads: true }
+    pub fn full(node: NodeId) -> ShardMember {
+        ShardMember { node, sends: true, reads: true }
     }
 }
 
 /// Places of a shard, in the order in which members deliver each other's messages.
-pub type Shard = Vec<Place>;
+pub type ShardPlan = Vec<ShardMember>;
 
 /// Rule that assigns members to the shards of a type.
 ///
@@ -51,7 +51,11 @@ pub type Shard = Vec<Place>;
 pub trait Arrangement: Send + Sync {
     /// Returns the shards. `members` are in order of arrival. `before` is the last valid result,
     /// initially empty. `Err` says what is missing; there is no shard then.
-    fn arrange(&self, members: &[Attendee], before: &[Shard]) -> Result<Vec<Shard>, String>;
+    fn arrange(
+        &self,
+        members: &[MemberInfo],
+        before: &[ShardPlan],
+    ) -> Result<Vec<ShardPlan>, String>;
 
     /// Describes the arrangement, in words that members compare.
     fn describe(&self) -> String;
@@ -63,7 +67,7 @@ pub struct Declaration {
     /// Name of the type.
     pub name: String,
     /// Delivery guarantee of its subgroups.
-    pub level: Level,
+    pub level: DeliveryGuarantee,
     /// Whether its readers keep logs.
     pub logged: bool,
     /// Assignment of members.
@@ -122,9 +126,9 @@ pub fn fingerprint(types: &[Declaration]) -> String {
 /// Applies an arrangement, and validates its result.
 pub(super) fn make(
     arrangement: &dyn Arrangement,
-    members: &[Attendee],
-    before: &[Shard],
-) -> Result<Vec<Shard>, String> {
+    members: &[MemberInfo],
+    before: &[ShardPlan],
+) -> Result<Vec<ShardPlan>, String> {
     let shards = arrangement.arrange(members, before)?;
     if shards.len() > MOST_SHARDS {
         return Err(format!(

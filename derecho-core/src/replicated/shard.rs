@@ -6,18 +6,18 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::Position;
-use super::plan::{Place, Shard};
+use super::plan::{ShardMember, ShardPlan};
 use crate::bytes::in_order;
-use crate::group::book::Awaited;
-use crate::group::registry::Seat;
+use crate::group::log_register::AwaitedLogs;
+use crate::group::registry::LayoutMember;
 use crate::ids::{NodeId, RegionId};
 use crate::log::LogId;
 use crate::storage::holders::Holders;
-use crate::storage::logbook::{self, Claim, LogBook};
+use crate::storage::log_election::{self, LogClaim, LogElection};
 
 /// Resources that a member has opened for a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Offer {
+pub struct ShardOffer {
     /// Region of its lines.
     pub lines: RegionId,
     /// Region of its stream, if it sends.
@@ -28,8 +28,8 @@ pub struct Offer {
     pub checkpoint: Option<Position>,
 }
 
-impl Offer {
-    fn fits(&self, place: &Place) -> bool {
+impl ShardOffer {
+    fn fits(&self, place: &ShardMember) -> bool {
         self.sends.is_some() == place.sends && self.reads == place.reads
     }
 }
@@ -39,12 +39,12 @@ impl Offer {
 pub struct ShardState {
     /// Whether messages are totally ordered, so that there can be an object.
     ordered: bool,
-    wanted: Shard,
-    offers: BTreeMap<NodeId, Offer>,
+    wanted: ShardPlan,
+    offers: BTreeMap<NodeId, ShardOffer>,
     at_work: bool,
     holders: Holders,
     /// Logs of the shard, if it is logged.
-    logs: Option<LogBook>,
+    logs: Option<LogElection>,
 }
 
 impl ShardState {
@@ -56,7 +56,7 @@ impl ShardState {
             offers: BTreeMap::new(),
             at_work: false,
             holders: Holders::of_era(era),
-            logs: logged.then(LogBook::default),
+            logs: logged.then(LogElection::default),
         }
     }
 
@@ -86,7 +86,7 @@ impl ShardState {
     }
 
     /// Logs of the shard, if it is logged.
-    pub fn logs(&self) -> Option<&LogBook> {
+    pub fn logs(&self) -> Option<&LogElection> {
         self.logs.as_ref()
     }
 
@@ -96,60 +96,60 @@ impl ShardState {
     }
 
     /// State of the beginning of a logged object that no member has.
-    pub fn awaited(&self) -> Option<logbook::Standing> {
+    pub fn awaited(&self) -> Option<log_election::ElectionState> {
         let logs = self.logs.as_ref().filter(|_| self.holders().is_empty())?;
-        (!self.wanted.is_empty()).then(|| logs.standing(self.holders.vacancies()))
+        (!self.wanted.is_empty()).then(|| logs.state(self.holders.vacancies()))
     }
 
     /// Returns the offer of a member.
-    pub fn offer_of(&self, node: NodeId) -> Option<&Offer> {
+    pub fn offer_of(&self, node: NodeId) -> Option<&ShardOffer> {
         self.offers.get(&node)
     }
 
     /// Returns the place that a member is asked to take.
-    pub fn place_of(&self, node: NodeId) -> Option<Place> {
+    pub fn member_of(&self, node: NodeId) -> Option<ShardMember> {
         self.expected().into_iter().find(|place| place.node == node)
     }
 
     /// Seats of the members that have offered, once the shard has begun.
-    pub fn seats(&self) -> Vec<Seat> {
+    pub fn seats(&self) -> Vec<LayoutMember> {
         if !self.at_work {
             return Vec::new();
         }
         let expected = self.expected().into_iter();
-        let seat = |place: Place| {
-            let Offer { lines, sends, reads, .. } = *self.offers.get(&place.node)?;
-            Some(Seat { node: place.node, reads, sends, lines })
+        let seat = |place: ShardMember| {
+            let ShardOffer { lines, sends, reads, .. } = *self.offers.get(&place.node)?;
+            Some(LayoutMember { node: place.node, reads, sends, lines })
         };
         expected.filter_map(seat).collect()
     }
 
     /// Returns the wanted members, followed by the members called up because no wanted member has
     /// the object.
-    fn expected(&self) -> Shard {
+    fn expected(&self) -> ShardPlan {
         let mut expected = self.wanted.clone();
-        let holds = |place: &Place| place.reads && self.holders().contains(&place.node);
+        let holds = |place: &ShardMember| place.reads && self.holders().contains(&place.node);
         if expected.is_empty() || expected.iter().any(holds) {
             return expected;
         }
         let is_wanted = |node: &NodeId| self.wanted.iter().any(|place| place.node == *node);
         // A holder that is wanted without reading reads until another member has the object.
-        let held = |place: &&mut Place| self.holders().contains(&place.node);
+        let held = |place: &&mut ShardMember| self.holders().contains(&place.node);
         if let Some(place) = expected.iter_mut().find(held) {
             place.reads = true;
             return expected;
         }
         let others = self.holders().iter().filter(|node| !is_wanted(node));
-        let place = |node: NodeId, offer: &Offer| Place {
+        let place = |node: NodeId, offer: &ShardOffer| ShardMember {
             node,
             sends: offer.sends.is_some(),
             reads: offer.reads,
         };
         let seated = others.clone().filter_map(|node| Some(place(*node, self.offers.get(node)?)));
-        let called: Shard = seated.collect();
+        let called: ShardPlan = seated.collect();
         match called.is_empty() {
             true => {
-                let place = |node: &NodeId| Place { node: *node, sends: false, reads: true };
+                let place = |node: &NodeId| ShardMember { node: *node, sends: false, reads: true };
                 expected.extend(others.take(1).map(place));
             }
             false => expected.extend(called),
@@ -158,13 +158,13 @@ impl ShardState {
     }
 
     /// Sets the wanted members.
-    pub(super) fn want(&mut self, wanted: &[Place]) {
+    pub(super) fn want(&mut self, wanted: &[ShardMember]) {
         self.wanted = wanted.to_vec();
         self.tidy();
     }
 
-    pub(super) fn offer(&mut self, node: NodeId, offer: Offer) {
-        if self.place_of(node).is_some_and(|place| offer.fits(&place)) {
+    pub(super) fn offer(&mut self, node: NodeId, offer: ShardOffer) {
+        if self.member_of(node).is_some_and(|place| offer.fits(&place)) {
             self.offers.insert(node, offer);
             self.tidy();
         }
@@ -192,8 +192,8 @@ impl ShardState {
         self.tidy();
     }
 
-    pub(super) fn claim(&mut self, node: NodeId, vacancy: u64, claim: Claim) {
-        let matters = self.holders().is_empty() || self.place_of(node).is_some();
+    pub(super) fn claim(&mut self, node: NodeId, vacancy: u64, claim: LogClaim) {
+        let matters = self.holders().is_empty() || self.member_of(node).is_some();
         if let Some(logs) = self.logs.as_mut().filter(|_| matters) {
             logs.claim(node, vacancy, claim);
             self.tidy();
@@ -216,7 +216,7 @@ impl ShardState {
     }
 
     /// Sets the logs that the logs of views name for the shard.
-    pub(super) fn await_logs(&mut self, awaited: Awaited) {
+    pub(super) fn await_logs(&mut self, awaited: AwaitedLogs) {
         if let Some(logs) = &mut self.logs {
             logs.await_logs(awaited);
             self.tidy();
@@ -260,7 +260,7 @@ impl ShardState {
         let place = |node: &NodeId| expected.iter().find(|place| place.node == *node);
         let others_hold = |node: &NodeId| self.holders().iter().any(|other| other != node);
         // A member with a changed place joins again, unless it is the only holder of the object.
-        let stays = |node: &NodeId, offer: &Offer| {
+        let stays = |node: &NodeId, offer: &ShardOffer| {
             place(node).is_some_and(|place| offer.fits(place) || !others_hold(node))
         };
         let gone: Vec<NodeId> = {
@@ -294,8 +294,8 @@ impl ShardState {
 }
 
 in_order! {
-    Place { node, sends, reads }
-    Offer { lines, sends, reads, checkpoint }
+    ShardMember { node, sends, reads }
+    ShardOffer { lines, sends, reads, checkpoint }
     ShardState { ordered, wanted, offers, at_work, holders, logs }
 }
 
@@ -308,14 +308,14 @@ mod tests {
     const B: NodeId = NodeId(2);
     const C: NodeId = NodeId(3);
 
-    fn places(nodes: &[NodeId]) -> Shard {
-        nodes.iter().map(|node| Place::full(*node)).collect()
+    fn places(nodes: &[NodeId]) -> ShardPlan {
+        nodes.iter().map(|node| ShardMember::full(*node)).collect()
     }
 
-    fn offer(lines: u64, applied: Option<u64>) -> Offer {
+    fn offer(lines: u64, applied: Option<u64>) -> ShardOffer {
         let at = |applied| Position { beginning: 1, epoch: 1, applied };
         let sends = Some(RegionId(lines + 1));
-        Offer { lines: RegionId(lines), sends, reads: true, checkpoint: applied.map(at) }
+        ShardOffer { lines: RegionId(lines), sends, reads: true, checkpoint: applied.map(at) }
     }
 
     fn seated(shard: &ShardState) -> Vec<NodeId> {
@@ -361,9 +361,9 @@ mod tests {
         shard.want(&places(&[C]));
         shard.offer(C, offer(30, None));
         assert_eq!(seated(&shard), [], "nobody has the object there");
-        let place = shard.place_of(A);
-        assert_eq!(place, Some(Place { node: A, sends: false, reads: true }));
-        shard.offer(A, Offer { sends: None, ..offer(30, None) });
+        let place = shard.member_of(A);
+        assert_eq!(place, Some(ShardMember { node: A, sends: false, reads: true }));
+        shard.offer(A, ShardOffer { sends: None, ..offer(30, None) });
         assert_eq!((seated(&shard), shard.holders()), ([C, A].into(), [A].as_slice()));
         assert_eq!(shard.beginning(), 1);
     }

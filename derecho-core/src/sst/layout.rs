@@ -156,7 +156,7 @@ impl<T: Scalar, const N: usize> Cell for [T; N] {
 }
 
 /// A row of a shared state table. Declared with [`row!`](crate::row).
-pub trait Row: Copy + Send + 'static {
+pub trait TableRow: Copy + Send + 'static {
     /// Number of words of the row.
     const WORDS: usize;
     /// Hash of the columns' names and types: nodes with different rows detect this before they
@@ -182,7 +182,7 @@ impl<R, C> Clone for Column<R, C> {
 }
 impl<R, C> Copy for Column<R, C> {}
 
-impl<R: Row, C: Cell> Column<R, C> {
+impl<R: TableRow, C: Cell> Column<R, C> {
     /// Creates a column that starts at this word of the row. Used by [`row!`](crate::row).
     pub const fn at_word(word: usize) -> Self {
         assert!(word + C::WORDS <= R::WORDS);
@@ -218,7 +218,7 @@ impl<R: Row, C: Cell> Column<R, C> {
     }
 }
 
-impl<R: Row, T: Scalar + Cell, const N: usize> Column<R, [T; N]> {
+impl<R: TableRow, T: Scalar + Cell, const N: usize> Column<R, [T; N]> {
     /// Returns the column of one element of the array, which can be set, pushed and read by itself.
     ///
     /// # Panics
@@ -332,7 +332,7 @@ macro_rules! row {
                 )+
             }
 
-            impl $crate::sst::Row for $name {
+            impl $crate::sst::TableRow for $name {
                 const WORDS: usize = $crate::sst::prefix(WIDTHS, WIDTHS.len());
                 const FINGERPRINT: u64 = $crate::sst::fingerprint(&[
                     $(stringify!($column), stringify!($type)),+

@@ -35,7 +35,7 @@ mod refresh;
 mod sst_machine;
 mod table;
 
-pub use layout::{Cell, Column, Row, Scalar, fingerprint, prefix};
+pub use layout::{Cell, Column, Scalar, TableRow, fingerprint, prefix};
 pub use predicate::{Fire, PredicateId, Scope};
 pub use reduce::{Cells, RowRef, RowSet};
 pub use refresh::Refresher;

@@ -10,7 +10,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::layout::{Cell, Column, Row};
+use super::layout::{Cell, Column, TableRow};
 use super::table::Table;
 use crate::machine::Effects;
 
@@ -32,7 +32,7 @@ pub struct PredicateId(u64);
 type Test<R> = Box<dyn FnMut(&Table<R>) -> bool + Send>;
 type Trigger<R> = Box<dyn FnMut(&mut Scope<'_, R>) + Send>;
 
-struct Entry<R: Row> {
+struct PredicateEntry<R: TableRow> {
     id: PredicateId,
     fire: Fire,
     was_true: bool,
@@ -42,27 +42,27 @@ struct Entry<R: Row> {
 
 /// Access of a trigger: it may read the table, change and push the own row, register and remove
 /// predicates. A scope dereferences to the [`Table`].
-pub struct Scope<'a, R: Row> {
+pub struct Scope<'a, R: TableRow> {
     table: &'a mut Table<R>,
     next: &'a mut u64,
-    added: &'a mut Vec<Entry<R>>,
+    added: &'a mut Vec<PredicateEntry<R>>,
     removed: &'a mut Vec<PredicateId>,
 }
 
-impl<R: Row> core::ops::Deref for Scope<'_, R> {
+impl<R: TableRow> core::ops::Deref for Scope<'_, R> {
     type Target = Table<R>;
     fn deref(&self) -> &Table<R> {
         self.table
     }
 }
 
-impl<R: Row> core::ops::DerefMut for Scope<'_, R> {
+impl<R: TableRow> core::ops::DerefMut for Scope<'_, R> {
     fn deref_mut(&mut self) -> &mut Table<R> {
         self.table
     }
 }
 
-impl<R: Row> Scope<'_, R> {
+impl<R: TableRow> Scope<'_, R> {
     /// Registers a predicate with one trigger.
     pub fn when(
         &mut self,
@@ -73,7 +73,13 @@ impl<R: Row> Scope<'_, R> {
         let id = PredicateId(*self.next);
         *self.next += 1;
         let triggers: Vec<Trigger<R>> = alloc::vec![Box::new(trigger)];
-        self.added.push(Entry { id, fire, was_true: false, test: Box::new(test), triggers });
+        self.added.push(PredicateEntry {
+            id,
+            fire,
+            was_true: false,
+            test: Box::new(test),
+            triggers,
+        });
         id
     }
 
@@ -119,14 +125,14 @@ impl<R: Row> Scope<'_, R> {
 }
 
 /// Registered predicates of one table.
-pub(super) struct Predicates<R: Row> {
-    entries: Vec<Entry<R>>,
-    added: Vec<Entry<R>>,
+pub(super) struct Predicates<R: TableRow> {
+    entries: Vec<PredicateEntry<R>>,
+    added: Vec<PredicateEntry<R>>,
     removed: Vec<PredicateId>,
     next: u64,
 }
 
-impl<R: Row> Predicates<R> {
+impl<R: TableRow> Predicates<R> {
     pub(super) fn new() -> Self {
         Predicates { entries: Vec::new(), added: Vec::new(), removed: Vec::new(), next: 0 }
     }

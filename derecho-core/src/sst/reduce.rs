@@ -14,11 +14,11 @@
 use core::marker::PhantomData;
 use core::ops::Add;
 
-use super::layout::{Cell, Column, Row};
+use super::layout::{Cell, Column, TableRow};
 use crate::ids::Rank;
 
 /// Source of rows: a live table, or a snapshot of one.
-pub trait Cells<R: Row> {
+pub trait Cells<R: TableRow> {
     /// Number of rows.
     fn row_count(&self) -> usize;
     /// Returns one cell.
@@ -28,13 +28,13 @@ pub trait Cells<R: Row> {
 }
 
 /// One row, as a row function sees it.
-pub struct RowRef<'a, R: Row, T: Cells<R>> {
+pub struct RowRef<'a, R: TableRow, T: Cells<R>> {
     table: &'a T,
     rank: Rank,
     _row: PhantomData<R>,
 }
 
-impl<R: Row, T: Cells<R>> RowRef<'_, R, T> {
+impl<R: TableRow, T: Cells<R>> RowRef<'_, R, T> {
     /// Rank of the row's owner.
     pub fn rank(&self) -> Rank {
         self.rank
@@ -48,13 +48,13 @@ impl<R: Row, T: Cells<R>> RowRef<'_, R, T> {
 }
 
 /// Rows of a table, to be reduced.
-pub struct RowSet<'a, R: Row, T: Cells<R>> {
+pub struct RowSet<'a, R: TableRow, T: Cells<R>> {
     table: &'a T,
     with_frozen: bool,
     _row: PhantomData<R>,
 }
 
-impl<'a, R: Row, T: Cells<R>> RowSet<'a, R, T> {
+impl<'a, R: TableRow, T: Cells<R>> RowSet<'a, R, T> {
     pub(super) fn new(table: &'a T, with_frozen: bool) -> Self {
         RowSet { table, with_frozen, _row: PhantomData }
     }

@@ -11,7 +11,7 @@ use core::marker::PhantomData;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::layout::Row;
+use super::layout::TableRow;
 use super::table::region_words;
 use crate::ids::{Peer, RegionId, Time};
 use crate::link::{LinkEvent, WordRange};
@@ -19,7 +19,7 @@ use crate::machine::{Effects, Machine};
 
 /// State of one peer.
 #[derive(Default)]
-struct Fetched {
+struct PeerReads {
     /// Its regions that hold a row of this type.
     regions: Vec<RegionId>,
     /// Reads in flight.
@@ -27,17 +27,17 @@ struct Fetched {
 }
 
 /// Fetches the rows of all peers, round by round.
-pub struct Refresher<R: Row> {
+pub struct Refresher<R: TableRow> {
     region: RegionId,
     pause: u64,
-    peers: BTreeMap<Peer, Fetched>,
+    peers: BTreeMap<Peer, PeerReads>,
     outstanding: u32,
     due: Time,
     rounds: u64,
     _row: PhantomData<R>,
 }
 
-impl<R: Row> Refresher<R> {
+impl<R: TableRow> Refresher<R> {
     /// Creates a refresher for the table with this region, which pauses for `pause` nanoseconds
     /// between rounds.
     pub fn new(region: RegionId, pause: u64) -> Self {
@@ -56,7 +56,7 @@ impl<R: Row> Refresher<R> {
     }
 }
 
-impl<R: Row> Machine for Refresher<R> {
+impl<R: TableRow> Machine for Refresher<R> {
     fn handle(&mut self, event: LinkEvent, _effects: &mut Effects) {
         match event {
             LinkEvent::RegionUp { peer, region, replica }

@@ -22,7 +22,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::layout::Row;
+use super::layout::TableRow;
 use super::predicate::{Predicates, Scope};
 use super::table::{HEADER, PeerRow, Table, region_words};
 use crate::ids::{NodeId, Peer, Rank, RegionId, Time};
@@ -94,14 +94,14 @@ impl core::error::Error for SstError {}
 const GATHERED: usize = 1;
 
 /// Members that the table waits for.
-enum Founding {
+enum ExpectedMembers {
     /// The first `n` nodes that meet.
     Count(usize),
     /// Exactly these nodes.
     Members(Vec<NodeId>),
 }
 
-struct Known {
+struct GatheredPeer {
     node: NodeId,
     sharing: Sharing,
     replicas: BTreeMap<RegionId, Replica>,
@@ -113,10 +113,10 @@ type Setup<R> = Box<dyn FnOnce(&mut Scope<'_, R>) + Send>;
 type OnFailure<R> = Box<dyn FnMut(&mut Scope<'_, R>, Rank) + Send>;
 
 /// A shared state table with its predicates, as a machine.
-pub struct Sst<R: Row> {
+pub struct Sst<R: TableRow> {
     me: NodeId,
     strategy: Strategy,
-    founding: Founding,
+    expected: ExpectedMembers,
     region: RegionId,
     own: OwnRegion,
     initial: R,
@@ -124,14 +124,14 @@ pub struct Sst<R: Row> {
     gathered: bool,
     setup: Option<Setup<R>>,
     on_failure: Option<OnFailure<R>>,
-    known: BTreeMap<Peer, Known>,
+    known: BTreeMap<Peer, GatheredPeer>,
     members: Vec<NodeId>,
     table: Option<Table<R>>,
     predicates: Predicates<R>,
     error: Option<SstError>,
 }
 
-impl<R: Row> Sst<R> {
+impl<R: TableRow> Sst<R> {
     /// Number of words of the region that the caller opens for a row.
     pub const REGION_WORDS: usize = region_words::<R>();
 
@@ -153,7 +153,15 @@ impl<R: Row> Sst<R> {
         setup: impl FnOnce(&mut Scope<'_, R>) + Send + 'static,
     ) -> Self {
         assert!(members >= 1, "a table has at least the own row");
-        Self::gather(me, own, 0, Founding::Count(members), strategy, initial, Box::new(setup))
+        Self::gather(
+            me,
+            own,
+            0,
+            ExpectedMembers::Count(members),
+            strategy,
+            initial,
+            Box::new(setup),
+        )
     }
 
     /// Creates a table of exactly these nodes in the given generation: for a node that joins others
@@ -167,7 +175,7 @@ impl<R: Row> Sst<R> {
         initial: R,
         setup: impl FnOnce(&mut Scope<'_, R>) + Send + 'static,
     ) -> Self {
-        let founding = Founding::Members(members.to_vec());
+        let founding = ExpectedMembers::Members(members.to_vec());
         Self::gather(me, own, generation, founding, strategy, initial, Box::new(setup))
     }
 
@@ -175,7 +183,7 @@ impl<R: Row> Sst<R> {
         me: NodeId,
         own: OwnRegion,
         generation: u32,
-        founding: Founding,
+        founding: ExpectedMembers,
         strategy: Strategy,
         initial: R,
         setup: Setup<R>,
@@ -186,7 +194,7 @@ impl<R: Row> Sst<R> {
         Sst {
             me,
             strategy,
-            founding,
+            expected: founding,
             region: Self::region(generation),
             own,
             initial,
@@ -215,7 +223,7 @@ impl<R: Row> Sst<R> {
     ) {
         let known = core::mem::take(&mut self.known);
         let on_failure = self.on_failure.take();
-        let founding = Founding::Members(members.to_vec());
+        let founding = ExpectedMembers::Members(members.to_vec());
         let setup = Box::new(setup);
         *self = Self::gather(self.me, own, generation, founding, self.strategy, initial, setup);
         self.known = known;
@@ -283,7 +291,7 @@ impl<R: Row> Sst<R> {
 
     /// Whether this peer's row can be read and written to: `Ok(false)` until it has arrived. A row
     /// with other columns is an error (I-18).
-    fn usable(&self, known: &Known) -> Result<bool, SstError> {
+    fn usable(&self, known: &GatheredPeer) -> Result<bool, SstError> {
         let Some(replica) = known.replicas.get(&self.region) else { return Ok(false) };
         let (words, needed, node) = (replica.words(), Self::REGION_WORDS, known.node);
         if words < needed {
@@ -305,9 +313,9 @@ impl<R: Row> Sst<R> {
                 usable.push((known.node, peer));
             }
         }
-        let mut members: Vec<NodeId> = match &self.founding {
-            Founding::Members(members) => members.clone(),
-            Founding::Count(count) => {
+        let mut members: Vec<NodeId> = match &self.expected {
+            ExpectedMembers::Members(members) => members.clone(),
+            ExpectedMembers::Count(count) => {
                 let others = usable.iter().map(|&(node, _)| node);
                 let mut nodes: Vec<NodeId> = others.chain([self.me]).collect();
                 nodes.sort_unstable();
@@ -359,7 +367,7 @@ impl<R: Row> Sst<R> {
     fn peer_down(&mut self, peer: Peer, effects: &mut Effects) {
         let Some(known) = self.known.remove(&peer) else { return };
         let Some(table) = &mut self.table else {
-            if let Founding::Members(members) = &self.founding
+            if let ExpectedMembers::Members(members) = &self.expected
                 && members.contains(&known.node)
             {
                 self.error = Some(SstError::LostWhileGathering { node: known.node });
@@ -375,12 +383,12 @@ impl<R: Row> Sst<R> {
     }
 }
 
-impl<R: Row> Machine for Sst<R> {
+impl<R: TableRow> Machine for Sst<R> {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         match event {
             LinkEvent::PeerUp { peer, node, sharing, .. } => {
                 let (replicas, ready) = (BTreeMap::new(), Vec::new());
-                let known = Known { node, sharing, replicas, ready, announced: false };
+                let known = GatheredPeer { node, sharing, replicas, ready, announced: false };
                 self.known.insert(peer, known);
             }
             LinkEvent::RegionUp { peer, region, replica } => {

@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use core::cell::Cell as Counter;
 use core::marker::PhantomData;
 
-use super::layout::{Cell, Column, Row};
+use super::layout::{Cell, Column, TableRow};
 use super::reduce::{Cells, RowSet};
 use crate::ids::{Rank, RegionId};
 use crate::link::WordRange;
@@ -29,7 +29,7 @@ use crate::memory::{LINE_WORDS, OwnRegion, Replica, WORD};
 pub(super) const HEADER: usize = LINE_WORDS;
 
 /// Number of words of a region that holds a row of type `R`.
-pub(super) const fn region_words<R: Row>() -> usize {
+pub(super) const fn region_words<R: TableRow>() -> usize {
     HEADER + R::WORDS.div_ceil(LINE_WORDS) * LINE_WORDS
 }
 
@@ -42,7 +42,7 @@ pub(super) struct PeerRow {
 }
 
 /// A shared state table of rows `R`, as one node sees it.
-pub struct Table<R: Row> {
+pub struct Table<R: TableRow> {
     own: OwnRegion,
     region: RegionId,
     me: Rank,
@@ -58,7 +58,7 @@ pub struct Table<R: Row> {
     _row: PhantomData<R>,
 }
 
-impl<R: Row> Table<R> {
+impl<R: TableRow> Table<R> {
     /// Creates a table in which `me` is this node's row; `peers` has the other rows by rank.
     pub(super) fn new(
         own: OwnRegion,
@@ -242,7 +242,7 @@ impl<R: Row> Table<R> {
     }
 }
 
-impl<R: Row> Cells<R> for Table<R> {
+impl<R: TableRow> Cells<R> for Table<R> {
     fn row_count(&self) -> usize {
         self.len()
     }
@@ -263,7 +263,7 @@ pub struct Snapshot<R> {
     frozen: Vec<bool>,
 }
 
-impl<R: Row> Snapshot<R> {
+impl<R: TableRow> Snapshot<R> {
     /// Rank of the node that took the snapshot.
     pub fn me(&self) -> Rank {
         self.me
@@ -285,7 +285,7 @@ impl<R: Row> Snapshot<R> {
     }
 }
 
-impl<R: Row> Cells<R> for Snapshot<R> {
+impl<R: TableRow> Cells<R> for Snapshot<R> {
     fn row_count(&self) -> usize {
         self.rows.len()
     }

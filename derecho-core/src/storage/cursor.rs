@@ -7,21 +7,21 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Deref;
 
-use super::segment::{HEAD, Memory, Segment};
+use super::segment::{HEAD, Segment, SegmentMemory};
 use crate::atomic::{AtomicU64, Ordering};
 
 /// While a pin exists, removed records stay in place.
 #[derive(Clone)]
-pub(super) struct Pin(#[allow(dead_code, reason = "counted, not used")] Arc<()>);
+pub(super) struct StorePin(#[allow(dead_code, reason = "counted, not used")] Arc<()>);
 
-impl Pin {
-    pub(super) fn new(counted: &Arc<()>) -> Pin {
-        Pin(Arc::clone(counted))
+impl StorePin {
+    pub(super) fn new(counted: &Arc<()>) -> StorePin {
+        StorePin(Arc::clone(counted))
     }
 }
 
 /// Cursor along a store; see the [module](self).
-pub struct Cursor {
+pub struct StoreCursor {
     segment: Arc<Segment>,
     at: usize,
     /// Records below this version are skipped if they were removed before it, because they were not
@@ -29,18 +29,18 @@ pub struct Cursor {
     cut: u64,
     /// Least version of the next record.
     next: u64,
-    pin: Pin,
+    pin: StorePin,
 }
 
-impl Cursor {
-    pub(super) fn new(segment: Arc<Segment>, pin: Pin) -> Cursor {
-        Cursor { segment, at: 0, cut: 0, next: 0, pin }
+impl StoreCursor {
+    pub(super) fn new(segment: Arc<Segment>, pin: StorePin) -> StoreCursor {
+        StoreCursor { segment, at: 0, cut: 0, next: 0, pin }
     }
 
     /// Returns another cursor at the same place.
-    pub fn fork(&self) -> Cursor {
+    pub fn fork(&self) -> StoreCursor {
         let (segment, pin) = (Arc::clone(&self.segment), self.pin.clone());
-        Cursor { segment, at: self.at, cut: self.cut, next: self.next, pin }
+        StoreCursor { segment, at: self.at, cut: self.cut, next: self.next, pin }
     }
 
     /// Restricts the cursor to the records kept at this version, none of which is below the floor,
@@ -79,10 +79,10 @@ impl Cursor {
 }
 
 /// Returns the next record; `None` if there is none yet. There may be one later.
-impl Iterator for Cursor {
-    type Item = Kept;
+impl Iterator for StoreCursor {
+    type Item = StoredRecord;
 
-    fn next(&mut self) -> Option<Kept> {
+    fn next(&mut self) -> Option<StoredRecord> {
         loop {
             let segment = &self.segment;
             // The next segment is loaded first: records added before it existed are found in
@@ -104,7 +104,7 @@ impl Iterator for Cursor {
             self.next = head.version + 1;
             let memory = Arc::clone(segment.memory());
             let (length, stream) = (head.length, head.stream);
-            return Some(Kept {
+            return Some(StoredRecord {
                 memory,
                 start: at,
                 length,
@@ -118,8 +118,8 @@ impl Iterator for Cursor {
 
 /// Record of a store. It stays valid while this handle exists, whatever happens to the store.
 #[derive(Clone)]
-pub struct Kept {
-    memory: Arc<Memory>,
+pub struct StoredRecord {
+    memory: Arc<SegmentMemory>,
     start: usize,
     length: u32,
     stream: u32,
@@ -127,7 +127,7 @@ pub struct Kept {
     number: u64,
 }
 
-impl Kept {
+impl StoredRecord {
     /// Position in the order.
     pub fn version(&self) -> u64 {
         self.version
@@ -150,7 +150,7 @@ impl Kept {
     }
 }
 
-impl Deref for Kept {
+impl Deref for StoredRecord {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
@@ -158,7 +158,7 @@ impl Deref for Kept {
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for StoredRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kept({} of {}, version {})", self.number, self.stream, self.version)
     }
@@ -166,9 +166,9 @@ impl fmt::Debug for Kept {
 
 /// Meter of a store's memory.
 #[derive(Clone)]
-pub struct Meter(pub(super) Arc<AtomicU64>);
+pub struct MemoryMeter(pub(super) Arc<AtomicU64>);
 
-impl Meter {
+impl MemoryMeter {
     /// Bytes of memory.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

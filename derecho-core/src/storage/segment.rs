@@ -28,14 +28,14 @@ const ALIVE: u64 = u64::MAX;
 
 /// Header of a record in a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Head {
+pub(super) struct StoredHeader {
     pub(super) version: u64,
     pub(super) number: u64,
     pub(super) stream: u32,
     pub(super) length: u32,
 }
 
-impl Head {
+impl StoredHeader {
     /// Bytes of the record including its header.
     pub(super) fn footprint(self) -> usize {
         footprint(self.length as usize)
@@ -48,7 +48,7 @@ pub(super) fn footprint(length: usize) -> usize {
 }
 
 /// Memory of a segment. A record keeps this memory even after the segment is gone.
-pub(super) struct Memory {
+pub(super) struct SegmentMemory {
     region: OwnRegion,
     /// Number of visible bytes.
     shown: AtomicU64,
@@ -56,7 +56,7 @@ pub(super) struct Memory {
     total: Arc<AtomicU64>,
 }
 
-impl Memory {
+impl SegmentMemory {
     /// Size in bytes.
     pub(super) fn size(&self) -> usize {
         self.region.words() * 8
@@ -70,7 +70,7 @@ impl Memory {
 
     /// Appends a record and makes it visible at once. `None` if it does not fit. Only the turn may
     /// call this.
-    pub(super) fn put(&self, head: Head, record: &[u8]) -> Option<usize> {
+    pub(super) fn put(&self, head: StoredHeader, record: &[u8]) -> Option<usize> {
         let at = self.shown.load(Ordering::Relaxed) as usize;
         let end = at + footprint(record.len());
         if end > self.size() {
@@ -93,11 +93,11 @@ impl Memory {
 
     /// Returns the header of the record at this place.
     #[inline]
-    pub(super) fn head(&self, at: usize) -> Head {
+    pub(super) fn head(&self, at: usize) -> StoredHeader {
         let word = |index: usize| self.region.word(at / 8 + index).peek();
         let last = word(3);
         let (length, stream) = (last as u32, (last >> 32) as u32);
-        Head { version: word(0), number: word(2), stream, length }
+        StoredHeader { version: word(0), number: word(2), stream, length }
     }
 
     /// Returns the version at which the record at this place was removed.
@@ -133,7 +133,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for SegmentMemory {
     fn drop(&mut self) {
         self.total.fetch_sub(self.size() as u64, Ordering::Relaxed);
     }
@@ -141,14 +141,14 @@ impl Drop for Memory {
 
 /// One segment; see the [module](self).
 pub(super) struct Segment {
-    memory: Arc<Memory>,
+    memory: Arc<SegmentMemory>,
     next: AtomicPtr<Segment>,
 }
 
 impl Deref for Segment {
-    type Target = Memory;
+    type Target = SegmentMemory;
     #[inline]
-    fn deref(&self) -> &Memory {
+    fn deref(&self) -> &SegmentMemory {
         &self.memory
     }
 }
@@ -159,17 +159,17 @@ impl Segment {
         let words = bytes.div_ceil(8).next_multiple_of(LINE_WORDS);
         total.fetch_add(words as u64 * 8, Ordering::Relaxed);
         let (region, shown) = (OwnRegion::heap(words), AtomicU64::new(0));
-        Segment::over(Memory { region, shown, total: Arc::clone(total) })
+        Segment::over(SegmentMemory { region, shown, total: Arc::clone(total) })
     }
 
     /// Creates an empty segment from the memory of another one.
-    pub(super) fn over(memory: Memory) -> Arc<Segment> {
+    pub(super) fn over(memory: SegmentMemory) -> Arc<Segment> {
         memory.shown.store(0, Ordering::Relaxed);
         Arc::new(Segment { memory: Arc::new(memory), next: AtomicPtr::new(ptr::null_mut()) })
     }
 
     /// Returns its memory if nothing else refers to the segment or its memory.
-    pub(super) fn into_memory(this: Arc<Segment>) -> Option<Memory> {
+    pub(super) fn into_memory(this: Arc<Segment>) -> Option<SegmentMemory> {
         let memory = Arc::clone(&this.memory);
         drop(Arc::into_inner(this)?);
         Arc::into_inner(memory)
@@ -177,7 +177,7 @@ impl Segment {
 
     /// Returns its memory, without the segments after it.
     #[inline]
-    pub(super) fn memory(&self) -> &Arc<Memory> {
+    pub(super) fn memory(&self) -> &Arc<SegmentMemory> {
         &self.memory
     }
 

@@ -13,21 +13,21 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::cursor::{Cursor, Meter, Pin};
-use super::segment::{Head, Memory, Segment, footprint};
-use super::several::Several;
+use super::cursor::{MemoryMeter, StoreCursor, StorePin};
+use super::key_counts::KeyCounts;
+use super::segment::{Segment, SegmentMemory, StoredHeader, footprint};
 use crate::atomic::AtomicU64;
 use crate::bytes::in_order;
 use crate::group::report::StreamId;
 
 mod cleanup;
-mod front;
+mod past;
 mod streams;
 mod tidy;
 
-use cleanup::Dues;
-use front::Front;
-pub(super) use front::Walk;
+use cleanup::DeadKeys;
+use past::PastRecords;
+pub(super) use past::ResumePoint;
 
 /// Sizes of a store's first segment, and of the largest segment that is made for records that fit.
 const SMALLEST: usize = 16 << 10;
@@ -38,7 +38,7 @@ pub type Key = u128;
 
 /// Limits of what is kept, the same at all members of a subgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Retention {
+pub struct StoreRetention {
     /// Maximum number of records of each key; `None`: no limit.
     pub depth: Option<u32>,
     /// Maximum number of records in all, of which the oldest are removed first; `None`: no limit.
@@ -53,11 +53,11 @@ pub struct Retention {
     pub cleanup: Option<u64>,
 }
 
-in_order! { Retention { depth, most, keys, lifespan, cleanup } }
+in_order! { StoreRetention { depth, most, keys, lifespan, cleanup } }
 
-impl Retention {
+impl StoreRetention {
     fn replaces(&self) -> bool {
-        *self != Retention::default()
+        *self != StoreRetention::default()
     }
 
     /// Number of newest records that are kept, if records are removed strictly in order, whatever
@@ -79,19 +79,19 @@ impl Retention {
 
 /// Location of a record: number of the segment, and offset in it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Place {
+pub(super) struct RecordLocation {
     segment: u64,
     at: u32,
 }
 
-struct Piece {
+struct NumberedSegment {
     number: u64,
     segment: Arc<Segment>,
     /// Bytes of its records that are kept.
     live: usize,
 }
 
-impl Piece {
+impl NumberedSegment {
     /// Whether it has a record, and the first one has at most this version.
     fn begins_by(&self, version: u64) -> bool {
         self.segment.shown() > 0 && self.segment.head(0).version <= version
@@ -100,46 +100,46 @@ impl Piece {
 
 /// Statement of a record about a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Says {
+pub enum KeyLiveness {
     /// The key is alive.
-    Lives,
+    Alive,
     /// The key is no longer alive.
-    Over,
+    NotAlive,
     /// No statement: the record accompanies the records of [another key](Meaning::beside).
-    Beside,
+    Companion,
 }
 
 /// Functions by which a store interprets records.
 #[derive(Clone, Copy, Debug)]
-pub struct Meaning {
+pub struct RecordFormat {
     /// Returns a record's key.
     pub key: fn(&[u8]) -> Key,
     /// Returns the time at which the record was written, by its writer's clock.
     pub time: fn(&[u8]) -> u64,
     /// Returns the keys of a record that stands for several. Such a record is kept while it is kept
     /// for one of them (I-191).
-    pub several: fn(&[u8]) -> Option<Vec<Key>>,
+    pub all_keys: fn(&[u8]) -> Option<Vec<Key>>,
     /// Passes the record's statement about each of its keys, one after the other. Called only if
     /// dead keys are forgotten.
-    pub says: fn(&[u8], &mut dyn FnMut(Key, Says)),
+    pub liveness: fn(&[u8], &mut dyn FnMut(Key, KeyLiveness)),
     /// Returns the key that accompanies another one. The relation is symmetric.
-    pub beside: fn(Key) -> Key,
+    pub companion: fn(Key) -> Key,
 }
 
 /// Store of one member; see the [module](self).
 pub struct Store {
-    retention: Retention,
-    meaning: Meaning,
-    pieces: VecDeque<Piece>,
+    retention: StoreRetention,
+    format: RecordFormat,
+    segments: VecDeque<NumberedSegment>,
     /// Memory for reuse: fresh memory from the system is slower.
-    spare: Vec<Memory>,
-    index: BTreeMap<Key, VecDeque<Place>>,
+    spare: Vec<SegmentMemory>,
+    index: BTreeMap<Key, VecDeque<RecordLocation>>,
     /// For records with several keys: the number of keys that they are kept for.
-    several: Several,
+    key_counts: KeyCounts,
     /// Keys that are not alive.
-    dues: Dues,
+    dead_keys: DeadKeys,
     /// Where to look for the oldest kept record, if the oldest records are removed.
-    oldest: Place,
+    oldest: RecordLocation,
     live: u64,
     /// Newest time of all records.
     newest: u64,
@@ -158,28 +158,28 @@ pub struct Store {
     pinned: Arc<()>,
     total: Arc<AtomicU64>,
     /// Past that will be put before all present records.
-    front: Option<Box<Front>>,
+    past: Option<Box<PastRecords>>,
 }
 
 impl Store {
     /// Creates an empty store.
-    pub fn new(retention: Retention, meaning: Meaning) -> Store {
+    pub fn new(retention: StoreRetention, meaning: RecordFormat) -> Store {
         Store::numbered(0, retention, meaning)
     }
 
     /// Creates an empty store whose segments are numbered from `number` on.
-    fn numbered(number: u64, retention: Retention, meaning: Meaning) -> Store {
+    fn numbered(number: u64, retention: StoreRetention, meaning: RecordFormat) -> Store {
         let total = Arc::new(AtomicU64::new(0));
-        let piece = Piece { number, segment: Segment::new(SMALLEST, &total), live: 0 };
+        let piece = NumberedSegment { number, segment: Segment::new(SMALLEST, &total), live: 0 };
         Store {
             retention,
-            meaning,
-            pieces: [piece].into(),
+            format: meaning,
+            segments: [piece].into(),
             spare: Vec::new(),
             index: BTreeMap::new(),
-            several: Several::default(),
-            dues: Dues::default(),
-            oldest: Place { segment: 0, at: 0 },
+            key_counts: KeyCounts::default(),
+            dead_keys: DeadKeys::default(),
+            oldest: RecordLocation { segment: 0, at: 0 },
             live: 0,
             newest: 0,
             version: 0,
@@ -191,7 +191,7 @@ impl Store {
             ended: BTreeSet::new(),
             pinned: Arc::new(()),
             total,
-            front: None,
+            past: None,
         }
     }
 
@@ -212,8 +212,8 @@ impl Store {
 
     /// Returns a meter of the memory that the store takes, including memory kept by cursors
     /// and records.
-    pub fn meter(&self) -> Meter {
-        Meter(Arc::clone(&self.total))
+    pub fn meter(&self) -> MemoryMeter {
+        MemoryMeter(Arc::clone(&self.total))
     }
 
     /// Raises the version of the next record to at least `version`: records before it existed, but
@@ -239,7 +239,7 @@ impl Store {
         let version = self.version;
         self.version += 1;
         self.numbers[stream as usize] = Some(number + 1);
-        let head = Head { version, number, stream, length: record.len() as u32 };
+        let head = StoredHeader { version, number, stream, length: record.len() as u32 };
         let place = self.put(head, record);
         self.live += 1;
         if !self.retention.replaces() {
@@ -250,7 +250,7 @@ impl Store {
             return;
         }
         // I-330: everything below depends on the copy, as do all later reads of the record.
-        let last = self.pieces.back().expect("a store has at least one piece");
+        let last = self.segments.back().expect("a store has at least one piece");
         let memory = Arc::clone(last.segment.memory());
         let record = memory.record(place.at as usize, record.len());
         if cleans {
@@ -267,23 +267,23 @@ impl Store {
             self.bury_oldest(version, |_| true);
         }
         if let Some(lifespan) = self.retention.lifespan {
-            self.newest = self.newest.max((self.meaning.time)(record));
+            self.newest = self.newest.max((self.format.time)(record));
             let limit = self.newest.saturating_sub(lifespan);
             while self.bury_oldest(version, |time| time < limit) {}
         }
     }
 
     /// Adds a record to the index under each of its keys. Returns `false` if it is not kept.
-    fn file(&mut self, place: Place, version: u64, record: &[u8]) -> bool {
-        let Some(keys) = self.several.begin(place, (self.meaning.several)(record)) else {
-            return self.file_under((self.meaning.key)(record), place, version);
+    fn file(&mut self, place: RecordLocation, version: u64, record: &[u8]) -> bool {
+        let Some(keys) = self.key_counts.begin(place, (self.format.all_keys)(record)) else {
+            return self.file_under((self.format.key)(record), place, version);
         };
         let kept = keys.into_iter().filter(|key| self.file_under(*key, place, version));
         kept.count() > 0
     }
 
     /// Adds a record to the index under this key. Returns `false` if it is not kept for the key.
-    fn file_under(&mut self, key: Key, place: Place, version: u64) -> bool {
+    fn file_under(&mut self, key: Key, place: RecordLocation, version: u64) -> bool {
         let is_full = self.retention.keys.is_some_and(|most| self.index.len() as u64 >= most);
         if is_full && !self.index.contains_key(&key) {
             // A cursor that passes this point later still returns the record.
@@ -303,25 +303,25 @@ impl Store {
     }
 
     /// Stops keeping a record for one of its keys.
-    fn let_go(&mut self, place: Place, version: u64) {
-        if self.several.is_last(place) {
+    fn let_go(&mut self, place: RecordLocation, version: u64) {
+        if self.key_counts.is_last(place) {
             self.bury(place, version);
         }
     }
 
-    fn put(&mut self, head: Head, record: &[u8]) -> Place {
+    fn put(&mut self, head: StoredHeader, record: &[u8]) -> RecordLocation {
         loop {
-            let last = self.pieces.back_mut().expect("a store has at least one piece");
+            let last = self.segments.back_mut().expect("a store has at least one piece");
             if let Some(at) = last.segment.put(head, record) {
                 last.live += head.footprint();
-                return Place { segment: last.number, at: at as u32 };
+                return RecordLocation { segment: last.number, at: at as u32 };
             }
             let size = last.segment.size();
             let segment = self.segment_after(size, record.len());
-            let last = self.pieces.back_mut().expect("a store has at least one piece");
+            let last = self.segments.back_mut().expect("a store has at least one piece");
             last.segment.set_next(Some(Arc::clone(&segment)));
             let number = last.number + 1;
-            self.pieces.push_back(Piece { number, segment, live: 0 });
+            self.segments.push_back(NumberedSegment { number, segment, live: 0 });
             self.tidy();
         }
     }
@@ -337,13 +337,13 @@ impl Store {
     }
 
     fn piece(&self, number: u64) -> usize {
-        self.pieces.partition_point(|piece| piece.number < number)
+        self.segments.partition_point(|piece| piece.number < number)
     }
 
     /// Removes a record.
-    fn bury(&mut self, place: Place, version: u64) {
+    fn bury(&mut self, place: RecordLocation, version: u64) {
         let index = self.piece(place.segment);
-        let piece = &mut self.pieces[index];
+        let piece = &mut self.segments[index];
         let at = place.at as usize;
         piece.segment.bury(at, version);
         piece.live -= piece.segment.head(at).footprint();
@@ -365,25 +365,25 @@ impl Store {
     }
 
     /// Returns the keys of a record that is removed, if it has several.
-    fn keys_of(&mut self, place: Place) -> Option<Vec<Key>> {
-        if !self.several.end(place) {
+    fn keys_of(&mut self, place: RecordLocation) -> Option<Vec<Key>> {
+        if !self.key_counts.end(place) {
             return None;
         }
-        let segment = &self.pieces[self.piece(place.segment)].segment;
+        let segment = &self.segments[self.piece(place.segment)].segment;
         let head = segment.head(place.at as usize);
-        (self.meaning.several)(segment.record(place.at as usize, head.length as usize))
+        (self.format.all_keys)(segment.record(place.at as usize, head.length as usize))
     }
 
     /// Returns the location, key and time of the oldest kept record.
-    fn oldest(&mut self) -> Option<(Place, Key, u64)> {
+    fn oldest(&mut self) -> Option<(RecordLocation, Key, u64)> {
         let mut index = self.piece(self.oldest.segment);
-        let mut at = match self.pieces[index].number == self.oldest.segment {
+        let mut at = match self.segments[index].number == self.oldest.segment {
             true => self.oldest.at as usize,
             // The segment was merged with others, or is gone.
             false => 0,
         };
         loop {
-            let Piece { segment, number, .. } = self.pieces.get(index)?;
+            let NumberedSegment { segment, number, .. } = self.segments.get(index)?;
             if at == segment.shown() {
                 (index, at) = (index + 1, 0);
                 continue;
@@ -394,15 +394,15 @@ impl Store {
                 continue;
             }
             let record = segment.record(at, head.length as usize);
-            let (key, time) = ((self.meaning.key)(record), (self.meaning.time)(record));
-            self.oldest = Place { segment: *number, at: at as u32 };
+            let (key, time) = ((self.format.key)(record), (self.format.time)(record));
+            self.oldest = RecordLocation { segment: *number, at: at as u32 };
             return Some((self.oldest, key, time));
         }
     }
 
     /// Removes the oldest record from the index, where it is the oldest of its key if it is kept
     /// for that key.
-    fn forget(&mut self, key: Key, place: Place) {
+    fn forget(&mut self, key: Key, place: RecordLocation) {
         let Some(of_key) = self.index.get_mut(&key) else { return };
         if of_key.front() != Some(&place) {
             return;
@@ -415,16 +415,16 @@ impl Store {
     }
 
     /// Returns a cursor over all records kept now, and all later records.
-    pub fn cursor(&self) -> Cursor {
-        let first = Arc::clone(&self.pieces[0].segment);
-        let mut cursor = Cursor::new(first, Pin::new(&self.pinned));
+    pub fn cursor(&self) -> StoreCursor {
+        let first = Arc::clone(&self.segments[0].segment);
+        let mut cursor = StoreCursor::new(first, StorePin::new(&self.pinned));
         self.cut(&mut cursor, self.version);
         cursor
     }
 
     /// Makes a cursor that has not moved yet pass over the records that were kept at this version,
     /// and all later records.
-    pub fn cut(&self, cursor: &mut Cursor, version: u64) {
+    pub fn cut(&self, cursor: &mut StoreCursor, version: u64) {
         cursor.cut_at(version, self.floor_at(version));
     }
 }
@@ -443,17 +443,22 @@ mod tests {
     }
 
     /// The time is the content.
-    pub(super) const MEANING: Meaning = Meaning {
+    pub(super) const MEANING: RecordFormat = RecordFormat {
         key: key_of,
         time: |record| u64::from_le_bytes(*record[8..].first_chunk().expect("and a time")),
-        several: |_| None,
-        says: |_, _| {},
-        beside: |key| key,
+        all_keys: |_| None,
+        liveness: |_, _| {},
+        companion: |key| key,
     };
 
     /// Meaning of records that all have one key, and no time.
-    pub(super) const OF_ONE_KEY: Meaning =
-        Meaning { key: |_| 0, time: |_| 0, several: |_| None, says: |_, _| {}, beside: |key| key };
+    pub(super) const OF_ONE_KEY: RecordFormat = RecordFormat {
+        key: |_| 0,
+        time: |_| 0,
+        all_keys: |_| None,
+        liveness: |_, _| {},
+        companion: |key| key,
+    };
 
     pub(super) fn record(key: u64, content: u64, length: usize) -> Vec<u8> {
         let mut record = alloc::vec![content as u8; length.max(16)];
@@ -462,7 +467,7 @@ mod tests {
         record
     }
 
-    fn contents(cursor: &mut Cursor) -> Vec<(u64, u64)> {
+    fn contents(cursor: &mut StoreCursor) -> Vec<(u64, u64)> {
         let next = || {
             cursor.next().map(|kept| {
                 (kept.version(), u64::from_le_bytes(kept[8..16].try_into().expect("eight")))
@@ -503,32 +508,32 @@ mod tests {
         }
     }
 
-    const OF_CHANGING: Meaning = Meaning {
+    const OF_CHANGING: RecordFormat = RecordFormat {
         key: |record| Changing::look(record, key_of(record) as u64).into(),
         time: |record| Changing::look(record, (MEANING.time)(record)),
-        several: |record| {
+        all_keys: |record| {
             let key = Changing::look(record, key_of(record) as u64).into();
             (key % 2 == 1).then(|| alloc::vec![key, key - 1])
         },
-        says: |record, tell| {
+        liveness: |record, tell| {
             let key = Changing::look(record, key_of(record) as u64).into();
-            tell(key, if key % 5 == 0 { Says::Over } else { Says::Lives });
+            tell(key, if key % 5 == 0 { KeyLiveness::NotAlive } else { KeyLiveness::Alive });
         },
-        beside: |key| !key,
+        companion: |key| !key,
     };
 
     #[test]
     fn record_changed_by_its_sender_is_filed_by_its_copy() {
-        let all = Retention::default();
+        let all = StoreRetention::default();
         let (depth, keys, most) = (Some(1), Some(40), Some(100));
         let (lifespan, cleanup) = (Some(500), Some(300));
         let retentions = [
-            Retention { depth, ..all },
-            Retention { depth, keys, ..all },
-            Retention { depth: Some(3), most, ..all },
-            Retention { depth, lifespan, ..all },
-            Retention { depth, cleanup, ..all },
-            Retention { lifespan, ..all },
+            StoreRetention { depth, ..all },
+            StoreRetention { depth, keys, ..all },
+            StoreRetention { depth: Some(3), most, ..all },
+            StoreRetention { depth, lifespan, ..all },
+            StoreRetention { depth, cleanup, ..all },
+            StoreRetention { lifespan, ..all },
         ];
         for retention in retentions {
             let [mut store, mut other] = [(); 2].map(|()| Store::new(retention, OF_CHANGING));
@@ -553,16 +558,18 @@ mod tests {
 
     #[test]
     fn retention_is_by_order_unless_depth_keys_or_times_decide() {
-        let all = Retention::default();
+        let all = StoreRetention::default();
         let (depth, keys, most) = (Some(1), Some(1), Some(1));
-        let by_order = [all, Retention { most, ..all }];
-        assert!(by_order.iter().all(Retention::is_by_order));
-        let by_time = Retention { lifespan: Some(1), ..all };
-        let by_key = Retention { cleanup: Some(1), ..all };
-        for others in [Retention { depth, ..all }, Retention { keys, ..all }, by_time, by_key] {
-            assert!(!others.is_by_order() && !Retention { most, ..others }.is_by_order());
+        let by_order = [all, StoreRetention { most, ..all }];
+        assert!(by_order.iter().all(StoreRetention::is_by_order));
+        let by_time = StoreRetention { lifespan: Some(1), ..all };
+        let by_key = StoreRetention { cleanup: Some(1), ..all };
+        for others in
+            [StoreRetention { depth, ..all }, StoreRetention { keys, ..all }, by_time, by_key]
+        {
+            assert!(!others.is_by_order() && !StoreRetention { most, ..others }.is_by_order());
         }
-        let mut store = Store::new(Retention { keys, depth, ..all }, MEANING);
+        let mut store = Store::new(StoreRetention { keys, depth, ..all }, MEANING);
         assert!(store.is_empty());
         let stream = store.stream(STREAM);
         store.append(stream, 0, &record(1, 1, 16));
@@ -570,11 +577,11 @@ mod tests {
     }
 
     /// Model of a store, in the simplest form.
-    struct Plain(Retention, Vec<(u64, u64, u64)>);
+    struct Plain(StoreRetention, Vec<(u64, u64, u64)>);
 
     impl Plain {
         fn append(&mut self, version: u64, key: u64, content: u64) {
-            let Plain(Retention { depth, most, keys, lifespan, .. }, kept) = self;
+            let Plain(StoreRetention { depth, most, keys, lifespan, .. }, kept) = self;
             let mut known: Vec<u64> = kept.iter().map(|(_, key, _)| *key).collect();
             known.sort_unstable();
             known.dedup();
@@ -629,11 +636,11 @@ mod tests {
             let depth = some(&mut random, 4).map(|depth| depth as u32);
             let (most, keys) = (some(&mut random, 300), some(&mut random, 40));
             let lifespan = some(&mut random, 3000);
-            let retention = Retention { depth, most, keys, lifespan, cleanup: None };
+            let retention = StoreRetention { depth, most, keys, lifespan, cleanup: None };
             let mut store = Store::new(retention, MEANING);
             let mut plain = Plain(retention, Vec::new());
             let stream = store.stream(STREAM);
-            let mut cursors: Vec<(Cursor, Vec<(u64, u64)>)> = Vec::new();
+            let mut cursors: Vec<(StoreCursor, Vec<(u64, u64)>)> = Vec::new();
             let spread = 1 + random.below(60);
             for version in 0..2500 {
                 let key = random.below(spread) * random.below(2);
@@ -661,7 +668,7 @@ mod tests {
 
     #[test]
     fn replaced_records_free_memory_and_held_records_stay() {
-        let retention = Retention { depth: Some(1), ..Retention::default() };
+        let retention = StoreRetention { depth: Some(1), ..StoreRetention::default() };
         let mut store = Store::new(retention, MEANING);
         let stream = store.stream(STREAM);
         store.append(stream, 0, &record(u64::MAX, 1, 100));
@@ -694,7 +701,7 @@ mod tests {
     /// A long chain that is dropped at once is taken apart segment by segment, without recursion.
     #[test]
     fn long_store_is_dropped_without_deep_recursion() {
-        let mut store = Store::new(Retention::default(), MEANING);
+        let mut store = Store::new(StoreRetention::default(), MEANING);
         let stream = store.stream(STREAM);
         for number in 0..3000 {
             store.append(stream, number, &record(1, number, LARGEST));

@@ -5,19 +5,19 @@
 mod strangers;
 mod world;
 
-use derecho_core::group::council::Entrance;
+use derecho_core::group::membership_service::JoinMode;
 use derecho_core::ids::NodeId;
-use derecho_core::membership::{Fate, Standing};
-use world::{Fault, World};
+use derecho_core::membership::{ExitReason, MemberStatus};
+use world::{NodeFault, World};
 
-fn network(founders: usize) -> Entrance {
-    Entrance::Network((0..founders).map(|index| (World::node(index), 1)).collect())
+fn network(founders: usize) -> JoinMode {
+    JoinMode::Network((0..founders).map(|index| (World::node(index), 1)).collect())
 }
 
 #[test]
 fn one_node_founds_local_group_and_other_nodes_join() {
     for seed in 0..50 {
-        let mut world = World::new(seed, Entrance::Local);
+        let mut world = World::new(seed, JoinMode::Local);
         (0..4).for_each(|_| world.start());
         world.settle();
         assert_eq!(world.members(), [0, 1, 2, 3], "seed {seed}");
@@ -42,7 +42,7 @@ fn a_networked_group_begins_with_a_majority_of_its_founders() {
 
 #[test]
 fn leaver_is_out_and_remaining_members_continue() {
-    for entrance in [Entrance::Local, network(3)] {
+    for entrance in [JoinMode::Local, network(3)] {
         for seed in 0..50 {
             let mut world = World::new(seed, entrance.clone());
             (0..3).for_each(|_| world.start());
@@ -50,7 +50,7 @@ fn leaver_is_out_and_remaining_members_continue() {
             world.leave(1);
             world.settle();
             assert_eq!(world.members(), [0, 2], "seed {seed}");
-            assert_eq!(world.standing(1), Standing::Out(Fate::Left));
+            assert_eq!(world.standing(1), MemberStatus::Out(ExitReason::Left));
         }
     }
 }
@@ -58,20 +58,20 @@ fn leaver_is_out_and_remaining_members_continue() {
 #[test]
 fn last_local_survivor_continues_and_network_minority_does_not() {
     for seed in 0..50 {
-        let mut world = World::new(seed, Entrance::Local);
+        let mut world = World::new(seed, JoinMode::Local);
         (0..4).for_each(|_| world.start());
         world.settle();
-        (0..3).for_each(|index| world.fault(Fault::Crash(index)));
+        (0..3).for_each(|index| world.fault(NodeFault::Crash(index)));
         world.settle();
         assert_eq!(world.members(), [3], "seed {seed}");
 
         let mut world = World::new(seed, network(4));
         (0..4).for_each(|_| world.start());
         world.settle();
-        [0, 1, 2].into_iter().for_each(|index| world.fault(Fault::Crash(index)));
+        [0, 1, 2].into_iter().for_each(|index| world.fault(NodeFault::Crash(index)));
         world.settle();
         assert_eq!(world.members(), [] as [usize; 0]);
-        assert_eq!(world.standing(3), Standing::Out(Fate::Minority), "seed {seed}");
+        assert_eq!(world.standing(3), MemberStatus::Out(ExitReason::Minority), "seed {seed}");
     }
 }
 
@@ -85,7 +85,7 @@ fn crash_of_new_members_does_not_cost_the_group_its_majority() {
         while !(0..2).all(|index| world.view(index).members.len() > 2) {
             world.step();
         }
-        (2..5).for_each(|index| world.fault(Fault::Crash(index)));
+        (2..5).for_each(|index| world.fault(NodeFault::Crash(index)));
         world.settle();
         assert_eq!(world.members(), [0, 1], "seed {seed}");
     }
@@ -95,16 +95,16 @@ fn crash_of_new_members_does_not_cost_the_group_its_majority() {
 fn stopped_member_of_two_on_a_host_is_out_after_continuing() {
     for stopped in [0, 1] {
         for seed in 0..50 {
-            let mut world = World::new(seed, Entrance::Local);
+            let mut world = World::new(seed, JoinMode::Local);
             (0..2).for_each(|_| world.start());
             world.settle();
-            world.fault(Fault::Stop(stopped));
+            world.fault(NodeFault::Stop(stopped));
             world.start();
             world.settle();
             assert_eq!(world.members(), [1 - stopped, 2], "seed {seed}");
-            world.fault(Fault::Continue(stopped));
+            world.fault(NodeFault::Continue(stopped));
             world.settle();
-            assert!(matches!(world.standing(stopped), Standing::Out(_)), "seed {seed}");
+            assert!(matches!(world.standing(stopped), MemberStatus::Out(_)), "seed {seed}");
             assert_eq!(world.members(), [1 - stopped, 2], "seed {seed}");
         }
     }
@@ -112,13 +112,13 @@ fn stopped_member_of_two_on_a_host_is_out_after_continuing() {
 
 #[test]
 fn member_that_hears_no_messages_does_not_empty_the_group() {
-    for entrance in [Entrance::Local, network(4)] {
+    for entrance in [JoinMode::Local, network(4)] {
         for deaf in 0..4 {
             for seed in 0..20 {
                 let mut world = World::new(seed, entrance.clone());
                 (0..4).for_each(|_| world.start());
                 world.settle();
-                world.fault(Fault::Deafen(deaf));
+                world.fault(NodeFault::Deafen(deaf));
                 world.leave((deaf + 1) % 4);
                 world.settle();
                 let others: Vec<usize> =
@@ -133,7 +133,7 @@ fn member_that_hears_no_messages_does_not_empty_the_group() {
 #[test]
 fn group_stays_consistent_under_random_faults_of_all_kinds() {
     let mut changes = 0;
-    for entrance in [Entrance::Local, network(3)] {
+    for entrance in [JoinMode::Local, network(3)] {
         for seed in 0..400 {
             let mut world = World::new(seed, entrance.clone());
             (0..3).for_each(|_| world.start());

@@ -1,27 +1,27 @@
 //! Claims of a non-member about the group are not believed.
 
 use derecho_core::bytes::Wire;
-use derecho_core::group::council::Entrance;
+use derecho_core::group::membership_service::JoinMode;
 use derecho_core::ids::NodeId;
 use derecho_core::link::Generation;
-use derecho_core::membership::{Decision, Member, Message, Standing, View};
+use derecho_core::membership::{Decision, MemberStatus, View, ViewChangeMessage, ViewMember};
 
 use crate::network;
-use crate::world::{Progress, World};
+use crate::world::{TestReport, World};
 
 const STRANGER: NodeId = NodeId(900);
 
 /// Encodes a message of the membership rules.
-fn word(message: &Message<Progress>) -> Vec<u8> {
+fn word(message: &ViewChangeMessage<TestReport>) -> Vec<u8> {
     [&[0], &message.to_bytes()[..]].concat()
 }
 
-fn member(node: NodeId, slot: u8) -> Member {
-    Member { node, slot, votes: 1, weight: 1 }
+fn member(node: NodeId, slot: u8) -> ViewMember {
+    ViewMember { node, slot, votes: 1, weight: 1 }
 }
 
 /// Creates three members that have come to a view, in which the last of them was admitted.
-fn settled(seed: u64, entrance: Entrance) -> World {
+fn settled(seed: u64, entrance: JoinMode) -> World {
     let mut world = World::new(seed, entrance);
     for _ in 0..3 {
         world.start();
@@ -34,19 +34,19 @@ fn settled(seed: u64, entrance: Entrance) -> World {
 
 #[test]
 fn invented_nodes_are_not_admitted() {
-    for entrance in [Entrance::Local, network(3)] {
+    for entrance in [JoinMode::Local, network(3)] {
         for seed in 0..20 {
             let mut world = settled(seed, entrance.clone());
             let before = world.view(0).clone();
             for number in 0..40 {
-                let join = Message::Join { node: NodeId(1000 + number), weight: 1 };
+                let join = ViewChangeMessage::Join { node: NodeId(1000 + number), weight: 1 };
                 (0..3).for_each(|index| world.hear(index, STRANGER, &word(&join)));
             }
             world.settle();
             assert_eq!(world.members(), [0, 1, 2], "seed {seed}");
             assert_eq!(world.view(0), &before, "seed {seed}");
             // A member cannot admit a node that the leader has not met, either.
-            let join = Message::Join { node: NodeId(2000), weight: 1 };
+            let join = ViewChangeMessage::Join { node: NodeId(2000), weight: 1 };
             world.hear(0, World::node(1), &word(&join));
             world.settle();
             assert_eq!((world.members(), world.view(0)), (vec![0, 1, 2], &before), "seed {seed}");
@@ -56,7 +56,7 @@ fn invented_nodes_are_not_admitted() {
 
 #[test]
 fn decision_that_only_a_stranger_knows_is_not_final() {
-    for entrance in [Entrance::Local, network(3)] {
+    for entrance in [JoinMode::Local, network(3)] {
         for seed in 0..20 {
             let mut world = settled(seed, entrance.clone());
             let before = world.view(1).clone();
@@ -65,11 +65,11 @@ fn decision_that_only_a_stranger_knows_is_not_final() {
             let with = vec![member(World::node(1), 1), member(STRANGER, 9)];
             for members in [without, with] {
                 let next = View { group, number: number + 1, members };
-                let decided = Message::Decided(Decision { next, cut: 7 });
+                let decided = ViewChangeMessage::Decided(Decision { next, cut: 7 });
                 world.hear(1, STRANGER, &word(&decided));
             }
             world.settle();
-            assert_eq!(world.standing(1), Standing::Member, "seed {seed}");
+            assert_eq!(world.standing(1), MemberStatus::Member, "seed {seed}");
             assert_eq!((world.members(), world.view(1)), (vec![0, 1, 2], &before), "seed {seed}");
         }
     }
@@ -79,11 +79,11 @@ fn decision_that_only_a_stranger_knows_is_not_final() {
 /// because it is a stranger.
 #[test]
 fn decision_that_a_member_tells_is_final() {
-    let mut world = settled(1, Entrance::Local);
+    let mut world = settled(1, JoinMode::Local);
     let View { group, number, .. } = *world.view(1);
     assert_ne!(group, Generation::NONE);
     let members = vec![member(World::node(0), 0), member(World::node(2), 2)];
     let next = View { group, number: number + 1, members };
-    world.hear(1, World::node(0), &word(&Message::Decided(Decision { next, cut: 7 })));
-    assert!(matches!(world.standing(1), Standing::Out(_)));
+    world.hear(1, World::node(0), &word(&ViewChangeMessage::Decided(Decision { next, cut: 7 })));
+    assert!(matches!(world.standing(1), MemberStatus::Out(_)));
 }

@@ -3,38 +3,40 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use derecho_core::bytes::{Reader, Wire};
-use derecho_core::group::council::{Council, Deed, Entrance, Host};
-use derecho_core::group::watch::Patience;
+use derecho_core::bytes::{ByteReader, Wire};
+use derecho_core::group::membership_service::{
+    HostInterface, JoinMode, MembershipAction, MembershipService,
+};
+use derecho_core::group::silence_detector::MemberTimeouts;
 use derecho_core::ids::{NodeId, Rank, Time};
 use derecho_core::link::{Arbiter, Evidence, Founding, Generation, LinkError};
-use derecho_core::membership::{Decision, Fate, RankSet, Report, Standing, View};
+use derecho_core::membership::{Decision, ExitReason, MemberStatus, RankSet, Report, View};
 
 /// Report of a member: its progress in one stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Progress(u64);
+pub(crate) struct TestReport(u64);
 
-impl Report for Progress {
+impl Report for TestReport {
     type Cut = u64;
 
-    fn cut<'a>(reports: impl Iterator<Item = (NodeId, &'a Progress)>) -> u64 {
+    fn cut<'a>(reports: impl Iterator<Item = (NodeId, &'a TestReport)>) -> u64 {
         reports.map(|(_, progress)| progress.0).min().unwrap_or(0)
     }
 }
 
-impl Wire for Progress {
+impl Wire for TestReport {
     fn encode(&self, out: &mut Vec<u8>) {
         self.0.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
-        u64::decode(from).map(Progress)
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
+        u64::decode(from).map(TestReport)
     }
 }
 
 /// State that all nodes share: the decision word, and the owners of the slots with their views.
 #[derive(Default)]
-struct Shared {
+struct SharedHost {
     group: u64,
     view: u64,
     ballot: u16,
@@ -43,15 +45,15 @@ struct Shared {
     halted: Vec<NodeId>,
 }
 
-struct Seat {
+struct TestHost {
     me: NodeId,
-    host: Arc<Mutex<Shared>>,
+    host: Arc<Mutex<SharedHost>>,
 }
 
-impl Arbiter for Seat {
+impl Arbiter for TestHost {
     fn found(&self) -> Result<Founding, LinkError> {
         let mut host = self.host.lock().unwrap();
-        let Shared { seats, dead, group, .. } = &*host;
+        let SharedHost { seats, dead, group, .. } = &*host;
         if seats.iter().any(|(node, seat)| seat.0 == *group && !dead.contains(node)) {
             return Ok(Founding::Exists(Generation(*group)));
         }
@@ -99,7 +101,7 @@ impl Arbiter for Seat {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Fault {
+pub(crate) enum NodeFault {
     /// The node is gone; each other node learns of it at its own time.
     Crash(usize),
     /// The node does nothing until it continues.
@@ -109,18 +111,18 @@ pub(crate) enum Fault {
     Deafen(usize),
 }
 
-struct Node {
-    council: Council<Progress>,
+struct TestNode {
+    service: MembershipService<TestReport>,
     alive: bool,
     stopped: bool,
     received: u64,
     wedged: bool,
     /// Decisions that it has installed, with its reports for them.
-    installed: Vec<Decision<Progress>>,
+    installed: Vec<Decision<TestReport>>,
 }
 
 /// Item on its way from one node to another.
-enum Parcel {
+enum InTransit {
     Bytes(Vec<u8>),
     Up,
     Gone,
@@ -128,26 +130,27 @@ enum Parcel {
 
 pub(crate) struct World {
     seed: u64,
-    entrance: Entrance,
-    host: Arc<Mutex<Shared>>,
-    nodes: Vec<Node>,
-    channels: BTreeMap<(usize, usize), VecDeque<Parcel>>,
+    join_mode: JoinMode,
+    host: Arc<Mutex<SharedHost>>,
+    nodes: Vec<TestNode>,
+    channels: BTreeMap<(usize, usize), VecDeque<InTransit>>,
     deaf: Vec<usize>,
     now: u64,
-    decided: BTreeMap<(u64, u64), Decision<Progress>>,
+    decided: BTreeMap<(u64, u64), Decision<TestReport>>,
     reported: BTreeMap<(u64, NodeId), u64>,
     /// Members that announced their leaving with their reports, by group and view.
     leavers: BTreeSet<(u64, u64, NodeId)>,
 }
 
 const TICK: u64 = 100_000;
-const PATIENCE: Patience = Patience { member_timeout: Some(20_000_000), gather: 2_000_000 };
+const PATIENCE: MemberTimeouts =
+    MemberTimeouts { member_timeout: Some(20_000_000), gather: 2_000_000 };
 
 impl World {
-    pub(crate) fn new(seed: u64, entrance: Entrance) -> World {
+    pub(crate) fn new(seed: u64, entrance: JoinMode) -> World {
         World {
             seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-            entrance,
+            join_mode: entrance,
             host: Arc::default(),
             nodes: Vec::new(),
             channels: BTreeMap::new(),
@@ -176,15 +179,15 @@ impl World {
 
     pub(crate) fn start(&mut self) {
         let (index, me) = (self.nodes.len(), World::node(self.nodes.len()));
-        let seat = Seat { me, host: Arc::clone(&self.host) };
+        let seat = TestHost { me, host: Arc::clone(&self.host) };
         let shared = Arc::clone(&self.host);
-        let host = matches!(self.entrance, Entrance::Local).then(|| Host {
+        let host = matches!(self.join_mode, JoinMode::Local).then(|| HostInterface {
             arbiter: Arc::new(seat),
             is_halted: Arc::new(move |node| shared.lock().unwrap().halted.contains(&node)),
         });
-        let council = Council::new(me, 1, self.entrance.clone(), PATIENCE, host);
-        let node = Node {
-            council,
+        let council = MembershipService::new(me, 1, self.join_mode.clone(), PATIENCE, host);
+        let node = TestNode {
+            service: council,
             alive: true,
             stopped: false,
             received: 0,
@@ -194,26 +197,26 @@ impl World {
         self.nodes.push(node);
         for other in (0..index).filter(|&other| self.nodes[other].alive) {
             for way in [(index, other), (other, index)] {
-                self.channels.entry(way).or_default().push_back(Parcel::Up);
+                self.channels.entry(way).or_default().push_back(InTransit::Up);
             }
         }
     }
 
     /// Makes a node outside of the world reachable for a node of it.
     pub(crate) fn meet(&mut self, index: usize, stranger: NodeId) {
-        self.nodes[index].council.linked(stranger);
+        self.nodes[index].service.linked(stranger);
     }
 
     /// Delivers bytes of one node to another.
     pub(crate) fn hear(&mut self, index: usize, from: NodeId, bytes: &[u8]) {
-        assert!(self.nodes[index].council.hear(from, bytes, Time(self.now)));
+        assert!(self.nodes[index].service.hear(from, bytes, Time(self.now)));
     }
 
     pub(crate) fn leave(&mut self, index: usize) {
-        self.nodes[index].council.leave();
+        self.nodes[index].service.leave();
     }
 
-    pub(crate) fn fault(&mut self, fault: Fault) {
+    pub(crate) fn fault(&mut self, fault: NodeFault) {
         let halt = |world: &mut World, index: usize, halted: bool| {
             world.nodes[index].stopped = halted;
             let mut host = world.host.lock().unwrap();
@@ -221,21 +224,21 @@ impl World {
             host.halted.extend(halted.then_some(World::node(index)));
         };
         match fault {
-            Fault::Crash(index) => {
+            NodeFault::Crash(index) => {
                 self.nodes[index].alive = false;
                 self.host.lock().unwrap().dead.push(World::node(index));
                 self.part(index);
             }
-            Fault::Stop(index) => halt(self, index, true),
-            Fault::Continue(index) => halt(self, index, false),
-            Fault::Deafen(index) => self.deaf.push(index),
+            NodeFault::Stop(index) => halt(self, index, true),
+            NodeFault::Continue(index) => halt(self, index, false),
+            NodeFault::Deafen(index) => self.deaf.push(index),
         }
     }
 
     fn part(&mut self, index: usize) {
         for other in 0..self.nodes.len() {
             if let Some(channel) = self.channels.get_mut(&(index, other)) {
-                channel.push_back(Parcel::Gone);
+                channel.push_back(InTransit::Gone);
             }
         }
     }
@@ -244,11 +247,11 @@ impl World {
         let index = self.random(self.nodes.len() as u64) as usize;
         let (alive, stopped) = (self.nodes[index].alive, self.nodes[index].stopped);
         match self.random(1500) {
-            0..4 if alive => self.fault(Fault::Crash(index)),
+            0..4 if alive => self.fault(NodeFault::Crash(index)),
             4..8 if alive => self.leave(index),
-            8..12 => self.fault(Fault::Stop(index)),
-            12..60 if stopped => self.fault(Fault::Continue(index)),
-            60..62 => self.fault(Fault::Deafen(index)),
+            8..12 => self.fault(NodeFault::Stop(index)),
+            12..60 if stopped => self.fault(NodeFault::Continue(index)),
+            60..62 => self.fault(NodeFault::Deafen(index)),
             62..72 if self.nodes.len() < 8 => self.start(),
             _ => {}
         }
@@ -256,7 +259,7 @@ impl World {
 
     /// Ends all stops. Lost messages stay lost.
     pub(crate) fn heal(&mut self) {
-        (0..self.nodes.len()).for_each(|index| self.fault(Fault::Continue(index)));
+        (0..self.nodes.len()).for_each(|index| self.fault(NodeFault::Continue(index)));
     }
 
     /// Performs one random event.
@@ -285,19 +288,19 @@ impl World {
             return;
         };
         let (from, now) = (World::node(way.0), Time(self.now));
-        let council = &mut self.nodes[way.1].council;
+        let council = &mut self.nodes[way.1].service;
         match parcel {
-            Parcel::Up => council.linked(from),
-            Parcel::Gone => council.parted(from, Evidence::Certain, now),
-            Parcel::Bytes(_) if self.deaf.contains(&way.1) => {}
-            Parcel::Bytes(bytes) => assert!(council.hear(from, &bytes, now)),
+            InTransit::Up => council.linked(from),
+            InTransit::Gone => council.parted(from, Evidence::Certain, now),
+            InTransit::Bytes(_) if self.deaf.contains(&way.1) => {}
+            InTransit::Bytes(bytes) => assert!(council.hear(from, &bytes, now)),
         }
     }
 
     fn turn(&mut self, index: usize) {
         let awaited: Vec<NodeId> = self.awaited(index);
         loop {
-            let deeds = self.nodes[index].council.turn(&awaited, Time(self.now));
+            let deeds = self.nodes[index].service.turn(&awaited, Time(self.now));
             if deeds.is_empty() {
                 break;
             }
@@ -318,39 +321,39 @@ impl World {
             other != index && (self.nodes[other].stopped || deaf(other) || deaf(index))
         };
         let stuck = view.members.iter().map(|member| member.node).filter(stuck);
-        let council = &self.nodes[index].council;
+        let council = &self.nodes[index].service;
         let awaited = council.membership().awaited();
         let awaited = awaited.iter().map(|rank| view.member(rank).node);
         stuck.chain(awaited).chain(council.unlinked()).collect()
     }
 
-    fn act(&mut self, index: usize, deed: Deed<Progress>) {
+    fn act(&mut self, index: usize, deed: MembershipAction<TestReport>) {
         match deed {
-            Deed::Tell(node, bytes) => {
+            MembershipAction::Tell(node, bytes) => {
                 let way = (index, World::index(node));
-                self.channels.entry(way).or_default().push_back(Parcel::Bytes(bytes));
+                self.channels.entry(way).or_default().push_back(InTransit::Bytes(bytes));
             }
-            Deed::Wedge => {
+            MembershipAction::Wedge => {
                 let node = &mut self.nodes[index];
                 node.wedged = true;
-                let view = node.council.membership().view().number;
+                let view = node.service.membership().view().number;
                 let known = self.reported.insert((view, World::node(index)), node.received);
                 assert!(known.is_none(), "a member reports once in a view");
-                let membership = node.council.membership();
+                let membership = node.service.membership();
                 if membership.wants_to_leave() {
                     let group = membership.view().group.0;
                     self.leavers.insert((group, view, World::node(index)));
                 }
-                node.council.report(Progress(node.received));
+                node.service.report(TestReport(node.received));
             }
-            Deed::Install(decision) => self.installed(index, decision),
+            MembershipAction::Install(decision) => self.installed(index, decision),
             // The leaving node has closed its end of all channels.
-            Deed::Out(Fate::Left) => self.part(index),
-            Deed::Out(_) => {}
+            MembershipAction::Out(ExitReason::Left) => self.part(index),
+            MembershipAction::Out(_) => {}
         }
     }
 
-    fn installed(&mut self, index: usize, decision: Decision<Progress>) {
+    fn installed(&mut self, index: usize, decision: Decision<TestReport>) {
         let generation = decision.next.group.0;
         let number = decision.next.number;
         let known = self.decided.entry((generation, number)).or_insert_with(|| decision.clone());
@@ -386,24 +389,24 @@ impl World {
         }
     }
 
-    fn picture(&self) -> Vec<(Standing, u64)> {
-        let nodes = self.nodes.iter().map(|node| node.council.membership());
-        nodes.map(|membership| (membership.standing(), membership.view().number)).collect()
+    fn picture(&self) -> Vec<(MemberStatus, u64)> {
+        let nodes = self.nodes.iter().map(|node| node.service.membership());
+        nodes.map(|membership| (membership.status(), membership.view().number)).collect()
     }
 
-    pub(crate) fn standing(&self, index: usize) -> Standing {
-        self.nodes[index].council.membership().standing()
+    pub(crate) fn standing(&self, index: usize) -> MemberStatus {
+        self.nodes[index].service.membership().status()
     }
 
     pub(crate) fn view(&self, index: usize) -> &View {
-        self.nodes[index].council.membership().view()
+        self.nodes[index].service.membership().view()
     }
 
     /// Returns the members of the newest view, according to its members.
     pub(crate) fn members(&self) -> Vec<usize> {
         let living = |index: &usize| self.nodes[*index].alive && !self.nodes[*index].stopped;
         let founded = |index: &usize| {
-            self.standing(*index) == Standing::Member && self.view(*index).number > 0
+            self.standing(*index) == MemberStatus::Member && self.view(*index).number > 0
         };
         (0..self.nodes.len()).filter(living).filter(founded).collect()
     }
@@ -417,7 +420,7 @@ impl World {
     pub(crate) fn check_progress(&self) {
         let members = self.members();
         for &index in &members {
-            let membership = self.nodes[index].council.membership();
+            let membership = self.nodes[index].service.membership();
             assert!(!membership.is_wedged(), "node {index} is stuck in {:?}", membership);
             let view: Vec<usize> =
                 membership.view().members.iter().map(|m| World::index(m.node)).collect();
@@ -429,13 +432,13 @@ impl World {
         let voters = |view: &View| {
             let alive = view.members.iter().enumerate().filter(|(_, m)| {
                 let index = World::index(m.node);
-                self.nodes[index].alive && !matches!(self.standing(index), Standing::Out(_))
+                self.nodes[index].alive && !matches!(self.standing(index), MemberStatus::Out(_))
             });
             alive.map(|(rank, _)| Rank(rank as u16)).collect::<RankSet>()
         };
         let newest = self.decided.iter().next_back();
-        if let (Entrance::Network(_), Some((_, newest)), []) =
-            (&self.entrance, newest, &members[..])
+        if let (JoinMode::Network(_), Some((_, newest)), []) =
+            (&self.join_mode, newest, &members[..])
         {
             let left = voters(&newest.next);
             assert!(!newest.next.is_primary(left), "{left:?} of {:?} could go on", newest.next);
@@ -448,6 +451,6 @@ impl World {
 
     pub(crate) fn say_from(&mut self, from: NodeId, to: usize, bytes: &[u8]) {
         let now = Time(self.now);
-        let _ = self.nodes[to].council.hear(from, bytes, now);
+        let _ = self.nodes[to].service.hear(from, bytes, now);
     }
 }

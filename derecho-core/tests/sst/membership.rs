@@ -7,7 +7,7 @@ use derecho_core::link::{Evidence, LinkEvent, Sharing};
 use derecho_core::machine::Effects;
 use derecho_core::memory::OwnRegion;
 use derecho_core::row;
-use derecho_core::sst::{Fire, Row, Sst, SstError, Strategy};
+use derecho_core::sst::{Fire, Sst, SstError, Strategy, TableRow};
 
 use crate::rig::{Rig, Setup, id, no_setup};
 

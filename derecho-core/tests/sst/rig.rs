@@ -9,16 +9,16 @@ use derecho_core::ids::{NodeId, Peer, RegionId, Time};
 use derecho_core::link::{Evidence, LinkEvent, Sharing, WordRange};
 use derecho_core::machine::{Effects, Machine, PostKind, Work};
 use derecho_core::memory::OwnRegion;
-use derecho_core::sst::{Row, Scope, Sst, Strategy, Table};
+use derecho_core::sst::{Scope, Sst, Strategy, Table, TableRow};
 
-pub(crate) struct Node<R: Row> {
+pub(crate) struct Node<R: TableRow> {
     pub(crate) sst: Sst<R>,
     pub(crate) own: BTreeMap<RegionId, OwnRegion>,
     up: bool,
 }
 
 /// Nodes by index; node `i` knows node `j` as `Peer(j)`.
-pub(crate) struct Rig<R: Row> {
+pub(crate) struct Rig<R: TableRow> {
     pub(crate) nodes: Vec<Node<R>>,
     sharing: Sharing,
     /// A reader's view of an owner's region, by (owner, reader): the memory itself, or a copy.
@@ -31,7 +31,7 @@ pub(crate) struct Rig<R: Row> {
 
 pub(crate) type Setup<R> = Box<dyn FnOnce(&mut Scope<'_, R>) + Send>;
 
-pub(crate) fn no_setup<R: Row>(_: usize) -> Setup<R> {
+pub(crate) fn no_setup<R: TableRow>(_: usize) -> Setup<R> {
     Box::new(|_| {})
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn id(index: usize) -> NodeId {
     NodeId(100 + index as u128)
 }
 
-impl<R: Row> Rig<R> {
+impl<R: TableRow> Rig<R> {
     /// Creates nodes that have not met.
     pub(crate) fn apart(
         count: usize,

@@ -7,7 +7,7 @@
 //! ```
 
 use dds_api::prelude::*;
-use squall_examples::{Outcome, part, play_all};
+use squall_examples::{ExampleResult, part, play_all};
 
 /// Orientation of the aircraft, in degrees.
 #[derive(DdsType, Clone, Debug, Default)]
@@ -22,7 +22,7 @@ struct Attitude {
 /// Number of samples that the aircraft writes.
 const SAMPLES: u32 = 1000;
 
-fn main() -> Outcome {
+fn main() -> ExampleResult {
     match part()?.as_deref() {
         None => play_all(["watcher", "watcher", "aircraft"]),
         Some("aircraft") => fly(),
@@ -31,7 +31,7 @@ fn main() -> Outcome {
     }
 }
 
-fn fly() -> Outcome {
+fn fly() -> ExampleResult {
     let participant = DomainParticipant::new(0)?;
     let topic = participant.topic::<Attitude>("Attitude").create()?;
     let writer = participant.writer(&topic).create()?;
@@ -52,7 +52,7 @@ fn fly() -> Outcome {
     Ok(())
 }
 
-fn watch() -> Outcome {
+fn watch() -> ExampleResult {
     let participant = DomainParticipant::new(0)?;
     let topic = participant.topic::<Attitude>("Attitude").create()?;
     let reader = participant.reader(&topic).create()?;

@@ -15,7 +15,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
-use squall_examples::{Outcome, Playing, part};
+use squall_examples::{ExampleResult, PartProcess, part};
 
 #[derive(DdsType, Clone, Debug, Default)]
 struct AirData {
@@ -58,7 +58,7 @@ fn topic<T: DdsType>(of: &DomainParticipant, name: &str, kind: &str) -> DdsResul
     of.topic(name).profile(&format!("SquallAvionics::{kind}")).create()
 }
 
-fn main() -> Outcome {
+fn main() -> ExampleResult {
     match part()?.as_deref() {
         None => script(),
         Some("air data") => sense("AirData", |step| AirData { feet: 3000.0 + f64::from(step) }),
@@ -72,7 +72,7 @@ fn main() -> Outcome {
 }
 
 /// A sensor, which measures until it is ended.
-fn sense<T: DdsType>(name: &str, measure: impl Fn(u32) -> T) -> Outcome {
+fn sense<T: DdsType>(name: &str, measure: impl Fn(u32) -> T) -> ExampleResult {
     let participant = DomainParticipant::new(0)?;
     let topic = topic(&participant, name, "PeriodicState")?;
     let writer = participant.writer(&topic).create()?;
@@ -85,7 +85,7 @@ fn sense<T: DdsType>(name: &str, measure: impl Fn(u32) -> T) -> Outcome {
 
 /// A flight computer, which commands according to the sensors, and raises an alarm if one of them
 /// is lost.
-fn compute(computer: u32, strength: i32) -> Outcome {
+fn compute(computer: u32, strength: i32) -> ExampleResult {
     let participant = DomainParticipant::new(0)?;
     let air = topic::<AirData>(&participant, "AirData", "PeriodicState")?;
     let air = participant.reader(&air).create()?;
@@ -119,7 +119,7 @@ fn says_something<T: DdsType>(sample: &Sample<T>) -> bool {
 }
 
 /// A display, which records what it shows, until the flight is over.
-fn display() -> Outcome {
+fn display() -> ExampleResult {
     let participant = DomainParticipant::new(0)?;
     let guidance = topic::<Guidance>(&participant, "Guidance", "Command")?;
     let guidance = participant.reader(&guidance).create()?;
@@ -149,7 +149,7 @@ fn display() -> Outcome {
 }
 
 /// Announces the end of the flight.
-fn ring() -> Outcome {
+fn ring() -> ExampleResult {
     let participant = DomainParticipant::new(0)?;
     let events = topic::<Event>(&participant, "Events", "Event")?;
     let writer = participant.writer(&events).create()?;
@@ -159,24 +159,24 @@ fn ring() -> Outcome {
 }
 
 /// Flies, and kills the primary computer and the attitude sensor on the way.
-fn script() -> Outcome {
-    let mut displays = [Playing::listened_to("display")?, Playing::listened_to("display")?];
+fn script() -> ExampleResult {
+    let mut displays = [PartProcess::listened_to("display")?, PartProcess::listened_to("display")?];
     displays.iter_mut().try_for_each(|display| display.wait_for("ready").map(drop))?;
-    let air = Playing::start("air data")?;
-    let attitude = Playing::start("attitude")?;
-    let backup = Playing::start("backup")?;
-    let primary = Playing::start("primary")?;
+    let air = PartProcess::start("air data")?;
+    let attitude = PartProcess::start("attitude")?;
+    let backup = PartProcess::start("backup")?;
+    let primary = PartProcess::start("primary")?;
     displays[0].wait_for("of computer 1 by 2 sensors")?;
     primary.kill()?;
     displays[0].wait_for("of computer 2 by 2 sensors")?;
     attitude.kill()?;
     displays[0].wait_for("alarm ATTITUDE LOST on")?;
-    let primary = Playing::start("primary")?;
+    let primary = PartProcess::start("primary")?;
     displays[0].wait_for("of computer 1 by 1 sensors")?;
-    let mut late = Playing::listened_to("display")?;
+    let mut late = PartProcess::listened_to("display")?;
     late.wait_for("alarm ATTITUDE LOST on")?;
-    [primary, backup, air].into_iter().try_for_each(Playing::kill)?;
-    Playing::start("bell")?.finish()?;
+    [primary, backup, air].into_iter().try_for_each(PartProcess::kill)?;
+    PartProcess::start("bell")?.finish()?;
 
     let [left, right] = displays;
     let (left, right) = (left.listen_to_the_end()?, right.listen_to_the_end()?);

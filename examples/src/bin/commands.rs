@@ -8,7 +8,7 @@
 //! saw another order would end with other settings. An atomic topic rules this out.
 
 use dds_api::prelude::*;
-use squall_examples::{Outcome, part, play_all};
+use squall_examples::{ExampleResult, part, play_all};
 
 /// Command of an operator.
 #[derive(DdsType, Clone, Copy, Debug, Default)]
@@ -21,7 +21,7 @@ struct Command {
 /// Number of commands of each operator.
 const COMMANDS: u32 = 500;
 
-fn main() -> Outcome {
+fn main() -> ExampleResult {
     match part()?.as_deref() {
         None => play_all(["display", "display", "display", "operator", "operator"]),
         Some("operator") => operate(),
@@ -35,7 +35,7 @@ fn commands(participant: &DomainParticipant) -> DdsResult<Topic<Command>> {
     participant.topic::<Command>("Commands").atomic().create()
 }
 
-fn operate() -> Outcome {
+fn operate() -> ExampleResult {
     let participant = DomainParticipant::new(0)?;
     let writer = participant.writer(&commands(&participant)?).create()?;
     writer.wait_for_readers(3, Timeout::secs(30))?;
@@ -49,7 +49,7 @@ fn operate() -> Outcome {
     Ok(())
 }
 
-fn display() -> Outcome {
+fn display() -> ExampleResult {
     let participant = DomainParticipant::new(0)?;
     let reader = participant.reader(&commands(&participant)?).create()?;
 

@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
-use derecho::{Everyone, GroupBuilder, NodeId, Replicated, Wire};
-use squall_examples::{Outcome, part, play_all};
+use derecho::{GroupBuilder, NodeId, OneShard, Replicated, Wire};
+use squall_examples::{ExampleResult, part, play_all};
 
 const MEMBERS: usize = 4;
 const STEPS: u64 = 250;
@@ -41,7 +41,7 @@ impl Replicated for Counter {
     }
 }
 
-fn main() -> Outcome {
+fn main() -> ExampleResult {
     match part()?.as_deref() {
         None => play_all(["member"; MEMBERS]),
         Some("member") => count(),
@@ -49,10 +49,10 @@ fn main() -> Outcome {
     }
 }
 
-fn count() -> Outcome {
+fn count() -> ExampleResult {
     // The counter exists as soon as all members are present.
     let group = GroupBuilder::new("group-counter")
-        .replicated::<Counter>("counter", Everyone { least: MEMBERS })
+        .replicated::<Counter>("counter", OneShard { least: MEMBERS })
         .join(LIMIT)?;
     let counter = group.shard::<Counter>("counter", 0)?;
     counter.wait_ready(LIMIT)?;

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use derecho::{Everyone, Group, GroupBuilder, NodeId, Replicated, Shard, Wire};
-use squall_examples::{Outcome, part, play_all};
+use derecho::{Group, GroupBuilder, NodeId, OneShard, Replicated, Shard, Wire};
+use squall_examples::{ExampleResult, part, play_all};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const TELLERS: usize = 3;
@@ -58,7 +58,7 @@ impl Replicated for Accounts {
     }
 }
 
-fn main() -> Outcome {
+fn main() -> ExampleResult {
     match part()?.as_deref() {
         None => {
             let logs = logs(std::process::id());
@@ -85,7 +85,7 @@ fn logs(run: u32) -> PathBuf {
 fn join() -> Result<(Group, Shard<Accounts>), Box<dyn std::error::Error>> {
     let group = GroupBuilder::new("group-ledger")
         .logs(logs(std::os::unix::process::parent_id()))
-        .logged::<Accounts>("accounts", Everyone { least: 1 })
+        .logged::<Accounts>("accounts", OneShard { least: 1 })
         .join(LIMIT)?;
     let accounts = group.shard::<Accounts>("accounts", 0)?;
     // If a newer log is in another folder, the error names it.
@@ -95,7 +95,7 @@ fn join() -> Result<(Group, Shard<Accounts>), Box<dyn std::error::Error>> {
 
 /// Waits until all tellers are present, or one has begun. Then each log is complete, whichever log
 /// the auditor starts from.
-fn meet(group: &Group, accounts: &Shard<Accounts>) -> Outcome {
+fn meet(group: &Group, accounts: &Shard<Accounts>) -> ExampleResult {
     let end = Instant::now() + LIMIT;
     while group.view()?.members.len() < TELLERS && accounts.version()? == 0 {
         if Instant::now() > end {
@@ -106,7 +106,7 @@ fn meet(group: &Group, accounts: &Shard<Accounts>) -> Outcome {
     Ok(())
 }
 
-fn book() -> Outcome {
+fn book() -> ExampleResult {
     let (group, accounts) = join()?;
     meet(&group, &accounts)?;
     for number in 0..TRANSFERS {
@@ -119,7 +119,7 @@ fn book() -> Outcome {
     Ok(())
 }
 
-fn audit() -> Outcome {
+fn audit() -> ExampleResult {
     let (group, accounts) = join()?;
     let (version, sum) = (accounts.version()?, accounts.read(Accounts::sum)?);
     println!("the accounts are back in version {version}, and hold {sum} in all");

@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use derecho::{Group, GroupBuilder, NodeId, Replicated, Sharded, Wire};
-use squall_examples::{Outcome, part, play_all};
+use derecho::{BalancedShards, Group, GroupBuilder, NodeId, Replicated, Wire};
+use squall_examples::{ExampleResult, part, play_all};
 
 const SHARDS: usize = 2;
 const KEYS: usize = 100;
@@ -41,7 +41,7 @@ impl Replicated for Store {
     }
 }
 
-fn main() -> Outcome {
+fn main() -> ExampleResult {
     match part()?.as_deref() {
         None => play_all(["member", "member", "late"]),
         Some("member") => serve(),
@@ -52,7 +52,7 @@ fn main() -> Outcome {
 
 fn join() -> derecho::Result<Group> {
     GroupBuilder::new("group-store")
-        .replicated::<Store>("store", Sharded { shards: SHARDS, least: 1, most: 2 })
+        .replicated::<Store>("store", BalancedShards { shards: SHARDS, least: 1, most: 2 })
         .join(LIMIT)
 }
 
@@ -69,7 +69,7 @@ fn own_shard(group: &Group) -> derecho::Result<usize> {
     }
 }
 
-fn serve() -> Outcome {
+fn serve() -> ExampleResult {
     let group = join()?;
     let own = own_shard(&group)?;
     let store = group.shard::<Store>("store", own)?;
@@ -85,7 +85,7 @@ fn serve() -> Outcome {
     Ok(())
 }
 
-fn come_late() -> Outcome {
+fn come_late() -> ExampleResult {
     std::thread::sleep(Duration::from_millis(300));
     let group = join()?;
     group.wait_view(LIMIT, |view| view.members.len() == 3)?;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use dds_api::prelude::*;
 use dds_api::subscription::{InstanceState, States};
-use squall_examples::{Outcome, part, play_all};
+use squall_examples::{ExampleResult, part, play_all};
 
 /// Value of a key.
 #[derive(DdsType, Clone, Debug, Default)]
@@ -79,7 +79,7 @@ fn is_there(entry: &Sample<Entry>) -> bool {
 }
 
 /// Two replicas put to the same keys at the same time; a third one joins when they are done.
-fn main() -> Outcome {
+fn main() -> ExampleResult {
     match part()?.as_deref() {
         None => play_all(["left", "right", "late"]),
         Some("late") => play("late"),
@@ -88,7 +88,7 @@ fn main() -> Outcome {
     }
 }
 
-fn play(name: &str) -> Outcome {
+fn play(name: &str) -> ExampleResult {
     let store = Store::join()?;
     if name != "late" {
         store.put(&format!("here/{name}"), 1)?;

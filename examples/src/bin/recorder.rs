@@ -11,7 +11,7 @@ use std::path::Path;
 
 use dds_api::prelude::*;
 use dds_api::subscription::Since;
-use squall_examples::Outcome;
+use squall_examples::ExampleResult;
 
 /// An altitude.
 #[derive(DdsType, Clone, Copy, Debug, Default)]
@@ -31,7 +31,7 @@ fn join(logs: &Path) -> DdsResult<(DomainParticipant, Topic<Altitude>)> {
     Ok((participant, topic))
 }
 
-fn main() -> Outcome {
+fn main() -> ExampleResult {
     // In an aircraft this would be a folder on a disk, the same for all processes of the host.
     let logs = tempfile::tempdir()?;
     {

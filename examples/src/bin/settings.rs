@@ -7,7 +7,7 @@
 //! after the panel has left.
 
 use dds_api::prelude::*;
-use squall_examples::Outcome;
+use squall_examples::ExampleResult;
 
 /// A setting of the flight deck.
 #[derive(DdsType, Clone, Debug, Default)]
@@ -40,7 +40,7 @@ fn display(name: &str) -> DdsResult<(DomainParticipant, DataReader<Setting>)> {
     Ok((participant, reader))
 }
 
-fn main() -> Outcome {
+fn main() -> ExampleResult {
     let panel = DomainParticipant::new(0)?;
     let writer = panel.writer(&settings(&panel)?).create()?;
     set(&writer, "altimeter", 1013.25)?;

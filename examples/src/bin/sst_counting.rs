@@ -3,13 +3,13 @@
 
 use dds_api::prelude::*;
 use dds_api::shared_state::SharedState;
-use squall_examples::{Outcome, part, play_all};
+use squall_examples::{ExampleResult, part, play_all};
 use sst_programs::counting::{Count, setup};
 
 const MEMBERS: usize = 4;
 const TARGET: u64 = 10_000;
 
-fn main() -> Outcome {
+fn main() -> ExampleResult {
     match part()?.as_deref() {
         None => play_all(["counter"; MEMBERS]),
         Some("counter") => count(),
@@ -17,7 +17,7 @@ fn main() -> Outcome {
     }
 }
 
-fn count() -> Outcome {
+fn count() -> ExampleResult {
     let table = SharedState::join("example-counting", MEMBERS, Count::ZERO, setup(TARGET, |_| {}))?;
     table.wait_until(Timeout::secs(60), |table| table.rows().all(|row| row.get(Count::done)))?;
     let counts: Vec<u64> = table.snapshot()?.all().iter().map(|row| row.count).collect();

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use dds_api::prelude::*;
 use dds_api::shared_state::{Rank, SharedState};
-use squall_examples::{Outcome, part, play_all};
+use squall_examples::{ExampleResult, part, play_all};
 use sst_programs::routing::{LinkState, NO_LINK, Routes, set_link, setup};
 
 const ROUTERS: usize = 5;
 const HUB_COST: i32 = 1;
 const RING_COST: i32 = 5;
 
-fn main() -> Outcome {
+fn main() -> ExampleResult {
     match part()?.as_deref() {
         None => play_all(["router"; ROUTERS]),
         Some("router") => route(),
@@ -22,7 +22,7 @@ fn main() -> Outcome {
     }
 }
 
-fn route() -> Outcome {
+fn route() -> ExampleResult {
     let (installed, installs) = mpsc::channel::<Routes>();
     // A router knows its rank only when all routers are present, so it announces its
     // links afterwards.

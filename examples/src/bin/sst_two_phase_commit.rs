@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dds_api::prelude::*;
 use dds_api::shared_state::SharedState;
-use squall_examples::{Outcome, part, play_all};
+use squall_examples::{ExampleResult, part, play_all};
 use sst_programs::two_phase_commit::{Commit, Requests, setup};
 
 const MEMBERS: usize = 3;
@@ -16,7 +16,7 @@ const TRANSFERS: [u64; 5] = [40, 30, 50, 20, 10];
 /// Funds at the beginning.
 const FUNDS: i64 = 100;
 
-fn main() -> Outcome {
+fn main() -> ExampleResult {
     match part()?.as_deref() {
         None => play_all(["bank"; MEMBERS]),
         Some("bank") => take_part(),
@@ -24,7 +24,7 @@ fn main() -> Outcome {
     }
 }
 
-fn take_part() -> Outcome {
+fn take_part() -> ExampleResult {
     let requests = Requests::new();
     let funds = Arc::new(AtomicI64::new(FUNDS));
     let asked = Arc::new(Mutex::new(Vec::new()));

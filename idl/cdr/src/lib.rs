@@ -65,8 +65,8 @@ pub use idl_derive::DdsType;
 pub use key::{KeyForm, key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with, serialize_key_into};
 pub use limits::Limits;
 pub use long_double::LongDouble;
-pub use member::{Form, MAX_DEPTH};
-pub use path::{MemberPath, PathError, PathStep, Step, parse_path};
+pub use member::{MAX_DEPTH, MemberFraming};
+pub use path::{MemberPath, PathError, PathStep, ResolvedStep, parse_path};
 pub use payload::{
     from_cdr, serialize_into, serialize_into_with, serialized_size, serialized_size_with, to_cdr,
     to_cdr_with,

@@ -14,7 +14,7 @@ pub const MAX_DEPTH: u32 = 128;
 
 /// Layout of the members of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum MemberFraming {
     /// Members follow each other without headers.
     Plain,
     /// Each member is in a parameter with its id.
@@ -27,11 +27,11 @@ impl CdrReader<'_> {
     pub fn read_member<T: DdsType>(
         &mut self,
         member: &'static MemberDescriptor,
-        form: Form,
+        form: MemberFraming,
     ) -> Result<T, CdrError> {
         match form {
-            Form::Plain => T::deserialize_member(self, member.id, member.limits()),
-            Form::Parameters => T::deserialize_parameter(self, member.limits()),
+            MemberFraming::Plain => T::deserialize_member(self, member.id, member.limits()),
+            MemberFraming::Parameters => T::deserialize_parameter(self, member.limits()),
         }
         .map_err(|error| error.in_member(member.owner, member.name))
     }
@@ -40,13 +40,13 @@ impl CdrReader<'_> {
     pub fn try_member<T: DdsType>(
         &mut self,
         member: &'static MemberDescriptor,
-        form: Form,
+        form: MemberFraming,
         default: fn() -> T,
     ) -> Result<T, CdrError> {
         self.read_tried(member.try_construct, member.limits(), default, |reader, limits| match form
         {
-            Form::Plain => T::deserialize_member(reader, member.id, limits),
-            Form::Parameters => {
+            MemberFraming::Plain => T::deserialize_member(reader, member.id, limits),
+            MemberFraming::Parameters => {
                 reader.read_confined(default, |reader| T::deserialize_parameter(reader, limits))
             }
         })

@@ -16,12 +16,12 @@ use crate::{
 /// a base count as the struct's own.
 #[derive(Clone, Debug)]
 pub struct MemberPath {
-    steps: Box<[Step]>,
+    steps: Box<[ResolvedStep]>,
 }
 
 /// One step of a path in a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ResolvedStep {
     /// Goes to the part at an index.
     Part(usize),
     /// Goes to the entry of a map with this key.
@@ -101,13 +101,13 @@ impl MemberPath {
     }
 
     /// Makes a path from its steps.
-    pub fn of_steps(steps: Vec<Step>) -> Self {
+    pub fn of_steps(steps: Vec<ResolvedStep>) -> Self {
         Self { steps: steps.into() }
     }
 
     /// Makes a path through the parts at these indices, each within the one before.
     pub fn of_places(places: &[usize]) -> Self {
-        Self { steps: places.iter().copied().map(Step::Part).collect() }
+        Self { steps: places.iter().copied().map(ResolvedStep::Part).collect() }
     }
 
     /// Returns the part of a value at the path; [`ValueRef::Absent`] if any part on the way
@@ -116,21 +116,21 @@ impl MemberPath {
     pub fn find<'a, R: Reflect>(&self, value: &'a R) -> ValueRef<'a> {
         match &*self.steps {
             [] => value.value(),
-            [Step::Part(place)] => value.part(*place),
-            [Step::Part(place), rest @ ..] => find_further(value.part(*place), rest),
+            [ResolvedStep::Part(place)] => value.part(*place),
+            [ResolvedStep::Part(place), rest @ ..] => find_further(value.part(*place), rest),
             steps => find_further(value.value(), steps),
         }
     }
 }
 
-fn find_further<'a>(start: ValueRef<'a>, steps: &[Step]) -> ValueRef<'a> {
+fn find_further<'a>(start: ValueRef<'a>, steps: &[ResolvedStep]) -> ValueRef<'a> {
     let mut found = start;
     for step in steps {
         let Some(value) = found.nested() else { return ValueRef::Absent };
         found = match step {
-            Step::Part(place) => value.part(*place),
-            Step::Text(text) => entry(value, ValueRef::Text(text)),
-            Step::Number(number) => entry(value, ValueRef::Signed(*number)),
+            ResolvedStep::Part(place) => value.part(*place),
+            ResolvedStep::Text(text) => entry(value, ValueRef::Text(text)),
+            ResolvedStep::Number(number) => entry(value, ValueRef::Signed(*number)),
         };
     }
     found
@@ -149,24 +149,24 @@ fn unwrapped(mut of: &'static TypeDescriptor) -> &'static TypeDescriptor {
     of
 }
 
-type Followed = (Step, &'static TypeDescriptor);
+type Followed = (ResolvedStep, &'static TypeDescriptor);
 
 fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<Followed, String> {
     match (&of.kind, step) {
         (TypeKind::Structure(structure), PathStep::Member(name)) => {
             let mut place = 0;
             member(structure, name, &mut place)
-                .map(|member| (Step::Part(place), member))
+                .map(|member| (ResolvedStep::Part(place), member))
                 .ok_or_else(|| no_member(of.name, name, &names(structure)))
         }
         (TypeKind::Union(union), PathStep::Member(name)) => {
             if name == union.discriminator.name {
-                return Ok((Step::Part(0), (union.discriminator.type_of)()));
+                return Ok((ResolvedStep::Part(0), (union.discriminator.type_of)()));
             }
             let members = union.cases.iter().enumerate();
             let mut members = members.filter_map(|(at, case)| Some((at + 1, case.member?)));
             match members.clone().find(|(_, member)| member.name == name) {
-                Some((place, member)) => Ok((Step::Part(place), (member.type_of)())),
+                Some((place, member)) => Ok((ResolvedStep::Part(place), (member.type_of)())),
                 None => {
                     let names: Vec<_> = members.by_ref().map(|(_, member)| member.name).collect();
                     Err(no_member(of.name, name, &names))
@@ -175,7 +175,7 @@ fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<Followed, Stri
         }
         (TypeKind::Bitset(fields), PathStep::Member(name)) => {
             match fields.iter().position(|field| field.name == name) {
-                Some(place) => Ok((Step::Part(place), (fields[place].type_of)())),
+                Some(place) => Ok((ResolvedStep::Part(place), (fields[place].type_of)())),
                 None => {
                     let names: Vec<_> = fields.iter().map(|field| field.name).collect();
                     Err(no_member(of.name, name, &names))
@@ -190,11 +190,15 @@ fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<Followed, Stri
                 TypeKind::Array(_, count) if place >= count => {
                     Err(format!("the array has {count} elements, found index {place}"))
                 }
-                _ => Ok((Step::Part(place), element())),
+                _ => Ok((ResolvedStep::Part(place), element())),
             }
         }
-        (TypeKind::Map(_, value), PathStep::Index(number)) => Ok((Step::Number(*number), value())),
-        (TypeKind::Map(_, value), PathStep::Key(text)) => Ok((Step::Text(text.clone()), value())),
+        (TypeKind::Map(_, value), PathStep::Index(number)) => {
+            Ok((ResolvedStep::Number(*number), value()))
+        }
+        (TypeKind::Map(_, value), PathStep::Key(text)) => {
+            Ok((ResolvedStep::Text(text.clone()), value()))
+        }
         (_, PathStep::Member(name)) => Err(format!("a {} has no member `{name}`", of.name)),
         (_, PathStep::Index(_) | PathStep::Key(_)) => Err(format!("a {} has no elements", of.name)),
     }

@@ -4,8 +4,8 @@
 //! Never knows a member's bytes.
 
 use crate::{
-    CdrError, CdrReader, CdrVersion, CdrWriter, DdsType, Extensibility, Form, KeyForm,
-    MemberDescriptor,
+    CdrError, CdrReader, CdrVersion, CdrWriter, DdsType, Extensibility, KeyForm, MemberDescriptor,
+    MemberFraming,
 };
 
 /// Description of a struct by the derive macro, beside [`DdsType`].
@@ -37,15 +37,19 @@ pub trait DdsStruct: DdsType {
     fn deserialize_members(reader: &mut CdrReader<'_>) -> Result<Self, CdrError>;
 
     /// Writes the member of this id; nothing if there is none.
-    fn write_member(&self, id: u32, writer: &mut CdrWriter<'_>, form: Form)
-    -> Result<(), CdrError>;
+    fn write_member(
+        &self,
+        id: u32,
+        writer: &mut CdrWriter<'_>,
+        form: MemberFraming,
+    ) -> Result<(), CdrError>;
 
     /// Reads the member of this id; returns whether there is one.
     fn read_member(
         &mut self,
         id: u32,
         reader: &mut CdrReader<'_>,
-        form: Form,
+        form: MemberFraming,
     ) -> Result<bool, CdrError>;
 }
 
@@ -58,7 +62,7 @@ pub fn serialize_struct<T: DdsStruct>(
     match writer.key_form() {
         Some(KeyForm::Hash) => {
             let mut ids = T::KEY_IDS.iter();
-            return ids.try_for_each(|&id| value.write_member(id, writer, Form::Plain));
+            return ids.try_for_each(|&id| value.write_member(id, writer, MemberFraming::Plain));
         }
         Some(KeyForm::Payload) => return serialize_key(value, writer),
         None => {}
@@ -72,7 +76,9 @@ pub fn serialize_struct<T: DdsStruct>(
         }
         Extensibility::Mutable => {
             let open = writer.begin_delimited()?;
-            T::IDS.iter().try_for_each(|&id| value.write_member(id, writer, Form::Parameters))?;
+            T::IDS
+                .iter()
+                .try_for_each(|&id| value.write_member(id, writer, MemberFraming::Parameters))?;
             writer.end_parameters()?;
             writer.end_delimited(open)
         }
@@ -82,15 +88,15 @@ pub fn serialize_struct<T: DdsStruct>(
 /// Writes the key members as those of a separate struct of the same extensibility.
 fn serialize_key<T: DdsStruct>(value: &T, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
     let form = match T::EXTENSIBILITY {
-        Extensibility::Mutable => Form::Parameters,
-        _ => Form::Plain,
+        Extensibility::Mutable => MemberFraming::Parameters,
+        _ => MemberFraming::Plain,
     };
     let open = match T::EXTENSIBILITY {
         Extensibility::Final => None,
         _ => Some(writer.begin_delimited()?),
     };
     key_ids::<T>().try_for_each(|id| value.write_member(id, writer, form))?;
-    if form == Form::Parameters {
+    if form == MemberFraming::Parameters {
         writer.end_parameters()?;
     }
     open.map_or(Ok(()), |open| writer.end_delimited(open))
@@ -132,7 +138,7 @@ fn deserialize_key<T: DdsStruct>(reader: &mut CdrReader<'_>) -> Result<T, CdrErr
     };
     let mut value = T::default_value();
     for id in key_ids::<T>() {
-        value.read_member(id, reader, Form::Plain)?;
+        value.read_member(id, reader, MemberFraming::Plain)?;
     }
     if let Some(open) = open {
         reader.skip_delimited(open);
@@ -146,7 +152,7 @@ fn deserialize_parameters<T: DdsStruct>(reader: &mut CdrReader<'_>) -> Result<T,
     let mut missing = if T::KEYED { u64::MAX >> (64 - T::KEY_IDS.len().min(64)) } else { 0 };
     while let Some(parameter) = reader.next_parameter()? {
         let (offset, id, ignored) = (parameter.offset, parameter.id, parameter.ignored);
-        if !ignored && value.read_member(id, reader, Form::Parameters)? {
+        if !ignored && value.read_member(id, reader, MemberFraming::Parameters)? {
             require_end(reader)?;
             if let Some(place) = T::KEY_IDS.iter().position(|&key| key == id).filter(|&p| p < 64) {
                 missing &= !(1 << place);

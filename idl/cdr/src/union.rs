@@ -5,8 +5,8 @@
 
 use crate::structure::require_end;
 use crate::{
-    CaseDescriptor, CdrError, CdrReader, CdrWriter, DdsType, Extensibility, Form, KeyForm,
-    MemberDescriptor, ValueRef,
+    CaseDescriptor, CdrError, CdrReader, CdrWriter, DdsType, Extensibility, KeyForm,
+    MemberDescriptor, MemberFraming, ValueRef,
 };
 
 /// A type whose values can distinguish the cases of a union.
@@ -122,10 +122,14 @@ pub trait DdsUnion: DdsType {
     fn of_case(case: usize, label: i64) -> Option<Self>;
 
     /// Writes the member of the selected case.
-    fn write_case(&self, writer: &mut CdrWriter<'_>, form: Form) -> Result<(), CdrError>;
+    fn write_case(&self, writer: &mut CdrWriter<'_>, form: MemberFraming) -> Result<(), CdrError>;
 
     /// Reads the member of the selected case.
-    fn read_case(&mut self, reader: &mut CdrReader<'_>, form: Form) -> Result<(), CdrError>;
+    fn read_case(
+        &mut self,
+        reader: &mut CdrReader<'_>,
+        form: MemberFraming,
+    ) -> Result<(), CdrError>;
 }
 
 /// Writes a union.
@@ -134,19 +138,19 @@ pub fn serialize_union<T: DdsUnion>(value: &T, writer: &mut CdrWriter<'_>) -> Re
     // The key of a keyed union is its discriminator.
     let whole = writer.key_form().is_none() || !T::KEYED;
     if writer.key_form() == Some(KeyForm::Hash) || T::EXTENSIBILITY == Extensibility::Final {
-        writer.write_member(&discriminator, T::DISCRIMINATOR, Form::Plain)?;
-        return if whole { value.write_case(writer, Form::Plain) } else { Ok(()) };
+        writer.write_member(&discriminator, T::DISCRIMINATOR, MemberFraming::Plain)?;
+        return if whole { value.write_case(writer, MemberFraming::Plain) } else { Ok(()) };
     }
     let form = match T::EXTENSIBILITY {
-        Extensibility::Mutable => Form::Parameters,
-        _ => Form::Plain,
+        Extensibility::Mutable => MemberFraming::Parameters,
+        _ => MemberFraming::Plain,
     };
     let open = writer.begin_delimited()?;
     writer.write_member(&discriminator, T::DISCRIMINATOR, form)?;
     if whole {
         value.write_case(writer, form)?;
     }
-    if form == Form::Parameters {
+    if form == MemberFraming::Parameters {
         writer.end_parameters()?;
     }
     writer.end_delimited(open)
@@ -175,7 +179,7 @@ pub fn deserialize_union<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, C
 }
 
 /// Reads the discriminator, and starts the case that it selects.
-fn begin_case<T: DdsUnion>(reader: &mut CdrReader<'_>, form: Form) -> Result<T, CdrError> {
+fn begin_case<T: DdsUnion>(reader: &mut CdrReader<'_>, form: MemberFraming) -> Result<T, CdrError> {
     let offset = reader.position();
     let read =
         reader.strictly(|reader| reader.read_member::<T::Discriminator>(T::DISCRIMINATOR, form));
@@ -203,11 +207,11 @@ fn members<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
     if T::EXTENSIBILITY == Extensibility::Appendable && reader.lacks_more() {
         return Ok(T::default_value());
     }
-    let mut value: T = begin_case(reader, Form::Plain)?;
+    let mut value: T = begin_case(reader, MemberFraming::Plain)?;
     let is_key = reader.is_of_keys() && T::KEYED;
     let is_short = T::EXTENSIBILITY == Extensibility::Appendable && reader.lacks_more();
     if !is_key && !is_short {
-        value.read_case(reader, Form::Plain)?;
+        value.read_case(reader, MemberFraming::Plain)?;
     }
     Ok(value)
 }
@@ -220,11 +224,11 @@ fn parameters<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
         let selected = value.as_ref().and_then(|value| T::CASES[value.case()].member);
         if parameter.ignored {
         } else if id == T::DISCRIMINATOR.id {
-            let begun = begin_case(reader, Form::Parameters)?;
+            let begun = begin_case(reader, MemberFraming::Parameters)?;
             require_end(reader)?;
             value = Some(begun);
         } else if let (Some(value), true) = (&mut value, selected.is_some_and(|m| m.id == id)) {
-            value.read_case(reader, Form::Parameters)?;
+            value.read_case(reader, MemberFraming::Parameters)?;
             require_end(reader)?;
         } else if parameter.must_understand {
             return Err(CdrError::UnknownMember { offset, type_name: T::TYPE_NAME, id });

@@ -4,8 +4,8 @@
 //! then writes into one of the right size.
 
 use crate::{
-    CdrError, CdrVersion, DdsType, Encoding, Endianness, Extensibility, Form, HEADER_SIZE, KeyForm,
-    MAX_DEPTH, MemberDescriptor, StringFault, UNBOUNDED,
+    CdrError, CdrVersion, DdsType, Encoding, Endianness, Extensibility, HEADER_SIZE, KeyForm,
+    MAX_DEPTH, MemberDescriptor, MemberFraming, StringFault, UNBOUNDED,
 };
 
 /// Writer of CDR values.
@@ -254,11 +254,11 @@ impl<'a> CdrWriter<'a> {
         &mut self,
         value: &T,
         member: &'static MemberDescriptor,
-        form: Form,
+        form: MemberFraming,
     ) -> Result<(), CdrError> {
         match form {
-            Form::Plain => value.serialize_member(self, member),
-            Form::Parameters => value.serialize_parameter(self, member),
+            MemberFraming::Plain => value.serialize_member(self, member),
+            MemberFraming::Parameters => value.serialize_parameter(self, member),
         }
         .map_err(|error| error.in_member(member.owner, member.name))
     }

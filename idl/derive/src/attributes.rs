@@ -15,7 +15,7 @@ use syn::{
 
 /// Item that an attribute may precede.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum AttributePlace {
     Struct,
     Enum,
     Union,
@@ -27,25 +27,25 @@ pub(crate) enum Place {
     Variant,
 }
 
-impl Place {
+impl AttributePlace {
     fn name(self) -> &'static str {
         match self {
-            Place::Struct => "a struct",
-            Place::Enum => "an enum without data",
-            Place::Union => "a union",
-            Place::Bitmask => "a bitmask",
-            Place::Bitset => "a bitset",
-            Place::Field => "a field",
-            Place::BitsetField => "a field of a bitset",
-            Place::Enumerator => "an enumerator",
-            Place::Variant => "a variant of a union",
+            AttributePlace::Struct => "a struct",
+            AttributePlace::Enum => "an enum without data",
+            AttributePlace::Union => "a union",
+            AttributePlace::Bitmask => "a bitmask",
+            AttributePlace::Bitset => "a bitset",
+            AttributePlace::Field => "a field",
+            AttributePlace::BitsetField => "a field of a bitset",
+            AttributePlace::Enumerator => "an enumerator",
+            AttributePlace::Variant => "a variant of a union",
         }
     }
 
     /// Returns the attributes allowed at the place, in their written form.
     fn allowed(self) -> &'static [&'static str] {
         match self {
-            Place::Struct => &[
+            AttributePlace::Struct => &[
                 "name = \"Module::Type\"",
                 "crate = \"path\"",
                 "extensibility = \"final\"",
@@ -54,13 +54,13 @@ impl Place {
                 "data_representation(XCDR1, XCDR2)",
                 "autoid = \"sequential\"",
             ],
-            Place::Enum => &[
+            AttributePlace::Enum => &[
                 "name = \"Module::Type\"",
                 "crate = \"path\"",
                 "bit_bound = 8",
                 "ignore_literal_names",
             ],
-            Place::Union => &[
+            AttributePlace::Union => &[
                 "union",
                 "discriminator = \"i32\"",
                 "discriminator_key",
@@ -74,15 +74,15 @@ impl Place {
                 "data_representation(XCDR1, XCDR2)",
                 "autoid = \"sequential\"",
             ],
-            Place::Bitmask => &[
+            AttributePlace::Bitmask => &[
                 "bitmask",
                 "bit_bound = 8",
                 "flags(NAME = 0)",
                 "name = \"Module::Type\"",
                 "crate = \"path\"",
             ],
-            Place::Bitset => &["bitset", "name = \"Module::Type\"", "crate = \"path\""],
-            Place::Field => &[
+            AttributePlace::Bitset => &["bitset", "name = \"Module::Type\"", "crate = \"path\""],
+            AttributePlace::Field => &[
                 "key",
                 "id = 7",
                 "hashid",
@@ -101,9 +101,9 @@ impl Place {
                 "max = 9",
                 "unit = \"m\"",
             ],
-            Place::BitsetField => &["bits = 3", "name = \"member\""],
-            Place::Enumerator => &["name = \"ENUMERATOR\"", "default_literal"],
-            Place::Variant => &[
+            AttributePlace::BitsetField => &["bits = 3", "name = \"member\""],
+            AttributePlace::Enumerator => &["name = \"ENUMERATOR\"", "default_literal"],
+            AttributePlace::Variant => &[
                 "case = 1, 2",
                 "default",
                 "default_value = EXPR",
@@ -124,16 +124,16 @@ impl Place {
     }
 }
 
-const PLACES: [Place; 9] = [
-    Place::Struct,
-    Place::Enum,
-    Place::Union,
-    Place::Bitmask,
-    Place::Bitset,
-    Place::Field,
-    Place::BitsetField,
-    Place::Enumerator,
-    Place::Variant,
+const PLACES: [AttributePlace; 9] = [
+    AttributePlace::Struct,
+    AttributePlace::Enum,
+    AttributePlace::Union,
+    AttributePlace::Bitmask,
+    AttributePlace::Bitset,
+    AttributePlace::Field,
+    AttributePlace::BitsetField,
+    AttributePlace::Enumerator,
+    AttributePlace::Variant,
 ];
 
 /// Returns the first word of an attribute in its listed form.
@@ -217,8 +217,8 @@ impl Attributes {
     }
 
     /// Refuses attributes that are not allowed at the place.
-    pub(crate) fn only(&self, place: Place) -> syn::Result<()> {
-        let belongs = |place: Place, word: &Ident| {
+    pub(crate) fn only(&self, place: AttributePlace) -> syn::Result<()> {
+        let belongs = |place: AttributePlace, word: &Ident| {
             place.allowed().iter().any(|allowed| word == word_of(allowed))
         };
         let Some(word) = self.said.iter().find(|word| !belongs(place, word)) else {
@@ -392,7 +392,7 @@ impl Attributes {
 
 /// Returns the forms of an attribute at all places.
 fn forms_of(word: &Ident) -> impl Iterator<Item = &'static str> {
-    let all = PLACES.into_iter().flat_map(Place::allowed);
+    let all = PLACES.into_iter().flat_map(AttributePlace::allowed);
     all.copied().filter(move |allowed| word == word_of(allowed))
 }
 
@@ -427,7 +427,7 @@ fn refuse_value(word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
 }
 
 /// Lists the attributes of a place for a message.
-fn list(place: Place) -> String {
+fn list(place: AttributePlace) -> String {
     place.allowed().join(", ")
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the positions of the parts.
 
-use crate::attributes::{Attributes, Place};
+use crate::attributes::{AttributePlace, Attributes};
 use crate::members::index;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -14,7 +14,7 @@ pub(crate) fn implement_mask(
     data: &DataStruct,
     container: &Attributes,
 ) -> syn::Result<TokenStream> {
-    container.only(Place::Bitmask)?;
+    container.only(AttributePlace::Bitmask)?;
     let (ident, types) = (&input.ident, container.types());
     let bits = container.bit_bound.unwrap_or(32);
     let holder = match bits {
@@ -106,7 +106,7 @@ pub(crate) fn implement_set(
     data: &DataStruct,
     container: &Attributes,
 ) -> syn::Result<TokenStream> {
-    container.only(Place::Bitset)?;
+    container.only(AttributePlace::Bitset)?;
     let (ident, types) = (&input.ident, container.types());
     let name = container.name_of(ident);
     let Fields::Named(fields) = &data.fields else {
@@ -120,7 +120,7 @@ pub(crate) fn implement_set(
     for field in &fields.named {
         let Some(field_ident) = &field.ident else { continue };
         let attributes = Attributes::read(&field.attrs)?;
-        attributes.only(Place::BitsetField)?;
+        attributes.only(AttributePlace::BitsetField)?;
         let Some(bits) = attributes.bits else {
             return Err(Error::new_spanned(
                 field_ident,

@@ -2,7 +2,7 @@
 //!
 //! Owns the mapping of enumerators to the numbers of CDR.
 
-use crate::attributes::{Attributes, Place};
+use crate::attributes::{AttributePlace, Attributes};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DataEnum, DeriveInput, Error, Fields, Ident};
@@ -15,7 +15,7 @@ pub(crate) fn implement(
     data: &DataEnum,
     container: &Attributes,
 ) -> syn::Result<TokenStream> {
-    container.only(Place::Enum)?;
+    container.only(AttributePlace::Enum)?;
     let mut variants: Vec<&Ident> = Vec::new();
     let mut names: Vec<String> = Vec::new();
     let mut default = None;
@@ -29,7 +29,7 @@ pub(crate) fn implement(
             ));
         }
         let attributes = Attributes::read(&variant.attrs)?;
-        attributes.only(Place::Enumerator)?;
+        attributes.only(AttributePlace::Enumerator)?;
         if attributes.default_literal && default.replace(variants.len()).is_some() {
             return Err(Error::new_spanned(
                 variant,

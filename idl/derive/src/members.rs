@@ -11,46 +11,46 @@ use syn::{Error, Expr, ExprLit, Ident, Lit, Path, Type};
 use crate::attributes::Attributes;
 
 /// A member, its attributes, and its index in the generated code.
-pub(crate) struct Member<'a> {
+pub(crate) struct DerivedMember<'a> {
     pub(crate) ident: &'a Ident,
     pub(crate) ty: &'a Type,
     pub(crate) name: String,
-    pub(crate) id: Id,
+    pub(crate) id: MemberId,
     pub(crate) attributes: Attributes,
 }
 
 /// A member id: counted from a number, or from the end of the base's ids.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Id {
+pub(crate) enum MemberId {
     Number(u32),
     AfterBase(u32),
 }
 
-impl Id {
-    pub(crate) fn next(self) -> Id {
+impl MemberId {
+    pub(crate) fn next(self) -> MemberId {
         match self {
-            Id::Number(number) => Id::Number(number.saturating_add(1)),
-            Id::AfterBase(offset) => Id::AfterBase(offset + 1),
+            MemberId::Number(number) => MemberId::Number(number.saturating_add(1)),
+            MemberId::AfterBase(offset) => MemberId::AfterBase(offset + 1),
         }
     }
 
     pub(crate) fn expression(self, types: &Path, base: Option<&Type>) -> TokenStream {
         match (self, base) {
-            (Id::AfterBase(offset), Some(base)) => {
+            (MemberId::AfterBase(offset), Some(base)) => {
                 quote!((<#base as #types::DdsStruct>::NEXT_ID + #offset))
             }
-            (Id::Number(number) | Id::AfterBase(number), _) => quote!(#number),
+            (MemberId::Number(number) | MemberId::AfterBase(number), _) => quote!(#number),
         }
     }
 }
 
-impl<'a> Member<'a> {
+impl<'a> DerivedMember<'a> {
     /// Makes a member, whose id is the next one unless an attribute gives another.
     pub(crate) fn new(
         ident: &'a Ident,
         ty: &'a Type,
         attributes: Attributes,
-        next: Id,
+        next: MemberId,
         autoid_hash: bool,
     ) -> syn::Result<Self> {
         if attributes.id.is_some() && attributes.hashid.is_some() {
@@ -61,18 +61,18 @@ impl<'a> Member<'a> {
         }
         let name = attributes.name_of(ident);
         let id = match (&attributes.hashid, attributes.id) {
-            (Some(text), _) if !text.is_empty() => Id::Number(hash_of(text)),
-            (Some(_), _) => Id::Number(hash_of(&name)),
-            (None, Some(id)) => Id::Number(id),
-            (None, None) if autoid_hash => Id::Number(hash_of(&name)),
+            (Some(text), _) if !text.is_empty() => MemberId::Number(hash_of(text)),
+            (Some(_), _) => MemberId::Number(hash_of(&name)),
+            (None, Some(id)) => MemberId::Number(id),
+            (None, None) if autoid_hash => MemberId::Number(hash_of(&name)),
             (None, None) => next,
         };
-        Ok(Member { ident, ty, name, id, attributes })
+        Ok(DerivedMember { ident, ty, name, id, attributes })
     }
 
     /// Returns the constant that describes the member.
     pub(crate) fn descriptor(&self, types: &Path, owner: &str, base: Option<&Type>) -> TokenStream {
-        let Member { ty, name, attributes, .. } = self;
+        let DerivedMember { ty, name, attributes, .. } = self;
         let id = self.id.expression(types, base);
         let key = attributes.key.then(|| quote!(.key()));
         let must_understand = attributes.must_understand.then(|| quote!(.must_understand()));
@@ -109,7 +109,7 @@ impl<'a> Member<'a> {
     /// Returns a function that returns the default. The user's expression does not see the
     /// surrounding generated code.
     pub(crate) fn default_function(&self, types: &Path) -> TokenStream {
-        let Member { ty, attributes, .. } = self;
+        let DerivedMember { ty, attributes, .. } = self;
         match &attributes.default {
             None if attributes.non_serialized => {
                 quote!(<#ty as ::core::default::Default>::default)
@@ -201,7 +201,7 @@ fn hash_of(text: &str) -> u32 {
 }
 
 /// Refuses two members of the same name or, as far as ids are known here, the same id.
-pub(crate) fn require_distinct(members: &[Member<'_>]) -> syn::Result<()> {
+pub(crate) fn require_distinct(members: &[DerivedMember<'_>]) -> syn::Result<()> {
     for (index, member) in members.iter().enumerate() {
         let before = &members[..index];
         if before.iter().any(|other| other.name.eq_ignore_ascii_case(&member.name)) {
@@ -211,7 +211,7 @@ pub(crate) fn require_distinct(members: &[Member<'_>]) -> syn::Result<()> {
             ));
         }
         if let Some(other) = before.iter().find(|other| other.id == member.id)
-            && let Id::Number(id) | Id::AfterBase(id) = member.id
+            && let MemberId::Number(id) | MemberId::AfterBase(id) = member.id
         {
             return Err(Error::new_spanned(
                 member.ident,

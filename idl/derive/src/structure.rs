@@ -3,14 +3,14 @@
 //! Owns the order of the members on the wire (the order of declaration) and the one claim in
 //! generated code that needs a proof: a struct of plain members is plain.
 
-use crate::attributes::{Attributes, Extensibility, Place, extensibility};
-use crate::members::{Id, Member, index, require_distinct};
+use crate::attributes::{AttributePlace, Attributes, Extensibility, extensibility};
+use crate::members::{DerivedMember, MemberId, index, require_distinct};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DataStruct, DeriveInput, Error, Fields, Ident, Path, Type};
 
 /// A struct and its contents.
-struct Plan<'a> {
+struct StructDerive<'a> {
     ident: &'a Ident,
     name: String,
     types: Path,
@@ -18,9 +18,9 @@ struct Plan<'a> {
     /// Field with the base, and its type.
     base: Option<(&'a Ident, &'a Type)>,
     /// Members that are in samples, without the base.
-    members: Vec<Member<'a>>,
+    members: Vec<DerivedMember<'a>>,
     /// Members that are not in samples.
-    skipped: Vec<Member<'a>>,
+    skipped: Vec<DerivedMember<'a>>,
 }
 
 pub(crate) fn implement(
@@ -28,7 +28,7 @@ pub(crate) fn implement(
     data: &DataStruct,
     container: &Attributes,
 ) -> syn::Result<TokenStream> {
-    container.only(Place::Struct)?;
+    container.only(AttributePlace::Struct)?;
     container.require_topic()?;
     let plan = plan(input, data, container)?;
     let (constants, methods) = (plan.constants(), plan.methods());
@@ -56,7 +56,7 @@ fn plan<'a>(
     input: &'a DeriveInput,
     data: &'a DataStruct,
     container: &'a Attributes,
-) -> syn::Result<Plan<'a>> {
+) -> syn::Result<StructDerive<'a>> {
     let Fields::Named(fields) = &data.fields else {
         return Err(Error::new_spanned(
             &input.ident,
@@ -64,7 +64,7 @@ fn plan<'a>(
              `struct Name { field: Type }`; a bitmask needs #[dds(bitmask)]",
         ));
     };
-    let mut plan = Plan {
+    let mut plan = StructDerive {
         ident: &input.ident,
         name: container.name_of(&input.ident),
         types: container.types(),
@@ -73,11 +73,11 @@ fn plan<'a>(
         members: Vec::new(),
         skipped: Vec::new(),
     };
-    let mut next = Id::Number(0);
+    let mut next = MemberId::Number(0);
     for (place, field) in fields.named.iter().enumerate() {
         let Some(ident) = &field.ident else { continue };
         let attributes = Attributes::read(&field.attrs)?;
-        attributes.only(Place::Field)?;
+        attributes.only(AttributePlace::Field)?;
         if attributes.default_case {
             return Err(Error::new_spanned(
                 ident,
@@ -92,10 +92,10 @@ fn plan<'a>(
                 ));
             }
             plan.base = Some((ident, &field.ty));
-            next = Id::AfterBase(0);
+            next = MemberId::AfterBase(0);
             continue;
         }
-        let member = Member::new(ident, &field.ty, attributes, next, container.autoid_hash)?;
+        let member = DerivedMember::new(ident, &field.ty, attributes, next, container.autoid_hash)?;
         if member.attributes.non_serialized {
             if member.attributes.key {
                 return Err(Error::new_spanned(
@@ -114,7 +114,7 @@ fn plan<'a>(
     Ok(plan)
 }
 
-impl Plan<'_> {
+impl StructDerive<'_> {
     fn base_type(&self) -> Option<&Type> {
         self.base.map(|(_, ty)| ty)
     }
@@ -132,7 +132,7 @@ impl Plan<'_> {
     }
 
     fn constants(&self) -> TokenStream {
-        let Plan { ident, name, types, container, .. } = self;
+        let StructDerive { ident, name, types, container, .. } = self;
         let (idents, tys) = self.fields();
         let kind = extensibility(types, container.extensibility);
         let nested = container.nested;
@@ -255,9 +255,9 @@ impl Plan<'_> {
     /// contributes to the key. Members that are not numbers return `None` at run time.
     fn short_key(&self) -> Option<TokenStream> {
         let types = &self.types;
-        let number = |member: &Member<'_>| match member.id {
-            Id::Number(number) => Some(number),
-            Id::AfterBase(_) => None,
+        let number = |member: &DerivedMember<'_>| match member.id {
+            MemberId::Number(number) => Some(number),
+            MemberId::AfterBase(_) => None,
         };
         let mut keys: Vec<_> = self.members.iter().filter(|it| it.attributes.key).collect();
         if keys.is_empty() || self.base.is_some() || keys.iter().any(|it| number(it).is_none()) {
@@ -280,7 +280,7 @@ impl Plan<'_> {
         let tables = self.tables();
         let unit = quote!(::core::result::Result<(), #types::CdrError>);
         let ok = quote!(::core::result::Result::Ok);
-        let plain = quote!(#types::Form::Plain);
+        let plain = quote!(#types::MemberFraming::Plain);
         let (base_writes, base_reads) = self
             .base
             .map(|(ident, ty)| {
@@ -303,7 +303,7 @@ impl Plan<'_> {
         };
         let members =
             || self.members.iter().enumerate().map(|(at, member)| (self.descriptor(at), member));
-        let writes = members().map(|(descriptor, Member { ident, .. })| {
+        let writes = members().map(|(descriptor, DerivedMember { ident, .. })| {
             quote!(writer.write_member(&self.#ident, #descriptor, #plain)?;)
         });
         let reads = members().map(|(descriptor, member)| {
@@ -319,7 +319,7 @@ impl Plan<'_> {
             let (ident, default) = (member.ident, member.default_function(types));
             quote!(#ident: (#default)(),)
         });
-        let write_ones = members().map(|(descriptor, Member { ident, .. })| {
+        let write_ones = members().map(|(descriptor, DerivedMember { ident, .. })| {
             quote! {
                 if id == (#descriptor).id {
                     return writer.write_member(&self.#ident, #descriptor, form);
@@ -359,7 +359,7 @@ impl Plan<'_> {
                 &self,
                 id: u32,
                 writer: &mut #types::CdrWriter<'_>,
-                form: #types::Form,
+                form: #types::MemberFraming,
             ) -> #unit {
                 #(#write_ones)*
                 #base_write
@@ -370,7 +370,7 @@ impl Plan<'_> {
                 &mut self,
                 id: u32,
                 reader: &mut #types::CdrReader<'_>,
-                form: #types::Form,
+                form: #types::MemberFraming,
             ) -> ::core::result::Result<bool, #types::CdrError> {
                 #(#read_ones)*
                 #base_read
@@ -381,7 +381,7 @@ impl Plan<'_> {
     /// Returns the code that accesses members by index.
     fn places(&self) -> TokenStream {
         let types = &self.types;
-        let own = self.members.iter().enumerate().map(|(at, Member { ident, ty, .. })| {
+        let own = self.members.iter().enumerate().map(|(at, DerivedMember { ident, ty, .. })| {
             let at = index(at);
             quote!(#at => <#ty as #types::Reflect>::value(&self.#ident),)
         });
@@ -421,10 +421,10 @@ impl Plan<'_> {
 
     /// Returns the constants about members and their ids.
     fn tables(&self) -> TokenStream {
-        let Plan { types, name, .. } = self;
+        let StructDerive { types, name, .. } = self;
         let base = self.base_type();
         let descriptors = self.members.iter().map(|member| member.descriptor(types, name, base));
-        let expression = |member: &Member<'_>| member.id.expression(types, base);
+        let expression = |member: &DerivedMember<'_>| member.id.expression(types, base);
         let ids: Vec<_> = self.members.iter().map(expression).collect();
         let keys = self.members.iter().filter(|member| member.attributes.key);
         let keys: Vec<_> = keys.map(expression).collect();

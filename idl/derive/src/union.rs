@@ -2,8 +2,8 @@
 //!
 //! Owns the mapping of labels to variants.
 
-use crate::attributes::{Attributes, Extensibility, Place, extensibility};
-use crate::members::{Id, Member, index, require_distinct};
+use crate::attributes::{AttributePlace, Attributes, Extensibility, extensibility};
+use crate::members::{DerivedMember, MemberId, index, require_distinct};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::punctuated::Punctuated;
@@ -17,7 +17,7 @@ use syn::{
 struct Case<'a> {
     ident: &'a Ident,
     /// Names of the fields, if they are named.
-    named: Option<Named<'a>>,
+    named: Option<LabelledVariant<'a>>,
     labels: Vec<Expr>,
     default: bool,
     /// Index among the members, if the variant has a member.
@@ -26,7 +26,7 @@ struct Case<'a> {
 
 /// A variant that stores the label that selected it.
 #[derive(Clone, Copy)]
-struct Named<'a> {
+struct LabelledVariant<'a> {
     discriminator: &'a Field,
     member: Option<&'a Ident>,
 }
@@ -37,10 +37,10 @@ impl Case<'_> {
     fn pattern(&self, discriminator: &TokenStream, member: &TokenStream) -> TokenStream {
         let variant = self.ident;
         match self.named {
-            Some(Named { member: Some(name), .. }) => {
+            Some(LabelledVariant { member: Some(name), .. }) => {
                 quote!(Self::#variant { discriminator: #discriminator, #name: #member })
             }
-            Some(Named { member: None, .. }) => {
+            Some(LabelledVariant { member: None, .. }) => {
                 quote!(Self::#variant { discriminator: #discriminator })
             }
             None if self.member.is_some() => quote!(Self::#variant(#member)),
@@ -54,7 +54,7 @@ pub(crate) fn implement(
     data: &DataEnum,
     container: &Attributes,
 ) -> syn::Result<TokenStream> {
-    container.only(Place::Union)?;
+    container.only(AttributePlace::Union)?;
     container.require_topic()?;
     let Some(discriminator) = &container.discriminator else {
         return Err(Error::new_spanned(
@@ -65,7 +65,7 @@ pub(crate) fn implement(
     };
     let (mut cases, mut members) = (Vec::new(), Vec::new());
     // The discriminator is member 0.
-    let mut next = Id::Number(1);
+    let mut next = MemberId::Number(1);
     for variant in &data.variants {
         let (case, member) = read(variant, next, container.autoid_hash)?;
         if let Some(member) = &member {
@@ -78,7 +78,7 @@ pub(crate) fn implement(
         return Err(Error::new_spanned(&input.ident, "a union needs at least one case: add one"));
     }
     require_distinct(&members)?;
-    if let Some(member) = members.iter().find(|member| member.id == Id::Number(0)) {
+    if let Some(member) = members.iter().find(|member| member.id == MemberId::Number(0)) {
         return Err(Error::new_spanned(
             member.ident,
             "the member id 0 is the discriminator's: give this one another id",
@@ -89,11 +89,11 @@ pub(crate) fn implement(
 
 fn read(
     variant: &Variant,
-    next: Id,
+    next: MemberId,
     autoid_hash: bool,
-) -> syn::Result<(Case<'_>, Option<Member<'_>>)> {
+) -> syn::Result<(Case<'_>, Option<DerivedMember<'_>>)> {
     let mut attributes = Attributes::read(&variant.attrs)?;
-    attributes.only(Place::Variant)?;
+    attributes.only(AttributePlace::Variant)?;
     if attributes.default.is_some() {
         return Err(Error::new_spanned(
             &variant.ident,
@@ -116,7 +116,7 @@ fn read(
         Fields::Named(fields) => match named(&fields.named) {
             Some((discriminator, field)) => {
                 let member = field.and_then(|field| field.ident.as_ref());
-                (Some(Named { discriminator, member }), field)
+                (Some(LabelledVariant { discriminator, member }), field)
             }
             None => return Err(refused(variant)),
         },
@@ -137,7 +137,7 @@ fn read(
         ));
     }
     let member = field
-        .map(|field| Member::new(&variant.ident, &field.ty, attributes, next, autoid_hash))
+        .map(|field| DerivedMember::new(&variant.ident, &field.ty, attributes, next, autoid_hash))
         .transpose()?;
     Ok((Case { ident: &variant.ident, named, labels, default, member: None }, member))
 }
@@ -165,7 +165,7 @@ fn generate(
     container: &Attributes,
     discriminator: &Type,
     cases: &[Case<'_>],
-    members: &[Member<'_>],
+    members: &[DerivedMember<'_>],
 ) -> TokenStream {
     let (ident, types) = (&input.ident, container.types());
     let name = container.name_of(ident);
@@ -222,7 +222,7 @@ fn generate(
         let variant = case.pattern(&quote!(label), &skip);
         match case.named {
             // A wrong type of the label field is reported at the field.
-            Some(Named { discriminator: field, .. }) => {
+            Some(LabelledVariant { discriminator: field, .. }) => {
                 let label = quote_spanned!(field.ty.span()=> #of_type::label(label));
                 quote!(#variant => #some(#label),)
             }
@@ -350,7 +350,7 @@ fn generate(
             fn write_case(
                 &self,
                 writer: &mut #types::CdrWriter<'_>,
-                form: #types::Form,
+                form: #types::MemberFraming,
             ) -> #unit {
                 match self { #(#writes)* }
             }
@@ -359,7 +359,7 @@ fn generate(
             fn read_case(
                 &mut self,
                 reader: &mut #types::CdrReader<'_>,
-                form: #types::Form,
+                form: #types::MemberFraming,
             ) -> #unit {
                 match self { #(#reads)* }
                 #ok(())

@@ -3,13 +3,13 @@
 use crate::model::{Bitmask, Bitset, Enum, Placement};
 use crate::naming::{constant_name, value_name};
 
-use super::names::Taken;
-use super::{Out, rust_primitive};
+use super::names::TakenNames;
+use super::{CodeWriter, rust_primitive};
 
 /// Derives for types whose values are a single number.
 const NUMBER_DERIVES: &str = "Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash";
 
-impl Out<'_> {
+impl CodeWriter<'_> {
     pub(super) fn enumeration(&mut self, enumeration: &Enum) {
         self.type_docs(&enumeration.notes, &format!("IDL enum `{}`.", enumeration.name));
         let mut attributes = Vec::new();
@@ -76,7 +76,7 @@ impl Out<'_> {
         self.line(&format!("pub struct {name}(pub {holder});"));
         self.line("");
         self.block(&format!("impl {name}"), |out| {
-            let mut taken = Taken::new(&[]);
+            let mut taken = TakenNames::new(&[]);
             for flag in &bitmask.flags {
                 let constant = taken.take(constant_name(&flag.name));
                 let what = format!("IDL bit `{}`, number {}.", flag.name, flag.position);
@@ -129,7 +129,7 @@ impl Out<'_> {
         let name = self.names.of(&bitset.name);
         self.block(&format!("pub struct {name}"), |out| {
             out.verbatim(&bitset.notes.verbatim, Placement::BeginDeclaration);
-            let mut taken = Taken::new(&[]);
+            let mut taken = TakenNames::new(&[]);
             for field in &bitset.fields {
                 let bits = format!("bits = {}", field.bits);
                 let mut attributes = vec![bits];

@@ -66,7 +66,7 @@ impl Generator {
 
     /// Generates Rust for a specification.
     pub fn generate(&self, specification: &Specification) -> String {
-        let mut out = Out {
+        let mut out = CodeWriter {
             text: String::new(),
             indent: 0,
             generator: self,
@@ -96,7 +96,7 @@ impl Default for Generator {
     }
 }
 
-struct Out<'a> {
+struct CodeWriter<'a> {
     text: String,
     indent: usize,
     generator: &'a Generator,
@@ -105,7 +105,7 @@ struct Out<'a> {
     modules: Vec<String>,
 }
 
-impl Out<'_> {
+impl CodeWriter<'_> {
     fn line(&mut self, line: &str) {
         if !line.is_empty() {
             self.text.extend(std::iter::repeat_n("    ", self.indent));

@@ -21,9 +21,9 @@ pub(super) struct Names {
 
 /// Names already taken by the fields of one struct, the variants of one enum, or the constants of
 /// one bitmask.
-pub(super) struct Taken(HashSet<String>);
+pub(super) struct TakenNames(HashSet<String>);
 
-impl Taken {
+impl TakenNames {
     pub(super) fn new(reserved: &[&str]) -> Self {
         Self(reserved.iter().map(|name| (*name).to_owned()).collect())
     }
@@ -47,8 +47,8 @@ impl Names {
 
     fn scope(&mut self, definitions: &[Definition]) {
         // Modules and types are in one namespace, constants in another.
-        let mut types = Taken::new(&HIDDEN_IF_TAKEN);
-        let mut values = Taken::new(&[]);
+        let mut types = TakenNames::new(&HIDDEN_IF_TAKEN);
+        let mut values = TakenNames::new(&[]);
         for definition in definitions {
             let (name, rust) = match definition {
                 Definition::Module(module) => {
@@ -62,7 +62,7 @@ impl Names {
                 Definition::Struct(structure) => named(&structure.name, &mut types),
                 Definition::Union(union) => named(&union.name, &mut types),
                 Definition::Enum(enumeration) => {
-                    let mut taken = Taken::new(&[]);
+                    let mut taken = TakenNames::new(&[]);
                     let variants = enumeration.enumerators.iter().map(|enumerator| {
                         (enumerator.name.clone(), taken.take(type_name(&enumerator.name)))
                     });
@@ -105,6 +105,6 @@ impl Names {
     }
 }
 
-fn named<'n>(name: &'n ScopedName, types: &mut Taken) -> (&'n ScopedName, String) {
+fn named<'n>(name: &'n ScopedName, types: &mut TakenNames) -> (&'n ScopedName, String) {
     (name, types.take(type_name(&name.name)))
 }

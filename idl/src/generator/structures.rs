@@ -2,15 +2,15 @@
 
 use crate::constant::Value;
 use crate::model::{
-    Case, Element, Member, MemberId, NamedKind, Placement, Struct, TryConstruct, Type, Union,
+    Case, Element, MemberId, NamedKind, Placement, Struct, StructMember, TryConstruct, Type, Union,
 };
 use crate::naming::{type_name, value_name};
 
-use super::names::Taken;
+use super::names::TakenNames;
 use super::values::quoted;
-use super::{DERIVES, Out, bound_attribute, code, is_collection};
+use super::{CodeWriter, DERIVES, bound_attribute, code, is_collection};
 
-impl Out<'_> {
+impl CodeWriter<'_> {
     pub(super) fn structure(&mut self, structure: &Struct) {
         let kind = if structure.exception { "exception" } else { "struct" };
         self.type_docs(&structure.notes, &format!("IDL {kind} `{}`.", structure.name));
@@ -18,7 +18,7 @@ impl Out<'_> {
         let name = self.names.of(&structure.name);
         self.block(&format!("pub struct {name}"), |out| {
             out.verbatim(&structure.notes.verbatim, Placement::BeginDeclaration);
-            let mut taken = Taken::new(&[]);
+            let mut taken = TakenNames::new(&[]);
             if let Some(base) = &structure.base {
                 let (field, ty) = (taken.take("base".to_owned()), out.path(base));
                 out.doc(&format!("The members of its base `{base}`."));
@@ -34,7 +34,7 @@ impl Out<'_> {
         self.verbatim(&structure.notes.verbatim, Placement::AfterDeclaration);
     }
 
-    fn member(&mut self, member: &Member, field: &str) {
+    fn member(&mut self, member: &StructMember, field: &str) {
         self.member_docs(member);
         let mut attributes = Vec::new();
         if member.key {
@@ -68,20 +68,20 @@ impl Out<'_> {
         self.field(&format!("pub {field}"), &ty);
     }
 
-    fn member_docs(&mut self, member: &Member) {
-        let Member { name, ty, unit, .. } = member;
+    fn member_docs(&mut self, member: &StructMember) {
+        let StructMember { name, ty, unit, .. } = member;
         let unit = unit.as_ref().map(|unit| format!(", in {}", code(unit)));
         let what = format!("IDL member `{name}`: `{ty}`{}.", unit.unwrap_or_default());
         self.docs(&member.docs, &what);
     }
 
     /// Returns the member's default as a value of its Rust type.
-    fn default_of(&self, member: &Member) -> Option<String> {
+    fn default_of(&self, member: &StructMember) -> Option<String> {
         let value = self.value(&member.ty, member.default.as_ref()?);
         Some(if member.external { format!("Box::new({value})") } else { value })
     }
 
-    fn member_type(&self, member: &Member) -> String {
+    fn member_type(&self, member: &StructMember) -> String {
         let mut ty = self.rust_type(&member.ty);
         if member.external {
             ty = format!("Box<{ty}>");
@@ -95,7 +95,7 @@ impl Out<'_> {
     pub(super) fn union(&mut self, union: &Union) {
         let what = format!("IDL union `{}` over `{}`.", union.name, union.discriminator);
         self.type_docs(&union.notes, &what);
-        let mut taken = Taken::new(&[]);
+        let mut taken = TakenNames::new(&[]);
         let variants: Vec<String> =
             union.cases.iter().map(|case| taken.take(type_name(&case.member.name))).collect();
         let name = self.names.of(&union.name);
@@ -169,7 +169,7 @@ impl Out<'_> {
     }
 
     /// Writes a variant that several labels select; the variant stores the label.
-    fn labelled(&mut self, variant: &str, label: &Type, member: Option<(&Member, &str)>) {
+    fn labelled(&mut self, variant: &str, label: &Type, member: Option<(&StructMember, &str)>) {
         let label = self.rust_type(label);
         self.line(&format!("{variant} {{"));
         self.indent += 1;
@@ -214,7 +214,7 @@ impl Out<'_> {
 }
 
 /// Whether a member may be so large that clippy would require a box.
-fn is_large(member: &Member) -> bool {
+fn is_large(member: &StructMember) -> bool {
     let in_place = matches!(
         member.ty.resolved(),
         Type::Array(..) | Type::Named(_, NamedKind::Struct | NamedKind::Union)
@@ -223,7 +223,7 @@ fn is_large(member: &Member) -> bool {
 }
 
 /// Attributes common to members of structs and of unions.
-fn member_attributes(member: &Member) -> Vec<String> {
+fn member_attributes(member: &StructMember) -> Vec<String> {
     let mut attributes = Vec::new();
     match &member.id {
         MemberId::Auto => {}

@@ -5,9 +5,9 @@ use crate::constant::quadruple::Quadruple;
 use crate::model::{Element, Primitive, ScopedName, Type};
 
 use super::docs::is_directional;
-use super::{Out, is_enum};
+use super::{CodeWriter, is_enum};
 
-impl Out<'_> {
+impl CodeWriter<'_> {
     /// Returns the type and the value of a constant. Strings are borrowed.
     pub(super) fn constant_value(&self, ty: &Type, value: &Value) -> (String, String) {
         match (ty.resolved(), value) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use crate::annotation::Place;
+use crate::annotation::AnnotationPlace;
 use crate::constant::Value;
 use crate::diagnostic::Checked;
 use crate::model::{Bitfield, Bitmask, Bitset, Flag, NamedKind, Primitive, ScopedName, Type};
@@ -17,7 +17,7 @@ impl Lowering<'_> {
     pub(super) fn bitmask(&mut self, syntax: &syntax::Enum, notes: &Notes) -> Checked<Bitmask> {
         let name = self.full_name(&syntax.name);
         let ty = self.named(&syntax.name, NamedKind::Bitmask);
-        let mut found = self.found(notes, Place::Bitmask);
+        let mut found = self.found(notes, AnnotationPlace::Bitmask);
         let type_notes = self.type_notes(notes, &mut found);
         let bit_bound = found.bit_bound.map_or(32, |(bits, _)| bits);
         let mut flags: Vec<Flag> = Vec::new();
@@ -26,7 +26,7 @@ impl Lowering<'_> {
         let mut taken: BTreeMap<u16, Span> = BTreeMap::new();
         let mut next = 0;
         for literal in &syntax.literals {
-            let found = self.found(&literal.notes, Place::Flag);
+            let found = self.found(&literal.notes, AnnotationPlace::Flag);
             let (position, span) = found.position.unwrap_or((next, literal.name.span));
             if position >= bit_bound {
                 let text = format!(
@@ -57,7 +57,7 @@ impl Lowering<'_> {
     pub(super) fn bitset(&mut self, syntax: &syntax::Bitset, notes: &Notes) -> Checked<Bitset> {
         let name = self.full_name(&syntax.name);
         let ty = self.named(&syntax.name, NamedKind::Bitset);
-        let mut found = self.found(notes, Place::Bitset);
+        let mut found = self.found(notes, AnnotationPlace::Bitset);
         let type_notes = self.type_notes(notes, &mut found);
         let mut fields: Vec<Bitfield> = Vec::new();
         let base = syntax.base.as_ref().and_then(|path| self.base_bitset(path, &mut fields));
@@ -107,7 +107,7 @@ impl Lowering<'_> {
         names: &mut HashMap<String, Span>,
         into: &mut Vec<Bitfield>,
     ) -> Checked<()> {
-        let found = self.found(&syntax.notes, Place::Bitfield);
+        let found = self.found(&syntax.notes, AnnotationPlace::Bitfield);
         let bits = match self.value(&syntax.bits, None)? {
             Value::Integer(bits @ 1..=64) => bits as u8,
             _ => {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::annotation::Place;
+use crate::annotation::AnnotationPlace;
 use crate::constant::Value;
 use crate::diagnostic::Checked;
 use crate::model::{Enum, Enumerator, NamedKind};
@@ -18,7 +18,7 @@ impl Lowering<'_> {
         let name = self.full_name(&syntax.name);
         let ty = self.named(&syntax.name, NamedKind::Enum);
         self.declare(&syntax.name, Meaning::Type(ty))?;
-        let mut found = self.found(notes, Place::Enum);
+        let mut found = self.found(notes, AnnotationPlace::Enum);
         let type_notes = self.type_notes(notes, &mut found);
         let bit_bound = match found.bit_bound {
             Some((bits, span)) if bits > 32 => {
@@ -36,7 +36,7 @@ impl Lowering<'_> {
         let mut next = 0_i128;
         let mut default: Option<Span> = None;
         for literal in &syntax.literals {
-            let found = self.found(&literal.notes, Place::Enumerator);
+            let found = self.found(&literal.notes, AnnotationPlace::Enumerator);
             if let (Some(value), Some(_)) = (&literal.value, found.value) {
                 let text = "the value is given twice; remove `@value` or `= ...`";
                 self.reports.error(value.span, text);

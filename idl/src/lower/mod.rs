@@ -14,7 +14,7 @@ mod union;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::annotation::{Declared, DeclaredParameter, Found, Place};
+use crate::annotation::{AnnotationPlace, DeclaredAnnotation, DeclaredParameter, FoundAnnotations};
 use crate::constant::Value;
 use crate::constant::evaluate::{Evaluator, Literals};
 use crate::diagnostic::{Checked, Reports};
@@ -81,7 +81,7 @@ impl Lowering<'_> {
 
     /// Evaluates the annotations at one place. Verbatim Rust for the whole file is
     /// stored separately.
-    fn found<'s>(&mut self, notes: &'s Notes, place: Place) -> Found<'s> {
+    fn found<'s>(&mut self, notes: &'s Notes, place: AnnotationPlace) -> FoundAnnotations<'s> {
         let mut found = self.evaluator().annotations(&notes.annotations, place);
         let (of_file, of_type) =
             std::mem::take(&mut found.verbatim).into_iter().partition(|text: &Verbatim| {
@@ -91,7 +91,11 @@ impl Lowering<'_> {
         found.verbatim = of_type;
         let is_type = matches!(
             place,
-            Place::Struct | Place::Union | Place::Enum | Place::Bitmask | Place::Bitset
+            AnnotationPlace::Struct
+                | AnnotationPlace::Union
+                | AnnotationPlace::Enum
+                | AnnotationPlace::Bitmask
+                | AnnotationPlace::Bitset
         );
         if let (false, false, Some(first)) =
             (is_type, found.verbatim.is_empty(), notes.annotations.first())
@@ -170,7 +174,7 @@ impl Lowering<'_> {
                 self.annotation(name, parameters, definitions)
             }
             DefinitionKind::Skipped { what, name, span } => {
-                self.found(notes, Place::Other);
+                self.found(notes, AnnotationPlace::Other);
                 let shown = name.as_ref().map(|name| format!(" `{}`", name.text));
                 let text = format!(
                     "this {what}{} is skipped: no sample can carry it",
@@ -204,7 +208,7 @@ impl Lowering<'_> {
                 id
             }
         };
-        let found = self.found(notes, Place::Module);
+        let found = self.found(notes, AnnotationPlace::Module);
         self.scopes.open(id);
         let mut defaults = self.scopes.defaults().clone();
         defaults.nested = found.default_nested.unwrap_or(defaults.nested);
@@ -255,7 +259,7 @@ impl Lowering<'_> {
         }
         let id = self.scopes.add(&scope.name.text, base_scopes);
         self.declare(&scope.name, Meaning::Interface(id))?;
-        let found = self.found(notes, Place::Interface);
+        let found = self.found(notes, AnnotationPlace::Interface);
         if skipped > 0 {
             let text = format!(
                 "operations and attributes of the interface `{}` are skipped ({skipped}): topics \
@@ -282,7 +286,7 @@ impl Lowering<'_> {
         value: &Expression,
         notes: &Notes,
     ) -> Checked<Constant> {
-        let found = self.found(notes, Place::Constant);
+        let found = self.found(notes, AnnotationPlace::Constant);
         let made = self.constant_value(ty, value);
         let (ty, value) = match made {
             Ok(made) => made,
@@ -336,7 +340,7 @@ impl Lowering<'_> {
         notes: &Notes,
         into: &mut Vec<Definition>,
     ) -> Checked<()> {
-        let found = self.found(notes, Place::Typedef);
+        let found = self.found(notes, AnnotationPlace::Typedef);
         if let Some((_, span)) = found.topic {
             let text = "`@topic` has no effect on a typedef: put it in front of the struct or \
                         union";
@@ -344,7 +348,7 @@ impl Lowering<'_> {
         }
         let base = self.complete_type(spec)?;
         // Annotations between `typedef` and the type apply to the elements of an array.
-        let inner = self.evaluator().annotations(&spec.annotations, Place::Element);
+        let inner = self.evaluator().annotations(&spec.annotations, AnnotationPlace::Element);
         for declarator in declarators {
             let of = self.element_with(base.clone(), &inner);
             let (external, try_construct) = (of.external, of.try_construct);
@@ -420,11 +424,14 @@ impl Lowering<'_> {
             });
         }
         self.scopes.close();
-        self.declare(name, Meaning::Annotation(Rc::new(Declared { parameters: declared })))
+        self.declare(
+            name,
+            Meaning::Annotation(Rc::new(DeclaredAnnotation { parameters: declared })),
+        )
     }
 
     /// Returns the annotations that apply to a type as a whole.
-    fn type_notes(&mut self, notes: &Notes, found: &mut Found<'_>) -> TypeNotes {
+    fn type_notes(&mut self, notes: &Notes, found: &mut FoundAnnotations<'_>) -> TypeNotes {
         let topic = found.topic.take();
         if let (Some((_, span)), Some(true)) = (&topic, found.nested) {
             let text =

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::annotation::{Found, Place};
+use crate::annotation::{AnnotationPlace, FoundAnnotations};
 use crate::constant::Value;
 use crate::diagnostic::Checked;
-use crate::model::{Member, MemberId, NamedKind, ScopedName, Struct, Type};
+use crate::model::{MemberId, NamedKind, ScopedName, Struct, StructMember, Type};
 use crate::scope::Meaning;
 use crate::source::Span;
 use crate::syntax::{self, Declarator, Notes, TypeSpec};
@@ -21,7 +21,7 @@ impl Lowering<'_> {
         let name = self.full_name(&structure.name);
         let ty = self.named(&structure.name, NamedKind::Struct);
         self.declare(&structure.name, Meaning::Incomplete(ty.clone()))?;
-        let mut found = self.found(notes, Place::Struct);
+        let mut found = self.found(notes, AnnotationPlace::Struct);
         let mut type_notes = self.type_notes(notes, &mut found);
         // An exception is thrown, not published.
         type_notes.nested |= structure.exception;
@@ -97,11 +97,11 @@ impl Lowering<'_> {
 
     fn members(
         &mut self,
-        syntax: &syntax::Member,
+        syntax: &syntax::MemberDeclaration,
         names: &mut HashMap<String, Span>,
-        into: &mut Vec<Member>,
+        into: &mut Vec<StructMember>,
     ) -> Checked<()> {
-        let found = self.found(&syntax.notes, Place::Member);
+        let found = self.found(&syntax.notes, AnnotationPlace::Member);
         for declarator in &syntax.declarators {
             self.take_name(declarator, names)?;
         }
@@ -154,8 +154,8 @@ impl Lowering<'_> {
         base: &Type,
         declarator: &Declarator,
         notes: &Notes,
-        found: &Found<'_>,
-    ) -> Checked<Member> {
+        found: &FoundAnnotations<'_>,
+    ) -> Checked<StructMember> {
         let ty = self.array_of(self.element_of(base.clone()), declarator)?;
         let inherited = self.inherited(&ty);
         let (min, max) = self.range(found, &ty)?;
@@ -179,7 +179,7 @@ impl Lowering<'_> {
             (None, Some(text)) => MemberId::Hash(text.clone()),
             (None, None) => MemberId::Auto,
         };
-        Ok(Member {
+        Ok(StructMember {
             name: declarator.name.text.to_string(),
             docs: docs(notes, found.docs.clone()),
             ty,
@@ -199,7 +199,7 @@ impl Lowering<'_> {
     /// Reports members with equal ids, as far as the ids are known numbers.
     pub(super) fn check_ids<'m>(
         &mut self,
-        members: impl Iterator<Item = (&'m Member, Span)>,
+        members: impl Iterator<Item = (&'m StructMember, Span)>,
         mut next: Option<u32>,
     ) {
         let mut taken: BTreeMap<u32, Span> = BTreeMap::new();
@@ -238,7 +238,7 @@ impl Lowering<'_> {
     /// Returns the minimum and the maximum that annotations give.
     pub(super) fn range(
         &mut self,
-        found: &Found<'_>,
+        found: &FoundAnnotations<'_>,
         ty: &Type,
     ) -> Checked<(Option<Value>, Option<Value>)> {
         let mut element = ty;

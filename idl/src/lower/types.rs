@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::annotation::{Found, Place};
+use crate::annotation::{AnnotationPlace, FoundAnnotations};
 use crate::constant::Value;
 use crate::diagnostic::Checked;
 use crate::literal::FIXED_DIGITS;
@@ -110,13 +110,13 @@ impl Lowering<'_> {
     /// Lowers an element, which lies in memory of its own anyway. The typedef's annotations apply
     /// where the element has none.
     fn element(&mut self, spec: &TypeSpec) -> Checked<Arc<Element>> {
-        let found = self.evaluator().annotations(&spec.annotations, Place::Element);
+        let found = self.evaluator().annotations(&spec.annotations, AnnotationPlace::Element);
         let ty = self.type_of(spec, false)?;
         Ok(Arc::new(self.element_with(ty, &found)))
     }
 
     /// Makes an element with the given annotations.
-    pub(super) fn element_with(&self, ty: Type, found: &Found<'_>) -> Element {
+    pub(super) fn element_with(&self, ty: Type, found: &FoundAnnotations<'_>) -> Element {
         let inherited = self.element_of(ty);
         Element {
             external: found.external || inherited.external,
@@ -196,7 +196,11 @@ impl Lowering<'_> {
     }
 
     /// Returns the annotations that members of a typedef's type inherit.
-    pub(super) fn alias_notes(&mut self, found: &Found<'_>, ty: &Type) -> Checked<AliasNotes> {
+    pub(super) fn alias_notes(
+        &mut self,
+        found: &FoundAnnotations<'_>,
+        ty: &Type,
+    ) -> Checked<AliasNotes> {
         let mut notes = self.inherited(ty);
         let (min, max) = self.range(found, ty)?;
         notes.range = (min.or(notes.range.0), max.or(notes.range.1));

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::annotation::Place;
+use crate::annotation::AnnotationPlace;
 use crate::constant::Value;
 use crate::diagnostic::Checked;
 use crate::model::{Case, NamedKind, Primitive, TryConstruct, Type, TypeNotes, Union};
@@ -15,7 +15,7 @@ use super::structure::is_within;
 
 /// Names and labels that earlier cases have taken.
 #[derive(Default)]
-struct Taken {
+struct EarlierCases {
     names: HashMap<String, Span>,
     labels: Vec<(Value, Span)>,
     default: Option<Span>,
@@ -26,7 +26,7 @@ impl Lowering<'_> {
         let name = self.full_name(&union.name);
         let ty = self.named(&union.name, NamedKind::Union);
         self.declare(&union.name, Meaning::Incomplete(ty.clone()))?;
-        let mut found = self.found(notes, Place::Union);
+        let mut found = self.found(notes, AnnotationPlace::Union);
         let type_notes = self.type_notes(notes, &mut found);
         let was_in_body = std::mem::replace(&mut self.scopes.in_body, true);
         let made = self.cases(union);
@@ -39,7 +39,7 @@ impl Lowering<'_> {
     /// Lowers the union without its name and annotations.
     fn cases(&mut self, union: &syntax::Union) -> Checked<Union> {
         let spec = &union.discriminator;
-        let found = self.evaluator().annotations(&spec.annotations, Place::Discriminator);
+        let found = self.evaluator().annotations(&spec.annotations, AnnotationPlace::Discriminator);
         let discriminator = self.complete_type(spec)?;
         let values = self.count_values(&discriminator);
         let Some(values) = values else {
@@ -72,7 +72,7 @@ impl Lowering<'_> {
             let text = "a discriminator cannot be trimmed; use `USE_DEFAULT` or `DISCARD`";
             self.reports.error(spec.span, text);
         }
-        let mut taken = Taken::default();
+        let mut taken = EarlierCases::default();
         let mut cases = Vec::new();
         for case in &union.cases {
             // The error has been reported; the other cases are still read.
@@ -108,9 +108,9 @@ impl Lowering<'_> {
         &mut self,
         case: &syntax::Case,
         discriminator: &Type,
-        taken: &mut Taken,
+        taken: &mut EarlierCases,
     ) -> Checked<Case> {
-        let found = self.found(&case.notes, Place::Case);
+        let found = self.found(&case.notes, AnnotationPlace::Case);
         let mut values = Vec::new();
         let mut is_default = false;
         for label in &case.labels {

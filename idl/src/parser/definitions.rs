@@ -77,7 +77,7 @@ impl Parser<'_> {
         self.expect(";").map(drop)
     }
 
-    fn expected_definition(&mut self, what: &str) -> crate::diagnostic::Reported {
+    fn expected_definition(&mut self, what: &str) -> crate::diagnostic::ErrorReported {
         let word = self.word().to_owned();
         if did_you_mean(&word, DEFINITIONS).is_empty() {
             return self.expected(what);

@@ -20,7 +20,7 @@ const LEVELS: [&[&str]; 6] = [&["|"], &["^"], &["&"], &["<<", ">>"], &["+", "-"]
 
 /// Syntactic context of an expression.
 #[derive(Clone, Copy)]
-struct Inside {
+struct ExpressionContext {
     /// Whether `>` closes the surrounding construct, as in `string<8>`; false within parentheses.
     angles: bool,
     depth: usize,
@@ -29,20 +29,25 @@ struct Inside {
 impl Parser<'_> {
     /// Reads an expression.
     pub(super) fn expression(&mut self) -> Checked<Expression> {
-        self.operators(Inside { angles: false, depth: 0 })
+        self.operators(ExpressionContext { angles: false, depth: 0 })
     }
 
     /// Reads an expression between `<` and `>`.
     pub(super) fn expression_in_angles(&mut self) -> Checked<Expression> {
-        self.operators(Inside { angles: true, depth: 0 })
+        self.operators(ExpressionContext { angles: true, depth: 0 })
     }
 
-    fn operators(&mut self, inside: Inside) -> Checked<Expression> {
+    fn operators(&mut self, inside: ExpressionContext) -> Checked<Expression> {
         let mut count = 0;
         self.level(0, inside, &mut count)
     }
 
-    fn level(&mut self, level: usize, inside: Inside, count: &mut usize) -> Checked<Expression> {
+    fn level(
+        &mut self,
+        level: usize,
+        inside: ExpressionContext,
+        count: &mut usize,
+    ) -> Checked<Expression> {
         let Some(operators) = LEVELS.get(level) else { return self.unary(inside, count) };
         let mut left = self.level(level + 1, inside, count)?;
         while let Some(operator) = self.operator(operators, inside) {
@@ -59,7 +64,11 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn operator(&mut self, operators: &[&'static str], inside: Inside) -> Option<&'static str> {
+    fn operator(
+        &mut self,
+        operators: &[&'static str],
+        inside: ExpressionContext,
+    ) -> Option<&'static str> {
         let TokenKind::Mark(found) = self.peek().kind else { return None };
         let next = self.peek_second();
         // The lexer returns `>>` as two adjacent marks.
@@ -73,7 +82,7 @@ impl Parser<'_> {
         Some(operator)
     }
 
-    fn unary(&mut self, inside: Inside, count: &mut usize) -> Checked<Expression> {
+    fn unary(&mut self, inside: ExpressionContext, count: &mut usize) -> Checked<Expression> {
         let start = self.peek().span;
         if inside.depth > MAX_NESTING {
             let text = format!("expressions are nested more than {MAX_NESTING} deep");
@@ -81,7 +90,7 @@ impl Parser<'_> {
         }
         for sign in ['-', '+', '~'] {
             if self.take(&sign.to_string()) {
-                let deeper = Inside { depth: inside.depth + 1, ..inside };
+                let deeper = ExpressionContext { depth: inside.depth + 1, ..inside };
                 let operand = self.unary(deeper, count)?;
                 let span = start.to(operand.span);
                 let kind = ExpressionKind::Unary(sign, Box::new(operand));
@@ -89,7 +98,7 @@ impl Parser<'_> {
             }
         }
         if self.take("(") {
-            let deeper = Inside { angles: false, depth: inside.depth + 1 };
+            let deeper = ExpressionContext { angles: false, depth: inside.depth + 1 };
             let mut inner = self.level(0, deeper, count)?;
             self.expect("an operator or `)`")?;
             inner.span = start.to(self.previous());

@@ -13,7 +13,7 @@ pub(crate) mod types;
 
 use std::rc::Rc;
 
-use crate::diagnostic::{Checked, Reported, Reports, did_you_mean};
+use crate::diagnostic::{Checked, ErrorReported, Reports, did_you_mean};
 use crate::keyword::keyword;
 use crate::lexer::{Comment, Token, TokenKind};
 use crate::preprocessor::{Pragma, Preprocessed};
@@ -114,7 +114,7 @@ impl Parser<'_> {
             return Ok(());
         }
         if self.reports.is_full() {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         Err(self.reports.error(opened, "this brace is never closed, expected `}`"))
     }
@@ -256,12 +256,12 @@ impl Parser<'_> {
     }
 
     /// Reports that the next token differs from what was expected.
-    fn expected(&mut self, what: &str) -> Reported {
+    fn expected(&mut self, what: &str) -> ErrorReported {
         self.expected_one_of(what, &[])
     }
 
     /// Reports like [`Parser::expected`], with words to suggest.
-    fn expected_one_of(&mut self, what: &str, words: &[&str]) -> Reported {
+    fn expected_one_of(&mut self, what: &str, words: &[&str]) -> ErrorReported {
         let token = self.peek();
         let (span, text) = (token.span, token.text());
         let guess = did_you_mean(&text, words.iter().copied());

@@ -2,8 +2,8 @@
 
 use crate::diagnostic::Checked;
 use crate::syntax::{
-    Bitfield, Bitset, Case, DefinitionKind, Enum, ForwardKind, Label, Literal, Member, Notes,
-    Struct, Union,
+    Bitfield, Bitset, Case, DefinitionKind, Enum, ForwardKind, Label, Literal, MemberDeclaration,
+    Notes, Struct, Union,
 };
 
 use super::Parser;
@@ -35,7 +35,7 @@ impl Parser<'_> {
         Ok(DefinitionKind::Struct(Struct { name, base, members, exception }))
     }
 
-    fn member(&mut self, into: &mut Vec<Member>) -> Checked<()> {
+    fn member(&mut self, into: &mut Vec<MemberDeclaration>) -> Checked<()> {
         let mut notes = self.notes()?;
         let ty = self.type_spec("a member")?;
         let mut declarators = vec![self.declarator("the name of a member")?];
@@ -44,7 +44,7 @@ impl Parser<'_> {
         }
         let ended = self.expect("`,`, `[` or `;`").map(drop);
         self.docs_behind(&mut notes);
-        into.push(Member { notes, ty, declarators });
+        into.push(MemberDeclaration { notes, ty, declarators });
         ended
     }
 

@@ -37,20 +37,20 @@ pub(super) struct Macro {
 
 /// Macros from whose expansion a token comes.
 #[derive(Debug)]
-struct Origin {
+struct ExpansionOrigin {
     name: Rc<str>,
     depth: usize,
-    from: Option<Rc<Origin>>,
+    from: Option<Rc<ExpansionOrigin>>,
 }
 
 /// Source of the token after the queued ones.
-type More<'m, 'a> = &'m mut dyn FnMut(&mut Preprocessor<'a>) -> Option<Token>;
+type TokenSource<'m, 'a> = &'m mut dyn FnMut(&mut Preprocessor<'a>) -> Option<Token>;
 
 /// A queued token, and its origin.
 #[derive(Clone, Debug)]
 pub(super) struct Queued {
     token: Token,
-    origin: Option<Rc<Origin>>,
+    origin: Option<Rc<ExpansionOrigin>>,
 }
 
 impl Queued {
@@ -60,7 +60,7 @@ impl Queued {
 
     fn comes_out_of(&self, name: &str) -> bool {
         let mut origin = self.origin.as_deref();
-        while let Some(Origin { name: from, from: next, .. }) = origin {
+        while let Some(ExpansionOrigin { name: from, from: next, .. }) = origin {
             if &**from == name {
                 return true;
             }
@@ -202,7 +202,7 @@ impl<'a> Preprocessor<'a> {
         &mut self,
         queued: &Queued,
         queue: &mut VecDeque<Queued>,
-        more: More<'_, 'a>,
+        more: TokenSource<'_, 'a>,
     ) -> bool {
         let Some(name) = Lexer::macro_name(&queued.token.kind) else { return false };
         if is_built_in(&name) {
@@ -232,7 +232,7 @@ impl<'a> Preprocessor<'a> {
             }
         }
         let depth = queued.depth() + 1;
-        let origin = Rc::new(Origin { name, depth, from: queued.origin.clone() });
+        let origin = Rc::new(ExpansionOrigin { name, depth, from: queued.origin.clone() });
         self.argument_depth += 1;
         let body = if self.argument_depth > MAX_ARGUMENT_DEPTH {
             self.stop(span, "the arguments of macros are nested too deep");
@@ -261,7 +261,7 @@ impl<'a> Preprocessor<'a> {
         name: &Queued,
         (wanted, variadic): (usize, bool),
         queue: &mut VecDeque<Queued>,
-        more: More<'_, 'a>,
+        more: TokenSource<'_, 'a>,
     ) -> Option<Vec<Vec<Queued>>> {
         let mut arguments = vec![Vec::new()];
         let (mut depth, mut length) = (0, 0);
@@ -317,7 +317,7 @@ impl<'a> Preprocessor<'a> {
         of: &Macro,
         arguments: &[Vec<Queued>],
         used: &Queued,
-        origin: &Rc<Origin>,
+        origin: &Rc<ExpansionOrigin>,
     ) -> Vec<Queued> {
         let parameter = |token: &Token| {
             let name = Lexer::macro_name(&token.kind)?;
@@ -367,7 +367,7 @@ impl<'a> Preprocessor<'a> {
             let from = part.origin.take();
             // A token keeps its origin, and this macro is added to it.
             let deeper = from.as_ref().map_or(0, |from| from.depth).max(origin.depth - 1) + 1;
-            part.origin = Some(Rc::new(Origin {
+            part.origin = Some(Rc::new(ExpansionOrigin {
                 name: Rc::clone(&origin.name),
                 depth: deeper,
                 from: from.or_else(|| origin.from.clone()),
@@ -420,7 +420,7 @@ fn is_built_in(name: &str) -> bool {
 fn take<'a>(
     preprocessor: &mut Preprocessor<'a>,
     queue: &mut VecDeque<Queued>,
-    more: More<'_, 'a>,
+    more: TokenSource<'_, 'a>,
 ) -> Option<Queued> {
     queue.pop_front().or_else(|| more(preprocessor).map(Queued::from))
 }

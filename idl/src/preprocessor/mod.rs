@@ -61,7 +61,7 @@ struct Conditional {
 }
 
 /// A file that is being read.
-struct Open {
+struct OpenFile {
     lexer: Lexer,
     path: PathBuf,
     identity: PathBuf,
@@ -72,7 +72,7 @@ struct Open {
 }
 
 /// Data about a file that was opened before.
-struct Known {
+struct KnownFile {
     id: FileId,
     /// Whether the file has an `#if` of its own, and so controls its own repetition.
     conditional: bool,
@@ -83,8 +83,8 @@ pub(crate) struct Preprocessor<'a> {
     settings: &'a Settings,
     sources: &'a mut SourceMap,
     reports: &'a mut Reports,
-    open: Vec<Open>,
-    known: HashMap<PathBuf, Known>,
+    open: Vec<OpenFile>,
+    known: HashMap<PathBuf, KnownFile>,
     /// Files that the current root has read.
     read_now: BTreeSet<PathBuf>,
     read_before: BTreeSet<PathBuf>,
@@ -199,13 +199,13 @@ impl<'a> Preprocessor<'a> {
                     line.strip_prefix('#').is_some_and(|rest| rest.trim_start().starts_with("if"))
                 });
                 let id = self.sources.add(&path.display().to_string(), text);
-                self.known.insert(identity.clone(), Known { id, conditional });
+                self.known.insert(identity.clone(), KnownFile { id, conditional });
                 id
             }
         };
         self.read_now.insert(identity.clone());
         let lexer = Lexer::new(id, Rc::clone(&self.sources.file(id).text));
-        self.open.push(Open { lexer, path, identity, conditionals: Vec::new(), silent });
+        self.open.push(OpenFile { lexer, path, identity, conditionals: Vec::new(), silent });
     }
 
     /// Returns the next token of the files, before macro expansion.
@@ -536,7 +536,7 @@ impl<'a> Preprocessor<'a> {
 
     /// Searches beside the including file (for names in double quotes), then in the directories in
     /// order. A file that is not known yet is returned with its bytes.
-    fn find(&self, name: &str, quoted: bool) -> Result<Found, String> {
+    fn find(&self, name: &str, quoted: bool) -> Result<FoundFile, String> {
         let beside = self.open.last().and_then(|open| open.path.parent()).map(Path::to_owned);
         let beside = if quoted { beside } else { None };
         let mut looked = Vec::new();
@@ -574,4 +574,4 @@ fn file_name(text: &str) -> Option<(&str, bool, usize)> {
 }
 
 /// A found file: its path, its identity, and its bytes if it is new.
-type Found = (PathBuf, PathBuf, Option<Vec<u8>>);
+type FoundFile = (PathBuf, PathBuf, Option<Vec<u8>>);

@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use idl_cdr::{Extensibility, MAX_DEPTH};
 
 use crate::model::{
-    BitField, Element, Graph, Kind, Literal, Member, NO_BOUND, NodeId, Primitive, Structure, Union,
+    BitField, Element, Literal, NO_BOUND, NodeKind, Primitive, Structure, StructureMember,
+    TypeGraph, TypeNodeId, Union,
 };
 use crate::words::{differ, shown, word_of};
 use crate::{ConsistencyKind, DynamicType, Mismatch, TypeConsistency};
@@ -44,11 +45,11 @@ struct Rules<'a> {
     consistency: TypeConsistency,
     /// Whether the types must be identical.
     exact: bool,
-    reader: &'a Graph,
-    writer: &'a Graph,
+    reader: &'a TypeGraph,
+    writer: &'a TypeGraph,
     /// Pairs already compared or being compared; ends the recursion for types that
     /// contain themselves.
-    seen: BTreeSet<(NodeId, NodeId)>,
+    seen: BTreeSet<(TypeNodeId, TypeNodeId)>,
     path: Vec<String>,
 }
 
@@ -79,18 +80,18 @@ impl<'a> Rules<'a> {
         })
     }
 
-    fn check(&mut self, reader: NodeId, writer: NodeId) -> Checked {
+    fn check(&mut self, reader: TypeNodeId, writer: TypeNodeId) -> Checked {
         let (reader, writer) = (self.reader.resolved(reader), self.writer.resolved(writer));
         if !self.seen.insert((reader, writer)) {
             return Ok(());
         }
         let (of_reader, of_writer) = (self.reader, self.writer);
         match (&of_reader.node(reader).kind, &of_writer.node(writer).kind) {
-            (Kind::Primitive(one), Kind::Primitive(other)) => {
+            (NodeKind::Primitive(one), NodeKind::Primitive(other)) => {
                 self.require(is_same(*one, *other), || differ(one.name(), other.name()))
             }
-            (Kind::Primitive(one), Kind::Bitmask { bit_bound, .. })
-            | (Kind::Bitmask { bit_bound, .. }, Kind::Primitive(one))
+            (NodeKind::Primitive(one), NodeKind::Bitmask { bit_bound, .. })
+            | (NodeKind::Bitmask { bit_bound, .. }, NodeKind::Primitive(one))
                 if !self.exact =>
             {
                 let is_unsigned = matches!(
@@ -105,14 +106,14 @@ impl<'a> Rules<'a> {
                     format!("a bitmask of {bit_bound} bits is no {}", one.name())
                 })
             }
-            (Kind::Text { wide, bound }, Kind::Text { wide: other_wide, bound: other }) => {
+            (NodeKind::Text { wide, bound }, NodeKind::Text { wide: other_wide, bound: other }) => {
                 let name = |wide: bool| if wide { "wstring" } else { "string" };
                 self.require(wide == other_wide, || differ(name(*wide), name(*other_wide)))?;
                 self.bound(*bound, *other, self.consistency.ignore_string_bounds, "characters")
             }
             (
-                Kind::Fixed { digits, scale },
-                Kind::Fixed { digits: other_digits, scale: other_scale },
+                NodeKind::Fixed { digits, scale },
+                NodeKind::Fixed { digits: other_digits, scale: other_scale },
             ) => self.require((digits, scale) == (other_digits, other_scale), || {
                 differ(
                     &format!("fixed<{digits}, {scale}>"),
@@ -120,35 +121,35 @@ impl<'a> Rules<'a> {
                 )
             }),
             // The type object of a fixed describes only its bytes.
-            (Kind::Fixed { digits, .. }, Kind::Array { element, count })
+            (NodeKind::Fixed { digits, .. }, NodeKind::Array { element, count })
                 if *count == digits / 2 + 1 && is_octet(of_writer.kind(element.of)) =>
             {
                 Ok(())
             }
-            (Kind::Array { element, count }, Kind::Fixed { digits, .. })
+            (NodeKind::Array { element, count }, NodeKind::Fixed { digits, .. })
                 if *count == digits / 2 + 1 && is_octet(of_reader.kind(element.of)) =>
             {
                 Ok(())
             }
             (
-                Kind::Sequence { element, bound },
-                Kind::Sequence { element: other, bound: other_bound },
+                NodeKind::Sequence { element, bound },
+                NodeKind::Sequence { element: other, bound: other_bound },
             ) => {
                 let ignore = self.consistency.ignore_sequence_bounds;
                 self.bound(*bound, *other_bound, ignore, "elements")?;
                 self.element(element, other, "[]")
             }
             (
-                Kind::Array { element, count },
-                Kind::Array { element: other, count: other_count },
+                NodeKind::Array { element, count },
+                NodeKind::Array { element: other, count: other_count },
             ) => {
                 let word = |count: &u32| format!("an array [{count}]");
                 self.require(count == other_count, || differ(&word(count), &word(other_count)))?;
                 self.element(element, other, "[]")
             }
             (
-                Kind::Map { key, value, bound },
-                Kind::Map { key: other_key, value: other_value, bound: other_bound },
+                NodeKind::Map { key, value, bound },
+                NodeKind::Map { key: other_key, value: other_value, bound: other_bound },
             ) => {
                 let ignore = self.consistency.ignore_sequence_bounds;
                 self.bound(*bound, *other_bound, ignore, "entries")?;
@@ -156,15 +157,15 @@ impl<'a> Rules<'a> {
                 self.element(value, other_value, "[]")
             }
             (
-                Kind::Enumeration { bit_bound, literals, ignore_literal_names },
-                Kind::Enumeration { bit_bound: other_bits, literals: others, .. },
+                NodeKind::Enumeration { bit_bound, literals, ignore_literal_names },
+                NodeKind::Enumeration { bit_bound: other_bits, literals: others, .. },
             ) => {
                 self.bits(*bit_bound, *other_bits)?;
                 self.literals(literals, others, *ignore_literal_names && !self.exact)
             }
             (
-                Kind::Bitmask { bit_bound, flags },
-                Kind::Bitmask { bit_bound: other_bits, flags: others },
+                NodeKind::Bitmask { bit_bound, flags },
+                NodeKind::Bitmask { bit_bound: other_bits, flags: others },
             ) => {
                 self.require(bit_bound == other_bits, || {
                     format!("{bit_bound} bits in the reader's type, {other_bits} in the writer's")
@@ -174,9 +175,9 @@ impl<'a> Rules<'a> {
                         .into()
                 })
             }
-            (Kind::Bitset(fields), Kind::Bitset(others)) => self.bitset(fields, others),
-            (Kind::Structure(one), Kind::Structure(other)) => self.structure(one, other),
-            (Kind::Union(one), Kind::Union(other)) => self.union(one, other),
+            (NodeKind::Bitset(fields), NodeKind::Bitset(others)) => self.bitset(fields, others),
+            (NodeKind::Structure(one), NodeKind::Structure(other)) => self.structure(one, other),
+            (NodeKind::Union(one), NodeKind::Union(other)) => self.union(one, other),
             (one, other) => self.refuse(differ(word_of(one), word_of(other))),
         }
     }
@@ -345,7 +346,7 @@ impl<'a> Rules<'a> {
     }
 
     /// Checks that equal ids have equal names.
-    fn names(&self, ours: &[&Member], theirs: &[&Member]) -> Checked {
+    fn names(&self, ours: &[&StructureMember], theirs: &[&StructureMember]) -> Checked {
         if self.consistency.ignore_member_names && !self.exact {
             return Ok(());
         }
@@ -375,7 +376,7 @@ impl<'a> Rules<'a> {
         Ok(())
     }
 
-    fn lacked_by_reader(&self, theirs: &Member) -> Checked {
+    fn lacked_by_reader(&self, theirs: &StructureMember) -> Checked {
         let name = &theirs.name.text;
         self.require(!self.consistency.prevent_type_widening, || {
             format!(
@@ -391,7 +392,7 @@ impl<'a> Rules<'a> {
         })
     }
 
-    fn lacked_by_writer(&self, ours: &Member) -> Checked {
+    fn lacked_by_writer(&self, ours: &StructureMember) -> Checked {
         let name = &ours.name.text;
         self.require(!ours.key, || format!("the writer lacks the member `{name}` of the key"))?;
         self.require(!ours.must_understand || ours.optional, || {
@@ -399,7 +400,12 @@ impl<'a> Rules<'a> {
         })
     }
 
-    fn member(&mut self, ours: &Member, theirs: &Member, is_mutable: bool) -> Checked {
+    fn member(
+        &mut self,
+        ours: &StructureMember,
+        theirs: &StructureMember,
+        is_mutable: bool,
+    ) -> Checked {
         self.inside(format!(".{}", shown(&ours.name, &theirs.name)), |rules| {
             let word = |key: bool| if key { "a member of the key" } else { "not of the key" };
             rules.require(ours.key == theirs.key, || differ(word(ours.key), word(theirs.key)))?;
@@ -416,19 +422,22 @@ impl<'a> Rules<'a> {
     }
 
     /// Checks the bounds in keys: truncating a key would make one instance of two.
-    fn key_bounds(&mut self, ours: NodeId, theirs: NodeId) -> Checked {
+    fn key_bounds(&mut self, ours: TypeNodeId, theirs: TypeNodeId) -> Checked {
         let (reader, writer) = (self.reader, self.writer);
         match (reader.kind(ours), writer.kind(theirs)) {
-            (Kind::Text { bound, .. }, Kind::Text { bound: other, .. }) => {
+            (NodeKind::Text { bound, .. }, NodeKind::Text { bound: other, .. }) => {
                 self.bound(*bound, *other, false, "characters")
             }
-            (Kind::Sequence { bound, .. }, Kind::Sequence { bound: other, .. }) => {
+            (NodeKind::Sequence { bound, .. }, NodeKind::Sequence { bound: other, .. }) => {
                 self.bound(*bound, *other, false, "elements")
             }
-            (Kind::Map { bound, .. }, Kind::Map { bound: other, .. }) => {
+            (NodeKind::Map { bound, .. }, NodeKind::Map { bound: other, .. }) => {
                 self.bound(*bound, *other, false, "entries")
             }
-            (Kind::Enumeration { literals, .. }, Kind::Enumeration { literals: others, .. }) => {
+            (
+                NodeKind::Enumeration { literals, .. },
+                NodeKind::Enumeration { literals: others, .. },
+            ) => {
                 let is_known = |one: &&Literal| !literals.iter().any(|l| l.value == one.value);
                 match others.iter().find(is_known) {
                     Some(other) => {
@@ -452,7 +461,7 @@ impl<'a> Rules<'a> {
             rules.require(ours.key == theirs.key, || differ(word(ours.key), word(theirs.key)))?;
             rules.check(ours.of, theirs.of)
         })?;
-        let members = |union: &'a Union| -> Vec<&'a Member> {
+        let members = |union: &'a Union| -> Vec<&'a StructureMember> {
             union.cases.iter().filter_map(|case| case.member.as_ref()).collect()
         };
         self.names(&members(reader), &members(writer))?;
@@ -503,24 +512,24 @@ impl<'a> Rules<'a> {
         })
     }
 
-    fn case(&mut self, ours: &Member, theirs: &Member) -> Checked {
+    fn case(&mut self, ours: &StructureMember, theirs: &StructureMember) -> Checked {
         self.inside(format!(".{}", shown(&ours.name, &theirs.name)), |rules| {
             rules.check(ours.of, theirs.of)
         })
     }
 }
 
-fn default_of(union: &Union) -> Option<&Member> {
+fn default_of(union: &Union) -> Option<&StructureMember> {
     union.cases.iter().find(|case| case.default)?.member.as_ref()
 }
 
-fn selected(union: &Union, label: i64) -> Option<&Member> {
+fn selected(union: &Union, label: i64) -> Option<&StructureMember> {
     let labelled = union.cases.iter().find(|case| case.labels.contains(&label));
     labelled.or_else(|| union.cases.iter().find(|case| case.default))?.member.as_ref()
 }
 
-fn is_octet(kind: &Kind) -> bool {
-    matches!(kind, Kind::Primitive(Primitive::Byte | Primitive::Uint8))
+fn is_octet(kind: &NodeKind) -> bool {
+    matches!(kind, NodeKind::Primitive(Primitive::Byte | Primitive::Uint8))
 }
 
 /// Whether two primitives are the same for implementations, such as Rust, that use one type

@@ -6,55 +6,62 @@ use std::sync::Arc;
 
 use idl_cdr::{Extensibility, Representations, TryConstruct};
 
-use crate::model::{Case, Element, Graph, Kind, Literal, Member, Name, NodeId, Structure, Union};
+use crate::model::{
+    Case, Element, HashedName, Literal, NodeKind, Structure, StructureMember, TypeGraph,
+    TypeNodeId, Union,
+};
 use crate::{DynamicType, Primitive, TypeObjectError, soundness};
 
 /// Makes a type with one new node above the nodes of its parts.
-fn on_top(parts: &[&DynamicType], name: &str, kind: impl FnOnce(&[NodeId]) -> Kind) -> DynamicType {
-    let mut graph = Graph::default();
-    let roots: Vec<NodeId> =
+fn on_top(
+    parts: &[&DynamicType],
+    name: &str,
+    kind: impl FnOnce(&[TypeNodeId]) -> NodeKind,
+) -> DynamicType {
+    let mut graph = TypeGraph::default();
+    let roots: Vec<TypeNodeId> =
         parts.iter().map(|part| graph.take_in(&part.graph, part.root)).collect();
     let root = graph.add(name, kind(&roots));
     DynamicType { graph: Arc::new(graph), root }
 }
 
-fn element(of: NodeId) -> Element {
+fn element(of: TypeNodeId) -> Element {
     Element { of, external: false, try_construct: TryConstruct::Discard }
 }
 
 impl DynamicType {
     /// Makes a primitive type.
     pub fn primitive(of: Primitive) -> Self {
-        on_top(&[], "", |_| Kind::Primitive(of))
+        on_top(&[], "", |_| NodeKind::Primitive(of))
     }
 
     /// Makes a string with a maximum number of bytes; 0 is unbounded.
     pub fn string(bound: u32) -> Self {
-        on_top(&[], "", |_| Kind::Text { wide: false, bound })
+        on_top(&[], "", |_| NodeKind::Text { wide: false, bound })
     }
 
     /// Makes a string of 16-bit characters with a maximum number; 0 is unbounded.
     pub fn wide_string(bound: u32) -> Self {
-        on_top(&[], "", |_| Kind::Text { wide: true, bound })
+        on_top(&[], "", |_| NodeKind::Text { wide: true, bound })
     }
 
     /// Makes a sequence of this type with a maximum number of elements; 0 is unbounded.
     #[must_use]
     pub fn sequence(&self, bound: u32) -> Self {
-        on_top(&[self], "", |of| Kind::Sequence { element: element(of[0]), bound })
+        on_top(&[self], "", |of| NodeKind::Sequence { element: element(of[0]), bound })
     }
 
     /// Makes an array of this type.
     #[must_use]
     pub fn array(&self, count: u32) -> Self {
-        on_top(&[self], "", |of| Kind::Array { element: element(of[0]), count })
+        on_top(&[self], "", |of| NodeKind::Array { element: element(of[0]), count })
     }
 
     /// Makes a map from this type to values of another type, with a maximum number of entries; 0
     /// is unbounded.
     #[must_use]
     pub fn map_to(&self, value: &DynamicType, bound: u32) -> Self {
-        on_top(&[self, value], "", |of| Kind::Map {
+        on_top(&[self, value], "", |of| NodeKind::Map {
             key: element(of[0]),
             value: element(of[1]),
             bound,
@@ -64,13 +71,13 @@ impl DynamicType {
     /// Makes an enum of 32 bits; the first name is the default.
     pub fn enumeration(name: &str, literals: &[(&str, i32)]) -> Result<Self, TypeObjectError> {
         let literals = literals.iter().enumerate().map(|(place, (name, value))| Literal {
-            name: Name::new(name),
+            name: HashedName::new(name),
             value: *value,
             default: place == 0,
         });
         let literals = literals.collect();
         let ignore_literal_names = false;
-        checked(on_top(&[], name, |_| Kind::Enumeration {
+        checked(on_top(&[], name, |_| NodeKind::Enumeration {
             bit_bound: 32,
             literals,
             ignore_literal_names,
@@ -83,12 +90,12 @@ impl DynamicType {
         bit_bound: u32,
         flags: &[(&str, u32)],
     ) -> Result<Self, TypeObjectError> {
-        let flags: Vec<_> = flags.iter().map(|(name, bit)| (Name::new(name), *bit)).collect();
+        let flags: Vec<_> = flags.iter().map(|(name, bit)| (HashedName::new(name), *bit)).collect();
         if flags.iter().any(|(_, bit)| *bit >= bit_bound) {
             let reason = "is a bitmask with a bit beyond its last one";
             return Err(TypeObjectError::Invalid { name: name.to_owned(), reason });
         }
-        checked(on_top(&[], name, |_| Kind::Bitmask { bit_bound, flags }))
+        checked(on_top(&[], name, |_| NodeKind::Bitmask { bit_bound, flags }))
     }
 }
 
@@ -133,7 +140,7 @@ pub struct MemberOptions {
 pub struct StructBuilder {
     name: String,
     extensibility: Extensibility,
-    members: Vec<(Member, DynamicType)>,
+    members: Vec<(StructureMember, DynamicType)>,
 }
 
 impl StructBuilder {
@@ -155,25 +162,25 @@ impl StructBuilder {
         let parts: Vec<&DynamicType> = self.members.iter().map(|(_, of)| of).collect();
         let members = self.members.iter().map(|(member, _)| member);
         checked(on_top(&parts, &self.name, |of| {
-            Kind::Structure(Structure {
+            NodeKind::Structure(Structure {
                 extensibility: self.extensibility,
                 nested: false,
                 representations: Representations::ALL,
                 base: None,
                 members: members
                     .zip(of)
-                    .map(|(member, &of)| Member { of, ..member.clone() })
+                    .map(|(member, &of)| StructureMember { of, ..member.clone() })
                     .collect(),
             })
         }))
     }
 }
 
-fn member(name: &str, next: u32, options: MemberOptions) -> Member {
-    Member {
-        name: Name::new(name),
+fn member(name: &str, next: u32, options: MemberOptions) -> StructureMember {
+    StructureMember {
+        name: HashedName::new(name),
         id: options.id.unwrap_or(next),
-        of: NodeId(0),
+        of: TypeNodeId(0),
         key: options.key,
         must_understand: options.must_understand || options.key,
         optional: options.optional,
@@ -241,12 +248,13 @@ impl UnionBuilder {
         parts.extend(self.cases.iter().map(|(_, of)| of));
         checked(on_top(&parts, &self.name, |of| {
             let options = MemberOptions { must_understand: true, ..MemberOptions::default() };
-            let discriminator = Member { of: of[0], ..member("discriminator", 0, options) };
+            let discriminator =
+                StructureMember { of: of[0], ..member("discriminator", 0, options) };
             let cases = self.cases.iter().zip(&of[1..]).map(|((case, _), &of)| Case {
-                member: case.member.clone().map(|member| Member { of, ..member }),
+                member: case.member.clone().map(|member| StructureMember { of, ..member }),
                 ..case.clone()
             });
-            Kind::Union(Union {
+            NodeKind::Union(Union {
                 extensibility: self.extensibility,
                 nested: false,
                 representations: Representations::ALL,

@@ -2,10 +2,10 @@
 //!
 //! Owns the order of types by containment. Never knows the use of the order.
 
-use crate::model::{Graph, NodeId};
+use crate::model::{TypeGraph, TypeNodeId};
 
 /// Whether a type contains another one, directly or indirectly.
-pub(crate) fn reaches(graph: &Graph, from: NodeId, to: NodeId) -> bool {
+pub(crate) fn reaches(graph: &TypeGraph, from: TypeNodeId, to: TypeNodeId) -> bool {
     let mut seen = vec![false; graph.nodes.len()];
     let mut open = graph.parts(from);
     while let Some(next) = open.pop() {
@@ -22,7 +22,7 @@ pub(crate) fn reaches(graph: &Graph, from: NodeId, to: NodeId) -> bool {
 /// Returns groups of types that contain each other; each type comes after the types it contains.
 /// Uses Tarjan's algorithm with an explicit stack, because the nesting depth of types is not
 /// bounded here.
-pub(crate) fn components(graph: &Graph, root: NodeId) -> Vec<Vec<NodeId>> {
+pub(crate) fn components(graph: &TypeGraph, root: TypeNodeId) -> Vec<Vec<TypeNodeId>> {
     let count = graph.nodes.len();
     let (mut order, mut low) = (vec![usize::MAX; count], vec![usize::MAX; count]);
     let (mut waiting, mut is_waiting) = (Vec::new(), vec![false; count]);

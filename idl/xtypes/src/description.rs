@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 use idl_cdr::{Extensibility, TryConstruct};
 
 use crate::DynamicType;
-use crate::model::{Graph, Kind, Member, NO_BOUND, Node, NodeId};
+use crate::model::{NO_BOUND, NodeKind, StructureMember, TypeGraph, TypeNode, TypeNodeId};
 use crate::words::word_of;
 
 /// Description of a named type.
@@ -128,13 +128,13 @@ impl DynamicType {
         let graph = &*self.graph;
         let node = graph.node(self.root);
         let shape = match &node.kind {
-            Kind::Structure(of) => TypeShape::Structure {
+            NodeKind::Structure(of) => TypeShape::Structure {
                 extensibility: of.extensibility,
                 nested: of.nested,
                 base: of.base.map(|base| words(graph, base)),
                 members: of.members.iter().map(|member| describe(graph, member)).collect(),
             },
-            Kind::Union(of) => TypeShape::Union {
+            NodeKind::Union(of) => TypeShape::Union {
                 extensibility: of.extensibility,
                 nested: of.nested,
                 discriminator: describe(graph, &of.discriminator),
@@ -148,7 +148,7 @@ impl DynamicType {
                     })
                     .collect(),
             },
-            Kind::Enumeration { bit_bound, literals, .. } => TypeShape::Enumeration {
+            NodeKind::Enumeration { bit_bound, literals, .. } => TypeShape::Enumeration {
                 bit_bound: *bit_bound,
                 literals: literals
                     .iter()
@@ -159,11 +159,11 @@ impl DynamicType {
                     .find(|one| one.default)
                     .map(|one| one.name.text.to_string()),
             },
-            Kind::Bitmask { bit_bound, flags } => TypeShape::Bitmask {
+            NodeKind::Bitmask { bit_bound, flags } => TypeShape::Bitmask {
                 bit_bound: *bit_bound,
                 flags: flags.iter().map(|(name, bit)| (name.text.to_string(), *bit)).collect(),
             },
-            Kind::Bitset(fields) => TypeShape::Bitset(
+            NodeKind::Bitset(fields) => TypeShape::Bitset(
                 fields
                     .iter()
                     .map(|field| BitFieldDescription {
@@ -174,7 +174,7 @@ impl DynamicType {
                     })
                     .collect(),
             ),
-            Kind::Alias(of) => TypeShape::Alias(words(graph, *of)),
+            NodeKind::Alias(of) => TypeShape::Alias(words(graph, *of)),
             _ => return None,
         };
         Some(TypeDescription { name: node.name.clone(), shape })
@@ -195,7 +195,7 @@ impl DynamicType {
     }
 
     /// Returns the type and all types within it, each once, in the order of first use.
-    pub(crate) fn all_parts(&self) -> Vec<NodeId> {
+    pub(crate) fn all_parts(&self) -> Vec<TypeNodeId> {
         let mut seen = vec![false; self.graph.nodes.len()];
         let (mut order, mut open) = (Vec::new(), vec![self.root]);
         while let Some(of) = open.pop() {
@@ -206,7 +206,7 @@ impl DynamicType {
             let mut parts = self.graph.parts(of);
             // The first part must be popped next. A map has its values first, but human readers
             // expect the keys first.
-            if !matches!(self.graph.node(of).kind, Kind::Map { .. }) {
+            if !matches!(self.graph.node(of).kind, NodeKind::Map { .. }) {
                 parts.reverse();
             }
             open.extend(parts);
@@ -222,7 +222,7 @@ impl fmt::Display for DynamicType {
     }
 }
 
-fn describe(graph: &Graph, member: &Member) -> MemberDescription {
+fn describe(graph: &TypeGraph, member: &StructureMember) -> MemberDescription {
     MemberDescription {
         name: member.name.text.to_string(),
         id: member.id,
@@ -235,7 +235,7 @@ fn describe(graph: &Graph, member: &Member) -> MemberDescription {
     }
 }
 
-fn words(graph: &Graph, of: NodeId) -> String {
+fn words(graph: &TypeGraph, of: TypeNodeId) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = write_words(graph, of, &mut text);
@@ -243,36 +243,37 @@ fn words(graph: &Graph, of: NodeId) -> String {
 }
 
 /// Writes the contents of a type. An unnamed type cannot contain itself, so the recursion ends.
-fn write_words(graph: &Graph, of: NodeId, out: &mut dyn Write) -> fmt::Result {
+fn write_words(graph: &TypeGraph, of: TypeNodeId, out: &mut dyn Write) -> fmt::Result {
     let node = graph.node(of);
     if !node.name.is_empty() {
         return out.write_str(&node.name);
     }
     match &node.kind {
-        Kind::Primitive(primitive) => out.write_str(primitive.name()),
-        Kind::Text { wide, bound } => {
+        NodeKind::Primitive(primitive) => out.write_str(primitive.name()),
+        NodeKind::Text { wide, bound } => {
             out.write_str(if *wide { "wstring" } else { "string" })?;
             match *bound {
                 NO_BOUND => Ok(()),
                 bound => write!(out, "<{bound}>"),
             }
         }
-        Kind::Fixed { digits, scale } => write!(out, "fixed<{digits}, {scale}>"),
-        Kind::Sequence { element, bound } => {
+        NodeKind::Fixed { digits, scale } => write!(out, "fixed<{digits}, {scale}>"),
+        NodeKind::Sequence { element, bound } => {
             out.write_str("sequence<")?;
             write_words(graph, element.of, out)?;
             close(*bound, out)
         }
-        Kind::Map { key, value, bound } => {
+        NodeKind::Map { key, value, bound } => {
             out.write_str("map<")?;
             write_words(graph, key.of, out)?;
             out.write_str(", ")?;
             write_words(graph, value.of, out)?;
             close(*bound, out)
         }
-        Kind::Array { .. } => {
+        NodeKind::Array { .. } => {
             let (mut inner, mut sizes) = (of, String::new());
-            while let Node { name, kind: Kind::Array { element, count }, .. } = graph.node(inner)
+            while let TypeNode { name, kind: NodeKind::Array { element, count }, .. } =
+                graph.node(inner)
                 && name.is_empty()
             {
                 write!(sizes, "[{count}]")?;

@@ -11,33 +11,35 @@ use idl_cdr::{
 
 use crate::data::default_of_descriptor;
 use crate::model::{
-    BitField, Case, Element, Graph, Kind, Literal, Member, NO_BOUND, Name, NodeId, Primitive,
-    Structure, Union,
+    BitField, Case, Element, HashedName, Literal, NO_BOUND, NodeKind, Primitive, Structure,
+    StructureMember, TypeGraph, TypeNodeId, Union,
 };
 
 #[derive(Default)]
 pub(crate) struct FromDescriptors {
-    pub(crate) graph: Graph,
-    made: BTreeMap<&'static str, NodeId>,
+    pub(crate) graph: TypeGraph,
+    made: BTreeMap<&'static str, TypeNodeId>,
     /// Members with defaults, by struct or union; their types must be made before the
     /// default values.
-    defaults: Vec<(NodeId, usize, WriteDefault)>,
+    defaults: Vec<(TypeNodeId, usize, WriteDefault)>,
 }
 
 impl FromDescriptors {
     /// Adds a type and returns its node. Limits are consumed from the outside in.
-    pub(crate) fn add(&mut self, of: &'static TypeDescriptor, limits: Limits<'_>) -> NodeId {
+    pub(crate) fn add(&mut self, of: &'static TypeDescriptor, limits: Limits<'_>) -> TypeNodeId {
         let bound = if limits.bound() == UNBOUNDED { NO_BOUND } else { limits.bound() };
         match of.kind {
             TypeKind::Primitive(size) => {
-                self.graph.add("", Kind::Primitive(primitive(of.name, size)))
+                self.graph.add("", NodeKind::Primitive(primitive(of.name, size)))
             }
-            TypeKind::String => self.graph.add("", Kind::Text { wide: false, bound }),
-            TypeKind::WideString => self.graph.add("", Kind::Text { wide: true, bound }),
-            TypeKind::Fixed { digits, scale } => self.graph.add("", Kind::Fixed { digits, scale }),
+            TypeKind::String => self.graph.add("", NodeKind::Text { wide: false, bound }),
+            TypeKind::WideString => self.graph.add("", NodeKind::Text { wide: true, bound }),
+            TypeKind::Fixed { digits, scale } => {
+                self.graph.add("", NodeKind::Fixed { digits, scale })
+            }
             TypeKind::Sequence(element) => {
                 let element = self.element(element(), limits.of_elements());
-                self.graph.add("", Kind::Sequence { element, bound })
+                self.graph.add("", NodeKind::Sequence { element, bound })
             }
             TypeKind::Array(element, count) => {
                 // An array of arrays counts as one array: limits of elements apply to the
@@ -47,12 +49,12 @@ impl FromDescriptors {
                     _ => limits.of_row(),
                 };
                 let element = self.element(element(), limits);
-                self.graph.add("", Kind::Array { element, count: count as u32 })
+                self.graph.add("", NodeKind::Array { element, count: count as u32 })
             }
             TypeKind::Map(key, value) => {
                 let [keys, values] = limits.of_entries(bounds_of(key()), elements_of(key()));
                 let (key, value) = (self.element(key(), keys), self.element(value(), values));
-                self.graph.add("", Kind::Map { key, value, bound })
+                self.graph.add("", NodeKind::Map { key, value, bound })
             }
             TypeKind::Optional(inside) | TypeKind::External(inside) => self.add(inside(), limits),
             _ => self.named(of),
@@ -60,7 +62,7 @@ impl FromDescriptors {
     }
 
     /// Returns the types, with the defaults of their members.
-    pub(crate) fn finish(mut self) -> Graph {
+    pub(crate) fn finish(mut self) -> TypeGraph {
         for (id, place, write) in std::mem::take(&mut self.defaults) {
             let Some(member) = self.graph.nodes[id.0 as usize].kind.member_at(place) else {
                 continue;
@@ -83,32 +85,32 @@ impl FromDescriptors {
         Element { of: self.add(of, limits), external, try_construct }
     }
 
-    fn named(&mut self, of: &'static TypeDescriptor) -> NodeId {
+    fn named(&mut self, of: &'static TypeDescriptor) -> TypeNodeId {
         if let Some(&made) = self.made.get(of.name) {
             return made;
         }
-        let id = self.graph.add(of.name, Kind::Later);
+        let id = self.graph.add(of.name, NodeKind::Later);
         self.made.insert(of.name, id);
         let kind = match of.kind {
             TypeKind::Enumeration { bit_bound, literals, ignore_literal_names } => {
-                Kind::Enumeration {
+                NodeKind::Enumeration {
                     bit_bound,
                     ignore_literal_names,
                     literals: literals
                         .iter()
                         .map(|literal| Literal {
-                            name: Name::new(literal.name),
+                            name: HashedName::new(literal.name),
                             value: literal.value,
                             default: literal.default,
                         })
                         .collect(),
                 }
             }
-            TypeKind::Bitmask { bit_bound, flags } => Kind::Bitmask {
+            TypeKind::Bitmask { bit_bound, flags } => NodeKind::Bitmask {
                 bit_bound,
-                flags: flags.iter().map(|(name, bit)| (Name::new(name), *bit)).collect(),
+                flags: flags.iter().map(|(name, bit)| (HashedName::new(name), *bit)).collect(),
             },
-            TypeKind::Bitset(fields) => Kind::Bitset(
+            TypeKind::Bitset(fields) => NodeKind::Bitset(
                 fields
                     .iter()
                     .map(|field| {
@@ -118,11 +120,11 @@ impl FromDescriptors {
                             _ => Primitive::Uint64,
                         };
                         BitField {
-                            name: Name::new(field.name),
+                            name: HashedName::new(field.name),
                             position: field.position,
                             bits: field.bits,
                             holder,
-                            of: self.graph.add("", Kind::Primitive(holder)),
+                            of: self.graph.add("", NodeKind::Primitive(holder)),
                         }
                     })
                     .collect(),
@@ -131,7 +133,7 @@ impl FromDescriptors {
                 for (place, member) in structure.members.iter().enumerate() {
                     self.defaults.extend(member.default.map(|default| (id, place, default)));
                 }
-                Kind::Structure(self.structure(&structure))
+                NodeKind::Structure(self.structure(&structure))
             }
             TypeKind::Union(union) => {
                 let members = union.cases.iter().map(|case| case.member.as_ref());
@@ -139,7 +141,7 @@ impl FromDescriptors {
                 let default =
                     |(place, of): (_, Option<&MemberDescriptor>)| Some((id, place, of?.default?));
                 self.defaults.extend(all.filter_map(default));
-                Kind::Union(self.union(&union))
+                NodeKind::Union(self.union(&union))
             }
             // Types without a name have been made by `add`.
             _ => return id,
@@ -176,13 +178,13 @@ impl FromDescriptors {
         }
     }
 
-    fn member(&mut self, of: &MemberDescriptor) -> Member {
+    fn member(&mut self, of: &MemberDescriptor) -> StructureMember {
         let remembered = |word: &str| {
             let found = of.remembered.iter().find(|(name, _)| *name == word);
             found.map(|(_, text)| (*text).to_owned())
         };
-        Member {
-            name: Name::new(of.name),
+        StructureMember {
+            name: HashedName::new(of.name),
             id: of.id,
             of: self.add((of.type_of)(), of.limits()),
             key: of.key,

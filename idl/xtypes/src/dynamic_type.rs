@@ -8,7 +8,7 @@ use idl_cdr::{DdsType, Extensibility, Representations, TypeDescriptor, descripto
 
 use crate::data;
 use crate::descriptor::FromDescriptors;
-use crate::model::{Graph, Kind, NodeId};
+use crate::model::{NodeKind, TypeGraph, TypeNodeId};
 use crate::objects::{ObjectKind, Objects, TypeObjects};
 
 /// A type as a value.
@@ -18,8 +18,8 @@ use crate::objects::{ObjectKind, Objects, TypeObjects};
 /// [`StructBuilder`](crate::StructBuilder), [`UnionBuilder`](crate::UnionBuilder).
 #[derive(Clone, Debug)]
 pub struct DynamicType {
-    pub(crate) graph: Arc<Graph>,
-    pub(crate) root: NodeId,
+    pub(crate) graph: Arc<TypeGraph>,
+    pub(crate) root: TypeNodeId,
 }
 
 impl DynamicType {
@@ -53,8 +53,8 @@ impl DynamicType {
     /// Whether the type declares that it is not for topics.
     pub fn is_nested(&self) -> bool {
         match self.graph.kind(self.root) {
-            Kind::Structure(of) => of.nested,
-            Kind::Union(of) => of.nested,
+            NodeKind::Structure(of) => of.nested,
+            NodeKind::Union(of) => of.nested,
             _ => false,
         }
     }
@@ -63,8 +63,8 @@ impl DynamicType {
     /// information, so for the type of a peer the result is all of them.
     pub fn representations(&self) -> Representations {
         match self.graph.kind(self.root) {
-            Kind::Structure(of) => of.representations,
-            Kind::Union(of) => of.representations,
+            NodeKind::Structure(of) => of.representations,
+            NodeKind::Union(of) => of.representations,
             _ => Representations::ALL,
         }
     }

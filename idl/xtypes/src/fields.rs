@@ -2,10 +2,10 @@
 //!
 //! Owns: resolution of paths, and the kind of value at their ends. Never looks at a sample.
 
-use idl_cdr::{MemberPath, PathError, PathStep, Step};
+use idl_cdr::{MemberPath, PathError, PathStep, ResolvedStep};
 
-use crate::data::{Part, part_of};
-use crate::model::Kind;
+use crate::data::{ValueStep, part_of};
+use crate::model::NodeKind;
 use crate::{DynamicType, Primitive};
 
 /// Kind of the values of a type, as far as comparisons need it.
@@ -33,31 +33,31 @@ impl DynamicType {
     /// Returns the kind of the values.
     pub fn value_kind(&self) -> ValueKind {
         match self.graph.kind(self.root) {
-            Kind::Primitive(primitive) => ValueKind::Primitive(*primitive),
-            Kind::Text { .. } => ValueKind::Text,
-            Kind::Fixed { .. } => ValueKind::Fixed,
-            Kind::Enumeration { literals, .. } => ValueKind::Enumeration(
+            NodeKind::Primitive(primitive) => ValueKind::Primitive(*primitive),
+            NodeKind::Text { .. } => ValueKind::Text,
+            NodeKind::Fixed { .. } => ValueKind::Fixed,
+            NodeKind::Enumeration { literals, .. } => ValueKind::Enumeration(
                 literals.iter().map(|one| (one.name.text.to_string(), one.value)).collect(),
             ),
-            Kind::Bitmask { .. } => ValueKind::Bitmask,
-            Kind::Sequence { .. } | Kind::Array { .. } => ValueKind::Collection,
-            Kind::Map { .. } => ValueKind::Map,
-            Kind::Bitset(_)
-            | Kind::Structure(_)
-            | Kind::Union(_)
-            | Kind::Alias(_)
-            | Kind::Later => ValueKind::Aggregate,
+            NodeKind::Bitmask { .. } => ValueKind::Bitmask,
+            NodeKind::Sequence { .. } | NodeKind::Array { .. } => ValueKind::Collection,
+            NodeKind::Map { .. } => ValueKind::Map,
+            NodeKind::Bitset(_)
+            | NodeKind::Structure(_)
+            | NodeKind::Union(_)
+            | NodeKind::Alias(_)
+            | NodeKind::Later => ValueKind::Aggregate,
         }
     }
 
     /// Returns the names of the members, if there are any; for a struct those of its base first.
     pub fn member_names(&self) -> Vec<String> {
         match self.graph.kind(self.graph.resolved(self.root)) {
-            Kind::Structure(structure) => {
+            NodeKind::Structure(structure) => {
                 let members = self.graph.members(structure);
                 members.iter().map(|member| member.name.text.to_string()).collect()
             }
-            Kind::Bitset(fields) => {
+            NodeKind::Bitset(fields) => {
                 fields.iter().map(|field| field.name.text.to_string()).collect()
             }
             _ => Vec::new(),
@@ -89,10 +89,12 @@ impl DynamicType {
             let fail = |reason| PathError { path: path.to_owned(), offset, reason };
             let (part, next) = part_of(graph, of, &step).map_err(fail)?;
             steps.push(match (part, step) {
-                (Part::Place(place), _) => Step::Part(place),
-                (Part::Case(case), _) => Step::Part(case + 1),
-                (Part::Key(_), PathStep::Index(number)) => Step::Number(number),
-                (Part::Key(_), PathStep::Key(text) | PathStep::Member(text)) => Step::Text(text),
+                (ValueStep::Place(place), _) => ResolvedStep::Part(place),
+                (ValueStep::Case(case), _) => ResolvedStep::Part(case + 1),
+                (ValueStep::Key(_), PathStep::Index(number)) => ResolvedStep::Number(number),
+                (ValueStep::Key(_), PathStep::Key(text) | PathStep::Member(text)) => {
+                    ResolvedStep::Text(text)
+                }
             });
             of = graph.resolved(next);
         }

@@ -4,7 +4,7 @@
 
 use idl_cdr::{Extensibility, LongDouble, TryConstruct};
 
-use crate::model::{BitField, Element, Kind, Literal, Primitive};
+use crate::model::{BitField, Element, Literal, NodeKind, Primitive};
 use crate::standard::*;
 
 pub(crate) fn header(equiv_kind: u8, element_flags: u16) -> PlainCollectionHeader {
@@ -53,10 +53,10 @@ pub(crate) fn field_of(of: &BitField) -> CommonBitfield {
 }
 
 /// Returns the minimum or maximum of a member as a value of its type.
-pub(crate) fn parameter(kind: &Kind, text: &str) -> Option<AnnotationParameterValue> {
+pub(crate) fn parameter(kind: &NodeKind, text: &str) -> Option<AnnotationParameterValue> {
     use AnnotationParameterValue as Value;
     let text = text.trim().replace(' ', "");
-    let Kind::Primitive(primitive) = kind else { return None };
+    let NodeKind::Primitive(primitive) = kind else { return None };
     Some(match primitive {
         Primitive::Byte => Value::Byte(text.parse().ok()?),
         Primitive::Int8 => Value::Int8(text.parse().ok()?),

@@ -12,8 +12,8 @@ use idl_cdr::{DdsType, Extensibility, LongDouble, Representations, TryConstruct}
 
 use crate::descriptor::holder;
 use crate::model::{
-    BitField, Case, Element, Graph, Kind, Literal, Member, NO_BOUND, Name, NodeId, Primitive,
-    Structure, Union,
+    BitField, Case, Element, HashedName, Literal, NO_BOUND, NodeKind, Primitive, Structure,
+    StructureMember, TypeGraph, TypeNodeId, Union,
 };
 use crate::{Any, DynamicType, TypeObjectError, data, soundness};
 
@@ -42,7 +42,7 @@ impl DynamicType {
         let mut types = BTreeMap::new();
         gather(&of.definitions, &mut types);
         let one = |name| {
-            let (graph, made) = (Graph::default(), BTreeMap::new());
+            let (graph, made) = (TypeGraph::default(), BTreeMap::new());
             let mut made = FromIdl { types: &types, graph, made, depth: 0 };
             let root = made.named(name)?;
             soundness::check(&made.graph)?;
@@ -90,8 +90,8 @@ fn gather<'a>(definitions: &'a [Definition], types: &mut BTreeMap<String, &'a De
 
 struct FromIdl<'a> {
     types: &'a BTreeMap<String, &'a Definition>,
-    graph: Graph,
-    made: BTreeMap<String, NodeId>,
+    graph: TypeGraph,
+    made: BTreeMap<String, TypeNodeId>,
     /// Number of named types being made, each within the one before.
     depth: usize,
 }
@@ -103,7 +103,7 @@ const LONGEST_CHAIN: usize = 256;
 type Made<T> = Result<T, TypeObjectError>;
 
 impl FromIdl<'_> {
-    fn named(&mut self, name: &str) -> Made<NodeId> {
+    fn named(&mut self, name: &str) -> Made<TypeNodeId> {
         if let Some(&made) = self.made.get(name) {
             return Ok(made);
         }
@@ -118,48 +118,52 @@ impl FromIdl<'_> {
             return Err(TypeObjectError::Invalid { name: name.to_owned(), reason });
         }
         self.depth += 1;
-        let id = self.graph.add(name, Kind::Later);
+        let id = self.graph.add(name, NodeKind::Later);
         self.made.insert(name.to_owned(), id);
         let kind = match definition {
-            Definition::Struct(of) => Kind::Structure(self.structure(of)?),
-            Definition::Union(of) => Kind::Union(self.union(of)?),
+            Definition::Struct(of) => NodeKind::Structure(self.structure(of)?),
+            Definition::Union(of) => NodeKind::Union(self.union(of)?),
             Definition::Enum(of) => {
                 let ignore_literal_names = of.notes.ignore_literal_names;
                 let (bit_bound, literals) = (of.bit_bound.into(), literals(of));
-                Kind::Enumeration { bit_bound, literals, ignore_literal_names }
+                NodeKind::Enumeration { bit_bound, literals, ignore_literal_names }
             }
-            Definition::Bitmask(of) => Kind::Bitmask {
+            Definition::Bitmask(of) => NodeKind::Bitmask {
                 bit_bound: of.bit_bound.into(),
                 flags: of
                     .flags
                     .iter()
-                    .map(|flag| (Name::new(&flag.name), flag.position.into()))
+                    .map(|flag| (HashedName::new(&flag.name), flag.position.into()))
                     .collect(),
             },
-            Definition::Bitset(of) => Kind::Bitset(self.bit_fields(of)),
-            Definition::Module(_) | Definition::Constant(_) | Definition::Typedef(_) => Kind::Later,
+            Definition::Bitset(of) => NodeKind::Bitset(self.bit_fields(of)),
+            Definition::Module(_) | Definition::Constant(_) | Definition::Typedef(_) => {
+                NodeKind::Later
+            }
         };
         self.depth -= 1;
         self.graph.nodes[id.0 as usize].kind = kind;
         Ok(id)
     }
 
-    fn ty(&mut self, of: &Type) -> Made<NodeId> {
+    fn ty(&mut self, of: &Type) -> Made<TypeNodeId> {
         let bound = |bound: &Option<u32>| bound.unwrap_or(NO_BOUND);
         let kind = match of.resolved() {
-            Type::Primitive(of) => Kind::Primitive(primitive(*of)),
-            Type::String { wide, bound: of } => Kind::Text { wide: *wide, bound: bound(of) },
+            Type::Primitive(of) => NodeKind::Primitive(primitive(*of)),
+            Type::String { wide, bound: of } => NodeKind::Text { wide: *wide, bound: bound(of) },
             Type::Sequence(element, of) => {
-                Kind::Sequence { element: self.element(element)?, bound: bound(of) }
+                NodeKind::Sequence { element: self.element(element)?, bound: bound(of) }
             }
-            Type::Map(key, value, of) => {
-                Kind::Map { key: self.element(key)?, value: self.element(value)?, bound: bound(of) }
-            }
+            Type::Map(key, value, of) => NodeKind::Map {
+                key: self.element(key)?,
+                value: self.element(value)?,
+                bound: bound(of),
+            },
             Type::Array(element, count) => {
-                Kind::Array { element: self.element(element)?, count: *count }
+                NodeKind::Array { element: self.element(element)?, count: *count }
             }
             Type::Fixed { digits, scale } => {
-                Kind::Fixed { digits: (*digits).into(), scale: (*scale).into() }
+                NodeKind::Fixed { digits: (*digits).into(), scale: (*scale).into() }
             }
             Type::Any => return Ok(self.any()),
             Type::Named(name, _) => return self.named(&name.to_string()),
@@ -170,7 +174,7 @@ impl FromIdl<'_> {
     }
 
     /// Returns the node of an `any`. Its name is a keyword, so no IDL type can have it.
-    fn any(&mut self) -> NodeId {
+    fn any(&mut self) -> TypeNodeId {
         if let Some(&made) = self.made.get(Any::TYPE_NAME) {
             return made;
         }
@@ -209,8 +213,8 @@ impl FromIdl<'_> {
     }
 
     /// Returns the id that the next member would get.
-    fn next_id(&self, of: NodeId) -> u32 {
-        let Kind::Structure(of) = self.graph.kind(of) else { return 0 };
+    fn next_id(&self, of: TypeNodeId) -> u32 {
+        let NodeKind::Structure(of) = self.graph.kind(of) else { return 0 };
         match of.members.last() {
             Some(last) => last.id.saturating_add(1),
             None => of.base.map_or(0, |base| self.next_id(base)),
@@ -219,8 +223,8 @@ impl FromIdl<'_> {
 
     fn union(&mut self, of: &model::Union) -> Made<Union> {
         let selects = self.ty(&of.discriminator)?;
-        let discriminator = Member {
-            name: Name::new("discriminator"),
+        let discriminator = StructureMember {
+            name: HashedName::new("discriminator"),
             of: selects,
             key: of.key,
             must_understand: true,
@@ -251,8 +255,13 @@ impl FromIdl<'_> {
         })
     }
 
-    fn member(&mut self, of: &model::Member, next: u32, hashed: bool) -> Made<Member> {
-        let name = Name::new(&of.name);
+    fn member(
+        &mut self,
+        of: &model::StructMember,
+        next: u32,
+        hashed: bool,
+    ) -> Made<StructureMember> {
+        let name = HashedName::new(&of.name);
         let of_hash = |text: &str| u32::from_le_bytes(crate::hash::of_name(text)) & 0x0fff_ffff;
         let (id, hash_id) = match &of.id {
             MemberId::Number(id) => (*id, None),
@@ -262,7 +271,7 @@ impl FromIdl<'_> {
             MemberId::Auto => (next, None),
         };
         let node = self.ty(&of.ty)?;
-        Ok(Member {
+        Ok(StructureMember {
             name,
             id,
             of: node,
@@ -280,34 +289,37 @@ impl FromIdl<'_> {
     }
 
     /// Returns a value, if the type can have one in IDL.
-    fn value(&self, of: NodeId, value: &Value) -> Option<data::Value> {
+    fn value(&self, of: TypeNodeId, value: &Value) -> Option<data::Value> {
         use data::Value as Made;
         Some(match (self.graph.kind(of), value) {
-            (Kind::Primitive(primitive), Value::Integer(number)) => {
+            (NodeKind::Primitive(primitive), Value::Integer(number)) => {
                 data::layout::integer(*primitive, *number)?
             }
-            (Kind::Primitive(Primitive::Float32), Value::Floating(number)) => {
+            (NodeKind::Primitive(Primitive::Float32), Value::Floating(number)) => {
                 Made::Float(*number as f32)
             }
-            (Kind::Primitive(Primitive::Float128), Value::LongDouble(number)) => {
+            (NodeKind::Primitive(Primitive::Float128), Value::LongDouble(number)) => {
                 Made::LongDouble(LongDouble(number.to_bits().to_le_bytes()))
             }
-            (Kind::Primitive(_), Value::Floating(number)) => Made::Double(*number),
-            (Kind::Primitive(_), Value::Boolean(value)) => Made::Bool(*value),
-            (Kind::Primitive(Primitive::Char16), Value::Char(character)) => {
+            (NodeKind::Primitive(_), Value::Floating(number)) => Made::Double(*number),
+            (NodeKind::Primitive(_), Value::Boolean(value)) => Made::Bool(*value),
+            (NodeKind::Primitive(Primitive::Char16), Value::Char(character)) => {
                 Made::WideChar((*character).try_into().ok()?)
             }
-            (Kind::Primitive(_), Value::Char(character)) => Made::Char(*character),
-            (Kind::Text { .. }, Value::String(text)) => Made::Text(text.clone()),
-            (Kind::Fixed { scale, .. }, Value::Fixed(number)) => {
+            (NodeKind::Primitive(_), Value::Char(character)) => Made::Char(*character),
+            (NodeKind::Text { .. }, Value::String(text)) => Made::Text(text.clone()),
+            (NodeKind::Fixed { scale, .. }, Value::Fixed(number)) => {
                 Made::Fixed { units: number.parts().0, scale: *scale }
             }
-            (Kind::Bitmask { .. }, Value::Integer(bits)) => Made::Bitmask(*bits as u64),
-            (Kind::Enumeration { literals, .. }, Value::Enumerator { value, .. }) => {
+            (NodeKind::Bitmask { .. }, Value::Integer(bits)) => Made::Bitmask(*bits as u64),
+            (NodeKind::Enumeration { literals, .. }, Value::Enumerator { value, .. }) => {
                 let literal = literals.iter().find(|literal| literal.value == *value)?;
                 Made::Enumerator { value: *value, name: literal.name.text.clone() }
             }
-            (Kind::Sequence { element, .. } | Kind::Array { element, .. }, Value::List(values)) => {
+            (
+                NodeKind::Sequence { element, .. } | NodeKind::Array { element, .. },
+                Value::List(values),
+            ) => {
                 let values = values.iter().map(|value| self.value(element.of, value));
                 Made::Collection(values.collect::<Option<_>>()?)
             }
@@ -320,9 +332,15 @@ impl FromIdl<'_> {
         let mut fields = Vec::new();
         for (place, field) in of.fields.iter().enumerate() {
             let (bits, holder) = (u32::from(field.bits), holder(primitive(field.ty)));
-            let node = self.graph.add("", Kind::Primitive(holder));
+            let node = self.graph.add("", NodeKind::Primitive(holder));
             let name = field.name.clone().unwrap_or_else(|| format!("reserved_{place}"));
-            fields.push(BitField { name: Name::new(&name), position, bits, holder, of: node });
+            fields.push(BitField {
+                name: HashedName::new(&name),
+                position,
+                bits,
+                holder,
+                of: node,
+            });
             position += bits;
         }
         fields
@@ -337,11 +355,11 @@ fn try_construct(of: Option<model::TryConstruct>) -> TryConstruct {
     }
 }
 
-fn plain_member() -> Member {
-    Member {
-        name: Name::new(""),
+fn plain_member() -> StructureMember {
+    StructureMember {
+        name: HashedName::new(""),
         id: 0,
-        of: NodeId(0),
+        of: TypeNodeId(0),
         key: false,
         must_understand: false,
         optional: false,
@@ -359,7 +377,7 @@ fn literals(of: &model::Enum) -> Vec<Literal> {
     let default = of.enumerators.iter().position(|one| one.default).unwrap_or(0);
     let literals = of.enumerators.iter().enumerate();
     let literal = |(place, one): (usize, &model::Enumerator)| Literal {
-        name: Name::new(&one.name),
+        name: HashedName::new(&one.name),
         value: one.value,
         default: place == default,
     };

@@ -38,7 +38,7 @@ pub use from_idl::topic_types;
 pub use model::Primitive;
 pub use objects::{ObjectKind, TypeObjects, object_bytes};
 pub use resolve::TypeObjectError;
-pub use topic_data::{Fields, TopicData};
+pub use topic_data::{MemberLookup, TopicData};
 
 /// Items that Rust generated from IDL needs, in one place: those of the derive macro, and [`Any`].
 pub mod types {

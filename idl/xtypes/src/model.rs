@@ -11,22 +11,22 @@ use crate::data::Value;
 
 /// Index of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct NodeId(pub(crate) u32);
+pub(crate) struct TypeNodeId(pub(crate) u32);
 
 /// All nodes of a type.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Graph {
-    pub(crate) nodes: Vec<Node>,
+pub(crate) struct TypeGraph {
+    pub(crate) nodes: Vec<TypeNode>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
+pub(crate) struct TypeNode {
     /// IDL name; empty for types without one.
     pub(crate) name: String,
     /// Position among types that contain each other, if a peer gave it for types whose names it
     /// left out.
     pub(crate) place: i32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: NodeKind,
 }
 
 /// Primitive types.
@@ -106,7 +106,7 @@ impl Primitive {
 pub(crate) const NO_BOUND: u32 = 0;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Primitive(Primitive),
     /// A string of 8-bit or 16-bit characters, with a bound.
     Text {
@@ -140,10 +140,10 @@ pub(crate) enum Kind {
     },
     Bitmask {
         bit_bound: u32,
-        flags: Vec<(Name, u32)>,
+        flags: Vec<(HashedName, u32)>,
     },
     Bitset(Vec<BitField>),
-    Alias(NodeId),
+    Alias(TypeNodeId),
     Structure(Structure),
     Union(Union),
     /// A struct or union that is not yet made; occurs only during construction.
@@ -152,12 +152,12 @@ pub(crate) enum Kind {
 
 /// A name, or the part of it that a minimal type object has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Name {
+pub(crate) struct HashedName {
     pub(crate) text: Arc<str>,
     pub(crate) hash: [u8; 4],
 }
 
-impl Name {
+impl HashedName {
     pub(crate) fn new(text: &str) -> Self {
         Self { text: text.into(), hash: crate::hash::of_name(text) }
     }
@@ -176,26 +176,26 @@ impl Name {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Element {
-    pub(crate) of: NodeId,
+    pub(crate) of: TypeNodeId,
     pub(crate) external: bool,
     pub(crate) try_construct: TryConstruct,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Literal {
-    pub(crate) name: Name,
+    pub(crate) name: HashedName,
     pub(crate) value: i32,
     pub(crate) default: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BitField {
-    pub(crate) name: Name,
+    pub(crate) name: HashedName,
     pub(crate) position: u32,
     pub(crate) bits: u32,
     pub(crate) holder: Primitive,
     /// Node of the integer type that holds the field.
-    pub(crate) of: NodeId,
+    pub(crate) of: TypeNodeId,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -203,9 +203,9 @@ pub(crate) struct Structure {
     pub(crate) extensibility: Extensibility,
     pub(crate) nested: bool,
     pub(crate) representations: Representations,
-    pub(crate) base: Option<NodeId>,
+    pub(crate) base: Option<TypeNodeId>,
     /// Own members.
-    pub(crate) members: Vec<Member>,
+    pub(crate) members: Vec<StructureMember>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -213,7 +213,7 @@ pub(crate) struct Union {
     pub(crate) extensibility: Extensibility,
     pub(crate) nested: bool,
     pub(crate) representations: Representations,
-    pub(crate) discriminator: Member,
+    pub(crate) discriminator: StructureMember,
     pub(crate) cases: Vec<Case>,
 }
 
@@ -221,14 +221,14 @@ pub(crate) struct Union {
 pub(crate) struct Case {
     pub(crate) labels: Vec<i64>,
     pub(crate) default: bool,
-    pub(crate) member: Option<Member>,
+    pub(crate) member: Option<StructureMember>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Member {
-    pub(crate) name: Name,
+pub(crate) struct StructureMember {
+    pub(crate) name: HashedName,
     pub(crate) id: u32,
-    pub(crate) of: NodeId,
+    pub(crate) of: TypeNodeId,
     pub(crate) key: bool,
     pub(crate) must_understand: bool,
     pub(crate) optional: bool,
@@ -243,56 +243,58 @@ pub(crate) struct Member {
     pub(crate) hash_id: Option<String>,
 }
 
-impl Kind {
+impl NodeKind {
     /// Returns an own member by index. For a union, index 0 is the discriminator, followed by one
     /// index for each case.
-    pub(crate) fn member_at(&mut self, place: usize) -> Option<&mut Member> {
+    pub(crate) fn member_at(&mut self, place: usize) -> Option<&mut StructureMember> {
         match (self, place) {
-            (Kind::Structure(of), _) => of.members.get_mut(place),
-            (Kind::Union(of), 0) => Some(&mut of.discriminator),
-            (Kind::Union(of), _) => of.cases.get_mut(place - 1)?.member.as_mut(),
+            (NodeKind::Structure(of), _) => of.members.get_mut(place),
+            (NodeKind::Union(of), 0) => Some(&mut of.discriminator),
+            (NodeKind::Union(of), _) => of.cases.get_mut(place - 1)?.member.as_mut(),
             _ => None,
         }
     }
 }
 
-impl Graph {
-    pub(crate) fn node(&self, id: NodeId) -> &Node {
+impl TypeGraph {
+    pub(crate) fn node(&self, id: TypeNodeId) -> &TypeNode {
         &self.nodes[id.0 as usize]
     }
 
-    pub(crate) fn add(&mut self, name: &str, kind: Kind) -> NodeId {
-        let id = NodeId(u32::try_from(self.nodes.len()).expect("nodes take memory each"));
-        self.nodes.push(Node { name: name.to_owned(), place: 0, kind });
+    pub(crate) fn add(&mut self, name: &str, kind: NodeKind) -> TypeNodeId {
+        let id = TypeNodeId(u32::try_from(self.nodes.len()).expect("nodes take memory each"));
+        self.nodes.push(TypeNode { name: name.to_owned(), place: 0, kind });
         id
     }
 
     /// Whether all names are known; those of a minimal object are not.
     pub(crate) fn has_names(&self) -> bool {
         self.nodes.iter().all(|node| match &node.kind {
-            Kind::Structure(of) => of.members.iter().all(|member| member.name.is_known()),
-            Kind::Union(of) => {
+            NodeKind::Structure(of) => of.members.iter().all(|member| member.name.is_known()),
+            NodeKind::Union(of) => {
                 of.cases.iter().filter_map(|case| case.member.as_ref()).all(|m| m.name.is_known())
             }
-            Kind::Enumeration { literals, .. } => literals.iter().all(|one| one.name.is_known()),
-            Kind::Bitmask { flags, .. } => flags.iter().all(|(name, _)| name.is_known()),
-            Kind::Bitset(fields) => fields.iter().all(|field| field.name.is_known()),
+            NodeKind::Enumeration { literals, .. } => {
+                literals.iter().all(|one| one.name.is_known())
+            }
+            NodeKind::Bitmask { flags, .. } => flags.iter().all(|(name, _)| name.is_known()),
+            NodeKind::Bitset(fields) => fields.iter().all(|field| field.name.is_known()),
             _ => true,
         })
     }
 
     /// Whether a type is [`Any`](crate::Any), or an equivalent type of a peer. The name alone is no
     /// proof, because peers choose names freely.
-    pub(crate) fn is_any(&self, id: NodeId) -> bool {
+    pub(crate) fn is_any(&self, id: TypeNodeId) -> bool {
         let node = self.node(self.resolved(id));
-        let is_octets = |member: &Member| {
-            let Kind::Sequence { element, bound: NO_BOUND } = self.kind(member.of) else {
+        let is_octets = |member: &StructureMember| {
+            let NodeKind::Sequence { element, bound: NO_BOUND } = self.kind(member.of) else {
                 return false;
             };
-            !member.optional && *self.kind(element.of) == Kind::Primitive(Primitive::Byte)
+            !member.optional && *self.kind(element.of) == NodeKind::Primitive(Primitive::Byte)
         };
         match &node.kind {
-            Kind::Structure(of) if node.name == <crate::Any as idl_cdr::DdsType>::TYPE_NAME => {
+            NodeKind::Structure(of) if node.name == <crate::Any as idl_cdr::DdsType>::TYPE_NAME => {
                 let names = of.members.iter().map(|member| &*member.name.text);
                 of.base.is_none()
                     && names.eq(["type_objects", "value"])
@@ -303,61 +305,63 @@ impl Graph {
     }
 
     /// Copies all nodes of another type, and returns its index here.
-    pub(crate) fn take_in(&mut self, other: &Graph, root: NodeId) -> NodeId {
+    pub(crate) fn take_in(&mut self, other: &TypeGraph, root: TypeNodeId) -> TypeNodeId {
         let first = self.nodes.len() as u32;
-        let moved = |id: &mut NodeId| id.0 += first;
+        let moved = |id: &mut TypeNodeId| id.0 += first;
         for node in &other.nodes {
             let mut node = node.clone();
             match &mut node.kind {
-                Kind::Sequence { element, .. } | Kind::Array { element, .. } => {
+                NodeKind::Sequence { element, .. } | NodeKind::Array { element, .. } => {
                     moved(&mut element.of);
                 }
-                Kind::Map { key, value, .. } => {
+                NodeKind::Map { key, value, .. } => {
                     moved(&mut key.of);
                     moved(&mut value.of);
                 }
-                Kind::Bitset(fields) => fields.iter_mut().for_each(|field| moved(&mut field.of)),
-                Kind::Alias(of) => moved(of),
-                Kind::Structure(structure) => {
+                NodeKind::Bitset(fields) => {
+                    fields.iter_mut().for_each(|field| moved(&mut field.of))
+                }
+                NodeKind::Alias(of) => moved(of),
+                NodeKind::Structure(structure) => {
                     structure.base.iter_mut().for_each(moved);
                     structure.members.iter_mut().for_each(|member| moved(&mut member.of));
                 }
-                Kind::Union(union) => {
+                NodeKind::Union(union) => {
                     moved(&mut union.discriminator.of);
                     let members = union.cases.iter_mut().filter_map(|case| case.member.as_mut());
                     members.for_each(|member| moved(&mut member.of));
                 }
-                Kind::Primitive(_)
-                | Kind::Text { .. }
-                | Kind::Fixed { .. }
-                | Kind::Enumeration { .. }
-                | Kind::Bitmask { .. }
-                | Kind::Later => {}
+                NodeKind::Primitive(_)
+                | NodeKind::Text { .. }
+                | NodeKind::Fixed { .. }
+                | NodeKind::Enumeration { .. }
+                | NodeKind::Bitmask { .. }
+                | NodeKind::Later => {}
             }
             self.nodes.push(node);
         }
-        NodeId(root.0 + first)
+        TypeNodeId(root.0 + first)
     }
 
     /// Returns the type behind aliases.
-    pub(crate) fn resolved(&self, id: NodeId) -> NodeId {
+    pub(crate) fn resolved(&self, id: TypeNodeId) -> TypeNodeId {
         let mut id = id;
         // Cyclic aliases have been refused when the type was made.
-        while let Kind::Alias(of) = self.node(id).kind {
+        while let NodeKind::Alias(of) = self.node(id).kind {
             id = of;
         }
         id
     }
 
     /// Returns the kind of a type behind its aliases.
-    pub(crate) fn kind(&self, id: NodeId) -> &Kind {
+    pub(crate) fn kind(&self, id: TypeNodeId) -> &NodeKind {
         &self.node(self.resolved(id)).kind
     }
 
     /// Returns all members of a struct, those of its base first.
-    pub(crate) fn members<'a>(&'a self, structure: &'a Structure) -> Vec<&'a Member> {
+    pub(crate) fn members<'a>(&'a self, structure: &'a Structure) -> Vec<&'a StructureMember> {
         let mut members = match structure.base.map(|base| self.kind(base)) {
-            Some(Kind::Structure(base)) => self.members(base),
+            Some(NodeKind::Structure(base)) => self.members(base),
             _ => Vec::new(),
         };
         members.extend(&structure.members);
@@ -365,15 +369,17 @@ impl Graph {
     }
 
     /// Returns the types that a type refers to directly.
-    pub(crate) fn parts(&self, id: NodeId) -> Vec<NodeId> {
+    pub(crate) fn parts(&self, id: TypeNodeId) -> Vec<TypeNodeId> {
         match &self.node(id).kind {
-            Kind::Sequence { element, .. } | Kind::Array { element, .. } => vec![element.of],
-            Kind::Map { key, value, .. } => vec![value.of, key.of],
-            Kind::Alias(of) => vec![*of],
-            Kind::Structure(structure) => {
+            NodeKind::Sequence { element, .. } | NodeKind::Array { element, .. } => {
+                vec![element.of]
+            }
+            NodeKind::Map { key, value, .. } => vec![value.of, key.of],
+            NodeKind::Alias(of) => vec![*of],
+            NodeKind::Structure(structure) => {
                 structure.base.into_iter().chain(structure.members.iter().map(|m| m.of)).collect()
             }
-            Kind::Union(union) => std::iter::once(union.discriminator.of)
+            NodeKind::Union(union) => std::iter::once(union.discriminator.of)
                 .chain(union.cases.iter().filter_map(|case| Some(case.member.as_ref()?.of)))
                 .collect(),
             _ => Vec::new(),

@@ -14,7 +14,7 @@ use idl_cdr::{CdrWriter, DdsType, Encoding};
 use crate::components::{components, reaches};
 use crate::flags::*;
 use crate::hash;
-use crate::model::{Case, Element, Graph, Kind, Literal, Member, NodeId};
+use crate::model::{Case, Element, Literal, NodeKind, StructureMember, TypeGraph, TypeNodeId};
 use crate::standard::*;
 
 /// Kinds of type objects.
@@ -56,14 +56,14 @@ pub fn object_bytes<T: DdsType>(object: &T) -> Vec<u8> {
 }
 
 pub(crate) struct Objects<'a> {
-    graph: &'a Graph,
+    graph: &'a TypeGraph,
     kind: ObjectKind,
-    identifiers: BTreeMap<NodeId, TypeIdentifier>,
+    identifiers: BTreeMap<TypeNodeId, TypeIdentifier>,
     objects: Vec<TypeIdentifierTypeObjectPair>,
 }
 
 impl<'a> Objects<'a> {
-    pub(crate) fn of(graph: &'a Graph, root: NodeId, kind: ObjectKind) -> TypeObjects {
+    pub(crate) fn of(graph: &'a TypeGraph, root: TypeNodeId, kind: ObjectKind) -> TypeObjects {
         let mut made = Self { graph, kind, identifiers: BTreeMap::new(), objects: Vec::new() };
         for component in components(graph, root) {
             made.add_component(component);
@@ -71,9 +71,9 @@ impl<'a> Objects<'a> {
         TypeObjects { identifier: made.identifier(root), objects: made.objects }
     }
 
-    fn add_component(&mut self, mut component: Vec<NodeId>) {
+    fn add_component(&mut self, mut component: Vec<TypeNodeId>) {
         let graph = self.graph;
-        let refers_to_itself = |of: &NodeId| reaches(graph, *of, *of);
+        let refers_to_itself = |of: &TypeNodeId| reaches(graph, *of, *of);
         // A type without a name is part of the identifiers of the types that use it.
         component.retain(|of| is_hashed(&graph.node(*of).kind));
         match component.as_slice() {
@@ -103,7 +103,7 @@ impl<'a> Objects<'a> {
         }
     }
 
-    fn name_component(&mut self, component: &[NodeId], hash: EquivalenceHash) {
+    fn name_component(&mut self, component: &[TypeNodeId], hash: EquivalenceHash) {
         let sc_component_id = match self.kind {
             ObjectKind::Minimal => TypeObjectHashId::Minimal(hash),
             ObjectKind::Complete => TypeObjectHashId::Complete(hash),
@@ -125,7 +125,7 @@ impl<'a> Objects<'a> {
         }
     }
 
-    fn put(&mut self, of: NodeId, type_identifier: TypeIdentifier, type_object: TypeObject) {
+    fn put(&mut self, of: TypeNodeId, type_identifier: TypeIdentifier, type_object: TypeObject) {
         self.identifiers.insert(of, type_identifier.clone());
         // A type built from others may contain one of them twice.
         if self.objects.iter().any(|pair| pair.type_identifier == type_identifier) {
@@ -135,17 +135,17 @@ impl<'a> Objects<'a> {
     }
 
     /// Returns the identifier of a type. The types within it have been made before.
-    fn identifier(&self, of: NodeId) -> TypeIdentifier {
+    fn identifier(&self, of: TypeNodeId) -> TypeIdentifier {
         match &self.graph.node(of).kind {
-            Kind::Primitive(primitive) => primitive_identifier(*primitive),
-            Kind::Text { wide, bound } => match (wide, u8::try_from(*bound)) {
+            NodeKind::Primitive(primitive) => primitive_identifier(*primitive),
+            NodeKind::Text { wide, bound } => match (wide, u8::try_from(*bound)) {
                 (false, Ok(bound)) => TypeIdentifier::StringSmall(StringSTypeDefn { bound }),
                 (true, Ok(bound)) => TypeIdentifier::WideStringSmall(StringSTypeDefn { bound }),
                 (false, _) => TypeIdentifier::StringLarge(StringLTypeDefn { bound: *bound }),
                 (true, _) => TypeIdentifier::WideStringLarge(StringLTypeDefn { bound: *bound }),
             },
             // The standard has no identifier for a fixed: it becomes an array of its bytes.
-            Kind::Fixed { digits, .. } => {
+            NodeKind::Fixed { digits, .. } => {
                 let size = (digits / 2 + 1) as u8;
                 TypeIdentifier::ArraySmall(PlainArraySElemDefn {
                     header: header(EK_BOTH, TRY_CONSTRUCT_DISCARD),
@@ -153,7 +153,7 @@ impl<'a> Objects<'a> {
                     element_identifier: Box::new(TypeIdentifier::Byte),
                 })
             }
-            Kind::Sequence { element, bound } => {
+            NodeKind::Sequence { element, bound } => {
                 let (header, element_identifier) = self.collection(element);
                 match u8::try_from(*bound) {
                     Ok(bound) => TypeIdentifier::SequenceSmall(PlainSequenceSElemDefn {
@@ -168,16 +168,17 @@ impl<'a> Objects<'a> {
                     }),
                 }
             }
-            Kind::Array { element, count } => {
+            NodeKind::Array { element, count } => {
                 let (mut element, mut dimensions) = (element, vec![*count]);
-                while let Kind::Array { element: inner, count } = &self.graph.node(element.of).kind
+                while let NodeKind::Array { element: inner, count } =
+                    &self.graph.node(element.of).kind
                 {
                     dimensions.push(*count);
                     element = inner;
                 }
                 let (header, element_identifier) = match self.graph.node(element.of).kind {
                     // The bytes are one more dimension, because an array of arrays is one array.
-                    Kind::Fixed { digits, .. } => {
+                    NodeKind::Fixed { digits, .. } => {
                         dimensions.push(digits / 2 + 1);
                         let of_bytes = header(EK_BOTH, TRY_CONSTRUCT_DISCARD);
                         (of_bytes, Box::new(TypeIdentifier::Byte))
@@ -199,7 +200,7 @@ impl<'a> Objects<'a> {
                     }),
                 }
             }
-            Kind::Map { key, value, bound } => {
+            NodeKind::Map { key, value, bound } => {
                 let (mut header, element_identifier) = self.collection(value);
                 let (of_key, key_identifier) = self.collection(key);
                 if header.equiv_kind == EK_BOTH {
@@ -233,14 +234,14 @@ impl<'a> Objects<'a> {
         (header(kind, flags_of_element(element)), Box::new(identifier))
     }
 
-    fn object(&self, of: NodeId) -> TypeObject {
+    fn object(&self, of: TypeNodeId) -> TypeObject {
         match self.kind {
             ObjectKind::Minimal => TypeObject::Minimal(self.minimal(of)),
             ObjectKind::Complete => TypeObject::Complete(self.complete(of)),
         }
     }
 
-    fn complete(&self, of: NodeId) -> CompleteTypeObject {
+    fn complete(&self, of: TypeNodeId) -> CompleteTypeObject {
         let node = self.graph.node(of);
         let detail = CompleteTypeDetail {
             ann_builtin: None,
@@ -253,7 +254,7 @@ impl<'a> Objects<'a> {
             ann_custom: None,
         };
         match &node.kind {
-            Kind::Structure(structure) => CompleteTypeObject::Structure(CompleteStructType {
+            NodeKind::Structure(structure) => CompleteTypeObject::Structure(CompleteStructType {
                 struct_flags: flags_of_type(structure.extensibility, structure.nested),
                 header: CompleteStructHeader { base_type: self.base(structure.base), detail },
                 member_seq: structure
@@ -265,7 +266,7 @@ impl<'a> Objects<'a> {
                     })
                     .collect(),
             }),
-            Kind::Union(union) => CompleteTypeObject::Union(CompleteUnionType {
+            NodeKind::Union(union) => CompleteTypeObject::Union(CompleteUnionType {
                 union_flags: flags_of_type(union.extensibility, union.nested),
                 header: CompleteUnionHeader { detail },
                 discriminator: CompleteDiscriminatorMember {
@@ -281,7 +282,7 @@ impl<'a> Objects<'a> {
                     })
                     .collect(),
             }),
-            Kind::Enumeration { bit_bound, literals, .. } => {
+            NodeKind::Enumeration { bit_bound, literals, .. } => {
                 let literal_seq = in_order(literals)
                     .map(|(literal, says_default)| CompleteEnumeratedLiteral {
                         common: literal_of(literal, says_default),
@@ -294,7 +295,7 @@ impl<'a> Objects<'a> {
                     literal_seq,
                 })
             }
-            Kind::Bitmask { bit_bound, flags } => {
+            NodeKind::Bitmask { bit_bound, flags } => {
                 let mut flag_seq: Vec<_> = flags
                     .iter()
                     .map(|(name, position)| CompleteBitflag {
@@ -309,7 +310,7 @@ impl<'a> Objects<'a> {
                     flag_seq,
                 })
             }
-            Kind::Bitset(fields) => CompleteTypeObject::Bitset(CompleteBitsetType {
+            NodeKind::Bitset(fields) => CompleteTypeObject::Bitset(CompleteBitsetType {
                 bitset_flags: 0,
                 header: CompleteBitsetHeader { detail },
                 field_seq: fields
@@ -320,7 +321,7 @@ impl<'a> Objects<'a> {
                     })
                     .collect(),
             }),
-            Kind::Alias(of) => CompleteTypeObject::Alias(CompleteAliasType {
+            NodeKind::Alias(of) => CompleteTypeObject::Alias(CompleteAliasType {
                 alias_flags: 0,
                 header: CompleteAliasHeader { detail },
                 body: CompleteAliasBody {
@@ -333,10 +334,10 @@ impl<'a> Objects<'a> {
         }
     }
 
-    fn minimal(&self, of: NodeId) -> MinimalTypeObject {
+    fn minimal(&self, of: TypeNodeId) -> MinimalTypeObject {
         let detail = MinimalTypeDetail {};
         match &self.graph.node(of).kind {
-            Kind::Structure(structure) => MinimalTypeObject::Structure(MinimalStructType {
+            NodeKind::Structure(structure) => MinimalTypeObject::Structure(MinimalStructType {
                 struct_flags: flags_of_type(structure.extensibility, structure.nested),
                 header: MinimalStructHeader { base_type: self.base(structure.base), detail },
                 member_seq: structure
@@ -348,7 +349,7 @@ impl<'a> Objects<'a> {
                     })
                     .collect(),
             }),
-            Kind::Union(union) => MinimalTypeObject::Union(MinimalUnionType {
+            NodeKind::Union(union) => MinimalTypeObject::Union(MinimalUnionType {
                 union_flags: flags_of_type(union.extensibility, union.nested),
                 header: MinimalUnionHeader { detail },
                 discriminator: MinimalDiscriminatorMember {
@@ -362,7 +363,7 @@ impl<'a> Objects<'a> {
                     })
                     .collect(),
             }),
-            Kind::Enumeration { bit_bound, literals, .. } => {
+            NodeKind::Enumeration { bit_bound, literals, .. } => {
                 let literal_seq = in_order(literals)
                     .map(|(literal, says_default)| MinimalEnumeratedLiteral {
                         common: literal_of(literal, says_default),
@@ -375,7 +376,7 @@ impl<'a> Objects<'a> {
                     literal_seq,
                 })
             }
-            Kind::Bitmask { bit_bound, flags } => {
+            NodeKind::Bitmask { bit_bound, flags } => {
                 let mut flag_seq: Vec<_> = flags
                     .iter()
                     .map(|(name, position)| MinimalBitflag {
@@ -390,7 +391,7 @@ impl<'a> Objects<'a> {
                     flag_seq,
                 })
             }
-            Kind::Bitset(fields) => MinimalTypeObject::Bitset(MinimalBitsetType {
+            NodeKind::Bitset(fields) => MinimalTypeObject::Bitset(MinimalBitsetType {
                 bitset_flags: 0,
                 header: MinimalBitsetHeader {},
                 field_seq: fields
@@ -401,7 +402,7 @@ impl<'a> Objects<'a> {
                     })
                     .collect(),
             }),
-            Kind::Alias(of) => MinimalTypeObject::Alias(MinimalAliasType {
+            NodeKind::Alias(of) => MinimalTypeObject::Alias(MinimalAliasType {
                 alias_flags: 0,
                 header: MinimalAliasHeader {},
                 body: MinimalAliasBody { common: self.alias(*of) },
@@ -410,15 +411,15 @@ impl<'a> Objects<'a> {
         }
     }
 
-    fn base(&self, base: Option<NodeId>) -> TypeIdentifier {
+    fn base(&self, base: Option<TypeNodeId>) -> TypeIdentifier {
         base.map_or(TypeIdentifier::None, |base| self.identifier(base))
     }
 
-    fn alias(&self, of: NodeId) -> CommonAliasBody {
+    fn alias(&self, of: TypeNodeId) -> CommonAliasBody {
         CommonAliasBody { related_flags: 0, related_type: self.identifier(of) }
     }
 
-    fn discriminator(&self, of: &Member) -> CommonDiscriminatorMember {
+    fn discriminator(&self, of: &StructureMember) -> CommonDiscriminatorMember {
         let key = if of.key { IS_KEY } else { 0 };
         CommonDiscriminatorMember {
             member_flags: flags_of(of.try_construct) | IS_MUST_UNDERSTAND | key,
@@ -426,7 +427,7 @@ impl<'a> Objects<'a> {
         }
     }
 
-    fn struct_member(&self, of: &Member) -> CommonStructMember {
+    fn struct_member(&self, of: &StructureMember) -> CommonStructMember {
         let flag = |is: bool, flag: u16| if is { flag } else { 0 };
         CommonStructMember {
             member_id: of.id,
@@ -442,7 +443,7 @@ impl<'a> Objects<'a> {
     fn union_members<'b>(
         &'b self,
         cases: &'b [Case],
-    ) -> impl Iterator<Item = (CommonUnionMember, &'b Member)> {
+    ) -> impl Iterator<Item = (CommonUnionMember, &'b StructureMember)> {
         // The standard does not describe cases without a member.
         cases.iter().filter_map(|case| Some((case, case.member.as_ref()?))).map(|(case, member)| {
             let mut label_seq: Vec<i32> = case.labels.iter().map(|label| *label as i32).collect();
@@ -459,7 +460,7 @@ impl<'a> Objects<'a> {
         })
     }
 
-    fn detail(&self, member: &Member) -> CompleteMemberDetail {
+    fn detail(&self, member: &StructureMember) -> CompleteMemberDetail {
         let kind = self.graph.kind(member.of);
         let number = |text: &Option<String>| parameter(kind, text.as_deref()?);
         let (min, max) = (number(&member.min), number(&member.max));
@@ -488,14 +489,14 @@ fn in_order(literals: &[Literal]) -> impl Iterator<Item = (&Literal, bool)> {
     sorted.into_iter().enumerate().map(|(place, literal)| (literal, place > 0))
 }
 
-fn is_hashed(kind: &Kind) -> bool {
+fn is_hashed(kind: &NodeKind) -> bool {
     matches!(
         kind,
-        Kind::Enumeration { .. }
-            | Kind::Bitmask { .. }
-            | Kind::Bitset(_)
-            | Kind::Alias(_)
-            | Kind::Structure(_)
-            | Kind::Union(_)
+        NodeKind::Enumeration { .. }
+            | NodeKind::Bitmask { .. }
+            | NodeKind::Bitset(_)
+            | NodeKind::Alias(_)
+            | NodeKind::Structure(_)
+            | NodeKind::Union(_)
     )
 }

@@ -15,8 +15,8 @@ use crate::DynamicType;
 use crate::flags::{kind_of_primitive, primitive_identifier};
 use crate::hash;
 use crate::model::{
-    BitField, Case, Element, Graph, Kind, Literal, Member, Name, NodeId, Primitive, Structure,
-    Union,
+    BitField, Case, Element, HashedName, Literal, NodeKind, Primitive, Structure, StructureMember,
+    TypeGraph, TypeNodeId, Union,
 };
 use crate::objects::{TypeObjects, object_bytes};
 use crate::soundness;
@@ -78,11 +78,11 @@ struct Resolver<'a> {
     /// Index of each object by its identifier's bytes; a peer may refer to an object any number
     /// of times.
     places: BTreeMap<Vec<u8>, usize>,
-    graph: Graph,
+    graph: TypeGraph,
     /// Node of each object.
-    made: Vec<Option<NodeId>>,
+    made: Vec<Option<TypeNodeId>>,
     /// Objects with a node that has no contents yet.
-    open: Vec<(NodeId, usize)>,
+    open: Vec<(TypeNodeId, usize)>,
 }
 
 impl DynamicType {
@@ -93,7 +93,7 @@ impl DynamicType {
         }
         require_hashes(&objects.objects)?;
         let made = vec![None; objects.objects.len()];
-        let graph = Graph::default();
+        let graph = TypeGraph::default();
         let identifiers = objects.objects.iter().map(|pair| object_bytes(&pair.type_identifier));
         let places = identifiers.enumerate().map(|(place, bytes)| (bytes, place)).collect();
         let given = &objects.objects;
@@ -144,12 +144,12 @@ fn name_of(object: &TypeObject) -> &str {
     }
 }
 
-/// Contents of an object. The two forms differ only in their names, which [`Named`] handles.
+/// Contents of an object. The two forms differ only in their names, which [`NamedElement`] handles.
 macro_rules! kind_of {
     ($me:ident, $object:ident, $form:ident) => {
         match $object {
-            $form::Alias(of) => Kind::Alias($me.add(&of.body.common.related_type)?),
-            $form::Structure(of) => Kind::Structure(Structure {
+            $form::Alias(of) => NodeKind::Alias($me.add(&of.body.common.related_type)?),
+            $form::Structure(of) => NodeKind::Structure(Structure {
                 extensibility: extensibility(of.struct_flags),
                 nested: of.struct_flags & IS_NESTED != 0,
                 // Type objects do not contain this information.
@@ -164,7 +164,7 @@ macro_rules! kind_of {
                     })
                     .collect::<Result<_, _>>()?,
             }),
-            $form::Union(of) => Kind::Union(Union {
+            $form::Union(of) => NodeKind::Union(Union {
                 extensibility: extensibility(of.union_flags),
                 nested: of.union_flags & IS_NESTED != 0,
                 // Type objects do not contain this information.
@@ -180,13 +180,13 @@ macro_rules! kind_of {
                     })
                     .collect::<Result<_, _>>()?,
             }),
-            $form::Bitset(of) => Kind::Bitset(
+            $form::Bitset(of) => NodeKind::Bitset(
                 of.field_seq
                     .iter()
                     .map(|field| $me.bit_field(&field.common, field.name()))
                     .collect::<Result<_, _>>()?,
             ),
-            $form::Sequence(of) => Kind::Sequence {
+            $form::Sequence(of) => NodeKind::Sequence {
                 element: $me.common_element(&of.element.common)?,
                 bound: of.header.common.bound,
             },
@@ -194,12 +194,12 @@ macro_rules! kind_of {
                 let element = $me.common_element(&of.element.common)?;
                 $me.array(element, &of.header.common.bound_seq)?
             }
-            $form::Map(of) => Kind::Map {
+            $form::Map(of) => NodeKind::Map {
                 key: $me.common_element(&of.key.common)?,
                 value: $me.common_element(&of.element.common)?,
                 bound: of.header.common.bound,
             },
-            $form::Enumeration(of) => Kind::Enumeration {
+            $form::Enumeration(of) => NodeKind::Enumeration {
                 bit_bound: of.header.common.bit_bound.into(),
                 literals: with_default(
                     of.literal_seq
@@ -213,7 +213,7 @@ macro_rules! kind_of {
                 ),
                 ignore_literal_names: false,
             },
-            $form::Bitmask(of) => Kind::Bitmask {
+            $form::Bitmask(of) => NodeKind::Bitmask {
                 bit_bound: of.header.common.bit_bound.into(),
                 flags: of
                     .flag_seq
@@ -232,7 +232,7 @@ macro_rules! kind_of {
 }
 
 impl Resolver<'_> {
-    fn put(&mut self, name: &str, kind: Kind) -> Result<NodeId, TypeObjectError> {
+    fn put(&mut self, name: &str, kind: NodeKind) -> Result<TypeNodeId, TypeObjectError> {
         if self.graph.nodes.len() >= MOST_NODES {
             return Err(TypeObjectError::TooLarge);
         }
@@ -240,23 +240,25 @@ impl Resolver<'_> {
     }
 
     /// Returns the node of an identifier. The CDR reader limits the nesting depth of identifiers.
-    fn add(&mut self, of: &TypeIdentifier) -> Result<NodeId, TypeObjectError> {
+    fn add(&mut self, of: &TypeIdentifier) -> Result<TypeNodeId, TypeObjectError> {
         let primitive = Primitive::ALL.into_iter().find(|primitive| is_primitive(of, *primitive));
         if let Some(primitive) = primitive {
-            return self.put("", Kind::Primitive(primitive));
+            return self.put("", NodeKind::Primitive(primitive));
         }
         let kind = match of {
-            TypeIdentifier::StringSmall(of) => Kind::Text { wide: false, bound: of.bound.into() },
-            TypeIdentifier::StringLarge(of) => Kind::Text { wide: false, bound: of.bound },
-            TypeIdentifier::WideStringSmall(of) => {
-                Kind::Text { wide: true, bound: of.bound.into() }
+            TypeIdentifier::StringSmall(of) => {
+                NodeKind::Text { wide: false, bound: of.bound.into() }
             }
-            TypeIdentifier::WideStringLarge(of) => Kind::Text { wide: true, bound: of.bound },
-            TypeIdentifier::SequenceSmall(of) => Kind::Sequence {
+            TypeIdentifier::StringLarge(of) => NodeKind::Text { wide: false, bound: of.bound },
+            TypeIdentifier::WideStringSmall(of) => {
+                NodeKind::Text { wide: true, bound: of.bound.into() }
+            }
+            TypeIdentifier::WideStringLarge(of) => NodeKind::Text { wide: true, bound: of.bound },
+            TypeIdentifier::SequenceSmall(of) => NodeKind::Sequence {
                 element: self.element(&of.element_identifier, of.header.element_flags)?,
                 bound: of.bound.into(),
             },
-            TypeIdentifier::SequenceLarge(of) => Kind::Sequence {
+            TypeIdentifier::SequenceLarge(of) => NodeKind::Sequence {
                 element: self.element(&of.element_identifier, of.header.element_flags)?,
                 bound: of.bound,
             },
@@ -270,12 +272,12 @@ impl Resolver<'_> {
                 let element = self.element(&of.element_identifier, of.header.element_flags)?;
                 self.array(element, &of.array_bound_seq)?
             }
-            TypeIdentifier::MapSmall(of) => Kind::Map {
+            TypeIdentifier::MapSmall(of) => NodeKind::Map {
                 key: self.element(&of.key_identifier, of.key_flags)?,
                 value: self.element(&of.element_identifier, of.header.element_flags)?,
                 bound: of.bound.into(),
             },
-            TypeIdentifier::MapLarge(of) => Kind::Map {
+            TypeIdentifier::MapLarge(of) => NodeKind::Map {
                 key: self.element(&of.key_identifier, of.key_flags)?,
                 value: self.element(&of.element_identifier, of.header.element_flags)?,
                 bound: of.bound,
@@ -297,26 +299,26 @@ impl Resolver<'_> {
         })
     }
 
-    fn array(&mut self, of: Element, dimensions: &[u32]) -> Result<Kind, TypeObjectError> {
+    fn array(&mut self, of: Element, dimensions: &[u32]) -> Result<NodeKind, TypeObjectError> {
         let Some((&first, rest)) = dimensions.split_first() else {
             return Err(TypeObjectError::Unknown { kind: "an array without dimensions" });
         };
         let mut element = of;
         for &count in rest.iter().rev() {
-            let of = self.put("", Kind::Array { element, count })?;
+            let of = self.put("", NodeKind::Array { element, count })?;
             element = Element { of, external: false, try_construct: TryConstruct::Discard };
         }
-        Ok(Kind::Array { element, count: first })
+        Ok(NodeKind::Array { element, count: first })
     }
 
-    fn object(&mut self, of: &TypeIdentifier) -> Result<NodeId, TypeObjectError> {
+    fn object(&mut self, of: &TypeIdentifier) -> Result<TypeNodeId, TypeObjectError> {
         let Some(&place) = self.places.get(&object_bytes(of)) else {
             return Err(TypeObjectError::Missing { identifier: words(of) });
         };
         if let Some(made) = self.made[place] {
             return Ok(made);
         }
-        let id = self.put(name_of(&self.objects[place].type_object), Kind::Later)?;
+        let id = self.put(name_of(&self.objects[place].type_object), NodeKind::Later)?;
         if let (TypeIdentifier::Component(of), TypeObject::Minimal(_)) =
             (of, &self.objects[place].type_object)
         {
@@ -327,7 +329,7 @@ impl Resolver<'_> {
         Ok(id)
     }
 
-    fn fill(&mut self, id: NodeId, place: usize) -> Result<(), TypeObjectError> {
+    fn fill(&mut self, id: TypeNodeId, place: usize) -> Result<(), TypeObjectError> {
         let objects = self.objects;
         let kind = match &objects[place].type_object {
             TypeObject::Complete(object) => self.complete(object)?,
@@ -337,11 +339,11 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    fn complete(&mut self, object: &CompleteTypeObject) -> Result<Kind, TypeObjectError> {
+    fn complete(&mut self, object: &CompleteTypeObject) -> Result<NodeKind, TypeObjectError> {
         Ok(kind_of!(self, object, CompleteTypeObject))
     }
 
-    fn minimal(&mut self, object: &MinimalTypeObject) -> Result<Kind, TypeObjectError> {
+    fn minimal(&mut self, object: &MinimalTypeObject) -> Result<NodeKind, TypeObjectError> {
         Ok(kind_of!(self, object, MinimalTypeObject))
     }
 
@@ -349,14 +351,18 @@ impl Resolver<'_> {
         self.element(&of.r#type, of.element_flags)
     }
 
-    fn base(&mut self, of: &TypeIdentifier) -> Result<Option<NodeId>, TypeObjectError> {
+    fn base(&mut self, of: &TypeIdentifier) -> Result<Option<TypeNodeId>, TypeObjectError> {
         match of {
             TypeIdentifier::None => Ok(None),
             of => self.add(of).map(Some),
         }
     }
 
-    fn member(&mut self, of: &CommonStructMember, name: Name) -> Result<Member, TypeObjectError> {
+    fn member(
+        &mut self,
+        of: &CommonStructMember,
+        name: HashedName,
+    ) -> Result<StructureMember, TypeObjectError> {
         self.any_member(&of.member_type_id, of.member_id, of.member_flags, name)
     }
 
@@ -365,13 +371,13 @@ impl Resolver<'_> {
         of: &TypeIdentifier,
         id: u32,
         flags: u16,
-        name: Name,
-    ) -> Result<Member, TypeObjectError> {
+        name: HashedName,
+    ) -> Result<StructureMember, TypeObjectError> {
         if id > idl_cdr::LARGEST_MEMBER_ID {
             let reason = "has an id of more than 28 bits";
             return Err(TypeObjectError::Invalid { name: name.text.to_string(), reason });
         }
-        Ok(Member {
+        Ok(StructureMember {
             name,
             id,
             of: self.add(of)?,
@@ -388,18 +394,25 @@ impl Resolver<'_> {
         })
     }
 
-    fn discriminator(&mut self, of: &CommonDiscriminatorMember) -> Result<Member, TypeObjectError> {
+    fn discriminator(
+        &mut self,
+        of: &CommonDiscriminatorMember,
+    ) -> Result<StructureMember, TypeObjectError> {
         // A discriminator is always present, whatever its flags say.
         let flags = of.member_flags & !IS_OPTIONAL | IS_MUST_UNDERSTAND;
-        self.any_member(&of.type_id, 0, flags, Name::new("discriminator"))
+        self.any_member(&of.type_id, 0, flags, HashedName::new("discriminator"))
     }
 
-    fn bit_field(&mut self, of: &CommonBitfield, name: Name) -> Result<BitField, TypeObjectError> {
+    fn bit_field(
+        &mut self,
+        of: &CommonBitfield,
+        name: HashedName,
+    ) -> Result<BitField, TypeObjectError> {
         let held = Primitive::ALL.into_iter().find(|one| kind_of_primitive(*one) == of.holder_type);
         let (position, bits) = (u32::from(of.position), u32::from(of.bitcount));
         match held {
             Some(holder) if bits > 0 && bits <= most_bits(holder) && position + bits <= 64 => {
-                let of = self.put("", Kind::Primitive(holder))?;
+                let of = self.put("", NodeKind::Primitive(holder))?;
                 Ok(BitField { name, position, bits, holder, of })
             }
             _ => {
@@ -409,7 +422,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn case(&mut self, of: &CommonUnionMember, name: Name) -> Result<Case, TypeObjectError> {
+    fn case(&mut self, of: &CommonUnionMember, name: HashedName) -> Result<Case, TypeObjectError> {
         // A minimal object with masked flags has a default case without labels.
         let default = of.member_flags & IS_DEFAULT != 0 || of.label_seq.is_empty();
         let flags = of.member_flags & !(IS_OPTIONAL | IS_KEY | IS_MUST_UNDERSTAND);
@@ -436,24 +449,24 @@ fn most_bits(holder: Primitive) -> u32 {
 }
 
 /// A named part of a type object.
-trait Named {
+trait NamedElement {
     /// Returns the name, or the known part of it.
-    fn name(&self) -> Name;
+    fn name(&self) -> HashedName;
 
     /// Returns the member with its annotations.
-    fn annotated(&self, member: Member) -> Member {
+    fn annotated(&self, member: StructureMember) -> StructureMember {
         member
     }
 }
 
-impl Named for CompleteMemberDetail {
-    fn name(&self) -> Name {
-        Name::new(&self.name)
+impl NamedElement for CompleteMemberDetail {
+    fn name(&self) -> HashedName {
+        HashedName::new(&self.name)
     }
 
-    fn annotated(&self, member: Member) -> Member {
+    fn annotated(&self, member: StructureMember) -> StructureMember {
         let Some(annotations) = &self.ann_builtin else { return member };
-        Member {
+        StructureMember {
             unit: annotations.unit.clone(),
             hash_id: annotations.hash_id.clone(),
             min: annotations.min.as_ref().and_then(number),
@@ -463,21 +476,21 @@ impl Named for CompleteMemberDetail {
     }
 }
 
-impl Named for MinimalMemberDetail {
-    fn name(&self) -> Name {
-        Name::of_hash(self.name_hash)
+impl NamedElement for MinimalMemberDetail {
+    fn name(&self) -> HashedName {
+        HashedName::of_hash(self.name_hash)
     }
 }
 
-impl Named for CompleteBitfield {
-    fn name(&self) -> Name {
+impl NamedElement for CompleteBitfield {
+    fn name(&self) -> HashedName {
         self.detail.name()
     }
 }
 
-impl Named for MinimalBitfield {
-    fn name(&self) -> Name {
-        Name::of_hash(self.name_hash)
+impl NamedElement for MinimalBitfield {
+    fn name(&self) -> HashedName {
+        HashedName::of_hash(self.name_hash)
     }
 }
 

@@ -7,43 +7,44 @@ use idl_cdr::MAX_DEPTH;
 
 use crate::TypeObjectError;
 use crate::data::layout::{are_labels, default_case};
-use crate::model::{BitField, Graph, Kind, NodeId, Primitive, Structure};
+use crate::model::{BitField, NodeKind, Primitive, Structure, TypeGraph, TypeNodeId};
 
 /// Maximum number of parts of an empty value.
 const MOST_PARTS: u64 = 1 << 20;
 
 /// Checks that values of these types can exist, and the requirements of each kind.
-pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
-    let mut parts = vec![Parts::Unknown; graph.nodes.len()];
+pub(crate) fn check(graph: &TypeGraph) -> Result<(), TypeObjectError> {
+    let mut parts = vec![PartCount::Unknown; graph.nodes.len()];
     for place in 0..graph.nodes.len() {
-        let id = NodeId(place as u32);
+        let id = TypeNodeId(place as u32);
         let node = graph.node(id);
         let invalid = |reason| Err(TypeObjectError::Invalid { name: node.name.clone(), reason });
         count(graph, id, 0, &mut parts)?;
         match &node.kind {
-            Kind::Enumeration { bit_bound: 33.., .. } | Kind::Enumeration { bit_bound: 0, .. } => {
+            NodeKind::Enumeration { bit_bound: 33.., .. }
+            | NodeKind::Enumeration { bit_bound: 0, .. } => {
                 return invalid("is an enum whose size is not from 1 to 32 bits");
             }
-            Kind::Enumeration { literals, .. } if literals.is_empty() => {
+            NodeKind::Enumeration { literals, .. } if literals.is_empty() => {
                 return invalid("is an enum without enumerators");
             }
-            Kind::Bitmask { bit_bound: 65.., .. } | Kind::Bitmask { bit_bound: 0, .. } => {
+            NodeKind::Bitmask { bit_bound: 65.., .. } | NodeKind::Bitmask { bit_bound: 0, .. } => {
                 return invalid("is a bitmask whose size is not from 1 to 64 bits");
             }
-            Kind::Enumeration { literals, .. }
+            NodeKind::Enumeration { literals, .. }
                 if has_twice(literals.iter().map(|literal| literal.name.hash)) =>
             {
                 return invalid("is an enum with two enumerators of the same name");
             }
-            Kind::Bitset(fields) if overlap(fields) => {
+            NodeKind::Bitset(fields) if overlap(fields) => {
                 return invalid("is a bitset whose fields overlap");
             }
-            Kind::Structure(Structure { base: Some(base), .. })
-                if !matches!(graph.kind(*base), Kind::Structure(_)) =>
+            NodeKind::Structure(Structure { base: Some(base), .. })
+                if !matches!(graph.kind(*base), NodeKind::Structure(_)) =>
             {
                 return invalid("inherits from a type that is not a struct");
             }
-            Kind::Structure(structure) => {
+            NodeKind::Structure(structure) => {
                 let members = graph.members(structure);
                 if members.iter().any(|member| member.key && member.optional) {
                     return invalid("has a member of its key that is optional");
@@ -55,13 +56,13 @@ pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
                     return invalid("has two members of the same name");
                 }
             }
-            Kind::Union(union) => {
+            NodeKind::Union(union) => {
                 let is_discriminator = match graph.kind(union.discriminator.of) {
-                    Kind::Primitive(primitive) => !matches!(
+                    NodeKind::Primitive(primitive) => !matches!(
                         primitive,
                         Primitive::Float32 | Primitive::Float64 | Primitive::Float128
                     ),
-                    kind => matches!(kind, Kind::Enumeration { .. }),
+                    kind => matches!(kind, NodeKind::Enumeration { .. }),
                 };
                 if !is_discriminator || union.cases.is_empty() {
                     return invalid("is a union without a case, or without a valid discriminator");
@@ -79,7 +80,7 @@ pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
                     return invalid("is a union with two cases for one value");
                 }
             }
-            Kind::Array { count: 0, .. } => {
+            NodeKind::Array { count: 0, .. } => {
                 return invalid("is an array without elements");
             }
             _ => {}
@@ -102,7 +103,7 @@ fn overlap(fields: &[BitField]) -> bool {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Parts {
+enum PartCount {
     Unknown,
     Open,
     Known(u64),
@@ -110,27 +111,27 @@ enum Parts {
 
 /// Returns the number of parts of an empty value. A type that is a part of itself has no values.
 fn count(
-    graph: &Graph,
-    id: NodeId,
+    graph: &TypeGraph,
+    id: TypeNodeId,
     depth: u32,
-    parts: &mut [Parts],
+    parts: &mut [PartCount],
 ) -> Result<u64, TypeObjectError> {
     let place = id.0 as usize;
     let invalid =
         |reason| Err(TypeObjectError::Invalid { name: graph.node(id).name.clone(), reason });
     match parts[place] {
-        Parts::Known(count) => return Ok(count),
-        Parts::Open => return invalid("contains itself in every value"),
-        Parts::Unknown => parts[place] = Parts::Open,
+        PartCount::Known(count) => return Ok(count),
+        PartCount::Open => return invalid("contains itself in every value"),
+        PartCount::Unknown => parts[place] = PartCount::Open,
     }
     if depth > MAX_DEPTH {
         return invalid("is nested too deep");
     }
-    let mut inner = |of: NodeId| count(graph, of, depth + 1, parts);
+    let mut inner = |of: TypeNodeId| count(graph, of, depth + 1, parts);
     let found = match &graph.node(id).kind {
-        Kind::Array { element, count } => u64::from(*count).saturating_mul(inner(element.of)?),
-        Kind::Alias(of) => inner(*of)?,
-        Kind::Structure(structure) => {
+        NodeKind::Array { element, count } => u64::from(*count).saturating_mul(inner(element.of)?),
+        NodeKind::Alias(of) => inner(*of)?,
+        NodeKind::Structure(structure) => {
             let mut all = 1_u64;
             let present = structure.members.iter().filter(|member| !member.optional);
             for of in structure.base.into_iter().chain(present.map(|member| member.of)) {
@@ -138,7 +139,7 @@ fn count(
             }
             all
         }
-        Kind::Union(union) => {
+        NodeKind::Union(union) => {
             let mut all = 1_u64.saturating_add(inner(union.discriminator.of)?);
             let begins_with = union.cases.get(default_case(graph, union));
             if let Some(member) = begins_with.and_then(|case| case.member.as_ref()) {
@@ -151,6 +152,6 @@ fn count(
     if found > MOST_PARTS {
         return invalid("has values with too many parts");
     }
-    parts[place] = Parts::Known(found);
+    parts[place] = PartCount::Known(found);
     Ok(found)
 }

@@ -15,7 +15,7 @@ use crate::{DataError, DynamicData, DynamicType, SerializedData};
 
 /// Place to look up the members of a type.
 #[derive(Clone, Copy, Debug)]
-pub enum Fields<'a> {
+pub enum MemberLookup<'a> {
     /// A type compiled into the program.
     Compiled(&'static TypeDescriptor),
     /// A run-time type.
@@ -55,7 +55,7 @@ pub trait TopicData: Reflect + Sized + Send + Sync + 'static {
     fn representations(support: &Self::TypeSupport) -> Representations;
 
     /// Returns the place to look up members.
-    fn fields(support: &Self::TypeSupport) -> Fields<'_>;
+    fn fields(support: &Self::TypeSupport) -> MemberLookup<'_>;
 
     /// Returns the offsets of the parts of a sample that is sent as it lies in
     /// memory: [`DdsType::places`].
@@ -112,8 +112,8 @@ impl<T: DdsType> TopicData for T {
         T::DESCRIPTOR.representations()
     }
 
-    fn fields((): &()) -> Fields<'_> {
-        Fields::Compiled(descriptor_of::<T>())
+    fn fields((): &()) -> MemberLookup<'_> {
+        MemberLookup::Compiled(descriptor_of::<T>())
     }
 
     fn places() -> Vec<u32> {
@@ -195,8 +195,8 @@ macro_rules! of_run_time {
             support.representations()
         }
 
-        fn fields(support: &DynamicType) -> Fields<'_> {
-            Fields::Dynamic(support)
+        fn fields(support: &DynamicType) -> MemberLookup<'_> {
+            MemberLookup::Dynamic(support)
         }
 
         fn places() -> Vec<u32> {

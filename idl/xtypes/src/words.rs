@@ -2,10 +2,10 @@
 //!
 //! Owns the names of kinds of types. Decides nothing.
 
-use crate::model::{Kind, Name};
+use crate::model::{HashedName, NodeKind};
 
 /// Returns the name that is known, if the other one is only a hash.
-pub(crate) fn shown<'a>(one: &'a Name, other: &'a Name) -> &'a str {
+pub(crate) fn shown<'a>(one: &'a HashedName, other: &'a HashedName) -> &'a str {
     if one.text.starts_with('#') { &other.text } else { &one.text }
 }
 
@@ -13,21 +13,21 @@ pub(crate) fn differ(reader: &str, writer: &str) -> String {
     format!("{reader} in the reader's type, {writer} in the writer's")
 }
 
-pub(crate) fn word_of(kind: &Kind) -> &'static str {
+pub(crate) fn word_of(kind: &NodeKind) -> &'static str {
     match kind {
-        Kind::Primitive(primitive) => primitive.name(),
-        Kind::Text { wide: false, .. } => "a string",
-        Kind::Text { wide: true, .. } => "a wstring",
-        Kind::Fixed { .. } => "a fixed",
-        Kind::Sequence { .. } => "a sequence",
-        Kind::Array { .. } => "an array",
-        Kind::Map { .. } => "a map",
-        Kind::Enumeration { .. } => "an enum",
-        Kind::Bitmask { .. } => "a bitmask",
-        Kind::Bitset(_) => "a bitset",
-        Kind::Alias(_) => "a typedef",
-        Kind::Structure(_) => "a struct",
-        Kind::Union(_) => "a union",
-        Kind::Later => "not known",
+        NodeKind::Primitive(primitive) => primitive.name(),
+        NodeKind::Text { wide: false, .. } => "a string",
+        NodeKind::Text { wide: true, .. } => "a wstring",
+        NodeKind::Fixed { .. } => "a fixed",
+        NodeKind::Sequence { .. } => "a sequence",
+        NodeKind::Array { .. } => "an array",
+        NodeKind::Map { .. } => "a map",
+        NodeKind::Enumeration { .. } => "an enum",
+        NodeKind::Bitmask { .. } => "a bitmask",
+        NodeKind::Bitset(_) => "a bitset",
+        NodeKind::Alias(_) => "a typedef",
+        NodeKind::Structure(_) => "a struct",
+        NodeKind::Union(_) => "a union",
+        NodeKind::Later => "not known",
     }
 }

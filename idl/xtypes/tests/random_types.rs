@@ -29,18 +29,18 @@ enum Shape {
     Sequence(Box<Shape>, u32),
     Array(Box<Shape>, u32),
     Map(Box<Shape>, u32),
-    Struct(Extensibility, Vec<Slot>),
+    Struct(Extensibility, Vec<MemberShape>),
     Union(Extensibility, Vec<Shape>),
 }
 
 /// Properties of a member.
 #[derive(Clone, Debug)]
-struct Slot {
+struct MemberShape {
     of: Shape,
     says: MemberOptions,
 }
 
-impl Slot {
+impl MemberShape {
     fn options(&self, id: usize) -> MemberOptions {
         MemberOptions { id: Some(id as u32), ..self.says }
     }
@@ -82,19 +82,19 @@ fn shape() -> impl Strategy<Value = Shape> {
 }
 
 /// Returns a member: one in three belongs to the key, and one in three is optional.
-fn slot(of: impl Strategy<Value = Shape>) -> impl Strategy<Value = Slot> {
+fn slot(of: impl Strategy<Value = Shape>) -> impl Strategy<Value = MemberShape> {
     (of, 0..3_u8, any::<bool>(), any::<bool>()).prop_map(|(of, kind, external, must_understand)| {
         let (key, optional) = (kind == 0, kind == 1);
         let rest = MemberOptions::default();
-        Slot { of, says: MemberOptions { key, optional, external, must_understand, ..rest } }
+        MemberShape { of, says: MemberOptions { key, optional, external, must_understand, ..rest } }
     })
 }
 
 /// Returns a member that may be in only one version.
-fn may_come_and_go() -> impl Strategy<Value = Slot> {
+fn may_come_and_go() -> impl Strategy<Value = MemberShape> {
     slot(shape()).prop_map(|slot| {
         let says = MemberOptions { key: false, must_understand: false, ..slot.says };
-        Slot { says, ..slot }
+        MemberShape { says, ..slot }
     })
 }
 
@@ -118,7 +118,7 @@ fn type_of(shape: &Shape, name: &str) -> DynamicType {
             DynamicType::primitive(Primitive::Int32).map_to(&part(of, 0), *bound)
         }
         Shape::Struct(how, members) => {
-            let with = |to: StructBuilder, (n, slot): (usize, &Slot)| {
+            let with = |to: StructBuilder, (n, slot): (usize, &MemberShape)| {
                 to.member(&format!("m{n}"), &part(&slot.of, n), slot.options(n))
             };
             let all = members.iter().enumerate();
@@ -135,9 +135,9 @@ fn type_of(shape: &Shape, name: &str) -> DynamicType {
 }
 
 /// Numbers to make values from; zeroes after the last one.
-struct Source<'a>(std::slice::Iter<'a, u32>);
+struct NumberSource<'a>(std::slice::Iter<'a, u32>);
 
-impl Source<'_> {
+impl NumberSource<'_> {
     fn next(&mut self) -> u32 {
         self.0.next().copied().unwrap_or_default()
     }
@@ -192,8 +192,8 @@ impl Source<'_> {
         }
     }
 
-    fn members<'s>(&mut self, members: impl IntoIterator<Item = &'s Slot>) -> Vec<Value> {
-        let one = |slot: &Slot| match slot.says.optional && self.next().is_multiple_of(2) {
+    fn members<'s>(&mut self, members: impl IntoIterator<Item = &'s MemberShape>) -> Vec<Value> {
+        let one = |slot: &MemberShape| match slot.says.optional && self.next().is_multiple_of(2) {
             true => Value::Absent,
             false => self.value(&slot.of),
         };
@@ -202,7 +202,7 @@ impl Source<'_> {
 }
 
 /// Returns a struct of the members that `ids` names, in that order.
-fn version(name: &str, how: Extensibility, members: &[Slot], ids: &[usize]) -> DynamicType {
+fn version(name: &str, how: Extensibility, members: &[MemberShape], ids: &[usize]) -> DynamicType {
     let with = |to: StructBuilder, &id: &usize| {
         let part = type_of(&members[id].of, &format!("Part_{id}"));
         to.member(&format!("m{id}"), &part, members[id].options(id))
@@ -253,7 +253,7 @@ proptest! {
     ) {
         let all: Vec<usize> = (0..members.len()).collect();
         let of = version("Root", how, &members, &all);
-        let data = sample(&of, &all, &Source(numbers.iter()).members(&members));
+        let data = sample(&of, &all, &NumberSource(numbers.iter()).members(&members));
         let (key, hash) = (data.key_to_cdr().unwrap(), data.key_hash().unwrap());
         prop_assert!(of.is_keyed() || key.is_empty());
         for encoding in ENCODINGS {
@@ -293,13 +293,13 @@ proptest! {
         let with = |bound| {
             let of = Shape::Sequence(Box::new(Shape::Text(9)), bound);
             let mut members = members.clone();
-            members.insert(place, Slot { of, says: MemberOptions::default() });
+            members.insert(place, MemberShape { of, says: MemberOptions::default() });
             members
         };
         let all: Vec<usize> = (0..=members.len()).collect();
         let bounded = version("Root", how, &with(bound), &all);
         let (loose, slots) = (version("Root", how, &with(UNBOUNDED), &all), with(UNBOUNDED));
-        let mut data = sample(&loose, &all, &Source(numbers.iter()).members(&slots));
+        let mut data = sample(&loose, &all, &NumberSource(numbers.iter()).members(&slots));
         for count in [bound, bound + 1] {
             let list = Value::Collection(vec![Value::Text("t".to_owned()); count as usize]);
             let (path, fits) = (format!("m{place}"), count <= bound);
@@ -351,7 +351,7 @@ proptest! {
             }
             Ok(())
         };
-        let mut source = Source(numbers.iter());
+        let mut source = NumberSource(numbers.iter());
         let mut one = || source.members(written.iter().map(|id| &members[*id]));
 
         // The version as the type of the topic.

@@ -4,10 +4,11 @@
 //! inheritance. Never does: check one file alone; reading it does.
 
 use super::entity::{ATOMIC, DELIVERY, UNORDERED};
-use super::error::{At, MOST_ERRORS, Place, ProfileError, Wrong, quoted};
-use super::model::{Base, Entry, Key, Libraries, Profile, full_name};
+use super::error::{FilePosition, LineColumn, MOST_ERRORS, ProfileError, UnplacedError, quoted};
+use super::model::{Base, Libraries, PolicySet, PolicySetKey, Profile, full_name};
 use super::resolve::{
-    Found, In, LONGEST_CHAIN, MOST_STEPS, Trouble, Walk, find, find_profile, lineage,
+    BaseTraversal, EnclosingProfile, LONGEST_CHAIN, LocatedSet, MOST_STEPS, ResolveError, find,
+    find_profile, lineage,
 };
 use super::suggest::suggest;
 use crate::{
@@ -18,7 +19,7 @@ use std::collections::HashMap;
 
 /// Bases above a profile.
 #[derive(Clone, Copy, Default)]
-struct Above {
+struct BaseCounts {
     /// Length of the longest chain of bases.
     height: usize,
     /// Number of bases on all paths.
@@ -27,8 +28,8 @@ struct Above {
     is_told: bool,
 }
 
-impl Above {
-    fn add(&mut self, base: Above) {
+impl BaseCounts {
+    fn add(&mut self, base: BaseCounts) {
         self.height = self.height.max(base.height + 1);
         self.all = self.all.saturating_add(base.all).saturating_add(1);
         self.is_told |= base.is_told;
@@ -38,7 +39,7 @@ impl Above {
 /// Finds all errors in the files together. If some files could not be read, missing bases are not
 /// reported, because they may be in those files.
 pub(super) fn check(libraries: &Libraries, all_read: bool) -> Vec<ProfileError> {
-    let mut check = Check { libraries, errors: Vec::new() };
+    let mut check = ProfileCheck { libraries, errors: Vec::new() };
     check.defaults();
     if all_read {
         check.bases();
@@ -48,14 +49,14 @@ pub(super) fn check(libraries: &Libraries, all_read: bool) -> Vec<ProfileError> 
     check.errors
 }
 
-struct Check<'a> {
+struct ProfileCheck<'a> {
     libraries: &'a Libraries,
     errors: Vec<ProfileError>,
 }
 
-impl<'a> Check<'a> {
-    fn error(&mut self, place: Place, path: String, wrong: Wrong) {
-        let Wrong { found, expected, suggestion } = wrong;
+impl<'a> ProfileCheck<'a> {
+    fn error(&mut self, place: FilePosition, path: String, wrong: UnplacedError) {
+        let UnplacedError { found, expected, suggestion } = wrong;
         if self.errors.len() < MOST_ERRORS {
             self.errors.push(ProfileError { place, path, found, expected, suggestion });
         }
@@ -69,23 +70,24 @@ impl<'a> Check<'a> {
     }
 
     /// Returns all sets, in profiles and outside of them.
-    fn sets(&self) -> impl Iterator<Item = Found<'a>> + use<'a> {
+    fn sets(&self) -> impl Iterator<Item = LocatedSet<'a>> + use<'a> {
         self.libraries.iter().flat_map(|(name, library)| {
             let alone = library.entries.iter().map(|entry| (None, entry));
             let inside = library.profiles.iter().flat_map(|profile| {
                 profile.entries.iter().map(move |entry| (Some(profile), entry))
             });
-            alone
-                .chain(inside)
-                .map(move |(profile, entry)| Found { place: In { library: name, profile }, entry })
+            alone.chain(inside).map(move |(profile, entry)| LocatedSet {
+                place: EnclosingProfile { library: name, profile },
+                set: entry,
+            })
         })
     }
 
     /// Checks that at most one profile is the default.
     fn defaults(&mut self) {
-        let mut first: Option<Place> = None;
+        let mut first: Option<FilePosition> = None;
         for (library, profile) in self.profiles().filter(|(_, profile)| profile.is_default) {
-            let place = Place::new(&profile.file, profile.at);
+            let place = FilePosition::new(&profile.file, profile.at);
             match &first {
                 None => first = Some(place),
                 Some(first) => {
@@ -95,7 +97,7 @@ impl<'a> Check<'a> {
                     self.error(
                         place,
                         profile_path(library, profile),
-                        Wrong::new(found, "expected one"),
+                        UnplacedError::new(found, "expected one"),
                     );
                 }
             }
@@ -107,17 +109,17 @@ impl<'a> Check<'a> {
         for (library, profile) in self.profiles() {
             for base in &profile.bases {
                 if find_profile(self.libraries, library, &base.name).is_none() {
-                    let place = Place::new(&profile.file, base.at);
+                    let place = FilePosition::new(&profile.file, base.at);
                     let chain = vec![full_name(library, &profile.name)];
                     self.unknown(place, profile_path(library, profile), base, library, chain);
                 }
             }
         }
         for set in self.sets() {
-            if let Some(base) = &set.entry.base
-                && find(self.libraries, set.place, set.entry.kind, &base.name).is_none()
+            if let Some(base) = &set.set.base
+                && find(self.libraries, set.place, set.set.kind, &base.name).is_none()
             {
-                let place = Place::new(&set.entry.file, base.at);
+                let place = FilePosition::new(&set.set.file, base.at);
                 self.unknown(place, set_path(&set), base, set.place.library, vec![set.name()]);
             }
         }
@@ -125,7 +127,7 @@ impl<'a> Check<'a> {
 
     fn unknown(
         &mut self,
-        place: Place,
+        place: FilePosition,
         path: String,
         base: &Base,
         library: &str,
@@ -148,19 +150,20 @@ impl<'a> Check<'a> {
             quoted(&base.name),
             chain.join(" -> ")
         );
-        let wrong = Wrong::new(found, "expected a profile of this library, or `Library::Profile`");
+        let wrong =
+            UnplacedError::new(found, "expected a profile of this library, or `Library::Profile`");
         self.error(place, path, wrong.suggest(suggest(&base.name, names)));
     }
 
     /// Checks that no profile is its own base, and that chains are short.
     fn chains(&mut self) {
         // `None` while the traversal is inside the profile.
-        let mut known: HashMap<*const Profile, Option<Above>> = HashMap::new();
+        let mut known: HashMap<*const Profile, Option<BaseCounts>> = HashMap::new();
         for (library, profile) in self.profiles() {
-            let mut way: Vec<(&str, &Profile, usize, Above)> = Vec::new();
+            let mut way: Vec<(&str, &Profile, usize, BaseCounts)> = Vec::new();
             if !known.contains_key(&std::ptr::from_ref(profile)) {
                 known.insert(profile, None);
-                way.push((library, profile, 0, Above::default()));
+                way.push((library, profile, 0, BaseCounts::default()));
             }
             while let Some((library, profile, next, above)) = way.last_mut() {
                 let (library, profile) = (*library, *profile);
@@ -168,7 +171,7 @@ impl<'a> Check<'a> {
                     let mut above = *above;
                     if let Some(wrong) = too_many(above) {
                         above.is_told = true;
-                        let place = Place::new(&profile.file, profile.at);
+                        let place = FilePosition::new(&profile.file, profile.at);
                         self.error(place, profile_path(library, profile), wrong);
                     }
                     known.insert(profile, Some(above));
@@ -194,12 +197,12 @@ impl<'a> Check<'a> {
                             .map(|(library, profile, ..)| full_name(library, &profile.name))
                             .collect();
                         chain.push(full_name(of, &found.name));
-                        let place = Place::new(&profile.file, base.at);
+                        let place = FilePosition::new(&profile.file, base.at);
                         self.error(place, profile_path(library, profile), cycle(&chain));
                     }
                     None => {
                         known.insert(found, None);
-                        way.push((of, found, 0, Above::default()));
+                        way.push((of, found, 0, BaseCounts::default()));
                     }
                 }
             }
@@ -212,14 +215,14 @@ impl<'a> Check<'a> {
         let sound_bases = self.errors.is_empty();
         let mut cycles: Vec<Vec<String>> = Vec::new();
         for set in self.sets() {
-            let mut walk = Walk::new(self.libraries);
-            let place = |at: At| Place::new(&set.entry.file, at);
-            let base_at = set.entry.base.as_ref().map_or(set.entry.at, |base| base.at);
+            let mut walk = BaseTraversal::new(self.libraries);
+            let place = |at: LineColumn| FilePosition::new(&set.set.file, at);
+            let base_at = set.set.base.as_ref().map_or(set.set.at, |base| base.at);
             match walk.set(set) {
                 Ok(()) => {
-                    self.judge(&walk.found, place(set.entry.at), &set_path(&set), Some(set.entry))
+                    self.judge(&walk.found, place(set.set.at), &set_path(&set), Some(set.set))
                 }
-                Err(Trouble::Cycle(chain)) if sound_bases => {
+                Err(ResolveError::Cycle(chain)) if sound_bases => {
                     let mut members = chain.clone();
                     members.sort();
                     members.dedup();
@@ -228,7 +231,7 @@ impl<'a> Check<'a> {
                         cycles.push(members);
                     }
                 }
-                Err(Trouble::TooLong) if sound_bases => {
+                Err(ResolveError::TooLong) if sound_bases => {
                     self.error(place(base_at), set_path(&set), too_many_in_all());
                 }
                 Err(_) => {}
@@ -237,28 +240,34 @@ impl<'a> Check<'a> {
         // Sets that are combined only by a profile with several bases.
         for (library, profile) in self.profiles().filter(|(_, profile)| profile.bases.len() > 1) {
             for kind in EntityKind::ALL {
-                if profile.entry(kind, Key::default()).is_none() {
-                    let place = In { library, profile: Some(profile) };
-                    let found = lineage(self.libraries, place, kind, Key::default());
+                if profile.entry(kind, PolicySetKey::default()).is_none() {
+                    let place = EnclosingProfile { library, profile: Some(profile) };
+                    let found = lineage(self.libraries, place, kind, PolicySetKey::default());
                     let path = format!("{}/{}", profile_path(library, profile), kind.element());
-                    self.judge(&found, Place::new(&profile.file, profile.at), &path, None);
+                    self.judge(&found, FilePosition::new(&profile.file, profile.at), &path, None);
                 }
             }
         }
     }
 
-    fn judge(&mut self, lineage: &[Found<'_>], place: Place, path: &str, own: Option<&Entry>) {
+    fn judge(
+        &mut self,
+        lineage: &[LocatedSet<'_>],
+        place: FilePosition,
+        path: &str,
+        own: Option<&PolicySet>,
+    ) {
         let Some(last) = lineage.last() else { return };
         // Rules concern values of fixed size only, so bytes and names are not copied.
-        let mut qos = last.entry.kind.default_qos();
+        let mut qos = last.set.kind.default_qos();
         let mut delivery = None;
         for found in lineage {
-            for setting in &found.entry.settings {
+            for setting in &found.set.settings {
                 if !matches!(setting.value, Value::Octets(_) | Value::Texts(_) | Value::Kinds(_)) {
                     qos.set_value(setting.policy, usize::from(setting.field), &setting.value);
                 }
             }
-            let properties = found.entry.properties.iter();
+            let properties = found.set.properties.iter();
             let said =
                 properties.map(|(property, _)| property).find(|property| property.name == DELIVERY);
             delivery = said.map(|property| property.value.as_str()).or(delivery);
@@ -270,14 +279,14 @@ impl<'a> Check<'a> {
                 own.and_then(|own| own.settings.iter().find(|setting| setting.policy == policy));
             let mut place = place.clone();
             if let (Some(setting), Some(own)) = (setting, own) {
-                place = Place::new(&own.file, setting.at);
+                place = FilePosition::new(&own.file, setting.at);
             }
             let (_, name) =
-                last.entry.kind.policies().find(|(own, _)| *own == policy).unwrap_or((policy, ""));
+                last.set.kind.policies().find(|(own, _)| *own == policy).unwrap_or((policy, ""));
             self.error(
                 place,
                 format!("{path}/{name}"),
-                Wrong::new(format!("{policy}: {reason}"), advice),
+                UnplacedError::new(format!("{policy}: {reason}"), advice),
             );
         }
     }
@@ -311,33 +320,33 @@ fn against(qos: &EntityQos, delivery: &str) -> Option<Inconsistency> {
 }
 
 /// Returns the error about excessive bases, unless it was reported for one of the bases.
-fn too_many(above: Above) -> Option<Wrong> {
+fn too_many(above: BaseCounts) -> Option<UnplacedError> {
     if above.is_told {
         return None;
     }
     if above.height > LONGEST_CHAIN {
         let found = format!("found a chain of more than {LONGEST_CHAIN} bases above this profile");
-        return Some(Wrong::new(found, "expected a shorter one"));
+        return Some(UnplacedError::new(found, "expected a shorter one"));
     }
     // The profile itself counts too.
     (above.all >= MOST_STEPS).then(too_many_in_all)
 }
 
-fn too_many_in_all() -> Wrong {
+fn too_many_in_all() -> UnplacedError {
     let found = format!(
         "found a chain of more than {LONGEST_CHAIN} bases, or more than {MOST_STEPS} in all"
     );
-    Wrong::new(found, "expected fewer")
+    UnplacedError::new(found, "expected fewer")
 }
 
-fn cycle(chain: &[String]) -> Wrong {
+fn cycle(chain: &[String]) -> UnplacedError {
     let mut told = chain.join(" -> ");
     if chain.len() > LONGEST_CHAIN {
         let between = chain.len() - 2;
         told = format!("{} -> ... {between} others ... -> {}", chain[0], chain[chain.len() - 1]);
     }
     let found = format!("found a profile that inherits from itself ({told})");
-    Wrong::new(found, "expected a chain of bases without a cycle")
+    UnplacedError::new(found, "expected a chain of bases without a cycle")
 }
 
 fn library_path(library: &str, in_dds: bool) -> String {
@@ -352,16 +361,16 @@ fn profile_path(library: &str, profile: &Profile) -> String {
     format!("{}/qos_profile[{}]", library_path(library, profile.in_dds), profile.name)
 }
 
-fn set_path(set: &Found<'_>) -> String {
-    if let Some(path) = &set.entry.path {
+fn set_path(set: &LocatedSet<'_>) -> String {
+    if let Some(path) = &set.set.path {
         return path.to_string();
     }
     let outer = match set.place.profile {
         Some(profile) => profile_path(set.place.library, profile),
-        None => library_path(set.place.library, set.entry.in_dds),
+        None => library_path(set.place.library, set.set.in_dds),
     };
-    match set.entry.key().label() {
-        Some(label) => format!("{outer}/{}[{label}]", set.entry.element),
-        None => format!("{outer}/{}", set.entry.element),
+    match set.set.key().label() {
+        Some(label) => format!("{outer}/{}[{label}]", set.set.element),
+        None => format!("{outer}/{}", set.set.element),
     }
 }

@@ -3,8 +3,8 @@
 //! Owns: the elements allowed in a set, in a policy, and among properties. Never does: parse a
 //! value, or resolve a base.
 
-use super::error::{At, Path, Report, Wrong, quoted};
-use super::model::{Base, Entry, Property, Setting};
+use super::error::{ElementPath, FileReport, LineColumn, UnplacedError, quoted};
+use super::model::{Base, PolicySet, Property, Setting};
 use super::read::{check_name, filter_of};
 use super::source::Element;
 use super::suggest::suggest;
@@ -107,11 +107,11 @@ impl Values {
 pub(super) fn read(
     (kind, spelling): (EntityKind, &'static str),
     element: &Element,
-    path: &Path<'_>,
-    report: &mut Report,
-) -> Option<Entry> {
+    path: &ElementPath<'_>,
+    report: &mut FileReport,
+) -> Option<PolicySet> {
     let mut sound = true;
-    let mut wrong = |report: &mut Report, wrong| {
+    let mut wrong = |report: &mut FileReport, wrong| {
         report.error(element.at, path, wrong);
         sound = false;
     };
@@ -124,7 +124,10 @@ pub(super) fn read(
     {
         wrong(
             report,
-            Wrong::new("found both `topic_filter` and `topic_name_filter`", "expected one of them"),
+            UnplacedError::new(
+                "found both `topic_filter` and `topic_name_filter`",
+                "expected one of them",
+            ),
         );
     }
     let filter =
@@ -134,14 +137,17 @@ pub(super) fn read(
                 let found = format!("found the filter {}: {what}", quoted(text));
                 wrong(
                     report,
-                    Wrong::new(found, "expected a pattern of `*`, `?`, `[a-z]` and letters"),
+                    UnplacedError::new(
+                        found,
+                        "expected a pattern of `*`, `?`, `[a-z]` and letters",
+                    ),
                 );
                 None
             }
         });
     let base =
         element.attribute("base_name").and_then(|text| base(text, 3, element.at, path, report));
-    let mut entry = Entry {
+    let mut entry = PolicySet {
         kind,
         element: spelling,
         name: name.map(Into::into),
@@ -184,13 +190,13 @@ pub(super) fn read(
     sound.then_some(entry)
 }
 
-fn again() -> Wrong {
-    Wrong::new("found this element a second time", "expected it once")
+fn again() -> UnplacedError {
+    UnplacedError::new("found this element a second time", "expected it once")
 }
 
-fn no_attributes(element: &Element, path: &Path<'_>, report: &mut Report) {
+fn no_attributes(element: &Element, path: &ElementPath<'_>, report: &mut FileReport) {
     if let Some((name, _)) = element.attributes.first() {
-        let wrong = Wrong::new(
+        let wrong = UnplacedError::new(
             format!("found the unknown attribute {}", quoted(name)),
             "expected no attributes",
         );
@@ -207,12 +213,12 @@ fn standard_name(name: &str) -> &str {
     }
 }
 
-fn unknown(kind: EntityKind, name: &str) -> Wrong {
+fn unknown(kind: EntityKind, name: &str) -> UnplacedError {
     let has = |kind: EntityKind| kind.policies().any(|(_, own)| own == standard_name(name));
     let others: Vec<&str> =
         EntityKind::ALL.into_iter().filter(|kind| has(*kind)).map(EntityKind::word).collect();
     if !others.is_empty() {
-        return Wrong::new(
+        return UnplacedError::new(
             format!("found a policy that a {} does not have", kind.word()),
             format!("expected it of a {}", others.join(" or ")),
         );
@@ -220,14 +226,15 @@ fn unknown(kind: EntityKind, name: &str) -> Wrong {
     let mut names: Vec<&str> = kind.policies().map(|(_, name)| name).collect();
     names.push("property");
     let meant = suggest(name, names.iter().copied());
-    Wrong::new("found an unknown element", format!("expected {}", one_of(&names))).suggest(meant)
+    UnplacedError::new("found an unknown element", format!("expected {}", one_of(&names)))
+        .suggest(meant)
 }
 
 fn fields(
     policy: PolicyId,
     element: &Element,
-    path: &Path<'_>,
-    report: &mut Report,
+    path: &ElementPath<'_>,
+    report: &mut FileReport,
     settings: &mut Vec<Setting>,
 ) {
     let fields = policy.fields();
@@ -248,7 +255,7 @@ fn fields(
             match vendor::in_policy(&element.name, name) {
                 Some(product) => report.ignored(child.at, &inner, product),
                 None => {
-                    let wrong = Wrong::new(
+                    let wrong = UnplacedError::new(
                         "found an unknown element",
                         format!("expected {}", one_of(&names)),
                     );
@@ -269,7 +276,7 @@ fn fields(
         no_attributes(child, &inner, report);
         match value(fields[field].ty, child) {
             Ok(value) => settings.push(Setting { policy, field: number, at: child.at, value }),
-            Err(WrongValue { inside, wrong }) => {
+            Err(WrongValue { inside, error: wrong }) => {
                 let (mut at, mut place) = (child.at, inner.to_string());
                 for element in inside {
                     at = element.at;
@@ -285,16 +292,16 @@ fn fields(
 fn properties(
     kind: EntityKind,
     element: &Element,
-    path: &Path<'_>,
-    report: &mut Report,
-    properties: &mut Vec<(Property, At)>,
+    path: &ElementPath<'_>,
+    report: &mut FileReport,
+    properties: &mut Vec<(Property, LineColumn)>,
 ) {
     for list in children(element, path, &["value"], report) {
         let path = path.inner(&list.name);
         for item in children(list, &path, &["element"], report) {
             let path = path.inner(&item.name);
             if properties.len() == MOST_PROPERTIES {
-                let wrong = Wrong::new(
+                let wrong = UnplacedError::new(
                     "found too many properties",
                     format!("expected {MOST_PROPERTIES} at most"),
                 );
@@ -303,7 +310,7 @@ fn properties(
             }
             let Some(property) = property(item, &path, report) else { continue };
             if properties.iter().any(|(other, _)| other.name == property.name) {
-                let wrong = Wrong::new(
+                let wrong = UnplacedError::new(
                     format!("found the property {} a second time", quoted(&property.name)),
                     "expected it once",
                 );
@@ -321,7 +328,11 @@ fn properties(
     }
 }
 
-fn property(element: &Element, path: &Path<'_>, report: &mut Report) -> Option<Property> {
+fn property(
+    element: &Element,
+    path: &ElementPath<'_>,
+    report: &mut FileReport,
+) -> Option<Property> {
     let (mut name, mut value, mut propagate) = (None, None, false);
     for child in children(element, path, &["name", "value", "propagate"], report) {
         let inner = path.inner(&child.name);
@@ -333,14 +344,14 @@ fn property(element: &Element, path: &Path<'_>, report: &mut Report) -> Option<P
             }
             Ok(())
         });
-        if let Err(WrongValue { wrong, .. }) = read {
+        if let Err(WrongValue { error: wrong, .. }) = read {
             report.error(child.at, inner, wrong);
         }
     }
     match (name, value) {
         (Some(name), Some(value)) if !name.is_empty() => Some(Property { name, value, propagate }),
         _ => {
-            let wrong = Wrong::new(
+            let wrong = UnplacedError::new(
                 "found no name or no value of a property",
                 "expected `<name>` and `<value>`",
             );
@@ -353,9 +364,9 @@ fn property(element: &Element, path: &Path<'_>, report: &mut Report) -> Option<P
 /// Returns the children of an element, and reports those with other names.
 fn children<'a>(
     element: &'a Element,
-    path: &Path<'_>,
+    path: &ElementPath<'_>,
     names: &[&str],
-    report: &mut Report,
+    report: &mut FileReport,
 ) -> Vec<&'a Element> {
     if let Err(wrong) = no_text(element, || format!("expected {}", one_of(names))) {
         report.error(element.at, path, wrong);
@@ -367,7 +378,7 @@ fn children<'a>(
             match vendor::in_policy(&element.name, &child.name) {
                 Some(product) => report.ignored(child.at, &inner, product),
                 None => {
-                    let wrong = Wrong::new(
+                    let wrong = UnplacedError::new(
                         "found an unknown element",
                         format!("expected {}", one_of(names)),
                     );
@@ -390,14 +401,14 @@ fn children<'a>(
 
 /// Checks that a property of this product exists and has an allowed value; other properties may
 /// have any value.
-fn known(kind: EntityKind, property: &Property) -> Result<(), Wrong> {
+fn known(kind: EntityKind, property: &Property) -> Result<(), UnplacedError> {
     if !property.name.starts_with("squall.") {
         return Ok(());
     }
     let names = PROPERTIES.map(|(name, ..)| name);
     let Some((name, values, kinds)) = PROPERTIES.iter().find(|(name, ..)| *name == property.name)
     else {
-        let wrong = Wrong::new(
+        let wrong = UnplacedError::new(
             format!("found the unknown property {}", quoted(&property.name)),
             format!("expected {}", one_of(&names)),
         );
@@ -405,13 +416,13 @@ fn known(kind: EntityKind, property: &Property) -> Result<(), Wrong> {
     };
     if !kinds.contains(&kind) {
         let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
-        return Err(Wrong::new(
+        return Err(UnplacedError::new(
             format!("found the property `{name}`, which a {} does not have", kind.word()),
             format!("expected it of a {}", words.join(" or ")),
         ));
     }
     if !values.have(&property.value) {
-        let wrong = Wrong::new(
+        let wrong = UnplacedError::new(
             format!("found {} as the value of `{name}`", quoted(&property.value)),
             values.expected(),
         );
@@ -424,9 +435,9 @@ fn known(kind: EntityKind, property: &Property) -> Result<(), Wrong> {
 pub(super) fn base(
     text: &str,
     most: usize,
-    at: At,
-    path: &Path<'_>,
-    report: &mut Report,
+    at: LineColumn,
+    path: &ElementPath<'_>,
+    report: &mut FileReport,
 ) -> Option<Base> {
     let parts = text.split("::");
     if parts.clone().count() > most || parts.into_iter().any(|part| check_name(part).is_err()) {
@@ -434,7 +445,11 @@ pub(super) fn base(
             2 => "expected `Profile` or `Library::Profile`",
             _ => "expected `Profile`, `Library::Profile` or `Library::Profile::Name`",
         };
-        report.error(at, path, Wrong::new(format!("found the base {}", quoted(text)), expected));
+        report.error(
+            at,
+            path,
+            UnplacedError::new(format!("found the base {}", quoted(text)), expected),
+        );
         return None;
     }
     Some(Base { name: text.into(), at })

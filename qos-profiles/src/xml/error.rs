@@ -16,20 +16,20 @@ const LONGEST_FOUND: usize = 60;
 
 /// A line and a column, counted from 1; columns count characters. Zero means the whole file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct At {
+pub(super) struct LineColumn {
     pub(super) line: u32,
     pub(super) column: u32,
 }
 
 /// Position in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct FilePosition {
     file: Arc<str>,
-    at: At,
+    at: LineColumn,
 }
 
-impl Place {
-    pub(super) fn new(file: &Arc<str>, at: At) -> Self {
+impl FilePosition {
+    pub(super) fn new(file: &Arc<str>, at: LineColumn) -> Self {
         Self { file: Arc::clone(file), at }
     }
 
@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         if self.at.line > 0 {
@@ -63,7 +63,7 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileError {
     /// Position in the file.
-    pub place: Place,
+    pub place: FilePosition,
     /// Path of elements from the root: `dds/qos_library[Fleet]/qos_profile[State]`.
     pub path: String,
     /// Found text.
@@ -126,7 +126,7 @@ impl Error for ProfileErrors {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
     /// Position in the file.
-    pub place: Place,
+    pub place: FilePosition,
     /// Path of elements from the root.
     pub path: String,
     /// Product that it belongs to: `RTI Connext`.
@@ -141,13 +141,13 @@ impl fmt::Display for Ignored {
 
 /// An error whose position is not yet known.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct UnplacedError {
     pub(super) found: String,
     pub(super) expected: String,
     pub(super) suggestion: Option<String>,
 }
 
-impl Wrong {
+impl UnplacedError {
     pub(super) fn new(found: impl Into<String>, expected: impl Into<String>) -> Self {
         Self { found: found.into(), expected: expected.into(), suggestion: None }
     }
@@ -178,27 +178,27 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// Path of the enclosing elements; each is on the stack of the function that reads it.
 #[derive(Clone, Copy)]
-pub(super) struct Path<'a> {
-    outer: Option<&'a Path<'a>>,
+pub(super) struct ElementPath<'a> {
+    outer: Option<&'a ElementPath<'a>>,
     element: &'a str,
     label: Option<&'a str>,
 }
 
-impl<'a> Path<'a> {
+impl<'a> ElementPath<'a> {
     pub(super) fn root(element: &'a str, label: Option<&'a str>) -> Self {
-        Path { outer: None, element, label }
+        ElementPath { outer: None, element, label }
     }
 
-    pub(super) fn inner(&'a self, element: &'a str) -> Path<'a> {
-        Path { outer: Some(self), element, label: None }
+    pub(super) fn inner(&'a self, element: &'a str) -> ElementPath<'a> {
+        ElementPath { outer: Some(self), element, label: None }
     }
 
-    pub(super) fn labelled(&'a self, element: &'a str, label: Option<&'a str>) -> Path<'a> {
-        Path { outer: Some(self), element, label }
+    pub(super) fn labelled(&'a self, element: &'a str, label: Option<&'a str>) -> ElementPath<'a> {
+        ElementPath { outer: Some(self), element, label }
     }
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for ElementPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let told = |text: &str| -> String { text.chars().take(LONGEST_FOUND).collect() };
         if let Some(outer) = self.outer {
@@ -213,7 +213,7 @@ impl fmt::Display for Path<'_> {
 }
 
 /// Findings from reading one file.
-pub(super) struct Report {
+pub(super) struct FileReport {
     pub(super) file: Arc<str>,
     pub(super) errors: Vec<ProfileError>,
     pub(super) ignored: Vec<Ignored>,
@@ -221,17 +221,17 @@ pub(super) struct Report {
     pub(super) whole: bool,
 }
 
-impl Report {
+impl FileReport {
     pub(super) fn new(file: &Arc<str>) -> Self {
         Self { file: Arc::clone(file), errors: Vec::new(), ignored: Vec::new(), whole: true }
     }
 
-    pub(super) fn error(&mut self, at: At, path: impl fmt::Display, wrong: Wrong) {
+    pub(super) fn error(&mut self, at: LineColumn, path: impl fmt::Display, wrong: UnplacedError) {
         if self.is_full() {
             return;
         }
-        let Wrong { found, expected, suggestion } = wrong;
-        let place = Place::new(&self.file, at);
+        let UnplacedError { found, expected, suggestion } = wrong;
+        let place = FilePosition::new(&self.file, at);
         self.errors.push(ProfileError {
             place,
             path: path.to_string(),
@@ -242,7 +242,7 @@ impl Report {
     }
 
     /// Adds the findings of an included file.
-    pub(super) fn take(&mut self, inner: Report) {
+    pub(super) fn take(&mut self, inner: FileReport) {
         self.errors.extend(inner.errors);
         self.ignored.extend(inner.ignored);
         self.whole &= inner.whole;
@@ -253,9 +253,14 @@ impl Report {
         self.errors.len() >= MOST_ERRORS
     }
 
-    pub(super) fn ignored(&mut self, at: At, path: &Path<'_>, product: &'static str) {
+    pub(super) fn ignored(
+        &mut self,
+        at: LineColumn,
+        path: &ElementPath<'_>,
+        product: &'static str,
+    ) {
         if self.ignored.len() < MOST_IGNORED {
-            let place = Place::new(&self.file, at);
+            let place = FilePosition::new(&self.file, at);
             self.ignored.push(Ignored { place, path: path.to_string(), product });
         }
     }

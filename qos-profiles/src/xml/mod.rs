@@ -36,10 +36,10 @@ pub use application::{
     ApplicationTypes, EndpointDescription, FilterDescription, GroupDescription,
     ParticipantDescription, RegisteredType, TopicDescription, TypeText, UnknownParticipant,
 };
-pub use error::{Ignored, Place, ProfileError, ProfileErrors};
+pub use error::{FilePosition, Ignored, ProfileError, ProfileErrors};
 pub use model::Property;
 pub use provider::{DEFAULT_FILE, FILES_VARIABLE, QosProvider};
 pub use resolved::{
-    DeliveryLevel, Origin, ResolvedEntity, ResolvedProfile, Source, UnknownProfile,
+    DefiningSet, DeliveryLevel, Origin, ResolvedEntity, ResolvedProfile, UnknownProfile,
 };
 pub use suggest::suggest as nearest_name;

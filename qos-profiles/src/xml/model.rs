@@ -3,7 +3,7 @@
 //! Owns: libraries, profiles, and the values that each set of policies names itself. Never does:
 //! resolve a base.
 
-use super::error::{At, Place};
+use super::error::{FilePosition, LineColumn};
 use crate::{EntityKind, Glob, PolicyId, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(super) struct Setting {
     pub(super) policy: PolicyId,
     /// Index in [`PolicyId::fields`].
     pub(super) field: u8,
-    pub(super) at: At,
+    pub(super) at: LineColumn,
     pub(super) value: Value,
 }
 
@@ -31,11 +31,11 @@ pub struct Property {
 /// A reference to a base.
 pub(super) struct Base {
     pub(super) name: Box<str>,
-    pub(super) at: At,
+    pub(super) at: LineColumn,
 }
 
 /// A set of policies in a file, with the values that it names.
-pub(super) struct Entry {
+pub(super) struct PolicySet {
     pub(super) kind: EntityKind,
     /// Element name in the file's spelling.
     pub(super) element: &'static str,
@@ -43,9 +43,9 @@ pub(super) struct Entry {
     pub(super) filter: Option<Glob>,
     pub(super) base: Option<Base>,
     pub(super) settings: Vec<Setting>,
-    pub(super) properties: Vec<(Property, At)>,
+    pub(super) properties: Vec<(Property, LineColumn)>,
     pub(super) file: Arc<str>,
-    pub(super) at: At,
+    pub(super) at: LineColumn,
     /// Whether the enclosing root is `dds`.
     pub(super) in_dds: bool,
     /// Path of enclosing elements, if they belong to an application.
@@ -54,24 +54,24 @@ pub(super) struct Entry {
     pub(super) topic: Option<Box<str>>,
 }
 
-impl Entry {
+impl PolicySet {
     /// Returns the key among the sets of its kind in a profile.
-    pub(super) fn key(&self) -> Key<'_> {
-        Key { name: self.name.as_deref(), filter: self.filter.as_ref().map(Glob::as_str) }
+    pub(super) fn key(&self) -> PolicySetKey<'_> {
+        PolicySetKey { name: self.name.as_deref(), filter: self.filter.as_ref().map(Glob::as_str) }
     }
 }
 
 /// Key of a set of policies among those of its kind in a profile; plain if it has neither name
 /// nor filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) struct Key<'a> {
+pub(super) struct PolicySetKey<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) filter: Option<&'a str>,
 }
 
-impl Key<'_> {
+impl PolicySetKey<'_> {
     pub(super) fn is_plain(&self) -> bool {
-        *self == Key::default()
+        *self == PolicySetKey::default()
     }
 
     /// Returns the text in brackets in a path.
@@ -87,28 +87,28 @@ pub(super) struct Profile {
     pub(super) bases: Vec<Base>,
     /// Whether the profile applies where no profile is named.
     pub(super) is_default: bool,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<PolicySet>,
     pub(super) file: Arc<str>,
-    pub(super) at: At,
+    pub(super) at: LineColumn,
     /// Whether the enclosing root is `dds`.
     pub(super) in_dds: bool,
 }
 
 impl Profile {
     /// Returns the profile's own set with this key.
-    pub(super) fn entry(&self, kind: EntityKind, key: Key<'_>) -> Option<&Entry> {
+    pub(super) fn entry(&self, kind: EntityKind, key: PolicySetKey<'_>) -> Option<&PolicySet> {
         self.entries.iter().find(|entry| entry.kind == kind && entry.key() == key)
     }
 
     /// Returns the profile's own set with this name.
-    pub(super) fn named(&self, kind: EntityKind, name: &str) -> Option<&Entry> {
+    pub(super) fn named(&self, kind: EntityKind, name: &str) -> Option<&PolicySet> {
         self.entries.iter().find(|entry| entry.kind == kind && entry.name.as_deref() == Some(name))
     }
 }
 
 /// Item that a name in a library refers to.
 #[derive(Clone, Copy)]
-pub(super) enum Named {
+pub(super) enum LibraryItem {
     /// A profile, by its index.
     Profile(usize),
     /// Sets of policies outside of profiles, at most one of each kind, by their indices.
@@ -119,32 +119,32 @@ pub(super) enum Named {
 #[derive(Default)]
 pub(super) struct Library {
     pub(super) profiles: Vec<Profile>,
-    pub(super) entries: Vec<Entry>,
-    pub(super) names: HashMap<Box<str>, Named>,
+    pub(super) entries: Vec<PolicySet>,
+    pub(super) names: HashMap<Box<str>, LibraryItem>,
 }
 
 impl Library {
     pub(super) fn profile(&self, name: &str) -> Option<&Profile> {
         match self.names.get(name)? {
-            Named::Profile(at) => self.profiles.get(*at),
-            Named::Entries(_) => None,
+            LibraryItem::Profile(at) => self.profiles.get(*at),
+            LibraryItem::Entries(_) => None,
         }
     }
 
-    pub(super) fn entry(&self, kind: EntityKind, name: &str) -> Option<&Entry> {
+    pub(super) fn entry(&self, kind: EntityKind, name: &str) -> Option<&PolicySet> {
         match self.names.get(name)? {
-            Named::Entries(places) => self.entries.get(places[kind as usize]?),
-            Named::Profile(_) => None,
+            LibraryItem::Entries(places) => self.entries.get(places[kind as usize]?),
+            LibraryItem::Profile(_) => None,
         }
     }
 
     /// Returns the position of an existing item whose name a new profile, or a new set of a kind,
     /// would need.
-    pub(super) fn taken(&self, name: &str, set: Option<EntityKind>) -> Option<Place> {
+    pub(super) fn taken(&self, name: &str, set: Option<EntityKind>) -> Option<FilePosition> {
         match (self.names.get(name)?, set) {
-            (Named::Entries(places), Some(kind)) => {
+            (LibraryItem::Entries(places), Some(kind)) => {
                 let own = places[kind as usize]?;
-                Some(self.place(Named::Entries([Some(own); 6])))
+                Some(self.place(LibraryItem::Entries([Some(own); 6])))
             }
             (named, _) => Some(self.place(*named)),
         }
@@ -152,25 +152,27 @@ impl Library {
 
     /// Adds a profile, whose name must be free.
     pub(super) fn add_profile(&mut self, profile: Profile) {
-        self.names.insert(profile.name.clone(), Named::Profile(self.profiles.len()));
+        self.names.insert(profile.name.clone(), LibraryItem::Profile(self.profiles.len()));
         self.profiles.push(profile);
     }
 
     /// Adds a set of policies under a free name.
-    pub(super) fn add_entry(&mut self, name: &str, entry: Entry) {
-        let named = self.names.entry(name.into()).or_insert(Named::Entries([None; 6]));
-        if let Named::Entries(places) = named {
+    pub(super) fn add_entry(&mut self, name: &str, entry: PolicySet) {
+        let named = self.names.entry(name.into()).or_insert(LibraryItem::Entries([None; 6]));
+        if let LibraryItem::Entries(places) = named {
             places[entry.kind as usize] = Some(self.entries.len());
             self.entries.push(entry);
         }
     }
 
-    fn place(&self, named: Named) -> Place {
+    fn place(&self, named: LibraryItem) -> FilePosition {
         match named {
-            Named::Profile(at) => Place::new(&self.profiles[at].file, self.profiles[at].at),
-            Named::Entries(places) => {
+            LibraryItem::Profile(at) => {
+                FilePosition::new(&self.profiles[at].file, self.profiles[at].at)
+            }
+            LibraryItem::Entries(places) => {
                 let first = places.iter().flatten().next().expect("a name has at least one entry");
-                Place::new(&self.entries[*first].file, self.entries[*first].at)
+                FilePosition::new(&self.entries[*first].file, self.entries[*first].at)
             }
         }
     }

@@ -3,16 +3,19 @@
 //! Owns: the distinction between base64 (the OMG's form), hexadecimal, and lists of numbers (RTI's
 //! form). Never does: guess; any other text is an error.
 
-use super::error::{Wrong, quoted};
+use super::error::{UnplacedError, quoted};
 
 /// Maximum number of bytes of a policy's data.
 const MOST: usize = 1 << 16;
 
 /// Parses bytes. `0x0a0B` is hexadecimal. One number up to 255, or several separated by commas or
 /// white space, are a list. Any other text is base64.
-pub(super) fn octets(text: &str) -> Result<Vec<u8>, Wrong> {
+pub(super) fn octets(text: &str) -> Result<Vec<u8>, UnplacedError> {
     let wrong = |found: String| {
-        Wrong::new(found, "expected base64, hexadecimal (`0x0a0b`) or a list of bytes (`10, 11`)")
+        UnplacedError::new(
+            found,
+            "expected base64, hexadecimal (`0x0a0b`) or a list of bytes (`10, 11`)",
+        )
     };
     let is_number = |token: &str| {
         token.len() <= 3 && token.bytes().all(|byte| byte.is_ascii_digit())
@@ -30,7 +33,7 @@ pub(super) fn octets(text: &str) -> Result<Vec<u8>, Wrong> {
             };
             number.ok_or_else(|| wrong(format!("found {} in a list of bytes", quoted(token))))
         };
-        tokens.map(byte).collect::<Result<Vec<u8>, Wrong>>()?
+        tokens.map(byte).collect::<Result<Vec<u8>, UnplacedError>>()?
     } else if let Some(digits) = tokens.next().and_then(hexadecimal) {
         let digits: Vec<u8> = digits.bytes().chain(tokens.flat_map(str::bytes)).collect();
         from_hexadecimal(&digits).map_err(wrong)?
@@ -39,7 +42,7 @@ pub(super) fn octets(text: &str) -> Result<Vec<u8>, Wrong> {
         from_base64(&letters).map_err(|found| wrong(format!("found {}: {found}", quoted(text))))?
     };
     if bytes.len() > MOST {
-        return Err(Wrong::new(
+        return Err(UnplacedError::new(
             format!("found {} bytes", bytes.len()),
             format!("expected {MOST} at most"),
         ));

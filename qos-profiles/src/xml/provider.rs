@@ -4,7 +4,7 @@
 //! the old profiles or the new ones. Never does: apply policies to an entity.
 
 use super::application::{self, Applications};
-use super::error::{At, Ignored, Place, ProfileError, ProfileErrors, Wrong};
+use super::error::{FilePosition, Ignored, LineColumn, ProfileError, ProfileErrors, UnplacedError};
 use super::model::Libraries;
 use super::read::{Content, load};
 use super::ready;
@@ -303,7 +303,7 @@ impl Profiles {
                             && matches!(location, Location::FileIfThere(_)) => {}
                     Err(error) => unread.push(whole_file(
                         &path.display().to_string(),
-                        Wrong::new(
+                        UnplacedError::new(
                             format!("cannot be read ({error})"),
                             "expected a file that can be read",
                         ),
@@ -322,15 +322,15 @@ impl Profiles {
     }
 }
 
-fn whole_file(file: &str, wrong: Wrong) -> ProfileError {
-    let Wrong { found, expected, suggestion } = wrong;
-    let place = Place::new(&file.into(), At::default());
+fn whole_file(file: &str, wrong: UnplacedError) -> ProfileError {
+    let UnplacedError { found, expected, suggestion } = wrong;
+    let place = FilePosition::new(&file.into(), LineColumn::default());
     ProfileError { place, path: String::new(), found, expected, suggestion }
 }
 
 fn wrong_list(name: &str, list: &str, what: String) -> ProfileErrors {
     let found = format!("found {}: {what}", super::error::quoted(list));
-    let wrong = Wrong::new(found, "expected paths of files, separated by `;`");
+    let wrong = UnplacedError::new(found, "expected paths of files, separated by `;`");
     ProfileErrors::new(vec![whole_file(name, wrong)])
 }
 

@@ -5,9 +5,9 @@
 
 use super::application::{self, Applications, TypeReader, TypeText};
 use super::entity;
-use super::error::{At, Path, Place, Report, Wrong, quoted};
-use super::model::{Base, Entry, Libraries, Library, Profile};
-use super::source::{self, Broken, Element, Source, Step};
+use super::error::{ElementPath, FilePosition, FileReport, LineColumn, UnplacedError, quoted};
+use super::model::{Base, Libraries, Library, PolicySet, Profile};
+use super::source::{self, Element, ElementReader, FatalXmlError, XmlItem};
 use super::suggest::suggest;
 use super::values::{boolean, one_of};
 use super::vendor;
@@ -31,8 +31,12 @@ const MOST_FILES: usize = 1024;
 const IN_ROOT: [&str; 4] = ["qos_library", "types", "domain_library", "domain_participant_library"];
 
 /// Function that reads a domain or a participant.
-type ReadRoom =
-    fn((&str, &mut Library), &Element, &Path<'_>, &mut Report) -> Option<application::Room>;
+type ReadDomainOrParticipant = fn(
+    (&str, &mut Library),
+    &Element,
+    &ElementPath<'_>,
+    &mut FileReport,
+) -> Option<application::DomainOrParticipant>;
 
 /// Combined contents of all files.
 #[derive(Default)]
@@ -59,42 +63,43 @@ impl Content {
 }
 
 /// Adds a file's libraries to the content. Its errors are in the report.
-pub(super) fn read(content: &mut Content, file: &Arc<str>, bytes: &[u8]) -> Report {
-    let mut report = Report::new(file);
-    let read = Source::new(bytes).map_err(|broken| (broken, String::new())).and_then(|source| {
-        let mut reader = Reader { source, content, report: &mut report, in_dds: false };
-        let read = reader.file();
-        read.map_err(|broken| (broken, reader.source.path().to_owned()))
-    });
-    if let Err((Broken { at, wrong }, path)) = read {
+pub(super) fn read(content: &mut Content, file: &Arc<str>, bytes: &[u8]) -> FileReport {
+    let mut report = FileReport::new(file);
+    let read =
+        ElementReader::new(bytes).map_err(|broken| (broken, String::new())).and_then(|source| {
+            let mut reader = ProfileReader { source, content, report: &mut report, in_dds: false };
+            let read = reader.file();
+            read.map_err(|broken| (broken, reader.source.path().to_owned()))
+        });
+    if let Err((FatalXmlError { at, error: wrong }, path)) = read {
         report.error(at, path, wrong);
         report.whole = false;
     }
     report
 }
 
-struct Reader<'a> {
-    source: Source<'a>,
+struct ProfileReader<'a> {
+    source: ElementReader<'a>,
     content: &'a mut Content,
-    report: &'a mut Report,
+    report: &'a mut FileReport,
     /// Whether the root is `dds`.
     in_dds: bool,
 }
 
-impl Reader<'_> {
-    fn file(&mut self) -> Result<(), Broken> {
+impl ProfileReader<'_> {
+    fn file(&mut self) -> Result<(), FatalXmlError> {
         let root = match self.source.next()? {
-            Step::Open(root) => root,
+            XmlItem::Open(root) => root,
             _ => {
                 self.report.error(
-                    At::default(),
+                    LineColumn::default(),
                     "",
-                    Wrong::new("the file is empty", "expected `dds` or `qos_library`"),
+                    UnplacedError::new("the file is empty", "expected `dds` or `qos_library`"),
                 );
                 return Ok(());
             }
         };
-        let path = Path::root(&root.name, None);
+        let path = ElementPath::root(&root.name, None);
         match root.name.as_str() {
             "dds" => {
                 self.in_dds = true;
@@ -105,10 +110,12 @@ impl Reader<'_> {
             "types" => self.types(&root, None)?,
             "domain_library" | "domain_participant_library" => self.rooms(&root, None)?,
             other => {
-                let wrong =
-                    Wrong::new("found an unknown root element", "expected `dds` or `qos_library`");
+                let wrong = UnplacedError::new(
+                    "found an unknown root element",
+                    "expected `dds` or `qos_library`",
+                );
                 let wrong = match vendor::in_root(other) {
-                    Some(product) => Wrong {
+                    Some(product) => UnplacedError {
                         found: format!(
                             "found the root element of a format that only {product} has"
                         ),
@@ -121,15 +128,19 @@ impl Reader<'_> {
             }
         }
         // The source reports content after the root as not well-formed XML.
-        while !matches!(self.source.next()?, Step::End) {}
+        while !matches!(self.source.next()?, XmlItem::End) {}
         Ok(())
     }
 
-    fn library(&mut self, element: &Element, outer: Option<&Path<'_>>) -> Result<(), Broken> {
+    fn library(
+        &mut self,
+        element: &Element,
+        outer: Option<&ElementPath<'_>>,
+    ) -> Result<(), FatalXmlError> {
         let label = element.attribute("name");
         let path = match outer {
             Some(outer) => outer.labelled("qos_library", label),
-            None => Path::root("qos_library", label),
+            None => ElementPath::root("qos_library", label),
         };
         self.attributes(element, &["name"], &path);
         let name = self.name(element, &path).unwrap_or_default();
@@ -137,7 +148,12 @@ impl Reader<'_> {
     }
 
     /// Reads the contents of a library, or of the root around libraries.
-    fn members(&mut self, library: &str, path: &Path<'_>, in_root: bool) -> Result<(), Broken> {
+    fn members(
+        &mut self,
+        library: &str,
+        path: &ElementPath<'_>,
+        in_root: bool,
+    ) -> Result<(), FatalXmlError> {
         self.content.libraries.entry(library.into()).or_default();
         loop {
             let element = match self.step(path)? {
@@ -184,10 +200,14 @@ impl Reader<'_> {
     }
 
     /// Reads types, which form one text with those of other files.
-    fn types(&mut self, root: &Element, outer: Option<&Path<'_>>) -> Result<(), Broken> {
+    fn types(
+        &mut self,
+        root: &Element,
+        outer: Option<&ElementPath<'_>>,
+    ) -> Result<(), FatalXmlError> {
         let path = match outer {
             Some(outer) => outer.inner("types"),
-            None => Path::root("types", None),
+            None => ElementPath::root("types", None),
         };
         self.attributes(root, &[], &path);
         let mut types = TypeReader { text: &mut self.content.types, report: self.report };
@@ -205,10 +225,11 @@ impl Reader<'_> {
     }
 
     /// Includes another file, whose contents precede the rest of this file. Each file is read once.
-    fn include(&mut self, element: &Element, path: &Path<'_>) {
+    fn include(&mut self, element: &Element, path: &ElementPath<'_>) {
         self.attributes(element, &["file"], path);
         let Some(named) = element.attribute("file").filter(|file| !file.is_empty()) else {
-            let wrong = Wrong::new("found no attribute `file`", "expected the name of a file");
+            let wrong =
+                UnplacedError::new("found no attribute `file`", "expected the name of a file");
             return self.report.error(element.at, path, wrong);
         };
         let named = named.strip_prefix("file://").unwrap_or(named);
@@ -219,7 +240,7 @@ impl Reader<'_> {
                 "found includes nested {} deep, or {MOST_FILES} files in all",
                 self.content.depth
             );
-            let wrong = Wrong::new(
+            let wrong = UnplacedError::new(
                 found,
                 format!("expected includes nested less than {DEEPEST_INCLUDE} deep"),
             );
@@ -239,7 +260,7 @@ impl Reader<'_> {
             }
             Err(error) => {
                 let found = format!("found {}, which cannot be read ({error})", quoted(named));
-                let wrong = Wrong::new(
+                let wrong = UnplacedError::new(
                     found,
                     "expected a file, relative to this one or by its absolute path",
                 );
@@ -250,15 +271,19 @@ impl Reader<'_> {
     }
 
     /// Reads a library of domains or of participants.
-    fn rooms(&mut self, root: &Element, outer: Option<&Path<'_>>) -> Result<(), Broken> {
+    fn rooms(
+        &mut self,
+        root: &Element,
+        outer: Option<&ElementPath<'_>>,
+    ) -> Result<(), FatalXmlError> {
         let label = root.attribute("name");
         let path = match outer {
             Some(outer) => outer.labelled(&root.name, label),
-            None => Path::root(&root.name, label),
+            None => ElementPath::root(&root.name, label),
         };
         self.attributes(root, &["name"], &path);
         let library = self.name(root, &path).unwrap_or_default();
-        let (part, read): (_, ReadRoom) = match root.name.as_str() {
+        let (part, read): (_, ReadDomainOrParticipant) = match root.name.as_str() {
             "domain_library" => ("domain", application::domain),
             _ => ("domain_participant", application::participant),
         };
@@ -271,7 +296,7 @@ impl Reader<'_> {
             }
             if self.content.applications.is_full(part == "domain") {
                 let found = format!("found more than {} of them", application::MOST_ROOMS);
-                self.report.error(element.at, inner, Wrong::new(found, "expected fewer"));
+                self.report.error(element.at, inner, UnplacedError::new(found, "expected fewer"));
                 continue;
             }
             let sets = library_of(&mut self.content.libraries, &library);
@@ -292,13 +317,13 @@ impl Reader<'_> {
         library: &str,
         kind: (EntityKind, &'static str),
         element: Element,
-        path: &Path<'_>,
-    ) -> Result<(), Broken> {
+        path: &ElementPath<'_>,
+    ) -> Result<(), FatalXmlError> {
         let element = self.source.rest(element)?;
         let name = element.attribute("name");
         let path = path.labelled(&element.name, name);
         let Some(name) = name else {
-            let wrong = Wrong::new(
+            let wrong = UnplacedError::new(
                 "found no attribute `name`",
                 "expected one: outside of profiles, a set of policies is found only by name",
             );
@@ -316,13 +341,17 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn profile(&mut self, element: &Element, path: &Path<'_>) -> Result<Option<Profile>, Broken> {
+    fn profile(
+        &mut self,
+        element: &Element,
+        path: &ElementPath<'_>,
+    ) -> Result<Option<Profile>, FatalXmlError> {
         self.attributes(element, &["name", "base_name", "is_default_qos"], path);
         let name = self.name(element, path);
         let is_default = element.attribute("is_default_qos").is_some_and(|text| {
             boolean(text).unwrap_or_else(|wrong| {
                 let found = format!("is_default_qos: {}", wrong.found);
-                self.report.error(element.at, path, Wrong { found, ..wrong });
+                self.report.error(element.at, path, UnplacedError { found, ..wrong });
                 false
             })
         });
@@ -346,14 +375,14 @@ impl Reader<'_> {
                 let label = element.attribute("name").or(filter_of(&element));
                 let inner = path.labelled(&element.name, label);
                 let Some(entry) = self.entry(kind, &element, &inner) else { continue };
-                let same = |other: &&Entry| {
+                let same = |other: &&PolicySet| {
                     other.kind == kind.0
                         && (other.key() == entry.key()
                             || entry.name.is_some() && other.name == entry.name)
                 };
                 if let Some(other) = profile.entries.iter().find(same) {
-                    let other = Place::new(&other.file, other.at);
-                    let wrong = Wrong::new(
+                    let other = FilePosition::new(&other.file, other.at);
+                    let wrong = UnplacedError::new(
                         format!(
                             "found a second `{}` with this name and filter; the first is at {other}",
                             element.name
@@ -362,7 +391,7 @@ impl Reader<'_> {
                     );
                     self.report.error(at, inner, wrong);
                 } else if profile.entries.len() == MOST_ENTRIES {
-                    let wrong = Wrong::new(
+                    let wrong = UnplacedError::new(
                         "found too many sets of policies",
                         format!("expected {MOST_ENTRIES} in a profile at most"),
                     );
@@ -385,7 +414,7 @@ impl Reader<'_> {
     }
 
     /// Reads several bases of a profile; a later one takes precedence.
-    fn bases(&mut self, element: &Element, bases: &mut Vec<Base>, path: &Path<'_>) {
+    fn bases(&mut self, element: &Element, bases: &mut Vec<Base>, path: &ElementPath<'_>) {
         self.attributes(element, &[], path);
         if let Err(wrong) =
             super::values::no_text(element, || "expected `<element>` for each base".to_owned())
@@ -395,15 +424,17 @@ impl Reader<'_> {
         for child in &element.children {
             let inner = path.inner(&child.name);
             if child.name != "element" {
-                let wrong = Wrong::new("found an unknown element", "expected `element`");
+                let wrong = UnplacedError::new("found an unknown element", "expected `element`");
                 self.report.error(
                     child.at,
                     inner,
                     wrong.suggest(suggest(&child.name, ["element"])),
                 );
             } else if bases.len() == MOST_BASES {
-                let wrong =
-                    Wrong::new("found too many bases", format!("expected {MOST_BASES} at most"));
+                let wrong = UnplacedError::new(
+                    "found too many bases",
+                    format!("expected {MOST_BASES} at most"),
+                );
                 self.report.error(child.at, inner, wrong);
             } else if let Some(base) = self.base(&child.text, 2, child.at, &inner) {
                 bases.push(base);
@@ -415,27 +446,33 @@ impl Reader<'_> {
         &mut self,
         (kind, spelling): (EntityKind, &'static str),
         element: &Element,
-        path: &Path<'_>,
-    ) -> Option<Entry> {
+        path: &ElementPath<'_>,
+    ) -> Option<PolicySet> {
         let filters: &[&str] =
             if kind.has_topic() { &["topic_filter", "topic_name_filter"] } else { &[] };
         self.attributes(element, &[&["name", "base_name"], filters].concat(), path);
         let entry = entity::read((kind, spelling), element, path, self.report)?;
-        Some(Entry { in_dds: self.in_dds, ..entry })
+        Some(PolicySet { in_dds: self.in_dds, ..entry })
     }
 
-    fn base(&mut self, text: &str, most: usize, at: At, path: &Path<'_>) -> Option<Base> {
+    fn base(
+        &mut self,
+        text: &str,
+        most: usize,
+        at: LineColumn,
+        path: &ElementPath<'_>,
+    ) -> Option<Base> {
         entity::base(text, most, at, path, self.report)
     }
 
     /// Returns the next element; `None` at the end of the enclosing one.
-    fn step(&mut self, path: &Path<'_>) -> Result<Option<Element>, Broken> {
+    fn step(&mut self, path: &ElementPath<'_>) -> Result<Option<Element>, FatalXmlError> {
         loop {
             match self.source.next()? {
-                Step::Open(element) => return Ok(Some(element)),
-                Step::Close | Step::End => return Ok(None),
-                Step::Text(text, at) => {
-                    let wrong = Wrong::new(
+                XmlItem::Open(element) => return Ok(Some(element)),
+                XmlItem::Close | XmlItem::End => return Ok(None),
+                XmlItem::Text(text, at) => {
+                    let wrong = UnplacedError::new(
                         format!("found the text {}", quoted(&text)),
                         "expected elements alone",
                     );
@@ -446,24 +483,26 @@ impl Reader<'_> {
     }
 
     /// Reports an element that is not allowed anywhere.
-    fn unknown(&mut self, element: &Element, path: Path<'_>, mut expected: Vec<&str>) {
+    fn unknown(&mut self, element: &Element, path: ElementPath<'_>, mut expected: Vec<&str>) {
         expected.extend(EntityKind::ALL.map(EntityKind::element));
-        let wrong =
-            Wrong::new("found an unknown element", format!("expected {}", one_of(&expected)));
+        let wrong = UnplacedError::new(
+            "found an unknown element",
+            format!("expected {}", one_of(&expected)),
+        );
         let meant = suggest(&element.name, expected);
         self.report.error(element.at, path, wrong.suggest(meant));
     }
 
-    fn attributes(&mut self, element: &Element, known: &[&str], path: &Path<'_>) {
+    fn attributes(&mut self, element: &Element, known: &[&str], path: &ElementPath<'_>) {
         attributes(self.report, element, known, path);
     }
 
     /// Returns an element's name; reports a missing one.
-    fn name(&mut self, element: &Element, path: &Path<'_>) -> Option<String> {
+    fn name(&mut self, element: &Element, path: &ElementPath<'_>) -> Option<String> {
         let name = element.attribute("name");
         let checked = match name {
             Some(name) => check_name(name),
-            None => Err(Wrong::new("found no attribute `name`", "expected one")),
+            None => Err(UnplacedError::new("found no attribute `name`", "expected one")),
         };
         match checked {
             Ok(()) => name.map(str::to_owned),
@@ -476,7 +515,12 @@ impl Reader<'_> {
 }
 
 /// Reports attributes that an element does not have.
-pub(super) fn attributes(report: &mut Report, element: &Element, known: &[&str], path: &Path<'_>) {
+pub(super) fn attributes(
+    report: &mut FileReport,
+    element: &Element,
+    known: &[&str],
+    path: &ElementPath<'_>,
+) {
     for (name, _) in &element.attributes {
         if known.contains(&name.as_str()) {
             continue;
@@ -489,8 +533,10 @@ pub(super) fn attributes(report: &mut Report, element: &Element, known: &[&str],
                 } else {
                     format!("expected {}", one_of(known))
                 };
-                let wrong =
-                    Wrong::new(format!("found the unknown attribute {}", quoted(name)), expected);
+                let wrong = UnplacedError::new(
+                    format!("found the unknown attribute {}", quoted(name)),
+                    expected,
+                );
                 report.error(element.at, path, wrong.suggest(suggest(name, known.iter().copied())));
             }
         }
@@ -499,12 +545,13 @@ pub(super) fn attributes(report: &mut Report, element: &Element, known: &[&str],
 
 /// Reports an element that is not allowed at its position.
 pub(super) fn unknown_element(
-    report: &mut Report,
+    report: &mut FileReport,
     element: &Element,
-    path: &Path<'_>,
+    path: &ElementPath<'_>,
     expected: &[&str],
 ) {
-    let wrong = Wrong::new("found an unknown element", format!("expected {}", one_of(expected)));
+    let wrong =
+        UnplacedError::new("found an unknown element", format!("expected {}", one_of(expected)));
     let meant = suggest(&element.name, expected.iter().copied());
     report.error(element.at, path, wrong.suggest(meant));
 }
@@ -513,19 +560,20 @@ fn library_of<'a>(libraries: &'a mut Libraries, name: &str) -> &'a mut Library {
     libraries.entry(name.into()).or_default()
 }
 
-pub(super) fn taken(element: &str, name: &str, other: &Place) -> Wrong {
-    Wrong::new(
+pub(super) fn taken(element: &str, name: &str, other: &FilePosition) -> UnplacedError {
+    UnplacedError::new(
         format!("found a second `{element}` of the name {}; the first is at {other}", quoted(name)),
         "expected another name",
     )
 }
 
 /// Checks that a name can be used in references.
-pub(super) fn check_name(name: &str) -> Result<(), Wrong> {
-    let wrong =
-        |expected: &str| Err(Wrong::new(format!("found the name {}", quoted(name)), expected));
+pub(super) fn check_name(name: &str) -> Result<(), UnplacedError> {
+    let wrong = |expected: &str| {
+        Err(UnplacedError::new(format!("found the name {}", quoted(name)), expected))
+    };
     match name {
-        "" => Err(Wrong::new("found an empty name", "expected one of a letter or more")),
+        "" => Err(UnplacedError::new("found an empty name", "expected one of a letter or more")),
         _ if name.trim() != name => wrong("expected one without white space around it"),
         _ if name.contains("::") => {
             wrong("expected one without `::`, which joins the names of library and profile")

@@ -7,7 +7,7 @@
 //! same name and filter in its profile's bases; otherwise from their plain set. Every traversal has
 //! a bounded number of steps, so that no combination of references in a file causes unbounded work.
 
-use super::model::{Entry, Key, Libraries, Library, Profile, full_name};
+use super::model::{Libraries, Library, PolicySet, PolicySetKey, Profile, full_name};
 use crate::{EntityKind, Glob};
 
 /// Maximum length of a chain of bases.
@@ -24,22 +24,22 @@ const LONGEST_LOOKED_UP: usize = 128;
 
 /// A profile, and its library.
 #[derive(Clone, Copy)]
-pub(super) struct In<'a> {
+pub(super) struct EnclosingProfile<'a> {
     pub(super) library: &'a str,
     pub(super) profile: Option<&'a Profile>,
 }
 
 /// A set of policies, and its location.
 #[derive(Clone, Copy)]
-pub(super) struct Found<'a> {
-    pub(super) place: In<'a>,
-    pub(super) entry: &'a Entry,
+pub(super) struct LocatedSet<'a> {
+    pub(super) place: EnclosingProfile<'a>,
+    pub(super) set: &'a PolicySet,
 }
 
-impl Found<'_> {
+impl LocatedSet<'_> {
     /// Returns the name in references.
     pub(super) fn name(&self) -> String {
-        let own = self.entry.name.as_deref();
+        let own = self.set.name.as_deref();
         match (self.place.profile, own) {
             (Some(profile), None) => full_name(self.place.library, &profile.name),
             (Some(profile), Some(own)) => {
@@ -51,13 +51,13 @@ impl Found<'_> {
 }
 
 /// Item that the name of a base refers to.
-pub(super) enum Target<'a> {
+pub(super) enum BaseTarget<'a> {
     Profile(&'a str, &'a Profile),
-    Set(Found<'a>),
+    Set(LocatedSet<'a>),
 }
 
 /// Reasons why values cannot be resolved.
-pub(super) enum Trouble {
+pub(super) enum ResolveError {
     /// A base is missing; the error is reported where the base is named.
     Unknown,
     Cycle(Vec<String>),
@@ -82,11 +82,11 @@ pub(super) fn find_profile<'a>(
 /// Finds the item that a name in a library, and possibly in a profile, refers to.
 pub(super) fn find<'a>(
     libraries: &'a Libraries,
-    from: In<'a>,
+    from: EnclosingProfile<'a>,
     kind: EntityKind,
     name: &str,
-) -> Option<Target<'a>> {
-    let set = |place, entry| Target::Set(Found { place, entry });
+) -> Option<BaseTarget<'a>> {
+    let set = |place, entry| BaseTarget::Set(LocatedSet { place, set: entry });
     let parts: Vec<&str> = name.split("::").collect();
     if let [name] = parts[..]
         && let Some(entry) = from.profile.and_then(|profile| profile.named(kind, name))
@@ -94,16 +94,19 @@ pub(super) fn find<'a>(
         return Some(set(from, entry));
     }
     if let Some((of, profile)) = find_profile(libraries, from.library, name) {
-        return Some(Target::Profile(of, profile));
+        return Some(BaseTarget::Profile(of, profile));
     }
     let in_library = |of: &str, name: &str| {
         let (of, library) = library(libraries, of)?;
-        Some(set(In { library: of, profile: None }, library.entry(kind, name)?))
+        Some(set(EnclosingProfile { library: of, profile: None }, library.entry(kind, name)?))
     };
     let in_profile = |of: &str, profile: &str, name: &str| {
         let (of, library) = library(libraries, of)?;
         let profile = library.profile(profile)?;
-        Some(set(In { library: of, profile: Some(profile) }, profile.named(kind, name)?))
+        Some(set(
+            EnclosingProfile { library: of, profile: Some(profile) },
+            profile.named(kind, name)?,
+        ))
     };
     match parts[..] {
         [name] => in_library(from.library, name),
@@ -115,46 +118,48 @@ pub(super) fn find<'a>(
 
 /// A step on the path to the bases of a set.
 #[derive(Clone, Copy)]
-enum Stop<'a> {
+enum TraversalStep<'a> {
     /// A profile, in which a set is looked up.
     Profile(&'a str, &'a Profile),
-    Set(Found<'a>),
+    Set(LocatedSet<'a>),
 }
 
-impl Stop<'_> {
+impl TraversalStep<'_> {
     /// Whether the sets are the same. A cycle of profiles only is detected by the check of
     /// profiles; here such a path ends at the length limit.
-    fn is(&self, other: &Stop<'_>) -> bool {
+    fn is(&self, other: &TraversalStep<'_>) -> bool {
         match (self, other) {
-            (Stop::Set(own), Stop::Set(other)) => std::ptr::eq(own.entry, other.entry),
+            (TraversalStep::Set(own), TraversalStep::Set(other)) => {
+                std::ptr::eq(own.set, other.set)
+            }
             _ => false,
         }
     }
 
     fn name(&self) -> String {
         match self {
-            Stop::Profile(library, profile) => full_name(library, &profile.name),
-            Stop::Set(found) => found.name(),
+            TraversalStep::Profile(library, profile) => full_name(library, &profile.name),
+            TraversalStep::Set(found) => found.name(),
         }
     }
 }
 
 /// A traversal of all bases of a set.
-pub(super) struct Walk<'a> {
+pub(super) struct BaseTraversal<'a> {
     libraries: &'a Libraries,
-    way: Vec<Stop<'a>>,
+    path: Vec<TraversalStep<'a>>,
     steps: usize,
     /// Maximum number of steps, and maximum length of the path.
     most: (usize, usize),
     /// Sets found, the furthest base first.
-    pub(super) found: Vec<Found<'a>>,
+    pub(super) found: Vec<LocatedSet<'a>>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> BaseTraversal<'a> {
     pub(super) fn new(libraries: &'a Libraries) -> Self {
         // A profile and its set are two steps of one link.
         let most = (MOST_STEPS, 2 * LONGEST_CHAIN + 1);
-        Self { libraries, way: Vec::new(), steps: 0, most, found: Vec::new() }
+        Self { libraries, path: Vec::new(), steps: 0, most, found: Vec::new() }
     }
 
     /// Makes a traversal for files without errors.
@@ -163,38 +168,41 @@ impl<'a> Walk<'a> {
     }
 
     /// Adds a step, unless the path already contains it.
-    fn enter(&mut self, stop: Stop<'a>) -> Result<(), Trouble> {
-        if let Some(first) = self.way.iter().position(|other| other.is(&stop)) {
-            let mut chain: Vec<String> = self.way[first..].iter().map(Stop::name).collect();
+    fn enter(&mut self, stop: TraversalStep<'a>) -> Result<(), ResolveError> {
+        if let Some(first) = self.path.iter().position(|other| other.is(&stop)) {
+            let mut chain: Vec<String> =
+                self.path[first..].iter().map(TraversalStep::name).collect();
             chain.push(stop.name());
             chain.dedup();
-            return Err(Trouble::Cycle(chain));
+            return Err(ResolveError::Cycle(chain));
         }
         self.steps += 1;
-        if self.steps > self.most.0 || self.way.len() >= self.most.1 {
-            return Err(Trouble::TooLong);
+        if self.steps > self.most.0 || self.path.len() >= self.most.1 {
+            return Err(ResolveError::TooLong);
         }
-        self.way.push(stop);
+        self.path.push(stop);
         Ok(())
     }
 
     /// Visits a set and all its bases.
-    pub(super) fn set(&mut self, found: Found<'a>) -> Result<(), Trouble> {
-        self.enter(Stop::Set(found))?;
-        let kind = found.entry.kind;
-        if let Some(base) = &found.entry.base {
-            match find(self.libraries, found.place, kind, &base.name).ok_or(Trouble::Unknown)? {
-                Target::Set(base) => self.set(base)?,
-                Target::Profile(library, profile) => {
-                    let place = In { library, profile: Some(profile) };
-                    let key = key_for(self.libraries, place, kind, found.entry.topic.as_deref());
+    pub(super) fn set(&mut self, found: LocatedSet<'a>) -> Result<(), ResolveError> {
+        self.enter(TraversalStep::Set(found))?;
+        let kind = found.set.kind;
+        if let Some(base) = &found.set.base {
+            match find(self.libraries, found.place, kind, &base.name)
+                .ok_or(ResolveError::Unknown)?
+            {
+                BaseTarget::Set(base) => self.set(base)?,
+                BaseTarget::Profile(library, profile) => {
+                    let place = EnclosingProfile { library, profile: Some(profile) };
+                    let key = key_for(self.libraries, place, kind, found.set.topic.as_deref());
                     self.profile(library, profile, kind, key)?;
                 }
             }
         } else if let Some(profile) = found.place.profile {
-            self.bases(found.place.library, profile, kind, found.entry.key())?;
+            self.bases(found.place.library, profile, kind, found.set.key())?;
         }
-        self.way.pop();
+        self.path.pop();
         self.found.push(found);
         Ok(())
     }
@@ -205,17 +213,20 @@ impl<'a> Walk<'a> {
         library: &'a str,
         profile: &'a Profile,
         kind: EntityKind,
-        key: Key<'a>,
-    ) -> Result<bool, Trouble> {
-        self.enter(Stop::Profile(library, profile))?;
+        key: PolicySetKey<'a>,
+    ) -> Result<bool, ResolveError> {
+        self.enter(TraversalStep::Profile(library, profile))?;
         let there = match profile.entry(kind, key) {
             Some(entry) => {
-                self.set(Found { place: In { library, profile: Some(profile) }, entry })?;
+                self.set(LocatedSet {
+                    place: EnclosingProfile { library, profile: Some(profile) },
+                    set: entry,
+                })?;
                 true
             }
             None => self.exact(library, profile, kind, key)?,
         };
-        self.way.pop();
+        self.path.pop();
         Ok(there)
     }
 
@@ -226,22 +237,22 @@ impl<'a> Walk<'a> {
         library: &'a str,
         profile: &'a Profile,
         kind: EntityKind,
-        key: Key<'a>,
-    ) -> Result<(), Trouble> {
+        key: PolicySetKey<'a>,
+    ) -> Result<(), ResolveError> {
         if self.exact(library, profile, kind, key)? {
             return Ok(());
         }
         for base in &profile.bases {
             let (of, base) = self.base(library, &base.name)?;
-            let place = In { library: of, profile: Some(base) };
+            let place = EnclosingProfile { library: of, profile: Some(base) };
             self.profile(of, base, kind, plain_key(self.libraries, place, kind))?;
         }
         Ok(())
     }
 
     /// Returns a base by its name, as written in this library, and the base's library.
-    fn base(&self, library: &'a str, name: &str) -> Result<(&'a str, &'a Profile), Trouble> {
-        find_profile(self.libraries, library, name).ok_or(Trouble::Unknown)
+    fn base(&self, library: &'a str, name: &str) -> Result<(&'a str, &'a Profile), ResolveError> {
+        find_profile(self.libraries, library, name).ok_or(ResolveError::Unknown)
     }
 
     fn exact(
@@ -249,8 +260,8 @@ impl<'a> Walk<'a> {
         library: &'a str,
         profile: &'a Profile,
         kind: EntityKind,
-        key: Key<'a>,
-    ) -> Result<bool, Trouble> {
+        key: PolicySetKey<'a>,
+    ) -> Result<bool, ResolveError> {
         let mut there = false;
         for base in &profile.bases {
             let (of, base) = self.base(library, &base.name)?;
@@ -264,11 +275,11 @@ impl<'a> Walk<'a> {
 /// none. Valid only for files without errors.
 pub(super) fn lineage<'a>(
     libraries: &'a Libraries,
-    place: In<'a>,
+    place: EnclosingProfile<'a>,
     kind: EntityKind,
-    key: Key<'a>,
-) -> Vec<Found<'a>> {
-    let mut walk = Walk::in_sound(libraries);
+    key: PolicySetKey<'a>,
+) -> Vec<LocatedSet<'a>> {
+    let mut walk = BaseTraversal::in_sound(libraries);
     let Some(profile) = place.profile else { return Vec::new() };
     match walk.profile(place.library, profile, kind, key) {
         Ok(_) => walk.found,
@@ -277,8 +288,11 @@ pub(super) fn lineage<'a>(
 }
 
 /// Returns all parts of a set, the furthest base first. Valid only for files without errors.
-pub(super) fn lineage_of_set<'a>(libraries: &'a Libraries, found: Found<'a>) -> Vec<Found<'a>> {
-    let mut walk = Walk::in_sound(libraries);
+pub(super) fn lineage_of_set<'a>(
+    libraries: &'a Libraries,
+    found: LocatedSet<'a>,
+) -> Vec<LocatedSet<'a>> {
+    let mut walk = BaseTraversal::in_sound(libraries);
     match walk.set(found) {
         Ok(()) => walk.found,
         Err(_) => Vec::new(),
@@ -287,7 +301,11 @@ pub(super) fn lineage_of_set<'a>(libraries: &'a Libraries, found: Found<'a>) -> 
 
 /// Returns the keys of a kind's sets in a profile and in its bases: its own in order, then those of
 /// its bases, a later base before an earlier one.
-pub(super) fn keys<'a>(libraries: &'a Libraries, place: In<'a>, kind: EntityKind) -> Vec<Key<'a>> {
+pub(super) fn keys<'a>(
+    libraries: &'a Libraries,
+    place: EnclosingProfile<'a>,
+    kind: EntityKind,
+) -> Vec<PolicySetKey<'a>> {
     let mut keys = Vec::new();
     let mut seen = std::collections::HashSet::new();
     let mut open: Vec<(&str, &Profile)> =
@@ -311,10 +329,14 @@ pub(super) fn keys<'a>(libraries: &'a Libraries, place: In<'a>, kind: EntityKind
 
 /// Returns the key of the set that applies without a name or a topic: the plain one, or, if all
 /// sets have names, the first without a filter.
-pub(super) fn plain_key<'a>(libraries: &'a Libraries, place: In<'a>, kind: EntityKind) -> Key<'a> {
+pub(super) fn plain_key<'a>(
+    libraries: &'a Libraries,
+    place: EnclosingProfile<'a>,
+    kind: EntityKind,
+) -> PolicySetKey<'a> {
     let keys = keys(libraries, place, kind);
-    if keys.iter().any(Key::is_plain) {
-        return Key::default();
+    if keys.iter().any(PolicySetKey::is_plain) {
+        return PolicySetKey::default();
     }
     keys.into_iter().find(|key| key.filter.is_none()).unwrap_or_default()
 }
@@ -323,10 +345,10 @@ pub(super) fn plain_key<'a>(libraries: &'a Libraries, place: In<'a>, kind: Entit
 /// the plain one.
 pub(super) fn key_for<'a>(
     libraries: &'a Libraries,
-    place: In<'a>,
+    place: EnclosingProfile<'a>,
     kind: EntityKind,
     topic: Option<&str>,
-) -> Key<'a> {
+) -> PolicySetKey<'a> {
     let fits = |filter: &str| {
         topic.is_some_and(|topic| Glob::new(filter).is_ok_and(|filter| filter.matches(topic)))
     };
@@ -340,9 +362,11 @@ pub(super) fn by_name<'a>(
     libraries: &'a Libraries,
     kind: EntityKind,
     name: &str,
-) -> Option<(In<'a>, Option<&'a Entry>)> {
-    match find(libraries, In { library: "", profile: None }, kind, name)? {
-        Target::Profile(library, profile) => Some((In { library, profile: Some(profile) }, None)),
-        Target::Set(found) => Some((found.place, Some(found.entry))),
+) -> Option<(EnclosingProfile<'a>, Option<&'a PolicySet>)> {
+    match find(libraries, EnclosingProfile { library: "", profile: None }, kind, name)? {
+        BaseTarget::Profile(library, profile) => {
+            Some((EnclosingProfile { library, profile: Some(profile) }, None))
+        }
+        BaseTarget::Set(found) => Some((found.place, Some(found.set))),
     }
 }

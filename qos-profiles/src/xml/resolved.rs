@@ -4,9 +4,11 @@
 //! Never does: look into files.
 
 use super::entity::{ATOMIC, DELIVERY, UNORDERED};
-use super::error::Place;
+use super::error::FilePosition;
 use super::model::{Libraries, Property};
-use super::resolve::{Found, In, by_name, key_for, keys, lineage, lineage_of_set};
+use super::resolve::{
+    EnclosingProfile, LocatedSet, by_name, key_for, keys, lineage, lineage_of_set,
+};
 use super::suggest::suggest;
 use crate::{DurabilityQosPolicyKind, EntityKind, EntityQos, PolicyId, ReliabilityQosPolicyKind};
 use std::error::Error;
@@ -20,18 +22,18 @@ pub enum Origin {
     /// No file names the value; it is the standard's default.
     Default,
     /// The requested set has the value.
-    Profile(Source),
+    Profile(DefiningSet),
     /// The set inherited the value.
-    Base(Source),
+    Base(DefiningSet),
 }
 
 /// Set of policies that a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct DefiningSet {
     /// Name of the set: `Fleet::State`.
     pub name: Arc<str>,
     /// Position of the value in its file.
-    pub place: Place,
+    pub place: FilePosition,
 }
 
 impl fmt::Display for Origin {
@@ -116,17 +118,19 @@ impl ResolvedEntity {
 
     /// Combines the values of sets; later sets override earlier ones. The last set is the requested
     /// one if `is_own`.
-    fn of(kind: EntityKind, lineage: &[Found<'_>], is_own: bool) -> Self {
+    fn of(kind: EntityKind, lineage: &[LocatedSet<'_>], is_own: bool) -> Self {
         let mut resolved = Self::default_of(kind);
         for (index, found) in lineage.iter().enumerate() {
             let own = is_own && index + 1 == lineage.len();
             let name: Arc<str> = found.name().into();
             let origin = |at| {
-                let source =
-                    Source { name: Arc::clone(&name), place: Place::new(&found.entry.file, at) };
+                let source = DefiningSet {
+                    name: Arc::clone(&name),
+                    place: FilePosition::new(&found.set.file, at),
+                };
                 if own { Origin::Profile(source) } else { Origin::Base(source) }
             };
-            for setting in &found.entry.settings {
+            for setting in &found.set.settings {
                 let field = (setting.policy, usize::from(setting.field));
                 resolved.qos.set_value(field.0, field.1, &setting.value);
                 match resolved.origins.iter_mut().find(|(other, _)| *other == field) {
@@ -134,7 +138,7 @@ impl ResolvedEntity {
                     None => resolved.origins.push((field, origin(setting.at))),
                 }
             }
-            for (property, at) in &found.entry.properties {
+            for (property, at) in &found.set.properties {
                 let place =
                     resolved.properties.binary_search_by(|other| other.name.cmp(&property.name));
                 match place {
@@ -264,7 +268,7 @@ pub(super) fn profile(
     name: &str,
 ) -> Result<ResolvedProfile, UnknownProfile> {
     let found = by_name(libraries, EntityKind::Topic, name);
-    let Some((place @ In { profile: Some(profile), .. }, None)) = found else {
+    let Some((place @ EnclosingProfile { profile: Some(profile), .. }, None)) = found else {
         return Err(unknown(libraries, name));
     };
     let mut entities = Vec::new();
@@ -292,8 +296,11 @@ pub(super) fn entity(
 ) -> Result<ResolvedEntity, UnknownProfile> {
     let (place, set) = by_name(libraries, kind, name).ok_or_else(|| unknown(libraries, name))?;
     if let Some(entry) = set {
-        let mut entity =
-            ResolvedEntity::of(kind, &lineage_of_set(libraries, Found { place, entry }), true);
+        let mut entity = ResolvedEntity::of(
+            kind,
+            &lineage_of_set(libraries, LocatedSet { place, set: entry }),
+            true,
+        );
         entity.name = entry.name.as_deref().map(str::to_owned);
         entity.topic_filter = entry.filter.as_ref().map(|filter| filter.as_str().to_owned());
         return Ok(entity);

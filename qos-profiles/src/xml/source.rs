@@ -4,7 +4,7 @@
 //! document type (hence no entities, and no external content), one encoding, bounded depth, names,
 //! attributes and texts. Never does: interpret an element.
 
-use super::error::{At, Wrong, quoted};
+use super::error::{LineColumn, UnplacedError, quoted};
 use std::borrow::Cow;
 use xml::common::{Position, TextPosition};
 use xml::reader::{ErrorKind, EventReader, ParserConfig, XmlEvent};
@@ -44,7 +44,7 @@ pub(super) struct Element {
     /// Text without surrounding white space.
     pub(super) text: String,
     pub(super) children: Vec<Element>,
-    pub(super) at: At,
+    pub(super) at: LineColumn,
 }
 
 impl Element {
@@ -56,28 +56,28 @@ impl Element {
 }
 
 /// Error after which reading cannot continue.
-pub(super) struct Broken {
-    pub(super) at: At,
-    pub(super) wrong: Wrong,
+pub(super) struct FatalXmlError {
+    pub(super) at: LineColumn,
+    pub(super) error: UnplacedError,
 }
 
 /// Next item of a file.
-pub(super) enum Step {
+pub(super) enum XmlItem {
     /// An element begins; its contents follow.
     Open(Element),
     /// The innermost open element ends.
     Close,
     /// Text other than white space, directly in the innermost open element.
-    Text(String, At),
+    Text(String, LineColumn),
     /// End of the file.
     End,
 }
 
 /// Reader of a file's elements in sequence.
-pub(super) struct Source<'a> {
+pub(super) struct ElementReader<'a> {
     events: EventReader<&'a [u8]>,
     /// Position of the root; for a file without a declaration, the reader reports its end instead.
-    root: At,
+    root: LineColumn,
     /// Namespace of the root, once the root has been read.
     namespace: Option<Option<String>>,
     depth: usize,
@@ -86,21 +86,24 @@ pub(super) struct Source<'a> {
     begins: Vec<usize>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> ElementReader<'a> {
     /// Begins to read. A file that is not UTF-8 or too large is refused as a whole.
-    pub(super) fn new(bytes: &'a [u8]) -> Result<Self, Broken> {
+    pub(super) fn new(bytes: &'a [u8]) -> Result<Self, FatalXmlError> {
         if bytes.len() > LARGEST_FILE {
             let found = format!("the file has {} bytes", bytes.len());
             let expected = format!("expected {LARGEST_FILE} at most");
-            return Err(Broken { at: At::default(), wrong: Wrong::new(found, expected) });
+            return Err(FatalXmlError {
+                at: LineColumn::default(),
+                error: UnplacedError::new(found, expected),
+            });
         }
         if let Err(error) = std::str::from_utf8(bytes) {
             let valid = &bytes[..error.valid_up_to()];
-            let wrong = Wrong::new(
+            let wrong = UnplacedError::new(
                 format!("found the byte 0x{:02x}, which is not UTF-8", bytes[valid.len()]),
                 "expected a file in UTF-8",
             );
-            return Err(Broken { at: end_of(valid), wrong });
+            return Err(FatalXmlError { at: end_of(valid), error: wrong });
         }
         let config = ParserConfig::new()
             .trim_whitespace(true)
@@ -129,12 +132,14 @@ impl<'a> Source<'a> {
     }
 
     /// Returns the next element, text or end.
-    pub(super) fn next(&mut self) -> Result<Step, Broken> {
+    pub(super) fn next(&mut self) -> Result<XmlItem, FatalXmlError> {
         loop {
             let event = self.events.next().map_err(|error| broken(&error))?;
             let at = position(self.events.position());
-            let refuse =
-                |found: String, expected: &str| Broken { at, wrong: Wrong::new(found, expected) };
+            let refuse = |found: String, expected: &str| FatalXmlError {
+                at,
+                error: UnplacedError::new(found, expected),
+            };
             match event {
                 XmlEvent::StartDocument { encoding, .. } if !is_utf8(&encoding) => {
                     let found = format!("found the encoding {}", quoted(&encoding));
@@ -154,7 +159,7 @@ impl<'a> Source<'a> {
                         return Err(refuse(found, &format!("expected {DEEPEST} at most")));
                     }
                     self.check_namespace(name.namespace.as_deref())
-                        .map_err(|wrong| Broken { at, wrong })?;
+                        .map_err(|wrong| FatalXmlError { at, error: wrong })?;
                     let attributes = attributes
                         .into_iter()
                         .filter(|attribute| attribute.name.namespace.is_none())
@@ -165,7 +170,7 @@ impl<'a> Source<'a> {
                         self.open.push('/');
                     }
                     self.open.push_str(&name.local_name);
-                    return Ok(Step::Open(Element {
+                    return Ok(XmlItem::Open(Element {
                         name: name.local_name,
                         attributes,
                         text: String::new(),
@@ -176,10 +181,10 @@ impl<'a> Source<'a> {
                 XmlEvent::EndElement { .. } => {
                     self.depth -= 1;
                     self.open.truncate(self.begins.pop().unwrap_or(0));
-                    return Ok(Step::Close);
+                    return Ok(XmlItem::Close);
                 }
-                XmlEvent::Characters(text) => return Ok(Step::Text(text, at)),
-                XmlEvent::EndDocument => return Ok(Step::End),
+                XmlEvent::Characters(text) => return Ok(XmlItem::Text(text, at)),
+                XmlEvent::EndDocument => return Ok(XmlItem::End),
                 // Comments are left out and white space is trimmed; processing instructions for
                 // other programs are ignored.
                 _ => {}
@@ -188,35 +193,35 @@ impl<'a> Source<'a> {
     }
 
     /// Reads the rest of an open element.
-    pub(super) fn rest(&mut self, element: Element) -> Result<Element, Broken> {
+    pub(super) fn rest(&mut self, element: Element) -> Result<Element, FatalXmlError> {
         self.fill(element, &mut 0)
     }
 
-    fn fill(&mut self, mut element: Element, count: &mut usize) -> Result<Element, Broken> {
+    fn fill(&mut self, mut element: Element, count: &mut usize) -> Result<Element, FatalXmlError> {
         loop {
             match self.next()? {
-                Step::Open(inner) => {
+                XmlItem::Open(inner) => {
                     *count += 1;
                     if *count > MOST_ELEMENTS {
                         let found = format!("found more than {MOST_ELEMENTS} elements in one");
-                        let wrong = Wrong::new(found, "expected fewer");
-                        return Err(Broken { at: inner.at, wrong });
+                        let wrong = UnplacedError::new(found, "expected fewer");
+                        return Err(FatalXmlError { at: inner.at, error: wrong });
                     }
                     let inner = self.fill(inner, count)?;
                     element.children.push(inner);
                 }
-                Step::Text(text, _) if element.text.is_empty() => element.text = text,
-                Step::Text(text, _) => {
+                XmlItem::Text(text, _) if element.text.is_empty() => element.text = text,
+                XmlItem::Text(text, _) => {
                     element.text.push(' ');
                     element.text.push_str(&text);
                 }
-                Step::Close | Step::End => return Ok(element),
+                XmlItem::Close | XmlItem::End => return Ok(element),
             }
         }
     }
 
     /// Skips the rest of an open element.
-    pub(super) fn skip(&mut self) -> Result<(), Broken> {
+    pub(super) fn skip(&mut self) -> Result<(), FatalXmlError> {
         let end = self.depth - 1;
         while self.depth > end {
             self.next()?;
@@ -225,7 +230,7 @@ impl<'a> Source<'a> {
     }
 
     /// Checks that all elements have the namespace of the root, which must be a known one.
-    fn check_namespace(&mut self, namespace: Option<&str>) -> Result<(), Wrong> {
+    fn check_namespace(&mut self, namespace: Option<&str>) -> Result<(), UnplacedError> {
         if let Some(root) = &self.namespace {
             if root.as_deref() == namespace {
                 return Ok(());
@@ -233,13 +238,13 @@ impl<'a> Source<'a> {
             let name = |namespace: Option<&str>| {
                 namespace.map_or(Cow::from("no namespace"), |uri| quoted(uri).into())
             };
-            return Err(Wrong::new(
+            return Err(UnplacedError::new(
                 format!("found an element of {}", name(namespace)),
                 format!("expected {}, as the root has", name(root.as_deref())),
             ));
         }
         if let Some(uri) = namespace.filter(|uri| !NAMESPACES.contains(uri)) {
-            return Err(Wrong::new(
+            return Err(UnplacedError::new(
                 format!("found the namespace {}", quoted(uri)),
                 format!("expected none or `{}`", NAMESPACES[0]),
             ));
@@ -255,9 +260,9 @@ fn is_utf8(encoding: &str) -> bool {
     matches!(encoding.as_str(), "UTF-8" | "UTF8" | "US-ASCII" | "ASCII")
 }
 
-fn position(position: TextPosition) -> At {
+fn position(position: TextPosition) -> LineColumn {
     let from_one = |number: u64| u32::try_from(number + 1).unwrap_or(u32::MAX);
-    At { line: from_one(position.row()), column: from_one(position.column()) }
+    LineColumn { line: from_one(position.row()), column: from_one(position.column()) }
 }
 
 /// Returns the number of bytes before the root element.
@@ -279,7 +284,7 @@ fn before_root(bytes: &[u8]) -> usize {
 }
 
 /// Returns the position after a text.
-fn end_of(text: &[u8]) -> At {
+fn end_of(text: &[u8]) -> LineColumn {
     let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
     let start = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let line = String::from_utf8_lossy(&text[start..]);
@@ -291,10 +296,10 @@ fn end_of(text: &[u8]) -> At {
     position(end)
 }
 
-fn broken(error: &xml::reader::Error) -> Broken {
+fn broken(error: &xml::reader::Error) -> FatalXmlError {
     let at = position(error.position());
     let wrong = match error.kind() {
-        ErrorKind::Syntax(what) if what.contains("larger/more complex") => Wrong::new(
+        ErrorKind::Syntax(what) if what.contains("larger/more complex") => UnplacedError::new(
             "found a name, attribute, text or list of attributes beyond the limits",
             format!(
                 "expected names of {LONGEST_NAME} bytes, {MOST_ATTRIBUTES} attributes of \
@@ -302,15 +307,16 @@ fn broken(error: &xml::reader::Error) -> Broken {
             ),
         ),
         ErrorKind::UnexpectedEof => {
-            Wrong::new("the file ends too soon", "expected every element to be closed")
+            UnplacedError::new("the file ends too soon", "expected every element to be closed")
         }
-        ErrorKind::Syntax(what) => Wrong::new(
+        ErrorKind::Syntax(what) => UnplacedError::new(
             format!("found no well-formed XML ({})", what.lines().next().unwrap_or_default()),
             "expected elements that are closed in the order in which they were opened, and &lt; &amp; in texts",
         ),
-        other => {
-            Wrong::new(format!("the file cannot be read ({other:?})"), "expected XML in UTF-8")
-        }
+        other => UnplacedError::new(
+            format!("the file cannot be read ({other:?})"),
+            "expected XML in UTF-8",
+        ),
     };
-    Broken { at, wrong }
+    FatalXmlError { at, error: wrong }
 }

@@ -3,7 +3,7 @@
 //! Owns: the spellings of numbers, durations, lengths, kinds and lists, with the constants of other
 //! products. Never does: know which policy a value belongs to.
 
-use super::error::{Wrong, quoted};
+use super::error::{UnplacedError, quoted};
 use super::octets::octets;
 use super::source::Element;
 use super::suggest::suggest;
@@ -20,12 +20,12 @@ const MOST_KINDS: usize = 16;
 pub(super) struct WrongValue<'a> {
     /// Nested elements, the outermost first.
     pub(super) inside: Vec<&'a Element>,
-    pub(super) wrong: Wrong,
+    pub(super) error: UnplacedError,
 }
 
-impl From<Wrong> for WrongValue<'_> {
-    fn from(wrong: Wrong) -> Self {
-        Self { inside: Vec::new(), wrong }
+impl From<UnplacedError> for WrongValue<'_> {
+    fn from(wrong: UnplacedError) -> Self {
+        Self { inside: Vec::new(), error: wrong }
     }
 }
 
@@ -58,21 +58,24 @@ pub(super) fn text(element: &Element) -> Read<'_, &str> {
         None => Ok(&element.text),
         Some(inner) => Err(WrongValue {
             inside: vec![inner],
-            wrong: Wrong::new("found an element", "expected a text"),
+            error: UnplacedError::new("found an element", "expected a text"),
         }),
     }
 }
 
 /// Checks that an element has no text.
-pub(super) fn no_text(element: &Element, expected: impl FnOnce() -> String) -> Result<(), Wrong> {
+pub(super) fn no_text(
+    element: &Element,
+    expected: impl FnOnce() -> String,
+) -> Result<(), UnplacedError> {
     if element.text.is_empty() {
         return Ok(());
     }
-    Err(Wrong::new(format!("found the text {}", quoted(&element.text)), expected()))
+    Err(UnplacedError::new(format!("found the text {}", quoted(&element.text)), expected()))
 }
 
-fn wrong_text(element: &Element, expected: impl Into<String>) -> Wrong {
-    Wrong::new(format!("found {}", quoted(&element.text)), expected)
+fn wrong_text(element: &Element, expected: impl Into<String>) -> UnplacedError {
+    UnplacedError::new(format!("found {}", quoted(&element.text)), expected)
 }
 
 /// Returns a name of the standard without the prefix `DDS_` of some products.
@@ -80,12 +83,14 @@ fn name(text: &str) -> &str {
     text.strip_prefix("DDS_").unwrap_or(text)
 }
 
-pub(super) fn boolean(text: &str) -> Result<bool, Wrong> {
+pub(super) fn boolean(text: &str) -> Result<bool, UnplacedError> {
     match name(text) {
         "true" | "TRUE" | "1" | "BOOLEAN_TRUE" => Ok(true),
         "false" | "FALSE" | "0" | "BOOLEAN_FALSE" => Ok(false),
-        _ => Err(Wrong::new(format!("found {}", quoted(text)), "expected `true` or `false`")
-            .suggest(suggest(text, ["true", "false"]))),
+        _ => {
+            Err(UnplacedError::new(format!("found {}", quoted(text)), "expected `true` or `false`")
+                .suggest(suggest(text, ["true", "false"])))
+        }
     }
 }
 
@@ -94,13 +99,13 @@ fn number(text: &str, least: i32) -> Option<i32> {
     text.parse().ok().filter(|number| *number >= least)
 }
 
-fn length(text: &str) -> Result<Length, Wrong> {
+fn length(text: &str) -> Result<Length, UnplacedError> {
     const UNLIMITED: &str = "LENGTH_UNLIMITED";
     if name(text) == UNLIMITED {
         return Ok(Length::UNLIMITED);
     }
     number(text, -1).and_then(|number| Length::try_from(number).ok()).ok_or_else(|| {
-        Wrong::new(
+        UnplacedError::new(
             format!("found {}", quoted(text)),
             format!("expected a number from 0 to {}, or `{UNLIMITED}`", i32::MAX),
         )
@@ -108,7 +113,7 @@ fn length(text: &str) -> Result<Length, Wrong> {
     })
 }
 
-fn kind(text: &str, names: &Names) -> Result<u8, Wrong> {
+fn kind(text: &str, names: &Names) -> Result<u8, UnplacedError> {
     let wanted = match name(text) {
         // Some products add a number to the name of the first version.
         "XCDR1" => "XCDR",
@@ -121,8 +126,11 @@ fn kind(text: &str, names: &Names) -> Result<u8, Wrong> {
     let constants: Vec<String> = (0..names.count()).filter_map(|at| names.constant(at)).collect();
     let short: Vec<String> = (0..names.count()).filter_map(|at| names.short(at)).collect();
     let all = constants.iter().chain(&short).map(String::as_str);
-    Err(Wrong::new(format!("found {}", quoted(text)), format!("expected {}", one_of(&constants)))
-        .suggest(suggest(text, all)))
+    Err(UnplacedError::new(
+        format!("found {}", quoted(text)),
+        format!("expected {}", one_of(&constants)),
+    )
+    .suggest(suggest(text, all)))
 }
 
 /// Returns names as alternatives for a message.
@@ -143,7 +151,7 @@ pub(super) fn one_of<T: AsRef<str>>(names: &[T]) -> String {
 
 /// A part of a duration: a number, or infinite.
 #[derive(Clone, Copy)]
-enum Part {
+enum DurationPart {
     Number(i32),
     Infinite,
 }
@@ -154,7 +162,7 @@ fn duration(element: &Element) -> Read<'_, Duration> {
         return match name(&element.text) {
             "DURATION_INFINITE" | "DURATION_INFINITY" => Ok(Duration::INFINITE),
             "DURATION_ZERO" => Ok(Duration::ZERO),
-            "" => Err(Wrong::new("found no duration", EXPECTED).into()),
+            "" => Err(UnplacedError::new("found no duration", EXPECTED).into()),
             _ => Err(wrong_text(element, EXPECTED)
                 .suggest(suggest(&element.text, ["DURATION_INFINITE"]))
                 .into()),
@@ -163,7 +171,7 @@ fn duration(element: &Element) -> Read<'_, Duration> {
     no_text(element, || EXPECTED.to_owned())?;
     let (mut sec, mut nanosec) = (None, None);
     for inner in &element.children {
-        let here = |wrong| WrongValue { inside: vec![inner], wrong };
+        let here = |wrong| WrongValue { inside: vec![inner], error: wrong };
         let (slot, names): (_, &[&str]) = match inner.name.as_str() {
             "sec" => (
                 &mut sec,
@@ -186,20 +194,21 @@ fn duration(element: &Element) -> Read<'_, Duration> {
                 ],
             ),
             other => {
-                let wrong = Wrong::new("found an unknown element", "expected `sec` or `nanosec`");
+                let wrong =
+                    UnplacedError::new("found an unknown element", "expected `sec` or `nanosec`");
                 return Err(here(wrong.suggest(suggest(other, ["sec", "nanosec"]))));
             }
         };
         let text = text(inner)?;
         let part = match name(text) {
-            text if names.contains(&text) => Part::Infinite,
-            "DURATION_ZERO_SEC" | "DURATION_ZERO_NSEC" => Part::Number(0),
+            text if names.contains(&text) => DurationPart::Infinite,
+            "DURATION_ZERO_SEC" | "DURATION_ZERO_NSEC" => DurationPart::Number(0),
             text => {
                 let limit = if inner.name == "sec" { i32::MAX } else { 999_999_999 };
                 match number(text, 0) {
                     // Number that means infinite in the standard.
-                    Some(i32::MAX) => Part::Infinite,
-                    Some(number) if number <= limit => Part::Number(number),
+                    Some(i32::MAX) => DurationPart::Infinite,
+                    Some(number) if number <= limit => DurationPart::Number(number),
                     _ => {
                         let expected = format!(
                             "expected a number from 0 to {}, or `{}`",
@@ -215,21 +224,26 @@ fn duration(element: &Element) -> Read<'_, Duration> {
             }
         };
         if slot.replace(part).is_some() {
-            return Err(here(Wrong::new("found this element a second time", "expected it once")));
+            return Err(here(UnplacedError::new(
+                "found this element a second time",
+                "expected it once",
+            )));
         }
     }
     match (sec, nanosec) {
-        (Some(Part::Infinite), None | Some(Part::Infinite)) => Ok(Duration::INFINITE),
-        (None | Some(Part::Number(_)), None | Some(Part::Number(_))) => {
+        (Some(DurationPart::Infinite), None | Some(DurationPart::Infinite)) => {
+            Ok(Duration::INFINITE)
+        }
+        (None | Some(DurationPart::Number(_)), None | Some(DurationPart::Number(_))) => {
             let number = |part| match part {
-                Some(Part::Number(number)) => number,
+                Some(DurationPart::Number(number)) => number,
                 _ => 0,
             };
             let nanosec = u32::try_from(number(nanosec)).ok();
             let duration = nanosec.and_then(|nanosec| Duration::new(number(sec), nanosec));
-            duration.ok_or_else(|| Wrong::new("found no duration", EXPECTED).into())
+            duration.ok_or_else(|| UnplacedError::new("found no duration", EXPECTED).into())
         }
-        _ => Err(Wrong::new(
+        _ => Err(UnplacedError::new(
             "found a duration with one infinite and one finite part",
             "expected both or none to be infinite",
         )
@@ -257,10 +271,10 @@ fn item<'a>(element: &'a Element, expected: &str) -> Read<'a, &'a str> {
             wrong
         });
     }
-    let wrong = Wrong::new("found an unknown element", format!("expected `{expected}`"));
+    let wrong = UnplacedError::new("found an unknown element", format!("expected `{expected}`"));
     Err(WrongValue {
         inside: vec![element],
-        wrong: wrong.suggest(suggest(&element.name, [expected])),
+        error: wrong.suggest(suggest(&element.name, [expected])),
     })
 }
 
@@ -271,7 +285,7 @@ fn items<'a>(element: &'a Element, most: usize) -> Read<'a, Vec<(&'a Element, &'
     no_text(element, || format!("expected `<{inner}>` for each"))?;
     if element.children.len() > most {
         let found = format!("found {} of them", element.children.len());
-        return Err(Wrong::new(found, format!("expected {most} at most")).into());
+        return Err(UnplacedError::new(found, format!("expected {most} at most")).into());
     }
     element.children.iter().map(|child| Ok((child, item(child, inner)?))).collect()
 }
@@ -281,8 +295,8 @@ fn texts(element: &Element) -> Read<'_, Vec<String>> {
     for (child, text) in items(element, MOST_TEXTS)? {
         if text.len() > LONGEST_TEXT {
             let found = format!("found a name of {} bytes", text.len());
-            let wrong = Wrong::new(found, format!("expected {LONGEST_TEXT} at most"));
-            return Err(WrongValue { inside: vec![child], wrong });
+            let wrong = UnplacedError::new(found, format!("expected {LONGEST_TEXT} at most"));
+            return Err(WrongValue { inside: vec![child], error: wrong });
         }
         texts.push(text.to_owned());
     }
@@ -297,7 +311,7 @@ fn kinds<'a>(element: &'a Element, names: &Names) -> Read<'a, Vec<u8>> {
             Ok(number) if usize::from(number) < names.count() => Ok(number),
             _ => kind(text, names),
         };
-        kinds.push(kind.map_err(|wrong| WrongValue { inside: vec![child], wrong })?);
+        kinds.push(kind.map_err(|wrong| WrongValue { inside: vec![child], error: wrong })?);
     }
     Ok(kinds)
 }

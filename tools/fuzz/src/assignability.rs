@@ -5,10 +5,10 @@ use idl_cdr::Encoding;
 use idl_xtypes::{ConsistencyKind, DynamicData, TypeConsistency};
 
 use crate::objects::read;
-use crate::outcome::{Gathered, Outcome};
+use crate::outcome::{Outcome, OutcomeBuilder};
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = Gathered::default();
+    let mut gathered = OutcomeBuilder::default();
     let [how, low, high, bytes @ ..] = bytes else { return gathered.outcome() };
     let split = usize::from(u16::from_le_bytes([*low, *high])).min(bytes.len());
     let (reader, writer) = bytes.split_at(split);

@@ -3,8 +3,8 @@
 use idl_cdr::Encoding;
 use idl_xtypes::DynamicData;
 
-use crate::kinds::{ENCODINGS, Kind, selected};
-use crate::outcome::{Gathered, Outcome};
+use crate::kinds::{ENCODINGS, FuzzedType, selected};
+use crate::outcome::{Outcome, OutcomeBuilder};
 
 /// Flag in the second byte: a payload with its own header follows.
 const WITH_HEADER: u8 = 0x80;
@@ -12,7 +12,7 @@ const WITH_HEADER: u8 = 0x80;
 const OF_KEY: u8 = 0x40;
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = Gathered::default();
+    let mut gathered = OutcomeBuilder::default();
     let [of, how, body @ ..] = bytes else { return gathered.outcome() };
     let kind = selected(*of);
     let encoding = ENCODINGS[usize::from(how & 3)];
@@ -30,7 +30,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     gathered.outcome()
 }
 
-fn whole(kind: &Kind, payload: &[u8], encoding: Encoding, gathered: &mut Gathered) {
+fn whole(kind: &FuzzedType, payload: &[u8], encoding: Encoding, gathered: &mut OutcomeBuilder) {
     let typed = (kind.rewrite)(payload, encoding);
     let data = DynamicData::from_cdr(&kind.of, payload);
     // A type described by type objects has less information: a fixed is its bytes, and members have
@@ -56,7 +56,7 @@ fn whole(kind: &Kind, payload: &[u8], encoding: Encoding, gathered: &mut Gathere
     }
 }
 
-fn key(kind: &Kind, payload: &[u8], gathered: &mut Gathered) {
+fn key(kind: &FuzzedType, payload: &[u8], gathered: &mut OutcomeBuilder) {
     let data = DynamicData::from_key(&kind.of, payload);
     match ((kind.key)(payload), data) {
         (Ok(typed), Ok(data)) => {

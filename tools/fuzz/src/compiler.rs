@@ -4,7 +4,7 @@
 use idl::{Compiler, Memory};
 use idl_xtypes::{DynamicData, DynamicType, ObjectKind, topic_types};
 
-use crate::outcome::{Gathered, Outcome};
+use crate::outcome::{Outcome, OutcomeBuilder};
 
 /// Words of IDL.
 pub(crate) const WORDS: &[&str] = &[
@@ -119,7 +119,7 @@ pub(crate) const WORDS: &[&str] = &[
 ];
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = Gathered::default();
+    let mut gathered = OutcomeBuilder::default();
     // Bytes that are not UTF-8 are read as Latin-1, as the compiler reads files.
     let text = String::from_utf8(bytes.to_vec())
         .unwrap_or_else(|error| error.into_bytes().into_iter().map(char::from).collect());
@@ -156,7 +156,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
 }
 
 /// Checks that each possible topic type can be sent to peers, and has samples.
-fn types(specification: &idl::Specification, gathered: &mut Gathered) {
+fn types(specification: &idl::Specification, gathered: &mut OutcomeBuilder) {
     let names = topic_types(specification);
     let all = DynamicType::all_from_idl(specification, names.iter().map(String::as_str));
     for of in all {

@@ -5,26 +5,27 @@
 use std::sync::Arc;
 
 use derecho_core::bytes::Wire;
-use derecho_core::group::council::Entrance;
+use derecho_core::group::membership_service::JoinMode;
 use derecho_core::group::registry::{Layout, Registry};
-use derecho_core::group::report::{Cut, Progress};
-use derecho_core::group::watch::Patience;
+use derecho_core::group::report::{GroupCut, MemberReport};
+use derecho_core::group::silence_detector::MemberTimeouts;
 use derecho_core::group::{
-    CONTROL_LINES, CONTROL_STREAM, Group, Share, State, Terms, control_geometry,
+    CONTROL_LINES, CONTROL_STREAM, Group, GroupConfig, ReplicatedState, SubgroupRegions,
+    control_geometry,
 };
 use derecho_core::ids::{NodeId, Peer, Time};
 use derecho_core::link::{LinkEvent, Sharing};
 use derecho_core::machine::{Effects, Machine};
-use derecho_core::membership::{Message, View};
+use derecho_core::membership::{View, ViewChangeMessage};
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
-use derecho_core::multicast::subgroup::{Level, SUBGROUP_LINES};
+use derecho_core::multicast::subgroup::{DeliveryGuarantee, SUBGROUP_LINES};
 use derecho_core::node::{ACKS_WORDS, Node};
 use derecho_core::note::Note;
 
 use crate::frames::frames;
-use crate::outcome::{Gathered, Outcome};
+use crate::outcome::{Outcome, OutcomeBuilder};
 
 /// Number of peers that send. The first two are founders if the group has three.
 const PEERS: u8 = 3;
@@ -32,9 +33,9 @@ const PEERS: u8 = 3;
 const MOST_WORK: usize = 4096;
 
 /// State without contents.
-struct Nothing;
+struct EmptyState;
 
-impl State for Nothing {
+impl ReplicatedState for EmptyState {
     fn apply(&mut self, _: NodeId, _: &[u8]) -> Vec<u64> {
         Vec::new()
     }
@@ -46,7 +47,7 @@ impl State for Nothing {
     }
 
     fn layout(&self, _: u64, _: &View) -> Layout {
-        Layout { level: Level::Atomic, seats: Vec::new() }
+        Layout { level: DeliveryGuarantee::Atomic, members: Vec::new() }
     }
 
     fn snapshot(&self) -> Vec<u8> {
@@ -58,15 +59,22 @@ impl State for Nothing {
     }
 }
 
-fn group(founders: &[u128]) -> Group<Nothing> {
+fn group(founders: &[u128]) -> Group<EmptyState> {
     let node = Node::new(NodeId(1), OwnRegion::heap(ACKS_WORDS), Arc::new(|| {}));
     let lines = OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS);
     let geometry = control_geometry();
     let memory = SenderMemory::with_nulls(OwnRegion::heap(geometry.words()), geometry);
-    let control = Share { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, memory)) };
-    let entrance = Entrance::Network(founders.iter().map(|node| (NodeId(*node), 1)).collect());
-    let (patience, ablation) = (Patience::default(), Ablation::default());
-    Group::new(node, Terms { entrance, weight: 1, patience, ablation }, Nothing, control, None)
+    let control =
+        SubgroupRegions { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, memory)) };
+    let entrance = JoinMode::Network(founders.iter().map(|node| (NodeId(*node), 1)).collect());
+    let (patience, ablation) = (MemberTimeouts::default(), Ablation::default());
+    Group::new(
+        node,
+        GroupConfig { join_mode: entrance, weight: 1, timeouts: patience, ablation },
+        EmptyState,
+        control,
+        None,
+    )
 }
 
 /// Whether a value that is read can be written and read again as the same.
@@ -79,7 +87,7 @@ fn comes_back<T: Wire + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> bool {
 }
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = Gathered::default();
+    let mut gathered = OutcomeBuilder::default();
     let [how, words @ ..] = bytes else { return gathered.outcome() };
     // A member of its own group, a founder of three, or a joining node.
     let founders: &[u128] = match how % 3 {
@@ -101,16 +109,16 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
             let rule = Vec::<u8>::from_bytes(rest).unwrap_or_default();
             gathered.kind(rule.get(..2));
             if let [0, rule @ ..] = &rule[..] {
-                gathered.kind(comes_back::<Message<Progress>>(rule));
+                gathered.kind(comes_back::<ViewChangeMessage<MemberReport>>(rule));
             }
         }
         let readers: [fn(&[u8]) -> bool; 3] =
-            [comes_back::<Registry>, comes_back::<Cut>, comes_back::<Progress>];
+            [comes_back::<Registry>, comes_back::<GroupCut>, comes_back::<MemberReport>];
         for read in readers {
             gathered.kind(read(said));
         }
         let peer = Peer(u32::from(who % PEERS));
-        let note = Note::Part { left: 0, bytes: said.to_vec() }.encode();
+        let note = Note::Fragment { left: 0, bytes: said.to_vec() }.encode();
         group.handle(LinkEvent::Note { peer, bytes: note }, &mut effects);
         // Time passes, so that every awaited member is suspected in the end.
         now += 1_000_000 * u64::from(who / PEERS);
@@ -121,7 +129,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
         while let Some(event) = group.next_event() {
             gathered.kind(core::mem::discriminant(&event));
         }
-        gathered.kind((group.standing(), group.view().number, group.is_informed()));
+        gathered.kind((group.status(), group.view().number, group.is_informed()));
     }
     gathered.outcome()
 }

@@ -55,7 +55,7 @@ enum Lower {
 }
 
 /// A type, and the checks of its payloads.
-pub(crate) struct Kind {
+pub(crate) struct FuzzedType {
     pub(crate) extensibility: Extensibility,
     pub(crate) of: DynamicType,
     /// The type as known by a peer from its type objects.
@@ -66,13 +66,13 @@ pub(crate) struct Kind {
     pub(crate) key: fn(&[u8]) -> Result<Vec<u8>, CdrError>,
 }
 
-fn kind<T: DdsType + Debug>() -> Kind {
+fn kind<T: DdsType + Debug>() -> FuzzedType {
     let of = DynamicType::of::<T>();
     let told = DynamicType::from_objects(&of.objects(ObjectKind::Complete)).expect("our own type");
-    Kind { extensibility: T::EXTENSIBILITY, of, told, rewrite: rewrite::<T>, key: key::<T> }
+    FuzzedType { extensibility: T::EXTENSIBILITY, of, told, rewrite: rewrite::<T>, key: key::<T> }
 }
 
-pub(crate) static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
+pub(crate) static KINDS: LazyLock<Vec<FuzzedType>> = LazyLock::new(|| {
     vec![
         kind::<every::Everything>(),
         kind::<every::Derived>(),
@@ -90,7 +90,7 @@ pub(crate) static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
 });
 
 /// Returns the kind that a byte selects.
-pub(crate) fn selected(by: u8) -> &'static Kind {
+pub(crate) fn selected(by: u8) -> &'static FuzzedType {
     &KINDS[usize::from(by) % KINDS.len()]
 }
 

@@ -86,7 +86,7 @@ impl Target {
     /// # Panics
     /// If a check fails, or if the input uses too much memory or time.
     pub fn run(&self, bytes: &[u8]) -> Outcome {
-        let (meter, started) = (meter::Meter::start(), Instant::now());
+        let (meter, started) = (meter::AllocationMeter::start(), Instant::now());
         let outcome = (self.check)(bytes);
         let (memory, time) = (meter.most(), started.elapsed());
         let allowed =

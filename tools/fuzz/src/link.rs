@@ -4,10 +4,10 @@ use dds_transport_rdma::shm::wire::{
     Greeting, Message, decode, decode_greeting, encode, encode_greeting,
 };
 
-use crate::outcome::{Gathered, Outcome};
+use crate::outcome::{Outcome, OutcomeBuilder};
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = Gathered::default();
+    let mut gathered = OutcomeBuilder::default();
     let message = match decode(bytes) {
         Ok(message) => message,
         Err(nonsense) => {
@@ -39,7 +39,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     gathered.outcome()
 }
 
-fn greeted(greeting: &Greeting<'_>, gathered: &mut Gathered) {
+fn greeted(greeting: &Greeting<'_>, gathered: &mut OutcomeBuilder) {
     let written = encode_greeting(greeting);
     assert_eq!(decode_greeting(&written).as_ref(), Ok(greeting), "a greeting is read as written");
     gathered.size(greeting.domain.len()).kind("greeted");

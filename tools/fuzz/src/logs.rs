@@ -10,14 +10,14 @@ use derecho_core::log::index;
 use derecho_core::log::segment::{FileHeader, FileKind};
 use derecho_core::log::survey::survey;
 use derecho_core::log::{
-    Check, Disk, DiskError, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogId, Owner,
-    StreamKey, StreamLog, Version, WallTime,
+    Check, Disk, DiskError, EpochId, GroupId, KeyHash, LogEntry, LogId, LogLimits, LogOwner,
+    RecordKind, StreamKey, StreamLog, Version, WallTime,
 };
 
 use crate::frames::{frame, frames};
-use crate::outcome::{Gathered, Outcome};
+use crate::outcome::{Outcome, OutcomeBuilder};
 
-const OWNER: Owner = Owner { group: GroupId(7), log: LogId(8) };
+const OWNER: LogOwner = LogOwner { group: GroupId(7), log: LogId(8) };
 const STREAM: StreamKey = StreamKey(9);
 /// Maximum number of records read from a log that the input does not limit.
 const MOST: usize = 10_000;
@@ -107,9 +107,9 @@ fn names() -> [String; 4] {
     [first, name(FileKind::Segment, 4), name(FileKind::Checkpoint, 3), index]
 }
 
-fn entry(number: u64, payload: &[u8]) -> Entry<'_> {
-    Entry {
-        kind: Kind::Sample,
+fn entry(number: u64, payload: &[u8]) -> LogEntry<'_> {
+    LogEntry {
+        kind: RecordKind::Sample,
         epoch: EpochId { view: u64::MAX, sequence: number },
         writer: NodeId(3),
         writer_sequence: number,
@@ -123,13 +123,15 @@ fn entry(number: u64, payload: &[u8]) -> Entry<'_> {
 /// Returns a log of a number of records, divided into segments by the given limit, as an input.
 pub fn log_of(records: u64, segment_bytes: u64) -> Vec<u8> {
     let mut files = Files::default();
-    let limits = Limits { segment_bytes };
+    let limits = LogLimits { segment_bytes };
     let (mut log, _) = StreamLog::open(&mut files, (OWNER, STREAM), limits, Check::All)
         .expect("an empty folder is an empty log");
     for number in 1..=records {
         let payload = vec![number as u8; 10 * number as usize];
-        let of =
-            Entry { epoch: EpochId { view: 0, sequence: number / 2 }, ..entry(number, &payload) };
+        let of = LogEntry {
+            epoch: EpochId { view: 0, sequence: number / 2 },
+            ..entry(number, &payload)
+        };
         log.append(of, &files).expect("it is short");
         log.write(&mut files).expect("the disk takes it");
         log.sync(&mut files).expect("the disk keeps it");
@@ -141,7 +143,7 @@ pub fn log_of(records: u64, segment_bytes: u64) -> Vec<u8> {
 }
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = Gathered::default();
+    let mut gathered = OutcomeBuilder::default();
     let (mut files, names) = (Files::default(), names());
     for (which, content) in frames(bytes) {
         let name = &names[usize::from(which) % names.len()];
@@ -166,7 +168,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
             Err(error) => gathered.said(&error.to_string()),
         };
     }
-    match StreamLog::open(&mut files, (OWNER, STREAM), Limits::default(), Check::All) {
+    match StreamLog::open(&mut files, (OWNER, STREAM), LogLimits::default(), Check::All) {
         Ok((log, _)) => goes_on(log, &mut files, &mut gathered),
         Err(error) => {
             gathered.said(&error.to_string());
@@ -182,7 +184,7 @@ fn read(log: &StreamLog, files: &mut Files) -> usize {
 }
 
 /// Appends one record to an open log, and reads it again.
-fn goes_on(mut log: StreamLog, files: &mut Files, gathered: &mut Gathered) {
+fn goes_on(mut log: StreamLog, files: &mut Files, gathered: &mut OutcomeBuilder) {
     let last = log.tail();
     if last.epoch.view == u64::MAX || last.version.0 >= u64::MAX - 1 {
         return;

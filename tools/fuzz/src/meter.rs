@@ -47,9 +47,9 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// Meter of the thread's memory use from its creation.
-pub(crate) struct Meter(isize);
+pub(crate) struct AllocationMeter(isize);
 
-impl Meter {
+impl AllocationMeter {
     pub(crate) fn start() -> Self {
         let now = IN_USE.get();
         MOST.set(now);

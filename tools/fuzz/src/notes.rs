@@ -10,11 +10,11 @@ use derecho_core::machine::{Effects, Machine};
 use derecho_core::memory::OwnRegion;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
-use derecho_core::node::{ACKS, ACKS_WORDS, Node, Origin};
+use derecho_core::node::{ACKS, ACKS_WORDS, Node, StreamOrigin};
 use derecho_core::note::Note;
 
 use crate::frames::frames;
-use crate::outcome::{Gathered, Outcome};
+use crate::outcome::{Outcome, OutcomeBuilder};
 
 /// Number of peers that send.
 const PEERS: u8 = 3;
@@ -22,7 +22,7 @@ const PEERS: u8 = 3;
 const MOST_WORK: usize = 4096;
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = Gathered::default();
+    let mut gathered = OutcomeBuilder::default();
     let mut effects = Effects::new();
     let acks = OwnRegion::heap(ACKS_WORDS);
     let mut node = Node::new(NodeId(1), acks, Arc::new(|| {}));
@@ -40,7 +40,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
             node.handle(LinkEvent::RegionUp { peer, region, replica }, &mut effects);
             node.handle(LinkEvent::RegionReady { peer, region }, &mut effects);
         }
-        node.subscribe(Origin::Peer(peer), stream);
+        node.subscribe(StreamOrigin::Peer(peer), stream);
     }
     for (who, said) in frames(bytes) {
         if let Some(note) = Note::decode(said) {

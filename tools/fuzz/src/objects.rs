@@ -7,14 +7,14 @@ use idl_xtypes::{
     DynamicData, DynamicType, ObjectKind, TypeConsistency, TypeObjects, object_bytes,
 };
 
-use crate::outcome::{Gathered, Outcome};
+use crate::outcome::{Outcome, OutcomeBuilder};
 
 /// Flag in the first byte: objects get new names that match their hashes, so that damaged objects
 /// are checked for their contents and not only refused by their hashes.
 const NAMED_ANEW: u8 = 1;
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = Gathered::default();
+    let mut gathered = OutcomeBuilder::default();
     let [how, bytes @ ..] = bytes else { return gathered.outcome() };
     gathered.kind(how & NAMED_ANEW);
     match read(bytes, how & NAMED_ANEW != 0) {

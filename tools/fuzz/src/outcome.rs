@@ -10,9 +10,9 @@ pub struct Outcome(u32);
 
 /// Collector of an outcome.
 #[derive(Default)]
-pub(crate) struct Gathered(DefaultHasher);
+pub(crate) struct OutcomeBuilder(DefaultHasher);
 
-impl Gathered {
+impl OutcomeBuilder {
     /// Adds a number that says how far the input got; only its magnitude counts.
     pub(crate) fn size(&mut self, size: usize) -> &mut Self {
         size.checked_ilog2().hash(&mut self.0);

@@ -7,7 +7,7 @@ use idl_xtypes::{DynamicType, topic_types};
 use qos_profiles::xml::{ProfileErrors, QosProvider, ResolvedProfile};
 use tempfile::NamedTempFile;
 
-use crate::outcome::{Gathered, Outcome};
+use crate::outcome::{Outcome, OutcomeBuilder};
 
 /// Words of the elements and their contents.
 pub(crate) const WORDS: &[&str] = &[
@@ -85,8 +85,8 @@ thread_local! {
 }
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = Gathered::default();
-    let mut from_types = Gathered::default();
+    let mut gathered = OutcomeBuilder::default();
+    let mut from_types = OutcomeBuilder::default();
     let read = FILE.with(|file| {
         let mut open = file.as_file();
         open.set_len(0).and_then(|()| open.seek(SeekFrom::Start(0))).expect("our own file");
@@ -120,7 +120,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     gathered.outcome()
 }
 
-fn refused(errors: &ProfileErrors, gathered: &mut Gathered) {
+fn refused(errors: &ProfileErrors, gathered: &mut OutcomeBuilder) {
     assert!(!errors.errors().is_empty(), "refused, and nobody says why");
     for error in errors.errors() {
         gathered.said(&error.found).said(&error.expected);
@@ -128,7 +128,7 @@ fn refused(errors: &ProfileErrors, gathered: &mut Gathered) {
     drop(errors.to_string());
 }
 
-fn sound(provider: &QosProvider, gathered: &mut Gathered) {
+fn sound(provider: &QosProvider, gathered: &mut OutcomeBuilder) {
     let names = provider.profile_names();
     gathered.kind(true).size(names.len());
     for name in names.iter().filter(|name| !name.starts_with("Squall")) {

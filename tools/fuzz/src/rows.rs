@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use derecho_core::memory::OwnRegion;
-use derecho_core::multicast::entry::Entry;
+use derecho_core::multicast::entry::RingEntry;
 use derecho_core::multicast::geometry::Geometry;
-use derecho_core::multicast::incoming::Incoming;
+use derecho_core::multicast::incoming::IncomingStream;
 use derecho_core::row;
-use derecho_core::sst::Row;
+use derecho_core::sst::TableRow;
 
-use crate::outcome::{Gathered, Outcome};
+use crate::outcome::{Outcome, OutcomeBuilder};
 
 row! {
     /// Columns, one of each kind.
@@ -30,7 +30,7 @@ row! {
 const MOST_WORDS: usize = 1 << 12;
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = Gathered::default();
+    let mut gathered = OutcomeBuilder::default();
     let [how, bytes @ ..] = bytes else { return gathered.outcome() };
     let words = bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];
@@ -51,12 +51,12 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     gathered.kind(geometry.is_ok());
     if let Ok(Some(geometry)) = geometry {
         assert!(geometry.words() <= replica.words(), "a stream that is longer than its memory");
-        stream(Incoming::new(replica, geometry, Arc::new(|| {})), geometry, &mut gathered);
+        stream(IncomingStream::new(replica, geometry, Arc::new(|| {})), geometry, &mut gathered);
     }
     gathered.outcome()
 }
 
-fn row_of(words: &[u64], gathered: &mut Gathered) {
+fn row_of(words: &[u64], gathered: &mut OutcomeBuilder) {
     let read = Columns::take(&mut |index| words.get(index).copied().unwrap_or(0));
     let mut written = vec![0; Columns::WORDS];
     read.put(&mut |index, word| written[index] = word);
@@ -69,7 +69,7 @@ fn row_of(words: &[u64], gathered: &mut Gathered) {
     let _ = (read.real.is_nan(), read.bytes, read.words);
 }
 
-fn stream(mut incoming: Incoming, geometry: Geometry, gathered: &mut Gathered) {
+fn stream(mut incoming: IncomingStream, geometry: Geometry, gathered: &mut OutcomeBuilder) {
     let most = geometry.entries();
     loop {
         let received = incoming.receive(most);
@@ -79,16 +79,16 @@ fn stream(mut incoming: Incoming, geometry: Geometry, gathered: &mut Gathered) {
         gathered.size(count);
         while incoming.taken() < incoming.entries() {
             match incoming.take() {
-                Ok(Entry::Message(extent)) => {
+                Ok(RingEntry::Message(extent)) => {
                     let end = extent.first_byte(geometry) + extent.length as usize;
                     assert!(end <= geometry.words() * 8, "a record beyond the memory");
                     assert!(extent.chunk(geometry) < geometry.chunks());
                     gathered.kind("message").size(extent.length as usize);
                 }
-                Ok(Entry::Nulls(run)) => {
+                Ok(RingEntry::Nulls(run)) => {
                     gathered.kind("nulls").size(run as usize);
                 }
-                Ok(Entry::End(_)) => {
+                Ok(RingEntry::End(_)) => {
                     gathered.kind("end");
                 }
                 Err(_) => return,

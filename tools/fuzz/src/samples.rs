@@ -3,7 +3,7 @@
 use idl_xtypes::DynamicData;
 
 use crate::kinds::{ENCODINGS, selected};
-use crate::outcome::{Gathered, Outcome};
+use crate::outcome::{Outcome, OutcomeBuilder};
 
 /// Words of the grammar.
 pub(crate) const WORDS: &[&str] = &[
@@ -44,7 +44,7 @@ pub(crate) const WORDS: &[&str] = &[
 ];
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = Gathered::default();
+    let mut gathered = OutcomeBuilder::default();
     let [of, text @ ..] = bytes else { return gathered.outcome() };
     let kind = selected(*of);
     gathered.kind(*of);

@@ -10,15 +10,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use dds_transport_rdma::shm::wire::{
-    Greeting, Message as Packet, Platform, Reason, encode, encode_greeting,
+    Greeting, Message as Packet, Platform, RefusalReason, encode, encode_greeting,
 };
 use derecho_core::bytes::Wire;
 use derecho_core::group::registry::Registry;
-use derecho_core::group::report::{Progress, Reached, StreamId, SubgroupReport};
+use derecho_core::group::report::{MemberReport, StreamId, StreamReport, SubgroupReport};
 use derecho_core::ids::{NodeId, Rank, RegionId};
 use derecho_core::link::Generation;
-use derecho_core::membership::{Decision, Member, Message, RankSet, Report, View};
-use derecho_core::multicast::entry::{Entry as Sent, Extent};
+use derecho_core::membership::{Decision, RankSet, Report, View, ViewChangeMessage, ViewMember};
+use derecho_core::multicast::entry::{RecordExtent, RingEntry as Sent};
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::node::ACKS;
 use derecho_core::note::Note;
@@ -224,8 +224,8 @@ fn said() -> Vec<(String, Vec<u8>)> {
         Note::End { reader: 1, entry: 4 },
         Note::Detach { reader: 1, stream: RegionId(16) },
         Note::Detached { reader: 0 },
-        Note::Part { left: 3, bytes: vec![9; 4] },
-        Note::Part { left: 0, bytes: vec![9; 3] },
+        Note::Fragment { left: 3, bytes: vec![9; 4] },
+        Note::Fragment { left: 0, bytes: vec![9; 3] },
     ];
     let frames: Vec<Vec<u8>> =
         notes.iter().zip(0..).map(|(note, who)| frame(who % 3, &note.encode())).collect();
@@ -248,7 +248,7 @@ fn said() -> Vec<(String, Vec<u8>)> {
             let entry = match (index as usize + number) % 4 {
                 0 => Sent::Nulls(3 + number as u32),
                 1 => Sent::End(1 + number as u32),
-                _ => Sent::Message(Extent { position: 2 * index as u32, length: 20 }),
+                _ => Sent::Message(RecordExtent { position: 2 * index as u32, length: 20 }),
             };
             let at = geometry.entry_word(index);
             words[at..at + 2].copy_from_slice(&entry.encode(index));
@@ -268,7 +268,7 @@ fn packets() -> Vec<(String, Vec<u8>)> {
     let rest = encode_greeting(&greeting);
     let packets = [
         Packet::Hello { versions: vec![1, 9], rest: &rest },
-        Packet::Refuse { versions: vec![1], reason: Reason::Full, text: "no room" },
+        Packet::Refuse { versions: vec![1], reason: RefusalReason::Full, text: "no room" },
         Packet::Accept { version: 1 },
         Packet::Arena { index: 1, bytes: 1 << 20 },
         Packet::Region { serial: 1, region: 16, arena: 1, offset: 4096, words: 512 },
@@ -286,28 +286,28 @@ fn packets() -> Vec<(String, Vec<u8>)> {
 
 /// Returns messages to a group: valid ones, ones of other kinds, and invalid ones.
 fn words() -> Vec<Vec<u8>> {
-    let member = |node, slot| Member { node: NodeId(node), slot, votes: 1, weight: 1 };
+    let member = |node, slot| ViewMember { node: NodeId(node), slot, votes: 1, weight: 1 };
     let members = vec![member(1, 0), member(2, 1), member(3, 2)];
     let next = View { group: Generation::NONE, number: 1, members };
     let stream = StreamId { node: NodeId(2), region: RegionId(4) };
-    let reached = Reached { stream, start: 0, received: 5 };
+    let reached = StreamReport { stream, start: 0, received: 5 };
     let of_one = SubgroupReport {
         key: 0,
         epoch: 0,
         left: false,
         readers: vec![NodeId(1), NodeId(2)],
-        reached: vec![reached],
+        streams: vec![reached],
     };
-    let report = Progress { informed: true, subgroups: vec![of_one] };
-    let cut = Progress::cut([(NodeId(2), &report)].into_iter());
+    let report = MemberReport { informed: true, subgroups: vec![of_one] };
+    let cut = MemberReport::cut([(NodeId(2), &report)].into_iter());
     let decision = Decision { next, cut };
-    let rules: [Message<Progress>; 6] = [
-        Message::Join { node: NodeId(2), weight: 1 },
-        Message::Join { node: NodeId(4), weight: 1 },
-        Message::Wedged { view: 0, suspects: RankSet::EMPTY, leaves: false, report },
-        Message::Suspects { view: 0, suspects: RankSet::one(Rank(2)) },
-        Message::Accepted { view: 0, ballot: Rank(0), decision: decision.clone() },
-        Message::Decided(decision),
+    let rules: [ViewChangeMessage<MemberReport>; 6] = [
+        ViewChangeMessage::Join { node: NodeId(2), weight: 1 },
+        ViewChangeMessage::Join { node: NodeId(4), weight: 1 },
+        ViewChangeMessage::Wedged { view: 0, suspects: RankSet::EMPTY, leaves: false, report },
+        ViewChangeMessage::Suspects { view: 0, suspects: RankSet::one(Rank(2)) },
+        ViewChangeMessage::Accepted { view: 0, ballot: Rank(0), decision: decision.clone() },
+        ViewChangeMessage::Decided(decision),
     ];
     let rules = rules.iter().map(|rule| [&[0][..], &rule.to_bytes()].concat());
     let asks = [vec![1], vec![2], vec![3]];

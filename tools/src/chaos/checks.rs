@@ -8,10 +8,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::evidence::{Evidence, Reader};
-use super::journal::{Owner, Record};
-use super::process::Fate;
-use super::sample::{Level, SampleId, writer_name};
+use super::evidence::{Evidence, RecordedReader};
+use super::journal::{JournalOwner, JournalRecord};
+use super::process::MemberHistory;
+use super::sample::{ChaosLevel, SampleId, writer_name};
 
 /// Maximum number of violations of one kind that are reported for a cycle.
 const TOLD: usize = 3;
@@ -20,7 +20,7 @@ const RECOVERY: u64 = 60_000_000_000;
 
 /// Result of a cycle.
 #[derive(Default)]
-pub(crate) struct Judgement {
+pub(crate) struct CycleResult {
     pub(crate) violations: Vec<String>,
     pub(crate) deliveries: u64,
     pub(crate) readers: u64,
@@ -30,10 +30,10 @@ pub(crate) struct Judgement {
 }
 
 /// Judges a cycle that has ended.
-pub(crate) fn judge(evidence: &Evidence) -> Judgement {
+pub(crate) fn judge(evidence: &Evidence) -> CycleResult {
     let mut judgement =
-        Judgement { violations: evidence.violations.clone(), ..Judgement::default() };
-    for level in Level::ALL {
+        CycleResult { violations: evidence.violations.clone(), ..CycleResult::default() };
+    for level in ChaosLevel::ALL {
         let mut found = Vec::new();
         for reader in evidence.readers(level) {
             judgement.readers += 1;
@@ -52,7 +52,7 @@ pub(crate) fn judge(evidence: &Evidence) -> Judgement {
     }
     let mut found = Vec::new();
     for (owner, records) in &evidence.records {
-        if let Owner::Writer { level, process, ordinal } = *owner {
+        if let JournalOwner::Writer { level, process, ordinal } = *owner {
             judgement.writers += 1;
             found.extend(writer_progresses(evidence, level, process, records).err());
             found.extend(all_of_a_deleted_writer(evidence, level, process, ordinal, records).err());
@@ -65,7 +65,7 @@ pub(crate) fn judge(evidence: &Evidence) -> Judgement {
 }
 
 /// Checks that each writer's samples arrive in its order, without gap or duplicate.
-fn each_writer_in_order(reader: &Reader<'_>) -> Result<(), String> {
+fn each_writer_in_order(reader: &RecordedReader<'_>) -> Result<(), String> {
     let mut last: HashMap<u64, u64> = HashMap::new();
     for delivery in reader.deliveries() {
         let (writer, number) = (delivery.id.writer(), delivery.id.number());
@@ -83,9 +83,9 @@ fn each_writer_in_order(reader: &Reader<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn no_corruption(reader: &Reader<'_>) -> Result<(), String> {
+fn no_corruption(reader: &RecordedReader<'_>) -> Result<(), String> {
     let corrupt = reader.records.iter().find_map(|record| match record {
-        Record::Corrupt { id, .. } => Some(*id),
+        JournalRecord::Corrupt { id, .. } => Some(*id),
         _ => None,
     });
     match corrupt {
@@ -95,9 +95,9 @@ fn no_corruption(reader: &Reader<'_>) -> Result<(), String> {
 }
 
 /// Checks that all readers deliver contiguous parts of one sequence.
-fn one_order(evidence: &Evidence, level: Level) -> Result<(), String> {
-    let mut next: HashMap<SampleId, (SampleId, Reader<'_>)> = HashMap::new();
-    let mut previous: HashMap<SampleId, (SampleId, Reader<'_>)> = HashMap::new();
+fn one_order(evidence: &Evidence, level: ChaosLevel) -> Result<(), String> {
+    let mut next: HashMap<SampleId, (SampleId, RecordedReader<'_>)> = HashMap::new();
+    let mut previous: HashMap<SampleId, (SampleId, RecordedReader<'_>)> = HashMap::new();
     for reader in evidence.readers(level) {
         let mut before = None;
         for delivery in reader.deliveries() {
@@ -118,8 +118,8 @@ fn one_order(evidence: &Evidence, level: Level) -> Result<(), String> {
 }
 
 fn disagreement(
-    reader: &Reader<'_>,
-    other: &Reader<'_>,
+    reader: &RecordedReader<'_>,
+    other: &RecordedReader<'_>,
     side: &str,
     at: SampleId,
     own: SampleId,
@@ -131,10 +131,10 @@ fn disagreement(
 
 /// Checks that no survivor lacks a sample at the end that any member has delivered, in the topics
 /// of these levels.
-pub(crate) fn ends_agree(evidence: &mut Evidence, levels: Vec<Level>) {
+pub(crate) fn ends_agree(evidence: &mut Evidence, levels: Vec<ChaosLevel>) {
     let mut found = Vec::new();
     for level in levels.into_iter().filter(|level| level.is_ordered()) {
-        let mut next: HashMap<SampleId, (SampleId, Reader<'_>)> = HashMap::new();
+        let mut next: HashMap<SampleId, (SampleId, RecordedReader<'_>)> = HashMap::new();
         for reader in evidence.readers(level) {
             let mut before = None;
             for delivery in reader.deliveries() {
@@ -159,8 +159,8 @@ pub(crate) fn ends_agree(evidence: &mut Evidence, levels: Vec<Level>) {
 
 /// Checks that a late joiner's reader begins no later than the anchor's first sample, which the
 /// anchor has kept since.
-fn late_joiners_complete(evidence: &Evidence, level: Level) -> Result<(), String> {
-    let is_anchor = |reader: &Reader<'_>| Some(reader.process) == evidence.anchor_process;
+fn late_joiners_complete(evidence: &Evidence, level: ChaosLevel) -> Result<(), String> {
+    let is_anchor = |reader: &RecordedReader<'_>| Some(reader.process) == evidence.anchor_process;
     let Some(anchor) = evidence.readers(level).find(|it| is_anchor(it) && it.is_open()) else {
         return Ok(());
     };
@@ -178,7 +178,7 @@ fn late_joiners_complete(evidence: &Evidence, level: Level) -> Result<(), String
 }
 
 /// Checks that every delivery comes within the bound of recovery.
-fn deliveries_in_time(evidence: &Evidence, reader: &Reader<'_>) -> Result<(), String> {
+fn deliveries_in_time(evidence: &Evidence, reader: &RecordedReader<'_>) -> Result<(), String> {
     let began = reader.began();
     for delivery in reader.deliveries() {
         let (written, to) = (delivery.written.max(began), delivery.delivered);
@@ -200,12 +200,12 @@ fn deliveries_in_time(evidence: &Evidence, reader: &Reader<'_>) -> Result<(), St
 /// Checks that a writer makes progress within the bound of recovery after each stop.
 fn writer_progresses(
     evidence: &Evidence,
-    level: Level,
+    level: ChaosLevel,
     process: u32,
-    records: &[Record],
+    records: &[JournalRecord],
 ) -> Result<(), String> {
     for record in records {
-        let Record::Stalled { from, to } = *record else { continue };
+        let JournalRecord::Stalled { from, to } = *record else { continue };
         let begin = evidence.last_stop(from, to);
         let begin = evidence.runs_since(process, begin, to);
         if to - begin > evidence.limit + evidence.starved(begin, to) {
@@ -222,13 +222,15 @@ fn writer_progresses(
 /// Checks that survivors have all samples of a writer that was deleted in order.
 fn all_of_a_deleted_writer(
     evidence: &Evidence,
-    level: Level,
+    level: ChaosLevel,
     process: u32,
     ordinal: u32,
-    records: &[Record],
+    records: &[JournalRecord],
 ) -> Result<(), String> {
-    let Some(Record::Deleted { time, count }) = records.last().copied() else { return Ok(()) };
-    let was_stopped = evidence.fates.get(&process).is_some_and(|fate| !fate.stops.is_empty());
+    let Some(JournalRecord::Deleted { time, count }) = records.last().copied() else {
+        return Ok(());
+    };
+    let was_stopped = evidence.histories.get(&process).is_some_and(|fate| !fate.stops.is_empty());
     let Some(last) = count.checked_sub(1).filter(|_| !was_stopped) else { return Ok(()) };
     let last = SampleId::new(process, ordinal, last);
     for reader in evidence.readers(level) {
@@ -250,13 +252,13 @@ fn all_of_a_deleted_writer(
 /// Checks that only processes that were stopped or got no processor are isolated.
 fn nobody_healthy_is_isolated(evidence: &Evidence) -> Vec<String> {
     let mut found = Vec::new();
-    for (process, fate) in &evidence.fates {
+    for (process, fate) in &evidence.histories {
         let Some((time, why)) = &fate.isolated else { continue };
         let least = evidence.member_timeout / 2;
         let silences = silences(fate, *time, evidence.member_timeout / 4);
-        let was_stopped = silences.iter().any(|(stopped, end)| {
-            *stopped >= least && time.saturating_sub(*end) < evidence.limit
-        });
+        let was_stopped = silences
+            .iter()
+            .any(|(stopped, end)| *stopped >= least && time.saturating_sub(*end) < evidence.limit);
         let starved = evidence.starved(time.saturating_sub(evidence.limit), *time);
         if !was_stopped && starved < least {
             found.push(format!("process {process} was isolated although it was healthy: {why}"));
@@ -268,7 +270,7 @@ fn nobody_healthy_is_isolated(evidence: &Evidence) -> Vec<String> {
 /// Returns the time for which a process was stopped in each of its silences, and the end of each.
 /// Stops belong to one silence if the process ran for at most `pause` between them: a loaded
 /// machine may give it no processor for that time.
-fn silences(fate: &Fate, until: u64, pause: u64) -> Vec<(u64, u64)> {
+fn silences(fate: &MemberHistory, until: u64, pause: u64) -> Vec<(u64, u64)> {
     let mut silences: Vec<(u64, u64)> = Vec::new();
     for (from, to) in &fate.stops {
         let end = to.unwrap_or(until);
@@ -287,7 +289,7 @@ fn silences(fate: &Fate, until: u64, pause: u64) -> Vec<(u64, u64)> {
 /// at each reader of an ordered topic outside of the action's own process.
 fn recovery(evidence: &Evidence) -> BTreeMap<&'static str, Vec<u64>> {
     let mut recovery: BTreeMap<&'static str, Vec<u64>> = BTreeMap::new();
-    for level in Level::ALL.into_iter().filter(|level| level.is_ordered()) {
+    for level in ChaosLevel::ALL.into_iter().filter(|level| level.is_ordered()) {
         for reader in evidence.readers(level) {
             let deliveries: Vec<_> = reader.deliveries().collect();
             let begin = deliveries.first().map_or(u64::MAX, |first| first.delivered);
@@ -316,7 +318,7 @@ mod tests {
     #[test]
     fn stops_with_short_pauses_are_one_silence() {
         let stops = vec![(100, Some(160)), (170, Some(230)), (300, Some(330)), (400, None)];
-        let fate = Fate { stops, ..Fate::default() };
+        let fate = MemberHistory { stops, ..MemberHistory::default() };
         assert_eq!(silences(&fate, 450, 20), [(120, 230), (30, 330), (50, 450)]);
         assert_eq!(silences(&fate, 450, 5), [(60, 160), (60, 230), (30, 330), (50, 450)]);
     }

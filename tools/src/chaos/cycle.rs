@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::Settings;
-use super::checks::{self, Judgement};
+use super::checks::{self, CycleResult};
 use super::evidence::Evidence;
-use super::journal::Owner;
+use super::journal::JournalOwner;
 use super::member::ISOLATED_CODE;
-use super::process::{Process, Said, lines};
-use super::sample::{Level, SampleId};
-use super::schedule::{Order, Schedule, Step};
-use crate::ends::Ends;
+use super::process::{MemberLine, MemberProcess, lines};
+use super::sample::{ChaosLevel, SampleId};
+use super::schedule::{MemberCommand, Schedule, ScheduleStep};
+use crate::end_signals::EndSignals;
 use crate::outcome::Failure;
 use crate::perf::clock;
 
@@ -35,25 +35,25 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Ways in which a cycle ends.
 pub(crate) enum Ended {
-    Judged(Judgement),
+    Judged(CycleResult),
     Interrupted,
 }
 
 /// A writer that exists at the end.
-type Closing = (Level, u32, Option<SampleId>);
+type FinalWriter = (ChaosLevel, u32, Option<SampleId>);
 
 pub(crate) struct Cycle<'a> {
     settings: &'a Settings,
-    ends: &'a Ends,
+    ends: &'a EndSignals,
     /// Processes of the cycle; dropped before the folder.
-    processes: Vec<Process>,
+    processes: Vec<MemberProcess>,
     /// Index of the process that occupies each slot.
     slots: Vec<Option<usize>>,
-    said: Receiver<Said>,
-    sayer: Sender<Said>,
+    lines: Receiver<MemberLine>,
+    line_sender: Sender<MemberLine>,
     evidence: Evidence,
     /// Closing sample of each writer that exists at the end.
-    closings: Vec<Closing>,
+    closings: Vec<FinalWriter>,
     frozen: BTreeSet<u32>,
     folder: TempDir,
 }
@@ -66,7 +66,7 @@ impl<'a> Cycle<'a> {
     pub(crate) fn run(
         settings: &'a Settings,
         schedule: &Schedule,
-        ends: &'a Ends,
+        ends: &'a EndSignals,
     ) -> Result<Ended, Failure> {
         let fail = |error| Failure::new(format!("no temporary folder can be made: {error}"));
         let folder = tempfile::Builder::new()
@@ -85,8 +85,8 @@ impl<'a> Cycle<'a> {
             ends,
             processes: Vec::new(),
             slots: vec![None; settings.processes],
-            said,
-            sayer,
+            lines: said,
+            line_sender: sayer,
             evidence: Evidence::new(folder.path().join("journals"), settings, schedule.anchor),
             closings: Vec::new(),
             frozen: BTreeSet::new(),
@@ -116,8 +116,10 @@ impl<'a> Cycle<'a> {
                 break;
             }
             // The others need a member that is never killed or stopped.
-            if matches!(step.order, Order::Kill | Order::Stop | Order::Freeze)
-                && let Err(Interrupted) = self.watch_for(Cycle::has_anchor)
+            if matches!(
+                step.command,
+                MemberCommand::Kill | MemberCommand::Stop | MemberCommand::Freeze
+            ) && let Err(Interrupted) = self.watch_for(Cycle::has_anchor)
             {
                 return Ok(Err(Interrupted));
             }
@@ -141,19 +143,19 @@ impl<'a> Cycle<'a> {
     /// Whether the process that is never killed or stopped is a member.
     fn has_anchor(&mut self) -> bool {
         let anchor = self.slots[self.evidence.anchor];
-        anchor.is_some_and(|index| self.processes[index].fate.ready.is_some())
+        anchor.is_some_and(|index| self.processes[index].history.ready.is_some())
     }
 
     fn violation(&mut self, text: String) {
         self.evidence.violations.push(text);
     }
 
-    fn apply(&mut self, step: &Step) -> Result<(), Failure> {
+    fn apply(&mut self, step: &ScheduleStep) -> Result<(), Failure> {
         let now = clock::now();
-        if let Order::Start { endpoints } = &step.order {
+        if let MemberCommand::Start { endpoints } = &step.command {
             return self.start(step, endpoints);
         }
-        if let Order::Starve { time } = step.order {
+        if let MemberCommand::Starve { time } = step.command {
             starve(time);
         }
         // The process may have been isolated by an earlier stop.
@@ -163,25 +165,25 @@ impl<'a> Cycle<'a> {
         if !process.takes_part() {
             return Ok(());
         }
-        match step.order {
-            Order::Kill => process.kill(),
-            Order::Stop => process.stop(),
-            Order::Freeze => {
+        match step.command {
+            MemberCommand::Kill => process.kill(),
+            MemberCommand::Stop => process.stop(),
+            MemberCommand::Freeze => {
                 process.stop();
                 self.frozen.insert(process.number);
             }
-            Order::Continue => process.go_on(),
-            Order::Leave { keep } => process.leave(keep),
-            _ => step.order.lines().iter().for_each(|line| process.tell(line)),
+            MemberCommand::Continue => process.go_on(),
+            MemberCommand::Leave { keep } => process.leave(keep),
+            _ => step.command.lines().iter().for_each(|line| process.tell(line)),
         }
-        if matches!(step.order, Order::Kill | Order::Leave { .. }) {
+        if matches!(step.command, MemberCommand::Kill | MemberCommand::Leave { .. }) {
             self.slots[step.slot] = None;
         }
         self.evidence.applied(now, step);
         Ok(())
     }
 
-    fn start(&mut self, step: &Step, endpoints: &[Order]) -> Result<(), Failure> {
+    fn start(&mut self, step: &ScheduleStep, endpoints: &[MemberCommand]) -> Result<(), Failure> {
         if let Some(index) = self.slots[step.slot]
             && self.processes[index].takes_part()
         {
@@ -193,8 +195,9 @@ impl<'a> Cycle<'a> {
         let plant = self.settings.plant.filter(|_| step.slot == self.evidence.anchor);
         let now = clock::now();
         let path = self.folder.path();
-        let mut process = Process::start(number, path, self.settings, plant, &self.sayer)?;
-        for line in endpoints.iter().flat_map(Order::lines) {
+        let mut process =
+            MemberProcess::start(number, path, self.settings, plant, &self.line_sender)?;
+        for line in endpoints.iter().flat_map(MemberCommand::lines) {
             process.tell(&line);
         }
         self.slots[step.slot] = Some(self.processes.len());
@@ -234,7 +237,7 @@ impl<'a> Cycle<'a> {
     /// Handles lines from members.
     fn hear(&mut self, time: Duration) {
         let mut wait = time;
-        while let Ok(said) = self.said.recv_timeout(wait) {
+        while let Ok(said) = self.lines.recv_timeout(wait) {
             wait = Duration::ZERO;
             self.handle(&said);
         }
@@ -246,31 +249,31 @@ impl<'a> Cycle<'a> {
             let Some(status) = process.status() else { continue };
             let deadline = Instant::now() + LAST_WORDS;
             while self.processes[index].takes_part() && Instant::now() < deadline {
-                if let Ok(said) = self.said.recv_timeout(LAST_WORDS) {
+                if let Ok(said) = self.lines.recv_timeout(LAST_WORDS) {
                     self.handle(&said);
                 }
             }
             let process = &mut self.processes[index];
             if process.takes_part() {
                 let number = process.number;
-                process.fate.ended = Some((clock::now(), super::process::End::Left));
+                process.history.ended = Some((clock::now(), super::process::MemberEnd::Left));
                 self.violation(format!("process {number} ended by itself with {status}"));
             }
         }
     }
 
-    fn handle(&mut self, Said { process: number, line }: &Said) {
+    fn handle(&mut self, MemberLine { process: number, line }: &MemberLine) {
         let (number, now) = (*number, clock::now());
         let process = &mut self.processes[number as usize];
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
-            "READY" => process.fate.ready = Some(now),
-            "ISOLATED" => process.fate.isolated = Some((now, rest.to_owned())),
+            "READY" => process.history.ready = Some(now),
+            "ISOLATED" => process.history.isolated = Some((now, rest.to_owned())),
             "SETTLED" => {
                 let mut reads = BTreeMap::new();
                 for endpoint in rest.split_whitespace() {
-                    match (Owner::from_file_name(endpoint), endpoint.strip_prefix("w:")) {
-                        (Some(Owner::Reader { level, .. }), _) => {
+                    match (JournalOwner::from_file_name(endpoint), endpoint.strip_prefix("w:")) {
+                        (Some(JournalOwner::Reader { level, .. }), _) => {
                             reads.insert(level, endpoint.to_owned());
                         }
                         (_, Some(level)) => {
@@ -322,7 +325,7 @@ impl<'a> Cycle<'a> {
                 for index in self.healthy() {
                     let process = &self.processes[index];
                     let number = process.number;
-                    if process.fate.ready.is_none() {
+                    if process.history.ready.is_none() {
                         self.violation(format!("process {number} cannot join"));
                     } else if process.settled.is_none() {
                         self.violation(format!(
@@ -386,7 +389,7 @@ impl<'a> Cycle<'a> {
         let survivors = self.healthy();
         self.evidence.survivors =
             survivors.iter().map(|index| self.processes[*index].number).collect();
-        let judged = Level::ALL.into_iter().filter(|level| self.is_judged(*level)).collect();
+        let judged = ChaosLevel::ALL.into_iter().filter(|level| self.is_judged(*level)).collect();
         checks::ends_agree(&mut self.evidence, judged);
         Ok(Ok(()))
     }
@@ -409,9 +412,10 @@ impl<'a> Cycle<'a> {
 
     /// Whether the closing samples of a level are judged. A logged topic may have to wait for the
     /// log of a process that stands still: the survivors' logs may lack acknowledged samples.
-    fn is_judged(&self, level: Level) -> bool {
-        let stands_still = |process: &Process| process.takes_part() && process.fate.is_stopped();
-        level != Level::Logged || !self.processes.iter().any(stands_still)
+    fn is_judged(&self, level: ChaosLevel) -> bool {
+        let stands_still =
+            |process: &MemberProcess| process.takes_part() && process.history.is_stopped();
+        level != ChaosLevel::Logged || !self.processes.iter().any(stands_still)
     }
 
     /// Settled readers of healthy processes, each with a process whose writer it has no sample of.
@@ -421,7 +425,7 @@ impl<'a> Cycle<'a> {
             let settled = self.processes[index].settled.iter().flatten();
             for (level, name) in settled.filter(|(level, _)| self.is_judged(**level)) {
                 let served = self.evidence.writers_of(name);
-                let lacks = |(of, number, _): &&Closing| {
+                let lacks = |(of, number, _): &&FinalWriter| {
                     let is_healthy = self.processes[*number as usize].is_healthy();
                     of == level && is_healthy && !served.contains(number)
                 };
@@ -433,7 +437,7 @@ impl<'a> Cycle<'a> {
     }
 
     fn tell_close(&mut self, healthy: &[usize]) {
-        for level in Level::ALL {
+        for level in ChaosLevel::ALL {
             let settled =
                 healthy.iter().filter_map(|index| self.processes[*index].settled.as_ref());
             let readers: Vec<&str> =
@@ -444,8 +448,8 @@ impl<'a> Cycle<'a> {
     }
 
     /// Returns the writers of healthy processes that have not written their closing samples.
-    fn open_writers(&self) -> Vec<(Level, u32)> {
-        let is_open = |(level, number, closing): &&Closing| {
+    fn open_writers(&self) -> Vec<(ChaosLevel, u32)> {
+        let is_open = |(level, number, closing): &&FinalWriter| {
             let process = &self.processes[*number as usize];
             closing.is_none() && process.is_healthy() && self.is_judged(*level)
         };
@@ -453,7 +457,7 @@ impl<'a> Cycle<'a> {
     }
 
     /// Returns the readers of healthy processes, and a closing sample that each lacks.
-    fn missing_closings(&self) -> Vec<(Level, u32, SampleId)> {
+    fn missing_closings(&self) -> Vec<(ChaosLevel, u32, SampleId)> {
         let mut missing = Vec::new();
         for index in self.healthy() {
             let process = &self.processes[index];
@@ -476,7 +480,7 @@ impl<'a> Cycle<'a> {
     fn end(&mut self, wakes_frozen: bool) -> Result<(), Interrupted> {
         let frozen: Vec<usize> = (0..self.processes.len())
             .filter(|index| self.processes[*index].takes_part())
-            .filter(|index| self.processes[*index].fate.is_stopped())
+            .filter(|index| self.processes[*index].history.is_stopped())
             .collect();
         for index in frozen {
             match wakes_frozen {
@@ -536,13 +540,13 @@ impl<'a> Cycle<'a> {
             self.hear(LOOK);
         }
         let asked = asked.iter().map(|at| &self.processes[*at]);
-        asked.filter(|process| !process.is_described).for_each(Process::show_threads);
+        asked.filter(|process| !process.is_described).for_each(MemberProcess::show_threads);
     }
 
     /// Reads the records of members.
     fn collect(&mut self) -> Result<(), Failure> {
         for process in &self.processes {
-            self.evidence.fates.insert(process.number, process.fate.clone());
+            self.evidence.histories.insert(process.number, process.history.clone());
         }
         let collected = self.evidence.collect();
         collected.map_err(|error| Failure::new(format!("a journal cannot be read: {error}")))

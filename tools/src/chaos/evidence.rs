@@ -5,16 +5,16 @@ use std::io;
 use std::path::PathBuf;
 
 use super::Settings;
-use super::journal::{JournalReader, Owner, Record, open_new};
-use super::process::Fate;
-use super::sample::{Level, SampleId};
-use super::schedule::{Order, Step};
+use super::journal::{JournalOwner, JournalReader, JournalRecord, open_new};
+use super::process::MemberHistory;
+use super::sample::{ChaosLevel, SampleId};
+use super::schedule::{MemberCommand, ScheduleStep};
 
 pub(crate) struct Evidence {
     folder: PathBuf,
     journals: Vec<JournalReader>,
-    pub(crate) records: BTreeMap<Owner, Vec<Record>>,
-    pub(crate) fates: BTreeMap<u32, Fate>,
+    pub(crate) records: BTreeMap<JournalOwner, Vec<JournalRecord>>,
+    pub(crate) histories: BTreeMap<u32, MemberHistory>,
     /// Actions at their times, from which recovery is measured.
     pub(crate) actions: Vec<(u64, &'static str)>,
     /// Times at which a process was stopped. The others may wait for the process for up to the
@@ -40,7 +40,7 @@ impl Evidence {
             folder,
             journals: Vec::new(),
             records: BTreeMap::new(),
-            fates: BTreeMap::new(),
+            histories: BTreeMap::new(),
             actions: Vec::new(),
             stops: Vec::new(),
             anchor,
@@ -54,13 +54,13 @@ impl Evidence {
     }
 
     /// Records a step that was applied.
-    pub(crate) fn applied(&mut self, time: u64, step: &Step) {
+    pub(crate) fn applied(&mut self, time: u64, step: &ScheduleStep) {
         if let Some(action) = step.action {
             self.actions.push((time, action.name()));
         }
-        match step.order {
-            Order::Stop | Order::Freeze => self.stops.push(time),
-            Order::Start { .. } => {
+        match step.command {
+            MemberCommand::Stop | MemberCommand::Freeze => self.stops.push(time),
+            MemberCommand::Start { .. } => {
                 if step.slot == self.anchor {
                     self.anchor_process.get_or_insert(self.processes);
                 }
@@ -81,10 +81,10 @@ impl Evidence {
     }
 
     /// Returns all readers of a level with their records.
-    pub(crate) fn readers(&self, of: Level) -> impl Iterator<Item = Reader<'_>> {
+    pub(crate) fn readers(&self, of: ChaosLevel) -> impl Iterator<Item = RecordedReader<'_>> {
         self.records.iter().filter_map(move |(owner, records)| match *owner {
-            Owner::Reader { level, process, ordinal } if level == of => {
-                Some(Reader { level, process, ordinal, records })
+            JournalOwner::Reader { level, process, ordinal } if level == of => {
+                Some(RecordedReader { level, process, ordinal, records })
             }
             _ => None,
         })
@@ -93,20 +93,21 @@ impl Evidence {
     /// Returns the processes whose writers have served a reader, by the name of its journal. The
     /// samples of one that is served now are among the last.
     pub(crate) fn writers_of(&self, reader: &str) -> BTreeSet<u32> {
-        let records = Owner::from_file_name(reader).and_then(|owner| self.records.get(&owner));
+        let records =
+            JournalOwner::from_file_name(reader).and_then(|owner| self.records.get(&owner));
         let records = records.map_or(&[][..], Vec::as_slice);
-        let writer = |record: &Record| match record {
-            Record::Delivered { id, .. } => Some(id.process()),
+        let writer = |record: &JournalRecord| match record {
+            JournalRecord::Delivered { id, .. } => Some(id.process()),
             _ => None,
         };
         records.iter().rev().take(65_536).filter_map(writer).collect()
     }
 
     /// Returns the closing samples that the readers of a process have.
-    pub(crate) fn closings_seen(&self, level: Level, process: u32) -> BTreeSet<SampleId> {
+    pub(crate) fn closings_seen(&self, level: ChaosLevel, process: u32) -> BTreeSet<SampleId> {
         let readers = self.readers(level).filter(|reader| reader.process == process);
-        let closing = |record: &Record| match record {
-            Record::Closing { id, .. } => Some(*id),
+        let closing = |record: &JournalRecord| match record {
+            JournalRecord::Closing { id, .. } => Some(*id),
             _ => None,
         };
         // Closing samples are among the last: a few of each writer.
@@ -120,10 +121,10 @@ impl Evidence {
     pub(crate) fn starved(&self, from: u64, to: u64) -> u64 {
         let mut longest = 0;
         for (owner, records) in &self.records {
-            let Owner::Member { process } = *owner else { continue };
-            let stops = self.fates.get(&process).map_or(&[][..], |fate| &fate.stops);
-            let within = |record: &Record| {
-                let Record::Starved { from: begin, to: end } = *record else { return 0 };
+            let JournalOwner::Member { process } = *owner else { continue };
+            let stops = self.histories.get(&process).map_or(&[][..], |fate| &fate.stops);
+            let within = |record: &JournalRecord| {
+                let JournalRecord::Starved { from: begin, to: end } = *record else { return 0 };
                 let was_stopped = |(stop, cont): &(u64, Option<u64>)| {
                     *stop <= end && cont.is_none_or(|cont| cont >= begin)
                 };
@@ -139,7 +140,7 @@ impl Evidence {
 
     /// Returns the time at which a process resumed after the last stop that overlaps an interval.
     pub(crate) fn runs_since(&self, process: u32, from: u64, to: u64) -> u64 {
-        let stops = self.fates.get(&process).map_or(&[][..], |fate| &fate.stops);
+        let stops = self.histories.get(&process).map_or(&[][..], |fate| &fate.stops);
         let ends = stops.iter().filter(|(begin, _)| *begin <= to).map(|(_, end)| end.unwrap_or(to));
         ends.filter(|end| *end >= from).max().map_or(from, |end| end.min(to))
     }
@@ -153,11 +154,11 @@ impl Evidence {
 
 /// A reader and its journal.
 #[derive(Clone, Copy)]
-pub(crate) struct Reader<'a> {
-    pub(crate) level: Level,
+pub(crate) struct RecordedReader<'a> {
+    pub(crate) level: ChaosLevel,
     pub(crate) process: u32,
     pub(crate) ordinal: u32,
-    pub(crate) records: &'a [Record],
+    pub(crate) records: &'a [JournalRecord],
 }
 
 /// A sample that a reader has received.
@@ -168,12 +169,12 @@ pub(crate) struct Delivery {
     pub(crate) delivered: u64,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> RecordedReader<'a> {
     /// Returns the deliveries in order.
     pub(crate) fn deliveries(&self) -> impl Iterator<Item = Delivery> + use<'a> {
         self.records.iter().filter_map(|record| match *record {
-            Record::Delivered { id, written, delivered }
-            | Record::Closing { id, written, delivered } => {
+            JournalRecord::Delivered { id, written, delivered }
+            | JournalRecord::Closing { id, written, delivered } => {
                 Some(Delivery { id, written, delivered })
             }
             _ => None,
@@ -182,7 +183,7 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn began(&self) -> u64 {
         let begin = self.records.iter().find_map(|record| match record {
-            Record::Began { time } => Some(*time),
+            JournalRecord::Began { time } => Some(*time),
             _ => None,
         });
         begin.unwrap_or(0)
@@ -190,7 +191,7 @@ impl<'a> Reader<'a> {
 
     /// Whether the reader was not deleted.
     pub(crate) fn is_open(&self) -> bool {
-        !matches!(self.records.last(), Some(Record::Deleted { .. }))
+        !matches!(self.records.last(), Some(JournalRecord::Deleted { .. }))
     }
 
     pub(crate) fn name(&self) -> String {

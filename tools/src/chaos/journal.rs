@@ -13,11 +13,11 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::sample::{Level, SampleId};
+use super::sample::{ChaosLevel, SampleId};
 
 /// A record. Times are nanoseconds of the monotonic clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Record {
+pub(crate) enum JournalRecord {
     /// A sample was delivered. Closing samples have their own kind.
     Delivered { id: SampleId, written: u64, delivered: u64 },
     /// The closing sample of a writer was delivered.
@@ -41,31 +41,31 @@ const KIND_SHIFT: u32 = 60;
 /// above them.
 const VALUE: u64 = (1 << KIND_SHIFT) - 1;
 
-impl Record {
+impl JournalRecord {
     fn words(self) -> [u64; 3] {
         let (kind, value, first, second) = match self {
-            Record::Delivered { id, written, delivered } => (0, id.0, written, delivered),
-            Record::Closing { id, written, delivered } => (1, id.0, written, delivered),
-            Record::Began { time } => (2, 0, time, 0),
-            Record::Deleted { time, count } => (3, count, time, 0),
-            Record::Stalled { from, to } => (4, 0, from, to),
-            Record::Starved { from, to } => (5, 0, from, to),
-            Record::Corrupt { id, time } => (6, id.0, time, 0),
+            JournalRecord::Delivered { id, written, delivered } => (0, id.0, written, delivered),
+            JournalRecord::Closing { id, written, delivered } => (1, id.0, written, delivered),
+            JournalRecord::Began { time } => (2, 0, time, 0),
+            JournalRecord::Deleted { time, count } => (3, count, time, 0),
+            JournalRecord::Stalled { from, to } => (4, 0, from, to),
+            JournalRecord::Starved { from, to } => (5, 0, from, to),
+            JournalRecord::Corrupt { id, time } => (6, id.0, time, 0),
         };
         [kind << KIND_SHIFT | (value & VALUE), first, second]
     }
 
-    fn from_words([head, first, second]: [u64; 3]) -> Option<Record> {
+    fn from_words([head, first, second]: [u64; 3]) -> Option<JournalRecord> {
         let (value, time) = (head & VALUE, first);
         let id = SampleId(value);
         Some(match head >> KIND_SHIFT {
-            0 => Record::Delivered { id, written: first, delivered: second },
-            1 => Record::Closing { id, written: first, delivered: second },
-            2 => Record::Began { time },
-            3 => Record::Deleted { time, count: value },
-            4 => Record::Stalled { from: first, to: second },
-            5 => Record::Starved { from: first, to: second },
-            6 => Record::Corrupt { id, time },
+            0 => JournalRecord::Delivered { id, written: first, delivered: second },
+            1 => JournalRecord::Closing { id, written: first, delivered: second },
+            2 => JournalRecord::Began { time },
+            3 => JournalRecord::Deleted { time, count: value },
+            4 => JournalRecord::Stalled { from: first, to: second },
+            5 => JournalRecord::Starved { from: first, to: second },
+            6 => JournalRecord::Corrupt { id, time },
             _ => return None,
         })
     }
@@ -73,37 +73,37 @@ impl Record {
 
 /// Owner of a journal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Owner {
-    Reader { level: Level, process: u32, ordinal: u32 },
-    Writer { level: Level, process: u32, ordinal: u32 },
+pub(crate) enum JournalOwner {
+    Reader { level: ChaosLevel, process: u32, ordinal: u32 },
+    Writer { level: ChaosLevel, process: u32, ordinal: u32 },
     Member { process: u32 },
 }
 
-impl Owner {
+impl JournalOwner {
     pub(crate) fn file_name(self) -> String {
         match self {
-            Owner::Reader { level, process, ordinal } => {
+            JournalOwner::Reader { level, process, ordinal } => {
                 format!("reader-{level}-{process}-{ordinal}")
             }
-            Owner::Writer { level, process, ordinal } => {
+            JournalOwner::Writer { level, process, ordinal } => {
                 format!("writer-{level}-{process}-{ordinal}")
             }
-            Owner::Member { process } => format!("member-{process}"),
+            JournalOwner::Member { process } => format!("member-{process}"),
         }
     }
 
-    pub(crate) fn from_file_name(name: &str) -> Option<Owner> {
+    pub(crate) fn from_file_name(name: &str) -> Option<JournalOwner> {
         let parts: Vec<&str> = name.split('-').collect();
         match parts.as_slice() {
             [kind @ ("reader" | "writer"), level, process, ordinal] => {
                 let level = level.parse().ok()?;
                 let (process, ordinal) = (process.parse().ok()?, ordinal.parse().ok()?);
                 Some(match *kind {
-                    "reader" => Owner::Reader { level, process, ordinal },
-                    _ => Owner::Writer { level, process, ordinal },
+                    "reader" => JournalOwner::Reader { level, process, ordinal },
+                    _ => JournalOwner::Writer { level, process, ordinal },
                 })
             }
-            ["member", process] => Some(Owner::Member { process: process.parse().ok()? }),
+            ["member", process] => Some(JournalOwner::Member { process: process.parse().ok()? }),
             _ => None,
         }
     }
@@ -116,13 +116,13 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    pub(crate) fn create(folder: &Path, owner: Owner) -> io::Result<Journal> {
+    pub(crate) fn create(folder: &Path, owner: JournalOwner) -> io::Result<Journal> {
         let file = File::create_new(folder.join(owner.file_name()))?;
         Ok(Journal { file, pending: Vec::new() })
     }
 
     /// Adds a record to the next call of `flush`.
-    pub(crate) fn add(&mut self, record: Record) {
+    pub(crate) fn add(&mut self, record: JournalRecord) {
         record.words().iter().for_each(|word| self.pending.extend_from_slice(&word.to_le_bytes()));
     }
 
@@ -133,7 +133,7 @@ impl Journal {
         written
     }
 
-    pub(crate) fn record(&mut self, record: Record) -> io::Result<()> {
+    pub(crate) fn record(&mut self, record: JournalRecord) -> io::Result<()> {
         self.add(record);
         self.flush()
     }
@@ -141,18 +141,18 @@ impl Journal {
 
 /// A journal that is read while it grows.
 pub(crate) struct JournalReader {
-    pub(crate) owner: Owner,
+    pub(crate) owner: JournalOwner,
     file: File,
     rest: Vec<u8>,
 }
 
 impl JournalReader {
-    fn open(path: &Path, owner: Owner) -> io::Result<JournalReader> {
+    fn open(path: &Path, owner: JournalOwner) -> io::Result<JournalReader> {
         Ok(JournalReader { owner, file: File::open(path)?, rest: Vec::new() })
     }
 
     /// Returns the records that were written since the last call.
-    pub(crate) fn more(&mut self) -> io::Result<Vec<Record>> {
+    pub(crate) fn more(&mut self) -> io::Result<Vec<JournalRecord>> {
         self.file.read_to_end(&mut self.rest)?;
         let whole = self.rest.len() / RECORD * RECORD;
         let mut records = Vec::with_capacity(whole / RECORD);
@@ -163,7 +163,7 @@ impl JournalReader {
                 array.copy_from_slice(bytes);
                 *word = u64::from_le_bytes(array);
             }
-            let record = Record::from_words(words);
+            let record = JournalRecord::from_words(words);
             records.push(record.ok_or_else(|| {
                 io::Error::other(format!("a record of {:?} has an unknown kind", self.owner))
             })?);
@@ -178,7 +178,7 @@ pub(crate) fn open_new(folder: &Path, known: &mut Vec<JournalReader>) -> io::Res
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let name: PathBuf = entry.file_name().into();
-        let Some(owner) = name.to_str().and_then(Owner::from_file_name) else { continue };
+        let Some(owner) = name.to_str().and_then(JournalOwner::from_file_name) else { continue };
         if known.iter().all(|journal| journal.owner != owner) {
             known.push(JournalReader::open(&entry.path(), owner)?);
         }
@@ -195,17 +195,17 @@ mod tests {
     #[test]
     fn journal_records_round_trip_and_partial_record_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
-        let owner = Owner::Reader { level: Level::Kept, process: 12, ordinal: 3 };
+        let owner = JournalOwner::Reader { level: ChaosLevel::Kept, process: 12, ordinal: 3 };
         let mut journal = Journal::create(folder.path(), owner).unwrap();
         let id = SampleId::new(12, 3, 99);
         let records = [
-            Record::Began { time: 1 },
-            Record::Delivered { id, written: 2, delivered: 3 },
-            Record::Closing { id, written: 4, delivered: 5 },
-            Record::Deleted { time: 6, count: 7 },
-            Record::Stalled { from: 8, to: 9 },
-            Record::Starved { from: 10, to: 11 },
-            Record::Corrupt { id, time: 12 },
+            JournalRecord::Began { time: 1 },
+            JournalRecord::Delivered { id, written: 2, delivered: 3 },
+            JournalRecord::Closing { id, written: 4, delivered: 5 },
+            JournalRecord::Deleted { time: 6, count: 7 },
+            JournalRecord::Stalled { from: 8, to: 9 },
+            JournalRecord::Starved { from: 10, to: 11 },
+            JournalRecord::Corrupt { id, time: 12 },
         ];
         records.iter().for_each(|record| journal.add(*record));
         journal.flush().unwrap();

@@ -31,10 +31,10 @@ use std::time::Duration;
 use clap::Args;
 use dds_api::prelude::*;
 
-use super::journal::{Journal, Owner, Record};
-use super::member_tasks::{Held, ReaderTask, WriterTask};
-use super::sample::{Level, Mark, Plant};
-use crate::outcome::{Done, Failure, Outcome, say};
+use super::journal::{Journal, JournalOwner, JournalRecord};
+use super::member_tasks::{HeldSample, ReaderTask, WriterTask};
+use super::sample::{ChaosLevel, CheckedSample, FeignedViolation};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, say};
 use crate::perf::clock;
 
 /// Exit code of a member that was isolated.
@@ -66,15 +66,15 @@ pub(crate) struct MemberArgs {
     #[arg(long)]
     limit: u64,
     #[arg(long)]
-    plant: Option<Plant>,
+    plant: Option<FeignedViolation>,
 }
 
 /// State shared by all threads of a member.
-pub(crate) struct Shared {
+pub(crate) struct MemberShared {
     pub(crate) journals: PathBuf,
     pub(crate) process: u32,
     pub(crate) limit: Duration,
-    pub(crate) plant: Option<Plant>,
+    pub(crate) feigned: Option<FeignedViolation>,
     /// Number of samples that each reader holds.
     pub(crate) holds: AtomicU32,
     /// Pause of readers between two calls, in milliseconds.
@@ -84,7 +84,7 @@ pub(crate) struct Shared {
     ends: AtomicBool,
 }
 
-impl Shared {
+impl MemberShared {
     /// Tells the cycle that this process is isolated.
     pub(crate) fn isolated(&self, why: &str) {
         if !self.is_over.swap(true, Ordering::Relaxed) {
@@ -118,7 +118,7 @@ impl Shared {
         }
     }
 
-    pub(crate) fn journal(&self, owner: Owner) -> Journal {
+    pub(crate) fn journal(&self, owner: JournalOwner) -> Journal {
         match Journal::create(&self.journals, owner) {
             Ok(journal) => journal,
             Err(error) => self.cannot_record(&error),
@@ -142,28 +142,28 @@ fn one_line(text: &str) -> String {
     text.replace('\n', " | ")
 }
 
-struct Member {
-    shared: Arc<Shared>,
+struct ChaosMember {
+    shared: Arc<MemberShared>,
     participant: DomainParticipant,
-    topics: BTreeMap<Level, Topic<Mark>>,
-    readers: BTreeMap<Level, ReaderTask>,
-    writers: BTreeMap<Level, WriterTask>,
+    topics: BTreeMap<ChaosLevel, Topic<CheckedSample>>,
+    readers: BTreeMap<ChaosLevel, ReaderTask>,
+    writers: BTreeMap<ChaosLevel, WriterTask>,
     /// Ordinals of endpoints within this process.
     endpoints: u32,
-    held: Vec<Held>,
+    held: Vec<HeldSample>,
 }
 
 /// Runs the command.
-pub(crate) fn run(args: MemberArgs) -> Done {
+pub(crate) fn run(args: MemberArgs) -> CommandResult {
     // If the cycle is killed, its members die too, including stopped ones.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(
         |error| Failure::new(format!("the death of the parent cannot be watched: {error}")),
     )?;
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(MemberShared {
         journals: args.journals,
         process: args.process,
         limit: Duration::from_millis(args.limit),
-        plant: args.plant,
+        feigned: args.plant,
         holds: AtomicU32::new(0),
         pause: AtomicU32::new(0),
         is_over: AtomicBool::new(false),
@@ -180,7 +180,7 @@ pub(crate) fn run(args: MemberArgs) -> Done {
         std::thread::sleep(Duration::from_millis(1));
     }
     say("READY")?;
-    let mut member = Member {
+    let mut member = ChaosMember {
         shared: Arc::clone(&shared),
         participant,
         topics: BTreeMap::new(),
@@ -199,34 +199,34 @@ pub(crate) fn run(args: MemberArgs) -> Done {
         }
         member.obey(&words)?;
     }
-    if shared.plant == Some(Plant::Linger) {
+    if shared.feigned == Some(FeignedViolation::Linger) {
         std::thread::sleep(3 * shared.limit + Duration::from_secs(60));
     }
     member.leave(keeps);
     shared.ends.store(true, Ordering::Relaxed);
     let _ = tick.join();
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 /// Records the times in which this process gets no processor, and checks whether the participant is
 /// a member.
-fn tick(shared: &Arc<Shared>) -> JoinHandle<()> {
+fn tick(shared: &Arc<MemberShared>) -> JoinHandle<()> {
     let shared = Arc::clone(shared);
     std::thread::spawn(move || {
-        let mut journal = shared.journal(Owner::Member { process: shared.process });
+        let mut journal = shared.journal(JournalOwner::Member { process: shared.process });
         let mut last = clock::now();
         while !shared.ends.load(Ordering::Relaxed) {
             std::thread::sleep(TICK);
             let now = clock::now();
             if now - last > LATE.as_nanos() as u64 {
-                shared.recorded(journal.record(Record::Starved { from: last, to: now }));
+                shared.recorded(journal.record(JournalRecord::Starved { from: last, to: now }));
             }
             last = now;
         }
     })
 }
 
-impl Member {
+impl ChaosMember {
     fn obey(&mut self, words: &[&str]) -> Result<(), Failure> {
         let number = |word: &str| -> Result<u32, Failure> {
             word.parse().map_err(|_| Failure::new(format!("`{word}` is no number")))
@@ -278,7 +278,7 @@ impl Member {
         Ok(())
     }
 
-    fn topic(&mut self, level: Level) -> Option<Topic<Mark>> {
+    fn topic(&mut self, level: ChaosLevel) -> Option<Topic<CheckedSample>> {
         if let Some(topic) = self.topics.get(&level) {
             return Some(topic.clone());
         }
@@ -287,7 +287,7 @@ impl Member {
         Some(topic)
     }
 
-    fn set_reader(&mut self, level: Level, is_on: bool) -> Result<(), Failure> {
+    fn set_reader(&mut self, level: ChaosLevel, is_on: bool) -> Result<(), Failure> {
         if !is_on {
             if let Some(reader) = self.readers.remove(&level) {
                 self.held.extend(reader.end());
@@ -305,7 +305,7 @@ impl Member {
 
     fn add_writer(
         &mut self,
-        level: Level,
+        level: ChaosLevel,
         burst: u32,
         pause: Duration,
         in_flight: usize,
@@ -329,7 +329,7 @@ impl Member {
 
     /// Deletes all entities in order. If `keeps` is set, held samples outlive the participant.
     fn leave(self, keeps: bool) {
-        let Member { participant, topics, readers, writers, mut held, .. } = self;
+        let ChaosMember { participant, topics, readers, writers, mut held, .. } = self;
         writers.into_values().for_each(WriterTask::end);
         held.extend(readers.into_values().flat_map(ReaderTask::end));
         if !keeps {
@@ -347,6 +347,6 @@ impl Member {
     }
 }
 
-fn parse(level: &str) -> Result<Level, Failure> {
+fn parse(level: &str) -> Result<ChaosLevel, Failure> {
     level.parse().map_err(Failure::new)
 }

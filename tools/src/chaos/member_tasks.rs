@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
 
-use super::journal::{Journal, Owner, Record};
-use super::member::Shared;
-use super::sample::{Level, Mark, Plant, SampleId};
+use super::journal::{Journal, JournalOwner, JournalRecord};
+use super::member::MemberShared;
+use super::sample::{ChaosLevel, CheckedSample, FeignedViolation, SampleId};
 use crate::outcome::say;
 use crate::perf::clock;
 
@@ -22,12 +22,12 @@ const STALL: Duration = Duration::from_millis(250);
 const BEFORE_PLANT: u64 = 200;
 
 /// A sample held by the application, with its value at the time it was taken.
-pub(crate) struct Held {
-    sample: Sample<Mark>,
-    then: Mark,
+pub(crate) struct HeldSample {
+    sample: Sample<CheckedSample>,
+    then: CheckedSample,
 }
 
-impl Held {
+impl HeldSample {
     /// Reports to the cycle if the sample has changed.
     pub(crate) fn check(self) {
         if *self.sample != self.then {
@@ -39,7 +39,7 @@ impl Held {
 /// A thread that reads a topic.
 pub(crate) struct ReaderTask {
     control: Arc<ReaderControl>,
-    thread: JoinHandle<Vec<Held>>,
+    thread: JoinHandle<Vec<HeldSample>>,
 }
 
 #[derive(Default)]
@@ -53,10 +53,10 @@ struct ReaderControl {
 
 impl ReaderTask {
     pub(crate) fn start(
-        shared: Arc<Shared>,
+        shared: Arc<MemberShared>,
         participant: DomainParticipant,
-        topic: Topic<Mark>,
-        level: Level,
+        topic: Topic<CheckedSample>,
+        level: ChaosLevel,
     ) -> ReaderTask {
         let control = Arc::new(ReaderControl::default());
         let loop_ = ReaderLoop { shared, participant, topic, level, control: Arc::clone(&control) };
@@ -83,17 +83,17 @@ impl ReaderTask {
     }
 
     /// Deletes the reader, and returns the samples that it held.
-    pub(crate) fn end(self) -> Vec<Held> {
+    pub(crate) fn end(self) -> Vec<HeldSample> {
         self.control.ends.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
     }
 }
 
 struct ReaderLoop {
-    shared: Arc<Shared>,
+    shared: Arc<MemberShared>,
     participant: DomainParticipant,
-    topic: Topic<Mark>,
-    level: Level,
+    topic: Topic<CheckedSample>,
+    level: ChaosLevel,
     control: Arc<ReaderControl>,
 }
 
@@ -101,7 +101,7 @@ struct ReaderLoop {
 static READERS: AtomicU32 = AtomicU32::new(0);
 
 impl ReaderLoop {
-    fn run(self) -> Vec<Held> {
+    fn run(self) -> Vec<HeldSample> {
         let mut held = VecDeque::new();
         let mut lives = 0;
         while !self.control.ends.load(Ordering::Relaxed) {
@@ -116,15 +116,15 @@ impl ReaderLoop {
     }
 
     /// Runs one reader from its creation to its deletion.
-    fn live(&self, lives: u32, held: &mut VecDeque<Held>) {
+    fn live(&self, lives: u32, held: &mut VecDeque<HeldSample>) {
         let shared = &self.shared;
         let ordinal = READERS.fetch_add(1, Ordering::Relaxed);
-        let owner = Owner::Reader { level: self.level, process: shared.process, ordinal };
+        let owner = JournalOwner::Reader { level: self.level, process: shared.process, ordinal };
         // Writers identify readers by this name.
         let builder = self.participant.reader(&self.topic).user_data(owner.file_name());
         let Some(reader) = shared.succeeds("creating a reader", builder.create()) else { return };
         let mut journal = shared.journal(owner);
-        shared.recorded(journal.record(Record::Began { time: clock::now() }));
+        shared.recorded(journal.record(JournalRecord::Began { time: clock::now() }));
         let mut recorder =
             Recorder { shared, level: self.level, deliveries: 0, kept_back: None, swapped_at: 0 };
         // A reader in churn lives for a few calls or for some milliseconds.
@@ -147,16 +147,17 @@ impl ReaderLoop {
         // Samples discarded by the deletion of the reader were not delivered.
         reader.delete();
         let time = clock::now();
-        shared.recorded(journal.record(Record::Deleted { time, count: recorder.deliveries }));
+        shared
+            .recorded(journal.record(JournalRecord::Deleted { time, count: recorder.deliveries }));
     }
 
     fn take(
         &self,
-        reader: &DataReader<Mark>,
+        reader: &DataReader<CheckedSample>,
         timeout: Timeout,
         recorder: &mut Recorder<'_>,
         journal: &mut Journal,
-        held: &mut VecDeque<Held>,
+        held: &mut VecDeque<HeldSample>,
     ) {
         let shared = &self.shared;
         let is_settled = self.is_settled();
@@ -166,7 +167,7 @@ impl ReaderLoop {
         let Some(samples) = shared.succeeds("taking samples", reader.take(..64, timeout)) else {
             return;
         };
-        let samples: Vec<(Sample<Mark>, Mark)> = samples
+        let samples: Vec<(Sample<CheckedSample>, CheckedSample)> = samples
             .filter(|sample| sample.info().valid_data)
             .map(|sample| {
                 let mark = *sample;
@@ -183,7 +184,7 @@ impl ReaderLoop {
         for (sample, mark) in samples {
             recorder.deliver(journal, &mark, now);
             if holds > 0 {
-                held.push_back(Held { sample, then: mark });
+                held.push_back(HeldSample { sample, then: mark });
             }
         }
         shared.recorded(journal.flush());
@@ -200,43 +201,47 @@ impl ReaderLoop {
 
 /// Recorder of deliveries that also feigns planted violations.
 struct Recorder<'a> {
-    shared: &'a Shared,
-    level: Level,
+    shared: &'a MemberShared,
+    level: ChaosLevel,
     deliveries: u64,
-    kept_back: Option<(Record, SampleId)>,
+    kept_back: Option<(JournalRecord, SampleId)>,
     /// Number of deliveries at the last swap.
     swapped_at: u64,
 }
 
 impl Recorder<'_> {
-    fn deliver(&mut self, journal: &mut Journal, mark: &Mark, delivered: u64) {
+    fn deliver(&mut self, journal: &mut Journal, mark: &CheckedSample, delivered: u64) {
         let id = SampleId(mark.id);
         let mut is_whole = mark.is_whole();
         let written = mark.written;
         let record = match mark.last {
-            0 => Record::Delivered { id, written, delivered },
-            _ => Record::Closing { id, written, delivered },
+            0 => JournalRecord::Delivered { id, written, delivered },
+            _ => JournalRecord::Closing { id, written, delivered },
         };
         self.deliveries += 1;
-        let is_time = self.deliveries == BEFORE_PLANT && self.level == Level::Atomic;
-        let plant = self.shared.plant;
+        let is_time = self.deliveries == BEFORE_PLANT && self.level == ChaosLevel::Atomic;
+        let plant = self.shared.feigned;
         match plant {
-            Some(Plant::Skip) if is_time => return,
-            Some(Plant::Tail) if self.level == Level::Atomic && self.deliveries > BEFORE_PLANT => {
+            Some(FeignedViolation::Skip) if is_time => return,
+            Some(FeignedViolation::Tail)
+                if self.level == ChaosLevel::Atomic && self.deliveries > BEFORE_PLANT =>
+            {
                 return;
             }
-            Some(Plant::Twice) if is_time => journal.add(record),
-            Some(Plant::Change) if is_time => is_whole = false,
-            Some(Plant::Swap) if self.level == Level::Atomic && self.swap(journal, record, id) => {
+            Some(FeignedViolation::Twice) if is_time => journal.add(record),
+            Some(FeignedViolation::Change) if is_time => is_whole = false,
+            Some(FeignedViolation::Swap)
+                if self.level == ChaosLevel::Atomic && self.swap(journal, record, id) =>
+            {
                 return;
             }
             _ => {}
         }
         if !is_whole {
-            journal.add(Record::Corrupt { id, time: delivered });
+            journal.add(JournalRecord::Corrupt { id, time: delivered });
         }
         journal.add(record);
-        if self.shared.plant == Some(Plant::Isolate) && is_time {
+        if self.shared.feigned == Some(FeignedViolation::Isolate) && is_time {
             self.shared.isolated("feigned");
         }
     }
@@ -244,8 +249,8 @@ impl Recorder<'_> {
     /// Holds a record back until one of another writer arrives, and records that one first, again
     /// and again: another reader must have the same samples. Each writer's own order is kept.
     /// Returns whether the record has been handled.
-    fn swap(&mut self, journal: &mut Journal, record: Record, id: SampleId) -> bool {
-        let is_closing = matches!(record, Record::Closing { .. });
+    fn swap(&mut self, journal: &mut Journal, record: JournalRecord, id: SampleId) -> bool {
+        let is_closing = matches!(record, JournalRecord::Closing { .. });
         let Some((earlier, other)) = self.kept_back.take() else {
             if self.deliveries >= self.swapped_at + BEFORE_PLANT && !is_closing {
                 self.kept_back = Some((record, id));
@@ -283,9 +288,9 @@ struct WriterControl {
 
 impl WriterTask {
     pub(crate) fn start(
-        shared: Arc<Shared>,
-        writer: DataWriter<Mark>,
-        level: Level,
+        shared: Arc<MemberShared>,
+        writer: DataWriter<CheckedSample>,
+        level: ChaosLevel,
         ordinal: u32,
         burst: u32,
         pause: Duration,
@@ -294,10 +299,10 @@ impl WriterTask {
             Arc::new(WriterControl { ends: AtomicBool::new(false), closing: Mutex::new(None) });
         let theirs = Arc::clone(&control);
         let thread = std::thread::spawn(move || {
-            let owner = Owner::Writer { level, process: shared.process, ordinal };
+            let owner = JournalOwner::Writer { level, process: shared.process, ordinal };
             let journal = shared.journal(owner);
             let mut writing =
-                Writing { shared, writer, ordinal, level, journal, number: 0, success: 0 };
+                WriterLoop { shared, writer, ordinal, level, journal, number: 0, success: 0 };
             writing.run(&theirs, burst, pause);
         });
         WriterTask { control, thread }
@@ -316,10 +321,10 @@ impl WriterTask {
     }
 }
 
-struct Writing {
-    shared: Arc<Shared>,
-    writer: DataWriter<Mark>,
-    level: Level,
+struct WriterLoop {
+    shared: Arc<MemberShared>,
+    writer: DataWriter<CheckedSample>,
+    level: ChaosLevel,
     ordinal: u32,
     journal: Journal,
     /// Number of the next sample.
@@ -328,10 +333,10 @@ struct Writing {
     success: u64,
 }
 
-impl Writing {
+impl WriterLoop {
     fn run(&mut self, control: &WriterControl, burst: u32, pause: Duration) {
         self.success = clock::now();
-        self.shared.recorded(self.journal.record(Record::Began { time: self.success }));
+        self.shared.recorded(self.journal.record(JournalRecord::Began { time: self.success }));
         let mut is_closed = false;
         while !control.ends.load(Ordering::Relaxed) {
             if !is_closed && self.may_close(control) && self.write(true) {
@@ -345,13 +350,16 @@ impl Writing {
                 }
             }
             std::thread::sleep(pause);
-            if self.shared.plant == Some(Plant::Stall) && self.number > BEFORE_PLANT && !is_closed {
+            if self.shared.feigned == Some(FeignedViolation::Stall)
+                && self.number > BEFORE_PLANT
+                && !is_closed
+            {
                 std::thread::sleep(self.shared.limit + Duration::from_secs(1));
             }
         }
         self.writer.clone().delete();
         let (time, count) = (clock::now(), self.number);
-        self.shared.recorded(self.journal.record(Record::Deleted { time, count }));
+        self.shared.recorded(self.journal.record(JournalRecord::Deleted { time, count }));
     }
 
     fn may_close(&self, control: &WriterControl) -> bool {
@@ -376,9 +384,9 @@ impl Writing {
     fn write(&mut self, last: bool) -> bool {
         let id = SampleId::new(self.shared.process, self.ordinal, self.number);
         let written = match self.number % 16 < 8 {
-            true => self.writer.write(&Mark::new(id, clock::now(), last)),
+            true => self.writer.write(&CheckedSample::new(id, clock::now(), last)),
             false => self.writer.loan().and_then(|mut loan| {
-                *loan = Mark::new(id, clock::now(), last);
+                *loan = CheckedSample::new(id, clock::now(), last);
                 loan.publish()
             }),
         };
@@ -386,7 +394,7 @@ impl Writing {
         if is_written {
             let now = clock::now();
             if now - self.success > STALL.as_nanos() as u64 {
-                let stalled = Record::Stalled { from: self.success, to: now };
+                let stalled = JournalRecord::Stalled { from: self.success, to: now };
                 self.shared.recorded(self.journal.record(stalled));
             }
             self.success = now;

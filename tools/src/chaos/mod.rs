@@ -27,11 +27,11 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use crate::ends::Ends;
-use crate::outcome::{Done, Failure, Outcome, progress, show};
-use checks::Judgement;
+use crate::end_signals::EndSignals;
+use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
+use checks::CycleResult;
 use cycle::{Cycle, Ended};
-use sample::Plant;
+use sample::FeignedViolation;
 use schedule::{Action, Schedule};
 
 /// Run processes of one domain under faults, and check their deliveries.
@@ -68,7 +68,7 @@ pub(crate) struct ChaosArgs {
     margin: u64,
     /// Violation that one member feigns, to test the checks.
     #[arg(long, hide = true)]
-    plant: Option<Plant>,
+    plant: Option<FeignedViolation>,
 }
 
 /// One action, or all of them.
@@ -120,7 +120,7 @@ pub(crate) struct Settings {
     pub(crate) member_timeout: Duration,
     /// Bound of recovery: the member timeout and the margin.
     pub(crate) limit: Duration,
-    pub(crate) plant: Option<Plant>,
+    pub(crate) plant: Option<FeignedViolation>,
 }
 
 /// Sums over all cycles.
@@ -136,7 +136,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, actions: usize, judgement: &mut Judgement) {
+    fn add(&mut self, actions: usize, judgement: &mut CycleResult) {
         self.cycles += 1;
         self.actions += actions as u64;
         self.deliveries += judgement.deliveries;
@@ -189,8 +189,8 @@ fn percentiles(times: &[u64]) -> [f64; 3] {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &ChaosArgs, json: bool) -> Done {
-    let ends = Ends::new()?;
+pub(crate) fn run(args: &ChaosArgs, json: bool) -> CommandResult {
+    let ends = EndSignals::new()?;
     let settings = settings(args);
     let end = Instant::now() + Duration::from_secs(args.duration);
     let mut totals = Totals::default();
@@ -224,13 +224,13 @@ pub(crate) fn run(args: &ChaosArgs, json: bool) -> Done {
         return Err(Failure::new("interrupted before the end; the cycles before are judged"));
     }
     if violations.is_empty() {
-        return Ok(Outcome::Yes);
+        return Ok(CommandAnswer::Yes);
     }
     for violation in &violations {
         eprintln!("squall: violation with seed {seed}: {violation}");
     }
     eprintln!("squall: the same schedule again: {}", repetition(args, seed));
-    Ok(Outcome::No)
+    Ok(CommandAnswer::No)
 }
 
 fn settings(args: &ChaosArgs) -> Settings {

@@ -10,35 +10,35 @@ use std::sync::mpsc::{Receiver, Sender};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Settings;
-use super::sample::{Level, Plant};
+use super::sample::{ChaosLevel, FeignedViolation};
 use crate::outcome::Failure;
 use crate::perf::clock;
 
 /// A line from a member.
-pub(crate) struct Said {
+pub(crate) struct MemberLine {
     pub(crate) process: u32,
     pub(crate) line: String,
 }
 
 /// Ways in which a member ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum End {
+pub(crate) enum MemberEnd {
     Killed,
     Left,
 }
 
 /// History of a member. Times are nanoseconds of the monotonic clock.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fate {
+pub(crate) struct MemberHistory {
     pub(crate) ready: Option<u64>,
     /// Times of SIGSTOP and SIGCONT; the latter is missing while the process is stopped.
     pub(crate) stops: Vec<(u64, Option<u64>)>,
     pub(crate) isolated: Option<(u64, String)>,
     /// Time at which the process was killed or told to leave.
-    pub(crate) ended: Option<(u64, End)>,
+    pub(crate) ended: Option<(u64, MemberEnd)>,
 }
 
-impl Fate {
+impl MemberHistory {
     /// Whether the process is stopped.
     pub(crate) fn is_stopped(&self) -> bool {
         matches!(self.stops.last(), Some((_, None)))
@@ -46,27 +46,27 @@ impl Fate {
 }
 
 /// A member's process.
-pub(crate) struct Process {
+pub(crate) struct MemberProcess {
     pub(crate) number: u32,
     child: Child,
     input: Option<ChildStdin>,
-    pub(crate) fate: Fate,
+    pub(crate) history: MemberHistory,
     /// Levels read by the process, and the names of their readers, once the process has settled.
-    pub(crate) settled: Option<BTreeMap<Level, String>>,
+    pub(crate) settled: Option<BTreeMap<ChaosLevel, String>>,
     /// Whether the process has answered what it waits for.
     pub(crate) is_described: bool,
     status: Option<ExitStatus>,
 }
 
-impl Process {
+impl MemberProcess {
     /// Starts a member in the folders of a cycle.
     pub(crate) fn start(
         number: u32,
         folder: &Path,
         settings: &Settings,
-        plant: Option<Plant>,
-        said: &Sender<Said>,
-    ) -> Result<Process, Failure> {
+        plant: Option<FeignedViolation>,
+        said: &Sender<MemberLine>,
+    ) -> Result<MemberProcess, Failure> {
         let fail = |error| Failure::new(format!("process {number} cannot be started: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(fail)?);
         command.arg("chaos-member").args(["--process", &number.to_string()]);
@@ -92,25 +92,33 @@ impl Process {
             std::thread::spawn(move || {
                 for line in BufReader::new(output).lines() {
                     let Ok(line) = line else { break };
-                    if said.send(Said { process: number, line }).is_err() {
+                    if said.send(MemberLine { process: number, line }).is_err() {
                         break;
                     }
                 }
             });
         }
         let input = child.stdin.take();
-        let fate = Fate::default();
-        Ok(Process { number, child, input, fate, settled: None, is_described: false, status: None })
+        let fate = MemberHistory::default();
+        Ok(MemberProcess {
+            number,
+            child,
+            input,
+            history: fate,
+            settled: None,
+            is_described: false,
+            status: None,
+        })
     }
 
     /// Whether the process takes part: it has neither ended nor been told to end.
     pub(crate) fn takes_part(&self) -> bool {
-        self.fate.ended.is_none() && self.fate.isolated.is_none()
+        self.history.ended.is_none() && self.history.isolated.is_none()
     }
 
     /// Whether the process is expected to make progress.
     pub(crate) fn is_healthy(&self) -> bool {
-        self.takes_part() && !self.fate.is_stopped()
+        self.takes_part() && !self.history.is_stopped()
     }
 
     /// Sends a line to the member. A member that has ended does not receive it.
@@ -121,25 +129,25 @@ impl Process {
     }
 
     pub(crate) fn stop(&mut self) {
-        self.fate.stops.push((clock::now(), None));
+        self.history.stops.push((clock::now(), None));
         self.signal(Signal::STOP);
     }
 
     pub(crate) fn go_on(&mut self) {
         self.signal(Signal::CONT);
-        if let Some((_, end @ None)) = self.fate.stops.last_mut() {
+        if let Some((_, end @ None)) = self.history.stops.last_mut() {
             *end = Some(clock::now());
         }
     }
 
     pub(crate) fn kill(&mut self) {
-        self.fate.ended = Some((clock::now(), End::Killed));
+        self.history.ended = Some((clock::now(), MemberEnd::Killed));
         self.signal(Signal::KILL);
     }
 
     /// Tells the member to leave.
     pub(crate) fn leave(&mut self, keep: bool) {
-        self.fate.ended = Some((clock::now(), End::Left));
+        self.history.ended = Some((clock::now(), MemberEnd::Left));
         self.tell(&format!("LEAVE {keep}"));
         self.input = None;
     }
@@ -174,7 +182,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for MemberProcess {
     fn drop(&mut self) {
         if self.status.is_none() {
             let _ = self.child.kill();
@@ -184,6 +192,6 @@ impl Drop for Process {
 }
 
 /// Creates the channel for all lines of a cycle.
-pub(crate) fn lines() -> (Sender<Said>, Receiver<Said>) {
+pub(crate) fn lines() -> (Sender<MemberLine>, Receiver<MemberLine>) {
     std::sync::mpsc::channel()
 }

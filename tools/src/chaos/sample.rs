@@ -9,67 +9,67 @@ use dds_api::prelude::*;
 
 /// Delivery level of a topic. There is one topic of each level.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
-pub(crate) enum Level {
+pub(crate) enum ChaosLevel {
     Unordered,
     Atomic,
     Kept,
     Logged,
 }
 
-impl Level {
-    pub(crate) const ALL: [Level; 4] =
-        [Level::Unordered, Level::Atomic, Level::Kept, Level::Logged];
+impl ChaosLevel {
+    pub(crate) const ALL: [ChaosLevel; 4] =
+        [ChaosLevel::Unordered, ChaosLevel::Atomic, ChaosLevel::Kept, ChaosLevel::Logged];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Level::Unordered => "unordered",
-            Level::Atomic => "atomic",
-            Level::Kept => "kept",
-            Level::Logged => "logged",
+            ChaosLevel::Unordered => "unordered",
+            ChaosLevel::Atomic => "atomic",
+            ChaosLevel::Kept => "kept",
+            ChaosLevel::Logged => "logged",
         }
     }
 
     /// Whether all readers receive the same samples in the same order.
     pub(crate) fn is_ordered(self) -> bool {
-        self != Level::Unordered
+        self != ChaosLevel::Unordered
     }
 
     /// Whether late joiners receive earlier samples.
     pub(crate) fn is_kept(self) -> bool {
-        matches!(self, Level::Kept | Level::Logged)
+        matches!(self, ChaosLevel::Kept | ChaosLevel::Logged)
     }
 
     /// Creates the topic of this level.
-    pub(crate) fn topic(self, participant: &DomainParticipant) -> DdsResult<Topic<Mark>> {
-        let topic = participant.topic::<Mark>(&format!("Chaos/{}", self.name()));
+    pub(crate) fn topic(self, participant: &DomainParticipant) -> DdsResult<Topic<CheckedSample>> {
+        let topic = participant.topic::<CheckedSample>(&format!("Chaos/{}", self.name()));
         match self {
-            Level::Unordered => topic,
-            Level::Atomic => topic.atomic(),
-            Level::Kept => topic.transient_local().keep_all(),
-            Level::Logged => topic.persistent().keep_all(),
+            ChaosLevel::Unordered => topic,
+            ChaosLevel::Atomic => topic.atomic(),
+            ChaosLevel::Kept => topic.transient_local().keep_all(),
+            ChaosLevel::Logged => topic.persistent().keep_all(),
         }
         .create()
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for ChaosLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Level {
+impl FromStr for ChaosLevel {
     type Err = String;
 
-    fn from_str(name: &str) -> Result<Level, String> {
-        let found = Level::ALL.into_iter().find(|level| level.name() == name);
+    fn from_str(name: &str) -> Result<ChaosLevel, String> {
+        let found = ChaosLevel::ALL.into_iter().find(|level| level.name() == name);
         found.ok_or_else(|| format!("no level is called `{name}`"))
     }
 }
 
 /// Violation that a member feigns in its records, so that tests can verify the checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Plant {
+pub(crate) enum FeignedViolation {
     /// One sample of an atomic topic is not recorded.
     Skip,
     /// Two samples of different writers of an atomic topic are recorded in swapped order.
@@ -132,7 +132,7 @@ impl fmt::Display for SampleId {
 
 /// A sample that contains a check of all its bytes.
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Mark {
+pub(crate) struct CheckedSample {
     pub(crate) id: u64,
     /// Time of writing, in nanoseconds of the monotonic clock.
     pub(crate) written: u64,
@@ -142,10 +142,15 @@ pub(crate) struct Mark {
     pub(crate) check: [u64; 4],
 }
 
-impl Mark {
-    pub(crate) fn new(id: SampleId, written: u64, last: bool) -> Mark {
+impl CheckedSample {
+    pub(crate) fn new(id: SampleId, written: u64, last: bool) -> CheckedSample {
         let last = u64::from(last);
-        Mark { id: id.0, written, last, check: Mark::check_of(id.0, written, last) }
+        CheckedSample {
+            id: id.0,
+            written,
+            last,
+            check: CheckedSample::check_of(id.0, written, last),
+        }
     }
 
     fn check_of(id: u64, written: u64, last: u64) -> [u64; 4] {
@@ -157,6 +162,6 @@ impl Mark {
     }
 
     pub(crate) fn is_whole(&self) -> bool {
-        self.check == Mark::check_of(self.id, self.written, self.last)
+        self.check == CheckedSample::check_of(self.id, self.written, self.last)
     }
 }

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use super::Settings;
-use super::sample::Level;
+use super::sample::ChaosLevel;
 
 /// Kinds of actions in a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -90,10 +90,10 @@ impl Action {
 
 /// Order to a member, or to its process.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Order {
+pub(crate) enum MemberCommand {
     /// Start a process if the slot has none.
     Start {
-        endpoints: Vec<Order>,
+        endpoints: Vec<MemberCommand>,
     },
     Kill,
     Stop,
@@ -104,15 +104,15 @@ pub(crate) enum Order {
         keep: bool,
     },
     Reader {
-        level: Level,
+        level: ChaosLevel,
         is_on: bool,
     },
     Churn {
-        level: Level,
+        level: ChaosLevel,
         is_on: bool,
     },
     Writer {
-        level: Level,
+        level: ChaosLevel,
         pace: Option<Pace>,
     },
     Hold {
@@ -126,26 +126,26 @@ pub(crate) enum Order {
     },
 }
 
-impl Order {
+impl MemberCommand {
     /// Returns the lines that give the order to a member.
     pub(crate) fn lines(&self) -> Vec<String> {
         let switch = |is_on: &bool| if *is_on { "on" } else { "off" };
         vec![match self {
-            Order::Reader { level, is_on } => format!("READER {level} {}", switch(is_on)),
-            Order::Churn { level, is_on } => format!("CHURN {level} {}", switch(is_on)),
-            Order::Writer { level, pace: None } => format!("WRITER {level} off"),
-            Order::Writer { level, pace: Some(Pace { burst, pause_us, in_flight }) } => {
+            MemberCommand::Reader { level, is_on } => format!("READER {level} {}", switch(is_on)),
+            MemberCommand::Churn { level, is_on } => format!("CHURN {level} {}", switch(is_on)),
+            MemberCommand::Writer { level, pace: None } => format!("WRITER {level} off"),
+            MemberCommand::Writer { level, pace: Some(Pace { burst, pause_us, in_flight }) } => {
                 format!("WRITER {level} {burst} {pause_us} {in_flight}")
             }
-            Order::Hold { samples } => format!("HOLD {samples}"),
-            Order::Slow { pause_ms } => format!("SLOW {pause_ms}"),
-            Order::Start { .. }
-            | Order::Kill
-            | Order::Stop
-            | Order::Continue
-            | Order::Freeze
-            | Order::Leave { .. }
-            | Order::Starve { .. } => return Vec::new(),
+            MemberCommand::Hold { samples } => format!("HOLD {samples}"),
+            MemberCommand::Slow { pause_ms } => format!("SLOW {pause_ms}"),
+            MemberCommand::Start { .. }
+            | MemberCommand::Kill
+            | MemberCommand::Stop
+            | MemberCommand::Continue
+            | MemberCommand::Freeze
+            | MemberCommand::Leave { .. }
+            | MemberCommand::Starve { .. } => return Vec::new(),
         }]
     }
 }
@@ -160,19 +160,19 @@ pub(crate) struct Pace {
 
 /// One order and its time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Step {
+pub(crate) struct ScheduleStep {
     /// Time since the beginning of the cycle.
     pub(crate) at: Duration,
     pub(crate) slot: usize,
     /// Action of the order, if recovery is measured from this step.
     pub(crate) action: Option<Action>,
-    pub(crate) order: Order,
+    pub(crate) command: MemberCommand,
 }
 
 /// All orders of a cycle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Schedule {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ScheduleStep>,
     /// Slot of the anchor, which is spared.
     pub(crate) anchor: usize,
     /// Whether frozen processes run again after the others are judged.
@@ -180,9 +180,9 @@ pub(crate) struct Schedule {
 }
 
 /// Pseudo-random number generator.
-struct Dice(u64);
+struct ScheduleRandom(u64);
 
-impl Dice {
+impl ScheduleRandom {
     fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -215,7 +215,7 @@ const LATER: Duration = Duration::from_millis(100);
 
 /// State of a slot in the schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Condition {
+enum SlotState {
     Empty,
     Running,
     /// Stopped, or possibly isolated since; gets no action until it is started again.
@@ -225,9 +225,9 @@ enum Condition {
 }
 
 #[derive(Clone, Debug)]
-struct Slot {
+struct ProcessSlot {
     is_anchor: bool,
-    condition: Condition,
+    condition: SlotState,
     /// End of the planned orders; the slot gets no other action before this time.
     taken_until: Duration,
     reads: [bool; 4],
@@ -236,18 +236,18 @@ struct Slot {
 
 struct Planner<'a> {
     settings: &'a Settings,
-    dice: Dice,
+    random: ScheduleRandom,
     anchor: usize,
-    slots: Vec<Slot>,
-    steps: Vec<Step>,
+    slots: Vec<ProcessSlot>,
+    steps: Vec<ScheduleStep>,
 }
 
 impl Schedule {
     pub(crate) fn of_seed(seed: u64, settings: &Settings) -> Schedule {
-        let mut dice = Dice(seed);
-        let empty = Slot {
+        let mut dice = ScheduleRandom(seed);
+        let empty = ProcessSlot {
             is_anchor: false,
-            condition: Condition::Empty,
+            condition: SlotState::Empty,
             taken_until: Duration::ZERO,
             reads: [false; 4],
             writes: [false; 4],
@@ -255,9 +255,9 @@ impl Schedule {
         let anchor = dice.below(settings.processes as u64) as usize;
         let mut slots = vec![empty; settings.processes];
         slots[anchor].is_anchor = true;
-        let mut planner = Planner { settings, dice, anchor, slots, steps: Vec::new() };
+        let mut planner = Planner { settings, random: dice, anchor, slots, steps: Vec::new() };
         planner.plan();
-        let wakes_frozen = planner.dice.percent(50);
+        let wakes_frozen = planner.random.percent(50);
         let mut steps = planner.steps;
         steps.sort_by_key(|step| step.at);
         Schedule { steps, anchor, wakes_frozen }
@@ -271,43 +271,43 @@ impl Planner<'_> {
         }
         let mut at = Duration::from_millis(300);
         loop {
-            at += self.dice.between(Duration::ZERO, 2 * self.settings.every);
+            at += self.random.between(Duration::ZERO, 2 * self.settings.every);
             if at >= self.settings.length {
                 return;
             }
-            if let Some(action) = self.dice.pick(&self.settings.actions) {
+            if let Some(action) = self.random.pick(&self.settings.actions) {
                 self.act(at, action);
             }
         }
     }
 
-    fn push(&mut self, at: Duration, slot: usize, action: Option<Action>, order: Order) {
-        self.steps.push(Step { at, slot, action, order });
+    fn push(&mut self, at: Duration, slot: usize, action: Option<Action>, order: MemberCommand) {
+        self.steps.push(ScheduleStep { at, slot, action, command: order });
     }
 
     /// Returns a random slot that satisfies a condition.
-    fn slot(&mut self, fits: impl Fn(usize, &Slot) -> bool) -> Option<usize> {
+    fn slot(&mut self, fits: impl Fn(usize, &ProcessSlot) -> bool) -> Option<usize> {
         let fitting: Vec<usize> =
             (0..self.slots.len()).filter(|slot| fits(*slot, &self.slots[*slot])).collect();
-        self.dice.pick(&fitting)
+        self.random.pick(&fitting)
     }
 
     /// Returns a process that runs and is not temporarily stopped.
     fn running(&mut self, at: Duration) -> Option<usize> {
-        self.slot(|_, slot| slot.condition == Condition::Running && slot.taken_until <= at)
+        self.slot(|_, slot| slot.condition == SlotState::Running && slot.taken_until <= at)
     }
 
     fn victim(&mut self, at: Duration) -> Option<usize> {
         let anchor = self.anchor;
         self.slot(|index, slot| {
-            let is_running = slot.condition == Condition::Running && slot.taken_until <= at;
+            let is_running = slot.condition == SlotState::Running && slot.taken_until <= at;
             is_running && index != anchor
         })
     }
 
-    fn pace(&mut self, level: Level) -> Pace {
-        let in_flight = self.dice.pick(&[64, 128, 256]).unwrap_or(64);
-        let (burst, pause_us) = match (level.is_kept(), self.dice.below(3)) {
+    fn pace(&mut self, level: ChaosLevel) -> Pace {
+        let in_flight = self.random.pick(&[64, 128, 256]).unwrap_or(64);
+        let (burst, pause_us) = match (level.is_kept(), self.random.below(3)) {
             // Kept samples stay in the memory of every process, so their rate is lower.
             (true, 0) => (4, 2_000),
             (true, _) => (1, 4_000),
@@ -327,69 +327,70 @@ impl Planner<'_> {
         let mut endpoints = Vec::new();
         let mut later = Vec::new();
         let toggles = self.settings.actions.contains(&Action::Writers);
-        for level in Level::ALL {
+        for level in ChaosLevel::ALL {
             let index = level as usize;
-            let reads = is_anchor || level == Level::Atomic || self.dice.percent(60);
+            let reads = is_anchor || level == ChaosLevel::Atomic || self.random.percent(60);
             let writes = match level {
-                Level::Atomic => is_anchor || self.dice.percent(50),
-                _ => self.dice.percent(40),
+                ChaosLevel::Atomic => is_anchor || self.random.percent(50),
+                _ => self.random.percent(40),
             };
             self.slots[slot].reads[index] = reads;
             self.slots[slot].writes[index] = writes;
         }
         let slot_now = &mut self.slots[slot];
-        slot_now.condition = Condition::Running;
-        slot_now.writes[Level::Atomic as usize] |= slot_now.writes[Level::Unordered as usize];
+        slot_now.condition = SlotState::Running;
+        slot_now.writes[ChaosLevel::Atomic as usize] |=
+            slot_now.writes[ChaosLevel::Unordered as usize];
         let (reads, writes) = (slot_now.reads, slot_now.writes);
-        for level in Level::ALL.into_iter().filter(|level| reads[*level as usize]) {
-            endpoints.push(Order::Reader { level, is_on: true });
+        for level in ChaosLevel::ALL.into_iter().filter(|level| reads[*level as usize]) {
+            endpoints.push(MemberCommand::Reader { level, is_on: true });
         }
-        for level in Level::ALL.into_iter().filter(|level| writes[*level as usize]) {
-            let order = Order::Writer { level, pace: Some(self.pace(level)) };
+        for level in ChaosLevel::ALL.into_iter().filter(|level| writes[*level as usize]) {
+            let order = MemberCommand::Writer { level, pace: Some(self.pace(level)) };
             // Readers become writers a moment later, possibly in another view.
-            match toggles && self.dice.percent(50) {
+            match toggles && self.random.percent(50) {
                 true => later.push(order),
                 false => endpoints.push(order),
             }
         }
-        self.push(at, slot, action, Order::Start { endpoints });
+        self.push(at, slot, action, MemberCommand::Start { endpoints });
         self.slots[slot].taken_until = at + LATER;
         for order in later {
-            let later = at + self.dice.between(Duration::ZERO, LATER);
+            let later = at + self.random.between(Duration::ZERO, LATER);
             self.push(later, slot, None, order);
         }
     }
 
     fn act(&mut self, at: Duration, action: Action) {
         let timeout = self.settings.member_timeout;
-        let for_a_while = self.dice.between(Duration::from_millis(50), Duration::from_secs(1));
+        let for_a_while = self.random.between(Duration::from_millis(50), Duration::from_secs(1));
         let until = (at + for_a_while).min(self.settings.length);
         let some = Some(action);
         match action {
             Action::Kill => {
                 let Some(slot) = self.victim(at) else { return };
-                self.slots[slot].condition = Condition::Empty;
-                self.push(at, slot, some, Order::Kill);
+                self.slots[slot].condition = SlotState::Empty;
+                self.push(at, slot, some, MemberCommand::Kill);
             }
             Action::Leave | Action::Keep => {
                 let Some(slot) = self.victim(at) else { return };
-                self.slots[slot].condition = Condition::Empty;
-                self.push(at, slot, some, Order::Leave { keep: action == Action::Keep });
+                self.slots[slot].condition = SlotState::Empty;
+                self.push(at, slot, some, MemberCommand::Leave { keep: action == Action::Keep });
             }
             Action::Stop => self.stop(at, timeout),
             Action::Freeze => {
                 // At least two processes of each cycle are judged.
-                let is_frozen = |slot: &&Slot| slot.condition == Condition::Frozen;
+                let is_frozen = |slot: &&ProcessSlot| slot.condition == SlotState::Frozen;
                 if self.slots.iter().filter(is_frozen).count() + 2 >= self.slots.len() {
                     return;
                 }
                 let Some(slot) = self.victim(at) else { return };
-                self.slots[slot].condition = Condition::Frozen;
-                self.push(at, slot, some, Order::Freeze);
+                self.slots[slot].condition = SlotState::Frozen;
+                self.push(at, slot, some, MemberCommand::Freeze);
             }
             Action::Join => {
-                let ended = |_: usize, slot: &Slot| {
-                    matches!(slot.condition, Condition::Empty | Condition::Uncertain)
+                let ended = |_: usize, slot: &ProcessSlot| {
+                    matches!(slot.condition, SlotState::Empty | SlotState::Uncertain)
                         && slot.taken_until <= at
                 };
                 let Some(slot) = self.slot(ended) else { return };
@@ -401,31 +402,31 @@ impl Planner<'_> {
                 else {
                     return;
                 };
-                self.push(at, slot, some, Order::Churn { level, is_on: true });
-                self.push(until, slot, None, Order::Churn { level, is_on: false });
+                self.push(at, slot, some, MemberCommand::Churn { level, is_on: true });
+                self.push(until, slot, None, MemberCommand::Churn { level, is_on: false });
             }
             Action::Readers => {
                 // The atomic topic keeps its readers, see `start`.
-                let Some((slot, level)) = self.endpoint(at, |_, level| level != Level::Atomic)
+                let Some((slot, level)) = self.endpoint(at, |_, level| level != ChaosLevel::Atomic)
                 else {
                     return;
                 };
                 let reads = &mut self.slots[slot].reads[level as usize];
                 *reads = !*reads;
-                let order = Order::Reader { level, is_on: *reads };
+                let order = MemberCommand::Reader { level, is_on: *reads };
                 self.push(at, slot, some, order);
             }
             Action::Writers => {
                 let Some((slot, level)) = self.endpoint(at, |slot, level| {
                     // The anchor writes the atomic topic all the time, so its stopped readers
                     // are awaited.
-                    level != Level::Atomic
-                        || !slot.is_anchor && !slot.writes[Level::Unordered as usize]
+                    level != ChaosLevel::Atomic
+                        || !slot.is_anchor && !slot.writes[ChaosLevel::Unordered as usize]
                 }) else {
                     return;
                 };
                 let is_on = !self.slots[slot].writes[level as usize];
-                let (unordered, atomic) = (Level::Unordered, Level::Atomic);
+                let (unordered, atomic) = (ChaosLevel::Unordered, ChaosLevel::Atomic);
                 if is_on && level == unordered && !self.slots[slot].writes[atomic as usize] {
                     self.set_writer(at, slot, atomic, true);
                 }
@@ -433,56 +434,56 @@ impl Planner<'_> {
             }
             Action::Hold => {
                 let Some(slot) = self.running(at) else { return };
-                let samples = self.dice.pick(&[4, 32, 128, 512]).unwrap_or(4);
-                self.push(at, slot, some, Order::Hold { samples });
-                self.push(until, slot, None, Order::Hold { samples: 0 });
+                let samples = self.random.pick(&[4, 32, 128, 512]).unwrap_or(4);
+                self.push(at, slot, some, MemberCommand::Hold { samples });
+                self.push(until, slot, None, MemberCommand::Hold { samples: 0 });
             }
             Action::Slow => {
                 let Some(slot) = self.running(at) else { return };
-                let pause_ms = self.dice.pick(&[1, 10, 40]).unwrap_or(1);
-                self.push(at, slot, some, Order::Slow { pause_ms });
-                self.push(until, slot, None, Order::Slow { pause_ms: 0 });
+                let pause_ms = self.random.pick(&[1, 10, 40]).unwrap_or(1);
+                self.push(at, slot, some, MemberCommand::Slow { pause_ms });
+                self.push(until, slot, None, MemberCommand::Slow { pause_ms: 0 });
             }
             Action::Starve => {
-                let time = self.dice.between(Duration::from_millis(20), timeout / 3);
-                self.push(at, self.anchor, some, Order::Starve { time });
+                let time = self.random.between(Duration::from_millis(20), timeout / 3);
+                self.push(at, self.anchor, some, MemberCommand::Starve { time });
             }
         }
     }
 
-    fn set_writer(&mut self, at: Duration, slot: usize, level: Level, is_on: bool) {
+    fn set_writer(&mut self, at: Duration, slot: usize, level: ChaosLevel, is_on: bool) {
         self.slots[slot].writes[level as usize] = is_on;
         let pace = is_on.then(|| self.pace(level));
-        self.push(at, slot, Some(Action::Writers), Order::Writer { level, pace });
+        self.push(at, slot, Some(Action::Writers), MemberCommand::Writer { level, pace });
     }
 
     /// Returns a running process and a level that satisfy a condition.
     fn endpoint(
         &mut self,
         at: Duration,
-        fits: impl Fn(&Slot, Level) -> bool,
-    ) -> Option<(usize, Level)> {
+        fits: impl Fn(&ProcessSlot, ChaosLevel) -> bool,
+    ) -> Option<(usize, ChaosLevel)> {
         let slot = self.running(at)?;
-        let levels: Vec<Level> =
-            Level::ALL.into_iter().filter(|level| fits(&self.slots[slot], *level)).collect();
-        Some((slot, self.dice.pick(&levels)?))
+        let levels: Vec<ChaosLevel> =
+            ChaosLevel::ALL.into_iter().filter(|level| fits(&self.slots[slot], *level)).collect();
+        Some((slot, self.random.pick(&levels)?))
     }
 
     /// Plans a stop. Half of the stops end long before the member timeout. A process that is
     /// stopped for longer may be isolated, and another one is started in its place.
     fn stop(&mut self, at: Duration, timeout: Duration) {
         let Some(slot) = self.victim(at) else { return };
-        let is_brief = self.dice.percent(50);
+        let is_brief = self.random.percent(50);
         let time = match is_brief {
-            true => self.dice.between(Duration::from_millis(1), timeout / 4),
-            false => self.dice.between(timeout / 2, 2 * timeout),
+            true => self.random.between(Duration::from_millis(1), timeout / 4),
+            false => self.random.between(timeout / 2, 2 * timeout),
         };
         let end = at + time;
-        self.push(at, slot, Some(Action::Stop), Order::Stop);
-        self.push(end, slot, None, Order::Continue);
+        self.push(at, slot, Some(Action::Stop), MemberCommand::Stop);
+        self.push(end, slot, None, MemberCommand::Continue);
         self.slots[slot].taken_until = end;
         if !is_brief {
-            self.slots[slot].condition = Condition::Uncertain;
+            self.slots[slot].condition = SlotState::Uncertain;
             self.slots[slot].taken_until = end + timeout / 4;
         }
     }
@@ -516,13 +517,19 @@ mod tests {
         let settings = settings();
         for seed in 0..50 {
             let schedule = Schedule::of_seed(seed, &settings);
-            let harms = |order: &Order| {
-                matches!(order, Order::Kill | Order::Stop | Order::Freeze | Order::Leave { .. })
+            let harms = |order: &MemberCommand| {
+                matches!(
+                    order,
+                    MemberCommand::Kill
+                        | MemberCommand::Stop
+                        | MemberCommand::Freeze
+                        | MemberCommand::Leave { .. }
+                )
             };
             let victims: std::collections::BTreeSet<usize> = schedule
                 .steps
                 .iter()
-                .filter(|step| harms(&step.order))
+                .filter(|step| harms(&step.command))
                 .map(|step| step.slot)
                 .collect();
             assert!(victims.len() < settings.processes, "seed {seed}");

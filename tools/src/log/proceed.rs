@@ -1,4 +1,4 @@
-//! `squall log proceed`: tells a waiting restart to continue without a log.
+//! `squall log restart_permission`: tells a waiting restart to continue without a log.
 //!
 //! Owns: the list of awaited logs according to the folders of a root, and the checks before the
 //! operator's decision is recorded. Never does: touch a log.
@@ -8,14 +8,16 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use derecho_core::log::proceed::{SaidHarm, Word, say, words};
-use derecho_core::log::restart::{self, FoundStream};
+use derecho_core::log::restart::{self, LogSummary};
+use derecho_core::log::restart_permission::{
+    PermittedDamage, RestartPermission, grant, permissions,
+};
 use derecho_core::log::views::{self, LoggedView, VIEWS};
 use derecho_core::log::{Check, LogError, LogId, StreamKey, StreamLog, WallTime, aside, folder};
 use derecho_node::logs::Folder;
 use serde_json::json;
 
-use crate::outcome::{Done, Failure, Outcome, show};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
 
 /// Arguments of the command.
 #[derive(Args, Debug)]
@@ -36,21 +38,21 @@ fn log_id(text: &str) -> Result<LogId, String> {
 }
 
 /// Contents of the folders of a root.
-struct Found {
+struct RootContents {
     there: BTreeMap<LogId, PathBuf>,
     /// Whether a process keeps logs there at this moment.
     runs: bool,
     last: Option<LoggedView>,
     awaited: BTreeSet<LogId>,
     /// Damage of the present logs: the first error, and the errors of each stream.
-    harmed: BTreeMap<LogId, (LogError, Vec<SaidHarm>)>,
+    harmed: BTreeMap<LogId, (LogError, Vec<PermittedDamage>)>,
 }
 
-impl Found {
-    fn in_root(root: &Path) -> Result<Found, Failure> {
+impl RootContents {
+    fn in_root(root: &Path) -> Result<RootContents, Failure> {
         let (mut there, mut runs, mut last) = (BTreeMap::new(), false, None::<LoggedView>);
         let mut harmed = BTreeMap::<LogId, (LogError, Vec<_>)>::new();
-        let mut streams: BTreeMap<StreamKey, Vec<FoundStream>> = BTreeMap::new();
+        let mut streams: BTreeMap<StreamKey, Vec<LogSummary>> = BTreeMap::new();
         let unread = |error| Failure::new(format!("{} cannot be read: {error}", root.display()));
         for entry in std::fs::read_dir(root).map_err(unread)? {
             let path = entry.map_err(unread)?.path();
@@ -65,18 +67,18 @@ impl Found {
                 let read = StreamLog::read(&mut disk, (owner, stream), Check::Last);
                 // Same check as that of processes when they claim a log.
                 let harm = match &read {
-                    Ok((log, _)) => log.find_harm(&mut disk),
-                    Err(error) => Some(error.clone()).filter(LogError::is_harm),
+                    Ok((log, _)) => log.find_damage(&mut disk),
+                    Err(error) => Some(error.clone()).filter(LogError::is_damage),
                 };
                 if let Some(error) = harm.filter(|_| stream != VIEWS) {
                     let last = aside::last(&mut disk, stream)?;
-                    let how = SaidHarm { stream, last, error: error.to_string() };
+                    let how = PermittedDamage { stream, last, error: error.to_string() };
                     harmed.entry(owner.log).or_insert((within(error), Vec::new())).1.push(how);
                     continue;
                 }
                 let (log, _) = read.map_err(within)?;
                 if stream != VIEWS {
-                    streams.entry(stream).or_default().push(FoundStream::of(&log));
+                    streams.entry(stream).or_default().push(LogSummary::of(&log));
                 } else if let Some(view) = views::last(&log, &mut disk)? {
                     match &mut last {
                         Some(known) if known.place() == view.place() => {
@@ -107,7 +109,7 @@ impl Found {
         awaited.retain(|log| !there.contains_key(log));
         // A damaged log may have messages that no other log has (I-98).
         awaited.extend(harmed.keys());
-        Ok(Found { there, runs, last, awaited, harmed })
+        Ok(RootContents { there, runs, last, awaited, harmed })
     }
 
     /// Checks whether the restart can continue without this log.
@@ -134,9 +136,9 @@ impl Found {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &ProceedArgs, json: bool) -> Done {
+pub(super) fn run(args: &ProceedArgs, json: bool) -> CommandResult {
     let ProceedArgs { dir, without, by } = args;
-    let found = Found::in_root(dir)?;
+    let found = RootContents::in_root(dir)?;
     without.iter().try_for_each(|log| found.check(dir, *log))?;
     if !without.is_empty() {
         let by = by.clone().or_else(|| std::env::var("USER").ok());
@@ -149,10 +151,13 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> Done {
         let mut disk = Folder::open(dir)?;
         for log in without {
             let harmed = found.harmed.get(log).map_or(Vec::new(), |(_, streams)| streams.clone());
-            say(&mut disk, Word { without: *log, after, at, by: by.clone(), harmed })?;
+            grant(
+                &mut disk,
+                RestartPermission { without: *log, after, at, by: by.clone(), damaged: harmed },
+            )?;
         }
     }
-    let said = words(&mut Folder::read(dir)?)?;
+    let said = permissions(&mut Folder::read(dir)?)?;
     let still: Vec<&LogId> = found.awaited.iter().filter(|log| !without.contains(log)).collect();
     let awaited = |log: &&&LogId| match found.harmed.get(**log) {
         Some((error, _)) => format!(
@@ -164,7 +169,7 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> Done {
     if still.is_empty() && without.is_empty() {
         text += "Nothing is awaited.\n";
     }
-    for Word { without, at, by, after, .. } in &said {
+    for RestartPermission { without, at, by, after, .. } in &said {
         let (seconds, (era, number)) = (at.0 / 1_000_000_000, after);
         text += &format!(
             "{by} has decided, {seconds} s after 1970 and after view {number} of era {era:x}, to \
@@ -179,7 +184,7 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> Done {
             false => "No process runs here. The decision takes effect at the next start.",
         };
     }
-    let word = |word: &Word| json!({ "without": word.without.to_string(), "at": word.at.0, "by": word.by });
+    let word = |word: &RestartPermission| json!({ "without": word.without.to_string(), "at": word.at.0, "by": word.by });
     let report = json!({
         "awaited": still.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "words": said.iter().map(word).collect::<Vec<_>>(),
@@ -187,5 +192,5 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> Done {
         "runs": found.runs,
     });
     show(json, &report, &text);
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }

@@ -17,7 +17,7 @@ use crate::outcome::{Failure, say};
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Standard input under a harness, or no input.
-pub(crate) struct Control {
+pub(crate) struct HarnessControl {
     lines: Option<Receiver<String>>,
     shared: Arc<Shared>,
 }
@@ -28,13 +28,13 @@ struct Shared {
     total: AtomicU64,
 }
 
-impl Control {
+impl HarnessControl {
     /// Makes a control for a role under a harness if `harness`, otherwise for a free one.
-    pub(crate) fn new(harness: bool) -> Control {
+    pub(crate) fn new(harness: bool) -> HarnessControl {
         let shared =
             Arc::new(Shared { ended: AtomicBool::new(false), total: AtomicU64::new(u64::MAX) });
         if !harness {
-            return Control { lines: None, shared };
+            return HarnessControl { lines: None, shared };
         }
         let (sender, lines) = channel();
         let heard = Arc::clone(&shared);
@@ -55,7 +55,7 @@ impl Control {
             eprintln!("squall: standard input has ended and this process could not leave in time");
             std::process::exit(1);
         });
-        Control { lines: Some(lines), shared }
+        HarnessControl { lines: Some(lines), shared }
     }
 
     /// Whether the role must end now.

@@ -9,12 +9,12 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::baseline::{self, Wait};
-use super::crew::Crew;
 use super::machine::{commit, machine, median};
 use super::payload::form;
-use super::pingpong::{OneWay, Pinged, Ponged};
-use super::role::Part;
-use crate::outcome::{Done, Failure, Outcome, progress, show};
+use super::pingpong::{OneWayTimes, PingResult, PongResult};
+use super::process_group::ProcessGroup;
+use super::role::RoleSettings;
+use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
 
 /// Default number of runs of each kind beside a baseline.
 const BASELINE_RUNS: u32 = 3;
@@ -26,7 +26,7 @@ const BASELINE_RUNS: u32 = 3;
     squall perf latency --size 128 --sleep --baseline --json")]
 pub(crate) struct LatencyArgs {
     #[command(flatten)]
-    part: Part,
+    part: RoleSettings,
     /// Round trips that count; a tenth as many come before them.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
@@ -48,15 +48,15 @@ pub(crate) struct LatencyArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &LatencyArgs, json: bool) -> Done {
+pub(crate) fn run(args: &LatencyArgs, json: bool) -> CommandResult {
     args.part.means.are_offered()?;
     let runs = args.runs.unwrap_or(if args.baseline { BASELINE_RUNS } else { 1 });
     let limit = Duration::from_secs(args.limit);
     let mut ours = Vec::new();
-    let mut bare: [Vec<OneWay>; 2] = [Vec::new(), Vec::new()];
+    let mut bare: [Vec<OneWayTimes>; 2] = [Vec::new(), Vec::new()];
     for number in 1..=runs {
         progress(format_args!("run {number} of {runs} ..."));
-        let load = Load::begin(args.load);
+        let load = BusyThreads::begin(args.load);
         ours.push(measure(args, limit)?);
         drop(load);
         if args.baseline {
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &LatencyArgs, json: bool) -> Done {
         report.extend(one_way);
     }
     if args.baseline {
-        let middle = |runs: &[OneWay]| median(runs.iter().map(|run| run.p50_ns as f64));
+        let middle = |runs: &[OneWayTimes]| median(runs.iter().map(|run| run.p50_ns as f64));
         let [poll, sleep] = [middle(&bare[0]), middle(&bare[1])];
         report["baseline"] = json!({
             "poll": { "p50_ns": poll, "runs": bare[0] },
@@ -101,17 +101,17 @@ pub(crate) fn run(args: &LatencyArgs, json: bool) -> Done {
         report["ratio_sleep"] = (p50 / sleep).into();
     }
     show(json, &report, &text(&report));
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 /// Threads that are busy all the time. They end when this value is dropped.
-struct Load {
+struct BusyThreads {
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Load {
-    fn begin(count: u32) -> Load {
+impl BusyThreads {
+    fn begin(count: u32) -> BusyThreads {
         let is_over = Arc::<AtomicBool>::default();
         let busy = || {
             let is_over = Arc::clone(&is_over);
@@ -123,11 +123,11 @@ impl Load {
             }
         };
         let threads = (0..count).map(|_| std::thread::spawn(busy())).collect();
-        Load { is_over, threads }
+        BusyThreads { is_over, threads }
     }
 }
 
-impl Drop for Load {
+impl Drop for BusyThreads {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
@@ -137,8 +137,8 @@ impl Drop for Load {
     }
 }
 
-fn measure(args: &LatencyArgs, limit: Duration) -> Result<(Pinged, Ponged), Failure> {
-    let mut crew = Crew::new(limit)?;
+fn measure(args: &LatencyArgs, limit: Duration) -> Result<(PingResult, PongResult), Failure> {
+    let mut crew = ProcessGroup::new(limit)?;
     let arguments = |role: &str| {
         let mut arguments = vec![role.to_owned(), format!("--size={}", args.part.size)];
         arguments.extend(args.part.means.arguments());

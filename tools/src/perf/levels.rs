@@ -12,19 +12,19 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::machine::{commit, machine, median};
-use super::payload::Read;
-use super::role::{Level, Means, USUAL_KEEP, sample_size};
+use super::payload::ReadExtent;
+use super::role::{DeliverySettings, PerfLevel, USUAL_KEEP, sample_size};
 use super::throughput::{ThroughputArgs, measure, seconds, short};
-use crate::outcome::{Done, Failure, Outcome, progress, show};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
 
 /// Figure for comparison.
 const FIGURE: &str = "spindle-18";
 /// All levels, the weakest first, with their names in the figure.
-const LEVELS: [(Level, &str); 4] = [
-    (Level::Unordered, "unordered"),
-    (Level::Atomic, "atomic"),
-    (Level::Volatile, "volatile storage"),
-    (Level::Logged, "logged storage"),
+const LEVELS: [(PerfLevel, &str); 4] = [
+    (PerfLevel::Unordered, "unordered"),
+    (PerfLevel::Atomic, "atomic"),
+    (PerfLevel::Volatile, "volatile storage"),
+    (PerfLevel::Logged, "logged storage"),
 ];
 
 /// The four levels of delivery side by side: one publisher, and an increasing number of
@@ -55,8 +55,8 @@ pub(crate) struct LevelsArgs {
     #[arg(long, value_name = "DIR")]
     logs: Option<PathBuf>,
     /// Bytes that subscribers check.
-    #[arg(long, value_enum, default_value_t = Read::Whole)]
-    read: Read,
+    #[arg(long, value_enum, default_value_t = ReadExtent::Whole)]
+    read: ReadExtent,
     /// Show the result of `squall sim figure spindle-18` beside it, with the prices of
     /// this product.
     #[arg(long)]
@@ -65,23 +65,23 @@ pub(crate) struct LevelsArgs {
 
 /// Variants of a level: with all optimisations, or without those that can be switched off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum LevelVariant {
     Everything,
     Baseline,
 }
 
-impl Stage {
+impl LevelVariant {
     fn name(self) -> &'static str {
         match self {
-            Stage::Everything => "everything",
-            Stage::Baseline => "baseline",
+            LevelVariant::Everything => "everything",
+            LevelVariant::Baseline => "baseline",
         }
     }
 }
 
 /// A level with a number of subscribers.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-struct Row {
+struct LevelRow {
     subs: u32,
     level: &'static str,
     /// Messages per second to each subscriber; nothing can be switched off for an unordered topic.
@@ -99,15 +99,15 @@ struct Row {
 }
 
 /// A combination to measure, and its rates so far.
-struct Cell {
+struct LevelCell {
     subs: u32,
-    level: Level,
-    stage: Stage,
+    level: PerfLevel,
+    stage: LevelVariant,
     rates: Vec<f64>,
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &LevelsArgs, json: bool) -> Done {
+pub(crate) fn run(args: &LevelsArgs, json: bool) -> CommandResult {
     let figure = if args.figure { Some(simulated()?) } else { None };
     let mut cells = cells(args.subs);
     let mut clean = true;
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &LevelsArgs, json: bool) -> Done {
         "commit": commit(),
     });
     show(json, &report, &text(args, &rows));
-    Ok(if clean { Outcome::Yes } else { Outcome::No })
+    Ok(if clean { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
 impl LevelsArgs {
@@ -147,28 +147,28 @@ impl LevelsArgs {
 }
 
 /// Returns all combinations in the order in which they alternate.
-fn cells(most: u32) -> Vec<Cell> {
+fn cells(most: u32) -> Vec<LevelCell> {
     let mut cells = Vec::new();
     for subs in 1..=most {
         for (level, _) in LEVELS {
-            let stages = [Stage::Everything, Stage::Baseline];
+            let stages = [LevelVariant::Everything, LevelVariant::Baseline];
             let stages = stages.into_iter().filter(|&stage| can_be(level, stage));
-            cells.extend(stages.map(|stage| Cell { subs, level, stage, rates: Vec::new() }));
+            cells.extend(stages.map(|stage| LevelCell { subs, level, stage, rates: Vec::new() }));
         }
     }
     cells
 }
 
-fn can_be(level: Level, stage: Stage) -> bool {
-    stage == Stage::Everything || level.is_ordered()
+fn can_be(level: PerfLevel, stage: LevelVariant) -> bool {
+    stage == LevelVariant::Everything || level.is_ordered()
 }
 
 /// Returns the run of `squall perf throughput` for a combination.
-fn order(args: &LevelsArgs, cell: &Cell) -> ThroughputArgs {
-    let mut means = Means::of(cell.level);
+fn order(args: &LevelsArgs, cell: &LevelCell) -> ThroughputArgs {
+    let mut means = DeliverySettings::of(cell.level);
     means.keep = args.keep;
-    means.logs = (cell.level == Level::Logged).then(|| args.logs());
-    if cell.stage == Stage::Baseline {
+    means.logs = (cell.level == PerfLevel::Logged).then(|| args.logs());
+    if cell.stage == LevelVariant::Baseline {
         means.ablate = vec!["all".to_owned()];
     }
     ThroughputArgs::one_to(cell.subs, args.size, means, args.seconds, args.read)
@@ -180,30 +180,33 @@ fn simulated() -> Result<Figure, Failure> {
     derecho_figures::run(FIGURE, &options).map_err(|error| Failure::new(error.to_string()))
 }
 
-fn rows(cells: &[Cell], figure: Option<&Figure>) -> Vec<Row> {
-    let rate = |subs: u32, level: Level, stage: Stage| {
-        let of = |cell: &&Cell| (cell.subs, cell.level, cell.stage) == (subs, level, stage);
+fn rows(cells: &[LevelCell], figure: Option<&Figure>) -> Vec<LevelRow> {
+    let rate = |subs: u32, level: PerfLevel, stage: LevelVariant| {
+        let of = |cell: &&LevelCell| (cell.subs, cell.level, cell.stage) == (subs, level, stage);
         cells.iter().find(of).map(|cell| median(cell.rates.iter().copied()))
     };
-    let drawn = |subs: u32, level: &str, stage: Stage| {
+    let drawn = |subs: u32, level: &str, stage: LevelVariant| {
         let name = format!("{}, {level}", stage.name());
         figure?.line(&name)?.at(f64::from(subs))
     };
     let over = |a: Option<f64>, b: Option<f64>| Some(a? / b?);
     let of = |subs| {
         LEVELS.into_iter().filter_map(move |(level, name)| {
-            let everything = rate(subs, level, Stage::Everything)?;
-            let baseline = rate(subs, level, Stage::Baseline);
-            let figure = drawn(subs, name, Stage::Everything);
-            Some(Row {
+            let everything = rate(subs, level, LevelVariant::Everything)?;
+            let baseline = rate(subs, level, LevelVariant::Baseline);
+            let figure = drawn(subs, name, LevelVariant::Everything);
+            Some(LevelRow {
                 subs,
                 level: level.name(),
                 everything,
                 baseline,
                 gain: over(Some(everything), baseline),
-                of_atomic: over(Some(everything), rate(subs, Level::Atomic, Stage::Everything))?,
-                figure_gain: over(figure, drawn(subs, name, Stage::Baseline)),
-                figure_of_atomic: over(figure, drawn(subs, "atomic", Stage::Everything)),
+                of_atomic: over(
+                    Some(everything),
+                    rate(subs, PerfLevel::Atomic, LevelVariant::Everything),
+                )?,
+                figure_gain: over(figure, drawn(subs, name, LevelVariant::Baseline)),
+                figure_of_atomic: over(figure, drawn(subs, "atomic", LevelVariant::Everything)),
             })
         })
     };
@@ -212,7 +215,7 @@ fn rows(cells: &[Cell], figure: Option<&Figure>) -> Vec<Row> {
 }
 
 /// Returns the rows as text.
-fn text(args: &LevelsArgs, rows: &[Row]) -> String {
+fn text(args: &LevelsArgs, rows: &[LevelRow]) -> String {
     let mut text = format!(
         "{} bytes, one publisher, messages/s to each subscriber, medians of {}; logs in {}\n  \
          {:>4}  {:<10} {:>15} {:>15} {:>6} {:>10}{}\n",
@@ -254,14 +257,14 @@ mod tests {
     use super::*;
 
     /// Returns example rates: half as much for the second number of subscribers.
-    fn measured() -> Vec<Cell> {
+    fn measured() -> Vec<LevelCell> {
         let mut cells = cells(2);
         for cell in &mut cells {
             let rate = match (cell.level, cell.stage) {
-                (Level::Unordered | Level::Atomic, Stage::Everything) => 100.0,
-                (Level::Volatile, Stage::Everything) => 60.0,
-                (Level::Logged, Stage::Everything) => 20.0,
-                (_, Stage::Baseline) => 10.0,
+                (PerfLevel::Unordered | PerfLevel::Atomic, LevelVariant::Everything) => 100.0,
+                (PerfLevel::Volatile, LevelVariant::Everything) => 60.0,
+                (PerfLevel::Logged, LevelVariant::Everything) => 20.0,
+                (_, LevelVariant::Baseline) => 10.0,
             };
             cell.rates =
                 [3.0, 1.0, 0.5].map(|factor| factor * rate / f64::from(cell.subs)).to_vec();

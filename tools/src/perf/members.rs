@@ -5,47 +5,49 @@
 
 use serde_json::json;
 
-use super::crew::Crew;
 use super::machine::median;
-use super::publish::Published;
-use super::subscribe::Subscribed;
-use super::throughput::{Run, ThroughputArgs, USUAL_SECONDS, report, short, sum_up, text};
-use crate::outcome::{Done, Failure, Outcome, progress, show};
+use super::process_group::ProcessGroup;
+use super::publish::PublisherResult;
+use super::subscribe::SubscriberResult;
+use super::throughput::{
+    ThroughputArgs, ThroughputRun, USUAL_SECONDS, report, short, sum_up, text,
+};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
 
 /// Role of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Duty {
+pub(super) struct ProcessRole {
     pub(super) writes: bool,
     pub(super) reads: bool,
 }
 
-impl Duty {
+impl ProcessRole {
     /// Returns a number of processes that only write, and a number that only read.
-    pub(super) fn apart(writers: u32, readers: u32) -> Vec<Duty> {
-        let duty = |index| Duty { writes: index < writers, reads: index >= writers };
+    pub(super) fn apart(writers: u32, readers: u32) -> Vec<ProcessRole> {
+        let duty = |index| ProcessRole { writes: index < writers, reads: index >= writers };
         (0..writers + readers).map(duty).collect()
     }
 
     /// Returns a number of processes that read, of which the first ones write too.
-    fn reading(members: u32, writers: u32) -> Vec<Duty> {
-        (0..members).map(|index| Duty { writes: index < writers, reads: true }).collect()
+    fn reading(members: u32, writers: u32) -> Vec<ProcessRole> {
+        (0..members).map(|index| ProcessRole { writes: index < writers, reads: true }).collect()
     }
 }
 
 /// Measures all members writing, alternating with one of them writing.
-pub(super) fn run(args: &ThroughputArgs, members: u32, json: bool) -> Done {
+pub(super) fn run(args: &ThroughputArgs, members: u32, json: bool) -> CommandResult {
     let level = args.part.means.level;
     let (mut all, mut one) = (Vec::new(), Vec::new());
     for number in 1..=args.runs() {
         progress(format_args!("run {number} of {} ...", args.runs()));
         for (found, writers) in [(&mut all, members), (&mut one, 1)] {
-            let run = measure(args, &Duty::reading(members, writers))?;
+            let run = measure(args, &ProcessRole::reading(members, writers))?;
             progress(format_args!("  {writers} writing: {} messages/s", short(run.msgs_per_s)));
             found.push(run);
         }
     }
     let clean = all.iter().chain(&one).all(|run| run.is_clean(level));
-    let rate = |runs: &[Run]| median(runs.iter().map(|run| run.msgs_per_s));
+    let rate = |runs: &[ThroughputRun]| median(runs.iter().map(|run| run.msgs_per_s));
     let (together, alone) = (rate(&all), rate(&one));
     let mut report = report(args, all)?;
     (report["pubs"], report["subs"]) = (members.into(), members.into());
@@ -61,13 +63,16 @@ pub(super) fn run(args: &ThroughputArgs, members: u32, json: bool) -> Done {
         together / alone
     );
     show(json, &report, &text);
-    Ok(if clean { Outcome::Yes } else { Outcome::No })
+    Ok(if clean { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
 /// Starts the processes, runs them, and collects their results.
-pub(super) fn measure(args: &ThroughputArgs, duties: &[Duty]) -> Result<Run, Failure> {
-    let mut crew = Crew::new(args.limit())?;
-    let count = |does: fn(&Duty) -> bool| duties.iter().filter(|duty| does(duty)).count();
+pub(super) fn measure(
+    args: &ThroughputArgs,
+    duties: &[ProcessRole],
+) -> Result<ThroughputRun, Failure> {
+    let mut crew = ProcessGroup::new(args.limit())?;
+    let count = |does: fn(&ProcessRole) -> bool| duties.iter().filter(|duty| does(duty)).count();
     let (writers, readers) = (count(|duty| duty.writes), count(|duty| duty.reads));
     let mut hands = Vec::new();
     for (index, duty) in duties.iter().enumerate() {
@@ -92,7 +97,7 @@ pub(super) fn measure(args: &ThroughputArgs, duties: &[Duty]) -> Result<Run, Fai
     for (hand, _) in &hands {
         crew.tell(*hand, "GO")?;
     }
-    let mut publishers: Vec<Published> = Vec::new();
+    let mut publishers: Vec<PublisherResult> = Vec::new();
     for (hand, _) in hands.iter().filter(|(_, duty)| duty.writes) {
         publishers.push(crew.result(*hand)?);
     }
@@ -100,7 +105,7 @@ pub(super) fn measure(args: &ThroughputArgs, duties: &[Duty]) -> Result<Run, Fai
     for (hand, _) in hands.iter().filter(|(_, duty)| duty.reads) {
         crew.tell(*hand, &format!("TOTAL {sent}"))?;
     }
-    let mut subscribers: Vec<Subscribed> = Vec::new();
+    let mut subscribers: Vec<SubscriberResult> = Vec::new();
     for (hand, _) in hands.iter().filter(|(_, duty)| duty.reads) {
         subscribers.push(crew.result(*hand)?);
     }

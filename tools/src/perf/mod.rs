@@ -7,7 +7,6 @@
 mod baseline;
 pub(crate) mod clock;
 mod control;
-mod crew;
 mod late_joiner;
 mod latency;
 mod levels;
@@ -17,20 +16,21 @@ mod members;
 mod payload;
 mod peer;
 mod pingpong;
+mod process_group;
 mod publish;
 mod role;
 mod roles;
 mod sst;
 mod sst_node;
 mod subscribe;
+mod subscriber_stats;
 mod throughput;
-mod track;
 mod upcall;
 mod views;
 
 use clap::{Args, Subcommand};
 
-use crate::outcome::Done;
+use crate::outcome::CommandResult;
 
 /// Measurement, or role in one.
 #[derive(Args, Debug)]
@@ -63,9 +63,9 @@ enum Command {
     #[command(hide = true)]
     BareNode(baseline::BareNodeArgs),
     #[command(hide = true)]
-    BareHaul(baseline::HaulArgs),
+    BareHaul(baseline::TransferArgs),
     #[command(hide = true)]
-    LateJoinerPart(late_joiner::PartArgs),
+    LateJoinerPart(late_joiner::ProcessArgs),
     #[command(hide = true)]
     Member(member::MemberArgs),
     #[command(hide = true)]
@@ -77,7 +77,7 @@ enum Command {
 }
 
 /// Runs a command.
-pub(crate) fn run(args: PerfArgs, json: bool) -> Done {
+pub(crate) fn run(args: PerfArgs, json: bool) -> CommandResult {
     match args.command {
         Command::Throughput(args) => throughput::run(&args, json),
         Command::Latency(args) => latency::run(&args, json),

@@ -137,19 +137,19 @@ impl Payload for Bytes {
 
 /// Bytes that a subscriber checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Read {
+pub(crate) enum ReadExtent {
     /// Every byte.
     Whole,
     /// The first and the last eight bytes.
     Ends,
 }
 
-impl Read {
+impl ReadExtent {
     /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Read::Whole => "whole",
-            Read::Ends => "ends",
+            ReadExtent::Whole => "whole",
+            ReadExtent::Ends => "ends",
         }
     }
 }
@@ -181,7 +181,7 @@ pub(crate) fn fill(bytes: &mut [u8], index: u64, stamp: u64) {
 /// Returns the index and the stamp (zero: none) of a sample, or `None` if the checked bytes
 /// are corrupt.
 #[inline]
-pub(crate) fn check(bytes: &[u8], read: Read) -> Option<(u64, u64)> {
+pub(crate) fn check(bytes: &[u8], read: ReadExtent) -> Option<(u64, u64)> {
     let size = bytes.len();
     let index = word(bytes)?;
     let (stamp, filling) = if has_stamp(size) {
@@ -192,7 +192,7 @@ pub(crate) fn check(bytes: &[u8], read: Read) -> Option<(u64, u64)> {
     } else {
         (0, &bytes[8..])
     };
-    let whole = read == Read::Ends || is_filled_with(filling, index as u8);
+    let whole = read == ReadExtent::Ends || is_filled_with(filling, index as u8);
     whole.then_some((index, stamp))
 }
 
@@ -215,17 +215,17 @@ mod tests {
             let mut bytes = vec![0xee; size];
             fill(&mut bytes, 0x0102_0304_0506, 77);
             let stamp = if has_stamp(size) { 77 } else { 0 };
-            assert_eq!(check(&bytes, Read::Whole), Some((0x0102_0304_0506, stamp)), "{size}");
+            assert_eq!(check(&bytes, ReadExtent::Whole), Some((0x0102_0304_0506, stamp)), "{size}");
             for at in (16..size).chain(8..size.min(16)).filter(|_| size > 16 && size != 23) {
                 if has_stamp(size) && (8..16).contains(&at) {
                     continue;
                 }
                 let was = std::mem::replace(&mut bytes[at], 0xaa);
-                assert_eq!(check(&bytes, Read::Whole), None, "byte {at} of {size}");
+                assert_eq!(check(&bytes, ReadExtent::Whole), None, "byte {at} of {size}");
                 bytes[at] = was;
             }
         }
-        assert_eq!(check(&[1, 2, 3], Read::Ends), None);
+        assert_eq!(check(&[1, 2, 3], ReadExtent::Ends), None);
     }
 
     #[test]

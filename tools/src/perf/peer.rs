@@ -11,13 +11,13 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::control::Control;
-use super::payload::{Read, form};
-use super::pingpong::PingPong;
-use super::publish::{Amount, Manner, Publish};
-use super::role::{Cast, Part};
-use super::subscribe::Subscribe;
-use crate::outcome::{Done, Failure, Outcome, say};
+use super::control::HarnessControl;
+use super::payload::{ReadExtent, form};
+use super::pingpong::PingPongSettings;
+use super::publish::{PublishLimit, PublisherSettings, WriteMethod};
+use super::role::{ParticipantCounts, RoleSettings};
+use super::subscribe::SubscriberSettings;
+use crate::outcome::{CommandAnswer, CommandResult, Failure, say};
 
 /// One role by the measuring protocol: READY, GO, a line of JSON, EXIT.
 #[derive(Args, Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct PeerArgs {
 #[derive(Args, Debug)]
 struct Session {
     #[command(flatten)]
-    part: Part,
+    part: RoleSettings,
     /// Samples, or round trips.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
@@ -78,20 +78,20 @@ enum PeerRole {
 }
 
 /// Runs the role.
-pub(crate) fn run(args: PeerArgs) -> Done {
+pub(crate) fn run(args: PeerArgs) -> CommandResult {
     match args.role {
         PeerRole::Pub { session: Session { part, count, session }, subs } => {
             let plain = form(part.size) == "plain";
-            let order = Publish {
+            let order = PublisherSettings {
                 size: part.size,
                 means: part.means,
                 session,
-                cast: Cast::one_to(usize::from(subs)),
-                amount: Amount::Count(count),
-                manner: if plain { Manner::Loan } else { Manner::Copy },
+                cast: ParticipantCounts::one_to(usize::from(subs)),
+                amount: PublishLimit::Count(count),
+                manner: if plain { WriteMethod::Loan } else { WriteMethod::Copy },
                 stamps: false,
             };
-            order.run(Control::new(true), |done| {
+            order.run(HarnessControl::new(true), |done| {
                 let (start, end) = (done.t_start_ns, done.t_end_ns);
                 tell(json!({
                     "role": "pub", "sent": done.sent, "t_start_ns": start, "t_end_ns": end,
@@ -104,16 +104,16 @@ pub(crate) fn run(args: PeerArgs) -> Done {
                     "--index {index} of {subs} subscribers: they are numbered from 0"
                 )));
             }
-            let order = Subscribe {
+            let order = SubscriberSettings {
                 size: part.size,
                 means: part.means,
                 session,
-                cast: Cast::one_to(usize::from(subs)),
+                cast: ParticipantCounts::one_to(usize::from(subs)),
                 index: usize::from(index),
                 count: Some(count),
-                read: Read::Ends,
+                read: ReadExtent::Ends,
             };
-            order.run(Control::new(true), |seen| {
+            order.run(HarnessControl::new(true), |seen| {
                 tell(json!({
                     "role": "sub", "index": seen.index, "received": seen.received,
                     "lost": seen.lost, "disorder": seen.disorder, "corrupt": seen.corrupt,
@@ -121,7 +121,7 @@ pub(crate) fn run(args: PeerArgs) -> Done {
                 }))
             })?;
         }
-        PeerRole::Ping { session } => order(session).ping(Control::new(true), |found| {
+        PeerRole::Ping { session } => order(session).ping(HarnessControl::new(true), |found| {
             let times = &found.one_way;
             tell(json!({
                 "role": "ping", "count": found.count, "p50_ns": times.p50_ns,
@@ -130,15 +130,15 @@ pub(crate) fn run(args: PeerArgs) -> Done {
             }))
         })?,
         PeerRole::Pong { session } => {
-            order(session).pong(Control::new(true), |_| tell(json!({ "role": "pong" })))?;
+            order(session).pong(HarnessControl::new(true), |_| tell(json!({ "role": "pong" })))?;
         }
     }
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
-fn order(session: Session) -> PingPong {
+fn order(session: Session) -> PingPongSettings {
     let Session { part, count, session } = session;
-    PingPong { size: part.size, means: part.means, session, rounds: count }
+    PingPongSettings { size: part.size, means: part.means, session, rounds: count }
 }
 
 fn tell(result: Value) -> Result<(), Failure> {

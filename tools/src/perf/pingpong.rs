@@ -7,10 +7,12 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::clock;
-use super::control::Control;
-use super::payload::{Payload, Read, WithPayload, check, fill, for_size};
-use super::role::{LOOK, Means, Meter, Report, Used, meet, on_large_stack};
-use super::track::nanos_histogram;
+use super::control::HarnessControl;
+use super::payload::{Payload, ReadExtent, WithPayload, check, fill, for_size};
+use super::role::{
+    DeliverySettings, LOOK, ReportSink, ResourceMeter, ResourceUse, meet, on_large_stack,
+};
+use super::subscriber_stats::nanos_histogram;
 use crate::outcome::Failure;
 
 /// Maximum time for an answer.
@@ -20,8 +22,8 @@ const IDLE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Settings of ping or pong.
 #[derive(Clone, Debug)]
-pub(crate) struct PingPong {
-    pub(crate) means: Means,
+pub(crate) struct PingPongSettings {
+    pub(crate) means: DeliverySettings,
     pub(crate) size: usize,
     pub(crate) session: String,
     pub(crate) rounds: u64,
@@ -29,7 +31,7 @@ pub(crate) struct PingPong {
 
 /// One-way times in nanoseconds: half a round trip.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct OneWay {
+pub(crate) struct OneWayTimes {
     pub(crate) p50_ns: u64,
     pub(crate) p90_ns: u64,
     pub(crate) p99_ns: u64,
@@ -40,11 +42,11 @@ pub(crate) struct OneWay {
     pub(crate) mean_ns: f64,
 }
 
-impl OneWay {
+impl OneWayTimes {
     /// Makes the summary of these times.
-    pub(crate) fn of(histogram: &Histogram<u64>) -> OneWay {
+    pub(crate) fn of(histogram: &Histogram<u64>) -> OneWayTimes {
         let at = |quantile| histogram.value_at_quantile(quantile);
-        OneWay {
+        OneWayTimes {
             p50_ns: at(0.5),
             p90_ns: at(0.9),
             p99_ns: at(0.99),
@@ -59,26 +61,26 @@ impl OneWay {
 
 /// Result of ping.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Pinged {
+pub(crate) struct PingResult {
     pub(crate) role: String,
     pub(crate) count: u64,
     #[serde(flatten)]
-    pub(crate) one_way: OneWay,
-    pub(crate) used: Used,
+    pub(crate) one_way: OneWayTimes,
+    pub(crate) used: ResourceUse,
 }
 
 /// Result of pong.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Ponged {
+pub(crate) struct PongResult {
     pub(crate) role: String,
     pub(crate) answered: u64,
-    pub(crate) used: Used,
+    pub(crate) used: ResourceUse,
 }
 
 /// Writer and reader of one side.
-type Ends<P> = (DataWriter<P>, DataReader<P>);
+type EndpointPair<P> = (DataWriter<P>, DataReader<P>);
 
-impl PingPong {
+impl PingPongSettings {
     /// Returns the number of round trips before those that count.
     fn warm_up(&self) -> u64 {
         self.rounds / 10
@@ -87,8 +89,8 @@ impl PingPong {
     /// Sends, and waits for the answers.
     pub(crate) fn ping(
         self,
-        control: Control,
-        report: impl FnOnce(&Pinged) -> Result<(), Failure> + Send + 'static,
+        control: HarnessControl,
+        report: impl FnOnce(&PingResult) -> Result<(), Failure> + Send + 'static,
     ) -> Result<(), Failure> {
         let report = Box::new(report);
         on_large_stack(move || for_size(self.size, Ping { order: self, control, report }))
@@ -97,8 +99,8 @@ impl PingPong {
     /// Answers.
     pub(crate) fn pong(
         self,
-        control: Control,
-        report: impl FnOnce(&Ponged) -> Result<(), Failure> + Send + 'static,
+        control: HarnessControl,
+        report: impl FnOnce(&PongResult) -> Result<(), Failure> + Send + 'static,
     ) -> Result<(), Failure> {
         let report = Box::new(report);
         on_large_stack(move || for_size(self.size, Pong { order: self, control, report }))
@@ -109,9 +111,9 @@ impl PingPong {
     fn meet<P: Payload>(
         &self,
         participant: &DomainParticipant,
-        control: &Control,
+        control: &HarnessControl,
         [writes, reads]: [&str; 2],
-    ) -> Result<Option<Ends<P>>, Failure> {
+    ) -> Result<Option<EndpointPair<P>>, Failure> {
         let topic = |way: &str| format!("{} {way}", self.session);
         let writer = self.means.writer::<P>(participant, &topic(writes), self.size)?;
         let reader = self.means.reader::<P>(participant, &topic(reads), self.size)?;
@@ -135,9 +137,9 @@ fn send<P: Payload>(writer: &DataWriter<P>, spare: &mut P, index: u64) -> DdsRes
 }
 
 struct Ping {
-    order: PingPong,
-    control: Control,
-    report: Report<Pinged>,
+    order: PingPongSettings,
+    control: HarnessControl,
+    report: ReportSink<PingResult>,
 }
 
 impl WithPayload for Ping {
@@ -156,17 +158,17 @@ impl WithPayload for Ping {
         let mut spare = Box::<P>::default();
         spare.resize(order.size);
         let mut times = nanos_histogram();
-        let mut meter = Meter::start(participant.counters());
+        let mut meter = ResourceMeter::start(participant.counters());
         let warm_up = order.warm_up();
         for index in 0..warm_up + order.rounds {
             if index == warm_up {
-                meter = Meter::start(participant.counters());
+                meter = ResourceMeter::start(participant.counters());
             }
             let start = clock::now();
             send(&writer, &mut spare, index)?;
             let Some(sample) = await_answer(&reader, &control)? else { return Ok(()) };
             let end = clock::now();
-            if check(sample.bytes(), Read::Ends).map(|(index, _)| index) != Some(index) {
+            if check(sample.bytes(), ReadExtent::Ends).map(|(index, _)| index) != Some(index) {
                 return Err(Failure::new(format!(
                     "the answer to sample {index} is of another sample"
                 )));
@@ -177,7 +179,7 @@ impl WithPayload for Ping {
         }
         let (role, count, used) =
             ("ping".to_owned(), order.rounds, meter.used(participant.counters()));
-        report(&Pinged { role, count, one_way: OneWay::of(&times), used })?;
+        report(&PingResult { role, count, one_way: OneWayTimes::of(&times), used })?;
         control.wait_for_exit();
         Ok(())
     }
@@ -187,7 +189,7 @@ impl WithPayload for Ping {
 #[inline]
 fn await_answer<P: Payload>(
     reader: &DataReader<P>,
-    control: &Control,
+    control: &HarnessControl,
 ) -> Result<Option<Sample<P>>, Failure> {
     if let Some(sample) = reader.take_next(LOOK)? {
         return Ok(Some(sample));
@@ -205,9 +207,9 @@ fn await_answer<P: Payload>(
 }
 
 struct Pong {
-    order: PingPong,
-    control: Control,
-    report: Report<Ponged>,
+    order: PingPongSettings,
+    control: HarnessControl,
+    report: ReportSink<PongResult>,
 }
 
 impl WithPayload for Pong {
@@ -223,7 +225,7 @@ impl WithPayload for Pong {
         control.ready(None)?;
         let mut spare = Box::<P>::default();
         spare.resize(order.size);
-        let meter = Meter::start(participant.counters());
+        let meter = ResourceMeter::start(participant.counters());
         let (mut answered, all) = (0, order.warm_up() + order.rounds);
         let mut idle: Option<Instant> = None;
         while answered < all && !control.ended() {
@@ -235,7 +237,7 @@ impl WithPayload for Pong {
                 continue;
             };
             idle = None;
-            let Some((index, _)) = check(sample.bytes(), Read::Ends) else {
+            let Some((index, _)) = check(sample.bytes(), ReadExtent::Ends) else {
                 return Err(Failure::new("a sample came with wrong content"));
             };
             drop(sample);
@@ -243,7 +245,7 @@ impl WithPayload for Pong {
             answered += 1;
         }
         let (role, used) = ("pong".to_owned(), meter.used(participant.counters()));
-        report(&Ponged { role, answered, used })?;
+        report(&PongResult { role, answered, used })?;
         control.wait_for_exit();
         if !control.is_harnessed() {
             writer.wait_for_acknowledgments(ANSWER_LIMIT)?;

@@ -6,9 +6,12 @@ use dds_api::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::clock;
-use super::control::Control;
+use super::control::HarnessControl;
 use super::payload::{Payload, WithPayload, fill, for_size, has_stamp};
-use super::role::{Cast, LOOK, Means, Meter, Report, Used, meet, on_large_stack};
+use super::role::{
+    DeliverySettings, LOOK, ParticipantCounts, ReportSink, ResourceMeter, ResourceUse, meet,
+    on_large_stack,
+};
 use crate::outcome::Failure;
 
 /// Maximum time for which a write may find no room before the publisher gives up.
@@ -21,7 +24,7 @@ pub(super) const STAMP_EVERY: u64 = 64;
 
 /// Way in which samples get into the writer's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Manner {
+pub(crate) enum WriteMethod {
     /// Built where readers read them. A type that is not plain is built on the heap.
     Loan,
     /// Built in the application's memory, and copied by the write.
@@ -30,7 +33,7 @@ pub(crate) enum Manner {
 
 /// Amount after which the publisher stops.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Amount {
+pub(crate) enum PublishLimit {
     /// Number of samples.
     Count(u64),
     /// Number of seconds.
@@ -39,19 +42,19 @@ pub(crate) enum Amount {
 
 /// Settings of a publisher.
 #[derive(Clone, Debug)]
-pub(crate) struct Publish {
-    pub(crate) means: Means,
+pub(crate) struct PublisherSettings {
+    pub(crate) means: DeliverySettings,
     pub(crate) size: usize,
     pub(crate) session: String,
-    pub(crate) cast: Cast,
-    pub(crate) amount: Amount,
-    pub(crate) manner: Manner,
+    pub(crate) cast: ParticipantCounts,
+    pub(crate) amount: PublishLimit,
+    pub(crate) manner: WriteMethod,
     pub(crate) stamps: bool,
 }
 
 /// Result of a publisher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Published {
+pub(crate) struct PublisherResult {
     pub(crate) role: String,
     pub(crate) sent: u64,
     /// CLOCK_MONOTONIC before the first write.
@@ -60,33 +63,33 @@ pub(crate) struct Published {
     pub(crate) t_end_ns: u64,
     /// Copies of the payload per sample.
     pub(crate) copies: f64,
-    pub(crate) used: Used,
+    pub(crate) used: ResourceUse,
 }
 
-impl Publish {
+impl PublisherSettings {
     /// Publishes. `report` receives the result while the writer still exists; readers may still be
     /// reading. Nothing is reported if the role must end before it begins.
     pub(crate) fn run(
         self,
-        control: Control,
-        report: impl FnOnce(&Published) -> Result<(), Failure> + Send + 'static,
+        control: HarnessControl,
+        report: impl FnOnce(&PublisherResult) -> Result<(), Failure> + Send + 'static,
     ) -> Result<(), Failure> {
         let report = Box::new(report);
-        on_large_stack(move || for_size(self.size, Running { order: self, control, report }))
+        on_large_stack(move || for_size(self.size, PublisherRun { order: self, control, report }))
     }
 }
 
-struct Running {
-    order: Publish,
-    control: Control,
-    report: Report<Published>,
+struct PublisherRun {
+    order: PublisherSettings,
+    control: HarnessControl,
+    report: ReportSink<PublisherResult>,
 }
 
-impl WithPayload for Running {
+impl WithPayload for PublisherRun {
     type Output = Result<(), Failure>;
 
     fn with<P: Payload>(self) -> Result<(), Failure> {
-        let Running { order, control, report } = self;
+        let PublisherRun { order, control, report } = self;
         let participant = order.means.join()?;
         let writer = order.means.writer::<P>(&participant, &order.session, order.size)?;
         if !meet(&control, || writer.wait_for_readers(order.cast.readers as usize, LOOK))?
@@ -96,28 +99,28 @@ impl WithPayload for Running {
         }
         let mut sample = Box::<P>::default();
         sample.resize(order.size);
-        let meter = Meter::start(participant.counters());
+        let meter = ResourceMeter::start(participant.counters());
         let t_start_ns = clock::now();
         let sent = match order.manner {
-            Manner::Loan => write_all(&order, &control, |index, stamp| {
+            WriteMethod::Loan => write_all(&order, &control, |index, stamp| {
                 let mut loan = P::loan(&writer)?;
                 loan.resize(order.size);
                 fill(loan.bytes_mut(), index, stamp);
                 loan.publish()
             }),
-            Manner::Copy => write_all(&order, &control, |index, stamp| {
+            WriteMethod::Copy => write_all(&order, &control, |index, stamp| {
                 fill(sample.bytes_mut(), index, stamp);
                 writer.write(&sample)
             }),
         }?;
         let t_end_ns = clock::now();
         let used = meter.used(participant.counters());
-        let copies = if P::PLAIN && order.manner == Manner::Loan { 0.0 } else { 1.0 };
+        let copies = if P::PLAIN && order.manner == WriteMethod::Loan { 0.0 } else { 1.0 };
         let role = "pub".to_owned();
         // The reader of the report may end this process, so all samples must be
         // acknowledged before.
         writer.wait_for_acknowledgments(STALL_LIMIT)?;
-        report(&Published { role, sent, t_start_ns, t_end_ns, copies, used })?;
+        report(&PublisherResult { role, sent, t_start_ns, t_end_ns, copies, used })?;
         control.wait_for_exit();
         Ok(())
     }
@@ -130,13 +133,13 @@ pub(super) fn stamp_every(size: usize) -> u64 {
 
 /// Writes samples until there are enough, or the role must end. Returns their number.
 fn write_all(
-    order: &Publish,
-    control: &Control,
+    order: &PublisherSettings,
+    control: &HarnessControl,
     mut write: impl FnMut(u64, u64) -> DdsResult<()>,
 ) -> Result<u64, Failure> {
     let (count, deadline) = match order.amount {
-        Amount::Count(count) => (count, u64::MAX),
-        Amount::Seconds(seconds) => (u64::MAX, clock::now() + (seconds * 1e9) as u64),
+        PublishLimit::Count(count) => (count, u64::MAX),
+        PublishLimit::Seconds(seconds) => (u64::MAX, clock::now() + (seconds * 1e9) as u64),
     };
     let stamped = order.stamps && has_stamp(order.size);
     let every = stamp_every(order.size);

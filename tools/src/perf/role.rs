@@ -11,7 +11,7 @@ use derecho_node::Counters;
 use serde::{Deserialize, Serialize};
 
 use super::clock;
-use super::control::Control;
+use super::control::HarnessControl;
 use super::payload::{LARGEST, Payload, SMALLEST};
 use crate::allocations;
 use crate::outcome::Failure;
@@ -27,11 +27,11 @@ const STACK: usize = 256 << 20;
 pub(crate) const USUAL_KEEP: u32 = 64;
 
 /// Consumer of a role's result.
-pub(crate) type Report<T> = Box<dyn FnOnce(&T) -> Result<(), Failure> + Send>;
+pub(crate) type ReportSink<T> = Box<dyn FnOnce(&T) -> Result<(), Failure> + Send>;
 
 /// Delivery level of samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Level {
+pub(crate) enum PerfLevel {
     /// Reliable, in the order of each writer.
     Unordered,
     /// To all readers or to none, in one order.
@@ -69,24 +69,24 @@ pub(crate) enum Transport {
     Shm,
 }
 
-impl Level {
+impl PerfLevel {
     /// Whether all readers see one order.
     pub(crate) fn is_ordered(self) -> bool {
-        self != Level::Unordered
+        self != PerfLevel::Unordered
     }
 
     /// Whether samples are kept.
     pub(crate) fn is_kept(self) -> bool {
-        matches!(self, Level::Volatile | Level::Logged)
+        matches!(self, PerfLevel::Volatile | PerfLevel::Logged)
     }
 
     /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Level::Unordered => "unordered",
-            Level::Atomic => "atomic",
-            Level::Volatile => "volatile",
-            Level::Logged => "logged",
+            PerfLevel::Unordered => "unordered",
+            PerfLevel::Atomic => "atomic",
+            PerfLevel::Volatile => "volatile",
+            PerfLevel::Logged => "logged",
         }
     }
 }
@@ -112,20 +112,20 @@ pub(crate) fn sample_size(text: &str) -> Result<usize, String> {
 
 /// Settings with which every role takes part.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct RoleSettings {
     /// Bytes of a sample.
     #[arg(long, value_name = "BYTES", value_parser = sample_size)]
     pub(crate) size: usize,
     #[command(flatten)]
-    pub(crate) means: Means,
+    pub(crate) means: DeliverySettings,
 }
 
 /// Delivery, transport and resources.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Means {
+pub(crate) struct DeliverySettings {
     /// Delivery level of samples.
-    #[arg(long, value_enum, default_value_t = Level::Unordered)]
-    pub(crate) level: Level,
+    #[arg(long, value_enum, default_value_t = PerfLevel::Unordered)]
+    pub(crate) level: PerfLevel,
     /// Transport of samples.
     #[arg(long, value_enum, default_value_t = Transport::Shm)]
     pub(crate) transport: Transport,
@@ -160,15 +160,15 @@ pub(crate) struct Means {
 
 /// Numbers of participants that write a topic, and that read it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cast {
+pub(crate) struct ParticipantCounts {
     pub(crate) writers: u32,
     pub(crate) readers: u32,
 }
 
-impl Cast {
+impl ParticipantCounts {
     /// Returns one writer, and a number of readers.
-    pub(crate) fn one_to(readers: usize) -> Cast {
-        Cast { writers: 1, readers: readers as u32 }
+    pub(crate) fn one_to(readers: usize) -> ParticipantCounts {
+        ParticipantCounts { writers: 1, readers: readers as u32 }
     }
 }
 
@@ -183,10 +183,10 @@ fn ablation(text: &str) -> Result<String, String> {
     ))
 }
 
-impl Means {
+impl DeliverySettings {
     /// Returns the means of this level, with the product's defaults otherwise.
-    pub(crate) fn of(level: Level) -> Means {
-        Means {
+    pub(crate) fn of(level: PerfLevel) -> DeliverySettings {
+        DeliverySettings {
             level,
             transport: Transport::Shm,
             domain: 0,
@@ -222,13 +222,13 @@ impl Means {
 
     /// Fails if the product does not offer this combination.
     pub(crate) fn are_offered(&self) -> Result<(), Failure> {
-        if self.level == Level::Unordered && !self.ablate.is_empty() {
+        if self.level == PerfLevel::Unordered && !self.ablate.is_empty() {
             return Err(Failure::Usage(
                 "only mechanisms of an atomic topic can be switched off: add --level atomic"
                     .to_owned(),
             ));
         }
-        if (self.level == Level::Logged) != self.logs.is_some() {
+        if (self.level == PerfLevel::Logged) != self.logs.is_some() {
             return Err(Failure::Usage(
                 "--level logged needs a folder on the disk to measure (--logs DIR); other levels \
                  take no --logs"
@@ -278,10 +278,10 @@ impl Means {
     ) -> Result<Topic<P>, Failure> {
         let mut topic = participant.topic::<P>(name);
         topic = match self.level {
-            Level::Unordered => topic,
-            Level::Atomic => topic.atomic(),
-            Level::Volatile => topic.transient_local().durability_service(self.service(size)),
-            Level::Logged => topic.persistent().durability_service(self.service(size)),
+            PerfLevel::Unordered => topic,
+            PerfLevel::Atomic => topic.atomic(),
+            PerfLevel::Volatile => topic.transient_local().durability_service(self.service(size)),
+            PerfLevel::Logged => topic.persistent().durability_service(self.service(size)),
         };
         Ok(topic.create()?)
     }
@@ -340,7 +340,7 @@ impl Means {
 /// Waits until `wait`, which waits for at most [`LOOK`], has met all other roles. Returns whether
 /// to continue.
 pub(crate) fn meet(
-    control: &Control,
+    control: &HarnessControl,
     mut wait: impl FnMut() -> DdsResult<()>,
 ) -> Result<bool, Failure> {
     let mut last = None;
@@ -360,7 +360,7 @@ pub(crate) fn meet(
 
 /// Waits until `wait`, which waits for at most [`LOOK`], returns true. Returns whether to continue.
 pub(crate) fn within_match_limit(
-    control: &Control,
+    control: &HarnessControl,
     mut wait: impl FnMut() -> Result<bool, Failure>,
 ) -> Result<bool, Failure> {
     let deadline = Instant::now() + MATCH_LIMIT;
@@ -391,7 +391,7 @@ pub(crate) fn on_large_stack<T: Send + 'static>(
 
 /// Resources that a process used between two moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Used {
+pub(crate) struct ResourceUse {
     /// Seconds of processor time, over all threads.
     pub(crate) cpu_s: f64,
     /// Number of allocations.
@@ -409,21 +409,21 @@ pub(crate) struct Used {
 }
 
 /// Resources that a process had used at one moment.
-pub(crate) struct Meter {
+pub(crate) struct ResourceMeter {
     cpu: u64,
-    start: Used,
+    start: ResourceUse,
 }
 
-impl Meter {
+impl ResourceMeter {
     /// Starts counting.
-    pub(crate) fn start(counters: &Counters) -> Meter {
-        Meter { cpu: clock::cpu(), start: so_far(counters) }
+    pub(crate) fn start(counters: &Counters) -> ResourceMeter {
+        ResourceMeter { cpu: clock::cpu(), start: so_far(counters) }
     }
 
     /// Returns the resources used since the start, by the engine of the same counters.
-    pub(crate) fn used(&self, counters: &Counters) -> Used {
+    pub(crate) fn used(&self, counters: &Counters) -> ResourceUse {
         let (now, start) = (so_far(counters), &self.start);
-        Used {
+        ResourceUse {
             cpu_s: clock::secs(clock::cpu() - self.cpu),
             allocs: now.allocs - start.allocs,
             turns: now.turns - start.turns,
@@ -435,8 +435,8 @@ impl Meter {
     }
 }
 
-fn so_far(counters: &Counters) -> Used {
-    Used {
+fn so_far(counters: &Counters) -> ResourceUse {
+    ResourceUse {
         cpu_s: 0.0,
         allocs: allocations::count(),
         turns: counters.turns(),

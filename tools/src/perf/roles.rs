@@ -3,14 +3,14 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::control::Control;
-use super::payload::Read;
-use super::pingpong::{PingPong, Pinged, Ponged};
-use super::publish::{Amount, Publish, Published};
-use super::role::{Cast, Part};
-use super::subscribe::{Subscribe, Subscribed};
-use super::throughput::{MannerArgs, seconds};
-use crate::outcome::{Done, Failure, Outcome, say, show};
+use super::control::HarnessControl;
+use super::payload::ReadExtent;
+use super::pingpong::{PingPongSettings, PingResult, PongResult};
+use super::publish::{PublishLimit, PublisherResult, PublisherSettings};
+use super::role::{ParticipantCounts, RoleSettings};
+use super::subscribe::{SubscriberResult, SubscriberSettings};
+use super::throughput::{WriteMethodArgs, seconds};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show};
 
 /// Default number of samples that a publisher writes, or of round trips that ping makes.
 const USUAL_COUNT: u64 = 100_000;
@@ -19,7 +19,7 @@ const USUAL_COUNT: u64 = 100_000;
 #[derive(Args, Debug)]
 struct RoleArgs {
     #[command(flatten)]
-    part: Part,
+    part: RoleSettings,
     /// Name under which the roles of one measurement meet.
     #[arg(long, default_value = "perf")]
     session: String,
@@ -48,7 +48,7 @@ pub(crate) struct PubArgs {
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
     #[command(flatten)]
-    manner: MannerArgs,
+    manner: WriteMethodArgs,
 }
 
 /// Subscribe, and report the rate and errors of samples.
@@ -71,8 +71,8 @@ pub(crate) struct SubArgs {
     #[arg(long, default_value_t = 0)]
     index: usize,
     /// Bytes to check.
-    #[arg(long, value_enum, default_value_t = Read::Whole)]
-    read: Read,
+    #[arg(long, value_enum, default_value_t = ReadExtent::Whole)]
+    read: ReadExtent,
 }
 
 /// Send to pong, wait for the answer, and report the one-way time.
@@ -100,25 +100,25 @@ pub(crate) struct PongArgs {
 }
 
 /// Publishes.
-pub(crate) fn publish(args: PubArgs, json: bool) -> Done {
+pub(crate) fn publish(args: PubArgs, json: bool) -> CommandResult {
     let PubArgs { role, subs, pubs, count, seconds, manner } = args;
     let amount = match (count, seconds) {
-        (_, Some(seconds)) => Amount::Seconds(seconds),
-        (count, None) => Amount::Count(count.unwrap_or(USUAL_COUNT)),
+        (_, Some(seconds)) => PublishLimit::Seconds(seconds),
+        (count, None) => PublishLimit::Count(count.unwrap_or(USUAL_COUNT)),
     };
     let size = role.part.size;
-    let order = Publish {
+    let order = PublisherSettings {
         means: role.part.means,
         size,
         session: role.session,
-        cast: Cast { writers: pubs as u32, readers: subs as u32 },
+        cast: ParticipantCounts { writers: pubs as u32, readers: subs as u32 },
         amount,
         manner: manner.manner(size),
         stamps: true,
     };
     let harness = role.harness;
-    order.run(Control::new(harness), move |done| {
-        tell(harness, json, done, |done: &Published| {
+    order.run(HarnessControl::new(harness), move |done| {
+        tell(harness, json, done, |done: &PublisherResult| {
             let seconds = done.t_end_ns.saturating_sub(done.t_start_ns).max(1) as f64 / 1e9;
             format!(
                 "sent {} samples of {size} bytes in {seconds:.3} s: {:.0} a second",
@@ -127,21 +127,21 @@ pub(crate) fn publish(args: PubArgs, json: bool) -> Done {
             )
         })
     })?;
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 /// Subscribes.
-pub(crate) fn subscribe(args: SubArgs, json: bool) -> Done {
+pub(crate) fn subscribe(args: SubArgs, json: bool) -> CommandResult {
     let SubArgs { role, pubs, subs, count, index, read } = args;
     let size = role.part.size;
-    let cast = Cast { writers: pubs as u32, readers: subs as u32 };
+    let cast = ParticipantCounts { writers: pubs as u32, readers: subs as u32 };
     let (means, session) = (role.part.means, role.session);
-    let order = Subscribe { means, size, session, cast, index, count, read };
+    let order = SubscriberSettings { means, size, session, cast, index, count, read };
     let harness = role.harness;
     let (verdict, found) = std::sync::mpsc::channel();
-    order.run(Control::new(harness), move |seen| {
+    order.run(HarnessControl::new(harness), move |seen| {
         let _ = verdict.send(seen.lost + seen.disorder + seen.corrupt == 0);
-        tell(harness, json, seen, |seen: &Subscribed| {
+        tell(harness, json, seen, |seen: &SubscriberResult| {
             let seconds = seen.t_last_ns.saturating_sub(seen.t_first_ns).max(1) as f64 / 1e9;
             format!(
                 "received {} samples of {size} bytes in {seconds:.3} s: {:.0} a second\n\
@@ -156,14 +156,14 @@ pub(crate) fn subscribe(args: SubArgs, json: bool) -> Done {
     })?;
     // Under a harness, the harness judges.
     let clean = harness || found.try_recv().unwrap_or(true);
-    Ok(if clean { Outcome::Yes } else { Outcome::No })
+    Ok(if clean { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
 /// Pings.
-pub(crate) fn ping(args: PingArgs, json: bool) -> Done {
+pub(crate) fn ping(args: PingArgs, json: bool) -> CommandResult {
     let harness = args.role.harness;
-    order(args.role, args.count).ping(Control::new(harness), move |found| {
-        tell(harness, json, found, |found: &Pinged| {
+    order(args.role, args.count).ping(HarnessControl::new(harness), move |found| {
+        tell(harness, json, found, |found: &PingResult| {
             let OneWayMicros { p50, p99, p999, max } = OneWayMicros::of(found);
             format!(
                 "{} round trips; one way in microseconds: p50 {p50:.2}, p99 {p99:.2}, \
@@ -172,21 +172,21 @@ pub(crate) fn ping(args: PingArgs, json: bool) -> Done {
             )
         })
     })?;
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 /// Pongs.
-pub(crate) fn pong(args: PongArgs, json: bool) -> Done {
+pub(crate) fn pong(args: PongArgs, json: bool) -> CommandResult {
     let harness = args.role.harness;
     let count = args.count.unwrap_or(u64::MAX / 2);
-    order(args.role, count).pong(Control::new(harness), move |done| {
-        tell(harness, json, done, |done: &Ponged| format!("answered {} times", done.answered))
+    order(args.role, count).pong(HarnessControl::new(harness), move |done| {
+        tell(harness, json, done, |done: &PongResult| format!("answered {} times", done.answered))
     })?;
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
-fn order(role: RoleArgs, rounds: u64) -> PingPong {
-    PingPong { size: role.part.size, means: role.part.means, session: role.session, rounds }
+fn order(role: RoleArgs, rounds: u64) -> PingPongSettings {
+    PingPongSettings { size: role.part.size, means: role.part.means, session: role.session, rounds }
 }
 
 struct OneWayMicros {
@@ -197,7 +197,7 @@ struct OneWayMicros {
 }
 
 impl OneWayMicros {
-    fn of(found: &Pinged) -> OneWayMicros {
+    fn of(found: &PingResult) -> OneWayMicros {
         let micros = |nanos: u64| nanos as f64 / 1e3;
         let times = &found.one_way;
         OneWayMicros {

@@ -6,12 +6,12 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::baseline::{self, Wait};
-use super::crew::Crew;
 use super::machine::{commit, machine, median};
-use super::pingpong::OneWay;
-use super::sst_node::{Found, What};
+use super::pingpong::OneWayTimes;
+use super::process_group::ProcessGroup;
+use super::sst_node::{SstMeasurement, SstResult};
 use super::throughput::seconds;
-use crate::outcome::{Done, Failure, Outcome, progress, show};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
 
 /// Round trips of the bare machine beside counting.
 const BARE_ROUNDS: u64 = 200_000;
@@ -27,7 +27,7 @@ const USUAL_ROWS: [u16; 3] = [2, 8, 32];
 pub(crate) struct SstArgs {
     /// Measurement to run [default: all].
     #[arg(long, value_enum)]
-    what: Option<What>,
+    what: Option<SstMeasurement>,
     /// Rows of the table [default: 2; to evaluate: 2, 8 and 32, one after the other].
     #[arg(long, value_parser = clap::value_parser!(u16).range(2..=64))]
     nodes: Option<u16>,
@@ -47,35 +47,40 @@ pub(crate) struct SstArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &SstArgs, json: bool) -> Done {
+pub(crate) fn run(args: &SstArgs, json: bool) -> CommandResult {
     let mut report = json!({ "machine": machine(), "commit": commit(), "transport": "shm" });
     let wanted = |what| args.what.is_none_or(|only| only == what);
-    if args.what == Some(What::Detect) && args.nodes.is_some_and(|nodes| nodes != 2) {
+    if args.what == Some(SstMeasurement::Detect) && args.nodes.is_some_and(|nodes| nodes != 2) {
         return Err(Failure::Usage("detection is between two nodes: leave --nodes out".to_owned()));
     }
-    if wanted(What::Detect) {
+    if wanted(SstMeasurement::Detect) {
         progress(format_args!("detection ..."));
         report["detect"] = detect(args)?;
     }
-    if wanted(What::Evaluate) {
+    if wanted(SstMeasurement::Evaluate) {
         let rows = args.nodes.map_or(USUAL_ROWS.to_vec(), |nodes| vec![nodes]);
         progress(format_args!("evaluation over {rows:?} rows ..."));
         let tables: Result<Vec<Value>, Failure> =
             rows.into_iter().map(|rows| evaluate(args, rows)).collect();
         report["evaluate"] = tables?.into();
     }
-    if wanted(What::Count) {
+    if wanted(SstMeasurement::Count) {
         progress(format_args!("counting ..."));
         report["count"] = count(args)?;
     }
     show(json, &report, &text(&report));
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 /// Starts the processes of a table with the given numbers of nodes, and returns the result of each.
-fn table(args: &SstArgs, what: What, hosts: &[u16], count: u64) -> Result<Vec<Found>, Failure> {
+fn table(
+    args: &SstArgs,
+    what: SstMeasurement,
+    hosts: &[u16],
+    count: u64,
+) -> Result<Vec<SstResult>, Failure> {
     let mut crew =
-        Crew::new(Duration::from_secs(args.limit) + Duration::from_secs_f64(args.seconds))?;
+        ProcessGroup::new(Duration::from_secs(args.limit) + Duration::from_secs_f64(args.seconds))?;
     let rows: u16 = hosts.iter().sum();
     let mut rank = 0;
     for (index, host) in hosts.iter().enumerate() {
@@ -95,7 +100,7 @@ fn table(args: &SstArgs, what: What, hosts: &[u16], count: u64) -> Result<Vec<Fo
     for hand in 0..hosts.len() {
         crew.tell(hand, "GO")?;
     }
-    let found: Result<Vec<Found>, Failure> =
+    let found: Result<Vec<SstResult>, Failure> =
         (0..hosts.len()).map(|hand| crew.result(hand)).collect();
     let found = found?;
     crew.dismiss()?;
@@ -106,7 +111,7 @@ fn unexpected() -> Failure {
     Failure::new("a process of the table measured something else: a defect of this command")
 }
 
-fn bare(args: &SstArgs, rounds: u64) -> Result<OneWay, Failure> {
+fn bare(args: &SstArgs, rounds: u64) -> Result<OneWayTimes, Failure> {
     baseline::latency(None, rounds, Wait::Poll, Duration::from_secs(args.limit))
 }
 
@@ -114,12 +119,12 @@ fn detect(args: &SstArgs) -> Result<Value, Failure> {
     let rounds = args.count.unwrap_or(100_000);
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..args.runs {
-        let found = table(args, What::Detect, &[1, 1], rounds)?;
-        let Some(&Found::Detected(one_way)) = found.first() else { return Err(unexpected()) };
+        let found = table(args, SstMeasurement::Detect, &[1, 1], rounds)?;
+        let Some(&SstResult::Detected(one_way)) = found.first() else { return Err(unexpected()) };
         ours.push(one_way);
         bare.push(self::bare(args, rounds)?);
     }
-    let middle = |runs: &[OneWay]| median(runs.iter().map(|run| run.p50_ns as f64));
+    let middle = |runs: &[OneWayTimes]| median(runs.iter().map(|run| run.p50_ns as f64));
     let (p50_ns, bare_ns) = (middle(&ours), middle(&bare));
     Ok(json!({
         "rounds": rounds,
@@ -132,8 +137,8 @@ fn detect(args: &SstArgs) -> Result<Value, Failure> {
 
 fn evaluate(args: &SstArgs, rows: u16) -> Result<Value, Failure> {
     // One process evaluates; the other has all other rows.
-    let found = table(args, What::Evaluate, &[1, rows - 1], 0)?;
-    let Some(&Found::Evaluated { evaluations, nanos }) = found.first() else {
+    let found = table(args, SstMeasurement::Evaluate, &[1, rows - 1], 0)?;
+    let Some(&SstResult::Evaluated { evaluations, nanos }) = found.first() else {
         return Err(unexpected());
     };
     let per_s = evaluations as f64 * 1e9 / nanos.max(1) as f64;
@@ -144,10 +149,10 @@ fn count(args: &SstArgs) -> Result<Value, Failure> {
     let (target, nodes) = (args.count.unwrap_or(1_000_000), args.nodes.unwrap_or(2));
     let (mut steps, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..args.runs {
-        let found = table(args, What::Count, &vec![1; usize::from(nodes)], target)?;
+        let found = table(args, SstMeasurement::Count, &vec![1; usize::from(nodes)], target)?;
         let mut slowest = 1;
         for one in &found {
-            let &Found::Counted { nanos } = one else { return Err(unexpected()) };
+            let &SstResult::Counted { nanos } = one else { return Err(unexpected()) };
             slowest = slowest.max(nanos);
         }
         steps.push(slowest as f64 / target as f64);

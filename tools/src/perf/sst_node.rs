@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::ids::{NodeId, Rank};
 use derecho_core::link::Link;
-use derecho_core::sst::{Fire, Row, Scope, Sst, Strategy};
+use derecho_core::sst::{Fire, Scope, Sst, Strategy, TableRow};
 use derecho_node::{Engine, Pace};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -19,13 +19,13 @@ use sst_programs::counting::{self, Count};
 use sst_programs::detection::{self, Elements, Push};
 
 use super::clock;
-use super::control::Control;
-use super::pingpong::OneWay;
-use super::track::nanos_histogram;
-use crate::outcome::{Done, Failure, Outcome, say};
+use super::control::HarnessControl;
+use super::pingpong::OneWayTimes;
+use super::subscriber_stats::nanos_histogram;
+use crate::outcome::{CommandAnswer, CommandResult, Failure, say};
 
 /// Row of nodes that detect: the smallest possible row.
-type Mark = Elements<1>;
+type SmallestRow = Elements<1>;
 type SstEngine<R> = Engine<Sst<R>, ShmLink>;
 
 /// Nanoseconds between two checks whether to leave.
@@ -35,7 +35,7 @@ const EVALUATIONS_A_LOOK: u32 = 256;
 
 /// Kinds of measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum What {
+pub(crate) enum SstMeasurement {
     /// How soon a node sees a write of another node.
     Detect,
     /// How often a predicate over all rows is evaluated.
@@ -44,13 +44,13 @@ pub(crate) enum What {
     Count,
 }
 
-impl What {
+impl SstMeasurement {
     /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            What::Detect => "detect",
-            What::Evaluate => "evaluate",
-            What::Count => "count",
+            SstMeasurement::Detect => "detect",
+            SstMeasurement::Evaluate => "evaluate",
+            SstMeasurement::Count => "count",
         }
     }
 }
@@ -60,7 +60,7 @@ impl What {
 pub(crate) struct SstNodeArgs {
     /// Kind of measurement.
     #[arg(value_enum)]
-    what: What,
+    what: SstMeasurement,
     /// Rows of the table.
     #[arg(long)]
     rows: usize,
@@ -80,11 +80,11 @@ pub(crate) struct SstNodeArgs {
 
 /// Result of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Found {
+pub(crate) enum SstResult {
     /// The process only had rows.
     Nothing,
     /// Time from one node's push to the other's trigger.
-    Detected(OneWay),
+    Detected(OneWayTimes),
     /// Number of evaluated predicates, and the nanoseconds they took.
     Evaluated { evaluations: u64, nanos: u64 },
     /// Nanoseconds of the whole count.
@@ -92,31 +92,35 @@ pub(crate) enum Found {
 }
 
 /// Runs the process.
-pub(crate) fn run(args: &SstNodeArgs) -> Done {
-    let control = Control::new(true);
+pub(crate) fn run(args: &SstNodeArgs) -> CommandResult {
+    let control = HarnessControl::new(true);
     if !control.ready(Some("GO"))? {
-        return Ok(Outcome::Yes);
+        return Ok(CommandAnswer::Yes);
     }
     match args.what {
-        What::Detect if args.rank == 0 => detect(args, &control),
-        What::Detect => {
-            let engine =
-                join(args, args.rank, Mark::ready(), detection::echo(Rank(0), Push::Mark, |_| {}))?;
-            finish(&engine, &control, &Found::Nothing)
+        SstMeasurement::Detect if args.rank == 0 => detect(args, &control),
+        SstMeasurement::Detect => {
+            let engine = join(
+                args,
+                args.rank,
+                SmallestRow::ready(),
+                detection::echo(Rank(0), Push::Mark, |_| {}),
+            )?;
+            finish(&engine, &control, &SstResult::Nothing)
         }
-        What::Evaluate if args.rank == 0 => evaluate(args, &control),
-        What::Evaluate => {
+        SstMeasurement::Evaluate if args.rank == 0 => evaluate(args, &control),
+        SstMeasurement::Evaluate => {
             let rows: Result<Vec<_>, Failure> = (args.rank..args.rank + args.hosts)
-                .map(|rank| join(args, rank, Mark::HELD, |_| {}))
+                .map(|rank| join(args, rank, SmallestRow::HELD, |_| {}))
                 .collect();
             host(&rows?, &control)
         }
-        What::Count => count(args, &control),
+        SstMeasurement::Count => count(args, &control),
     }
 }
 
 /// Joins the table with a node of this rank: nodes are ranked by their ids.
-fn join<R: Row>(
+fn join<R: TableRow>(
     args: &SstNodeArgs,
     rank: u16,
     initial: R,
@@ -131,13 +135,17 @@ fn join<R: Row>(
     let parker = link.parker();
     let sst = Sst::new(link.node(), own, args.rows, Strategy::Writes, initial, setup);
     // Only the nodes without a measurement have a thread of their own.
-    let alone = args.what == What::Evaluate && rank > 0;
+    let alone = args.what == SstMeasurement::Evaluate && rank > 0;
     let start = if alone { Engine::start } else { Engine::unattended };
     Ok(start(sst, link, parker, Pace::default()))
 }
 
 /// Drives until `done`, or until the role must end. Returns whether it is done.
-fn drive<R: Row>(engine: &SstEngine<R>, control: &Control, done: impl Fn() -> bool) -> bool {
+fn drive<R: TableRow>(
+    engine: &SstEngine<R>,
+    control: &HarnessControl,
+    done: impl Fn() -> bool,
+) -> bool {
     while !done() {
         if control.ended() {
             return false;
@@ -148,40 +156,46 @@ fn drive<R: Row>(engine: &SstEngine<R>, control: &Control, done: impl Fn() -> bo
 }
 
 /// Reports, and drives for the others until all may leave.
-fn finish<R: Row>(engine: &SstEngine<R>, control: &Control, found: &Found) -> Done {
+fn finish<R: TableRow>(
+    engine: &SstEngine<R>,
+    control: &HarnessControl,
+    found: &SstResult,
+) -> CommandResult {
     tell(found)?;
     while !control.may_leave() {
         engine.wait(Some(derecho_node::clock::now().after(LOOK)), || control.ended());
     }
     engine.stop();
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 /// Reports, and lets the nodes drive themselves until all may leave.
-fn host<R: Row>(engines: &[SstEngine<R>], control: &Control) -> Done {
-    tell(&Found::Nothing)?;
+fn host<R: TableRow>(engines: &[SstEngine<R>], control: &HarnessControl) -> CommandResult {
+    tell(&SstResult::Nothing)?;
     control.wait_for_exit();
     engines.iter().for_each(Engine::stop);
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
-fn tell(found: &Found) -> Result<(), Failure> {
+fn tell(found: &SstResult) -> Result<(), Failure> {
     let line = serde_json::to_string(found).map_err(|error| Failure::new(error.to_string()))?;
     say(&line)
 }
 
 /// Pushes the next mark whenever the other node has shown the last one.
-fn detect(args: &SstNodeArgs, control: &Control) -> Done {
+fn detect(args: &SstNodeArgs, control: &HarnessControl) -> CommandResult {
     let (rounds, warm_up) = (args.count, args.count / 10);
     let (done, times): (_, Receiver<Histogram<u64>>) = channel();
     let mut found = Some((nanos_histogram(), done));
     let finished = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&finished);
     let (mut round, mut last) = (0u64, 0);
-    let engine = join(args, 0, Mark::ready(), move |scope| {
+    let engine = join(args, 0, SmallestRow::ready(), move |scope| {
         scope.when(
             Fire::Always,
-            |table| table.get(Rank(1), Mark::mark()) >= table.get(Rank(0), Mark::mark()),
+            |table| {
+                table.get(Rank(1), SmallestRow::mark()) >= table.get(Rank(0), SmallestRow::mark())
+            },
             move |scope| {
                 let now = clock::now();
                 let Some((times, _)) = &mut found else { return };
@@ -203,14 +217,14 @@ fn detect(args: &SstNodeArgs, control: &Control) -> Done {
         );
     })?;
     if !drive(&engine, control, || finished.load(Ordering::Acquire)) {
-        return Ok(Outcome::Yes);
+        return Ok(CommandAnswer::Yes);
     }
     let times = times.try_recv().map_err(|_| Failure::new("no round was measured"))?;
-    finish(&engine, control, &Found::Detected(OneWay::of(&times)))
+    finish(&engine, control, &SstResult::Detected(OneWayTimes::of(&times)))
 }
 
 /// Evaluates a predicate over all rows that holds all the time.
-fn evaluate(args: &SstNodeArgs, control: &Control) -> Done {
+fn evaluate(args: &SstNodeArgs, control: &HarnessControl) -> CommandResult {
     let fired = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&fired);
     let last = args.rows as u16 - 1;
@@ -218,10 +232,10 @@ fn evaluate(args: &SstNodeArgs, control: &Control) -> Done {
         // One thread counts, so a plain load and store are sufficient.
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     });
-    let engine = join(args, 0, Mark::HELD, setup)?;
+    let engine = join(args, 0, SmallestRow::HELD, setup)?;
     let so_far = || fired.load(Ordering::Relaxed);
     if !drive(&engine, control, || so_far() > 0) {
-        return Ok(Outcome::Yes);
+        return Ok(CommandAnswer::Yes);
     }
     let (before, start) = (so_far(), clock::now());
     let end = start + (args.seconds * 1e9) as u64;
@@ -236,14 +250,14 @@ fn evaluate(args: &SstNodeArgs, control: &Control) -> Done {
     });
     let (evaluations, nanos) = (so_far() - before, clock::now() - start);
     // From here on the node must not be driven, or the evaluation would never end.
-    tell(&Found::Evaluated { evaluations, nanos })?;
+    tell(&SstResult::Evaluated { evaluations, nanos })?;
     control.wait_for_exit();
     engine.stop();
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 /// Counts in lock step with all others.
-fn count(args: &SstNodeArgs, control: &Control) -> Done {
+fn count(args: &SstNodeArgs, control: &HarnessControl) -> CommandResult {
     let start = Arc::new(AtomicU64::new(0));
     let end = Arc::new(AtomicU64::new(0));
     let (started, ended) = (Arc::clone(&start), Arc::clone(&end));
@@ -254,8 +268,8 @@ fn count(args: &SstNodeArgs, control: &Control) -> Done {
         program(scope);
     })?;
     if !drive(&engine, control, || end.load(Ordering::Acquire) != 0) {
-        return Ok(Outcome::Yes);
+        return Ok(CommandAnswer::Yes);
     }
     let nanos = end.load(Ordering::Acquire).saturating_sub(start.load(Ordering::Acquire));
-    finish(&engine, control, &Found::Counted { nanos })
+    finish(&engine, control, &SstResult::Counted { nanos })
 }

@@ -6,10 +6,13 @@ use dds_api::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::clock;
-use super::control::Control;
-use super::payload::{Payload, Read, WithPayload, for_size};
-use super::role::{Cast, LOOK, Means, Meter, Report, Used, meet, on_large_stack};
-use super::track::Track;
+use super::control::HarnessControl;
+use super::payload::{Payload, ReadExtent, WithPayload, for_size};
+use super::role::{
+    DeliverySettings, LOOK, ParticipantCounts, ReportSink, ResourceMeter, ResourceUse, meet,
+    on_large_stack,
+};
+use super::subscriber_stats::SubscriberStats;
 use crate::outcome::Failure;
 
 /// Maximum time that a subscriber waits for the next sample.
@@ -19,20 +22,20 @@ pub(super) const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// Settings of a subscriber.
 #[derive(Clone, Debug)]
-pub(crate) struct Subscribe {
-    pub(crate) means: Means,
+pub(crate) struct SubscriberSettings {
+    pub(crate) means: DeliverySettings,
     pub(crate) size: usize,
     pub(crate) session: String,
-    pub(crate) cast: Cast,
+    pub(crate) cast: ParticipantCounts,
     pub(crate) index: usize,
     /// Samples of all publishers; `None`: until they leave.
     pub(crate) count: Option<u64>,
-    pub(crate) read: Read,
+    pub(crate) read: ReadExtent,
 }
 
 /// Result of a subscriber.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Subscribed {
+pub(crate) struct SubscriberResult {
     pub(crate) role: String,
     pub(crate) index: usize,
     pub(crate) received: u64,
@@ -53,49 +56,49 @@ pub(crate) struct Subscribed {
     pub(crate) sample_bytes: usize,
     /// Hash of the order in which all samples arrived.
     pub(crate) order: u64,
-    pub(crate) used: Used,
+    pub(crate) used: ResourceUse,
 }
 
-impl Subscribe {
+impl SubscriberSettings {
     /// Subscribes. `report` receives the result. Nothing is reported if the role must end before
     /// it begins.
     pub(crate) fn run(
         self,
-        control: Control,
-        report: impl FnOnce(&Subscribed) -> Result<(), Failure> + Send + 'static,
+        control: HarnessControl,
+        report: impl FnOnce(&SubscriberResult) -> Result<(), Failure> + Send + 'static,
     ) -> Result<(), Failure> {
         let report = Box::new(report);
-        on_large_stack(move || for_size(self.size, Running { order: self, control, report }))
+        on_large_stack(move || for_size(self.size, SubscriberRun { order: self, control, report }))
     }
 }
 
-struct Running {
-    order: Subscribe,
-    control: Control,
-    report: Report<Subscribed>,
+struct SubscriberRun {
+    order: SubscriberSettings,
+    control: HarnessControl,
+    report: ReportSink<SubscriberResult>,
 }
 
-/// Counters beside those of [`Track`].
+/// Counters beside those of [`SubscriberStats`].
 #[derive(Default)]
-struct Run {
+struct SubscriberCounters {
     copied: u64,
     t_first_ns: u64,
     t_last_ns: u64,
 }
 
-impl WithPayload for Running {
+impl WithPayload for SubscriberRun {
     type Output = Result<(), Failure>;
 
     fn with<P: Payload>(self) -> Result<(), Failure> {
-        let Running { order, control, report } = self;
+        let SubscriberRun { order, control, report } = self;
         let participant = order.means.join()?;
         let reader = order.means.reader::<P>(&participant, &order.session, order.size)?;
         if !meet(&control, || reader.wait_for_writers(order.cast.writers as usize, LOOK))? {
             return Ok(());
         }
-        let mut track = Track::new(order.read);
+        let mut track = SubscriberStats::new(order.read);
         control.ready(None)?;
-        let meter = Meter::start(participant.counters());
+        let meter = ResourceMeter::start(participant.counters());
         let run = take_all(&order, &control, &reader, &mut track)?;
         let used = meter.used(participant.counters());
         let latency = |quantile| {
@@ -103,7 +106,7 @@ impl WithPayload for Running {
         };
         let expected = control.total().or(order.count);
         let missing = expected.map_or(0, |count| count.saturating_sub(track.seen()));
-        report(&Subscribed {
+        report(&SubscriberResult {
             role: "sub".to_owned(),
             index: order.index,
             received: track.received,
@@ -136,12 +139,12 @@ pub(super) const fn carries_payload<P: Payload>() -> bool {
 
 /// Takes samples until there are enough, no writer is left, or the role must end.
 fn take_all<P: Payload>(
-    order: &Subscribe,
-    control: &Control,
+    order: &SubscriberSettings,
+    control: &HarnessControl,
     reader: &DataReader<P>,
-    track: &mut Track<InstanceHandle>,
-) -> Result<Run, Failure> {
-    let mut run = Run::default();
+    track: &mut SubscriberStats<InstanceHandle>,
+) -> Result<SubscriberCounters, Failure> {
+    let mut run = SubscriberCounters::default();
     let mut quiet: Option<Instant> = None;
     loop {
         let mut any = false;

@@ -7,15 +7,15 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::baseline::{self, BareOrder, BareThroughput, Kind};
-use super::crew::Crew;
+use super::baseline::{self, BareRingKind, BareSettings, BareThroughput};
 use super::machine::{commit, machine, median};
-use super::members::{self, Duty};
-use super::payload::{Read, form};
-use super::publish::Published;
-use super::role::{Interface, Level, Means, Part};
-use super::subscribe::Subscribed;
-use crate::outcome::{Done, Failure, Outcome, progress, show};
+use super::members::{self, ProcessRole};
+use super::payload::{ReadExtent, form};
+use super::process_group::ProcessGroup;
+use super::publish::PublisherResult;
+use super::role::{DeliverySettings, Interface, PerfLevel, RoleSettings};
+use super::subscribe::SubscriberResult;
+use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
 
 /// Default duration of a run in seconds.
 pub(super) const USUAL_SECONDS: f64 = 2.0;
@@ -35,7 +35,7 @@ const BARE_SECONDS: (f64, f64) = (0.2, 5.0);
     squall perf throughput --size 16 --level atomic --interface core --subs 3 --baseline")]
 pub(crate) struct ThroughputArgs {
     #[command(flatten)]
-    pub(super) part: Part,
+    pub(super) part: RoleSettings,
     /// Interface to measure: the whole product, or the multicast below it.
     #[arg(long, value_enum, default_value_t = Interface::Dds)]
     pub(super) interface: Interface,
@@ -57,10 +57,10 @@ pub(crate) struct ThroughputArgs {
     #[arg(long, value_parser = seconds)]
     pub(super) seconds: Option<f64>,
     /// Bytes that subscribers check.
-    #[arg(long, value_enum, default_value_t = Read::Whole)]
-    pub(super) read: Read,
+    #[arg(long, value_enum, default_value_t = ReadExtent::Whole)]
+    pub(super) read: ReadExtent,
     #[command(flatten)]
-    pub(super) manner: MannerArgs,
+    pub(super) manner: WriteMethodArgs,
     /// Measure a bare shared-memory ring beside it, alternating.
     #[arg(long)]
     baseline: bool,
@@ -79,12 +79,12 @@ impl ThroughputArgs {
     pub(super) fn one_to(
         subs: u32,
         size: usize,
-        means: Means,
+        means: DeliverySettings,
         seconds: f64,
-        read: Read,
+        read: ReadExtent,
     ) -> ThroughputArgs {
         ThroughputArgs {
-            part: Part { size, means },
+            part: RoleSettings { size, means },
             interface: Interface::Dds,
             members: None,
             subs,
@@ -92,7 +92,7 @@ impl ThroughputArgs {
             count: None,
             seconds: Some(seconds),
             read,
-            manner: MannerArgs { loan: false, copy: false },
+            manner: WriteMethodArgs { loan: false, copy: false },
             baseline: false,
             runs: None,
             limit: None,
@@ -115,7 +115,7 @@ impl ThroughputArgs {
 /// Way in which samples get into the writer's memory.
 #[derive(Args, Clone, Copy, Debug)]
 #[group(multiple = false)]
-pub(crate) struct MannerArgs {
+pub(crate) struct WriteMethodArgs {
     /// Build samples where readers read them (the default for plain types).
     #[arg(long)]
     loan: bool,
@@ -125,22 +125,22 @@ pub(crate) struct MannerArgs {
     copy: bool,
 }
 
-impl MannerArgs {
+impl WriteMethodArgs {
     /// Returns the chosen manner, or the default for samples of this size.
-    pub(crate) fn manner(self, size: usize) -> super::publish::Manner {
-        use super::publish::Manner;
+    pub(crate) fn manner(self, size: usize) -> super::publish::WriteMethod {
+        use super::publish::WriteMethod;
         match (self.loan, self.copy) {
-            (true, _) => Manner::Loan,
-            (_, true) => Manner::Copy,
-            _ if form(size) == "plain" => Manner::Loan,
-            _ => Manner::Copy,
+            (true, _) => WriteMethod::Loan,
+            (_, true) => WriteMethod::Copy,
+            _ if form(size) == "plain" => WriteMethod::Loan,
+            _ => WriteMethod::Copy,
         }
     }
 
     pub(super) fn argument(self, size: usize) -> &'static str {
         match self.manner(size) {
-            super::publish::Manner::Loan => "--loan",
-            super::publish::Manner::Copy => "--copy",
+            super::publish::WriteMethod::Loan => "--loan",
+            super::publish::WriteMethod::Copy => "--copy",
         }
     }
 }
@@ -155,7 +155,7 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
 
 /// Result of one run.
 #[derive(Debug, Serialize)]
-pub(super) struct Run {
+pub(super) struct ThroughputRun {
     pub(super) msgs_per_s: f64,
     bytes_per_s: f64,
     seconds: f64,
@@ -171,31 +171,31 @@ pub(super) struct Run {
     cpu_s: f64,
     copies: f64,
     allocs: u64,
-    publishers: Vec<Published>,
-    subscribers: Vec<Subscribed>,
+    publishers: Vec<PublisherResult>,
+    subscribers: Vec<SubscriberResult>,
 }
 
-impl Run {
+impl ThroughputRun {
     /// Whether the run satisfies the guarantees of the level.
-    pub(super) fn is_clean(&self, level: Level) -> bool {
+    pub(super) fn is_clean(&self, level: PerfLevel) -> bool {
         self.lost + self.reordered + self.corrupt == 0
-            && (self.orders_agree || level == Level::Unordered)
+            && (self.orders_agree || level == PerfLevel::Unordered)
     }
 }
 
 /// Returns the bare rings for comparison with a level; the first is its limit.
-fn rings(level: Level) -> &'static [Kind] {
+fn rings(level: PerfLevel) -> &'static [BareRingKind] {
     match level.is_ordered() {
-        false => &[Kind::Plain, Kind::Futex],
-        true => &[Kind::Stable, Kind::Plain, Kind::Futex],
+        false => &[BareRingKind::Plain, BareRingKind::Futex],
+        true => &[BareRingKind::Stable, BareRingKind::Plain, BareRingKind::Futex],
     }
 }
 
 /// A bare ring, and its measurements.
-type Bare = (Kind, Vec<BareThroughput>);
+type BareRuns = (BareRingKind, Vec<BareThroughput>);
 
 /// Runs the command.
-pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
+pub(crate) fn run(args: &ThroughputArgs, json: bool) -> CommandResult {
     args.part.means.are_offered()?;
     if args.interface == Interface::Core && args.part.means.level.is_kept() {
         return Err(Failure::Usage(
@@ -208,7 +208,7 @@ pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
     let runs = args.runs();
     let mut ours = Vec::new();
     let kinds = rings(args.part.means.level);
-    let mut bare: Vec<Bare> = kinds.iter().map(|&kind| (kind, Vec::new())).collect();
+    let mut bare: Vec<BareRuns> = kinds.iter().map(|&kind| (kind, Vec::new())).collect();
     for number in 1..=runs {
         progress(format_args!("run {number} of {runs} ..."));
         let run = measure(args)?;
@@ -216,7 +216,7 @@ pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
         progress(format_args!("  {} messages/s", short(run.msgs_per_s)));
         ours.push(run);
         if args.baseline {
-            let order = BareOrder {
+            let order = BareSettings {
                 size: args.part.size,
                 readers: args.subs as usize,
                 read: args.read,
@@ -238,15 +238,15 @@ pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
         compare(&mut report, rate, args.part.size, &bare);
     }
     show(json, &report, &text(&report));
-    Ok(if clean { Outcome::Yes } else { Outcome::No })
+    Ok(if clean { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
 /// Starts the processes, runs them, and collects their results.
-pub(super) fn measure(args: &ThroughputArgs) -> Result<Run, Failure> {
+pub(super) fn measure(args: &ThroughputArgs) -> Result<ThroughputRun, Failure> {
     if args.interface == Interface::Core {
-        return members::measure(args, &Duty::apart(args.pubs, args.subs));
+        return members::measure(args, &ProcessRole::apart(args.pubs, args.subs));
     }
-    let mut crew = Crew::new(args.limit())?;
+    let mut crew = ProcessGroup::new(args.limit())?;
     let logs = args.part.means.fresh_logs()?;
     let common = |role: &str| {
         let mut arguments = vec![role.to_owned(), format!("--size={}", args.part.size)];
@@ -281,7 +281,7 @@ pub(super) fn measure(args: &ThroughputArgs) -> Result<Run, Failure> {
     for &publisher in &pubs {
         crew.tell(publisher, "GO")?;
     }
-    let mut publishers: Vec<Published> = Vec::new();
+    let mut publishers: Vec<PublisherResult> = Vec::new();
     for publisher in pubs {
         publishers.push(crew.result(publisher)?);
     }
@@ -289,7 +289,7 @@ pub(super) fn measure(args: &ThroughputArgs) -> Result<Run, Failure> {
     for &subscriber in subs.iter().filter(|_| total.is_none()) {
         crew.tell(subscriber, &format!("TOTAL {sent}"))?;
     }
-    let mut subscribers: Vec<Subscribed> = Vec::new();
+    let mut subscribers: Vec<SubscriberResult> = Vec::new();
     for subscriber in subs {
         subscribers.push(crew.result(subscriber)?);
     }
@@ -301,18 +301,18 @@ pub(super) fn measure(args: &ThroughputArgs) -> Result<Run, Failure> {
 pub(super) fn sum_up(
     args: &ThroughputArgs,
     sent: u64,
-    publishers: Vec<Published>,
-    subscribers: Vec<Subscribed>,
-) -> Run {
+    publishers: Vec<PublisherResult>,
+    subscribers: Vec<SubscriberResult>,
+) -> ThroughputRun {
     let start = publishers.iter().map(|publisher| publisher.t_start_ns).min().unwrap_or(0);
-    let span = |sub: &Subscribed| sub.t_last_ns.saturating_sub(start).max(1) as f64 / 1e9;
+    let span = |sub: &SubscriberResult| sub.t_last_ns.saturating_sub(start).max(1) as f64 / 1e9;
     let count = subscribers.len().max(1) as f64;
     let msgs_per_s =
         subscribers.iter().map(|sub| sub.received as f64 / span(sub)).sum::<f64>() / count;
     let used = || publishers.iter().map(|p| p.used).chain(subscribers.iter().map(|s| s.used));
     let copied_out = subscribers.iter().map(|sub| sub.copies).sum::<f64>() / count;
     let copied_in = publishers.iter().map(|publisher| publisher.copies).fold(0.0, f64::max);
-    Run {
+    ThroughputRun {
         msgs_per_s,
         bytes_per_s: msgs_per_s * args.part.size as f64,
         seconds: subscribers.iter().map(span).fold(0.0, f64::max),
@@ -333,9 +333,12 @@ pub(super) fn sum_up(
 }
 
 /// Returns the report of the median run, with the checks of all runs.
-pub(super) fn report(args: &ThroughputArgs, mut runs: Vec<Run>) -> Result<Value, Failure> {
+pub(super) fn report(
+    args: &ThroughputArgs,
+    mut runs: Vec<ThroughputRun>,
+) -> Result<Value, Failure> {
     let rates: Vec<f64> = runs.iter().map(|run| run.msgs_per_s).collect();
-    let bad = |count: fn(&Run) -> u64| runs.iter().map(count).sum::<u64>();
+    let bad = |count: fn(&ThroughputRun) -> u64| runs.iter().map(count).sum::<u64>();
     let (lost, reordered) = (bad(|run| run.lost), bad(|run| run.reordered));
     let corrupt = bad(|run| run.corrupt);
     let agree = runs.iter().all(|run| run.orders_agree);
@@ -373,7 +376,7 @@ pub(super) fn report(args: &ThroughputArgs, mut runs: Vec<Run>) -> Result<Value,
 
 /// Adds the baselines and the ratios to them. `ratio` is the ratio to the polling ring at every
 /// level, so that levels can be compared.
-fn compare(report: &mut Value, rate: f64, size: usize, bare: &[Bare]) {
+fn compare(report: &mut Value, rate: f64, size: usize, bare: &[BareRuns]) {
     let memcpy = baseline::memcpy(size);
     report["baseline"] = json!({
         "ring_bytes": baseline::ring_bytes(size),
@@ -388,11 +391,11 @@ fn compare(report: &mut Value, rate: f64, size: usize, bare: &[Bare]) {
 }
 
 /// Returns the name of the ratio to a ring in a report.
-fn ratio_name(kind: Kind) -> &'static str {
+fn ratio_name(kind: BareRingKind) -> &'static str {
     match kind {
-        Kind::Plain => "ratio",
-        Kind::Futex => "ratio_futex",
-        Kind::Stable => "ratio_stable",
+        BareRingKind::Plain => "ratio",
+        BareRingKind::Futex => "ratio_futex",
+        BareRingKind::Stable => "ratio_stable",
     }
 }
 
@@ -443,7 +446,7 @@ pub(super) fn text(report: &Value) -> String {
         report["allocs"],
     );
     if !report["baseline"].is_null() {
-        for kind in [Kind::Stable, Kind::Plain, Kind::Futex] {
+        for kind in [BareRingKind::Stable, BareRingKind::Plain, BareRingKind::Futex] {
             let ring = &report["baseline"][kind.name()]["msgs_per_s"];
             if let Some(rate) = ring.as_f64() {
                 let (label, ratio) = (kind.label(), number(ratio_name(kind)));
@@ -468,7 +471,7 @@ mod tests {
         let run =
             |msgs_per_s| BareThroughput { msgs_per_s, cpu_s: 0.1, written: 7, read_by: vec![7, 7] };
         let mut bare = Vec::new();
-        for (&kind, rate) in rings(Level::Atomic).iter().zip([2e6, 4e6, 1e6]) {
+        for (&kind, rate) in rings(PerfLevel::Atomic).iter().zip([2e6, 4e6, 1e6]) {
             bare.push((kind, vec![run(rate), run(9e9), run(1.0)]));
         }
         let mut report = json!({ "size": 16 });
@@ -478,6 +481,6 @@ mod tests {
         let text = text(&report);
         assert!(text.contains("waiting until all have it 2.00 million/s: ratio 0.500"), "{text}");
         assert!(text.contains("polling 4.00 million/s: ratio 0.250"), "{text}");
-        assert!(!rings(Level::Unordered).contains(&Kind::Stable));
+        assert!(!rings(PerfLevel::Unordered).contains(&BareRingKind::Stable));
     }
 }

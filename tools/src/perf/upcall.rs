@@ -10,12 +10,12 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::crew::Crew;
 use super::machine::{commit, machine};
-use super::member::trial::Tried;
+use super::member::trial::TrialResult;
+use super::process_group::ProcessGroup;
 use super::role::sample_size;
 use super::throughput::{seconds, short};
-use crate::outcome::{Done, Failure, Outcome, progress, show};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
 
 /// Additional time limit for starting and ending.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -66,14 +66,14 @@ fn nanos(text: &str) -> Result<u64, String> {
 }
 
 /// Role of one process of a trial.
-struct Part<'a> {
+struct TrialRole<'a> {
     duty: &'a str,
     more: Vec<String>,
 }
 
-impl<'a> Part<'a> {
-    fn new(duty: &'a str, more: &[String]) -> Part<'a> {
-        Part { duty, more: more.to_vec() }
+impl<'a> TrialRole<'a> {
+    fn new(duty: &'a str, more: &[String]) -> TrialRole<'a> {
+        TrialRole { duty, more: more.to_vec() }
     }
 }
 
@@ -83,12 +83,12 @@ impl UpcallArgs {
     }
 
     /// Runs one trial.
-    fn trial(&self, parts: &[Part<'_>]) -> Result<Vec<Tried>, Failure> {
+    fn trial(&self, parts: &[TrialRole<'_>]) -> Result<Vec<TrialResult>, Failure> {
         self.trial_of(self.seconds, parts)
     }
 
-    fn trial_of(&self, seconds: f64, parts: &[Part<'_>]) -> Result<Vec<Tried>, Failure> {
-        let mut crew = Crew::new(LIMIT + Duration::from_secs_f64(seconds))?;
+    fn trial_of(&self, seconds: f64, parts: &[TrialRole<'_>]) -> Result<Vec<TrialResult>, Failure> {
+        let mut crew = ProcessGroup::new(LIMIT + Duration::from_secs_f64(seconds))?;
         let count = |duty| parts.iter().filter(|part| part.duty == duty).count();
         let (writers, readers) = (count("--writes"), count("--reads"));
         for (index, part) in parts.iter().enumerate() {
@@ -119,12 +119,12 @@ impl UpcallArgs {
     }
 }
 
-fn rate(tried: &Tried) -> f64 {
+fn rate(tried: &TrialResult) -> f64 {
     tried.count as f64 / tried.seconds.max(1e-9)
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &UpcallArgs, json: bool) -> Done {
+pub(crate) fn run(args: &UpcallArgs, json: bool) -> CommandResult {
     let mut report = json!({
         "size": args.size, "seconds": args.seconds, "first": args.first(), "machine": machine(),
         "commit": commit(),
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &UpcallArgs, json: bool) -> Done {
     report[name] = rows.into();
     let head = format!("{} bytes, atomic, core over shm, {} s each", args.size, args.seconds);
     show(json, &report, &format!("{head}\n{}", text.join("\n")));
-    Ok(if clean { Outcome::Yes } else { Outcome::No })
+    Ok(if clean { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
 /// Runs a sender, a reader that works for each message, and one that does not.
@@ -156,7 +156,7 @@ fn slow(args: &UpcallArgs) -> Result<Vec<Value>, Failure> {
             more.push(format!("--work={work}"));
             let parts = |sender: &[String]| {
                 [("--writes", sender), ("--reads", &more), ("--reads", &[])]
-                    .map(|(duty, more)| Part::new(duty, more))
+                    .map(|(duty, more)| TrialRole::new(duty, more))
             };
             let full = args.trial(&parts(&[]))?;
             let first = args.first() as u64;
@@ -188,7 +188,7 @@ fn slow(args: &UpcallArgs) -> Result<Vec<Value>, Failure> {
 }
 
 /// Returns a row for a paced or full-speed sender and its reader.
-fn sends(what: &str, every: u64, sender: &Tried, reader: &Tried) -> Value {
+fn sends(what: &str, every: u64, sender: &TrialResult, reader: &TrialResult) -> Value {
     json!({
         "manner": what,
         "every_ns": every,
@@ -206,7 +206,8 @@ fn batches(args: &UpcallArgs, batch: u64) -> Result<Vec<Value>, Failure> {
     for every in [PACE, 0] {
         for (what, batch) in [("opportunistic", 1), ("fixed", batch)] {
             let more = [format!("--every={every}"), format!("--fixed-batch={batch}")];
-            let found = args.trial(&[Part::new("--writes", &more), Part::new("--reads", &[])])?;
+            let found =
+                args.trial(&[TrialRole::new("--writes", &more), TrialRole::new("--reads", &[])])?;
             rows.push(sends(&format!("{what} {batch}"), every, &found[0], &found[1]));
         }
     }
@@ -220,9 +221,9 @@ fn silence(args: &UpcallArgs) -> Result<Vec<Value>, Failure> {
         for (what, silent) in [("nulls", "--silent"), ("declared", "--silent --declares")] {
             let silent: Vec<String> = silent.split(' ').map(str::to_owned).collect();
             let found = args.trial(&[
-                Part::new("--writes", &[format!("--every={every}")]),
-                Part::new("--writes", &silent),
-                Part::new("--reads", &[]),
+                TrialRole::new("--writes", &[format!("--every={every}")]),
+                TrialRole::new("--writes", &silent),
+                TrialRole::new("--reads", &[]),
             ])?;
             let mut row = sends(what, every, &found[0], &found[2]);
             row["silent_cpu_s"] = found[1].cpu_s.into();

@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::clock;
-use super::control::Control;
-use super::crew::Crew;
+use super::control::HarnessControl;
 use super::machine::machine;
-use super::track::nanos_histogram;
-use crate::outcome::{Done, Failure, Outcome, progress, say, show};
+use super::process_group::ProcessGroup;
+use super::subscriber_stats::nanos_histogram;
+use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, say, show};
 
 /// Number of processes at a time.
 const MEMBERS: usize = 3;
@@ -45,28 +45,28 @@ pub(crate) struct ViewsArgs {
 pub(crate) struct ViewsMemberArgs {}
 
 #[derive(DdsType, Clone, Copy, Debug, Default)]
-struct Beat {
+struct ViewSample {
     number: u64,
     rest: [u64; 7],
 }
 
 /// Report of a member that has joined.
 #[derive(Serialize, Deserialize)]
-struct Joined {
+struct JoinReport {
     /// Nanoseconds from the call that joins the domain to the first sample.
     nanos: u64,
 }
 
 /// Work of a member: writes as fast as it can, and counts the samples it takes.
-struct Flow {
+struct MemberTraffic {
     taken: Arc<AtomicU64>,
     over: Arc<AtomicBool>,
     threads: Vec<std::thread::JoinHandle<DdsResult<()>>>,
 }
 
-impl Flow {
-    fn begin(participant: &DomainParticipant) -> Result<Flow, Failure> {
-        let topic = participant.topic::<Beat>("Beats").atomic().create()?;
+impl MemberTraffic {
+    fn begin(participant: &DomainParticipant) -> Result<MemberTraffic, Failure> {
+        let topic = participant.topic::<ViewSample>("Beats").atomic().create()?;
         let reader = participant.reader(&topic).create()?;
         let writer = participant.writer(&topic).max_blocking_time(Timeout::millis(20)).create()?;
         let (taken, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
@@ -83,7 +83,7 @@ impl Flow {
         let writing = std::thread::spawn(move || {
             let mut number = 0;
             while !ends.load(Ordering::Relaxed) {
-                match writer.write(&Beat { number, rest: [number; 7] }) {
+                match writer.write(&ViewSample { number, rest: [number; 7] }) {
                     Ok(()) => number += 1,
                     Err(DdsError::Timeout(_)) => {}
                     Err(error) => return Err(error),
@@ -91,7 +91,7 @@ impl Flow {
             }
             Ok(())
         });
-        Ok(Flow { taken, over, threads: vec![taking, writing] })
+        Ok(MemberTraffic { taken, over, threads: vec![taking, writing] })
     }
 
     fn taken(&self) -> u64 {
@@ -120,18 +120,18 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) -> Result<(), Failure> {
 }
 
 /// Runs the rounds.
-pub(crate) fn run(args: &ViewsArgs, json: bool) -> Done {
+pub(crate) fn run(args: &ViewsArgs, json: bool) -> CommandResult {
     let rounds = args.rounds;
-    let mut crew = Crew::new(PATIENCE + Duration::from_secs(u64::from(rounds)))?;
+    let mut crew = ProcessGroup::new(PATIENCE + Duration::from_secs(u64::from(rounds)))?;
     let config = ParticipantConfig::new().runtime_dir(crew.folder()?);
     let participant = DomainParticipant::with_config(0, config)?;
-    let flow = Flow::begin(&participant)?;
+    let flow = MemberTraffic::begin(&participant)?;
     let (mut killed, mut joined) = (nanos_histogram(), nanos_histogram());
     let member = || vec!["views-member".to_owned()];
     let mut hands = Vec::new();
     for index in 1..MEMBERS {
         hands.push(crew.start(&format!("member {index}"), &member())?);
-        let _: Joined = crew.result(hands[index - 1])?;
+        let _: JoinReport = crew.result(hands[index - 1])?;
     }
     for round in 0..rounds {
         progress(format_args!("round {round} of {rounds}"));
@@ -146,7 +146,7 @@ pub(crate) fn run(args: &ViewsArgs, json: bool) -> Done {
         killed.record(clock::now() - start).map_err(|error| Failure::new(error.to_string()))?;
         std::thread::sleep(CALM);
         hands.push(crew.start("another member", &member())?);
-        let came: Joined = crew.result(*hands.last().unwrap_or(&0))?;
+        let came: JoinReport = crew.result(*hands.last().unwrap_or(&0))?;
         joined.record(came.nanos).map_err(|error| Failure::new(error.to_string()))?;
     }
     flow.end()?;
@@ -174,7 +174,7 @@ pub(crate) fn run(args: &ViewsArgs, json: bool) -> Done {
         line("from joining to the first delivery", &joined)
     );
     show(json, &report, text.trim_end());
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 fn quantiles(of: &Histogram<u64>) -> Value {
@@ -183,15 +183,15 @@ fn quantiles(of: &Histogram<u64>) -> Value {
 }
 
 /// Runs one of the other processes.
-pub(crate) fn play(_: &ViewsMemberArgs) -> Done {
-    let control = Control::new(true);
+pub(crate) fn play(_: &ViewsMemberArgs) -> CommandResult {
+    let control = HarnessControl::new(true);
     let start = clock::now();
     let participant = DomainParticipant::new(0)?;
-    let flow = Flow::begin(&participant)?;
+    let flow = MemberTraffic::begin(&participant)?;
     until("a first delivery", || flow.taken() > 0)?;
-    let joined = Joined { nanos: clock::now() - start };
+    let joined = JoinReport { nanos: clock::now() - start };
     say(&serde_json::to_string(&joined).map_err(|error| Failure::new(error.to_string()))?)?;
     control.wait_for_exit();
     flow.end()?;
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }

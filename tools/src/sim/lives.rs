@@ -6,10 +6,10 @@
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use derecho_lives::{Account, Coverage, Faults, Kind, Plan, Step, live};
+use derecho_lives::{Coverage, Faults, GroupKind, LifePlan, LifeReport, ViewChangeStep, live};
 use serde_json::{Value, json};
 
-use crate::outcome::{Done, Outcome, progress, show};
+use crate::outcome::{CommandAnswer, CommandResult, progress, show};
 
 /// Allowed numbers of nodes; more nodes only make a run slower.
 const NODES: std::ops::RangeInclusive<usize> = 1..=16;
@@ -54,8 +54,8 @@ struct LifeArgs {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = nodes)]
     nodes: usize,
     /// Kind of group.
-    #[arg(long, value_enum, default_value_t = Groups::All)]
-    group: Groups,
+    #[arg(long, value_enum, default_value_t = GroupChoice::All)]
+    group: GroupChoice,
     /// Faults: crash, restart, partition, one-way, pause, slow-node, slow-link, delay, skew, stop,
     /// separated by commas; all; none.
     #[arg(long, value_name = "LIST", default_value = "all")]
@@ -74,7 +74,7 @@ struct LifeArgs {
 
 /// Kinds of groups.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-enum Groups {
+enum GroupChoice {
     /// On one host over memory that the nodes share: any survivors continue.
     Shared,
     /// On one host over memory that is copied: any survivors continue.
@@ -85,13 +85,13 @@ enum Groups {
     All,
 }
 
-impl Groups {
-    fn kinds(self) -> &'static [Kind] {
+impl GroupChoice {
+    fn kinds(self) -> &'static [GroupKind] {
         match self {
-            Groups::Shared => &[Kind::Shared],
-            Groups::Local => &[Kind::Local],
-            Groups::Network => &[Kind::Network],
-            Groups::All => &[Kind::Shared, Kind::Local, Kind::Network],
+            GroupChoice::Shared => &[GroupKind::Shared],
+            GroupChoice::Local => &[GroupKind::Local],
+            GroupChoice::Network => &[GroupKind::Network],
+            GroupChoice::All => &[GroupKind::Shared, GroupKind::Local, GroupKind::Network],
         }
     }
 }
@@ -114,26 +114,26 @@ fn minutes(text: &str) -> Result<f64, String> {
 }
 
 impl LifeArgs {
-    fn plans(&self, seed: u64) -> impl Iterator<Item = Plan> {
+    fn plans(&self, seed: u64) -> impl Iterator<Item = LifePlan> {
         let LifeArgs { nodes, faults, aimed, toggles, wild, .. } = *self;
         let kinds = self.group.kinds().iter();
-        kinds.map(move |kind| Plan {
+        kinds.map(move |kind| LifePlan {
             nodes,
             faults,
             aimed,
             toggles,
             wild,
-            ..Plan::new(seed, *kind)
+            ..LifePlan::new(seed, *kind)
         })
     }
 }
 
 /// Runs the histories of some seeds.
-pub(crate) fn run(args: &RunArgs, json: bool) -> Done {
+pub(crate) fn run(args: &RunArgs, json: bool) -> CommandResult {
     let begun = Instant::now();
     let most = args.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
     let (first, end) = args.seeds;
-    let (mut sum, mut told) = (Account::default(), Vec::new());
+    let (mut sum, mut told) = (LifeReport::default(), Vec::new());
     let mut seed = first;
     while most.map_or(seed < end, |most| begun.elapsed() < most) {
         for plan in args.life.plans(seed) {
@@ -152,12 +152,12 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> Done {
     let report = report(&sum, seed - first, &told, seconds);
     let text = text(&sum, seed - first, &told, seconds);
     show(json, &report, &text);
-    Ok(if told.is_empty() { Outcome::Yes } else { Outcome::No })
+    Ok(if told.is_empty() { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
 /// Repeats one run, and shows it.
-pub(crate) fn replay(args: &ReplayArgs, json: bool) -> Done {
-    let (mut sum, mut told, mut text) = (Account::default(), Vec::new(), String::new());
+pub(crate) fn replay(args: &ReplayArgs, json: bool) -> CommandResult {
+    let (mut sum, mut told, mut text) = (LifeReport::default(), Vec::new(), String::new());
     for plan in args.life.plans(args.seed) {
         let account = live(plan, true);
         text += &format!("squall sim replay {plan}\n\n");
@@ -179,14 +179,14 @@ pub(crate) fn replay(args: &ReplayArgs, json: bool) -> Done {
     report["trace"] = json!(format!("{:016x}", sum.hash));
     report["steps"] = json!(sum.journal);
     show(json, &report, &text);
-    Ok(if told.is_empty() { Outcome::Yes } else { Outcome::No })
+    Ok(if told.is_empty() { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
-fn violation(plan: &Plan, what: &str) -> Value {
+fn violation(plan: &LifePlan, what: &str) -> Value {
     json!({ "seed": plan.seed, "what": what, "replay": format!("squall sim replay {plan}") })
 }
 
-fn report(sum: &Account, seeds: u64, told: &[Value], seconds: f64) -> Value {
+fn report(sum: &LifeReport, seeds: u64, told: &[Value], seconds: f64) -> Value {
     json!({
         "seeds": seeds,
         "events": sum.events,
@@ -214,7 +214,7 @@ fn report(sum: &Account, seeds: u64, told: &[Value], seconds: f64) -> Value {
 
 fn coverage(coverage: &Coverage) -> Value {
     let by_step = |counts: &[u64; 6]| -> Value {
-        Step::ALL
+        ViewChangeStep::ALL
             .iter()
             .zip(counts)
             .map(|(step, count)| (step.name().into(), json!(count)))
@@ -232,7 +232,7 @@ fn coverage(coverage: &Coverage) -> Value {
     })
 }
 
-fn text(sum: &Account, seeds: u64, told: &[Value], seconds: f64) -> String {
+fn text(sum: &LifeReport, seeds: u64, told: &[Value], seconds: f64) -> String {
     let mut text = format!(
         "{seeds} seeds in {seconds:.1} s: {} events, {} messages, {} view changes\n\
          {} crashes, {} restarts, {} partitions, {} pauses; {} nodes fell out, {} groups were lost as they may be\n\
@@ -256,7 +256,7 @@ fn text(sum: &Account, seeds: u64, told: &[Value], seconds: f64) -> String {
     );
     text += "at the step    crashes  of leaders   pauses  resumes\n";
     let Coverage { crashes, leader_crashes, pauses, resumes, .. } = sum.coverage;
-    for (index, step) in Step::ALL.iter().enumerate() {
+    for (index, step) in ViewChangeStep::ALL.iter().enumerate() {
         let (all, leaders) = (crashes[index], leader_crashes[index]);
         let (pauses, resumes) = (pauses[index], resumes[index]);
         text += &format!("{:<12} {all:>9} {leaders:>11} {pauses:>8} {resumes:>8}\n", step.name());

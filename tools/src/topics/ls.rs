@@ -7,7 +7,7 @@ use dds_api::topic::AnnouncedTopic;
 use serde_json::{Value, json};
 
 use super::{Domain, time};
-use crate::outcome::{Done, Outcome, show};
+use crate::outcome::{CommandAnswer, CommandResult, show};
 
 /// Show the topics of a domain.
 #[derive(Args, Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct LsArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &LsArgs, json: bool) -> Done {
+pub(crate) fn run(args: &LsArgs, json: bool) -> CommandResult {
     let patience = time("wait", args.wait)?;
     let participant = args.domain.join()?;
     let deadline = Instant::now() + patience;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &LsArgs, json: bool) -> Done {
         false => table(&topics),
     };
     show(json, &value, &text);
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 fn fields(topic: &AnnouncedTopic) -> Value {

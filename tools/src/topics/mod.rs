@@ -21,7 +21,7 @@ use dds_api::qos::DataRepresentationId;
 use dds_api::subscription::{DataReader, DataReaderBuilder};
 use dds_api::topic::{AnnouncedTopic, TopicDescription};
 
-use crate::ends::Ends;
+use crate::end_signals::EndSignals;
 use crate::outcome::Failure;
 
 /// Interval between two checks whether the command must end.
@@ -55,15 +55,18 @@ fn time(option: &str, seconds: f64) -> Result<Duration, Failure> {
 }
 
 /// Conditions under which a command ends.
-struct Until {
-    ends: Ends,
+struct EndCondition {
+    ends: EndSignals,
     deadline: Option<Instant>,
 }
 
-impl Until {
-    fn new(seconds: Option<f64>) -> Result<Until, Failure> {
+impl EndCondition {
+    fn new(seconds: Option<f64>) -> Result<EndCondition, Failure> {
         let limit = seconds.map(|seconds| time("for", seconds)).transpose()?;
-        Ok(Until { ends: Ends::new()?, deadline: limit.map(|limit| Instant::now() + limit) })
+        Ok(EndCondition {
+            ends: EndSignals::new()?,
+            deadline: limit.map(|limit| Instant::now() + limit),
+        })
     }
 
     fn is_over(&self) -> bool {

@@ -14,10 +14,10 @@ use dds_api::topic::Topic;
 use dds_api::types::{DynamicData, DynamicType};
 use serde_json::json;
 
-use super::{Domain, Until, announced, require_membership, time};
+use super::{Domain, EndCondition, announced, require_membership, time};
 use crate::idl::Search;
-use crate::outcome::{Done, Failure, Outcome, show};
-use crate::types::Source;
+use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
+use crate::types::CompiledFile;
 
 /// Maximum time for readers to receive the samples before the command ends.
 const PATIENCE: Timeout = Timeout::secs(10);
@@ -72,12 +72,12 @@ pub(crate) struct PublishArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &PublishArgs, json: bool) -> Done {
-    let until = Until::new(None)?;
+pub(crate) fn run(args: &PublishArgs, json: bool) -> CommandResult {
+    let until = EndCondition::new(None)?;
     let (every, wait) = (time("every", args.every)?, time("wait", args.wait)?);
     let of = match &args.idl {
         Some(file) => {
-            let source = Source::read(file, &args.search)?;
+            let source = CompiledFile::read(file, &args.search)?;
             Some(source.named(&source.name(args.type_name.as_deref())?)?)
         }
         None => None,
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &PublishArgs, json: bool) -> Done {
     writer.wait_for_acknowledgments(PATIENCE)?;
     let value = json!({ "topic": args.topic, "samples": written });
     show(json, &value, &format!("{written} samples of {}", args.topic));
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 /// Creates the topic as announced by others, or else as given by the options.
@@ -154,7 +154,7 @@ fn parsed(of: &DynamicType, text: &str, what: &str) -> Result<DynamicData, Failu
 }
 
 /// Waits until a time or a signal.
-pub(super) fn pause(next: Instant, until: &Until) {
+pub(super) fn pause(next: Instant, until: &EndCondition) {
     while Instant::now() < next && !until.is_over() {
         let left = next.saturating_duration_since(Instant::now());
         std::thread::sleep(left.min(Duration::from_millis(50)));

@@ -22,9 +22,9 @@ use idl_xtypes::ObjectKind;
 use qos_profiles::Glob;
 use serde_json::json;
 
-use super::recording::{Entry, RecordedSample, RecordedTopic, Recorder};
-use super::{Domain, LOOK, Until, readers, require_membership};
-use crate::outcome::{Done, Failure, Outcome, say, show};
+use super::recording::{RecordedSample, RecordedTopic, Recorder, RecordingEntry};
+use super::{Domain, EndCondition, LOOK, readers, require_membership};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show};
 
 /// Record topics to a file.
 #[derive(Args, Debug)]
@@ -52,19 +52,19 @@ pub(crate) struct RecordArgs {
 }
 
 /// A recorded topic.
-struct Source {
+struct TopicReaders {
     number: u32,
     readers: Vec<DataReader<SerializedData>>,
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &RecordArgs, json: bool) -> Done {
+pub(crate) fn run(args: &RecordArgs, json: bool) -> CommandResult {
     let globs = globs(&args.topics)?;
-    let until = Until::new(args.seconds)?;
+    let until = EndCondition::new(args.seconds)?;
     let mut recorder = Recorder::new(&args.out)?;
     let participant = args.domain.join()?;
     let began = Instant::now();
-    let mut sources: BTreeMap<String, Option<Source>> = BTreeMap::new();
+    let mut sources: BTreeMap<String, Option<TopicReaders>> = BTreeMap::new();
     let (mut samples, mut looked) = (0_u64, None::<Instant>);
     let most = args.count.unwrap_or(u64::MAX);
     while samples < most && !until.is_over() {
@@ -90,7 +90,11 @@ pub(crate) fn run(args: &RecordArgs, json: bool) -> Done {
                 let left = usize::try_from(most - samples).unwrap_or(usize::MAX);
                 for sample in reader.take(..left.min(1 << 10), Timeout::NOW)? {
                     let came = began.elapsed().as_nanos() as u64;
-                    recorder.put(&Entry::Sample(recorded(source.number, came, &sample)))?;
+                    recorder.put(&RecordingEntry::Sample(recorded(
+                        source.number,
+                        came,
+                        &sample,
+                    )))?;
                     samples += 1;
                 }
             }
@@ -110,7 +114,7 @@ pub(crate) fn run(args: &RecordArgs, json: bool) -> Done {
         format!("{samples} samples of {topics} topics in {seconds:.1} s, {} bytes", recorder.bytes);
     show(json, &value, &text);
     let left_out = sources.values().any(Option::is_none);
-    Ok(if left_out { Outcome::No } else { Outcome::Yes })
+    Ok(if left_out { CommandAnswer::No } else { CommandAnswer::Yes })
 }
 
 pub(super) fn globs(patterns: &[String]) -> Result<Vec<Glob>, Failure> {
@@ -128,13 +132,13 @@ fn open(
     announced: &AnnouncedTopic,
     number: u32,
     recorder: &mut Recorder,
-) -> Result<Option<Source>, Failure> {
+) -> Result<Option<TopicReaders>, Failure> {
     let Some(of) = announced.dynamic_type() else { return Ok(None) };
     let topic = participant.find_serialized_topic(announced.name(), LOOK)?;
     let readers = readers(participant, (&topic, announced), &[], |reader| reader)?;
     let qos = topic.qos();
     let service = &qos.durability_service;
-    recorder.put(&Entry::Topic(RecordedTopic {
+    recorder.put(&RecordingEntry::Topic(RecordedTopic {
         number,
         name: announced.name().to_owned(),
         of: to_cdr(&of.objects(ObjectKind::Complete))
@@ -155,7 +159,7 @@ fn open(
             None => 0,
         },
     }))?;
-    Ok(Some(Source { number, readers }))
+    Ok(Some(TopicReaders { number, readers }))
 }
 
 fn recorded(topic: u32, came: u64, sample: &Sample<SerializedData>) -> RecordedSample {

@@ -28,7 +28,7 @@ const LONGEST: u32 = 1 << 30;
 /// An entry of a recording.
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "idl_cdr", union, discriminator = "u8", extensibility = "appendable")]
-pub(super) enum Entry {
+pub(super) enum RecordingEntry {
     /// A topic whose samples follow.
     #[dds(case = 0)]
     Topic(RecordedTopic),
@@ -110,7 +110,7 @@ impl Recorder {
         Failure::new(format!("{} cannot be written: {error}", self.path.display()))
     }
 
-    pub(super) fn put(&mut self, entry: &Entry) -> Result<(), Failure> {
+    pub(super) fn put(&mut self, entry: &RecordingEntry) -> Result<(), Failure> {
         let bytes = to_cdr(entry).map_err(|error| Failure::new(error.to_string()))?;
         self.write(&(bytes.len() as u32).to_le_bytes())?;
         self.write(&crc32c::crc32c(&bytes).to_le_bytes())?;
@@ -172,7 +172,7 @@ impl Recording {
     }
 
     /// Returns the next entry; `None` at the end, or where a crash has cut the file.
-    pub(super) fn next(&mut self) -> Result<Option<Entry>, Failure> {
+    pub(super) fn next(&mut self) -> Result<Option<RecordingEntry>, Failure> {
         let mut head = [0; 8];
         if !self.fill(&mut head)? {
             return Ok(None);

@@ -15,9 +15,9 @@ use dds_api::types::{DynamicType, SerializedData};
 use serde_json::json;
 
 use super::record::globs;
-use super::recording::{Entry, RecordedSample, RecordedTopic, Recording};
-use super::{Domain, Until, require_membership, time};
-use crate::outcome::{Done, Failure, Outcome, show};
+use super::recording::{RecordedSample, RecordedTopic, Recording, RecordingEntry};
+use super::{Domain, EndCondition, require_membership, time};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
 
 /// Maximum time for readers to receive the samples before the command ends.
 const PATIENCE: Timeout = Timeout::secs(10);
@@ -52,13 +52,13 @@ pub(crate) struct ReplayArgs {
 }
 
 /// A topic that is written again.
-struct Target {
+struct ReplayedTopic {
     of: DynamicType,
     writer: DataWriter<SerializedData>,
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &ReplayArgs, json: bool) -> Done {
+pub(crate) fn run(args: &ReplayArgs, json: bool) -> CommandResult {
     let globs = globs(&args.topics)?;
     if !(args.speed >= 0.0 && args.speed.is_finite()) {
         return Err(Failure::Usage(format!(
@@ -68,9 +68,9 @@ pub(crate) fn run(args: &ReplayArgs, json: bool) -> Done {
     }
     let wait = time("wait", args.wait)?;
     let mut recording = Recording::open(&args.file)?;
-    let until = Until::new(None)?;
+    let until = EndCondition::new(None)?;
     let participant = args.domain.join()?;
-    let mut targets: BTreeMap<u32, Option<Target>> = BTreeMap::new();
+    let mut targets: BTreeMap<u32, Option<ReplayedTopic>> = BTreeMap::new();
     let (mut samples, began) = (0_u64, Instant::now());
     // The time spent waiting for readers does not count.
     let mut waited = Duration::ZERO;
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &ReplayArgs, json: bool) -> Done {
         && !until.is_over()
     {
         match entry {
-            Entry::Topic(topic) => {
+            RecordingEntry::Topic(topic) => {
                 let is_wanted = globs.iter().any(|glob| glob.matches(&topic.name));
                 let target = is_wanted.then(|| open(&participant, &topic)).transpose()?;
                 if let Some(target) = &target {
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &ReplayArgs, json: bool) -> Done {
                 }
                 targets.insert(topic.number, target);
             }
-            Entry::Sample(sample) => {
+            RecordingEntry::Sample(sample) => {
                 let target = targets.get(&sample.topic).ok_or_else(|| {
                     Failure::new(format!(
                         "{}: a sample of topic {} comes before any entry of this topic: the file \
@@ -114,10 +114,13 @@ pub(crate) fn run(args: &ReplayArgs, json: bool) -> Done {
     let seconds = (began.elapsed() - waited).as_secs_f64();
     let value = json!({ "topics": targets.values().flatten().count(), "samples": samples, "seconds": seconds });
     show(json, &value, &format!("{samples} samples in {seconds:.1} s"));
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
-fn open(participant: &DomainParticipant, recorded: &RecordedTopic) -> Result<Target, Failure> {
+fn open(
+    participant: &DomainParticipant,
+    recorded: &RecordedTopic,
+) -> Result<ReplayedTopic, Failure> {
     let wrong = |why: String| Failure::new(format!("topic `{}`: its type: {why}", recorded.name));
     let objects = recorded.type_objects().map_err(wrong)?;
     let of = DynamicType::from_objects(&objects).map_err(|error| wrong(error.to_string()))?;
@@ -148,11 +151,11 @@ fn open(participant: &DomainParticipant, recorded: &RecordedTopic) -> Result<Tar
         _ => writer,
     };
     let writer = writer.create()?;
-    Ok(Target { of, writer })
+    Ok(ReplayedTopic { of, writer })
 }
 
-fn write(target: &Target, sample: RecordedSample, timestamps: bool) -> Result<(), Failure> {
-    let Target { of, writer } = target;
+fn write(target: &ReplayedTopic, sample: RecordedSample, timestamps: bool) -> Result<(), Failure> {
+    let ReplayedTopic { of, writer } = target;
     let time = UNIX_EPOCH + Duration::from_nanos(sample.source_timestamp);
     let of_key = |payload: Vec<u8>| SerializedData::of_key(of, payload);
     Ok(match (sample.fate, timestamps) {

@@ -9,8 +9,8 @@ use clap::Args;
 use dds_api::subscription::{DataReaderBuilder, InstanceState, Sample};
 use dds_api::types::DynamicData;
 
-use super::{Domain, LOOK, Until, announced, readers, require_membership};
-use crate::outcome::{Done, Failure, Outcome, say};
+use super::{Domain, EndCondition, LOOK, announced, readers, require_membership};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, say};
 
 /// Maximum number of samples of each instance waiting to be shown; beyond it the oldest are
 /// left out.
@@ -50,8 +50,8 @@ pub(crate) struct SpyArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &SpyArgs, json: bool) -> Done {
-    let until = Until::new(args.seconds)?;
+pub(crate) fn run(args: &SpyArgs, json: bool) -> CommandResult {
+    let until = EndCondition::new(args.seconds)?;
     let participant = args.domain.join()?;
     let known = announced(&participant, &args.topic, args.wait)?;
     let topic = participant.find_dynamic_topic(&args.topic, LOOK)?;
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &SpyArgs, json: bool) -> Done {
              layout"
         );
     }
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 fn state(sample: &Sample<DynamicData>) -> &'static str {

@@ -27,11 +27,11 @@ pub(crate) struct Reading {
 pub(crate) const SOON: Timeout = Timeout::secs(60);
 
 /// A folder for all temporary files.
-pub(crate) struct Place(tempfile::TempDir);
+pub(crate) struct TestFolder(tempfile::TempDir);
 
-impl Place {
-    pub(crate) fn new() -> Place {
-        Place(tempfile::tempdir().unwrap())
+impl TestFolder {
+    pub(crate) fn new() -> TestFolder {
+        TestFolder(tempfile::tempdir().unwrap())
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -49,14 +49,14 @@ impl Place {
     }
 
     /// Runs the command to its end.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn run(&self, arguments: &[&str]) -> EndedCommand {
         let Output { status, stdout, stderr } = self.command(arguments).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Ended { status, out: text(stdout), err: text(stderr) }
+        EndedCommand { status, out: text(stdout), err: text(stderr) }
     }
 
     /// Starts the command with piped standard input and output.
-    pub(crate) fn start(&self, arguments: &[&str]) -> Process {
+    pub(crate) fn start(&self, arguments: &[&str]) -> RunningCommand {
         let mut child =
             self.command(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
@@ -69,7 +69,7 @@ impl Place {
             }
         });
         let input = child.stdin.take();
-        Process { child, input, lines }
+        RunningCommand { child, input, lines }
     }
 
     /// Checks that no file is left behind.
@@ -92,23 +92,23 @@ impl Place {
 }
 
 /// A command that has ended.
-pub(crate) struct Ended {
+pub(crate) struct EndedCommand {
     pub(crate) status: ExitStatus,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Ended {
+impl EndedCommand {
     /// Checks the exit code.
     #[track_caller]
-    pub(crate) fn code(self, code: i32) -> Ended {
+    pub(crate) fn code(self, code: i32) -> EndedCommand {
         assert_eq!(self.status.code(), Some(code), "out: {}\nerr: {}", self.out, self.err);
         self
     }
 
     /// Checks for words on standard error.
     #[track_caller]
-    pub(crate) fn says(self, words: &str) -> Ended {
+    pub(crate) fn says(self, words: &str) -> EndedCommand {
         assert!(self.err.contains(words), "no `{words}` in: {}", self.err);
         self
     }
@@ -126,13 +126,13 @@ impl Ended {
 }
 
 /// A running command.
-pub(crate) struct Process {
+pub(crate) struct RunningCommand {
     pub(crate) child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
 }
 
-impl Process {
+impl RunningCommand {
     /// Returns the next line of the output.
     #[track_caller]
     pub(crate) fn line(&mut self) -> String {
@@ -185,7 +185,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -18,7 +18,7 @@ use qos_profiles::xml::{
     EndpointDescription, GroupDescription, ParticipantDescription, ProfileErrors, QosProvider,
 };
 
-use self::types::Types;
+use self::types::TopicTypes;
 use super::{DomainParticipant, ParticipantConfig};
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::publication::{DataWriter, DataWriterBuilder, Publisher, PublisherBuilder};
@@ -41,7 +41,7 @@ use crate::topic::{ContentFilteredTopic, Topic, TopicBuilder};
 /// ```
 pub struct ApplicationFiles {
     provider: Arc<QosProvider>,
-    types: Types,
+    types: TopicTypes,
 }
 
 impl ApplicationFiles {
@@ -52,7 +52,7 @@ impl ApplicationFiles {
     pub fn from_files<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Self, ProfileErrors> {
-        let mut types = Types::default();
+        let mut types = TopicTypes::default();
         let provider = QosProvider::from_files_with(paths, |said| types.read(said))?;
         Ok(Self { provider: Arc::new(provider), types })
     }

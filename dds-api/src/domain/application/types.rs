@@ -9,7 +9,7 @@ use dds_sql::Filter;
 use idl::{Diagnostic, Severity};
 use idl_xtypes::{DynamicData, DynamicType, TopicData, TypeShape, topic_types};
 use qos_profiles::xml::{
-    ApplicationTypes, FilterDescription, Place, ProfileError, TypeText, nearest_name,
+    ApplicationTypes, FilePosition, FilterDescription, ProfileError, TypeText, nearest_name,
 };
 
 /// Maximum number of reported errors.
@@ -19,9 +19,9 @@ const GUESS: &str = "; did you mean `";
 
 /// Types that topics have, by name.
 #[derive(Default)]
-pub(super) struct Types(BTreeMap<String, DynamicType>);
+pub(super) struct TopicTypes(BTreeMap<String, DynamicType>);
 
-impl Types {
+impl TopicTypes {
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -109,7 +109,7 @@ fn error(text: &TypeText, told: &Diagnostic) -> Option<ProfileError> {
         Some((found, expected)) => (found.to_owned(), expected.to_owned()),
         None => (message.to_owned(), "expected a type as defined by DDS-XTYPES".to_owned()),
     };
-    let first: Option<Place> =
+    let first: Option<FilePosition> =
         told.related.first().and_then(|other| text.origin(other.line)).map(|(place, _)| place);
     let found = match first {
         Some(first) if first != place => format!("{found}; the other is at {first}"),

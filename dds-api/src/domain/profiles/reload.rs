@@ -8,9 +8,9 @@ use std::sync::{Arc, Weak};
 
 use qos_profiles::{EntityKind, EntityQos, PolicyId};
 
-use super::{Following, Given, Profiles, Shared};
-use crate::domain::Inner;
-use crate::domain::entity_group::{EntityGroup, GroupQos, Grouped, MemberQos};
+use super::{ProfileBinding, ProfilePolicies, ProfiledEntity, Profiles};
+use crate::domain::ParticipantInner;
+use crate::domain::entity_group::{EndpointQos, EntityGroup, GroupEntity, GroupQos};
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
 use crate::mapping::policies::Policies;
 use crate::topic::TopicPolicies;
@@ -88,7 +88,7 @@ impl fmt::Display for ReloadedEntity {
 }
 
 /// Pending change of an entity's policies.
-struct Change {
+struct PolicyChange {
     qos: EntityQos,
     /// Values of the entity's profile after the change; policies that may not change keep the
     /// old value.
@@ -97,7 +97,7 @@ struct Change {
     fixed: Vec<PolicyId>,
 }
 
-impl Change {
+impl PolicyChange {
     /// Compares the values that a profile gave to an entity with the values that it gives now.
     /// Policies that the application has set otherwise stay.
     fn new(
@@ -105,8 +105,8 @@ impl Change {
         given: &EntityQos,
         new: &EntityQos,
         may_change: impl Fn(PolicyId) -> bool,
-    ) -> Change {
-        let mut change = Change {
+    ) -> PolicyChange {
+        let mut change = PolicyChange {
             qos: present.clone(),
             given: given.clone(),
             changed: Vec::new(),
@@ -126,7 +126,7 @@ impl Change {
         change
     }
 
-    /// Applies the change, all or nothing, and reports the result. `given` holds the values that
+    /// Applies the change, all or nothing, and reports the result. `policies` holds the values that
     /// the profile gave to the entity.
     fn apply(
         self,
@@ -135,7 +135,7 @@ impl Change {
         apply: impl FnOnce(EntityQos) -> DdsResult<()>,
         report: &mut QosReload,
     ) {
-        let Change { qos, given: new, changed, fixed } = self;
+        let PolicyChange { qos, given: new, changed, fixed } = self;
         let told = |policies, reason| ReloadedEntity { policies, reason, ..entity.clone() };
         if !fixed.is_empty() {
             let reason = "cannot change after creation: create the entity anew".to_owned();
@@ -164,11 +164,11 @@ impl Change {
 impl Profiles {
     /// Reads the files again, and applies the changes to the entities that run. If the files have
     /// an error, nothing changes.
-    pub(in crate::domain) fn reload(&self, participant: &Inner) -> DdsResult<QosReload> {
+    pub(in crate::domain) fn reload(&self, participant: &ParticipantInner) -> DdsResult<QosReload> {
         let mut report = QosReload::default();
         self.provider.reload().map_err(|wrong| DdsError::BadParameter(wrong.to_string()))?;
         // Threads that create or drop an entity wait meanwhile. Topics come before their followers.
-        let mut followers = self.followers();
+        let mut followers = self.bindings();
         let followers = &mut *followers;
         for (shared, following) in &mut followers.shared {
             self.reload_shared(shared, following, &mut report);
@@ -179,61 +179,69 @@ impl Profiles {
         Ok(report)
     }
 
-    fn reload_shared(&self, shared: &Shared, following: &mut Following, report: &mut QosReload) {
+    fn reload_shared(
+        &self,
+        shared: &ProfiledEntity,
+        following: &mut ProfileBinding,
+        report: &mut QosReload,
+    ) {
         match shared {
-            Shared::Participant(participant) => {
+            ProfiledEntity::Participant(participant) => {
                 let Some(participant) = participant.upgrade() else { return };
                 reload_participant(self, &participant, following, report);
             }
-            Shared::Topic(topic) => {
+            ProfiledEntity::Topic(topic) => {
                 let Some(topic) = topic.upgrade() else { return };
                 let policies = &topic.policies;
                 let entity = entity(EntityKind::Topic, None, Some(policies), following);
                 let name = Some(&*policies.name);
                 let new = self.of_shared(EntityKind::Topic, &following.profile, name);
                 let Some(new) = known(new, &entity, report) else { return };
-                check_level(&following.given, &new, &entity, report);
+                check_level(&following.policies, &new, &entity, report);
                 let may_change = |policy| policies.may_change(policy);
                 let present = policies.qos().into();
-                let change = Change::new(present, &following.given.qos, &new.qos, may_change);
+                let change =
+                    PolicyChange::new(present, &following.policies.qos, &new.qos, may_change);
                 let apply = |qos| match qos {
                     EntityQos::Topic(qos) => topic.set_qos(&qos),
                     _ => Ok(()),
                 };
-                change.apply(&entity, &mut following.given.qos, apply, report);
+                change.apply(&entity, &mut following.policies.qos, apply, report);
             }
-            Shared::Publisher(publisher) => self.reload_group(publisher, following, report),
-            Shared::Subscriber(subscriber) => self.reload_group(subscriber, following, report),
+            ProfiledEntity::Publisher(publisher) => self.reload_group(publisher, following, report),
+            ProfiledEntity::Subscriber(subscriber) => {
+                self.reload_group(subscriber, following, report)
+            }
         }
     }
 
     fn reload_group<Q, E, L>(
         &self,
         group: &Weak<EntityGroup<Q, E, L>>,
-        following: &mut Following,
+        following: &mut ProfileBinding,
         report: &mut QosReload,
     ) where
         Q: GroupQos + Into<EntityQos>,
-        E: MemberQos,
+        E: EndpointQos,
         L: ?Sized + Send + 'static,
-        EntityGroup<Q, E, L>: Grouped,
+        EntityGroup<Q, E, L>: GroupEntity,
     {
         let Some(group) = group.upgrade() else { return };
         let entity = entity(Q::KIND, Some(group.handle()), None, following);
         let new = self.of_shared(Q::KIND, &following.profile, None);
         let Some(new) = known(new, &entity, report) else { return };
         let apply = |qos: EntityQos| Q::of(&qos).map_or(Ok(()), |qos| group.set_qos(qos));
-        let (present, given) = (group.qos().into(), &mut following.given.qos);
-        Change::new(present, given, &new.qos, PolicyId::changeable_after_enable)
+        let (present, given) = (group.qos().into(), &mut following.policies.qos);
+        PolicyChange::new(present, given, &new.qos, PolicyId::changeable_after_enable)
             .apply(&entity, given, apply, report);
     }
 
     fn reload_endpoint(
         &self,
-        participant: &Inner,
+        participant: &ParticipantInner,
         id: u64,
         topic: &Arc<TopicPolicies>,
-        following: &mut Following,
+        following: &mut ProfileBinding,
         report: &mut QosReload,
     ) {
         let Some(policies) = participant.engine.act(|machine, _, _| machine.policies(id)) else {
@@ -244,11 +252,11 @@ impl Profiles {
             Policies::Requested { reader, .. } => reader.clone().into(),
         };
         let kind = present.kind();
-        let handle = participant.standing.handle(id);
+        let handle = participant.membership.handle(id);
         let entity = entity(kind, Some(handle), Some(topic), following);
         let new = self.of_endpoint(kind, &following.profile, topic, following.by_topic);
         let Some(new) = known(new, &entity, report) else { return };
-        let has_cache = following.given.said.is_some();
+        let has_cache = following.policies.settings.is_some();
         let may_change = |policy: PolicyId| {
             // Without settings in its profile a reader may take samples without a cache, and these
             // policies need a cache.
@@ -259,7 +267,7 @@ impl Profiles {
                 );
             policy.changeable_after_enable() && (has_cache || !is_cache)
         };
-        let change = Change::new(present, &following.given.qos, &new.qos, may_change);
+        let change = PolicyChange::new(present, &following.policies.qos, &new.qos, may_change);
         let apply = |qos| {
             let change = |policies: &mut Policies| match (policies, &qos) {
                 (Policies::Offered { writer, .. }, EntityQos::DataWriter(qos)) => {
@@ -273,17 +281,17 @@ impl Profiles {
             let changed = participant.engine.act(|machine, _, _| machine.change(id, change));
             changed.map_err(DdsError::BadParameter)
         };
-        change.apply(&entity, &mut following.given.qos, apply, report);
+        change.apply(&entity, &mut following.policies.qos, apply, report);
     }
 }
 
 fn reload_participant(
     profiles: &Profiles,
-    participant: &Inner,
-    following: &mut Following,
+    participant: &ParticipantInner,
+    following: &mut ProfileBinding,
     report: &mut QosReload,
 ) {
-    let handle = participant.standing.handle(0);
+    let handle = participant.membership.handle(0);
     let kind = EntityKind::DomainParticipant;
     let entity = entity(kind, Some(handle), None, following);
     let new = profiles.of_shared(kind, &following.profile, None);
@@ -292,8 +300,8 @@ fn reload_participant(
         EntityQos::DomainParticipant(qos) => participant.set_qos(&qos),
         _ => Ok(()),
     };
-    let (present, given) = (participant.policies.qos().into(), &mut following.given.qos);
-    Change::new(present, given, &new.qos, PolicyId::changeable_after_enable)
+    let (present, given) = (participant.policies.qos().into(), &mut following.policies.qos);
+    PolicyChange::new(present, given, &new.qos, PolicyId::changeable_after_enable)
         .apply(&entity, given, apply, report);
 }
 
@@ -302,7 +310,7 @@ fn entity(
     kind: EntityKind,
     handle: Option<InstanceHandle>,
     topic: Option<&Arc<TopicPolicies>>,
-    following: &Following,
+    following: &ProfileBinding,
 ) -> ReloadedEntity {
     ReloadedEntity {
         kind,
@@ -315,7 +323,11 @@ fn entity(
 }
 
 /// Returns the values that a profile gives now. If the profile no longer exists, reports that.
-fn known(new: DdsResult<Given>, entity: &ReloadedEntity, report: &mut QosReload) -> Option<Given> {
+fn known(
+    new: DdsResult<ProfilePolicies>,
+    entity: &ReloadedEntity,
+    report: &mut QosReload,
+) -> Option<ProfilePolicies> {
     new.map_err(|wrong| {
         let reason = Some(wrong.to_string());
         report.unchanged.push(ReloadedEntity { reason, ..entity.clone() });
@@ -325,8 +337,13 @@ fn known(new: DdsResult<Given>, entity: &ReloadedEntity, report: &mut QosReload)
 
 /// Reports a changed level of a topic: a topic keeps the level with which it was created, even if
 /// `squall.delivery` has another value now.
-fn check_level(old: &Given, new: &Given, entity: &ReloadedEntity, report: &mut QosReload) {
-    let level = |given: &Given| given.said.as_ref().and_then(|said| said.level());
+fn check_level(
+    old: &ProfilePolicies,
+    new: &ProfilePolicies,
+    entity: &ReloadedEntity,
+    report: &mut QosReload,
+) {
+    let level = |given: &ProfilePolicies| given.settings.as_ref().and_then(|said| said.level());
     let (was, is) = (level(old), level(new));
     let fixed = [PolicyId::Reliability, PolicyId::Durability];
     if was != is && fixed.iter().all(|policy| old.qos.agrees(&new.qos, *policy)) {

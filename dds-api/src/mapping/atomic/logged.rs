@@ -8,15 +8,15 @@ use std::collections::{BTreeSet, VecDeque};
 use derecho_core::ids::NodeId;
 use derecho_core::link::Link;
 use derecho_core::machine::Effects;
-use derecho_core::storage::depot::Holding;
-use derecho_core::storage::journal::Condition;
-use derecho_core::storage::logbook::Standing;
+use derecho_core::storage::log_election::ElectionState;
+use derecho_core::storage::log_port::LogPortCondition;
+use derecho_core::storage::store_set::StoreGroupState;
 
-use super::{AtomicTopics, Domain};
+use super::{AtomicTopics, DomainGroup};
 use crate::infrastructure::{LogCondition, StorageStatus};
 use crate::mapping::discovery::STAND_INS;
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::history::MEANING;
+use crate::mapping::kept_replay::MEANING;
 use crate::mapping::past::OwnLog;
 use crate::mapping::topic_logs::TopicLogs;
 
@@ -42,8 +42,12 @@ impl AtomicTopics {
     }
 
     /// Storage status of a topic, as far as it is known here; `None` if the topic is not kept.
-    pub(in crate::mapping) fn storage(&self, domain: &Domain, key: u64) -> Option<StorageStatus> {
-        let keeper = self.depot.keeper(key)?;
+    pub(in crate::mapping) fn storage(
+        &self,
+        domain: &DomainGroup,
+        key: u64,
+    ) -> Option<StorageStatus> {
+        let keeper = self.depot.store(key)?;
         let state = domain.state();
         let complete = state.logs(key).zip(state.holders(key));
         let mut status = StorageStatus {
@@ -56,21 +60,21 @@ impl AtomicTopics {
             waits_for: Vec::new(),
         };
         match domain.state().awaited(key) {
-            Some(standing @ Standing::Waits(_)) => {
+            Some(standing @ ElectionState::Waits(_)) => {
                 let book = state.logs(key);
                 status.waits_for = book.map_or(Vec::new(), |book| book.described(&standing));
             }
-            Some(Standing::NoLogs) => {
+            Some(ElectionState::NoLogs) => {
                 status.waits_for.push("a participant that keeps logs".to_owned());
             }
-            Some(Standing::Begins(_)) | None => {}
+            Some(ElectionState::Begins(_)) | None => {}
         }
         Some(status)
     }
 
     /// Other participants' logs that wait for disk space and block the topic, with their owners. A
     /// log that is being completed blocks nothing.
-    fn full_logs(&self, domain: &Domain, key: u64) -> Vec<String> {
+    fn full_logs(&self, domain: &DomainGroup, key: u64) -> Vec<String> {
         let state = domain.state();
         let Some((logs, holders)) = state.logs(key).zip(state.holders(key)) else {
             return Vec::new();
@@ -81,7 +85,7 @@ impl AtomicTopics {
     }
 
     /// Condition of a local log. Descriptions of faults name the folder.
-    fn described(&self, condition: Condition) -> LogCondition {
+    fn described(&self, condition: LogPortCondition) -> LogCondition {
         let folder = self.archive.as_ref().map(|logs| logs.folder().display().to_string());
         let within = |why: String| match &folder {
             Some(folder) if !why.contains(folder) => format!("{folder}: {why}"),
@@ -96,22 +100,22 @@ impl AtomicTopics {
 
     /// Traces the number of samples that are durable everywhere, as a counter for each topic.
     pub(super) fn count_durable(&mut self) {
-        let mut moved = std::mem::take(&mut self.moved);
-        moved.extend(self.depot.moved());
+        let mut moved = std::mem::take(&mut self.newly_durable);
+        moved.extend(self.depot.newly_durable());
         for key in moved.drain(..) {
-            let stay = self.stays.get(&key).and_then(VecDeque::front);
+            let stay = self.memberships.get(&key).and_then(VecDeque::front);
             let topic = stay.and_then(|stay| stay.endpoints.values().next());
             if let Some(Endpoint { topic, .. }) = topic {
                 let durable = self.depot.durable(key);
                 tracing::trace!(target: "squall::durable", topic, counter.durable = durable);
             }
         }
-        self.moved = moved;
+        self.newly_durable = moved;
     }
 
     /// This participant's log of a topic, and how much of the topic's history the log holds.
     pub(in crate::mapping) fn own_log(&self, key: u64) -> OwnLog {
-        let keeper = self.depot.keeper(key);
+        let keeper = self.depot.store(key);
         let Some((condition, logs)) =
             keeper.and_then(|keeper| keeper.condition()).zip(self.archive.as_ref())
         else {
@@ -133,9 +137,9 @@ impl AtomicTopics {
     /// Names, types and storage statuses of the topics that are kept here.
     pub(in crate::mapping) fn stored(
         &self,
-        domain: &Domain,
+        domain: &DomainGroup,
     ) -> Vec<(String, String, StorageStatus)> {
-        let stays = self.stays.iter().filter_map(|(key, stays)| Some((*key, stays.front()?)));
+        let stays = self.memberships.iter().filter_map(|(key, stays)| Some((*key, stays.front()?)));
         let named = stays.filter_map(|(key, stay)| Some((key, stay.endpoints.values().next()?)));
         let all = named.filter_map(|(key, endpoint)| {
             let (topic, of) = (endpoint.topic.clone(), endpoint.data_type.name.clone());
@@ -148,7 +152,7 @@ impl AtomicTopics {
     /// at present.
     pub(in crate::mapping) fn log(
         &mut self,
-        domain: &mut Domain,
+        domain: &mut DomainGroup,
         link: &mut impl Link,
         endpoint: &Endpoint,
         effects: &mut Effects,
@@ -156,7 +160,7 @@ impl AtomicTopics {
         if !self.wants(endpoint) {
             return true;
         }
-        let stays = self.stay(domain, link, endpoint, effects).map(drop).is_ok();
+        let stays = self.membership(domain, link, endpoint, effects).map(drop).is_ok();
         if stays {
             self.keep(domain, endpoint);
         }
@@ -164,27 +168,27 @@ impl AtomicTopics {
     }
 
     /// Keeps the samples of this topic from now on, if its level requires that.
-    pub(super) fn keep(&mut self, domain: &mut Domain, endpoint: &Endpoint) {
+    pub(super) fn keep(&mut self, domain: &mut DomainGroup, endpoint: &Endpoint) {
         let key = endpoint.key();
         if endpoint.level.is_kept() {
-            self.depot.keep(key, endpoint.keeping.retention(), MEANING);
+            self.depot.keep(key, endpoint.retention.retention(), MEANING);
         }
         let logs = self.archive.as_ref().filter(|_| endpoint.level.is_logged());
         let (Some(logs), false) = (logs, self.depot.has_log(key)) else { return };
         self.depot.log(key, logs.journal(endpoint));
         // The topic is logged as long as this participant exists, even if all other
         // participants leave.
-        let Some(stays) = self.stays.get_mut(&key) else { return };
+        let Some(stays) = self.memberships.get_mut(&key) else { return };
         let is_first = stays.len() == 1;
         let Some(stay) = stays.back_mut() else { return };
         let lines = stay.lines.0.0;
-        let keeper = endpoint.stand_in(EndpointKind::Keeper, (0, lines));
-        stay.add(domain, key, (keeper_of(key), keeper), is_first);
+        let keeper = endpoint.stand_in(EndpointKind::Log, (0, lines));
+        stay.add(domain, key, (log_endpoint_id(key), keeper), is_first);
     }
 }
 
 /// Id of the endpoint that stands for the log of a topic. No other endpoint has such an id, because
 /// ids are counted from one.
-fn keeper_of(key: u64) -> u64 {
+fn log_endpoint_id(key: u64) -> u64 {
     key | STAND_INS
 }

@@ -5,9 +5,9 @@
 
 use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
-use derecho_core::storage::depot::{Holding, Motion};
 use derecho_core::storage::holders::Holders;
-use derecho_core::storage::logbook::{LogBook, Standing};
+use derecho_core::storage::log_election::{ElectionState, LogElection};
+use derecho_core::storage::store_set::{StoreAnnouncement, StoreGroupState};
 
 use super::{Discovery, stream_of};
 use crate::mapping::announcement::Announcement;
@@ -16,10 +16,11 @@ use crate::mapping::level::TopicLevel;
 
 impl Discovery {
     /// Participants with an endpoint of a topic other than a guest.
-    pub(super) fn keepers(&self, key: u64) -> Vec<NodeId> {
+    pub(super) fn active_participants(&self, key: u64) -> Vec<NodeId> {
         let mut keepers: Vec<NodeId> = Vec::new();
         for (node, id) in self.topics.of(key) {
-            let at_work = self.endpoint(node, id).is_some_and(|it| it.kind != EndpointKind::Guest);
+            let at_work =
+                self.endpoint(node, id).is_some_and(|it| it.kind != EndpointKind::FormerReader);
             if at_work && keepers.last() != Some(&node) {
                 keepers.push(node);
             }
@@ -30,7 +31,7 @@ impl Discovery {
     /// Updates the holders of a topic's kept samples after a change of its endpoints.
     pub(super) fn settle_holders(&mut self, key: u64) {
         let level = self.first_of(key).map(|endpoint| endpoint.level);
-        let keepers = self.keepers(key);
+        let keepers = self.active_participants(key);
         if !level.is_some_and(TopicLevel::is_kept) || keepers.is_empty() {
             // A later endpoint of a logged topic begins from the logs.
             self.holders.remove(&key);
@@ -57,32 +58,34 @@ impl Discovery {
     }
 
     /// Condition for which a logged topic waits, if it does.
-    pub(crate) fn awaited(&self, key: u64) -> Option<Standing> {
+    pub(crate) fn awaited(&self, key: u64) -> Option<ElectionState> {
         let (logs, holders) = (self.logs.get(&key)?, self.holders.get(&key)?);
-        holders.names().is_empty().then(|| logs.standing(holders.vacancies()))
+        holders.names().is_empty().then(|| logs.state(holders.vacancies()))
     }
 
     /// Applies an announcement about the kept samples of a topic. Returns the keys of topics whose
     /// members change.
-    pub(super) fn moved(&mut self, from: NodeId, key: u64, motion: Motion) -> Vec<u64> {
-        let takes_part = self.keepers(key).contains(&from);
+    pub(super) fn moved(&mut self, from: NodeId, key: u64, motion: StoreAnnouncement) -> Vec<u64> {
+        let takes_part = self.active_participants(key).contains(&from);
         let Some(holders) = self.holders.get_mut(&key).filter(|_| takes_part) else {
             return Vec::new();
         };
         let begun = holders.has_begun();
         match (motion, self.logs.get_mut(&key)) {
-            (Motion::Holds(beginning), _) => holders.holds(from, beginning),
-            (Motion::Lacks(vacancy), _) => {
+            (StoreAnnouncement::Holds(beginning), _) => holders.holds(from, beginning),
+            (StoreAnnouncement::Lacks(vacancy), _) => {
                 holders.lacks(from, vacancy);
             }
-            (Motion::Claims(vacancy, claim), Some(logs)) => logs.claim(from, vacancy, *claim),
-            (Motion::Disclaims(holds), Some(logs)) => {
+            (StoreAnnouncement::Claims(vacancy, claim), Some(logs)) => {
+                logs.claim(from, vacancy, *claim)
+            }
+            (StoreAnnouncement::Disclaims(holds), Some(logs)) => {
                 logs.disclaim(from);
                 if !holds {
                     holders.forget(from);
                 }
             }
-            (Motion::Claims(..) | Motion::Disclaims(_), None) => {}
+            (StoreAnnouncement::Claims(..) | StoreAnnouncement::Disclaims(_), None) => {}
         }
         self.settle_holders(key);
         // The topic's layout has seats only from now on.
@@ -91,16 +94,16 @@ impl Discovery {
     }
 }
 
-impl Holding for Discovery {
+impl StoreGroupState for Discovery {
     fn holders(&self, key: u64) -> Option<&Holders> {
         self.holders.get(&key)
     }
 
-    fn logs(&self, key: u64) -> Option<&LogBook> {
+    fn logs(&self, key: u64) -> Option<&LogElection> {
         self.logs.get(&key)
     }
 
-    fn motion(&self, key: u64, motion: Motion) -> Vec<u8> {
+    fn announcement(&self, key: u64, motion: StoreAnnouncement) -> Vec<u8> {
         Announcement::Storage(key, motion).to_bytes()
     }
 }

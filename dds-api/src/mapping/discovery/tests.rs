@@ -1,6 +1,6 @@
 //! Effects of announcements, and of departed participants.
 
-use derecho_core::storage::depot::{Holding, Motion};
+use derecho_core::storage::store_set::{StoreAnnouncement, StoreGroupState};
 
 use super::*;
 use crate::mapping::level::TopicLevel;
@@ -32,7 +32,7 @@ fn a_layout_follows_from_the_endpoints_of_a_topic() {
     );
     let view = View::of_founders([(A, 1), (B, 1)]);
     let seats = |state: &Discovery| {
-        let seats = state.layout(key, &view).seats.into_iter();
+        let seats = state.layout(key, &view).members.into_iter();
         seats.map(|seat| (seat.node, seat.reads, seat.sends.is_some())).collect::<Vec<_>>()
     };
     assert_eq!(seats(&state), [(A, true, false), (B, true, true)]);
@@ -60,20 +60,20 @@ fn holders_of_kept_samples_follow_from_members_of_the_topic() {
     assert_eq!(names(&state), Some(vec![B]));
     let view = View::of_founders([(A, 1), (B, 1)]);
     assert!(
-        state.layout(key, &view).seats.iter().all(|seat| seat.reads),
+        state.layout(key, &view).members.iter().all(|seat| seat.reads),
         "writers keep samples too"
     );
     assert_eq!(state.readers(key), 1);
-    state.apply(A, &state.motion(key, Motion::Holds(7)));
+    state.apply(A, &state.announcement(key, StoreAnnouncement::Holds(7)));
     assert_eq!(names(&state), Some(vec![B]), "report is about another beginning");
     say(&mut state, B, 1, None);
     assert_eq!((names(&state), state.holders(key).unwrap().vacancy()), (Some(vec![]), Some(1)));
     let mut other = Discovery::default();
     assert!(other.restore(&state.snapshot()));
     assert_eq!(other.snapshot(), state.snapshot());
-    other.apply(A, &other.motion(key, Motion::Holds(1)));
+    other.apply(A, &other.announcement(key, StoreAnnouncement::Holds(1)));
     assert_eq!(names(&other), Some(vec![A]), "A had received the samples before");
-    state.apply(A, &state.motion(key, Motion::Lacks(1)));
+    state.apply(A, &state.announcement(key, StoreAnnouncement::Lacks(1)));
     assert_eq!((names(&state), state.holders(key).unwrap().beginning()), (Some(vec![A]), 2));
     say(&mut state, A, 1, None);
     assert_eq!(names(&state), None);
@@ -94,24 +94,28 @@ fn excluded_endpoint_joins_when_contradicting_endpoints_are_gone() {
     assert_eq!(say(&mut state, A, 2, of(TopicLevel::Atomic)), []);
     say(&mut state, d, 1, of(TopicLevel::VolatileStorage));
     assert_eq!(inside(&state), [(c, 1), (d, 1)]);
-    state.apply(c, &state.motion(key, Motion::Holds(1)));
-    state.apply(d, &state.motion(key, Motion::Holds(1)));
+    state.apply(c, &state.announcement(key, StoreAnnouncement::Holds(1)));
+    state.apply(d, &state.announcement(key, StoreAnnouncement::Holds(1)));
     assert_eq!(state.holders(key).unwrap().names(), [c, d]);
     let mut late = Discovery::default();
     assert!(late.restore(&state.snapshot()));
     assert_eq!((inside(&late), late.snapshot()), (inside(&state), state.snapshot()));
     for state in [&mut state, &mut late] {
-        state.take_news();
+        state.take_changes();
         state.forget(d);
         assert_eq!(inside(state), [(c, 1)]);
-        assert!(!state.take_news().iter().any(|news| matches!(news, News::LetIn(_))));
+        assert!(
+            !state.take_changes().iter().any(|news| matches!(news, DiscoveryChange::Admitted(_)))
+        );
         assert_eq!(say(state, c, 1, None), [key]);
         assert_eq!(
             inside(state),
             [(A, 2), (B, 1)],
             "endpoints are admitted in the order of their announcements"
         );
-        assert!(state.take_news().iter().any(|news| matches!(news, News::LetIn(_))));
+        assert!(
+            state.take_changes().iter().any(|news| matches!(news, DiscoveryChange::Admitted(_)))
+        );
         assert!(state.holders(key).is_none(), "atomic topic keeps no samples");
         state.forget(B);
         // The only remaining endpoint may change its level.
@@ -151,7 +155,7 @@ fn restore_ignores_excluded_endpoints_unknown_to_their_topic() {
     let writer = endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic);
     let key = say(&mut state, A, 1, Some(writer))[0];
     let told = [(key, vec![(A, 7), (B, 1)]), (key + 1, vec![(A, 1)]), (5, Vec::new())];
-    let topics = Participation::restored(&state.endpoints, told.into());
+    let topics = TopicEndpoints::restored(&state.endpoints, told.into());
     assert!(topics.left_out().is_empty());
     assert_eq!(topics.of(key).collect::<Vec<_>>(), [(A, 1)]);
 }

@@ -10,8 +10,10 @@ use derecho_core::ids::NodeId;
 
 use super::ParticipantMachine;
 use crate::infrastructure::InstanceHandle;
-use crate::mapping::builtin::{BuiltinKind, Fact, Hears, Listener, Told};
-use crate::mapping::discovery::News;
+use crate::mapping::builtin::{
+    BuiltinKind, DiscoverySink, EntityFact, EntityUpdate, RegisteredSink,
+};
+use crate::mapping::discovery::DiscoveryChange;
 use crate::mapping::ignored::Ignored;
 use crate::mapping::policies::Policies;
 use crate::mapping::shares::ReaderShared;
@@ -21,17 +23,17 @@ impl ParticipantMachine {
     /// Returns its id.
     pub(crate) fn listen(
         &mut self,
-        ear: Arc<dyn Hears>,
+        ear: Arc<dyn DiscoverySink>,
         shared: Arc<ReaderShared>,
         policies: Policies,
     ) -> u64 {
         let id = self.fresh_endpoint();
-        let mut listener = Listener::new(ear, shared, Arc::new(policies));
+        let mut listener = RegisteredSink::new(ear, shared, Arc::new(policies));
         if let Some(kind) = listener.kind() {
             let present = self.entities(kind).into_iter();
-            listener.tell(present.map(|handle| self.told(kind, handle)).collect::<Vec<_>>());
+            listener.report(present.map(|handle| self.told(kind, handle)).collect::<Vec<_>>());
         }
-        self.listeners.insert(id, listener);
+        self.sinks.insert(id, listener);
         id
     }
 
@@ -58,7 +60,7 @@ impl ParticipantMachine {
 
     /// Current fact about an entity of another participant; `None` if no such entity of this kind
     /// exists or it is ignored.
-    pub(crate) fn fact(&self, kind: BuiltinKind, handle: InstanceHandle) -> Option<Fact> {
+    pub(crate) fn fact(&self, kind: BuiltinKind, handle: InstanceHandle) -> Option<EntityFact> {
         let InstanceHandle { node, entity } = handle;
         let (state, ignored) = (self.group.state(), &self.ignored);
         if node == self.group.node().id() || ignored.has_participant(node) {
@@ -67,11 +69,11 @@ impl ParticipantMachine {
         match kind {
             BuiltinKind::Participant => {
                 let data = state.directory().participant(node).filter(|_| entity == 0)?;
-                Some(Fact::Participant(data.clone()))
+                Some(EntityFact::Participant(data.clone()))
             }
             BuiltinKind::Topic => {
                 let data = state.directory().topic(node, entity)?;
-                (!ignored.has_topic(&data.name)).then(|| Fact::Topic(data.clone()))
+                (!ignored.has_topic(&data.name)).then(|| EntityFact::Topic(data.clone()))
             }
             BuiltinKind::Publication | BuiltinKind::Subscription => {
                 let endpoint = state.endpoint(node, entity)?;
@@ -82,48 +84,48 @@ impl ParticipantMachine {
                 }
                 let topic = state.directory().topic_of(node, endpoint);
                 let topic_data = topic.map(|topic| topic.qos.topic_data.clone());
-                Some(Fact::Endpoint(endpoint.clone(), topic_data.unwrap_or_default()))
+                Some(EntityFact::Endpoint(endpoint.clone(), topic_data.unwrap_or_default()))
             }
         }
     }
 
-    fn told(&self, kind: BuiltinKind, handle: InstanceHandle) -> Told {
+    fn told(&self, kind: BuiltinKind, handle: InstanceHandle) -> EntityUpdate {
         (handle, self.fact(kind, handle))
     }
 
     /// Reports changed entities to the listeners for their kind.
     fn tell_of(&mut self, kind: BuiltinKind, handles: &[InstanceHandle]) {
-        if !self.listeners.values().any(|listener| listener.kind() == Some(kind)) {
+        if !self.sinks.values().any(|listener| listener.kind() == Some(kind)) {
             return;
         }
-        let present: Vec<Told> = handles.iter().map(|handle| self.told(kind, *handle)).collect();
-        for listener in self.listeners.values_mut().filter(|listener| listener.kind() == Some(kind))
-        {
-            listener.tell(present.iter().cloned());
+        let present: Vec<EntityUpdate> =
+            handles.iter().map(|handle| self.told(kind, *handle)).collect();
+        for listener in self.sinks.values_mut().filter(|listener| listener.kind() == Some(kind)) {
+            listener.report(present.iter().cloned());
         }
     }
 
     /// Reports a piece of discovery news to the listeners.
-    pub(super) fn tell_news(&mut self, news: &News) {
-        if self.listeners.is_empty() {
+    pub(super) fn report_change(&mut self, news: &DiscoveryChange) {
+        if self.sinks.is_empty() {
             return;
         }
         match news {
-            News::Announced(node, id) | News::Retracted(node, id, _) => {
+            DiscoveryChange::Announced(node, id) | DiscoveryChange::Retracted(node, id, _) => {
                 let handle = InstanceHandle { node: *node, entity: *id };
                 self.tell_of(BuiltinKind::Publication, &[handle]);
                 self.tell_of(BuiltinKind::Subscription, &[handle]);
             }
-            News::Participant(node) => {
+            DiscoveryChange::Participant(node) => {
                 let handle = InstanceHandle { node: *node, entity: 0 };
                 self.tell_of(BuiltinKind::Participant, &[handle]);
             }
-            News::Topic(node, id) => {
+            DiscoveryChange::Topic(node, id) => {
                 self.tell_of(BuiltinKind::Topic, &[InstanceHandle { node: *node, entity: *id }]);
                 self.tell_of_endpoints(*node, *id);
             }
-            News::LetIn(_) => {}
-            News::Renewed => self.tell_all(),
+            DiscoveryChange::Admitted(_) => {}
+            DiscoveryChange::Renewed => self.report_all(),
         }
     }
 
@@ -138,16 +140,16 @@ impl ParticipantMachine {
     }
 
     /// Reports every change to every listener.
-    pub(super) fn tell_all(&mut self) {
-        let ids: Vec<u64> = self.listeners.keys().copied().collect();
+    pub(super) fn report_all(&mut self) {
+        let ids: Vec<u64> = self.sinks.keys().copied().collect();
         for id in ids {
-            let Some(listener) = self.listeners.get(&id) else { continue };
+            let Some(listener) = self.sinks.get(&id) else { continue };
             let Some(kind) = listener.kind() else { continue };
             let mut handles: BTreeSet<InstanceHandle> = listener.known().collect();
             handles.extend(self.entities(kind));
-            let present: Vec<Told> =
+            let present: Vec<EntityUpdate> =
                 handles.into_iter().map(|handle| self.told(kind, handle)).collect();
-            self.listeners.get_mut(&id).into_iter().for_each(|it| it.tell(present.clone()));
+            self.sinks.get_mut(&id).into_iter().for_each(|it| it.report(present.clone()));
         }
     }
 }
@@ -167,16 +169,16 @@ impl ParticipantMachine {
         let InstanceHandle { node, entity } = handle;
         let ignored = Arc::make_mut(&mut self.ignored);
         match fact {
-            Fact::Participant(_) => ignored.add_participant(node),
-            Fact::Topic(data) => ignored.add_topic(data.name),
-            Fact::Endpoint(..) => ignored.add_endpoint(node, entity),
+            EntityFact::Participant(_) => ignored.add_participant(node),
+            EntityFact::Topic(data) => ignored.add_topic(data.name),
+            EntityFact::Endpoint(..) => ignored.add_endpoint(node, entity),
         }
         self.ignore_from_now_on(Arc::clone(&self.ignored));
         // Comes first: a reader that has parted from a writer accepts none of its later samples.
-        self.atomic.acquaint_all(&self.group);
+        self.atomic.update_all_known(&self.group);
         let nodes: Vec<NodeId> = self.group.state().nodes().collect();
         nodes.into_iter().for_each(|node| self.match_all_of(node));
-        self.tell_all();
+        self.report_all();
         true
     }
 

@@ -11,14 +11,14 @@ use derecho_core::bytes::Wire;
 use super::ParticipantMachine;
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::announcement::Announcement;
-use crate::mapping::directory::{Known, ParticipantFacts, TopicFacts};
+use crate::mapping::directory::{KnownEndpoint, ParticipantFacts, TopicFacts};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::policies::{LONGEST_ANNOUNCEMENT, Policies};
 use crate::mapping::type_identity::TypeIdentity;
 
 /// Announcements made by a participant.
 #[derive(Clone, Default)]
-pub(super) struct Said {
+pub(super) struct OwnAnnouncements {
     /// The participant's own announcement, once it is enabled.
     participant: Option<ParticipantFacts>,
     /// Announcements of the enabled topics.
@@ -62,7 +62,7 @@ impl ParticipantMachine {
     }
 
     fn say_topic(&mut self, id: u64, data: TopicFacts) {
-        for part in self.group.state().types().to_tell(&data.data_type) {
+        for part in self.group.state().types().parts_to_announce(&data.data_type) {
             self.group.submit(&Announcement::Type(part).to_bytes());
         }
         self.group.submit(&Announcement::Topic(id, Some(data)).to_bytes());
@@ -76,7 +76,7 @@ impl ParticipantMachine {
     }
 
     /// Repeats the announcements of the last life, which ended with its membership (I-180).
-    pub(super) fn say_again(&mut self, said: &Said) {
+    pub(super) fn say_again(&mut self, said: &OwnAnnouncements) {
         self.said = said.clone();
         if let Some(data) = said.participant.clone() {
             self.group.submit(&Announcement::Participant(data).to_bytes());
@@ -105,7 +105,7 @@ impl ParticipantMachine {
 
 impl ParticipantMachine {
     /// Known data of an endpoint that is matched with a local one; `None` if it is not matched.
-    pub(crate) fn partner(&self, own: u64, partner: InstanceHandle) -> Option<Known> {
+    pub(crate) fn partner(&self, own: u64, partner: InstanceHandle) -> Option<KnownEndpoint> {
         let InstanceHandle { node, entity } = partner;
         if !self.partners(own).contains(&partner) {
             return None;
@@ -131,7 +131,7 @@ impl TopicFacts {
             data_type,
             level: self.level,
             order: self.order.clone(),
-            keeping: self.keeping,
+            retention: self.retention,
             stream: 0,
             lines: 0,
             group: 0,

@@ -16,47 +16,47 @@ use std::sync::{Arc, PoisonError};
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::node::{Origin, SubscriptionId};
+use derecho_core::node::{StreamOrigin, SubscriptionId};
 
 use super::{LocalReader, ParticipantMachine};
 use crate::infrastructure::InstanceHandle;
-use crate::infrastructure::board::Board;
 use crate::infrastructure::status::StatusKind;
-use crate::mapping::discovery::News;
+use crate::infrastructure::status_board::StatusBoard;
+use crate::mapping::discovery::DiscoveryChange;
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::history::NOBODY;
-use crate::mapping::partners::Outcome;
+use crate::mapping::kept_replay::NOBODY;
+use crate::mapping::partners::MatchOutcome;
 use crate::mapping::shares::{ReaderSource, SourceId};
-use crate::mapping::sight::Sight;
-use crate::mapping::type_identity::Types;
+use crate::mapping::topic_summary::TopicSummary;
+use crate::mapping::type_identity::AnnouncedTypes;
 
 impl ParticipantMachine {
     /// Handles the discovery news about endpoints.
     pub(super) fn discover(&mut self) {
         self.atomic.changed(&mut self.group);
         let mut changed = BTreeSet::new();
-        for news in self.group.state().take_news() {
-            self.tell_news(&news);
+        for news in self.group.state().take_changes() {
+            self.report_change(&news);
             match news {
-                News::Announced(node, id) => {
+                DiscoveryChange::Announced(node, id) => {
                     changed.extend(self.match_with(node, id));
                     self.tell_of_leaving_out(node, id);
                     self.look_for_logs(node, Some(id));
                 }
-                News::Retracted(node, id, endpoint) => {
+                DiscoveryChange::Retracted(node, id, endpoint) => {
                     changed.extend(endpoint.level.is_ordered().then(|| endpoint.key()));
                     self.lose(node, id, &endpoint);
                 }
-                News::LetIn(key) => changed.extend([key]),
-                News::Participant(_) | News::Topic(..) => {}
-                News::Renewed => {
+                DiscoveryChange::Admitted(key) => changed.extend([key]),
+                DiscoveryChange::Participant(_) | DiscoveryChange::Topic(..) => {}
+                DiscoveryChange::Renewed => {
                     self.match_anew();
                     let nodes: Vec<NodeId> = self.group.state().nodes().collect();
                     nodes.into_iter().for_each(|node| self.look_for_logs(node, None));
                 }
             }
         }
-        changed.into_iter().for_each(|key| self.atomic.acquaint(&self.group, key));
+        changed.into_iter().for_each(|key| self.atomic.update_known_endpoints(&self.group, key));
     }
 
     /// Matches all endpoints again, after a complete state transfer.
@@ -80,7 +80,7 @@ impl ParticipantMachine {
         let readers: Vec<u64> = self.readers.keys().copied().collect();
         readers.into_iter().for_each(|reader| self.recall(reader));
         nodes.into_iter().for_each(|node| self.match_all_of(node));
-        self.atomic.acquaint_all(&self.group);
+        self.atomic.update_all_known(&self.group);
     }
 
     /// Matches the local endpoints with all endpoints of a participant.
@@ -161,7 +161,7 @@ impl ParticipantMachine {
         {
             let verdict = reader.endpoint.matches(other, self.group.state().types());
             let outcome = reader.partners.judge(&reader.shared.board, (who, other.alive), verdict);
-            if let Outcome::Inconsistent(why) = &outcome {
+            if let MatchOutcome::Inconsistent(why) = &outcome {
                 reader.shared.refuse(why);
             }
             reader.get_to_know(other, self.group.state().types());
@@ -177,7 +177,7 @@ impl ParticipantMachine {
         } else {
             return;
         };
-        if let Outcome::Inconsistent(why) = outcome {
+        if let MatchOutcome::Inconsistent(why) = outcome {
             self.inconsistent(&other.topic, who, why);
         }
     }
@@ -199,7 +199,7 @@ impl ParticipantMachine {
             // Comes last: the reader accepts no samples of the writer from then on.
             if was_matched {
                 let writer = InstanceHandle { node: who.0, entity: who.1 };
-                reader.shared.part_from(writer);
+                reader.shared.ignore_writer(writer);
             }
         }
     }
@@ -207,8 +207,8 @@ impl ParticipantMachine {
     /// A reader's subscription to a writer's stream, if it has one.
     fn subscription(&self, reader: u64, (node, id): (NodeId, u64)) -> Option<SubscriptionId> {
         let origin = match node == self.group.node().id() {
-            true => Origin::Own,
-            false => Origin::Peer(*self.peers.get(&node)?),
+            true => StreamOrigin::Own,
+            false => StreamOrigin::Peer(*self.peers.get(&node)?),
         };
         let mut known = self.readers.get(&reader)?.subscriptions.iter();
         known.find(|(_, known)| **known == (origin, id)).map(|(&known, _)| known)
@@ -240,13 +240,13 @@ impl ParticipantMachine {
     }
 
     /// The topic of this name as seen by this participant.
-    pub(crate) fn sight(&self, name: &str) -> Option<Sight> {
-        self.group.state().sight(name, self.sees())
+    pub(crate) fn topic_summary(&self, name: &str) -> Option<TopicSummary> {
+        self.group.state().topic_summary(name, self.sees())
     }
 
     /// All topics as seen by this participant.
-    pub(crate) fn sights(&self) -> Vec<Sight> {
-        self.group.state().sights(self.sees())
+    pub(crate) fn topic_summaries(&self) -> Vec<TopicSummary> {
+        self.group.state().topic_summaries(self.sees())
     }
 
     fn sees(&self) -> impl Fn(NodeId, u64, &str) -> bool {
@@ -254,7 +254,7 @@ impl ParticipantMachine {
     }
 
     /// Board for the statuses of a topic of this name.
-    pub(crate) fn topic_board(&mut self, topic: &str) -> Arc<Board> {
+    pub(crate) fn topic_board(&mut self, topic: &str) -> Arc<StatusBoard> {
         // Nobody reads the statuses of a topic to which no handle is left.
         self.topics.retain(|name, board| Arc::strong_count(board) > 1 || name == topic);
         Arc::clone(self.topics.entry(topic.to_owned()).or_default())
@@ -284,7 +284,7 @@ impl ParticipantMachine {
     /// its end by itself; a stream that never appeared does not.
     fn withdrawn(&mut self, node: NodeId, id: u64) {
         let Some(&peer) = self.peers.get(&node) else { return };
-        let writer = (Origin::Peer(peer), id);
+        let writer = (StreamOrigin::Peer(peer), id);
         let all = self.readers.values().flat_map(|reader| &reader.subscriptions);
         let of_it =
             all.filter(|(_, known)| **known == writer).map(|(&subscription, _)| subscription);
@@ -296,10 +296,10 @@ impl ParticipantMachine {
     /// longer matched.
     fn subscribe(&mut self, reader: u64, (node, id): (NodeId, u64), stream: RegionId) {
         let origin = match node == self.group.node().id() {
-            true => Origin::Own,
+            true => StreamOrigin::Own,
             // A writer of a participant that is not connected yet is matched after the connection.
             false => match self.peers.get(&node) {
-                Some(&peer) => Origin::Peer(peer),
+                Some(&peer) => StreamOrigin::Peer(peer),
                 None => return,
             },
         };
@@ -338,8 +338,8 @@ impl ParticipantMachine {
         let me = self.group.node().id();
         let (origin, writer) = reader.subscriptions[&subscription];
         let node: NodeId = match origin {
-            Origin::Own => me,
-            Origin::Peer(peer) => self.group.node().node_of(peer).unwrap_or(me),
+            StreamOrigin::Own => me,
+            StreamOrigin::Peer(peer) => self.group.node().node_of(peer).unwrap_or(me),
         };
         let region = self.group.state().endpoint(node, writer).map(|it| RegionId(it.stream));
         let writer = StreamId { node, region: region.unwrap_or(NOBODY.region) };
@@ -372,7 +372,7 @@ impl LocalReader {
     /// contains samples of all versions of its type. Samples of writers whose type the reader does
     /// not understand are left out (I-173). If a writer's values have another memory layout, the
     /// announced layout is used to read them (I-174).
-    fn get_to_know(&self, writer: &Endpoint, types: &Types) {
+    fn get_to_know(&self, writer: &Endpoint, types: &AnnouncedTypes) {
         let (ours, theirs) = (&self.endpoint.data_type, &writer.data_type);
         if writer.kind != EndpointKind::Writer || ours.mark() == theirs.mark() {
             return;

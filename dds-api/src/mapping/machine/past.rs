@@ -9,14 +9,14 @@ use std::sync::Arc;
 use derecho_core::ids::NodeId;
 use derecho_core::log::StreamKey;
 use derecho_core::machine::Effects;
-use derecho_core::storage::depot::Holding;
+use derecho_core::storage::store_set::StoreGroupState;
 
 use super::ParticipantMachine;
-use crate::mapping::past::{Ask, OwnLog, Page, SharedPastDesk, Word};
+use crate::mapping::past::{OwnLog, PastMessage, PastPage, PastRequest, SharedPastRequests};
 
 impl ParticipantMachine {
     /// Requests for the history of topics.
-    pub(crate) fn past(&self) -> SharedPastDesk {
+    pub(crate) fn past(&self) -> SharedPastRequests {
         Arc::clone(&self.past)
     }
 
@@ -59,21 +59,21 @@ impl ParticipantMachine {
     pub(crate) fn ask_past(
         &mut self,
         reader: u64,
-        ask: Ask,
+        ask: PastRequest,
         (last, tried): (Option<NodeId>, &[NodeId]),
         effects: &mut Effects,
     ) -> Option<(NodeId, usize)> {
         let (key, mut others) = self.others_with_log(reader)?;
         others.retain(|node| !tried.contains(node));
         let of = last.filter(|last| others.contains(last)).or(others.first().copied())?;
-        let ask = Ask { key, ..ask };
-        self.past.asks(&ask, of);
-        if !self.group.send_direct(of, Word::Ask(ask).to_bytes(), effects) {
+        let ask = PastRequest { key, ..ask };
+        self.past.note_sent(&ask, of);
+        if !self.group.send_direct(of, PastMessage::Ask(ask).to_bytes(), effects) {
             self.past.answered(
                 of,
                 ask.reading,
                 ask.page,
-                Page::Refused("the participant has left".to_owned()),
+                PastPage::Refused("the participant has left".to_owned()),
             );
         }
         Some((of, others.len() - 1))
@@ -82,26 +82,31 @@ impl ParticipantMachine {
     /// Answers a request.
     pub(crate) fn answer_past(
         &mut self,
-        (to, ask): (NodeId, Ask),
-        content: Page,
+        (to, ask): (NodeId, PastRequest),
+        content: PastPage,
         effects: &mut Effects,
     ) {
-        let Ask { reading, page, .. } = ask;
-        let answer = Word::Answer { reading, page, content };
+        let PastRequest { reading, page, .. } = ask;
+        let answer = PastMessage::Answer { reading, page, content };
         self.group.send_direct(to, answer.to_bytes(), effects);
     }
 
-    pub(super) fn told_of_past(&mut self, from: NodeId, word: Option<Word>, effects: &mut Effects) {
+    pub(super) fn receive_past_message(
+        &mut self,
+        from: NodeId,
+        word: Option<PastMessage>,
+        effects: &mut Effects,
+    ) {
         match word {
-            Some(Word::Ask(ask)) => {
+            Some(PastMessage::Ask(ask)) => {
                 let why = match self.complete_log_of(ask.key) {
                     None => "the participant keeps no complete log of the topic",
                     Some(_) if self.past.is_asked(from, ask) => return,
                     Some(_) => "too many requests of other participants are pending",
                 };
-                self.answer_past((from, ask), Page::Refused(why.to_owned()), effects);
+                self.answer_past((from, ask), PastPage::Refused(why.to_owned()), effects);
             }
-            Some(Word::Answer { reading, page, content }) => {
+            Some(PastMessage::Answer { reading, page, content }) => {
                 self.past.answered(from, reading, page, content);
             }
             None => tracing::warn!(node = %from, "malformed message about past samples ignored"),

@@ -11,14 +11,14 @@ use qos_profiles::Duration;
 
 use super::{ParticipantMachine, announce};
 use crate::infrastructure::InstanceHandle;
-use crate::infrastructure::board::Board;
 use crate::infrastructure::status::StatusKind;
+use crate::infrastructure::status_board::StatusBoard;
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::order::shard;
 use crate::mapping::partners::Partners;
 use crate::mapping::policies::{LONGEST_ANNOUNCEMENT, Policies};
-use crate::mapping::record::{Offer, Terms};
-use crate::mapping::vigil::Due;
+use crate::mapping::record::{PolicyMetadata, RecordedOffer};
+use crate::mapping::timeliness::TimelinessCheck;
 
 impl ParticipantMachine {
     /// A new id for a publisher or subscriber.
@@ -36,7 +36,7 @@ impl ParticipantMachine {
     /// Policies that an endpoint offers or requests.
     pub(crate) fn policies(&self, id: u64) -> Option<Arc<Policies>> {
         let own = self.own(id).map(|endpoint| &endpoint.policies);
-        own.or_else(|| Some(&self.listeners.get(&id)?.policies)).cloned()
+        own.or_else(|| Some(&self.sinks.get(&id)?.policies)).cloned()
     }
 
     /// Endpoints that are matched with a local one.
@@ -79,7 +79,7 @@ impl ParticipantMachine {
 
     /// Changes the policies of an endpoint. The error says why they cannot change.
     pub(crate) fn change(&mut self, id: u64, change: impl Fn(&mut Policies)) -> Result<(), String> {
-        if let Some(listener) = self.listeners.get_mut(&id) {
+        if let Some(listener) = self.sinks.get_mut(&id) {
             change(Arc::make_mut(&mut listener.policies));
             listener.shared.set_policies(&listener.policies);
             return Ok(());
@@ -90,7 +90,7 @@ impl ParticipantMachine {
             if let Policies::Offered { writer: qos, .. } = &*endpoint.policies
                 && qos.deadline.period != offered_deadline(&writer.endpoint.policies)
             {
-                writer.shared.vigil.promise(qos, clock::now());
+                writer.shared.timeliness.set_policies(qos, clock::now());
             }
             writer.endpoint.policies = Arc::clone(&endpoint.policies);
         } else if let Some(reader) = self.readers.get_mut(&id) {
@@ -98,7 +98,7 @@ impl ParticipantMachine {
             reader.shared.set_policies(&endpoint.policies);
         }
         self.announce_anew(id, endpoint);
-        self.keep_vigil();
+        self.schedule_timeliness();
         Ok(())
     }
 
@@ -123,27 +123,27 @@ fn offered_deadline(policies: &Policies) -> Duration {
 impl ParticipantMachine {
     /// Schedules a check of deadlines and leases in the next turn, because one may be due earlier
     /// than known.
-    pub(crate) fn keep_vigil(&mut self) {
-        self.vigil_at = Some(Time::default());
+    pub(crate) fn schedule_timeliness(&mut self) {
+        self.timeliness_check_at = Some(Time::default());
     }
 
     /// Checks the writers' deadlines and leases.
-    pub(super) fn look_at_vigils(&mut self, now: Time) -> usize {
-        if self.vigil_at.take_if(|at| now >= *at).is_none() {
+    pub(super) fn check_timeliness(&mut self, now: Time) -> usize {
+        if self.timeliness_check_at.take_if(|at| now >= *at).is_none() {
             return 0;
         }
-        let looks: Vec<(u64, Due)> = self
+        let looks: Vec<(u64, TimelinessCheck)> = self
             .writers
             .iter()
-            .filter(|(_, writer)| writer.shared.vigil.is_kept())
-            .map(|(id, writer)| (*id, writer.shared.vigil.look(now)))
+            .filter(|(_, writer)| writer.shared.timeliness.is_kept())
+            .map(|(id, writer)| (*id, writer.shared.timeliness.check(now)))
             .collect();
         looks.into_iter().map(|(id, due)| self.take_up(id, &due)).sum()
     }
 
     /// Posts and announces what is due for a writer. Returns the number of posted changes.
-    fn take_up(&mut self, id: u64, due: &Due) -> usize {
-        self.vigil_at = self.vigil_at.into_iter().chain(due.next).min();
+    fn take_up(&mut self, id: u64, due: &TimelinessCheck) -> usize {
+        self.timeliness_check_at = self.timeliness_check_at.into_iter().chain(due.next).min();
         let Some(writer) = self.writers.get_mut(&id) else { return 0 };
         let told = tell(&writer.shared.board, due);
         if let Some(is_alive) = due.is_alive {
@@ -156,7 +156,7 @@ impl ParticipantMachine {
 }
 
 /// Posts missed deadlines and lost leases. Returns 1 if there was any change.
-fn tell(board: &Board, due: &Due) -> usize {
+fn tell(board: &StatusBoard, due: &TimelinessCheck) -> usize {
     if due.missed.count > 0 {
         board.note(StatusKind::OfferedDeadlineMissed, |all| {
             all.offered_deadline_missed.count(due.missed.count);
@@ -167,7 +167,7 @@ fn tell(board: &Board, due: &Due) -> usize {
     if due.is_alive == Some(false) {
         board.note(StatusKind::LivelinessLost, |all| all.liveliness_lost.count(1));
     }
-    usize::from(*due != Due { next: due.next, ..Due::default() })
+    usize::from(*due != TimelinessCheck { next: due.next, ..TimelinessCheck::default() })
 }
 
 /// Checks whether an endpoint can be announced (I-182). The error says why not.
@@ -183,19 +183,26 @@ pub(super) fn check_length(endpoint: &Endpoint) -> Result<(), String> {
 }
 
 /// Terms of a writer's samples.
-pub(crate) fn terms_of(endpoint: &Endpoint) -> Terms {
+pub(crate) fn terms_of(endpoint: &Endpoint) -> PolicyMetadata {
     let Policies::Offered { writer, publisher } = &*endpoint.policies else {
-        return Terms::default();
+        return PolicyMetadata::default();
     };
     let names_them = endpoint.kind == EndpointKind::Writer && endpoint.level.is_ordered();
-    let partition = Terms::names(&publisher.partition)
+    let partition = PolicyMetadata::names(&publisher.partition)
         .filter(|_| names_them && !endpoint.order.is_by_partition());
     let keyed = !writer.deadline.period.is_infinite();
-    let (offer, tag) = (Offer::of(writer, publisher), endpoint.order.tag(&endpoint.topic));
+    let (offer, tag) = (RecordedOffer::of(writer, publisher), endpoint.order.tag(&endpoint.topic));
     // The lifespan of a topic whose samples are kept applies to all samples in any case.
-    let is_topics = |lifespan: &u64| *lifespan > 0 && *lifespan == endpoint.keeping.lifespan;
+    let is_topics = |lifespan: &u64| *lifespan > 0 && *lifespan == endpoint.retention.lifespan;
     let lifespan = writer.lifespan.duration.nanos().filter(|lifespan| !is_topics(lifespan));
-    Terms { strength: writer.ownership_strength.value, partition, keyed, offer, tag, lifespan }
+    PolicyMetadata {
+        strength: writer.ownership_strength.value,
+        partition,
+        keyed,
+        offer,
+        tag,
+        lifespan,
+    }
 }
 
 #[cfg(test)]
@@ -249,7 +256,7 @@ mod tests {
         let lasting = |lifespan, of_topic| {
             let mut endpoint =
                 writer(TopicLevel::Atomic, |qos, _| qos.lifespan.duration = lifespan);
-            endpoint.keeping.lifespan = of_topic;
+            endpoint.retention.lifespan = of_topic;
             terms_of(&endpoint).lifespan
         };
         assert_eq!(lasting(Duration::INFINITE, 0), None);
@@ -276,14 +283,23 @@ mod tests {
 
     #[test]
     fn broken_deadline_and_lease_are_reported_but_next_check_time_is_not() {
-        let board = Board::default();
-        assert_eq!(tell(&board, &Due::default()), 0);
-        assert_eq!(tell(&board, &Due { next: Some(Time(7)), ..Due::default() }), 0);
+        let board = StatusBoard::default();
+        assert_eq!(tell(&board, &TimelinessCheck::default()), 0);
+        assert_eq!(
+            tell(&board, &TimelinessCheck { next: Some(Time(7)), ..TimelinessCheck::default() }),
+            0
+        );
         assert!(board.changes().is_empty());
-        assert_eq!(tell(&board, &Due { is_alive: Some(true), ..Due::default() }), 1);
+        assert_eq!(
+            tell(&board, &TimelinessCheck { is_alive: Some(true), ..TimelinessCheck::default() }),
+            1
+        );
         assert!(board.changes().is_empty(), "writer is alive");
-        assert_eq!(tell(&board, &Due { is_alive: Some(false), ..Due::default() }), 1);
-        let mut due = Due { next: Some(Time(7)), ..Due::default() };
+        assert_eq!(
+            tell(&board, &TimelinessCheck { is_alive: Some(false), ..TimelinessCheck::default() }),
+            1
+        );
+        let mut due = TimelinessCheck { next: Some(Time(7)), ..TimelinessCheck::default() };
         due.missed.count = 3;
         due.missed.last = 5;
         assert_eq!(tell(&board, &due), 1);

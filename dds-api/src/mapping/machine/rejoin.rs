@@ -14,7 +14,7 @@ use derecho_core::machine::Effects;
 
 use super::{LocalReader, LocalWriter, ParticipantMachine};
 use crate::mapping::discovery::Discovery;
-use crate::mapping::shares::Refusal;
+use crate::mapping::shares::EndpointRefusal;
 use crate::mapping::topic_logs::TopicLogs;
 
 impl ParticipantMachine {
@@ -32,8 +32,8 @@ impl ParticipantMachine {
         logs: Option<TopicLogs>,
         link: &mut impl Link,
         effects: &mut Effects,
-    ) -> Result<ParticipantMachine, Refusal> {
-        let (standing, life) = (Arc::clone(&self.standing), self.standing.next_life());
+    ) -> Result<ParticipantMachine, EndpointRefusal> {
+        let (standing, life) = (Arc::clone(&self.membership), self.membership.next_life());
         let node = group.node().id();
         let mut next = ParticipantMachine::new(group, standing, host, life);
         next.next_endpoint = self.next_endpoint;
@@ -46,20 +46,20 @@ impl ParticipantMachine {
         let mut berths = Vec::new();
         for (&id, LocalWriter { endpoint, geometry, shared, .. }) in &self.writers {
             let share = (*geometry, Arc::clone(shared));
-            let berth = next.place_writer(link, (id, endpoint.clone()), share, effects)?;
+            let berth = next.create_writer(link, (id, endpoint.clone()), share, effects)?;
             berths.push((Arc::clone(shared), berth));
         }
         for (&id, LocalReader { endpoint, shared, wants_history, .. }) in &self.readers {
             shared.inconsistent.store(0, Ordering::Release);
             let share = (Arc::clone(shared), *wants_history);
-            next.place_reader(link, (id, endpoint.clone()), share, effects)?;
+            next.create_reader(link, (id, endpoint.clone()), share, effects)?;
         }
         // The entities are no longer matched with the partners of the last life.
         self.writers.values().for_each(|writer| writer.partners.part(&writer.shared.board));
         self.readers.values().for_each(|reader| reader.partners.part(&reader.shared.board));
         for (shared, berth) in berths {
             shared.matched.store(0, Ordering::Release);
-            shared.move_to(berth);
+            shared.set_writer_memory(berth);
         }
         for LocalReader { endpoint, shared, .. } in self.readers.values() {
             shared.leave_behind(life);
@@ -70,11 +70,11 @@ impl ParticipantMachine {
             shared.changes.fetch_add(1, Ordering::Release);
         }
         // Nothing can fail from here on.
-        let listeners = std::mem::take(&mut self.listeners).into_iter();
-        next.listeners = listeners.map(|(id, it)| (id, it.doubt())).collect();
+        let listeners = std::mem::take(&mut self.sinks).into_iter();
+        next.sinks = listeners.map(|(id, it)| (id, it.doubt())).collect();
         next.has_doubts = true;
         // Publishes all of the above.
-        self.standing.begin(life, node);
+        self.membership.begin(life, node);
         Ok(next)
     }
 }

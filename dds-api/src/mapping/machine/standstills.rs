@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use derecho_core::group::Wait;
 use derecho_core::ids::Time;
-use derecho_core::membership::Answer;
+use derecho_core::membership::WaitAnswer;
 
 use super::ParticipantMachine;
 use crate::infrastructure::{InstanceHandle, Standstill};
@@ -20,7 +20,7 @@ const SAID_AFTER: u64 = 100_000_000;
 const SAID_AGAIN: u64 = 1_000_000_000;
 
 /// An order that stands still.
-struct Still {
+struct OngoingStandstill {
     since: Time,
     /// Time of the last report, if there was one.
     said: Option<Time>,
@@ -29,7 +29,7 @@ struct Still {
 /// All standstills by subgroup; without a key the group's own.
 #[derive(Default)]
 pub(super) struct Standstills {
-    known: BTreeMap<Option<u64>, Still>,
+    known: BTreeMap<Option<u64>, OngoingStandstill>,
     now: Time,
 }
 
@@ -59,8 +59,11 @@ impl ParticipantMachine {
             }
         }
         for (key, at) in since {
-            let still =
-                self.standstills.known.entry(key).or_insert(Still { since: at, said: None });
+            let still = self
+                .standstills
+                .known
+                .entry(key)
+                .or_insert(OngoingStandstill { since: at, said: None });
             let is_due = match still.said {
                 None => now.since(still.since) >= SAID_AFTER,
                 Some(said) => now.since(said) >= SAID_AGAIN,
@@ -79,7 +82,7 @@ impl ParticipantMachine {
 
     /// Reports a participant that answers but makes no progress. Either it is suspected, or it acts
     /// in a way that this participant cannot see.
-    pub(super) fn tell_stuck(&self, wait: Wait, answer: Answer) {
+    pub(super) fn tell_stuck(&self, wait: Wait, answer: WaitAnswer) {
         let topic = self.name_of(wait.key).unwrap_or_default();
         let participant = InstanceHandle { node: wait.node, entity: 0 };
         tracing::error!(

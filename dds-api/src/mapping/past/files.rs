@@ -5,25 +5,25 @@
 
 use std::path::{Path, PathBuf};
 
-use derecho_core::log::cursor::Cursor;
+use derecho_core::log::cursor::LogCursor;
 use derecho_core::log::{
-    Check, DiskError, KeyHash, LogError, Record, StreamKey, StreamLog, Version, WallTime, folder,
+    Check, DiskError, KeyHash, LogError, LogRecord, StreamKey, StreamLog, Version, WallTime, folder,
 };
-use derecho_core::storage::errands::message_of;
+use derecho_core::storage::log_tasks::message_of;
 use derecho_node::logs::Folder;
 
 use super::PastRecord;
 use crate::mapping::set::keys_of;
 
 /// A reading in progress.
-pub(crate) struct PastFiles {
+pub(crate) struct PastFileReader {
     dir: PathBuf,
     disk: Folder,
     log: Box<StreamLog>,
-    cursor: Cursor,
+    cursor: LogCursor,
 }
 
-impl PastFiles {
+impl PastFileReader {
     /// Begins after this position.
     pub(crate) fn after(dir: &Path, stream: StreamKey, place: u64) -> Result<Self, LogError> {
         Self::begin(dir, stream, |log| log.after(Version(place)))
@@ -37,11 +37,11 @@ impl PastFiles {
     fn begin(
         dir: &Path,
         stream: StreamKey,
-        place: impl FnOnce(&StreamLog) -> Result<Cursor, LogError>,
+        place: impl FnOnce(&StreamLog) -> Result<LogCursor, LogError>,
     ) -> Result<Self, LogError> {
         let (disk, log) = open(dir, stream)?;
         let cursor = place(&log)?;
-        Ok(PastFiles { dir: dir.to_owned(), disk, log: Box::new(log), cursor })
+        Ok(PastFileReader { dir: dir.to_owned(), disk, log: Box::new(log), cursor })
     }
 
     /// The next sample written at this time or later; `None` at the end of the log.
@@ -62,7 +62,7 @@ impl PastFiles {
     }
 
     /// Position of the last sample read.
-    pub(crate) fn place(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.cursor.position().0
     }
 }
@@ -80,12 +80,12 @@ pub(crate) fn state_at(
 ) -> Result<Vec<PastRecord>, LogError> {
     let (mut disk, log) = open(dir, stream)?;
     from_time(&log, time)?;
-    let keys = |record: &Record<'_>| keys_of(record.entry.payload).map(as_hash);
+    let keys = |record: &LogRecord<'_>| keys_of(record.entry.payload).map(as_hash);
     let state = log.last_of_each_key_at(&mut disk, time, keys)?;
     let mut state: Vec<PastRecord> = state.values().map(|owned| told(&owned.record())).collect();
-    state.sort_unstable_by_key(|record| record.place);
+    state.sort_unstable_by_key(|record| record.position);
     // A set contains samples of several instances.
-    state.dedup_by_key(|record| record.place);
+    state.dedup_by_key(|record| record.position);
     Ok(state)
 }
 
@@ -98,7 +98,7 @@ fn open(dir: &Path, stream: StreamKey) -> Result<(Folder, StreamLog), LogError> 
 }
 
 /// Position of samples written at a time or later. Fails if the log may have dropped some of them.
-fn from_time(log: &StreamLog, time: WallTime) -> Result<Cursor, LogError> {
+fn from_time(log: &StreamLog, time: WallTime) -> Result<LogCursor, LogError> {
     let oldest = log.segments().first().map(|first| first.index.oldest);
     let is_whole = log.complete_from() <= Version(1) || oldest.is_some_and(|oldest| oldest <= time);
     match is_whole {
@@ -108,8 +108,8 @@ fn from_time(log: &StreamLog, time: WallTime) -> Result<Cursor, LogError> {
 }
 
 /// A sample of a log in the form that is sent.
-fn told(record: &Record<'_>) -> PastRecord {
+fn told(record: &LogRecord<'_>) -> PastRecord {
     let (stream, number) = message_of(record);
     let payload = record.entry.payload.to_vec();
-    PastRecord { place: record.version.0, stream, number, payload }
+    PastRecord { position: record.version.0, stream, number, payload }
 }

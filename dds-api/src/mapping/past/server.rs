@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use derecho_core::ids::NodeId;
 use derecho_core::log::{LogError, StreamKey, WallTime};
 
-use super::files::{self, PastFiles};
-use super::{Ask, Page, Wanted};
+use super::files::{self, PastFileReader};
+use super::{PastPage, PastRange, PastRequest};
 
 /// Maximum number of bytes and of samples in one page.
 const PAGE_BYTES: usize = 1 << 20;
@@ -21,15 +21,15 @@ const STATE_BYTES: usize = 32 << 20;
 const MOST_OPEN: usize = 16;
 
 /// A reading in progress, and its last page.
-struct Open {
+struct OpenReading {
     page: u64,
-    files: PastFiles,
+    files: PastFileReader,
 }
 
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct PastServer {
-    open: BTreeMap<(NodeId, u64), Open>,
+    open: BTreeMap<(NodeId, u64), OpenReading>,
 }
 
 impl PastServer {
@@ -37,41 +37,43 @@ impl PastServer {
     pub(crate) fn answer(
         &mut self,
         log: Option<(PathBuf, StreamKey)>,
-        (from, ask): (NodeId, &Ask),
-    ) -> Page {
+        (from, ask): (NodeId, &PastRequest),
+    ) -> PastPage {
         let Some((dir, stream)) = log else {
-            return Page::Refused("the participant keeps no log of the topic".to_owned());
+            return PastPage::Refused("the participant keeps no log of the topic".to_owned());
         };
         let answer = match ask.wanted {
-            Wanted::StateAt(time) => state_at(&dir, stream, WallTime(time)),
+            PastRange::StateAt(time) => state_at(&dir, stream, WallTime(time)),
             _ => self.page((&dir, stream), (from, ask)),
         };
         answer.unwrap_or_else(|error| match error {
-            LogError::Gone { from } => Page::Gone(from.0),
-            LogError::Beyond { last } => Page::Beyond(last.0),
-            error => Page::Refused(format!("the participant's log cannot be read: {error}")),
+            LogError::Gone { from } => PastPage::Gone(from.0),
+            LogError::Beyond { last } => PastPage::Beyond(last.0),
+            error => PastPage::Refused(format!("the participant's log cannot be read: {error}")),
         })
     }
 
     fn page(
         &mut self,
         (dir, stream): (&Path, StreamKey),
-        (from, ask): (NodeId, &Ask),
-    ) -> Result<Page, LogError> {
+        (from, ask): (NodeId, &PastRequest),
+    ) -> Result<PastPage, LogError> {
         let name = (from, ask.reading);
         // Continues an open reading, if this is its next page.
         let known = self.open.remove(&name).filter(|open| open.page + 1 == ask.page);
         let mut files = match (known, ask.wanted) {
             (Some(open), _) => open.files,
-            (None, Wanted::Since(time, 0)) => PastFiles::since(dir, stream, WallTime(time))?,
-            (None, Wanted::After(place) | Wanted::Since(_, place)) => {
-                PastFiles::after(dir, stream, place)?
+            (None, PastRange::Since(time, 0)) => {
+                PastFileReader::since(dir, stream, WallTime(time))?
             }
-            (None, Wanted::StateAt(_)) => {
-                return Ok(Page::Refused("a request for the state has no pages".to_owned()));
+            (None, PastRange::After(place) | PastRange::Since(_, place)) => {
+                PastFileReader::after(dir, stream, place)?
+            }
+            (None, PastRange::StateAt(_)) => {
+                return Ok(PastPage::Refused("a request for the state has no pages".to_owned()));
             }
         };
-        let since = WallTime(if let Wanted::Since(time, _) = ask.wanted { time } else { 0 });
+        let since = WallTime(if let PastRange::Since(time, _) = ask.wanted { time } else { 0 });
         let (mut records, mut bytes, mut over) = (Vec::new(), 0, false);
         while !over && bytes < PAGE_BYTES && records.len() < PAGE_SAMPLES {
             let next = files.next(since)?;
@@ -79,26 +81,26 @@ impl PastServer {
             bytes += next.as_ref().map_or(0, |record| record.payload.len());
             records.extend(next);
         }
-        let next = files.place();
+        let next = files.position();
         if !over {
             if self.open.len() >= MOST_OPEN {
                 self.open.pop_first();
             }
-            self.open.insert(name, Open { page: ask.page, files });
+            self.open.insert(name, OpenReading { page: ask.page, files });
         }
-        Ok(Page::Records(records, next, over))
+        Ok(PastPage::Records(records, next, over))
     }
 }
 
-fn state_at(dir: &Path, stream: StreamKey, time: WallTime) -> Result<Page, LogError> {
+fn state_at(dir: &Path, stream: StreamKey, time: WallTime) -> Result<PastPage, LogError> {
     let state = files::state_at(dir, stream, time)?;
     if state.iter().map(|record| record.payload.len()).sum::<usize>() > STATE_BYTES {
-        return Ok(Page::Refused(format!(
+        return Ok(PastPage::Refused(format!(
             "the state has more than {} MiB, the limit for answers to other participants: ask in \
              the participant that keeps the log",
             STATE_BYTES >> 20
         )));
     }
-    let last = state.last().map_or(0, |record| record.place);
-    Ok(Page::Records(state, last, true))
+    let last = state.last().map_or(0, |record| record.position);
+    Ok(PastPage::Records(state, last, true))
 }

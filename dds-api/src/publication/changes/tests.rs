@@ -9,9 +9,9 @@ use super::*;
 
 /// Requests to writers.
 #[derive(PartialEq, Eq, Debug)]
-enum Asked {
+enum WriterCall {
     /// To write this number of samples.
-    Write(u64, usize, Authors),
+    Write(u64, usize, SetWriterCount),
     /// Whether there is room for this number of samples.
     Room(u64, usize),
     Wake(u64),
@@ -20,23 +20,23 @@ enum Asked {
 
 /// A publisher's writers, which record the requests to them.
 #[derive(Clone, Default)]
-struct Writers {
-    changes: Arc<Changes>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+struct TestWriters {
+    changes: Arc<HeldChanges>,
+    asked: Arc<Mutex<Vec<WriterCall>>>,
 }
 
-struct Writer {
+struct TestWriter {
     id: u64,
-    all: Writers,
+    all: TestWriters,
     has_room: AtomicBool,
     /// The application's handle, dropped when the writer receives a request.
-    last: Mutex<Option<Arc<Writer>>>,
+    last: Mutex<Option<Arc<TestWriter>>>,
 }
 
-impl Writers {
-    fn with(scope: PresentationQosPolicyAccessScopeKind, coherent_access: bool) -> Writers {
+impl TestWriters {
+    fn with(scope: PresentationQosPolicyAccessScopeKind, coherent_access: bool) -> TestWriters {
         let (access_scope, ordered_access) = (scope, false);
-        let writers = Writers::default();
+        let writers = TestWriters::default();
         writers.changes.agree(&PresentationQosPolicy {
             access_scope,
             coherent_access,
@@ -45,40 +45,40 @@ impl Writers {
         writers
     }
 
-    fn coherent() -> Writers {
-        Writers::with(PresentationQosPolicyAccessScopeKind::Topic, true)
+    fn coherent() -> TestWriters {
+        TestWriters::with(PresentationQosPolicyAccessScopeKind::Topic, true)
     }
 
-    fn writer(&self, id: u64) -> Arc<Writer> {
+    fn writer(&self, id: u64) -> Arc<TestWriter> {
         let (all, has_room, last) = (self.clone(), AtomicBool::new(true), Mutex::default());
-        Arc::new(Writer { id, all, has_room, last })
+        Arc::new(TestWriter { id, all, has_room, last })
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    fn asked(&self) -> Vec<WriterCall> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
 }
 
-impl Writer {
-    fn ask(&self, asked: Asked) -> bool {
+impl TestWriter {
+    fn ask(&self, asked: WriterCall) -> bool {
         self.all.asked.lock().unwrap().push(asked);
         let last = self.last.lock().unwrap().take();
         drop(last);
         self.has_room.load(Ordering::Relaxed)
     }
 
-    fn held_back(self: &Arc<Writer>) -> Weak<dyn HeldBack> {
-        let it: Weak<Writer> = Arc::downgrade(self);
+    fn held_back(self: &Arc<TestWriter>) -> Weak<dyn HeldBackWriter> {
+        let it: Weak<TestWriter> = Arc::downgrade(self);
         it
     }
 
     /// Adds a sample with this effect. Returns whether a set is open.
-    fn write(self: &Arc<Writer>, effect: Option<u128>) -> bool {
+    fn write(self: &Arc<TestWriter>, effect: Option<u128>) -> bool {
         let added = self.all.changes.gather(
             self.id,
             || self.held_back(),
             |gathered, effects| {
-                effects.extend(effect.map(Effect::Entered));
+                effects.extend(effect.map(SampleSideEffect::Entered));
                 gathered.add(0, 4, |_| Ok::<_, ()>(()))
             },
         );
@@ -86,41 +86,41 @@ impl Writer {
     }
 
     /// Leaves no handle but one that is dropped when the writer receives a request.
-    fn let_go_of_once_asked(self: Arc<Writer>) {
+    fn let_go_of_once_asked(self: Arc<TestWriter>) {
         let last = Arc::clone(&self);
         *self.last.lock().unwrap() = Some(last);
     }
 }
 
-impl HeldBack for Writer {
+impl HeldBackWriter for TestWriter {
     fn publish(
         self: Arc<Self>,
-        gathered: &Gathered,
-        authors: Authors,
+        gathered: &GatheredSamples,
+        authors: SetWriterCount,
         blocking: Option<Timeout>,
     ) -> DdsResult<()> {
-        match self.ask(Asked::Write(self.id, gathered.samples(), authors)) {
+        match self.ask(WriterCall::Write(self.id, gathered.samples(), authors)) {
             true => Ok(()),
             false => Err(DdsError::Timeout(format!("{blocking:?}"))),
         }
     }
 
-    fn has_room_for_set(&self, gathered: &Gathered) -> bool {
-        self.ask(Asked::Room(self.id, gathered.samples()))
+    fn has_room_for_set(&self, gathered: &GatheredSamples) -> bool {
+        self.ask(WriterCall::Room(self.id, gathered.samples()))
     }
 
     fn wake(&self) {
-        self.ask(Asked::Wake(self.id));
+        self.ask(WriterCall::Wake(self.id));
     }
 
-    fn take_back(self: Arc<Self>, effect: Effect) {
-        if let Effect::Entered(key) = effect {
-            self.ask(Asked::TakeBack(self.id, key));
+    fn take_back(self: Arc<Self>, effect: SampleSideEffect) {
+        if let SampleSideEffect::Entered(key) = effect {
+            self.ask(WriterCall::TakeBack(self.id, key));
         }
     }
 }
 
-impl Drop for Writer {
+impl Drop for TestWriter {
     /// Leaves the publisher, as a writer does when its last handle is dropped.
     fn drop(&mut self) {
         self.all.changes.leave(self.id as usize);
@@ -133,7 +133,7 @@ fn is_not_met(result: DdsResult<()>) -> bool {
 
 #[test]
 fn samples_of_each_writer_leave_together_when_outermost_set_ends() {
-    let writers = Writers::coherent();
+    let writers = TestWriters::coherent();
     let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
     assert!(changes.is_coherent() && !changes.is_in_set() && !first.write(None));
     assert!(is_not_met(changes.end(None)) && changes.discard().is_err());
@@ -144,7 +144,10 @@ fn samples_of_each_writer_leave_together_when_outermost_set_ends() {
     changes.end(None).unwrap();
     assert!(changes.is_in_set() && second.write(None) && writers.asked().is_empty());
     changes.end(None).unwrap();
-    let expected = [Asked::Write(1, 3, Authors::One), Asked::Write(2, 2, Authors::One)];
+    let expected = [
+        WriterCall::Write(1, 3, SetWriterCount::One),
+        WriterCall::Write(2, 2, SetWriterCount::One),
+    ];
     assert_eq!(writers.asked(), expected);
     assert!(!changes.is_in_set() && !first.write(None) && is_not_met(changes.end(None)));
     changes.begin();
@@ -154,27 +157,27 @@ fn samples_of_each_writer_leave_together_when_outermost_set_ends() {
 
 #[test]
 fn group_set_is_written_as_one_and_reports_one_or_several_authors() {
-    let writers = Writers::with(PresentationQosPolicyAccessScopeKind::Group, true);
+    let writers = TestWriters::with(PresentationQosPolicyAccessScopeKind::Group, true);
     let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
     changes.begin();
     assert!([&first, &second, &first].iter().all(|writer| writer.write(None)));
     changes.end(None).unwrap();
-    assert_eq!(writers.asked(), [Asked::Write(1, 3, Authors::Several)]);
+    assert_eq!(writers.asked(), [WriterCall::Write(1, 3, SetWriterCount::Several)]);
     changes.begin();
     assert!(second.write(None) && second.write(None));
     changes.end(None).unwrap();
-    assert_eq!(writers.asked(), [Asked::Write(2, 2, Authors::One)]);
+    assert_eq!(writers.asked(), [WriterCall::Write(2, 2, SetWriterCount::One)]);
     changes.begin();
     assert!(first.write(None) && second.write(None));
     drop(first);
     changes.end(None).unwrap();
-    let expected = [Asked::Write(2, 2, Authors::Several)];
+    let expected = [WriterCall::Write(2, 2, SetWriterCount::Several)];
     assert_eq!(writers.asked(), expected, "remaining writer writes its samples of the set");
 }
 
 #[test]
 fn publisher_without_coherent_access_opens_no_set() {
-    let writers = Writers::with(PresentationQosPolicyAccessScopeKind::Topic, false);
+    let writers = TestWriters::with(PresentationQosPolicyAccessScopeKind::Topic, false);
     writers.changes.begin();
     assert!(!writers.changes.is_coherent() && !writers.changes.is_in_set());
     writers.changes.end(None).unwrap();
@@ -182,7 +185,7 @@ fn publisher_without_coherent_access_opens_no_set() {
 
 #[test]
 fn samples_that_could_not_be_written_stay_in_the_set() {
-    let writers = Writers::coherent();
+    let writers = TestWriters::coherent();
     let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
     changes.begin();
     assert!(first.write(None) && second.write(None));
@@ -193,17 +196,17 @@ fn samples_that_could_not_be_written_stay_in_the_set() {
     second.has_room.store(true, Ordering::Relaxed);
     writers.asked();
     changes.end(None).unwrap();
-    assert_eq!(writers.asked(), [Asked::Write(2, 2, Authors::One)]);
+    assert_eq!(writers.asked(), [WriterCall::Write(2, 2, SetWriterCount::One)]);
 }
 
 #[test]
 fn writer_that_is_gone_or_added_no_sample_writes_nothing() {
-    let writers = Writers::coherent();
+    let writers = TestWriters::coherent();
     let (changes, gone, there) = (&writers.changes, writers.writer(1), writers.writer(2));
     changes.begin();
     assert!(gone.write(None));
     drop(gone);
-    let refuse = |gathered: &mut Gathered, _: &mut Vec<Effect>| {
+    let refuse = |gathered: &mut GatheredSamples, _: &mut Vec<SampleSideEffect>| {
         gathered.add(0, 4, |_| Err("sample cannot be encoded"))
     };
     let added = changes.gather(2, || there.held_back(), refuse);
@@ -214,7 +217,7 @@ fn writer_that_is_gone_or_added_no_sample_writes_nothing() {
 
 #[test]
 fn discarded_set_undoes_effects_of_each_writer_from_last_to_first() {
-    let writers = Writers::coherent();
+    let writers = TestWriters::coherent();
     let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
     changes.suspend();
     changes.begin();
@@ -227,7 +230,7 @@ fn discarded_set_undoes_effects_of_each_writer_from_last_to_first() {
     assert!(first.write(None));
     assert_eq!(changes.discard().unwrap(), 5);
     let expected = [(1, 11), (1, 10), (2, 21), (2, 20)];
-    assert_eq!(writers.asked(), expected.map(|(writer, key)| Asked::TakeBack(writer, key)));
+    assert_eq!(writers.asked(), expected.map(|(writer, key)| WriterCall::TakeBack(writer, key)));
     assert!(!changes.is_in_set() && changes.is_suspended() && is_not_met(changes.end(None)));
     changes.begin();
     assert_eq!(changes.discard().unwrap(), 0);
@@ -235,7 +238,7 @@ fn discarded_set_undoes_effects_of_each_writer_from_last_to_first() {
 
 #[test]
 fn set_has_room_if_its_next_writer_has_room() {
-    let writers = Writers::coherent();
+    let writers = TestWriters::coherent();
     let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
     changes.begin();
     assert!(changes.has_room(), "empty set needs no room");
@@ -244,7 +247,7 @@ fn set_has_room_if_its_next_writer_has_room() {
     assert!(changes.has_room());
     first.has_room.store(false, Ordering::Relaxed);
     assert!(!changes.has_room());
-    assert_eq!(writers.asked(), [Asked::Room(1, 2), Asked::Room(1, 2)]);
+    assert_eq!(writers.asked(), [WriterCall::Room(1, 2), WriterCall::Room(1, 2)]);
     drop(first);
     assert!(changes.has_room(), "departed writer needs no room");
     let state = changes.lock();
@@ -254,9 +257,10 @@ fn set_has_room_if_its_next_writer_has_room() {
 
 #[test]
 fn writer_of_suspended_publisher_wakes_its_readers_once_on_resume() {
-    let writers = Writers::coherent();
+    let writers = TestWriters::coherent();
     let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
-    let wakes_later = |writer: &Arc<Writer>| changes.wakes_later(writer.id, || writer.held_back());
+    let wakes_later =
+        |writer: &Arc<TestWriter>| changes.wakes_later(writer.id, || writer.held_back());
     assert!(!changes.is_suspended() && !wakes_later(&first) && is_not_met(changes.resume()));
     changes.suspend();
     changes.suspend();
@@ -270,7 +274,7 @@ fn writer_of_suspended_publisher_wakes_its_readers_once_on_resume() {
     changes.resume().unwrap();
     assert_eq!(
         writers.asked(),
-        [Asked::Wake(1), Asked::Wake(2)],
+        [WriterCall::Wake(1), WriterCall::Wake(2)],
         "readers wake once, on the last resume"
     );
     assert!(changes.is_in_set() && !changes.is_suspended() && !wakes_later(&second));
@@ -282,7 +286,7 @@ fn writer_of_suspended_publisher_wakes_its_readers_once_on_resume() {
 
 #[test]
 fn writers_of_a_group_share_one_order_while_they_exist() {
-    let group = Writers::with(PresentationQosPolicyAccessScopeKind::Group, true).changes;
+    let group = TestWriters::with(PresentationQosPolicyAccessScopeKind::Group, true).changes;
     assert!(group.join(1, None, "a").is_err(), "topic without order cannot join a group");
     group.join(1, Some(7), "a").unwrap();
     group.join(2, Some(7), "b").unwrap();
@@ -293,7 +297,7 @@ fn writers_of_a_group_share_one_order_while_they_exist() {
     assert!(why.to_string().contains("`b`"), "{why}");
     group.leave(2);
     other().unwrap();
-    let alone = Writers::coherent().changes;
+    let alone = TestWriters::coherent().changes;
     assert!([Some(7), Some(8), None].iter().all(|key| alone.join(1, *key, "a").is_ok()));
 }
 
@@ -302,9 +306,10 @@ fn writers_of_a_group_share_one_order_while_they_exist() {
 fn writer_dropped_while_its_set_ends_causes_no_deadlock() {
     let (done, is_done) = mpsc::channel();
     std::thread::spawn(move || {
-        let asking: [fn(&Changes) -> bool; 2] = [|it| it.end(None).is_ok(), Changes::has_room];
+        let asking: [fn(&HeldChanges) -> bool; 2] =
+            [|it| it.end(None).is_ok(), HeldChanges::has_room];
         for asks in asking {
-            let writers = Writers::coherent();
+            let writers = TestWriters::coherent();
             let writer = writers.writer(1);
             writers.changes.begin();
             assert!(writer.write(None));

@@ -6,15 +6,15 @@
 use derecho_node::clock;
 use idl_xtypes::TopicData;
 
-use super::{Admitted, Limits, Received, Refused};
+use super::{LimitRefusal, ReceivedPosition, WritePermit, WriterLimits};
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::publication::DataWriter;
 
 impl<T: TopicData> DataWriter<T> {
     /// The part of the writer's stream that readers have received; `None` while the participant is
     /// no member.
-    fn received(&self) -> Option<Received> {
-        self.at_berth(|berth| (berth.life, berth.memory.given_back()))
+    fn received(&self) -> Option<ReceivedPosition> {
+        self.with_memory(|berth| (berth.life, berth.memory.given_back()))
     }
 
     /// The instance of a sample, if there are RESOURCE_LIMITS.
@@ -64,8 +64,8 @@ impl<T: TopicData> DataWriter<T> {
         result
     }
 
-    fn note(&self, admitted: Admitted<'_>) {
-        let committed = self.at_berth(|berth| berth.memory.committed()).unwrap_or_default();
+    fn note(&self, admitted: WritePermit<'_>) {
+        let committed = self.with_memory(|berth| berth.memory.committed()).unwrap_or_default();
         admitted.written(committed);
         // Readers may have received the sample before that was noted. Threads woken by them did not
         // see the note.
@@ -81,19 +81,19 @@ impl<T: TopicData> DataWriter<T> {
 
     fn admit<'a>(
         &self,
-        limits: &'a Limits,
+        limits: &'a WriterLimits,
         key: u128,
         blocking: Timeout,
-    ) -> DdsResult<Admitted<'a>> {
-        let standing = &self.participant.standing;
+    ) -> DdsResult<WritePermit<'a>> {
+        let standing = &self.participant.membership;
         let deadline = blocking.deadline();
         loop {
             self.enabling.check()?;
             match self.received().map(|received| limits.admit(key, received)) {
                 Some(Ok(admitted)) => return Ok(admitted),
-                Some(Err(Refused::Instance)) => return Err(self.one_instance_too_many(limits)),
+                Some(Err(LimitRefusal::Instance)) => return Err(self.one_instance_too_many(limits)),
                 None if standing.is_out_for_good() => return Err(standing.error()),
-                Some(Err(Refused::Later)) | None => {}
+                Some(Err(LimitRefusal::Later)) | None => {}
             }
             if !self.wait_at_work(deadline, || self.is_admitted(limits, key))? {
                 return Err(DdsError::Timeout(format!(
@@ -108,10 +108,10 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     /// Whether a sample of this instance does not have to wait for admission now.
-    pub(in crate::publication) fn is_admitted(&self, limits: &Limits, key: u128) -> bool {
+    pub(in crate::publication) fn is_admitted(&self, limits: &WriterLimits, key: u128) -> bool {
         let Some(received) = self.received() else { return false };
         // A sample of an instance above the limit is refused at once.
-        !matches!(limits.check(&mut limits.lock(), key, received), Err(Refused::Later))
+        !matches!(limits.check(&mut limits.lock(), key, received), Err(LimitRefusal::Later))
     }
 
     /// Counts an instance, if instances are limited. Returns whether it did not count before.
@@ -120,7 +120,7 @@ impl<T: TopicData> DataWriter<T> {
         limits.enter(key).ok_or_else(|| self.one_instance_too_many(limits))
     }
 
-    fn one_instance_too_many(&self, limits: &Limits) -> DdsError {
+    fn one_instance_too_many(&self, limits: &WriterLimits) -> DdsError {
         DdsError::OutOfResources(format!(
             "this writer of `{}` has {} instances, and RESOURCE_LIMITS allow no more: unregister \
              one, or raise max_instances",

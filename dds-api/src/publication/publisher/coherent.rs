@@ -4,7 +4,7 @@
 //! [`Changes`](crate::publication::changes::Changes) does.
 
 use super::Publisher;
-use crate::infrastructure::{DdsResult, Look, Timeout, Until};
+use crate::infrastructure::{DdsResult, Readiness, ReadyFuture, Timeout};
 
 /// Coherent sets: all changes between `begin` and `end` (samples,
 /// disposals and unregistrations) reach a reader together or not at all.
@@ -70,15 +70,15 @@ impl Publisher {
     /// As [`Publisher::end_coherent_changes`], once there is room.
     pub async fn end_coherent_changes_async(&self) -> DdsResult<()> {
         let participant = &self.0.participant;
-        let standing = &participant.standing;
+        let standing = &participant.membership;
         loop {
             match self.changes().end(Some(Timeout::NOW)) {
                 Err(error) if standing.outlasts(&error) => {}
                 result => return result,
             }
-            let ready = || Look::from(self.changes().has_room() || standing.is_out_for_good());
+            let ready = || Readiness::from(self.changes().has_room() || standing.is_out_for_good());
             let _wanted = participant.want_hints();
-            Until::new(&**participant, ready).await;
+            ReadyFuture::new(&**participant, ready).await;
         }
     }
 

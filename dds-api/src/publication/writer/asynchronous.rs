@@ -6,14 +6,14 @@
 use idl_xtypes::TopicData;
 
 use super::DataWriter;
-use crate::infrastructure::{DdsError, DdsResult, Look, Timeout, Until};
+use crate::infrastructure::{DdsError, DdsResult, Readiness, ReadyFuture, Timeout};
 use crate::publication::{ByteLoan, Loan};
 use crate::topic::Bytes;
 
 impl<T: TopicData> DataWriter<T> {
     /// As [`DataWriter::write`], but waits without a limit for room.
     pub async fn write_async(&self, sample: &T) -> DdsResult<()> {
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         loop {
             match self.write_within(sample, None, Timeout::NOW) {
                 Err(error) if standing.outlasts(&error) => {}
@@ -28,19 +28,19 @@ impl<T: TopicData> DataWriter<T> {
     where
         T: Default,
     {
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         loop {
             match self.loan_within(Timeout::NOW) {
                 Err(error) if standing.outlasts(&error) => {}
                 result => return result,
             }
-            self.until(|| self.has_room(self.room_for_one(&self.shared.terms()))).await;
+            self.until(|| self.has_room(self.room_for_one(&self.shared.policy_metadata()))).await;
         }
     }
 
     /// As [`DataWriter::wait_for_readers`].
     pub async fn wait_for_readers_async(&self, count: usize) -> DdsResult<()> {
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         loop {
             self.until(|| self.matched_readers() >= count && !standing.is_out()).await;
             match self.wait_for_readers(count, Timeout::NOW) {
@@ -66,10 +66,10 @@ impl<T: TopicData> DataWriter<T> {
     /// Waits until `ready`, or until it can never become true: the participant is out for good, or
     /// the writer deleted.
     async fn until(&self, mut ready: impl FnMut() -> bool + Unpin) {
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         let _wanted = self.participant.want_hints();
-        Until::new(&*self.participant, || {
-            Look::from(ready() || standing.is_out_for_good() || !self.is_enabled())
+        ReadyFuture::new(&*self.participant, || {
+            Readiness::from(ready() || standing.is_out_for_good() || !self.is_enabled())
         })
         .await;
     }
@@ -78,7 +78,7 @@ impl<T: TopicData> DataWriter<T> {
 impl DataWriter<Bytes> {
     /// As [`DataWriter::loan_bytes`], but waits without a limit for room.
     pub async fn loan_bytes_async(&self, length: usize) -> DdsResult<ByteLoan<'_>> {
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         loop {
             match self.loan_bytes_within(length, Some(Timeout::NOW)) {
                 Err(error) if standing.outlasts(&error) => {}
@@ -88,7 +88,7 @@ impl DataWriter<Bytes> {
                     return Ok(loan);
                 }
             }
-            let size = self.room_for_bytes(length, &self.shared.terms())?;
+            let size = self.room_for_bytes(length, &self.shared.policy_metadata())?;
             self.until(|| self.has_room(size)).await;
         }
     }

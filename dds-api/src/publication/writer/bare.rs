@@ -8,7 +8,7 @@ use idl_xtypes::TopicData;
 
 use super::DataWriter;
 use crate::infrastructure::this_thread::this_thread;
-use crate::mapping::record::{Fate, HEADER, is_plain, seal_bare, write_payload};
+use crate::mapping::record::{HEADER, RecordEffect, is_plain, write_bare_metadata, write_payload};
 
 impl<T: TopicData> DataWriter<T> {
     /// Writes a plain sample of a writer without terms, kept samples or limits, if there is room in
@@ -16,10 +16,10 @@ impl<T: TopicData> DataWriter<T> {
     /// qualify; the general path costs some hundred instructions.
     #[inline(always)]
     pub(super) fn write_bare(&self, sample: &T, time: Option<u64>) -> bool {
-        let is_bare = is_plain::<T>() && !self.shared.has_terms() && !self.is_in_set();
+        let is_bare = is_plain::<T>() && !self.shared.has_policy_metadata() && !self.is_in_set();
         let Some(started) = self.enabling.started().filter(|_| is_bare) else { return false };
-        let standing = &self.participant.standing;
-        let (first, thread) = (&started.first, this_thread());
+        let standing = &self.participant.membership;
+        let (first, thread) = (&started.first_memory, this_thread());
         if started.kept || started.limits.is_some() || !self.is_at_work(first) {
             return false;
         }
@@ -35,11 +35,11 @@ impl<T: TopicData> DataWriter<T> {
         }
         let now = clock::now();
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
-        if self.shared.vigil.is_kept() {
-            self.keep_vigil((None, Fate::Alive), now);
+        if self.shared.timeliness.is_kept() {
+            self.update_timeliness((None, RecordEffect::Alive), now);
         }
         let number = claim.commit_on(thread, size, |_, record| {
-            seal_bare(record, started.id as u32, timestamp, self.mark);
+            write_bare_metadata(record, started.id as u32, timestamp, self.mark);
         });
         self.tell_of(first, number, now);
         true

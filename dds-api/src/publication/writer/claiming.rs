@@ -4,19 +4,19 @@
 
 use derecho_core::ids::Time;
 use derecho_core::multicast::claim::ClaimError;
-use derecho_node::Waited;
+use derecho_node::WaitOutcome;
 use idl_xtypes::TopicData;
 
 use super::{DataWriter, WriterCore};
 use crate::infrastructure::this_thread::this_thread;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::record::HEADER;
-use crate::mapping::shares::Berth;
-use crate::publication::place::Place;
+use crate::mapping::shares::WriterMemory;
+use crate::publication::writer_claim::WriterClaim;
 
 impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
-    pub(in crate::publication) fn claim(&self, size: usize) -> DdsResult<Place<'_>> {
+    pub(in crate::publication) fn claim(&self, size: usize) -> DdsResult<WriterClaim<'_>> {
         self.claim_within(size, self.max_blocking())
     }
 
@@ -25,12 +25,16 @@ impl<T: TopicData> DataWriter<T> {
         &self,
         size: usize,
         blocking: Option<Timeout>,
-    ) -> DdsResult<Place<'_>> {
+    ) -> DdsResult<WriterClaim<'_>> {
         self.claim_within(size, blocking.unwrap_or(self.max_blocking()))
     }
 
     #[inline(always)]
-    pub(super) fn claim_within(&self, size: usize, blocking: Timeout) -> DdsResult<Place<'_>> {
+    pub(super) fn claim_within(
+        &self,
+        size: usize,
+        blocking: Timeout,
+    ) -> DdsResult<WriterClaim<'_>> {
         match self.claim_at_once(size) {
             Some(place) => Ok(place),
             None => self.claim_slowly(size, blocking),
@@ -40,13 +44,17 @@ impl<T: TopicData> DataWriter<T> {
     /// Claims room in the memory of the first membership, if that membership and the writer still
     /// exist and there is room.
     #[inline(always)]
-    pub(super) fn claim_at_once(&self, size: usize) -> Option<Place<'_>> {
-        self.first()?.memory.claim_on(this_thread(), size).ok().map(Place::in_first)
+    pub(super) fn claim_at_once(&self, size: usize) -> Option<WriterClaim<'_>> {
+        self.first()?.memory.claim_on(this_thread(), size).ok().map(WriterClaim::in_first)
     }
 
     #[cold]
-    pub(super) fn claim_slowly(&self, size: usize, blocking: Timeout) -> DdsResult<Place<'_>> {
-        let standing = &self.participant.standing;
+    pub(super) fn claim_slowly(
+        &self,
+        size: usize,
+        blocking: Timeout,
+    ) -> DdsResult<WriterClaim<'_>> {
+        let standing = &self.participant.membership;
         let deadline = blocking.deadline();
         loop {
             self.enabling.check()?;
@@ -95,24 +103,24 @@ impl<T: TopicData> DataWriter<T> {
         deadline: Option<Time>,
         mut ready: impl FnMut() -> bool,
     ) -> DdsResult<bool> {
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         let ready = || ready() || standing.is_out_for_good() || !self.is_enabled();
         match self.participant.engine.wait(deadline, ready) {
-            Waited::Ready => Ok(true),
-            Waited::Stopped => Err(self.deleted()),
-            Waited::TimedOut if standing.is_out() => Err(standing.error()),
-            Waited::TimedOut => Ok(false),
+            WaitOutcome::Ready => Ok(true),
+            WaitOutcome::Stopped => Err(self.deleted()),
+            WaitOutcome::TimedOut if standing.is_out() => Err(standing.error()),
+            WaitOutcome::TimedOut => Ok(false),
         }
     }
 
     /// A claim in the current membership; `None` if the participant is no member.
-    fn try_claim(&self, size: usize) -> Option<Result<Place<'_>, ClaimError>> {
-        let standing = &self.participant.standing;
+    fn try_claim(&self, size: usize) -> Option<Result<WriterClaim<'_>, ClaimError>> {
+        let standing = &self.participant.membership;
         if let Some(first) = self.first() {
-            return Some(first.memory.claim_on(this_thread(), size).map(Place::in_first));
+            return Some(first.memory.claim_on(this_thread(), size).map(WriterClaim::in_first));
         }
-        let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life))?;
-        Some(Place::in_later(berth, this_thread(), size))
+        let berth = self.shared.writer_memory().filter(|berth| standing.is_in(berth.life))?;
+        Some(WriterClaim::in_later(berth, this_thread(), size))
     }
 
     /// Wakes threads that sleep until there is room, because a claim was given back unused.
@@ -125,18 +133,21 @@ impl<T: TopicData> WriterCore<T> {
     /// Whether a claim of this size might succeed now.
     #[inline]
     pub(super) fn has_room(&self, size: usize) -> bool {
-        self.at_berth(|berth| berth.memory.has_room(size)).unwrap_or_default()
+        self.with_memory(|berth| berth.memory.has_room(size)).unwrap_or_default()
     }
 
     /// Applies `say` to the writer's berth in the current membership; `None` if the participant is
     /// no member.
     #[inline]
-    pub(in crate::publication) fn at_berth<R>(&self, say: impl FnOnce(&Berth) -> R) -> Option<R> {
+    pub(in crate::publication) fn with_memory<R>(
+        &self,
+        say: impl FnOnce(&WriterMemory) -> R,
+    ) -> Option<R> {
         if let Some(first) = self.first() {
             return Some(say(first));
         }
-        let standing = &self.participant.standing;
-        let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life))?;
+        let standing = &self.participant.membership;
+        let berth = self.shared.writer_memory().filter(|berth| standing.is_in(berth.life))?;
         Some(say(&berth))
     }
 }

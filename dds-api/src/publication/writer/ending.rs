@@ -11,7 +11,9 @@ use idl_xtypes::TopicData;
 use super::WriterCore;
 use crate::infrastructure::Timeout;
 use crate::infrastructure::this_thread::this_thread;
-use crate::mapping::record::{Contents, Fate, HEADER, Seal, Terms, seal};
+use crate::mapping::record::{
+    HEADER, PayloadKind, PolicyMetadata, RecordEffect, RecordMetadata, write_metadata,
+};
 
 /// Maximum wait for room.
 const PATIENCE: Timeout = Timeout::millis(100);
@@ -24,20 +26,27 @@ impl<T: TopicData> WriterCore<T> {
         if !self.participant.engine.act(|machine, _, _| machine.shares_stream(id)) {
             return;
         }
-        let terms = Terms { tag: self.shared.terms().tag, ..Terms::default() };
+        let terms =
+            PolicyMetadata { tag: self.shared.policy_metadata().tag, ..PolicyMetadata::default() };
         // Differs from the key of every sample, so the record replaces none where samples are kept.
         let key = started.kept.then(|| !u128::from(id));
-        let with = Seal { contents: Contents::End, fate: Fate::Alive, mark: 0, terms, key };
+        let with = RecordMetadata {
+            kind: PayloadKind::End,
+            effect: RecordEffect::Alive,
+            mark: 0,
+            policies: terms,
+            key,
+        };
         let size = HEADER + with.size();
-        let (standing, engine) = (&self.participant.standing, &self.participant.engine);
-        let (deadline, later) = (PATIENCE.deadline(), self.shared.berth());
-        let berth = later.as_deref().unwrap_or(&started.first);
+        let (standing, engine) = (&self.participant.membership, &self.participant.engine);
+        let (deadline, later) = (PATIENCE.deadline(), self.shared.writer_memory());
+        let berth = later.as_deref().unwrap_or(&started.first_memory);
         while standing.is_in(berth.life) {
             match berth.memory.claim_on(this_thread(), size) {
                 Ok(claim) => {
                     let time = clock::wall(clock::now());
                     claim.commit_on(this_thread(), size, |_, record| {
-                        seal::<T>(record, id as u32, time, &with);
+                        write_metadata::<T>(record, id as u32, time, &with);
                     });
                     berth.bells.before_looking();
                     berth.bells.ring(berth.memory.audience());
@@ -47,7 +56,7 @@ impl<T: TopicData> WriterCore<T> {
                 Err(ClaimError::TooLong { .. }) => return,
                 Err(ClaimError::Full) => {
                     let ready = || berth.memory.has_room(size) || !standing.is_in(berth.life);
-                    if engine.wait(deadline, ready) != derecho_node::Waited::Ready {
+                    if engine.wait(deadline, ready) != derecho_node::WaitOutcome::Ready {
                         return;
                     }
                 }

@@ -10,10 +10,12 @@ use idl_xtypes::TopicData;
 
 use super::{DataWriter, WriterCore};
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
-use crate::mapping::record::{Contents, Fate, HEADER, NEVER, Seal, Terms, seal};
-use crate::mapping::set::{Gathered, footprint};
+use crate::mapping::record::{
+    HEADER, NEVER, PayloadKind, PolicyMetadata, RecordEffect, RecordMetadata, write_metadata,
+};
+use crate::mapping::set::{GatheredSamples, footprint};
 use crate::publication::Publisher;
-use crate::publication::changes::{Authors, Changes, Effect, HeldBack};
+use crate::publication::changes::{HeldBackWriter, HeldChanges, SampleSideEffect, SetWriterCount};
 
 impl<T: TopicData> DataWriter<T> {
     /// Adds a record to the open set: `size` bytes written by `fill`, with this seal. `None` if no
@@ -21,10 +23,10 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     pub(in crate::publication) fn hold(
         &self,
-        seal: &Seal,
+        seal: &RecordMetadata,
         time: Option<u64>,
         size: usize,
-        affect: impl FnOnce() -> DdsResult<Option<Effect>>,
+        affect: impl FnOnce() -> DdsResult<Option<SampleSideEffect>>,
         fill: impl FnOnce(&mut [u8]) -> Result<usize, T::Error>,
     ) -> Option<DdsResult<()>> {
         let changes = self.publisher.as_ref().map(Publisher::changes);
@@ -35,28 +37,28 @@ impl<T: TopicData> DataWriter<T> {
     #[cold]
     fn hold_in(
         &self,
-        changes: &Changes,
-        (with, time): (&Seal, Option<u64>),
+        changes: &HeldChanges,
+        (with, time): (&RecordMetadata, Option<u64>),
         size: usize,
         (affect, fill): (
-            impl FnOnce() -> DdsResult<Option<Effect>>,
+            impl FnOnce() -> DdsResult<Option<SampleSideEffect>>,
             impl FnOnce(&mut [u8]) -> Result<usize, T::Error>,
         ),
     ) -> Option<DdsResult<()>> {
-        let standing = &self.participant.standing;
+        let standing = &self.participant.membership;
         if let Err(error) = self.enabling.check() {
             return Some(Err(error));
         }
         if standing.is_out_for_good() {
             return Some(Err(standing.error()));
         }
-        let (now, names) = (clock::now(), names_of(&with.terms));
+        let (now, names) = (clock::now(), names_of(&with.policies));
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
         // The partitions belong to the set as a whole.
-        let terms = Terms { partition: None, ..with.terms.clone() };
-        let own = Seal { terms, ..with.clone() };
+        let terms = PolicyMetadata { partition: None, ..with.policies.clone() };
+        let own = RecordMetadata { policies: terms, ..with.clone() };
         let length = size + own.size();
-        let largest = self.started().first.memory.geometry().largest();
+        let largest = self.started().first_memory.memory.geometry().largest();
         let held = changes.gather(
             self.enabling.id(),
             || self.held_back(),
@@ -67,7 +69,7 @@ impl<T: TopicData> DataWriter<T> {
                 let effect = affect()?;
                 let added = gathered.add(timestamp, length, |record| {
                     fill(record)?;
-                    seal::<T>(record, self.enabling.id() as u32, timestamp, &own);
+                    write_metadata::<T>(record, self.enabling.id() as u32, timestamp, &own);
                     Ok(())
                 });
                 match added {
@@ -77,19 +79,22 @@ impl<T: TopicData> DataWriter<T> {
                 added.map_err(|error| self.not_encodable(&error))
             },
         );
-        if held.as_ref().is_some_and(Result::is_ok) && self.shared.vigil.is_kept() {
-            self.keep_vigil((with.key, with.fate), now);
+        if held.as_ref().is_some_and(Result::is_ok) && self.shared.timeliness.is_kept() {
+            self.update_timeliness((with.key, with.effect), now);
         }
         held
     }
 
     /// Side effect of adding a sample of this instance to a set: the instance may be a new one.
-    pub(in crate::publication) fn entering(&self, key: Option<u128>) -> DdsResult<Option<Effect>> {
+    pub(in crate::publication) fn entering(
+        &self,
+        key: Option<u128>,
+    ) -> DdsResult<Option<SampleSideEffect>> {
         let Some(key) = key else { return Ok(None) };
-        Ok(self.enter_instance(key)?.then_some(Effect::Entered(key)))
+        Ok(self.enter_instance(key)?.then_some(SampleSideEffect::Entered(key)))
     }
 
-    fn too_large(&self, gathered: &Gathered, largest: usize) -> DdsError {
+    fn too_large(&self, gathered: &GatheredSamples, largest: usize) -> DdsError {
         DdsError::OutOfResources(format!(
             "the open coherent set already has {} samples of `{}`, in {} bytes, and no room for \
              another one: a writer's part of a set is one record of up to {largest} bytes; create \
@@ -100,22 +105,32 @@ impl<T: TopicData> DataWriter<T> {
         ))
     }
 
-    fn held_back(&self) -> Weak<dyn HeldBack> {
+    fn held_back(&self) -> Weak<dyn HeldBackWriter> {
         let core: Weak<WriterCore<T>> = Arc::downgrade(&self.0);
         core
     }
 
     /// Seal of a set. Its samples carry their own metadata.
-    fn seal_of_set(&self, gathered: &Gathered, authors: Authors) -> Seal {
-        let mut terms = self.shared.terms().of_set();
-        let (mut contents, mut mark) = (Contents::Set, self.mark);
-        if authors == Authors::Several {
+    fn metadata_of_set(
+        &self,
+        gathered: &GatheredSamples,
+        authors: SetWriterCount,
+    ) -> RecordMetadata {
+        let mut terms = self.shared.policy_metadata().of_set();
+        let (mut contents, mut mark) = (PayloadKind::Set, self.mark);
+        if authors == SetWriterCount::Several {
             // A lifespan that never ends says nothing about samples of other writers.
             terms.lifespan = Some(NEVER);
-            (terms.tag, contents, mark) = (0, Contents::SetOfSeveral, 0);
+            (terms.tag, contents, mark) = (0, PayloadKind::SetOfSeveral, 0);
         }
         terms.lifespan = terms.lifespan.map(|_| gathered.lifespan()).filter(|it| *it < NEVER);
-        Seal { contents, fate: Fate::Alive, mark, terms, key: None }
+        RecordMetadata {
+            kind: contents,
+            effect: RecordEffect::Alive,
+            mark,
+            policies: terms,
+            key: None,
+        }
     }
 
     /// Whether written samples go into a set.
@@ -134,39 +149,39 @@ impl<T: TopicData> DataWriter<T> {
 }
 
 /// Number of bytes of a set's metadata.
-fn names_of(terms: &Terms) -> usize {
+fn names_of(terms: &PolicyMetadata) -> usize {
     // Another sample of the set may have a lifespan that ends.
-    Terms { lifespan: Some(NEVER), ..terms.clone().of_set() }.size()
+    PolicyMetadata { lifespan: Some(NEVER), ..terms.clone().of_set() }.size()
 }
 
-impl<T: TopicData> HeldBack for WriterCore<T> {
+impl<T: TopicData> HeldBackWriter for WriterCore<T> {
     fn publish(
         self: Arc<Self>,
-        gathered: &Gathered,
-        authors: Authors,
+        gathered: &GatheredSamples,
+        authors: SetWriterCount,
         blocking: Option<Timeout>,
     ) -> DdsResult<()> {
         let writer = DataWriter::of(self);
-        let (with, size) = (writer.seal_of_set(gathered, authors), HEADER + gathered.size());
+        let (with, size) = (writer.metadata_of_set(gathered, authors), HEADER + gathered.size());
         let blocking = blocking.unwrap_or(writer.max_blocking());
         let mut place = writer.claim_within(size + with.size(), blocking)?;
         place.bytes()[HEADER..size].copy_from_slice(gathered.bytes());
         writer.commit_at(place, size, (with, Some(gathered.latest())))
     }
 
-    fn has_room_for_set(&self, gathered: &Gathered) -> bool {
-        self.has_room(HEADER + gathered.size() + names_of(&self.shared.terms()))
+    fn has_room_for_set(&self, gathered: &GatheredSamples) -> bool {
+        self.has_room(HEADER + gathered.size() + names_of(&self.shared.policy_metadata()))
     }
 
     fn wake(&self) {
-        let berth = self.shared.berth();
-        let first = self.enabling.started().map(|started| &started.first);
+        let berth = self.shared.writer_memory();
+        let first = self.enabling.started().map(|started| &started.first_memory);
         let Some(berth) = berth.as_deref().or(first) else { return };
         berth.ring();
         self.participant.engine.poke();
     }
 
-    fn take_back(self: Arc<Self>, effect: Effect) {
+    fn take_back(self: Arc<Self>, effect: SampleSideEffect) {
         DataWriter::of(self).take_back(effect);
     }
 }

@@ -4,13 +4,13 @@
 //! contents, except that given samples are marked as read or removed.
 
 use super::instances::Key;
-use super::samples::{Chain, Entry, NIL, Order};
-use super::{Cache, Info, SampleState, ViewState};
+use super::samples::{CacheEntry, Chain, NIL, SourceOrder};
+use super::{CachedSampleInfo, SampleCache, SampleState, ViewState};
 use crate::subscription::states::{SampleStateMask, States};
 
 /// The instances whose samples are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Scope {
+pub enum InstanceScope {
     /// All instances.
     #[default]
     All,
@@ -26,24 +26,24 @@ pub struct Selection {
     /// States of the samples.
     pub states: States,
     /// Instances of the samples.
-    pub scope: Scope,
+    pub scope: InstanceScope,
     /// Maximum number of samples.
     pub max: usize,
 }
 
 impl Default for Selection {
     fn default() -> Self {
-        Selection { states: States::any(), scope: Scope::All, max: usize::MAX }
+        Selection { states: States::any(), scope: InstanceScope::All, max: usize::MAX }
     }
 }
 
 /// Samples that can be read and remain: two references to the sample then exist.
-pub trait Shared {
+pub trait ShareSample {
     /// Makes another reference to the same sample.
     fn share(&self) -> Self;
 }
 
-impl<S: Copy> Shared for S {
+impl<S: Copy> ShareSample for S {
     fn share(&self) -> Self {
         *self
     }
@@ -51,36 +51,36 @@ impl<S: Copy> Shared for S {
 
 /// A sample in the result of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Taken<S> {
+pub struct ReturnedSample<S> {
     /// The sample; without valid data, the data that hold the key.
     pub data: Option<S>,
     /// Information about the sample.
-    pub info: Info,
+    pub info: CachedSampleInfo,
 }
 
 /// Further condition on a sample; it gets `None` for a sample without data.
-type Condition<'a, S> = &'a mut dyn FnMut(Option<&S>) -> bool;
+type SamplePredicate<'a, S> = &'a mut dyn FnMut(Option<&S>) -> bool;
 
 /// A sample that a call has chosen, and the information about it that holds only for this call.
-pub(super) struct Chosen {
+pub(super) struct ChosenSample {
     sample: u32,
     ranks: [u32; 3],
     view: ViewState,
 }
 
-impl<S> Cache<S> {
+impl<S> SampleCache<S> {
     /// Gives samples and keeps them, marked as read.
     pub fn read(
         &mut self,
         now: u64,
         selection: &Selection,
         condition: impl FnMut(Option<&S>) -> bool,
-        out: &mut Vec<Taken<S>>,
+        out: &mut Vec<ReturnedSample<S>>,
     ) where
-        S: Shared,
+        S: ShareSample,
     {
         self.choose(now, selection, condition);
-        self.read_chosen(|data, info| out.push(Taken { data, info: *info }));
+        self.read_chosen(|data, info| out.push(ReturnedSample { data, info: *info }));
     }
 
     /// Gives samples and removes them.
@@ -89,10 +89,10 @@ impl<S> Cache<S> {
         now: u64,
         selection: &Selection,
         condition: impl FnMut(Option<&S>) -> bool,
-        out: &mut Vec<Taken<S>>,
+        out: &mut Vec<ReturnedSample<S>>,
     ) {
         self.choose(now, selection, condition);
-        self.take_chosen(|data, info| out.push(Taken { data, info: *info }));
+        self.take_chosen(|data, info| out.push(ReturnedSample { data, info: *info }));
     }
 
     /// Chooses the samples that a call gives, and returns their number. Their information is as of
@@ -110,9 +110,9 @@ impl<S> Cache<S> {
     }
 
     /// Gives the chosen samples and keeps them.
-    pub fn read_chosen(&mut self, mut give: impl FnMut(Option<S>, &Info))
+    pub fn read_chosen(&mut self, mut give: impl FnMut(Option<S>, &CachedSampleInfo))
     where
-        S: Shared,
+        S: ShareSample,
     {
         let chosen = std::mem::take(&mut self.chosen);
         for chosen in &chosen {
@@ -130,7 +130,7 @@ impl<S> Cache<S> {
     }
 
     /// Gives the chosen samples and removes them.
-    pub fn take_chosen(&mut self, mut give: impl FnMut(Option<S>, &Info)) {
+    pub fn take_chosen(&mut self, mut give: impl FnMut(Option<S>, &CachedSampleInfo)) {
         let chosen = std::mem::take(&mut self.chosen);
         for chosen in &chosen {
             let mut entry = self.forget(chosen.sample);
@@ -144,14 +144,14 @@ impl<S> Cache<S> {
 
     /// Positions and write times of the samples that a call would give, in the order in which it
     /// would give them.
-    pub fn places(&mut self, now: u64, selection: &Selection) -> Vec<(u64, u64)> {
+    pub fn positions(&mut self, now: u64, selection: &Selection) -> Vec<(u64, u64)> {
         self.advance(now);
         self.look(selection, &mut |_| true);
         let entries = self.chosen.iter().map(|chosen| self.samples.get(chosen.sample));
         entries.map(|entry| (entry.place, entry.time)).collect()
     }
 
-    /// Whether there is a sample that [`Cache::read`] would give.
+    /// Whether there is a sample that [`SampleCache::read`] would give.
     pub fn has(
         &mut self,
         now: u64,
@@ -164,7 +164,7 @@ impl<S> Cache<S> {
     }
 
     #[inline]
-    fn accessed(&mut self, at: u32, order: Order, valid: bool) {
+    fn accessed(&mut self, at: u32, order: SourceOrder, valid: bool) {
         let instance = self.instances.get_mut(at);
         instance.view = ViewState::NotNew;
         if valid {
@@ -174,10 +174,15 @@ impl<S> Cache<S> {
 
     /// Information about a sample.
     #[inline]
-    fn info(&self, entry: &Entry<S>, was_read: bool, chosen: &Chosen) -> Info {
+    fn info(
+        &self,
+        entry: &CacheEntry<S>,
+        was_read: bool,
+        chosen: &ChosenSample,
+    ) -> CachedSampleInfo {
         let instance = self.instances.get(entry.instance);
         let [sample_rank, generation_rank, absolute_generation_rank] = chosen.ranks;
-        Info {
+        CachedSampleInfo {
             sample_state: if was_read { SampleState::Read } else { SampleState::NotRead },
             view_state: chosen.view,
             instance_state: instance.state,
@@ -190,12 +195,12 @@ impl<S> Cache<S> {
     }
 
     /// Finds the wanted samples.
-    fn look(&mut self, selection: &Selection, condition: Condition<'_, S>) {
+    fn look(&mut self, selection: &Selection, condition: SamplePredicate<'_, S>) {
         self.keep_passing();
         self.chosen.clear();
         self.looks += 1;
         match selection.scope {
-            Scope::All if self.settings.across_instances => {
+            InstanceScope::All if self.settings.across_instances => {
                 let (chain, mut at) = self.start(selection);
                 while at != NIL && self.chosen.len() < selection.max {
                     let instance = self.samples.get(at).instance;
@@ -205,7 +210,7 @@ impl<S> Cache<S> {
                     at = self.samples.after(chain, at);
                 }
             }
-            Scope::All => {
+            InstanceScope::All => {
                 let (chain, mut at) = self.start(selection);
                 while at != NIL && self.chosen.len() < selection.max {
                     let instance = self.samples.get(at).instance;
@@ -216,12 +221,12 @@ impl<S> Cache<S> {
                     at = self.samples.after(chain, at);
                 }
             }
-            Scope::Instance(key) => {
+            InstanceScope::Instance(key) => {
                 if let Some(instance) = self.instances.find(key) {
                     self.choose_of(instance, selection, condition);
                 }
             }
-            Scope::NextAfter(mut key) => {
+            InstanceScope::NextAfter(mut key) => {
                 while self.chosen.is_empty()
                     && let Some((next, instance)) = self.instances.next(key)
                 {
@@ -247,7 +252,7 @@ impl<S> Cache<S> {
     }
 
     /// Chooses samples of one instance.
-    fn choose_of(&mut self, at: u32, selection: &Selection, condition: Condition<'_, S>) {
+    fn choose_of(&mut self, at: u32, selection: &Selection, condition: SamplePredicate<'_, S>) {
         if !self.wants_instance(at, selection) {
             return;
         }
@@ -259,12 +264,12 @@ impl<S> Cache<S> {
     }
 
     #[inline]
-    fn consider(&mut self, at: u32, selection: &Selection, condition: Condition<'_, S>) {
+    fn consider(&mut self, at: u32, selection: &Selection, condition: SamplePredicate<'_, S>) {
         let entry = self.samples.get(at);
         let state = if entry.read { SampleState::Read } else { SampleState::NotRead };
         let data = entry.data.as_ref().filter(|_| entry.valid);
         if selection.states.sample.has(state) && condition(data) {
-            self.chosen.push(Chosen { sample: at, ranks: [0; 3], view: ViewState::New });
+            self.chosen.push(ChosenSample { sample: at, ranks: [0; 3], view: ViewState::New });
         }
     }
 

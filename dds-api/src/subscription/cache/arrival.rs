@@ -3,16 +3,16 @@
 //! Owns: the life of instances, and the decision which samples are stored. Never does: give
 //! any out.
 
-use super::agenda::{Due, Kind};
 use super::instances::Key;
-use super::samples::{Chain, Entry, NIL, Order};
+use super::samples::{CacheEntry, Chain, NIL, SourceOrder};
 use super::settings::NEVER;
-use super::{Cache, InstanceState, ViewState};
+use super::timers::{CacheTimer, TimerKind};
+use super::{InstanceState, SampleCache, ViewState};
 use crate::infrastructure::InstanceHandle;
 
 /// Change of an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum InstanceChange {
     /// The instance is written.
     Alive,
     /// The instance is disposed.
@@ -25,7 +25,7 @@ pub enum Change {
 #[derive(Clone, Debug)]
 pub struct Arrival<S> {
     /// The change of the instance.
-    pub change: Change,
+    pub change: InstanceChange,
     /// The instance.
     pub key: Key,
     /// The writer.
@@ -42,7 +42,7 @@ pub struct Arrival<S> {
 
 /// Result of an arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum ArrivalOutcome {
     /// The arrival can be read, or its instance has changed.
     Stored,
     /// The arrival waits until TIME_BASED_FILTER lets it pass.
@@ -59,7 +59,7 @@ pub enum Outcome {
 
 /// The limit of RESOURCE_LIMITS that is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reason {
+pub enum LimitReached {
     /// max_instances.
     Instances,
     /// max_samples.
@@ -72,13 +72,13 @@ pub enum Reason {
 #[derive(Debug)]
 pub struct Rejection<S> {
     /// The reason.
-    pub reason: Reason,
+    pub reason: LimitReached,
     /// The rejected arrival.
     pub arrival: Arrival<S>,
 }
 
 /// A sample that is accepted.
-pub(super) struct Admitted {
+pub(super) struct AdmittedArrival {
     /// Slot of the instance.
     pub(super) at: u32,
     /// Whether TIME_BASED_FILTER lets the sample pass later.
@@ -86,11 +86,11 @@ pub(super) struct Admitted {
 }
 
 /// Reason why a sample is not accepted.
-pub(super) enum Refused {
+pub(super) enum ArrivalRefusal {
     /// The arrival was handled, with this outcome.
-    Already(Outcome),
+    Already(ArrivalOutcome),
     /// There is no room.
-    NoRoom(Reason),
+    NoRoom(LimitReached),
 }
 
 impl Arrival<()> {
@@ -103,12 +103,16 @@ impl Arrival<()> {
 
 impl<S> Arrival<S> {
     #[inline(always)]
-    pub(super) fn order(&self) -> Order {
-        Order::new(self.source_timestamp, self.writer)
+    pub(super) fn order(&self) -> SourceOrder {
+        SourceOrder::new(self.source_timestamp, self.writer)
     }
 
-    fn entry(self, (instance, place): (u32, u64), (disposed, no_writers): (u32, u32)) -> Entry<S> {
-        Entry {
+    fn entry(
+        self,
+        (instance, place): (u32, u64),
+        (disposed, no_writers): (u32, u32),
+    ) -> CacheEntry<S> {
+        CacheEntry {
             writer: self.writer,
             place,
             time: self.source_timestamp,
@@ -123,7 +127,7 @@ impl<S> Arrival<S> {
     }
 }
 
-impl<S> Cache<S> {
+impl<S> SampleCache<S> {
     /// Takes in an arrival. `key_value` is called for the key itself when an instance
     /// becomes known.
     ///
@@ -135,13 +139,13 @@ impl<S> Cache<S> {
         now: u64,
         arrival: Arrival<S>,
         key_value: impl FnOnce(&S) -> Box<[u8]>,
-    ) -> Result<Outcome, Rejection<S>> {
+    ) -> Result<ArrivalOutcome, Rejection<S>> {
         self.keep_passing();
         self.advance(now);
         match arrival.change {
-            Change::Alive => self.write(now, arrival, key_value),
-            Change::Dispose => self.dispose(now, arrival, key_value),
-            Change::Unregister => Ok(self.unregister(now, arrival)),
+            InstanceChange::Alive => self.write(now, arrival, key_value),
+            InstanceChange::Dispose => self.dispose(now, arrival, key_value),
+            InstanceChange::Unregister => Ok(self.unregister(now, arrival)),
         }
     }
 
@@ -150,24 +154,24 @@ impl<S> Cache<S> {
         now: u64,
         arrival: Arrival<S>,
         key_value: impl FnOnce(&S) -> Box<[u8]>,
-    ) -> Result<Outcome, Rejection<S>> {
+    ) -> Result<ArrivalOutcome, Rejection<S>> {
         let (at, waits) = match self.admit(now, &arrival, || key_value(&arrival.data)) {
-            Ok(Admitted { at, waits }) => (at, waits),
-            Err(Refused::Already(outcome)) => return Ok(outcome),
-            Err(Refused::NoRoom(reason)) => return Err(Rejection { reason, arrival }),
+            Ok(AdmittedArrival { at, waits }) => (at, waits),
+            Err(ArrivalRefusal::Already(outcome)) => return Ok(outcome),
+            Err(ArrivalRefusal::NoRoom(reason)) => return Err(Rejection { reason, arrival }),
         };
         let instance = self.instances.get_mut(at);
         let generations = (instance.disposed_generation, instance.no_writers_generation);
-        let entry = arrival.entry((at, self.place), generations);
+        let entry = arrival.entry((at, self.position), generations);
         if waits {
             instance.waiting = Some(entry);
             if !std::mem::replace(&mut instance.release_listed, true) {
                 self.list_release(at);
             }
-            return Ok(Outcome::Waits);
+            return Ok(ArrivalOutcome::Waits);
         }
         self.store(entry);
-        Ok(Outcome::Stored)
+        Ok(ArrivalOutcome::Stored)
     }
 
     /// Decides whether a written sample is accepted, and if so, updates its instance.
@@ -177,22 +181,22 @@ impl<S> Cache<S> {
         now: u64,
         arrival: &Arrival<D>,
         key_value: impl FnOnce() -> Box<[u8]>,
-    ) -> Result<Admitted, Refused> {
+    ) -> Result<AdmittedArrival, ArrivalRefusal> {
         if arrival.expires <= now {
-            return Err(Refused::Already(Outcome::Expired));
+            return Err(ArrivalRefusal::Already(ArrivalOutcome::Expired));
         }
         let known = self.instances.find_again(arrival.key);
         let waits = known.is_some_and(|at| now < self.free_at(at));
         if let Some(at) = known {
             if self.is_late(at, arrival.order(), waits) {
-                return Err(Refused::Already(Outcome::Late));
+                return Err(ArrivalRefusal::Already(ArrivalOutcome::Late));
             }
             if !self.owns(at, arrival) {
                 self.register(at, arrival);
-                return Err(Refused::Already(Outcome::NotOwner));
+                return Err(ArrivalRefusal::Already(ArrivalOutcome::NotOwner));
             }
         }
-        self.held += self.room(known, waits).map_err(Refused::NoRoom)?;
+        self.held += self.room(known, waits).map_err(ArrivalRefusal::NoRoom)?;
         let at = match known {
             Some(at) => {
                 self.register(at, arrival);
@@ -208,13 +212,13 @@ impl<S> Cache<S> {
         if !waits {
             instance.passed = Some(now);
         }
-        Ok(Admitted { at, waits })
+        Ok(AdmittedArrival { at, waits })
     }
 
     /// Whether something later had already arrived. A late arrival changes nothing. In particular,
     /// no sample comes in among those of an earlier generation (I-141).
     #[inline]
-    fn is_late(&self, at: u32, order: Order, waits: bool) -> bool {
+    fn is_late(&self, at: u32, order: SourceOrder, waits: bool) -> bool {
         if !self.settings.by_source {
             return false;
         }
@@ -249,7 +253,7 @@ impl<S> Cache<S> {
 
     /// Increase of the number of samples, as RESOURCE_LIMITS count them, by one more sample.
     #[inline]
-    fn room(&self, known: Option<u32>, waits: bool) -> Result<usize, Reason> {
+    fn room(&self, known: Option<u32>, waits: bool) -> Result<usize, LimitReached> {
         let settings = &self.settings;
         let (before, after) = match known.map(|at| self.instances.get(at)) {
             Some(instance) => {
@@ -260,16 +264,16 @@ impl<S> Cache<S> {
                 (self.share(before), self.share(before + more))
             }
             None if self.instances.len() >= settings.max_instances => {
-                return Err(Reason::Instances);
+                return Err(LimitReached::Instances);
             }
             None => (0, 1),
         };
         let more = after - before;
         if after > settings.max_samples_per_instance {
-            return Err(Reason::SamplesPerInstance);
+            return Err(LimitReached::SamplesPerInstance);
         }
         if self.held + more > settings.max_samples {
-            return Err(Reason::Samples);
+            return Err(LimitReached::Samples);
         }
         Ok(more)
     }
@@ -316,22 +320,22 @@ impl<S> Cache<S> {
         now: u64,
         arrival: Arrival<S>,
         key_value: impl FnOnce(&S) -> Box<[u8]>,
-    ) -> Result<Outcome, Rejection<S>> {
+    ) -> Result<ArrivalOutcome, Rejection<S>> {
         let order = arrival.order();
         let at = match self.instances.find(arrival.key) {
             Some(at) => {
                 if self.settings.by_source && order < self.instances.get(at).latest {
-                    return Ok(Outcome::Late);
+                    return Ok(ArrivalOutcome::Late);
                 }
                 let owns = self.owns(at, &arrival);
                 self.register(at, &arrival);
                 if !owns {
-                    return Ok(Outcome::NotOwner);
+                    return Ok(ArrivalOutcome::NotOwner);
                 }
                 at
             }
             None if self.instances.len() >= self.settings.max_instances => {
-                return Err(Rejection { reason: Reason::Instances, arrival });
+                return Err(Rejection { reason: LimitReached::Instances, arrival });
             }
             None => self.add_instance(&arrival, || key_value(&arrival.data)),
         };
@@ -339,18 +343,18 @@ impl<S> Cache<S> {
         instance.latest = instance.latest.max(order);
         instance.overtaken = instance.latest;
         if instance.state == InstanceState::NotAliveDisposed {
-            return Ok(Outcome::Unnoticed);
+            return Ok(ArrivalOutcome::Unnoticed);
         }
         let written = (arrival.source_timestamp, arrival.writer);
         self.end(now, at, InstanceState::NotAliveDisposed, (written, Some(arrival.data)));
-        Ok(Outcome::Stored)
+        Ok(ArrivalOutcome::Stored)
     }
 
-    fn unregister(&mut self, now: u64, arrival: Arrival<S>) -> Outcome {
+    fn unregister(&mut self, now: u64, arrival: Arrival<S>) -> ArrivalOutcome {
         let written = (arrival.source_timestamp, arrival.writer);
         match self.instances.find(arrival.key) {
             Some(at) => self.let_go(now, at, written, Some(arrival.data)),
-            None => Outcome::Unnoticed,
+            None => ArrivalOutcome::Unnoticed,
         }
     }
 
@@ -380,21 +384,21 @@ impl<S> Cache<S> {
         at: u32,
         (time, writer): (u64, InstanceHandle),
         data: Option<S>,
-    ) -> Outcome {
+    ) -> ArrivalOutcome {
         let instance = self.instances.get_mut(at);
         if !instance.writers.unregister(writer) || !instance.writers.is_empty() {
-            return Outcome::Unnoticed;
+            return ArrivalOutcome::Unnoticed;
         }
         if instance.state != InstanceState::Alive {
             self.instances.tidy(at);
-            return Outcome::Unnoticed;
+            return ArrivalOutcome::Unnoticed;
         }
         // Uses the times of what was written: the time at which a writer was lost is not comparable
         // to them.
         instance.overtaken = instance.latest;
         let written = (time.max(instance.latest.time), writer);
         self.end(now, at, InstanceState::NotAliveNoWriters, (written, data));
-        Outcome::Stored
+        ArrivalOutcome::Stored
     }
 
     /// Ends an instance: adds a notice behind all samples (I-143).
@@ -413,10 +417,10 @@ impl<S> Cache<S> {
             _ => self.settings.no_writer_delay,
         };
         instance.purge_at = now.saturating_add(delay);
-        let entry = Entry {
+        let entry = CacheEntry {
             data,
             instance: at,
-            place: self.place,
+            place: self.position,
             writer,
             time,
             expires: NEVER,
@@ -437,14 +441,14 @@ impl<S> Cache<S> {
         if time < instance.purge_listed {
             instance.purge_listed = time;
             let epoch = self.instances.epoch(at);
-            self.note(Due { time, kind: Kind::Purge, at, epoch });
+            self.note(CacheTimer { time, kind: TimerKind::Purge, at, epoch });
         }
     }
 
     /// Stores a sample in its chains. If the history is full, the oldest sample of the instance
     /// is removed.
     #[inline]
-    pub(super) fn store(&mut self, entry: Entry<S>) {
+    pub(super) fn store(&mut self, entry: CacheEntry<S>) {
         let at = entry.instance;
         let instance = self.instances.get(at);
         if self.is_full(instance.len) {
@@ -468,7 +472,7 @@ impl<S> Cache<S> {
         }
         if expires != NEVER {
             let epoch = self.samples.epoch(sample);
-            self.note(Due { time: expires, kind: Kind::Expire, at: sample, epoch });
+            self.note(CacheTimer { time: expires, kind: TimerKind::Expire, at: sample, epoch });
         }
     }
 
@@ -520,7 +524,7 @@ impl<S> Cache<S> {
 
     /// Removes a sample. The instance remains, even if it is empty.
     #[inline]
-    pub(super) fn forget(&mut self, sample: u32) -> Entry<S> {
+    pub(super) fn forget(&mut self, sample: u32) -> CacheEntry<S> {
         self.unchain(sample);
         let entry = self.samples.remove(sample);
         if entry.valid {
@@ -540,41 +544,41 @@ impl<S> Cache<S> {
         }
     }
 
-    pub(super) fn note(&mut self, due: Due) {
-        if self.agenda.is_overgrown(self.samples.len() + 2 * self.instances.len()) {
-            let Cache { agenda, samples, instances, .. } = self;
+    pub(super) fn note(&mut self, due: CacheTimer) {
+        if self.timers.is_overgrown(self.samples.len() + 2 * self.instances.len()) {
+            let SampleCache { timers: agenda, samples, instances, .. } = self;
             agenda.sweep(|due| match due.kind {
-                Kind::Expire => samples.is_still(due.at, due.epoch),
-                Kind::Release | Kind::Purge => instances.is_still(due.at, due.epoch),
+                TimerKind::Expire => samples.is_still(due.at, due.epoch),
+                TimerKind::Release | TimerKind::Purge => instances.is_still(due.at, due.epoch),
             });
         }
-        self.agenda.add(due);
+        self.timers.add(due);
     }
 
     /// Advances time. Every other call that has a time does so first.
     #[inline]
     pub fn advance(&mut self, now: u64) {
-        while let Some(due) = self.agenda.due(now) {
+        while let Some(due) = self.timers.due(now) {
             self.keep_time(due);
         }
     }
 
     #[cold]
-    fn keep_time(&mut self, due: Due) {
-        let Due { kind, at, epoch, .. } = due;
+    fn keep_time(&mut self, due: CacheTimer) {
+        let CacheTimer { kind, at, epoch, .. } = due;
         match kind {
-            Kind::Expire if self.samples.is_still(at, epoch) => {
+            TimerKind::Expire if self.samples.is_still(at, epoch) => {
                 let instance = self.forget(at).instance;
                 self.instances.tidy(instance);
             }
-            Kind::Release if self.instances.is_still(at, epoch) => self.release(due),
-            Kind::Purge if self.instances.is_still(at, epoch) => self.purge(due),
+            TimerKind::Release if self.instances.is_still(at, epoch) => self.release(due),
+            TimerKind::Purge if self.instances.is_still(at, epoch) => self.purge(due),
             _ => {}
         }
     }
 
     /// TIME_BASED_FILTER: stores the sample that has waited.
-    fn release(&mut self, due: Due) {
+    fn release(&mut self, due: CacheTimer) {
         let at = due.at;
         let free_at = self.free_at(at);
         let instance = self.instances.get_mut(at);
@@ -608,7 +612,7 @@ impl<S> Cache<S> {
     }
 
     /// READER_DATA_LIFECYCLE: removes the samples of an instance that is over.
-    fn purge(&mut self, due: Due) {
+    fn purge(&mut self, due: CacheTimer) {
         let at = due.at;
         let instance = self.instances.get_mut(at);
         if instance.purge_listed <= due.time {

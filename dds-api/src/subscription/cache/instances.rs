@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Bound;
 
-use super::samples::{Ends, Entry, NIL, Order};
+use super::samples::{CacheEntry, ChainEnds, NIL, SourceOrder};
 use super::settings::NEVER;
 use super::{InstanceState, ViewState};
 use crate::infrastructure::InstanceHandle;
@@ -18,9 +18,9 @@ pub type Key = u128;
 
 /// Hasher for keys. Most keys are small numbers in a few of their bytes.
 #[derive(Default)]
-struct Spread(u64);
+struct KeyHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -42,7 +42,7 @@ impl Hasher for Spread {
 }
 
 /// The live writers of an instance. Most instances have one.
-pub(super) struct Writers {
+pub(super) struct InstanceWriters {
     others: Vec<(InstanceHandle, i32)>,
     first: Option<(InstanceHandle, i32)>,
 }
@@ -52,9 +52,9 @@ fn rank((writer, strength): (InstanceHandle, i32)) -> impl Ord {
     (strength, std::cmp::Reverse(writer))
 }
 
-impl Writers {
-    fn one(writer: InstanceHandle, strength: i32) -> Writers {
-        Writers { first: Some((writer, strength)), others: Vec::new() }
+impl InstanceWriters {
+    fn one(writer: InstanceHandle, strength: i32) -> InstanceWriters {
+        InstanceWriters { first: Some((writer, strength)), others: Vec::new() }
     }
 
     fn all(&self) -> impl Iterator<Item = (InstanceHandle, i32)> {
@@ -117,14 +117,14 @@ impl Writers {
 pub(super) struct Instance<S> {
     pub(super) key: Key,
     /// Order of the latest sample or dispose that was taken in.
-    pub(super) latest: Order,
-    pub(super) writers: Writers,
+    pub(super) latest: SourceOrder,
+    pub(super) writers: InstanceWriters,
     /// Time at which the last sample came, or was released by TIME_BASED_FILTER.
     pub(super) passed: Option<u64>,
     /// Number of samples, without the notice.
     pub(super) len: usize,
     /// Chain of the samples. A notice that the instance is over is the last.
-    pub(super) samples: Ends,
+    pub(super) samples: ChainEnds,
     pub(super) notice: u32,
     pub(super) disposed_generation: u32,
     pub(super) no_writers_generation: u32,
@@ -137,9 +137,9 @@ pub(super) struct Instance<S> {
     pub(super) last_generation: u32,
     pub(super) look: u64,
     /// Earlier samples are late, because something later has been read.
-    pub(super) accessed: Order,
+    pub(super) accessed: SourceOrder,
     /// Earlier samples are late, because the instance was over at this time.
-    pub(super) overtaken: Order,
+    pub(super) overtaken: SourceOrder,
     /// Time at which the samples are removed, because the instance is over.
     pub(super) purge_at: u64,
     /// Time of the instance's next purge in the agenda.
@@ -147,7 +147,7 @@ pub(super) struct Instance<S> {
     /// The key itself, where the hash does not give it.
     pub(super) key_value: Box<[u8]>,
     /// A sample that waits for TIME_BASED_FILTER.
-    pub(super) waiting: Option<Entry<S>>,
+    pub(super) waiting: Option<CacheEntry<S>>,
 }
 
 impl<S> Instance<S> {
@@ -159,13 +159,13 @@ impl<S> Instance<S> {
             view: ViewState::New,
             disposed_generation: 0,
             no_writers_generation: 0,
-            writers: Writers::one(writer, strength),
-            samples: Ends::EMPTY,
+            writers: InstanceWriters::one(writer, strength),
+            samples: ChainEnds::EMPTY,
             len: 0,
             notice: NIL,
-            latest: Order::EARLIEST,
-            accessed: Order::EARLIEST,
-            overtaken: Order::EARLIEST,
+            latest: SourceOrder::EARLIEST,
+            accessed: SourceOrder::EARLIEST,
+            overtaken: SourceOrder::EARLIEST,
             passed: None,
             waiting: None,
             purge_at: NEVER,
@@ -187,30 +187,30 @@ impl<S> Instance<S> {
     }
 }
 
-struct Place<S> {
+struct InstanceSlot<S> {
     instance: Option<Instance<S>>,
     epoch: u32,
 }
 
-pub(super) struct Instances<S> {
-    places: Vec<Place<S>>,
+pub(super) struct InstanceTable<S> {
+    slots: Vec<InstanceSlot<S>>,
     free: Vec<u32>,
-    by_key: HashMap<Key, u32, BuildHasherDefault<Spread>>,
+    by_key: HashMap<Key, u32, BuildHasherDefault<KeyHasher>>,
     ordered: BTreeMap<Key, u32>,
     /// The instance that was found last: consecutive samples often have the same instance.
     found: u32,
 }
 
-impl<S> Default for Instances<S> {
+impl<S> Default for InstanceTable<S> {
     fn default() -> Self {
         let (by_key, ordered) = (HashMap::default(), BTreeMap::new());
-        Instances { places: Vec::new(), free: Vec::new(), by_key, ordered, found: NIL }
+        InstanceTable { slots: Vec::new(), free: Vec::new(), by_key, ordered, found: NIL }
     }
 }
 
 const THERE: &str = "samples and tables name existing instances";
 
-impl<S> Instances<S> {
+impl<S> InstanceTable<S> {
     pub(super) fn len(&self) -> usize {
         self.by_key.len()
     }
@@ -220,10 +220,10 @@ impl<S> Instances<S> {
         self.by_key.get(&key).copied()
     }
 
-    /// Does what [`Instances::find`] does, faster if the same key was asked for last.
+    /// Does what [`InstanceTable::find`] does, faster if the same key was asked for last.
     #[inline(always)]
     pub(super) fn find_again(&mut self, key: Key) -> Option<u32> {
-        let found = self.places.get(self.found as usize).and_then(|it| it.instance.as_ref());
+        let found = self.slots.get(self.found as usize).and_then(|it| it.instance.as_ref());
         if found.is_some_and(|instance| instance.key == key) {
             return Some(self.found);
         }
@@ -246,12 +246,12 @@ impl<S> Instances<S> {
         let instance = Some(Instance::new(key, value, writer));
         let at = match self.free.pop() {
             Some(at) => {
-                self.places[at as usize].instance = instance;
+                self.slots[at as usize].instance = instance;
                 at
             }
             None => {
-                self.places.push(Place { instance, epoch: 0 });
-                (self.places.len() - 1) as u32
+                self.slots.push(InstanceSlot { instance, epoch: 0 });
+                (self.slots.len() - 1) as u32
             }
         };
         self.by_key.insert(key, at);
@@ -262,7 +262,7 @@ impl<S> Instances<S> {
     /// Forgets an instance that has no samples, no waiting sample and no writers.
     #[inline]
     pub(super) fn tidy(&mut self, at: u32) {
-        let place = &mut self.places[at as usize];
+        let place = &mut self.slots[at as usize];
         if place.instance.as_ref().is_none_or(|instance| !instance.is_over()) {
             return;
         }
@@ -275,20 +275,20 @@ impl<S> Instances<S> {
 
     #[inline]
     pub(super) fn get(&self, at: u32) -> &Instance<S> {
-        self.places[at as usize].instance.as_ref().expect(THERE)
+        self.slots[at as usize].instance.as_ref().expect(THERE)
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, at: u32) -> &mut Instance<S> {
-        self.places[at as usize].instance.as_mut().expect(THERE)
+        self.slots[at as usize].instance.as_mut().expect(THERE)
     }
 
     pub(super) fn epoch(&self, at: u32) -> u32 {
-        self.places[at as usize].epoch
+        self.slots[at as usize].epoch
     }
 
     pub(super) fn is_still(&self, at: u32, epoch: u32) -> bool {
-        let place = self.places.get(at as usize);
+        let place = self.slots.get(at as usize);
         place.is_some_and(|place| place.instance.is_some() && place.epoch == epoch)
     }
 }

@@ -14,7 +14,6 @@
 //! clock, start a thread, or copy a sample.
 
 mod access;
-mod agenda;
 mod arrival;
 mod instances;
 mod passing;
@@ -22,25 +21,26 @@ mod room;
 mod samples;
 mod separation;
 mod settings;
+mod timers;
 
-use access::Chosen;
-use agenda::Agenda;
-use instances::Instances;
-use passing::Passing;
-use samples::{Ends, Samples};
+use access::ChosenSample;
+use instances::InstanceTable;
+use passing::PassingSample;
+use samples::{ChainEnds, SampleTable};
+use timers::CacheTimers;
 
-pub use access::{Scope, Selection, Shared, Taken};
-pub use arrival::{Arrival, Change, Outcome, Reason, Rejection};
+pub use access::{InstanceScope, ReturnedSample, Selection, ShareSample};
+pub use arrival::{Arrival, ArrivalOutcome, InstanceChange, LimitReached, Rejection};
 pub use instances::Key;
-pub use room::{Coming, Shortage};
-pub use settings::{NEVER, Settings};
+pub use room::{ArrivalSummary, RoomShortage};
+pub use settings::{CacheSettings, NEVER};
 
 use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
 
 /// Information about a sample besides its data, as the standard defines it for one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Info {
+pub struct CachedSampleInfo {
     /// Whether the sample was read before.
     pub sample_state: SampleState,
     /// Whether a sample of the instance was read before, since the instance was last born.
@@ -68,9 +68,9 @@ pub struct Info {
     pub valid_data: bool,
 }
 
-impl Default for Info {
+impl Default for CachedSampleInfo {
     fn default() -> Self {
-        Info {
+        CachedSampleInfo {
             sample_state: SampleState::NotRead,
             view_state: ViewState::New,
             instance_state: InstanceState::Alive,
@@ -88,43 +88,43 @@ impl Default for Info {
 }
 
 /// See the [module](self). Its invariants are I-140 to I-143.
-pub struct Cache<S> {
-    settings: Settings,
-    samples: Samples<S>,
-    instances: Instances<S>,
-    agenda: Agenda,
-    all: Ends,
-    unread: Ends,
+pub struct SampleCache<S> {
+    settings: CacheSettings,
+    samples: SampleTable<S>,
+    instances: InstanceTable<S>,
+    timers: CacheTimers,
+    all: ChainEnds,
+    unread: ChainEnds,
     /// Number of samples that count for RESOURCE_LIMITS. Notices do not count. A sample that waits
     /// for TIME_BASED_FILTER counts unless it will take the place of another.
     held: usize,
     /// Position of arriving samples among all samples of a group of readers, as it was last set.
-    place: u64,
+    position: u64,
     /// Number of calls that went over samples.
     looks: u64,
     /// Samples that the current call has found, with their ranks. The memory is reused
     /// between calls.
-    chosen: Vec<Chosen>,
+    chosen: Vec<ChosenSample>,
     /// Whether arriving samples may pass.
     lets_pass: bool,
     /// Samples that have passed and are not given yet.
-    passing: Vec<Passing<S>>,
+    passing: Vec<PassingSample<S>>,
     /// The instances of the samples in `passing`, in the order of their first samples.
     passing_of: Vec<u32>,
 }
 
-impl<S> Cache<S> {
+impl<S> SampleCache<S> {
     /// Makes an empty cache.
-    pub fn new(settings: Settings) -> Self {
-        Cache {
+    pub fn new(settings: CacheSettings) -> Self {
+        SampleCache {
             settings,
-            samples: Samples::default(),
-            instances: Instances::default(),
-            agenda: Agenda::default(),
-            all: Ends::EMPTY,
-            unread: Ends::EMPTY,
+            samples: SampleTable::default(),
+            instances: InstanceTable::default(),
+            timers: CacheTimers::default(),
+            all: ChainEnds::EMPTY,
+            unread: ChainEnds::EMPTY,
             held: 0,
-            place: 0,
+            position: 0,
             looks: 0,
             chosen: Vec::new(),
             lets_pass: false,
@@ -134,14 +134,14 @@ impl<S> Cache<S> {
     }
 
     /// The settings of the cache.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &CacheSettings {
         &self.settings
     }
 
     /// Sets the position of arriving samples among all samples of a group of readers, from now on.
-    pub fn set_place(&mut self, place: u64) {
+    pub fn set_position(&mut self, place: u64) {
         self.keep_passing();
-        self.place = place;
+        self.position = place;
     }
 
     /// Number of samples, including notices that an instance is over.
@@ -169,8 +169,8 @@ impl<S> Cache<S> {
         self.instances.find(key).map(|at| &*self.instances.get(at).key_value)
     }
 
-    /// Time at which [`Cache::advance`] next has something to do.
+    /// Time at which [`SampleCache::advance`] next has something to do.
     pub fn next_time(&self) -> Option<u64> {
-        self.agenda.next_time()
+        self.timers.next_time()
     }
 }

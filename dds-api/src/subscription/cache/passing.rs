@@ -8,14 +8,14 @@
 //! Owns: the passing samples, and the order in which they are given. Never does: let a sample pass
 //! that is not given as if it had been stored before (I-146).
 
-use super::arrival::{Admitted, Arrival, Outcome, Refused, Rejection};
-use super::samples::{Ends, Entry, NIL, Order};
+use super::arrival::{AdmittedArrival, Arrival, ArrivalOutcome, ArrivalRefusal, Rejection};
+use super::samples::{CacheEntry, ChainEnds, NIL, SourceOrder};
 use super::settings::NEVER;
-use super::{Cache, Info, InstanceState, SampleState, ViewState};
+use super::{CachedSampleInfo, InstanceState, SampleCache, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
 
 /// A passing sample. It never has an expiry time.
-pub(super) struct Passing<S> {
+pub(super) struct PassingSample<S> {
     data: Option<S>,
     writer: InstanceHandle,
     /// Time at which the sample was written.
@@ -28,7 +28,7 @@ pub(super) struct Passing<S> {
     no_writers_generation: u32,
 }
 
-impl<S> Cache<S> {
+impl<S> SampleCache<S> {
     /// Lets samples that [may](Cache::lets_pass) pass do so from now on, until they are given or
     /// something comes that cannot pass. Nothing passes if samples are not in their order of
     /// arrival, or wait, or make room for others.
@@ -50,7 +50,7 @@ impl<S> Cache<S> {
         self.passing.len()
     }
 
-    /// Takes in a written sample as [`Cache::put`] does, to be given with the next call. The cache
+    /// Takes in a written sample as [`SampleCache::put`] does, to be given with the next call. The cache
     /// must already have advanced to `now`.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl<S> Cache<S> {
         arrival: Arrival<()>,
         data: S,
         key_value: impl FnOnce(&S) -> Box<[u8]>,
-    ) -> Result<Outcome, Rejection<S>> {
+    ) -> Result<ArrivalOutcome, Rejection<S>> {
         debug_assert!(
             self.lets_pass && arrival.expires == NEVER,
             "cache lets samples without expiry pass"
@@ -71,9 +71,9 @@ impl<S> Cache<S> {
         let at = match self.instances.find_again(arrival.key) {
             Some(at) if self.goes_on(at, said, order, now) => at,
             _ => match self.admit(now, &arrival, || key_value(&data)) {
-                Ok(Admitted { at, .. }) => at,
-                Err(Refused::Already(outcome)) => return Ok(outcome),
-                Err(Refused::NoRoom(reason)) => {
+                Ok(AdmittedArrival { at, .. }) => at,
+                Err(ArrivalRefusal::Already(outcome)) => return Ok(outcome),
+                Err(ArrivalRefusal::NoRoom(reason)) => {
                     return Err(Rejection { reason, arrival: arrival.with(data) });
                 }
             },
@@ -88,7 +88,7 @@ impl<S> Cache<S> {
             before => self.passing[before as usize].after = number,
         }
         instance.len += 1;
-        self.passing.push(Passing {
+        self.passing.push(PassingSample {
             data: Some(data),
             writer: arrival.writer,
             time: arrival.source_timestamp,
@@ -97,14 +97,20 @@ impl<S> Cache<S> {
             disposed_generation: instance.disposed_generation,
             no_writers_generation: instance.no_writers_generation,
         });
-        Ok(Outcome::Stored)
+        Ok(ArrivalOutcome::Stored)
     }
 
     /// The common case of [admitting](Cache::admit) a sample, with less work: the instance is
     /// alive, and its only known writer is the sample's writer with the same strength. `false` if
     /// this is not the case, or if there may be no room.
     #[inline(always)]
-    fn goes_on(&mut self, at: u32, said: (InstanceHandle, i32), order: Order, now: u64) -> bool {
+    fn goes_on(
+        &mut self,
+        at: u32,
+        said: (InstanceHandle, i32),
+        order: SourceOrder,
+        now: u64,
+    ) -> bool {
         let settings = &self.settings;
         let instance = self.instances.get_mut(at);
         let goes_on = instance.state == InstanceState::Alive
@@ -121,9 +127,9 @@ impl<S> Cache<S> {
         goes_on
     }
 
-    /// Gives the passing samples, as [`Cache::take`] would give them if they had been stored.
+    /// Gives the passing samples, as [`SampleCache::take`] would give them if they had been stored.
     #[inline(always)]
-    pub fn give_passing(&mut self, mut give: impl FnMut(S, &Info)) {
+    pub fn give_passing(&mut self, mut give: impl FnMut(S, &CachedSampleInfo)) {
         self.lets_pass = false;
         let mut passing = std::mem::take(&mut self.passing);
         let of = std::mem::take(&mut self.passing_of);
@@ -160,7 +166,7 @@ impl<S> Cache<S> {
     fn leave_passing(&mut self, with: impl Fn(&mut super::instances::Instance<S>)) {
         for at in &self.passing_of {
             let instance = self.instances.get_mut(*at);
-            (instance.samples, instance.len) = (Ends::EMPTY, 0);
+            (instance.samples, instance.len) = (ChainEnds::EMPTY, 0);
             with(instance);
         }
         self.passing_of.clear();
@@ -169,12 +175,12 @@ impl<S> Cache<S> {
     /// Information about a passing sample that is followed by `behind` others of its instance. The
     /// instance is alive, as its last sample says.
     #[inline(always)]
-    fn info_of_passing(&self, sample: &Passing<S>, behind: usize) -> Info {
+    fn info_of_passing(&self, sample: &PassingSample<S>, behind: usize) -> CachedSampleInfo {
         let instance = self.instances.get(sample.instance);
         let generation = sample.disposed_generation.saturating_add(sample.no_writers_generation);
         // No rebirth follows the last passing sample.
         let rank = instance.generation().saturating_sub(generation);
-        Info {
+        CachedSampleInfo {
             sample_state: SampleState::NotRead,
             view_state: instance.view,
             instance_state: instance.state,
@@ -205,11 +211,11 @@ impl<S> Cache<S> {
         let mut passing = std::mem::take(&mut self.passing);
         for sample in passing.drain(..) {
             // The sample was counted when it came.
-            self.store(Entry {
+            self.store(CacheEntry {
                 data: sample.data,
                 instance: sample.instance,
                 writer: sample.writer,
-                place: self.place,
+                place: self.position,
                 time: sample.time,
                 expires: NEVER,
                 disposed_generation: sample.disposed_generation,

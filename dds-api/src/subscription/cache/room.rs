@@ -4,32 +4,32 @@
 
 use std::collections::BTreeMap;
 
-use super::arrival::{Arrival, Change, Reason};
-use super::{Cache, Key};
+use super::arrival::{Arrival, InstanceChange, LimitReached};
+use super::{Key, SampleCache};
 
 /// The part of an arrival that matters for room.
 #[derive(Clone, Copy, Debug)]
-pub struct Coming {
-    change: Change,
+pub struct ArrivalSummary {
+    change: InstanceChange,
     key: Key,
 }
 
-impl<S> From<&Arrival<S>> for Coming {
+impl<S> From<&Arrival<S>> for ArrivalSummary {
     fn from(arrival: &Arrival<S>) -> Self {
-        Coming { change: arrival.change, key: arrival.key }
+        ArrivalSummary { change: arrival.change, key: arrival.key }
     }
 }
 
 /// Reason why there is no room for several samples at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shortage {
+pub enum RoomShortage {
     /// There is no room while the present samples remain.
-    Now(Reason),
+    Now(LimitReached),
     /// There is no room even in an empty cache.
-    Always(Reason),
+    Always(LimitReached),
 }
 
-impl<S> Cache<S> {
+impl<S> SampleCache<S> {
     /// Checks that there is room for all of these, one after the other. Each counts as if it were
     /// stored, including arrivals that will be late, or whose writer does not own the instance.
     /// After a positive answer none of them is rejected.
@@ -39,16 +39,16 @@ impl<S> Cache<S> {
     pub fn room_for(
         &mut self,
         now: u64,
-        coming: impl Iterator<Item = Coming>,
-    ) -> Result<(), Shortage> {
+        coming: impl Iterator<Item = ArrivalSummary>,
+    ) -> Result<(), RoomShortage> {
         self.advance(now);
         // Number of samples for each instance. An instance that is only unregistered needs no room.
         let mut counts: BTreeMap<Key, usize> = BTreeMap::new();
-        for Coming { change, key } in coming {
+        for ArrivalSummary { change, key } in coming {
             match change {
-                Change::Alive => *counts.entry(key).or_default() += 1,
-                Change::Dispose => _ = counts.entry(key).or_default(),
-                Change::Unregister => {}
+                InstanceChange::Alive => *counts.entry(key).or_default() += 1,
+                InstanceChange::Dispose => _ = counts.entry(key).or_default(),
+                InstanceChange::Unregister => {}
             }
         }
         if self.settings.minimum_separation > 0 {
@@ -66,22 +66,22 @@ impl<S> Cache<S> {
                 let after = self.share(before + count);
                 if after > settings.max_samples_per_instance {
                     let is_alone = self.share(*count) > settings.max_samples_per_instance;
-                    return Err(shortage(is_alone, Reason::SamplesPerInstance));
+                    return Err(shortage(is_alone, LimitReached::SamplesPerInstance));
                 }
                 *more += after - self.share(before);
             }
         }
         let [more, alone] = more;
         if self.instances.len() + instances > settings.max_instances {
-            return Err(shortage(counts.len() > settings.max_instances, Reason::Instances));
+            return Err(shortage(counts.len() > settings.max_instances, LimitReached::Instances));
         }
         if self.held + more > settings.max_samples {
-            return Err(shortage(alone > settings.max_samples, Reason::Samples));
+            return Err(shortage(alone > settings.max_samples, LimitReached::Samples));
         }
         Ok(())
     }
 }
 
-fn shortage(is_always: bool, reason: Reason) -> Shortage {
-    if is_always { Shortage::Always(reason) } else { Shortage::Now(reason) }
+fn shortage(is_always: bool, reason: LimitReached) -> RoomShortage {
+    if is_always { RoomShortage::Always(reason) } else { RoomShortage::Now(reason) }
 }

@@ -2,13 +2,13 @@
 //!
 //! Owns: the time at which the next sample of an instance may pass. Never does: let one pass.
 
-use super::agenda::{Due, Kind};
-use super::{Cache, Settings};
+use super::timers::{CacheTimer, TimerKind};
+use super::{CacheSettings, SampleCache};
 
-impl<S> Cache<S> {
+impl<S> SampleCache<S> {
     /// Applies these settings from now on. Stored samples remain unchanged. A sample that waits for
     /// TIME_BASED_FILTER waits as long as the new setting says.
-    pub fn set_settings(&mut self, settings: Settings) {
+    pub fn set_settings(&mut self, settings: CacheSettings) {
         let before = std::mem::replace(&mut self.settings, settings).minimum_separation;
         if before == settings.minimum_separation {
             return;
@@ -35,6 +35,6 @@ impl<S> Cache<S> {
     /// Schedules the release of the sample that waits in an instance.
     pub(super) fn list_release(&mut self, at: u32) {
         let (time, epoch) = (self.free_at(at), self.instances.epoch(at));
-        self.note(Due { time, kind: Kind::Release, at, epoch });
+        self.note(CacheTimer { time, kind: TimerKind::Release, at, epoch });
     }
 }

@@ -16,7 +16,7 @@ const MOST: usize = (u32::MAX - 1) as usize;
 
 /// Settings of a cache. Times are in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Settings {
+pub struct CacheSettings {
     /// HISTORY: number of last samples kept for each instance; `None` to keep all.
     pub depth: Option<usize>,
     /// RESOURCE_LIMITS: maximum number of samples.
@@ -42,10 +42,10 @@ pub struct Settings {
     pub deadline: u64,
 }
 
-impl Default for Settings {
+impl Default for CacheSettings {
     /// Settings that keep all samples, in their order of arrival.
     fn default() -> Self {
-        Settings {
+        CacheSettings {
             depth: None,
             max_samples: MOST,
             max_instances: MOST,
@@ -61,13 +61,13 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl CacheSettings {
     /// The settings that these policies request.
     pub fn new(qos: &DataReaderQos, presentation: &PresentationQosPolicy) -> Self {
         let limits = &qos.resource_limits;
         let lifecycle = &qos.reader_data_lifecycle;
         let by = qos.destination_order.kind;
-        Settings {
+        CacheSettings {
             depth: match qos.history.kind {
                 HistoryQosPolicyKind::KeepLast => Some(qos.history.depth as usize),
                 HistoryQosPolicyKind::KeepAll => None,
@@ -87,12 +87,12 @@ impl Settings {
     }
 }
 
-impl Settings {
+impl CacheSettings {
     /// The settings after a change of those policies that may change on an enabled reader.
     pub fn changed_to(self, qos: &DataReaderQos) -> Self {
         let presentation = PresentationQosPolicy::default();
-        let new = Settings::new(qos, &presentation);
-        Settings {
+        let new = CacheSettings::new(qos, &presentation);
+        CacheSettings {
             minimum_separation: new.minimum_separation,
             no_writer_delay: new.no_writer_delay,
             disposed_delay: new.disposed_delay,

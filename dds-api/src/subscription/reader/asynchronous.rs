@@ -11,7 +11,7 @@ use futures_core::Stream;
 use idl_xtypes::TopicData;
 
 use super::{DataReader, Limit, Samples};
-use crate::infrastructure::{DdsResult, Driver, Ear, Look, Timeout, Until};
+use crate::infrastructure::{DdsResult, Readiness, ReadyFuture, Timeout, WaitDriver, WakerSlot};
 use crate::subscription::Sample;
 
 impl<T: TopicData> DataReader<T> {
@@ -23,7 +23,7 @@ impl<T: TopicData> DataReader<T> {
             match self.take(..limit, Timeout::NOW) {
                 // Another thread has taken the samples.
                 Ok(samples) if samples.is_empty() => {}
-                Err(error) if self.standing().outlasts(&error) => {}
+                Err(error) if self.membership().outlasts(&error) => {}
                 result => return result,
             }
         }
@@ -36,7 +36,7 @@ impl<T: TopicData> DataReader<T> {
             match self.take_next(Timeout::NOW) {
                 Ok(Some(sample)) => return Ok(sample),
                 Ok(None) => {}
-                Err(error) if self.standing().outlasts(&error) => {}
+                Err(error) if self.membership().outlasts(&error) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -45,9 +45,9 @@ impl<T: TopicData> DataReader<T> {
     /// Does what [`DataReader::wait_for_writers`] does.
     pub async fn wait_for_writers_async(&self, count: usize) -> DdsResult<()> {
         loop {
-            self.until(|| self.matched_writers() >= count && !self.standing().is_out()).await;
+            self.until(|| self.matched_writers() >= count && !self.membership().is_out()).await;
             match self.wait_for_writers(count, Timeout::NOW) {
-                Err(error) if self.standing().outlasts(&error) => {}
+                Err(error) if self.membership().outlasts(&error) => {}
                 result => return result,
             }
         }
@@ -58,7 +58,7 @@ impl<T: TopicData> DataReader<T> {
         loop {
             self.until(|| self.knows_history()).await;
             match self.wait_for_historical_data(Timeout::NOW) {
-                Err(error) if self.standing().outlasts(&error) => {}
+                Err(error) if self.membership().outlasts(&error) => {}
                 result => return result,
             }
         }
@@ -81,17 +81,17 @@ impl<T: TopicData> DataReader<T> {
     /// # }
     /// ```
     pub fn stream(&self) -> SampleStream<'_, T> {
-        SampleStream { reader: self, ear: None, is_over: false }
+        SampleStream { reader: self, waker: None, is_over: false }
     }
 
     /// Waits until `ready` holds, or until it is certain that nothing more comes.
     async fn until(&self, mut ready: impl FnMut() -> bool + Unpin) {
-        let standing = self.standing();
+        let standing = self.membership();
         let look = || match ready() || standing.is_out_for_good() || !self.is_enabled() {
-            true => Look::Ready,
-            false => self.next_look().map_or(Look::NotYet, Look::NotBefore),
+            true => Readiness::Ready,
+            false => self.next_look().map_or(Readiness::NotYet, Readiness::NotBefore),
         };
-        Until::new(&*self.participant, look).await;
+        ReadyFuture::new(&*self.participant, look).await;
     }
 }
 
@@ -113,7 +113,7 @@ impl<T: TopicData> DataReader<T> {
 /// ```
 pub struct SampleStream<'a, T: TopicData> {
     reader: &'a DataReader<T>,
-    ear: Option<Arc<Ear>>,
+    waker: Option<Arc<WakerSlot>>,
     is_over: bool,
 }
 
@@ -126,14 +126,14 @@ impl<T: TopicData> Stream for SampleStream<'_, T> {
             match reader.take_next(Timeout::NOW) {
                 Ok(Some(sample)) => return Poll::Ready(Some(Ok(sample))),
                 Ok(None) => {}
-                Err(error) if reader.standing().outlasts(&error) => {}
+                Err(error) if reader.membership().outlasts(&error) => {}
                 Err(error) => {
                     self.is_over = true;
                     return Poll::Ready(Some(Err(error)));
                 }
             }
-            Ear::listen(&mut self.ear, &*reader.participant, context.waker());
-            let is_over = reader.standing().is_out_for_good() || !reader.is_enabled();
+            WakerSlot::register(&mut self.waker, &*reader.participant, context.waker());
+            let is_over = reader.membership().is_out_for_good() || !reader.is_enabled();
             if !reader.has_samples() && !is_over {
                 if let Some(time) = reader.next_look() {
                     reader.participant.alarm(time);

@@ -14,11 +14,11 @@ use idl_cdr::ValueRef;
 use idl_xtypes::{DataError, DynamicData, DynamicType, Value};
 
 /// Identifier of an instance of a topic.
-pub(crate) type Row = u128;
+pub(crate) type RowKey = u128;
 
 /// The constant properties of a multi-topic.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct JoinPlan {
     /// The members that topics have in common.
     pub(super) common: Vec<String>,
     /// For each topic, the indices of the common members that it has.
@@ -32,26 +32,26 @@ pub(crate) struct Plan {
 
 /// A value by which rows are joined.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Common {
+enum JoinValue {
     Whole(i128),
     /// The bits of a 64-bit floating-point number. Zero has no sign.
     Number(u64),
     Text(String),
 }
 
-impl Common {
+impl JoinValue {
     /// The value in comparable form; `None` if it is absent or equals no other value.
-    fn of(value: &Value) -> Option<Common> {
+    fn of(value: &Value) -> Option<JoinValue> {
         let number =
-            |value: f64| (!value.is_nan()).then(|| Common::Number((value + 0.0).to_bits()));
+            |value: f64| (!value.is_nan()).then(|| JoinValue::Number((value + 0.0).to_bits()));
         Some(match idl_cdr::Reflect::value(value) {
-            ValueRef::Bool(value) => Common::Whole(value.into()),
-            ValueRef::Signed(value) => Common::Whole(value.into()),
-            ValueRef::Unsigned(value) | ValueRef::Bitmask(value) => Common::Whole(value.into()),
-            ValueRef::Enumerator { value, .. } => Common::Whole(value.into()),
-            ValueRef::Char(value) => Common::Text(value.into()),
-            ValueRef::WideChar(value) => Common::Text(char::from(value).into()),
-            ValueRef::Text(text) => Common::Text(text.to_owned()),
+            ValueRef::Bool(value) => JoinValue::Whole(value.into()),
+            ValueRef::Signed(value) => JoinValue::Whole(value.into()),
+            ValueRef::Unsigned(value) | ValueRef::Bitmask(value) => JoinValue::Whole(value.into()),
+            ValueRef::Enumerator { value, .. } => JoinValue::Whole(value.into()),
+            ValueRef::Char(value) => JoinValue::Text(value.into()),
+            ValueRef::WideChar(value) => JoinValue::Text(char::from(value).into()),
+            ValueRef::Text(text) => JoinValue::Text(text.to_owned()),
             ValueRef::Float(value) => number(value.into())?,
             ValueRef::Double(value) => number(value)?,
             _ => return None,
@@ -61,32 +61,32 @@ impl Common {
 
 /// The last samples of a topic's instances that are alive.
 #[derive(Default)]
-struct Table {
-    rows: BTreeMap<Row, DynamicData>,
+struct JoinTable {
+    rows: BTreeMap<RowKey, DynamicData>,
     /// Index of the rows by their common members.
-    index: BTreeMap<usize, BTreeMap<Common, BTreeSet<Row>>>,
+    index: BTreeMap<usize, BTreeMap<JoinValue, BTreeSet<RowKey>>>,
 }
 
 /// Change of a multi-topic's samples.
 #[derive(Debug, PartialEq)]
-pub(crate) enum News {
+pub(crate) enum JoinChange {
     /// A new or changed sample.
-    Is(DynamicData),
+    Updated(DynamicData),
     /// The instance with this sample's key is over.
-    IsNoMore(DynamicData),
+    Disposed(DynamicData),
 }
 
 /// See the [module](self).
 pub(crate) struct Join {
-    plan: Arc<Plan>,
-    tables: Vec<Table>,
+    plan: Arc<JoinPlan>,
+    tables: Vec<JoinTable>,
     /// Number of combinations of rows that make each instance.
     made: BTreeMap<[u8; 16], usize>,
 }
 
 impl Join {
-    pub(crate) fn new(plan: &Arc<Plan>) -> Join {
-        let tables = plan.tables.iter().map(|_| Table::default()).collect();
+    pub(crate) fn new(plan: &Arc<JoinPlan>) -> Join {
+        let tables = plan.tables.iter().map(|_| JoinTable::default()).collect();
         Join { plan: Arc::clone(plan), tables, made: BTreeMap::new() }
     }
 
@@ -94,9 +94,9 @@ impl Join {
     pub(crate) fn put(
         &mut self,
         table: usize,
-        row: Row,
+        row: RowKey,
         sample: DynamicData,
-    ) -> Result<Vec<News>, DataError> {
+    ) -> Result<Vec<JoinChange>, DataError> {
         let gone = self.take_out(table, row)?;
         self.enter(table, row, sample);
         let there = self.all_with(table, row)?;
@@ -106,18 +106,22 @@ impl Join {
         }
         // Counted before: an instance that is made again is not reported as over.
         news.extend(self.unmade(gone)?);
-        news.extend(there.into_iter().map(News::Is));
+        news.extend(there.into_iter().map(JoinChange::Updated));
         Ok(news)
     }
 
     /// Removes an instance of a topic that is over.
-    pub(crate) fn remove(&mut self, table: usize, row: Row) -> Result<Vec<News>, DataError> {
+    pub(crate) fn remove(
+        &mut self,
+        table: usize,
+        row: RowKey,
+    ) -> Result<Vec<JoinChange>, DataError> {
         let gone = self.take_out(table, row)?;
         self.unmade(gone)
     }
 
     /// Uncounts samples that are no longer made. Reports the instances that are over with them.
-    fn unmade(&mut self, gone: Vec<DynamicData>) -> Result<Vec<News>, DataError> {
+    fn unmade(&mut self, gone: Vec<DynamicData>) -> Result<Vec<JoinChange>, DataError> {
         let mut news = Vec::new();
         for sample in gone {
             let key = sample.key_hash()?;
@@ -126,13 +130,13 @@ impl Join {
                 *made
             });
             if left == 0 && self.made.remove(&key).is_some() {
-                news.push(News::IsNoMore(sample));
+                news.push(JoinChange::Disposed(sample));
             }
         }
         Ok(news)
     }
 
-    fn enter(&mut self, table: usize, row: Row, sample: DynamicData) {
+    fn enter(&mut self, table: usize, row: RowKey, sample: DynamicData) {
         let table_of = &mut self.tables[table];
         for &common in &self.plan.tables[table] {
             if let Some(value) = self.plan.value(common, &sample) {
@@ -144,7 +148,7 @@ impl Join {
     }
 
     /// Removes a row, and returns the samples that it had made.
-    fn take_out(&mut self, table: usize, row: Row) -> Result<Vec<DynamicData>, DataError> {
+    fn take_out(&mut self, table: usize, row: RowKey) -> Result<Vec<DynamicData>, DataError> {
         let made = self.all_with(table, row)?;
         let table_of = &mut self.tables[table];
         if let Some(sample) = table_of.rows.remove(&row) {
@@ -164,7 +168,7 @@ impl Join {
     }
 
     /// All samples that this row makes with matching rows of the other topics.
-    fn all_with(&self, table: usize, row: Row) -> Result<Vec<DynamicData>, DataError> {
+    fn all_with(&self, table: usize, row: RowKey) -> Result<Vec<DynamicData>, DataError> {
         let Some(sample) = self.tables[table].rows.get(&row) else { return Ok(Vec::new()) };
         let mut chosen = vec![None; self.tables.len()];
         let mut found = Vec::new();
@@ -181,8 +185,8 @@ impl Join {
         &self,
         table: usize,
         sample: &DynamicData,
-        bound: &BTreeMap<usize, Common>,
-    ) -> Option<BTreeMap<usize, Common>> {
+        bound: &BTreeMap<usize, JoinValue>,
+    ) -> Option<BTreeMap<usize, JoinValue>> {
         let mut all = bound.clone();
         for &common in &self.plan.tables[table] {
             let value = self.plan.value(common, sample)?;
@@ -198,7 +202,7 @@ impl Join {
     fn choose<'a>(
         &'a self,
         chosen: &mut Vec<Option<&'a DynamicData>>,
-        bound: &BTreeMap<usize, Common>,
+        bound: &BTreeMap<usize, JoinValue>,
         found: &mut Vec<DynamicData>,
     ) -> Result<(), DataError> {
         let free = || (0..chosen.len()).filter(|table| chosen[*table].is_none());
@@ -215,7 +219,7 @@ impl Join {
         };
         let smallest = self.plan.tables[table].iter().filter_map(by);
         let smallest = smallest.min_by_key(|rows| rows.map_or(0, BTreeSet::len));
-        let rows: Vec<Row> = match smallest {
+        let rows: Vec<RowKey> = match smallest {
             Some(rows) => rows.into_iter().flatten().copied().collect(),
             // No common member is bound: every row matches.
             None => table_of.rows.keys().copied().collect(),
@@ -232,9 +236,9 @@ impl Join {
     }
 }
 
-impl Plan {
-    fn value(&self, common: usize, sample: &DynamicData) -> Option<Common> {
-        Common::of(sample.get_value(&self.common[common]).ok()?)
+impl JoinPlan {
+    fn value(&self, common: usize, sample: &DynamicData) -> Option<JoinValue> {
+        JoinValue::of(sample.get_value(&self.common[common]).ok()?)
     }
 
     /// Makes the sample of one row of each topic.
@@ -289,7 +293,7 @@ mod tests {
         ];
         let result = of("R", &[("a", true), ("b", false), ("c", false), ("id", false)]);
         let column = |table: usize, name: &str| (table, name.to_owned(), name.to_owned());
-        let plan = Arc::new(Plan {
+        let plan = Arc::new(JoinPlan {
             common: vec!["a".to_owned(), "b".to_owned()],
             tables: vec![[0].into(), [0, 1].into(), [1].into()],
             columns: vec![column(0, "a"), column(1, "b"), column(2, "c"), column(0, "id")],
@@ -297,8 +301,8 @@ mod tests {
         });
         let mut join = Join::new(&plan);
         // The rows of each table.
-        let mut rows: [BTreeMap<Row, Vec<i64>>; 3] = Default::default();
-        let all = |rows: &[BTreeMap<Row, Vec<i64>>; 3]| {
+        let mut rows: [BTreeMap<RowKey, Vec<i64>>; 3] = Default::default();
+        let all = |rows: &[BTreeMap<RowKey, Vec<i64>>; 3]| {
             let mut made = Vec::new();
             for a in rows[0].values() {
                 for b in rows[1].values().filter(|b| b[1] == a[1]) {
@@ -319,7 +323,7 @@ mod tests {
         };
         let (mut made_in_all, mut over_in_all) = (0, 0);
         for _ in 0..4000 {
-            let (table, row) = (roll(3) as usize, Row::from(roll(6)));
+            let (table, row) = (roll(3) as usize, RowKey::from(roll(6)));
             let before = all(&rows);
             let news = if roll(4) == 0 {
                 rows[table].remove(&row);
@@ -334,15 +338,16 @@ mod tests {
             // The reported samples are those that are made with this row.
             let mut with = rows.clone();
             with[table].retain(|it, _| *it == row);
-            let told =
-                |news: &News| if let News::Is(made) = news { Some(numbers(made)) } else { None };
+            let told = |news: &JoinChange| {
+                if let JoinChange::Updated(made) = news { Some(numbers(made)) } else { None }
+            };
             let mut is: Vec<_> = news.iter().filter_map(told).collect();
             is.sort();
             assert_eq!(is, all(&with));
             // The instances reported as over are those that were made before, and are no more.
             let keys = |made: &[Vec<i64>]| made.iter().map(|it| it[0]).collect::<BTreeSet<i64>>();
-            let over = |news: &News| {
-                if let News::IsNoMore(made) = news { Some(numbers(made)[0]) } else { None }
+            let over = |news: &JoinChange| {
+                if let JoinChange::Disposed(made) = news { Some(numbers(made)[0]) } else { None }
             };
             let over: Vec<i64> = news.iter().filter_map(over).collect();
             let expected: Vec<i64> = keys(&before).difference(&keys(&after)).copied().collect();

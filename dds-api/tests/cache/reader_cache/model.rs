@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use dds_api::prelude::InstanceHandle;
 use dds_api::subscription::cache::{
-    Arrival, Change, Info, NEVER, Outcome, Reason, Scope, Selection, Settings, Taken,
+    Arrival, ArrivalOutcome, CacheSettings, CachedSampleInfo, InstanceChange, InstanceScope,
+    LimitReached, NEVER, ReturnedSample, Selection,
 };
 use dds_api::subscription::{InstanceState, SampleState, SampleStateMask, ViewState};
 
@@ -48,7 +49,7 @@ struct ModelInstance {
 
 /// Model of a cache. See the [module](self).
 pub(crate) struct Model {
-    settings: Settings,
+    settings: CacheSettings,
     samples: Vec<ModelSample>,
     instances: BTreeMap<u128, ModelInstance>,
     places: u64,
@@ -59,7 +60,7 @@ fn nobody() -> (u64, InstanceHandle) {
 }
 
 impl Model {
-    pub(crate) fn new(settings: Settings) -> Model {
+    pub(crate) fn new(settings: CacheSettings) -> Model {
         Model { settings, samples: Vec::new(), instances: BTreeMap::new(), places: 0 }
     }
 
@@ -193,24 +194,28 @@ impl Model {
         *writers.iter().find(|(_, strength)| **strength == strongest).unwrap().0 == writer
     }
 
-    pub(crate) fn put(&mut self, now: u64, arrival: Arrival<u64>) -> Result<Outcome, Reason> {
+    pub(crate) fn put(
+        &mut self,
+        now: u64,
+        arrival: Arrival<u64>,
+    ) -> Result<ArrivalOutcome, LimitReached> {
         self.advance(now);
         let outcome = match arrival.change {
-            Change::Alive => self.write(now, &arrival),
-            Change::Dispose => self.dispose(now, &arrival),
-            Change::Unregister => Ok(match self.instances.contains_key(&arrival.key) {
+            InstanceChange::Alive => self.write(now, &arrival),
+            InstanceChange::Dispose => self.dispose(now, &arrival),
+            InstanceChange::Unregister => Ok(match self.instances.contains_key(&arrival.key) {
                 true => self.let_go(now, &arrival, Some(arrival.data)),
-                false => Outcome::Unnoticed,
+                false => ArrivalOutcome::Unnoticed,
             }),
         };
         self.tidy();
         outcome
     }
 
-    fn write(&mut self, now: u64, arrival: &Arrival<u64>) -> Result<Outcome, Reason> {
+    fn write(&mut self, now: u64, arrival: &Arrival<u64>) -> Result<ArrivalOutcome, LimitReached> {
         let Arrival { key, writer, strength, source_timestamp: time, expires, data, .. } = *arrival;
         if expires <= now {
-            return Ok(Outcome::Expired);
+            return Ok(ArrivalOutcome::Expired);
         }
         let mut waits = false;
         let settings = self.settings;
@@ -225,24 +230,24 @@ impl Model {
                     || waits && instance.waiting.as_ref().is_some_and(before)
                     || !waits && full && first.is_some_and(|at| before(&self.samples[at]));
                 if late {
-                    return Ok(Outcome::Late);
+                    return Ok(ArrivalOutcome::Late);
                 }
             }
             if settings.exclusive && !Self::owner(instance, writer, strength) {
                 self.instances.get_mut(&key).unwrap().writers.insert(writer, strength);
-                return Ok(Outcome::NotOwner);
+                return Ok(ArrivalOutcome::NotOwner);
             }
         } else if self.instances.len() >= settings.max_instances {
-            return Err(Reason::Instances);
+            return Err(LimitReached::Instances);
         }
         let replaces = self.instances.get(&key).is_some_and(|it| waits && it.waiting.is_some());
         let more = usize::from(!replaces);
         let (before, after) = (self.counted(key, 0), self.counted(key, more));
         if after > before && after > settings.max_samples_per_instance {
-            return Err(Reason::SamplesPerInstance);
+            return Err(LimitReached::SamplesPerInstance);
         }
         if self.counted_in_all() + after - before > settings.max_samples {
-            return Err(Reason::Samples);
+            return Err(LimitReached::Samples);
         }
         let instance = self.instance(key);
         instance.writers.insert(writer, strength);
@@ -263,11 +268,11 @@ impl Model {
             ModelSample { data, valid, key, writer, time, expires, generations, read, place };
         let outcome = if waits {
             instance.waiting = Some(sample);
-            Outcome::Waits
+            ArrivalOutcome::Waits
         } else {
             instance.free_at = now.saturating_add(settings.minimum_separation);
             self.store(sample);
-            Outcome::Stored
+            ArrivalOutcome::Stored
         };
         self.samples.retain(|sample| sample.key != key || sample.valid);
         Ok(outcome)
@@ -288,19 +293,23 @@ impl Model {
         })
     }
 
-    fn dispose(&mut self, now: u64, arrival: &Arrival<u64>) -> Result<Outcome, Reason> {
+    fn dispose(
+        &mut self,
+        now: u64,
+        arrival: &Arrival<u64>,
+    ) -> Result<ArrivalOutcome, LimitReached> {
         let Arrival { key, writer, strength, source_timestamp: time, data, .. } = *arrival;
         if let Some(instance) = self.instances.get_mut(&key) {
             if self.settings.by_source && (time, writer) < instance.latest {
-                return Ok(Outcome::Late);
+                return Ok(ArrivalOutcome::Late);
             }
             let owner = Self::owner(instance, writer, strength);
             instance.writers.insert(writer, strength);
             if self.settings.exclusive && !owner {
-                return Ok(Outcome::NotOwner);
+                return Ok(ArrivalOutcome::NotOwner);
             }
         } else if self.instances.len() >= self.settings.max_instances {
-            return Err(Reason::Instances);
+            return Err(LimitReached::Instances);
         }
         let delay = self.settings.disposed_delay;
         let instance = self.instance(key);
@@ -308,29 +317,29 @@ impl Model {
         instance.latest = instance.latest.max((time, writer));
         instance.overtaken = instance.latest;
         if instance.state == InstanceState::NotAliveDisposed {
-            return Ok(Outcome::Unnoticed);
+            return Ok(ArrivalOutcome::Unnoticed);
         }
         instance.state = InstanceState::NotAliveDisposed;
         instance.purge_at = now.saturating_add(delay);
         self.notice(key, (time, writer), Some(data));
-        Ok(Outcome::Stored)
+        Ok(ArrivalOutcome::Stored)
     }
 
-    fn let_go(&mut self, now: u64, arrival: &Arrival<u64>, data: Option<u64>) -> Outcome {
+    fn let_go(&mut self, now: u64, arrival: &Arrival<u64>, data: Option<u64>) -> ArrivalOutcome {
         let Arrival { key, writer, source_timestamp: time, .. } = *arrival;
         let delay = self.settings.no_writer_delay;
         let instance = self.instances.get_mut(&key).unwrap();
         let was_there = instance.writers.remove(&writer).is_some();
         let ends = was_there && instance.writers.is_empty();
         if !ends || instance.state != InstanceState::Alive {
-            return Outcome::Unnoticed;
+            return ArrivalOutcome::Unnoticed;
         }
         instance.state = InstanceState::NotAliveNoWriters;
         instance.purge_at = now.saturating_add(delay);
         instance.overtaken = instance.latest;
         let time = time.max(instance.latest.0);
         self.notice(key, (time, writer), data);
-        Outcome::Stored
+        ArrivalOutcome::Stored
     }
 
     fn notice(&mut self, key: u128, (time, writer): (u64, InstanceHandle), data: Option<u64>) {
@@ -347,7 +356,7 @@ impl Model {
         self.advance(now);
         let keys: Vec<u128> = self.instances.keys().copied().collect();
         for key in keys {
-            let (change, strength, expires) = (Change::Unregister, 0, NEVER);
+            let (change, strength, expires) = (InstanceChange::Unregister, 0, NEVER);
             let gone =
                 Arrival { change, key, writer, strength, source_timestamp: now, expires, data: 0 };
             self.let_go(now, &gone, None);
@@ -368,10 +377,10 @@ impl Model {
         };
         let of = |key: u128| self.order_of(key).into_iter().filter(|at| is_wanted(at));
         let mut chosen: Vec<usize> = match wanted.scope {
-            Scope::All if self.settings.across_instances => {
+            InstanceScope::All if self.settings.across_instances => {
                 self.order_of_all().into_iter().filter(is_wanted).collect()
             }
-            Scope::All => {
+            InstanceScope::All => {
                 // Instances are ordered by their first samples, or their first unread ones.
                 let only_unread = wanted.states.sample == SampleStateMask::NOT_READ;
                 let mut keys: Vec<u128> = Vec::new();
@@ -383,8 +392,8 @@ impl Model {
                 }
                 keys.into_iter().flat_map(of).collect()
             }
-            Scope::Instance(key) => of(key).collect(),
-            Scope::NextAfter(after) => {
+            InstanceScope::Instance(key) => of(key).collect(),
+            InstanceScope::NextAfter(after) => {
                 let behind = self.instances.keys().filter(|key| after.is_none_or(|it| **key > it));
                 behind
                     .map(|&key| of(key).collect::<Vec<_>>())
@@ -403,14 +412,14 @@ impl Model {
         takes: bool,
         wanted: &Selection,
         condition: impl Fn(Option<u64>) -> bool,
-    ) -> Vec<Taken<u64>> {
+    ) -> Vec<ReturnedSample<u64>> {
         self.advance(now);
         let chosen = self.choose(wanted, condition);
         let generation = |at: usize| {
             let (disposed, no_writers) = self.samples[at].generations;
             disposed + no_writers
         };
-        let given: Vec<Taken<u64>> = (0..chosen.len())
+        let given: Vec<ReturnedSample<u64>> = (0..chosen.len())
             .map(|index| {
                 let sample = &self.samples[chosen[index]];
                 let instance = &self.instances[&sample.key];
@@ -422,7 +431,7 @@ impl Model {
                 let own = generation(chosen[index]);
                 let last = following.last().map_or(own, |&at| generation(at));
                 let now = instance.generations.0 + instance.generations.1;
-                let info = Info {
+                let info = CachedSampleInfo {
                     sample_state: if sample.read {
                         SampleState::Read
                     } else {
@@ -440,7 +449,7 @@ impl Model {
                     publication_handle: sample.writer,
                     valid_data: sample.valid,
                 };
-                Taken { data: sample.data, info }
+                ReturnedSample { data: sample.data, info }
             })
             .collect();
         for &at in &chosen {

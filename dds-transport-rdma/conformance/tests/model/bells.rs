@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use derecho_core::link::{Bells, Interest, OWN_PLACE, Parker};
 
-use super::Fault;
+use super::LinkFault;
 
 const AWAKE: u8 = 0;
 const FOR_NEWS: u8 = 1;
@@ -67,26 +67,26 @@ impl Parker for ModelParker {
 
 /// Bells of one node's peers.
 pub(crate) struct ModelBells {
-    fault: Fault,
+    fault: LinkFault,
     table: Mutex<BTreeMap<u32, Arc<Bell>>>,
     rings: AtomicU64,
 }
 
 impl Default for ModelBells {
     fn default() -> ModelBells {
-        ModelBells::new(Fault::None, Arc::default())
+        ModelBells::new(LinkFault::None, Arc::default())
     }
 }
 
 impl ModelBells {
-    pub(crate) fn new(fault: Fault, own: Arc<Bell>) -> ModelBells {
+    pub(crate) fn new(fault: LinkFault, own: Arc<Bell>) -> ModelBells {
         let table = Mutex::new(BTreeMap::from([(OWN_PLACE, own)]));
         ModelBells { fault, table, rings: AtomicU64::new(0) }
     }
 
     pub(crate) fn seat(&self, bell: Arc<Bell>) -> Option<u32> {
         let mut table = self.table.lock().expect("nobody panics with it");
-        if self.fault == Fault::ShareAPlace {
+        if self.fault == LinkFault::ShareAPlace {
             table.insert(0, bell);
             return Some(0);
         }
@@ -96,7 +96,7 @@ impl ModelBells {
     }
 
     pub(crate) fn clear(&self, place: u32) {
-        if self.fault != Fault::RingTheGone {
+        if self.fault != LinkFault::RingTheGone {
             self.table.lock().expect("nobody panics with it").remove(&place);
         }
     }
@@ -111,17 +111,17 @@ impl Bells for ModelBells {
         let table = self.table.lock().expect("nobody panics with it");
         for (place, bell) in table.iter().filter(|(place, _)| places >> **place & 1 == 1) {
             let wanted = match self.fault {
-                Fault::IgnoreBells => false,
-                Fault::ForgetTheOwnBell => *place != OWN_PLACE && bell.is_asleep(),
-                Fault::LoseBells => bell.is_asleep() && self.rings() % 1000 != 999,
-                Fault::RingBellsOfTheWaking => true,
+                LinkFault::IgnoreBells => false,
+                LinkFault::ForgetTheOwnBell => *place != OWN_PLACE && bell.is_asleep(),
+                LinkFault::LoseBells => bell.is_asleep() && self.rings() % 1000 != 999,
+                LinkFault::RingBellsOfTheWaking => true,
                 _ => bell.is_asleep(),
             };
             if wanted {
                 bell.ring();
             }
             // The fault's own count must advance; otherwise the fault would lose one bell only.
-            if *place != OWN_PLACE && (wanted || self.fault == Fault::LoseBells) {
+            if *place != OWN_PLACE && (wanted || self.fault == LinkFault::LoseBells) {
                 self.rings.fetch_add(1, Ordering::SeqCst);
             }
         }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use derecho_core::ids::Rank;
 use derecho_core::link::{Arbiter, Founding, Generation, LinkError};
 
-use super::Fault;
+use super::LinkFault;
 
-/// State that all nodes share.
+/// NodeState that all nodes share.
 #[derive(Default)]
-struct Words {
+struct SharedWords {
     group: u64,
     view: u64,
     ballot: u16,
@@ -23,8 +23,8 @@ struct Words {
 /// The host.
 #[derive(Clone)]
 pub(crate) struct ModelHost {
-    fault: Fault,
-    words: Arc<Mutex<Words>>,
+    fault: LinkFault,
+    words: Arc<Mutex<SharedWords>>,
 }
 
 /// Arbiter of one node.
@@ -34,16 +34,16 @@ pub(crate) struct ModelArbiter {
 }
 
 impl ModelHost {
-    pub(crate) fn new(fault: Fault) -> ModelHost {
+    pub(crate) fn new(fault: LinkFault) -> ModelHost {
         ModelHost { fault, words: Arc::default() }
     }
 
-    fn words(&self) -> MutexGuard<'_, Words> {
+    fn words(&self) -> MutexGuard<'_, SharedWords> {
         self.words.lock().expect("nobody panics with it")
     }
 
     /// Widens the race of a planted fault.
-    fn dawdle(&self, fault: Fault) {
+    fn dawdle(&self, fault: LinkFault) {
         if self.fault == fault {
             std::thread::sleep(Duration::from_micros(200));
         }
@@ -52,14 +52,14 @@ impl ModelHost {
     pub(crate) fn node_gone(&self, node: usize, left: bool) {
         let mut words = self.words();
         words.gone.push(node);
-        if left && self.fault != Fault::KeepWhoLeft {
+        if left && self.fault != LinkFault::KeepWhoLeft {
             words.members.remove(&node);
         }
     }
 
     /// Whether `group` is the current group.
-    fn meant(&self, words: &Words, group: Generation) -> bool {
-        words.group > 0 && (words.group == group.0 || self.fault == Fault::ForgetGenerations)
+    fn meant(&self, words: &SharedWords, group: Generation) -> bool {
+        words.group > 0 && (words.group == group.0 || self.fault == LinkFault::ForgetGenerations)
     }
 }
 
@@ -67,13 +67,14 @@ impl Arbiter for ModelArbiter {
     fn found(&self) -> Result<Founding, LinkError> {
         let fault = self.host.fault;
         let words = self.host.words();
-        let lives = |node: &usize| !words.gone.contains(node) || fault == Fault::RememberTheDead;
-        if fault != Fault::FoundTwice && words.members.keys().any(lives) {
+        let lives =
+            |node: &usize| !words.gone.contains(node) || fault == LinkFault::RememberTheDead;
+        if fault != LinkFault::FoundTwice && words.members.keys().any(lives) {
             return Ok(Founding::Exists(Generation(words.group)));
         }
-        let mut words = if fault == Fault::FoundInTwoSteps {
+        let mut words = if fault == LinkFault::FoundInTwoSteps {
             drop(words);
-            self.host.dawdle(Fault::FoundInTwoSteps);
+            self.host.dawdle(LinkFault::FoundInTwoSteps);
             self.host.words()
         } else {
             words
@@ -87,17 +88,19 @@ impl Arbiter for ModelArbiter {
     fn settle(&self, group: Generation, view: u64, ballot: Rank) -> Option<Rank> {
         let fault = self.host.fault;
         let words = self.host.words();
-        let old = view < words.view && fault != Fault::SettleOldViews;
+        let old = view < words.view && fault != LinkFault::SettleOldViews;
         if !self.host.meant(&words, group) || old {
             return None;
         }
-        if view == words.view && fault != Fault::LetTheLastWin {
+        if view == words.view && fault != LinkFault::LetTheLastWin {
             return Some(Rank(words.ballot));
         }
         drop(words);
-        self.host.dawdle(Fault::SettleInTwoSteps);
+        self.host.dawdle(LinkFault::SettleInTwoSteps);
         let mut words = self.host.words();
-        if view == words.view && !matches!(fault, Fault::SettleInTwoSteps | Fault::LetTheLastWin) {
+        if view == words.view
+            && !matches!(fault, LinkFault::SettleInTwoSteps | LinkFault::LetTheLastWin)
+        {
             return Some(Rank(words.ballot));
         }
         (words.view, words.ballot) = (view, ballot.0);
@@ -107,14 +110,14 @@ impl Arbiter for ModelArbiter {
     fn entered(&self, group: Generation, view: u64, slot: u8) -> bool {
         let mut words = self.host.words();
         let meant = self.host.meant(&words, group);
-        if meant && self.host.fault != Fault::ForgetWhoEntered {
+        if meant && self.host.fault != LinkFault::ForgetWhoEntered {
             words.members.insert(self.node, (view, slot));
         }
         meant
     }
 
     fn left(&self) {
-        if self.host.fault != Fault::KeepWhoLeft {
+        if self.host.fault != LinkFault::KeepWhoLeft {
             self.host.words().members.remove(&self.node);
         }
     }
@@ -126,11 +129,11 @@ impl Arbiter for ModelArbiter {
     fn cleared(&self, group: Generation, view: u64, slots: u64) {
         let fault = self.host.fault;
         let mut words = self.host.words();
-        if !self.host.meant(&words, group) || fault == Fault::ClearNobody {
+        if !self.host.meant(&words, group) || fault == LinkFault::ClearNobody {
             return;
         }
         words.members.retain(|_, &mut (entered, slot)| {
-            let late = entered >= view && fault != Fault::ClearWhoCameLater;
+            let late = entered >= view && fault != LinkFault::ClearWhoCameLater;
             late || slots >> slot & 1 == 0
         });
     }

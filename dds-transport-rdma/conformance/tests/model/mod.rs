@@ -14,7 +14,7 @@ use derecho_core::link::{
     Parker, ReadId, Sharing, WordRange,
 };
 use derecho_core::memory::{OwnRegion, WORD};
-use link_conformance::{Random, Rig};
+use link_conformance::{LinkRig, Random};
 
 mod bells;
 mod host;
@@ -24,7 +24,7 @@ use host::{ModelArbiter, ModelHost};
 
 /// Faults that the model can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+pub(crate) enum LinkFault {
     None,
     ReorderWrites,
     TakeShortWritesLate,
@@ -74,15 +74,15 @@ pub(crate) enum Fault {
 }
 
 thread_local! {
-    static FAULT: Cell<Fault> = const { Cell::new(Fault::None) };
+    static FAULT: Cell<LinkFault> = const { Cell::new(LinkFault::None) };
 }
 
 /// Sets the fault of all models that this thread creates from now on.
-pub(crate) fn plant(fault: Fault) {
+pub(crate) fn plant(fault: LinkFault) {
     FAULT.set(fault);
 }
 
-enum Item {
+enum ChannelItem {
     Up { node: usize },
     Open { region: RegionId, words: usize },
     Ready { region: RegionId },
@@ -100,19 +100,19 @@ struct Fetch {
     into: OwnRegion,
 }
 
-struct Own {
+struct OwnRegionState {
     memory: OwnRegion,
     open: bool,
 }
 
 #[derive(Default)]
-struct State {
+struct NodeState {
     gone: bool,
     halted: bool,
     /// Nodes by the handle that this node has for them.
     peers: Vec<usize>,
     down: BTreeSet<Peer>,
-    own: BTreeMap<RegionId, Own>,
+    own: BTreeMap<RegionId, OwnRegionState>,
     ready: BTreeSet<(Peer, RegionId)>,
     replicas: BTreeMap<(usize, RegionId), OwnRegion>,
     events: VecDeque<LinkEvent>,
@@ -124,22 +124,22 @@ struct State {
     places: BTreeMap<Peer, u32>,
 }
 
-impl State {
+impl NodeState {
     fn peer(&self, node: usize) -> Peer {
         Peer(self.peers.iter().position(|it| *it == node).expect("it is a peer") as u32)
     }
 }
 
 struct World {
-    fault: Fault,
+    fault: LinkFault,
     random: Random,
-    nodes: Vec<State>,
+    nodes: Vec<NodeState>,
     host: ModelHost,
-    pipes: BTreeMap<(usize, usize), VecDeque<Item>>,
+    pipes: BTreeMap<(usize, usize), VecDeque<ChannelItem>>,
 }
 
 impl World {
-    fn pipe(&mut self, from: usize, to: usize) -> &mut VecDeque<Item> {
+    fn pipe(&mut self, from: usize, to: usize) -> &mut VecDeque<ChannelItem> {
         self.pipes.entry((from, to)).or_default()
     }
 
@@ -159,20 +159,20 @@ impl World {
         let new = self.nodes.len();
         let bell = Arc::new(Bell::default());
         let bells = Arc::new(ModelBells::new(self.fault, Arc::clone(&bell)));
-        self.nodes.push(State { bell, bells, ..State::default() });
+        self.nodes.push(NodeState { bell, bells, ..NodeState::default() });
         for old in (0..new).filter(|old| !self.nodes[*old].gone).collect::<Vec<_>>() {
-            self.pipe(new, old).push_back(Item::Up { node: new });
-            self.pipe(old, new).push_back(Item::Up { node: old });
-            if self.fault == Fault::MeetTwice {
-                self.pipe(old, new).push_back(Item::Up { node: old });
+            self.pipe(new, old).push_back(ChannelItem::Up { node: new });
+            self.pipe(old, new).push_back(ChannelItem::Up { node: old });
+            if self.fault == LinkFault::MeetTwice {
+                self.pipe(old, new).push_back(ChannelItem::Up { node: old });
             }
-            if self.fault == Fault::ForgetLateJoiners {
+            if self.fault == LinkFault::ForgetLateJoiners {
                 continue;
             }
             let open = self.nodes[old].own.iter().filter(|(_, own)| own.open);
             let open: Vec<_> = open.map(|(region, own)| (*region, own.memory.words())).collect();
             for (region, words) in open {
-                self.pipe(old, new).push_back(Item::Open { region, words });
+                self.pipe(old, new).push_back(ChannelItem::Open { region, words });
             }
         }
         new
@@ -198,10 +198,13 @@ impl World {
         let swap = self.one_in(4);
         let pipe = self.pipe(from, to);
         let both = match (pipe.front(), pipe.get(1)) {
-            (Some(Item::Write { .. }), Some(Item::Write { .. })) => fault == Fault::ReorderWrites,
-            (Some(Item::Note { .. }), Some(Item::Note { .. } | Item::Open { .. })) => {
-                fault == Fault::ReorderNotes
+            (Some(ChannelItem::Write { .. }), Some(ChannelItem::Write { .. })) => {
+                fault == LinkFault::ReorderWrites
             }
+            (
+                Some(ChannelItem::Note { .. }),
+                Some(ChannelItem::Note { .. } | ChannelItem::Open { .. }),
+            ) => fault == LinkFault::ReorderNotes,
             _ => false,
         };
         if both && swap {
@@ -213,7 +216,7 @@ impl World {
     fn step(&mut self, from: usize, to: usize) -> bool {
         let Some(item) = self.pipe(from, to).pop_front() else { return false };
         match item {
-            Item::Up { node } => {
+            ChannelItem::Up { node } => {
                 let peer = Peer(self.nodes[to].peers.len() as u32);
                 self.nodes[to].peers.push(node);
                 let id = id(node);
@@ -222,40 +225,40 @@ impl World {
                     LinkEvent::PeerUp { peer, node: id, sharing: Sharing::Copied, place: None },
                 );
             }
-            Item::Open { region, words } => {
+            ChannelItem::Open { region, words } => {
                 let copy = OwnRegion::heap(words);
-                if self.fault == Fault::ShowDirtyRegions {
+                if self.fault == LinkFault::ShowDirtyRegions {
                     copy.word(words - 1).put(1);
                 }
                 let (peer, replica) = (self.nodes[to].peer(from), copy.replica());
                 self.nodes[to].replicas.insert((from, region), copy);
                 self.tell(to, LinkEvent::RegionUp { peer, region, replica });
-                self.pipe(to, from).push_back(Item::Ready { region });
+                self.pipe(to, from).push_back(ChannelItem::Ready { region });
             }
-            Item::Ready { region } => {
+            ChannelItem::Ready { region } => {
                 if self.nodes[to].own.get(&region).is_some_and(|own| own.open) {
                     let peer = self.nodes[to].peer(from);
                     self.tell(to, LinkEvent::RegionReady { peer, region });
                 }
             }
-            Item::Close { region } => {
+            ChannelItem::Close { region } => {
                 let copy = self.nodes[to].replicas.remove(&(from, region));
-                if let (Fault::OverwriteClosed, Some(copy)) = (self.fault, copy) {
+                if let (LinkFault::OverwriteClosed, Some(copy)) = (self.fault, copy) {
                     copy.word(0).put(0);
                 }
                 let peer = self.nodes[to].peer(from);
                 self.tell(to, LinkEvent::RegionDown { peer, region });
             }
-            Item::Note { bytes } => {
+            ChannelItem::Note { bytes } => {
                 let peer = self.nodes[to].peer(from);
-                if self.fault != Fault::LoseNotes || !self.one_in(30) {
+                if self.fault != LinkFault::LoseNotes || !self.one_in(30) {
                     self.tell(to, LinkEvent::Note { peer, bytes });
                 }
             }
-            Item::Write { region, left, source } => {
+            ChannelItem::Write { region, left, source } => {
                 return self.move_words(from, to, region, left, source);
             }
-            Item::Down { evidence } => self.end(from, to, evidence),
+            ChannelItem::Down { evidence } => self.end(from, to, evidence),
         }
         true
     }
@@ -269,11 +272,11 @@ impl World {
         source: OwnRegion,
     ) -> bool {
         let Some(copy) = self.nodes[to].replicas.get(&(from, region)).cloned() else { return true };
-        if self.fault == Fault::LoseWrites && self.one_in(30) {
+        if self.fault == LinkFault::LoseWrites && self.one_in(30) {
             return true;
         }
         let half = 0xffff_ffff;
-        if self.fault == Fault::TearWords && left.len() > 1 && self.one_in(2) {
+        if self.fault == LinkFault::TearWords && left.len() > 1 && self.one_in(2) {
             let index = left[0];
             let mixed = copy.word(index).peek() & !half | source.word(index).peek() & half;
             copy.word(index).put(mixed);
@@ -288,24 +291,24 @@ impl World {
         }
         let done = left.is_empty();
         if !done {
-            self.pipe(from, to).push_front(Item::Write { region, left, source });
+            self.pipe(from, to).push_front(ChannelItem::Write { region, left, source });
         }
         done
     }
 
     fn end(&mut self, from: usize, to: usize, evidence: Evidence) {
         let evidence = match (self.fault, evidence) {
-            (Fault::CallDeathALeave, Evidence::Certain) => Evidence::Left,
-            (Fault::CallLeaveALoss, Evidence::Left) => Evidence::Uncertain,
+            (LinkFault::CallDeathALeave, Evidence::Certain) => Evidence::Left,
+            (LinkFault::CallLeaveALoss, Evidence::Left) => Evidence::Uncertain,
             (_, evidence) => evidence,
         };
         let peer = self.nodes[to].peer(from);
         self.tell(to, LinkEvent::PeerDown { peer, evidence });
         match self.fault {
-            Fault::SpeakAfterTheEnd => {
+            LinkFault::SpeakAfterTheEnd => {
                 self.tell(to, LinkEvent::Note { peer, bytes: b"I was".to_vec() });
             }
-            Fault::ThawTheDead => {
+            LinkFault::ThawTheDead => {
                 let copies: Vec<OwnRegion> = self.nodes[to]
                     .replicas
                     .iter()
@@ -319,7 +322,7 @@ impl World {
                     self.nodes[to].replicas.insert((from, region), copy);
                     let source = OwnRegion::heap(1);
                     source.word(0).put(77);
-                    self.pipe(from, to).push_back(Item::Write { region, left, source });
+                    self.pipe(from, to).push_back(ChannelItem::Write { region, left, source });
                 }
             }
             _ => {}
@@ -327,10 +330,10 @@ impl World {
     }
 
     fn fetch(&mut self, node: usize) {
-        if self.fault == Fault::ReorderReads && self.nodes[node].fetches.len() > 1 {
+        if self.fault == LinkFault::ReorderReads && self.nodes[node].fetches.len() > 1 {
             self.nodes[node].fetches.swap(0, 1);
         }
-        let early = self.fault == Fault::FinishReadsEarly;
+        let early = self.fault == LinkFault::FinishReadsEarly;
         let steps = self.random.below(12);
         let state = &mut self.nodes[node];
         for _ in 0..steps {
@@ -371,7 +374,7 @@ impl World {
         let state = &self.nodes[node];
         match state.peers.get(peer.index()) {
             Some(target) if !state.down.contains(&peer) => Ok(*target),
-            Some(target) if self.fault == Fault::AcceptTheDead => Ok(*target),
+            Some(target) if self.fault == LinkFault::AcceptTheDead => Ok(*target),
             _ => Err(LinkError::PeerGone(peer)),
         }
     }
@@ -385,13 +388,13 @@ impl Link for ModelLink {
     fn open(&mut self, region: RegionId, words: usize) -> Result<OwnRegion, LinkError> {
         let world = &mut *self.world.borrow_mut();
         let used = world.nodes[self.node].own.get(&region);
-        if used.is_some_and(|own| own.open || world.fault != Fault::ReuseNames) {
+        if used.is_some_and(|own| own.open || world.fault != LinkFault::ReuseNames) {
             return Err(LinkError::RegionExists(region));
         }
         let memory = OwnRegion::heap(words);
-        let own = Own { memory: memory.clone(), open: true };
+        let own = OwnRegionState { memory: memory.clone(), open: true };
         world.nodes[self.node].own.insert(region, own);
-        world.broadcast(self.node, || Item::Open { region, words });
+        world.broadcast(self.node, || ChannelItem::Open { region, words });
         Ok(memory)
     }
 
@@ -401,7 +404,7 @@ impl Link for ModelLink {
             Some(own) if own.open => own.open = false,
             _ => return Err(LinkError::NoRegion(region)),
         }
-        world.broadcast(self.node, || Item::Close { region });
+        world.broadcast(self.node, || ChannelItem::Close { region });
         Ok(())
     }
 
@@ -411,20 +414,20 @@ impl Link for ModelLink {
         let state = &world.nodes[self.node];
         let own = state.own.get(&region).filter(|own| own.open);
         let source = own.ok_or(LinkError::NoRegion(region))?.memory.clone();
-        let late = range.count > INLINE_WORDS || world.fault == Fault::TakeShortWritesLate;
+        let late = range.count > INLINE_WORDS || world.fault == LinkFault::TakeShortWritesLate;
         let checked = check(region, range, source.words());
         if checked.is_err() {
-            return if world.fault == Fault::AcceptAnyRange { Ok(()) } else { checked };
+            return if world.fault == LinkFault::AcceptAnyRange { Ok(()) } else { checked };
         }
-        if !state.ready.contains(&(peer, region)) && world.fault != Fault::AcceptEarlyWrites {
+        if !state.ready.contains(&(peer, region)) && world.fault != LinkFault::AcceptEarlyWrites {
             return Err(LinkError::NotReady(peer, region));
         }
         let counters = &mut world.nodes[self.node].counters;
-        counters.writes += if world.fault == Fault::Miscount { 2 } else { 1 };
+        counters.writes += if world.fault == LinkFault::Miscount { 2 } else { 1 };
         counters.written_bytes += (range.count * WORD) as u64;
         let left = (range.first..range.first + range.count).collect();
         let source = if late { source } else { copy_of(&source, range) };
-        world.pipe(self.node, to).push_back(Item::Write { region, left, source });
+        world.pipe(self.node, to).push_back(ChannelItem::Write { region, left, source });
         Ok(())
     }
 
@@ -452,12 +455,12 @@ impl Link for ModelLink {
 
     fn note(&mut self, peer: Peer, bytes: &[u8]) -> Result<(), LinkError> {
         let world = &mut *self.world.borrow_mut();
-        if bytes.len() > NOTE_LIMIT && world.fault != Fault::AcceptLongNotes {
+        if bytes.len() > NOTE_LIMIT && world.fault != LinkFault::AcceptLongNotes {
             return Err(LinkError::NoteTooLong(bytes.len()));
         }
         let to = world.target(self.node, peer)?;
         world.nodes[self.node].counters.notes += 1;
-        world.pipe(self.node, to).push_back(Item::Note { bytes: bytes.to_vec() });
+        world.pipe(self.node, to).push_back(ChannelItem::Note { bytes: bytes.to_vec() });
         Ok(())
     }
 
@@ -468,10 +471,10 @@ impl Link for ModelLink {
             let Ok(target) = world.target(self.node, peer) else { continue };
             let bell = Arc::clone(&world.nodes[target].bell);
             let wanted = match world.fault {
-                Fault::NeverRing => false,
-                Fault::RingTheWaking => true,
-                Fault::IgnoreHints if hint => false,
-                Fault::HintEverybody => bell.is_asleep(),
+                LinkFault::NeverRing => false,
+                LinkFault::RingTheWaking => true,
+                LinkFault::IgnoreHints if hint => false,
+                LinkFault::HintEverybody => bell.is_asleep(),
                 _ if hint => bell.is_asleep_for_hints(),
                 _ => bell.is_asleep(),
             };
@@ -498,8 +501,8 @@ impl Link for ModelLink {
     fn is_halted(&self, peer: Peer) -> bool {
         let world = self.world.borrow();
         match world.fault {
-            Fault::HaltTheRunning => true,
-            Fault::HaltNobody => false,
+            LinkFault::HaltTheRunning => true,
+            LinkFault::HaltNobody => false,
             _ => world.target(self.node, peer).is_ok_and(|target| world.nodes[target].halted),
         }
     }
@@ -545,7 +548,7 @@ impl Link for ModelLink {
 }
 
 impl World {
-    fn broadcast(&mut self, from: usize, item: impl Fn() -> Item) {
+    fn broadcast(&mut self, from: usize, item: impl Fn() -> ChannelItem) {
         for to in 0..self.nodes.len() {
             if to != from && !self.nodes[to].gone {
                 self.pipe(from, to).push_back(item());
@@ -560,7 +563,7 @@ pub(crate) struct ModelRig {
     links: Vec<ModelLink>,
 }
 
-impl Rig for ModelRig {
+impl LinkRig for ModelRig {
     type Link = ModelLink;
 
     fn new(nodes: usize, seed: u64) -> ModelRig {
@@ -602,7 +605,7 @@ impl Rig for ModelRig {
             let under_way = world.pipe(node, to).len();
             let keep = world.random.below(under_way + 1);
             world.pipe(node, to).truncate(keep);
-            world.pipe(node, to).push_back(Item::Down { evidence: Evidence::Certain });
+            world.pipe(node, to).push_back(ChannelItem::Down { evidence: Evidence::Certain });
         }
     }
 
@@ -611,7 +614,7 @@ impl Rig for ModelRig {
         world.nodes[node].gone = true;
         world.host.node_gone(node, true);
         for to in (0..world.nodes.len()).filter(|to| *to != node) {
-            world.pipe(node, to).push_back(Item::Down { evidence: Evidence::Left });
+            world.pipe(node, to).push_back(ChannelItem::Down { evidence: Evidence::Left });
         }
     }
 

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use derecho_core::ids::NodeId;
 use derecho_core::link::Generation;
-use derecho_core::link::host::{DecisionWord, Seat};
+use derecho_core::link::host::{DecisionWord, HostSeat};
 use derecho_core::memory::{LINE, WORD};
 use rustix::fs::{
     FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat,
@@ -34,17 +34,17 @@ const BYTES: usize = 4 << 10;
 
 /// First line of the memory.
 #[repr(C)]
-struct Head {
+struct GroupHeader {
     decision: DecisionWord,
     _rest: [u64; 7],
 }
 
-const _: () = assert!(size_of::<Head>() == LINE && size_of::<Seat>() == WORD);
+const _: () = assert!(size_of::<GroupHeader>() == LINE && size_of::<HostSeat>() == WORD);
 const _: () = assert!(LINE + SEATS * WORD <= BYTES);
 
 /// Device and inode of a memory: unique while the memory exists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Identity {
+pub(super) struct MemoryIdentity {
     pub(super) device: u64,
     pub(super) inode: u64,
 }
@@ -52,7 +52,7 @@ pub(super) struct Identity {
 /// Sealed memory with the words of a group.
 pub(crate) struct GroupMemory {
     file: Arc<OwnedFd>,
-    identity: Identity,
+    identity: MemoryIdentity,
 }
 
 impl GroupMemory {
@@ -70,7 +70,7 @@ impl GroupMemory {
         // mapping for writing.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let memory = GroupMemory::of(file)?;
-        Page::map(&memory)?.decision().resume_after(last);
+        GroupPage::map(&memory)?.decision().resume_after(last);
         Ok(memory)
     }
 
@@ -89,7 +89,7 @@ impl GroupMemory {
 
     fn of(file: OwnedFd) -> Result<GroupMemory, Errno> {
         let stat = fstat(&file)?;
-        let identity = Identity { device: stat.st_dev, inode: stat.st_ino };
+        let identity = MemoryIdentity { device: stat.st_dev, inode: stat.st_ino };
         Ok(GroupMemory { file: Arc::new(file), identity })
     }
 
@@ -99,26 +99,26 @@ impl GroupMemory {
     }
 
     /// Device and inode of the memory.
-    pub(super) fn identity(&self) -> Identity {
+    pub(super) fn identity(&self) -> MemoryIdentity {
         self.identity
     }
 }
 
 /// The words, mapped.
-pub(super) struct Page {
+pub(super) struct GroupPage {
     mapping: Mapping,
-    identity: Identity,
+    identity: MemoryIdentity,
 }
 
-impl Page {
+impl GroupPage {
     /// Maps the words for reading and writing.
-    pub(super) fn map(memory: &GroupMemory) -> Result<Page, Errno> {
+    pub(super) fn map(memory: &GroupMemory) -> Result<GroupPage, Errno> {
         let mapping = Mapping::new(&*memory.file, BYTES, true)?;
-        Ok(Page { mapping, identity: memory.identity })
+        Ok(GroupPage { mapping, identity: memory.identity })
     }
 
     /// Device and inode of the memory.
-    pub(super) fn identity(&self) -> Identity {
+    pub(super) fn identity(&self) -> MemoryIdentity {
         self.identity
     }
 
@@ -128,12 +128,12 @@ impl Page {
         // and lives as long as `self`; the whole line consists of atomics, for which any bits are
         // valid. The memory has `BYTES` bytes and is sealed against truncation, so no access to
         // it fails.
-        let head: &Head = unsafe { self.mapping.at(0, LINE).cast().as_ref() };
+        let head: &GroupHeader = unsafe { self.mapping.at(0, LINE).cast().as_ref() };
         &head.decision
     }
 
     /// Returns all seats.
-    pub(super) fn seats(&self) -> &[Seat] {
+    pub(super) fn seats(&self) -> &[HostSeat] {
         let first = self.mapping.at(LINE, SEATS * WORD).cast();
         // SAFETY: as in `decision`.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), SEATS) }
@@ -143,18 +143,18 @@ impl Page {
 /// Memories that peers have handed over: at most one for each connection.
 #[derive(Default)]
 pub(crate) struct HandedOver {
-    memories: Mutex<BTreeMap<u32, Handed>>,
+    memories: Mutex<BTreeMap<u32, HandedOverMemory>>,
     arrived: Condvar,
 }
 
 /// Memory that one peer has handed over.
-struct Handed {
+struct HandedOverMemory {
     by: NodeId,
     memory: Arc<GroupMemory>,
 }
 
 impl HandedOver {
-    fn memories(&self) -> MutexGuard<'_, BTreeMap<u32, Handed>> {
+    fn memories(&self) -> MutexGuard<'_, BTreeMap<u32, HandedOverMemory>> {
         // No operation under this lock can be left half done.
         self.memories.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,7 +166,7 @@ impl HandedOver {
         let known = memories.values().find(|it| it.memory.identity == memory.identity);
         let known = known.map(|it| Arc::clone(&it.memory));
         let memory = known.unwrap_or_else(|| Arc::new(memory));
-        memories.insert(connection, Handed { by, memory });
+        memories.insert(connection, HandedOverMemory { by, memory });
         self.arrived.notify_all();
     }
 
@@ -181,23 +181,23 @@ impl HandedOver {
     }
 
     /// Returns the memory with this identity, if a peer has handed it over.
-    pub(super) fn get(&self, identity: Identity) -> Option<Arc<GroupMemory>> {
+    pub(super) fn get(&self, identity: MemoryIdentity) -> Option<Arc<GroupMemory>> {
         let memories = self.memories();
         let found = memories.values().find(|it| it.memory.identity == identity);
         found.map(|it| Arc::clone(&it.memory))
     }
 
     /// Returns the nodes that have handed over a different memory.
-    pub(super) fn of_others(&self, identity: Option<Identity>) -> Vec<NodeId> {
+    pub(super) fn of_others(&self, identity: Option<MemoryIdentity>) -> Vec<NodeId> {
         let memories = self.memories();
         let others = memories.values().filter(|it| Some(it.memory.identity) != identity);
         others.map(|it| it.by).collect()
     }
 
     /// Waits until a peer hands over the memory with this identity, or until `until`.
-    pub(super) fn wait(&self, identity: Identity, until: Instant) {
+    pub(super) fn wait(&self, identity: MemoryIdentity, until: Instant) {
         let left = until.saturating_duration_since(Instant::now());
-        let lacks = |memories: &mut BTreeMap<u32, Handed>| {
+        let lacks = |memories: &mut BTreeMap<u32, HandedOverMemory>| {
             memories.values().all(|it| it.memory.identity != identity)
         };
         drop(self.arrived.wait_timeout_while(self.memories(), left, lacks));
@@ -241,7 +241,7 @@ mod tests {
         }
         let other = GroupMemory::check(memory.file().try_clone().unwrap()).unwrap();
         assert_eq!(other.identity(), memory.identity());
-        let (page, same) = (Page::map(&memory).unwrap(), Page::map(&other).unwrap());
+        let (page, same) = (GroupPage::map(&memory).unwrap(), GroupPage::map(&other).unwrap());
         assert_eq!(same.decision().group(), Generation(7));
         assert_eq!(page.decision().settle(Generation(7), 9, Rank(1)), None, "that group is gone");
         assert!(same.seats().iter().all(|seat| !seat.is_member(Generation(7))));

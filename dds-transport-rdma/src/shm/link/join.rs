@@ -12,21 +12,21 @@ use derecho_core::link::LinkCounters;
 use derecho_core::memory::{OwnRegion, WORD};
 use rustix::io::Errno;
 
-use super::{Arenas, Doorbell, Freed, ShmLink, own_region};
+use super::{Arenas, Doorbell, RegionReleased, ShmLink, own_region};
 use crate::shm::arbiter::{HandedOver, ShmArbiter};
-use crate::shm::arena::{Kind, NewArena};
+use crate::shm::arena::{MemoryOptions, NewArena};
 use crate::shm::barrier::{self, Barriers};
-use crate::shm::board::Board;
+use crate::shm::bell_table::BellTable;
 use crate::shm::command;
 use crate::shm::config::ShmConfig;
-use crate::shm::directory::{Folder, Lock, Place};
+use crate::shm::domain_folder::{DomainFolder, DomainLock, NodeSocket};
 use crate::shm::doorbell::{HEADER_BARRIERS, HEADER_MAGIC, HEADER_NODE, HEADER_WORDS};
 use crate::shm::error::JoinError;
 use crate::shm::event;
 use crate::shm::exports::Exports;
 use crate::shm::names::UsedNames;
 use crate::shm::process::{Process, Processes};
-use crate::shm::rendezvous::{Answer, Parts, Rendezvous};
+use crate::shm::rendezvous::{JoinAnswer, Rendezvous, RendezvousParts};
 use crate::shm::socket;
 
 /// Serial of the header, which is announced with its arena and never closed.
@@ -35,10 +35,10 @@ const HEADER_SERIAL: u64 = u64::MAX;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// The node's socket in the folder, and the other nodes found there.
-struct Found {
+struct JoinTargets {
     listener: OwnedFd,
     mark: Option<OwnedFd>,
-    calls: Vec<(Place, Option<OwnedFd>)>,
+    calls: Vec<(NodeSocket, Option<OwnedFd>)>,
 }
 
 impl ShmLink {
@@ -53,11 +53,11 @@ impl ShmLink {
         let checked = config.check()?;
         let ShmConfig { answer_limit, hello_limit, .. } = checked.config;
         let node = checked.config.node;
-        let folder = Folder::new(&checked)?;
+        let folder = DomainFolder::new(&checked)?;
 
         let admits_other_users = checked.gid.is_some();
         let ShmConfig { arena_bytes, memory_limit, lock_memory, huge_pages, .. } = checked.config;
-        let kind = Kind { is_locked: lock_memory, is_huge: huge_pages };
+        let kind = MemoryOptions { is_locked: lock_memory, is_huge: huge_pages };
         let mut arenas = Arenas::new(arena_bytes, memory_limit, kind);
         let (freed_sender, freed) = unbounded();
         let barriers = Barriers::prepare(
@@ -69,7 +69,7 @@ impl ShmLink {
             make_header(&mut arenas, node, barriers, freed_sender.clone())?;
         let doorbell = Doorbell::new(header, barriers)
             .map_err(|errno| JoinError::system("making the node's doorbell", errno))?;
-        let board = Board::new(&header_arena.memory, doorbell.bell(), barriers)
+        let board = BellTable::new(&header_arena.memory, doorbell.bell(), barriers)
             .map_err(|errno| JoinError::system("making the board of bells", errno))?;
         let doorbell = Arc::new(doorbell);
         let mut exports = Exports::new(freed_sender.clone());
@@ -80,12 +80,12 @@ impl ShmLink {
         let (answer_sender, answers) = unbounded();
 
         let found = find(&folder, node, doorbell.socket())?;
-        let awaited = Awaited::new(&found.calls);
+        let awaited = AwaitedNodes::new(&found.calls);
         let handed_over = Arc::new(HandedOver::default());
         let processes = Arc::<Processes>::default();
         let (handed, of_peers) = (Arc::clone(&handed_over), Arc::clone(&processes));
         let arbiter = ShmArbiter::new(node, &folder, commands.clone(), handed, of_peers);
-        let parts = Parts {
+        let parts = RendezvousParts {
             checked,
             folder: folder.clone(),
             listener: found.listener,
@@ -111,7 +111,7 @@ impl ShmLink {
             spaces: BTreeMap::new(),
             freed,
             freed_sender,
-            board: Arc::new(board),
+            bells: Arc::new(board),
             arbiter: Arc::new(arbiter),
             processes,
             has_met: false,
@@ -137,11 +137,11 @@ fn make_header(
     arenas: &mut Arenas,
     node: NodeId,
     barriers: Barriers,
-    freed: crossbeam_channel::Sender<Freed>,
+    freed: crossbeam_channel::Sender<RegionReleased>,
 ) -> Result<(OwnRegion, NewArena), JoinError> {
     // A whole page, so that the words that all peers read share no page with regions.
     let bytes = (HEADER_WORDS * WORD).max(rustix::param::page_size());
-    let mut carved = arenas.carve(bytes).map_err(JoinError::Memory)?;
+    let mut carved = arenas.allocate(bytes).map_err(JoinError::Memory)?;
     let arena = carved.new_arena.take().expect("the first space makes the first arena");
     let header = own_region(&carved, HEADER_WORDS, HEADER_SERIAL, freed);
     header.word(HEADER_NODE).put(node.0 as u64);
@@ -153,15 +153,15 @@ fn make_header(
 
 /// Binds this node's sockets in the folder and connects to all other nodes, under the lock. Of any
 /// two nodes the later one therefore finds the earlier, and they are connected once.
-fn find(folder: &Folder, node: NodeId, bell: &OwnedFd) -> Result<Found, JoinError> {
+fn find(folder: &DomainFolder, node: NodeId, bell: &OwnedFd) -> Result<JoinTargets, JoinError> {
     let lock = folder.enter()?;
-    let found = folder.check_whole(&lock).and_then(|()| take_place(folder, node, bell, &lock));
+    let found = folder.check_whole(&lock).and_then(|()| bind_socket(folder, node, bell, &lock));
     let found = found.and_then(|(listener, mark)| {
         let calls = call_others(folder, node, &lock);
         if calls.is_err() {
             folder.remove_socket(node);
         }
-        Ok(Found { listener, mark, calls: calls? })
+        Ok(JoinTargets { listener, mark, calls: calls? })
     });
     if found.is_err() {
         folder.remove_if_empty(&lock);
@@ -169,11 +169,11 @@ fn find(folder: &Folder, node: NodeId, bell: &OwnedFd) -> Result<Found, JoinErro
     found
 }
 
-fn take_place(
-    folder: &Folder,
+fn bind_socket(
+    folder: &DomainFolder,
     node: NodeId,
     bell: &OwnedFd,
-    lock: &Lock,
+    lock: &DomainLock,
 ) -> Result<(OwnedFd, Option<OwnedFd>), JoinError> {
     let doing = |what| format!("{what} the socket {}", folder.socket_path(node).display());
     let listener = socket::listener().map_err(|errno| JoinError::system(doing("making"), errno))?;
@@ -194,10 +194,10 @@ fn take_place(
 }
 
 fn call_others(
-    folder: &Folder,
+    folder: &DomainFolder,
     node: NodeId,
-    lock: &Lock,
-) -> Result<Vec<(Place, Option<OwnedFd>)>, JoinError> {
+    lock: &DomainLock,
+) -> Result<Vec<(NodeSocket, Option<OwnedFd>)>, JoinError> {
     let mut calls = Vec::new();
     for place in folder.others(node, lock)? {
         match folder.connect(place.node) {
@@ -223,8 +223,8 @@ fn call_others(
 }
 
 fn start(
-    parts: Parts,
-    calls: Vec<(Place, Option<OwnedFd>)>,
+    parts: RendezvousParts,
+    calls: Vec<(NodeSocket, Option<OwnedFd>)>,
 ) -> Result<thread::JoinHandle<()>, JoinError> {
     let mut rendezvous = Rendezvous::new(parts)
         .map_err(|errno| JoinError::system("preparing to watch the peers", errno))?;
@@ -241,32 +241,32 @@ fn start(
 }
 
 /// Nodes that a join waits for.
-struct Awaited {
+struct AwaitedNodes {
     /// Nodes that have not answered, with their processes as far as these are known.
     pending: BTreeMap<NodeId, Option<Process>>,
     /// Whether any node has answered as a peer.
     met: bool,
 }
 
-impl Awaited {
-    fn new(calls: &[(Place, Option<OwnedFd>)]) -> Awaited {
+impl AwaitedNodes {
+    fn new(calls: &[(NodeSocket, Option<OwnedFd>)]) -> AwaitedNodes {
         let process = |socket: &OwnedFd| {
             socket::credentials(socket).and_then(|it| Process::at(socket, it.pid)).ok()
         };
         let called =
             calls.iter().map(|(place, socket)| (place.node, socket.as_ref().and_then(process)));
-        Awaited { pending: called.collect(), met: false }
+        AwaitedNodes { pending: called.collect(), met: false }
     }
 
-    fn hear(&mut self, answers: &Receiver<Answer>, deadline: Instant) -> Result<(), JoinError> {
+    fn hear(&mut self, answers: &Receiver<JoinAnswer>, deadline: Instant) -> Result<(), JoinError> {
         while !self.pending.is_empty() {
             match answers.recv_deadline(deadline) {
-                Ok(Answer::Met(node)) => {
+                Ok(JoinAnswer::Met(node)) => {
                     self.met = true;
                     self.pending.remove(&node);
                 }
-                Ok(Answer::Gone(node)) => drop(self.pending.remove(&node)),
-                Ok(Answer::Failed(error)) => return Err(error),
+                Ok(JoinAnswer::Gone(node)) => drop(self.pending.remove(&node)),
+                Ok(JoinAnswer::Failed(error)) => return Err(error),
                 Err(_) => break,
             }
         }
@@ -284,8 +284,8 @@ impl Awaited {
 /// deadline, or is stopped, becomes a peer later. If no node has answered although some run, the
 /// join waits until the second deadline and then fails. Returns whether any node has answered.
 fn wait_for_answers(
-    answers: &Receiver<Answer>,
-    mut awaited: Awaited,
+    answers: &Receiver<JoinAnswer>,
+    mut awaited: AwaitedNodes,
     [usual, last]: [Instant; 2],
 ) -> Result<bool, JoinError> {
     awaited.hear(answers, Instant::now())?;

@@ -10,27 +10,27 @@ use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 
 use super::{
-    ACCEPT_PAUSE, Answer, CONNECTIONS_LIMIT, Connection, DEPARTED_LIMIT, Event, JoinError, Message,
-    Phase, Place, REFUSAL_PAUSE, RETRY_PAUSES, Rendezvous, Retry, STRANGERS_LIMIT, Source,
-    USER_LIMIT, USER_STRANGERS_LIMIT, socket, wire,
+    ACCEPT_PAUSE, CONNECTIONS_LIMIT, Connection, ConnectionPhase, DEPARTED_LIMIT, EpollSource,
+    Event, JoinAnswer, JoinError, Message, NodeSocket, REFUSAL_PAUSE, RETRY_PAUSES, Rendezvous,
+    Retry, STRANGERS_LIMIT, USER_LIMIT, USER_STRANGERS_LIMIT, socket, wire,
 };
-use crate::shm::connection::Step;
+use crate::shm::connection::GreetingStep;
 use crate::shm::doorbell::Bell;
 use crate::shm::imports::Imports;
 use crate::shm::process::Process;
+use crate::shm::reserved_descriptors::ReservedDescriptors;
 use crate::shm::socket::Credentials;
-use crate::shm::spares::Spares;
-use crate::shm::wire::{Greeting, Platform, Reason};
+use crate::shm::wire::{Greeting, Platform, RefusalReason};
 
 /// Identity of a node whose hello was accepted.
-struct Introduced {
+struct AcceptedHello {
     node: NodeId,
     version: u16,
 }
 
 /// Reason why a node that introduced itself is not a peer.
-enum Unfit {
-    Refused(Reason, String),
+enum GreetingRefusal {
+    Refused(RefusalReason, String),
     /// The node has begun to leave. A retry checks whether it is gone.
     Leaving,
 }
@@ -68,9 +68,9 @@ impl Rendezvous {
     /// Refuses a new node for lack of descriptors. The node gets no connection, because that would
     /// need descriptors.
     fn turn_away(&self, socket: &OwnedFd) {
-        let text = Spares::shortage();
+        let text = ReservedDescriptors::shortage();
         tracing::warn!(text, "a node was refused");
-        let refusal = wire::encode(&self.refusal(Reason::Full, &text));
+        let refusal = wire::encode(&self.refusal(RefusalReason::Full, &text));
         if let Err(errno) = socket::send(socket, &refusal, None) {
             tracing::debug!(%errno, "a node was gone before it was refused");
         }
@@ -88,7 +88,7 @@ impl Rendezvous {
             return;
         }
         let result = if wanted {
-            epoll::add(&self.epoll, &self.listener, Source::Listener.data(), EventFlags::IN)
+            epoll::add(&self.epoll, &self.listener, EpollSource::Listener.data(), EventFlags::IN)
         } else {
             epoll::delete(&self.epoll, &self.listener)
         };
@@ -106,14 +106,14 @@ impl Rendezvous {
     }
 
     /// Adds a connection that this node made. There is no deadline: the other node may be stopped.
-    pub(super) fn add_called(&mut self, place: Place, socket: OwnedFd, awaited: bool) {
+    pub(super) fn add_called(&mut self, place: NodeSocket, socket: OwnedFd, awaited: bool) {
         let node = place.node;
         if let Err(errno) = self.add(socket, Some(node), awaited, None) {
             if matches!(errno, Errno::MFILE | Errno::NFILE) {
                 let doing = format!("watching the process of node {node}");
                 match awaited {
                     true => {
-                        drop(self.answers.send(Answer::Failed(JoinError::system(doing, errno))))
+                        drop(self.answers.send(JoinAnswer::Failed(JoinError::system(doing, errno))))
                     }
                     false => self.retry_later(place, false, RETRY_PAUSES.1),
                 }
@@ -125,7 +125,7 @@ impl Rendezvous {
                 self.folder.remove_socket(node);
             }
             if awaited {
-                let _ = self.answers.send(Answer::Gone(node));
+                let _ = self.answers.send(JoinAnswer::Gone(node));
             }
         }
     }
@@ -143,7 +143,7 @@ impl Rendezvous {
         self.next_key = self.next_key.wrapping_add(1);
         let populates = self.checked.config.lock_memory;
         let imports = Imports::new(credentials.uid, key, self.command_sender.clone(), populates);
-        let phase = Phase::Greeting { deadline, step: Step::Hello };
+        let phase = ConnectionPhase::Greeting { deadline, step: GreetingStep::Hello };
         let allowed = self.may_join(&credentials).and_then(|()| match called {
             Some(_) => Ok(()),
             None => self.has_room_for(credentials.uid),
@@ -165,7 +165,7 @@ impl Rendezvous {
     }
 
     /// Whether a process may be a peer.
-    fn may_join(&self, credentials: &Credentials) -> Result<(), (Reason, String)> {
+    fn may_join(&self, credentials: &Credentials) -> Result<(), (RefusalReason, String)> {
         if self.folder.admits(credentials) {
             return Ok(());
         }
@@ -179,11 +179,11 @@ impl Rendezvous {
                 credentials.uid, self.checked.uid
             ),
         };
-        Err((Reason::NotAllowed, text))
+        Err((RefusalReason::NotAllowed, text))
     }
 
     /// Whether a user may have another connection. This node's own user has no limit of its own.
-    fn has_room_for(&self, uid: u32) -> Result<(), (Reason, String)> {
+    fn has_room_for(&self, uid: u32) -> Result<(), (RefusalReason, String)> {
         if uid == self.checked.uid {
             return Ok(());
         }
@@ -197,7 +197,7 @@ impl Rendezvous {
              are; the limits are {USER_LIMIT} and {USER_STRANGERS_LIMIT}",
             theirs().count()
         );
-        Err((Reason::Full, text))
+        Err((RefusalReason::Full, text))
     }
 
     /// Closes connections of departed nodes that keep theirs open: the oldest first, of the user
@@ -209,7 +209,9 @@ impl Rendezvous {
         }
         loop {
             let mut departed: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-            for it in self.connections.values().filter(|it| matches!(it.phase, Phase::Departed)) {
+            for it in
+                self.connections.values().filter(|it| matches!(it.phase, ConnectionPhase::Departed))
+            {
                 departed.entry(it.credentials.uid).or_default().push(it.key);
             }
             let count: usize = departed.values().map(Vec::len).sum();
@@ -237,15 +239,15 @@ impl Rendezvous {
     pub(super) fn on_greeting(
         &mut self,
         connection: &mut Connection,
-        step: Step,
+        step: GreetingStep,
         message: &Message<'_>,
         descriptor: Option<OwnedFd>,
     ) {
         match (step, message) {
-            (Step::Hello, Message::Hello { versions, rest }) => {
+            (GreetingStep::Hello, Message::Hello { versions, rest }) => {
                 // A spare descriptor for the node's doorbell.
                 match self.with_spare(|this| this.introduce(connection, versions, rest)) {
-                    Ok(Introduced { node, version }) => {
+                    Ok(AcceptedHello { node, version }) => {
                         connection.node = Some(node);
                         self.processes.add(node, connection.process);
                         connection.say(&Message::Accept { version });
@@ -255,30 +257,30 @@ impl Rendezvous {
                             connection.push(group);
                         }
                         connection.push(self.exports.header_arena());
-                        connection.next_step(Step::Accept);
+                        connection.next_step(GreetingStep::Accept);
                         connection.flush();
                     }
-                    Err(Unfit::Leaving) => self.on_greeting_ended(connection),
-                    Err(Unfit::Refused(reason, text)) => {
-                        if reason == Reason::Version {
+                    Err(GreetingRefusal::Leaving) => self.on_greeting_ended(connection),
+                    Err(GreetingRefusal::Refused(reason, text)) => {
+                        if reason == RefusalReason::Version {
                             let error = self.no_common_version(connection, versions);
-                            self.settle(connection, Answer::Failed(error));
+                            self.settle(connection, JoinAnswer::Failed(error));
                         }
                         self.refuse(connection, reason, text);
                     }
                 }
             }
-            (Step::Accept, Message::Accept { version })
+            (GreetingStep::Accept, Message::Accept { version })
                 if self.checked.config.versions.contains(version) =>
             {
-                connection.next_step(Step::Arena);
+                connection.next_step(GreetingStep::Arena);
             }
-            (Step::Arena, Message::Group) => {
+            (GreetingStep::Arena, Message::Group) => {
                 if let Err(fault) = self.on_group(connection, descriptor) {
                     self.dismiss(connection, &fault.to_string());
                 }
             }
-            (Step::Arena, Message::Arena { index: 0, bytes }) => {
+            (GreetingStep::Arena, Message::Arena { index: 0, bytes }) => {
                 let added = connection.imports.add_arena(0, *bytes, descriptor);
                 if let Err(fault) = added.and_then(|()| self.peer_up(connection)) {
                     self.dismiss(connection, &fault.to_string());
@@ -297,63 +299,72 @@ impl Rendezvous {
         connection: &mut Connection,
         versions: &[u16],
         rest: &[u8],
-    ) -> Result<Introduced, Unfit> {
+    ) -> Result<AcceptedHello, GreetingRefusal> {
         let ours = &self.checked.config.versions;
         let common = versions.iter().filter(|version| ours.contains(version)).max();
         let Some(version) = common.copied() else {
             let text = format!("versions {versions:?} against {ours:?}");
-            return Err(Unfit::Refused(Reason::Version, text));
+            return Err(GreetingRefusal::Refused(RefusalReason::Version, text));
         };
         let greeting = wire::decode_greeting(rest).map_err(|nonsense| {
-            Unfit::Refused(Reason::Other, format!("its hello is invalid: {nonsense}"))
+            GreetingRefusal::Refused(
+                RefusalReason::Other,
+                format!("its hello is invalid: {nonsense}"),
+            )
         })?;
         let here = Platform::here();
         if greeting.platform != here {
             let text = format!("its platform is {:?} and not {here:?}", greeting.platform);
-            return Err(Unfit::Refused(Reason::Platform, text));
+            return Err(GreetingRefusal::Refused(RefusalReason::Platform, text));
         }
         if greeting.domain != self.checked.config.domain {
             let text = format!(
                 "it is in domain {:?} and not in {:?}",
                 greeting.domain, self.checked.config.domain
             );
-            return Err(Unfit::Refused(Reason::Domain, text));
+            return Err(GreetingRefusal::Refused(RefusalReason::Domain, text));
         }
         let node = NodeId(greeting.node);
         if self.known.contains(&node) || connection.called.is_some_and(|called| called != node) {
             let text = format!("node id {node} was used before");
-            return Err(Unfit::Refused(Reason::NodeKnown, text));
+            return Err(GreetingRefusal::Refused(RefusalReason::NodeKnown, text));
         }
         let bell = match self.folder.connect_bell(node, connection.credentials.uid) {
             Ok(bell) => bell,
             // A leaving node removes its bell first, and its socket right after it.
             Err(Errno::NOENT | Errno::CONNREFUSED) if connection.called.is_some() => {
-                return Err(Unfit::Leaving);
+                return Err(GreetingRefusal::Leaving);
             }
             Err(Errno::MFILE | Errno::NFILE) => {
-                return Err(Unfit::Refused(Reason::Full, Spares::shortage()));
+                return Err(GreetingRefusal::Refused(
+                    RefusalReason::Full,
+                    ReservedDescriptors::shortage(),
+                ));
             }
             Err(errno) => {
                 let text = format!("its doorbell cannot be rung: {errno}");
-                return Err(Unfit::Refused(Reason::Other, text));
+                return Err(GreetingRefusal::Refused(RefusalReason::Other, text));
             }
         };
         connection.bell = Some(Bell::Peer(bell));
-        Ok(Introduced { node, version })
+        Ok(AcceptedHello { node, version })
     }
 
-    fn peer_up(&mut self, connection: &mut Connection) -> Result<(), crate::shm::imports::Fault> {
+    fn peer_up(
+        &mut self,
+        connection: &mut Connection,
+    ) -> Result<(), crate::shm::imports::AnnouncementFault> {
         let node = connection.node.expect("a node sends its hello before its memory");
         let (header, memory) = connection.imports.header(node)?;
         let bell = connection.bell.take().expect("a hello is answered when the doorbell is there");
         if !self.known.insert(node) {
             // Two connections of one node raced; the first has won.
-            self.refuse(connection, Reason::NodeKnown, format!("node id {node} is in use"));
+            self.refuse(connection, RefusalReason::NodeKnown, format!("node id {node} is in use"));
             return Ok(());
         }
         let peer = Peer(u32::try_from(self.peers.len()).expect("peers are counted by connections"));
         self.peers.push(Some(connection.key));
-        connection.phase = Phase::Up { peer };
+        connection.phase = ConnectionPhase::Up { peer };
         tracing::debug!(%node, pid = connection.credentials.pid, ?peer, "peer up");
         let outbox = Arc::clone(&connection.outbox);
         let process = connection.process;
@@ -362,22 +373,27 @@ impl Rendezvous {
             connection.push(announcement);
         }
         connection.flush();
-        self.settle(connection, Answer::Met(node));
+        self.settle(connection, JoinAnswer::Met(node));
         Ok(())
     }
 
     /// Tells the other node why it cannot be a peer.
-    pub(super) fn refuse(&mut self, connection: &mut Connection, reason: Reason, text: String) {
+    pub(super) fn refuse(
+        &mut self,
+        connection: &mut Connection,
+        reason: RefusalReason,
+        text: String,
+    ) {
         let pid = connection.credentials.pid;
         tracing::warn!(pid, ?reason, text, "a node was refused");
         connection.clear_queue();
         connection.say(&self.refusal(reason, &text));
         connection.flush();
-        self.settle(connection, Answer::Failed(JoinError::Refused { pid, reason: text }));
+        self.settle(connection, JoinAnswer::Failed(JoinError::Refused { pid, reason: text }));
         connection.finish();
     }
 
-    fn refusal<'a>(&self, reason: Reason, text: &'a str) -> Message<'a> {
+    fn refusal<'a>(&self, reason: RefusalReason, text: &'a str) -> Message<'a> {
         Message::Refuse { versions: self.checked.config.versions.clone(), reason, text }
     }
 
@@ -385,21 +401,23 @@ impl Rendezvous {
         &mut self,
         connection: &mut Connection,
         theirs: &[u16],
-        reason: Reason,
+        reason: RefusalReason,
         text: &str,
     ) {
         let pid = connection.credentials.pid;
         tracing::warn!(pid, ?reason, text, "this node was refused");
-        if let (Reason::Full, false, Some(node)) = (reason, connection.awaited, connection.called) {
+        if let (RefusalReason::Full, false, Some(node)) =
+            (reason, connection.awaited, connection.called)
+        {
             // The join has continued without that node and cannot fail any more.
-            let place = Place { path: self.folder.socket_path(node), node };
+            let place = NodeSocket { path: self.folder.socket_path(node), node };
             self.retry_later(place, false, RETRY_PAUSES.1);
         }
         let error = match reason {
-            Reason::Version => self.no_common_version(connection, theirs),
+            RefusalReason::Version => self.no_common_version(connection, theirs),
             _ => JoinError::Refused { pid, reason: format!("it refuses this process: {text}") },
         };
-        self.settle(connection, Answer::Failed(error));
+        self.settle(connection, JoinAnswer::Failed(error));
         connection.finish();
     }
 
@@ -419,7 +437,7 @@ impl Rendezvous {
     }
 
     /// Answers the join that waits for this connection.
-    fn settle(&mut self, connection: &mut Connection, answer: Answer) {
+    fn settle(&mut self, connection: &mut Connection, answer: JoinAnswer) {
         if std::mem::take(&mut connection.awaited) {
             // A join that has stopped waiting does not receive the answer.
             let _ = self.answers.send(answer);
@@ -431,13 +449,13 @@ impl Rendezvous {
     pub(super) fn on_greeting_ended(&mut self, connection: &mut Connection) {
         if let Some(node) = connection.called {
             let awaited = std::mem::take(&mut connection.awaited);
-            let place = Place { path: self.folder.socket_path(node), node };
+            let place = NodeSocket { path: self.folder.socket_path(node), node };
             self.retry_later(place, awaited, RETRY_PAUSES.0);
         }
         connection.finish();
     }
 
-    pub(super) fn retry_later(&mut self, place: Place, awaited: bool, pause: Duration) {
+    pub(super) fn retry_later(&mut self, place: NodeSocket, awaited: bool, pause: Duration) {
         self.retries.push(Retry { place, awaited, at: Instant::now() + pause, pause });
     }
 
@@ -458,7 +476,7 @@ impl Rendezvous {
                         self.folder.remove_socket(place.node);
                     }
                     if awaited {
-                        let _ = self.answers.send(Answer::Gone(place.node));
+                        let _ = self.answers.send(JoinAnswer::Gone(place.node));
                     }
                 }
             }
@@ -468,20 +486,20 @@ impl Rendezvous {
     /// Handles the end of a connection, by its phase.
     pub(super) fn on_ended(&mut self, connection: &mut Connection) {
         match connection.phase {
-            Phase::Greeting { .. } => self.on_greeting_ended(connection),
-            Phase::Up { peer } => {
+            ConnectionPhase::Greeting { .. } => self.on_greeting_ended(connection),
+            ConnectionPhase::Up { peer } => {
                 // A dying process closes its sockets shortly before it is dead.
                 let deadline = Instant::now() + self.checked.config.evidence_limit;
-                connection.phase = Phase::Ended { peer, deadline };
+                connection.phase = ConnectionPhase::Ended { peer, deadline };
                 self.await_death(connection);
             }
-            Phase::Ended { .. } => {}
-            Phase::Departed | Phase::Over => connection.finish(),
+            ConnectionPhase::Ended { .. } => {}
+            ConnectionPhase::Departed | ConnectionPhase::Over => connection.finish(),
         }
     }
 }
 
 /// Whether the connection belongs to a process that has not identified itself yet.
 fn is_stranger(connection: &Connection) -> bool {
-    matches!(connection.phase, Phase::Greeting { .. }) && connection.called.is_none()
+    matches!(connection.phase, ConnectionPhase::Greeting { .. }) && connection.called.is_none()
 }

@@ -6,16 +6,16 @@ use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::Evidence;
 use rustix::io::Errno;
 
-use super::{Connection, Event, Message, Phase, Rendezvous, wire};
+use super::{Connection, ConnectionPhase, Event, Message, Rendezvous, wire};
 use crate::shm::arbiter::GroupMemory;
-use crate::shm::imports::{Announced, Fault};
+use crate::shm::imports::{AnnouncementFault, RegionAnnouncement};
 
 impl Rendezvous {
     /// Reads up to `limit` packets of a connection.
     pub(super) fn read(&mut self, key: u32, limit: usize) {
         let mut buffer = std::mem::take(&mut self.buffer);
         self.with(key, |this, connection| {
-            if matches!(connection.phase, Phase::Departed) {
+            if matches!(connection.phase, ConnectionPhase::Departed) {
                 // The other end closes its sending half when it no longer reads our memory.
                 connection.finish();
                 return;
@@ -67,7 +67,7 @@ impl Rendezvous {
     /// Disconnects a peer that violates the protocol, or closes the connection of an unknown node.
     fn on_nonsense(&mut self, connection: &mut Connection, why: &str) {
         match connection.phase {
-            Phase::Greeting { .. } => self.dismiss(connection, why),
+            ConnectionPhase::Greeting { .. } => self.dismiss(connection, why),
             _ => self.cut_off(connection, why),
         }
     }
@@ -79,15 +79,15 @@ impl Rendezvous {
         descriptor: Option<OwnedFd>,
     ) {
         match connection.phase {
-            Phase::Greeting { step, .. } => {
+            ConnectionPhase::Greeting { step, .. } => {
                 self.on_greeting(connection, step, message, descriptor);
             }
-            Phase::Up { peer } => {
+            ConnectionPhase::Up { peer } => {
                 if let Err(fault) = self.on_peer_message(connection, peer, message, descriptor) {
                     self.cut_off(connection, &fault.to_string());
                 }
             }
-            Phase::Ended { .. } | Phase::Departed | Phase::Over => {}
+            ConnectionPhase::Ended { .. } | ConnectionPhase::Departed | ConnectionPhase::Over => {}
         }
     }
 
@@ -97,7 +97,7 @@ impl Rendezvous {
         peer: Peer,
         message: &Message<'_>,
         descriptor: Option<OwnedFd>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), AnnouncementFault> {
         match *message {
             Message::Arena { index, bytes } => {
                 connection.imports.add_arena(index, bytes, descriptor)?;
@@ -105,7 +105,7 @@ impl Rendezvous {
             Message::Retire { index } => connection.imports.retire(index)?,
             Message::Region { serial, region, arena, offset, words } => {
                 let region = RegionId(region);
-                let announced = Announced { serial, region, arena, offset, words };
+                let announced = RegionAnnouncement { serial, region, arena, offset, words };
                 let lease = connection.lease.as_ref().expect("a peer that is up has a lease");
                 let replica = connection.imports.add_region(&announced, lease)?;
                 // The node is told before the peer: all consequences of the peer's knowledge
@@ -143,7 +143,7 @@ impl Rendezvous {
             }
             Message::Group => self.on_group(connection, descriptor)?,
             Message::Hello { .. } | Message::Refuse { .. } | Message::Accept { .. } => {
-                return Err(Fault::new("the peer greets again"));
+                return Err(AnnouncementFault::new("the peer greets again"));
             }
         }
         Ok(())
@@ -154,10 +154,11 @@ impl Rendezvous {
         &mut self,
         connection: &Connection,
         descriptor: Option<OwnedFd>,
-    ) -> Result<(), Fault> {
-        let file = descriptor.ok_or_else(|| Fault::new("the group came without memory"))?;
+    ) -> Result<(), AnnouncementFault> {
+        let file =
+            descriptor.ok_or_else(|| AnnouncementFault::new("the group came without memory"))?;
         let memory = GroupMemory::check(file).map_err(|text| {
-            Fault::new(format!("the memory of the group cannot be trusted: {text}"))
+            AnnouncementFault::new(format!("the memory of the group cannot be trusted: {text}"))
         })?;
         let node = connection.node.expect("a node sends its hello before its memory");
         self.handed_over.put(connection.key, node, memory);

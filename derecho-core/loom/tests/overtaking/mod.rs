@@ -6,22 +6,23 @@ use derecho_core::memory::WORD;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::GRAIN_WORDS;
 use derecho_core::multicast::stream::Stream;
-use derecho_core::multicast::untethered::Untethered;
+use derecho_core::multicast::untethered::UntetheredReceiver;
 use derecho_loom::{explore, memory, smallest};
 use loom::thread;
 
 struct Pair {
     memory: SenderMemory,
     stream: Stream,
-    reader: Untethered,
+    reader: UntetheredReceiver,
 }
 
 fn pair() -> Pair {
     let geometry = smallest(4, 2);
     let memory = memory(geometry);
     let mut stream = Stream::new(memory.clone(), RegionId(16));
-    let from = stream.add_member(None, None, 5, None).unwrap();
-    let mut reader = Untethered::new(memory.replica(), geometry, std::sync::Arc::new(|| {}));
+    let from = stream.add_reader(None, None, 5, None).unwrap();
+    let mut reader =
+        UntetheredReceiver::new(memory.replica(), geometry, std::sync::Arc::new(|| {}));
     reader.start(from.entry, from.message);
     Pair { memory, stream, reader }
 }
@@ -46,7 +47,7 @@ fn turn(stream: &mut Stream) {
 }
 
 /// Takes all available records; returns how many came, and how many are lost.
-fn receive(reader: &mut Untethered) -> (u64, u64) {
+fn receive(reader: &mut UntetheredReceiver) -> (u64, u64) {
     let inbox = reader.inbox().unwrap().clone();
     let mut got = 0;
     for _ in 0..2 {
@@ -83,8 +84,9 @@ pub fn two_writers() {
         let geometry = derecho_loom::shape(4, 2, 2);
         let memory = memory(geometry);
         let mut stream = Stream::new(memory.clone(), RegionId(16));
-        stream.add_member(None, None, 5, None).unwrap();
-        let mut reader = Untethered::new(memory.replica(), geometry, std::sync::Arc::new(|| {}));
+        stream.add_reader(None, None, 5, None).unwrap();
+        let mut reader =
+            UntetheredReceiver::new(memory.replica(), geometry, std::sync::Arc::new(|| {}));
         reader.start(0, 0);
         (1..=4).for_each(|value| assert!(write(&memory, value)));
         turn(&mut stream);

@@ -2,12 +2,12 @@
 //!
 //! Owns: the state. Never does: take a step.
 
-use derecho_core::group::registry::{Epoch, Layout, Registry, Seat};
-use derecho_core::group::report::{Progress, StreamId};
+use derecho_core::group::registry::{Epoch, Layout, LayoutMember, Registry};
+use derecho_core::group::report::{MemberReport, StreamId};
 use derecho_core::ids::{NodeId, RegionId};
-use derecho_core::multicast::subgroup::Level;
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
 
-use super::Part;
+use super::LayoutPart;
 
 /// Maximum number of members of a model.
 pub const MOST: usize = 3;
@@ -31,20 +31,20 @@ pub(super) fn stream(node: usize) -> StreamId {
 }
 
 /// Returns a layout in the product's form, restricted to the members of the view.
-pub(super) fn layout(parts: &[Part], members: u8) -> Layout {
+pub(super) fn layout(parts: &[LayoutPart], members: u8) -> Layout {
     let there = parts.iter().filter(|(node, _, _)| members >> node & 1 == 1);
-    let seat = |&(node, reads, sends): &Part| Seat {
+    let seat = |&(node, reads, sends): &LayoutPart| LayoutMember {
         node: id(node),
         reads,
         sends: sends.then_some(RegionId(20)),
         lines: RegionId(21),
     };
-    Layout { level: Level::Atomic, seats: there.map(seat).collect() }
+    Layout { level: DeliveryGuarantee::Atomic, members: there.map(seat).collect() }
 }
 
 /// Returns whether a member reads and sends in a layout; `None` if it has no seat.
 pub(super) fn part(layout: &Layout, node: usize) -> Option<(bool, bool)> {
-    layout.seat_of(id(node)).map(|seat| (seat.reads, seat.sends.is_some()))
+    layout.member(id(node)).map(|seat| (seat.reads, seat.sends.is_some()))
 }
 
 pub(super) fn senders(layout: &Layout) -> impl Iterator<Item = usize> + '_ {
@@ -53,14 +53,14 @@ pub(super) fn senders(layout: &Layout) -> impl Iterator<Item = usize> + '_ {
 
 /// Entry of a stream: a message, or the end of an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Entry {
+pub(super) enum StreamEntry {
     Message,
     End(u64),
 }
 
 /// State that a member shows in the epoch of this name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Line {
+pub(super) struct EpochLine {
     pub(super) name: u64,
     pub(super) received: Counts,
     /// True if the member has left by a change of layout, and the epoch was complete.
@@ -68,7 +68,7 @@ pub(super) struct Line {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Phase {
+pub(super) enum EpochPhase {
     Open,
     Closing,
     Complete,
@@ -78,9 +78,9 @@ pub(super) enum Phase {
 
 /// State of a member within an epoch.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Place {
+pub(super) struct EpochState {
     pub(super) epoch: Epoch,
-    pub(super) phase: Phase,
+    pub(super) phase: EpochPhase,
     /// Whether its readers have everything that it has delivered, and get what follows.
     pub(super) reads: bool,
     pub(super) start: Counts,
@@ -95,7 +95,7 @@ pub(super) struct Place {
 
 /// Epoch that a member was told and has not begun.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Told {
+pub(super) struct AnnouncedEpoch {
     pub(super) epoch: Epoch,
     /// Beginnings of the epoch in each stream, as far as the member was told.
     pub(super) starts: [Option<u8>; MOST],
@@ -103,7 +103,7 @@ pub(super) struct Told {
 
 /// Beginning of an epoch in one stream, as told to one member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) struct Start {
+pub(super) struct AnnouncedStart {
     pub(super) epoch: u64,
     pub(super) of: usize,
     pub(super) at: u8,
@@ -111,9 +111,9 @@ pub(super) struct Start {
 
 /// One member.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Node {
+pub(super) struct WalkMember {
     pub(super) lives: bool,
-    pub(super) wedged: Option<Progress>,
+    pub(super) wedged: Option<MemberReport>,
     /// View that the member has installed.
     pub(super) view: u64,
     /// Members of that view.
@@ -121,11 +121,11 @@ pub(super) struct Node {
     /// Number of layout changes delivered to the member.
     pub(super) changes: usize,
     pub(super) registry: Registry,
-    pub(super) stream: Vec<Entry>,
+    pub(super) stream: Vec<StreamEntry>,
     pub(super) received: Counts,
-    pub(super) place: Option<Place>,
+    pub(super) current: Option<EpochState>,
     /// Epoch that the member was told last: the one that it is in, if `begun`.
-    pub(super) told: Option<Told>,
+    pub(super) announced: Option<AnnouncedEpoch>,
     pub(super) begun: bool,
     /// True if the member was told an epoch, and no view has ended that epoch before it began.
     pub(super) may_begin: bool,
@@ -137,14 +137,14 @@ pub(super) struct Node {
     pub(super) behind: Option<Epoch>,
     /// Epoch that a view has brought.
     pub(super) expected: Option<Epoch>,
-    pub(super) lines: [Line; 2],
-    pub(super) sees: [[Line; 2]; MOST],
+    pub(super) lines: [EpochLine; 2],
+    pub(super) sees: [[EpochLine; 2]; MOST],
     /// Beginnings that others have sent, and those of them that have arrived.
-    pub(super) said: Vec<Start>,
-    pub(super) heard: Vec<Start>,
+    pub(super) announced_starts: Vec<AnnouncedStart>,
+    pub(super) heard: Vec<AnnouncedStart>,
 }
 
-impl Node {
+impl WalkMember {
     /// Returns the beginning of an epoch in a stream, as its sender has told.
     pub(super) fn heard_of(&self, epoch: u64, of: usize) -> Option<u8> {
         self.heard.iter().find(|start| (start.epoch, start.of) == (epoch, of)).map(|s| s.at)
@@ -152,8 +152,9 @@ impl Node {
 
     /// Whether the member receives, delivers and shows.
     pub(super) fn is_at_work(&self) -> bool {
-        let at_work =
-            |place: &Place| matches!(place.phase, Phase::Open | Phase::Closing | Phase::Complete);
-        self.lives && self.place.as_ref().is_some_and(at_work)
+        let at_work = |place: &EpochState| {
+            matches!(place.phase, EpochPhase::Open | EpochPhase::Closing | EpochPhase::Complete)
+        };
+        self.lives && self.current.as_ref().is_some_and(at_work)
     }
 }

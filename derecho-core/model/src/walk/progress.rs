@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::member::{Phase, part, senders};
-use super::{Course, World, Wrong};
+use super::member::{EpochPhase, part, senders};
+use super::{WalkSetting, WalkState, WalkViolation};
 
 /// All readers that continue from an epoch have delivered the same of it, and no other member, dead
 /// or excluded, has delivered more. Where no reader continues, there is nothing to compare.
@@ -26,49 +26,49 @@ pub const COME_TO_CUT: &str = "everybody can come to the cut";
 pub const RESTS: &str = "everybody comes to the newest layout";
 
 /// Entry count by epoch and stream.
-type Of = BTreeMap<(u64, usize), u8>;
+type EntryCounts = BTreeMap<(u64, usize), u8>;
 
 /// Knowledge of all epochs.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Record {
-    starts: Of,
-    ends: Of,
+pub(super) struct EpochRecord {
+    starts: EntryCounts,
+    ends: EntryCounts,
     /// Most deliveries of any member.
-    most: Of,
+    most: EntryCounts,
 }
 
-impl Record {
-    pub(super) fn begins(&mut self, epoch: u64, of: usize, at: u8) -> Result<(), Wrong> {
+impl EpochRecord {
+    pub(super) fn begins(&mut self, epoch: u64, of: usize, at: u8) -> Result<(), WalkViolation> {
         let one = *self.starts.entry((epoch, of)).or_insert(at) == at;
-        if one { Ok(()) } else { Err(Wrong(ONE_START)) }
+        if one { Ok(()) } else { Err(WalkViolation(ONE_START)) }
     }
 
-    pub(super) fn delivers(&mut self, epoch: u64, of: usize, to: u8) -> Result<(), Wrong> {
+    pub(super) fn delivers(&mut self, epoch: u64, of: usize, to: u8) -> Result<(), WalkViolation> {
         let most = self.most.entry((epoch, of)).or_insert(to);
         *most = to.max(*most);
         let beyond = self.ends.get(&(epoch, of)).is_some_and(|end| to > *end);
-        if beyond { Err(Wrong(AGREEMENT)) } else { Ok(()) }
+        if beyond { Err(WalkViolation(AGREEMENT)) } else { Ok(()) }
     }
 
     /// Records that a reader continues from an epoch.
-    pub(super) fn ends(&mut self, epoch: u64, of: usize, at: u8) -> Result<(), Wrong> {
+    pub(super) fn ends(&mut self, epoch: u64, of: usize, at: u8) -> Result<(), WalkViolation> {
         let one = *self.ends.entry((epoch, of)).or_insert(at) == at;
         self.delivers(epoch, of, at)?;
         let beyond = self.most.get(&(epoch, of)).is_some_and(|most| *most > at);
-        if !one || beyond { Err(Wrong(AGREEMENT)) } else { Ok(()) }
+        if !one || beyond { Err(WalkViolation(AGREEMENT)) } else { Ok(()) }
     }
 }
 
-impl World {
+impl WalkState {
     /// Checks the state in which only faults and writes are left to happen.
-    pub(super) fn check_rest(&self, course: &Course) -> Result<(), Wrong> {
+    pub(super) fn check_rest(&self, course: &WalkSetting) -> Result<(), WalkViolation> {
         let there = (0..course.nodes).filter(|&node| self.is_member(node));
         for index in there {
             let node = &self.nodes[index];
             let newest = node.registry.epochs(super::member::KEY).last();
             let seat = newest.and_then(|epoch| part(&epoch.layout, index));
-            let rests = match (&node.place, newest, seat) {
-                (None, _, None) => node.told.is_none(),
+            let rests = match (&node.current, newest, seat) {
+                (None, _, None) => node.announced.is_none(),
                 (Some(place), Some(newest), Some((reads, _))) => {
                     let all = |of: usize| {
                         let length = self.nodes[of].stream.len() as u8;
@@ -76,7 +76,7 @@ impl World {
                     };
                     let is_in_it = place.epoch.number == newest.number && node.begun;
                     is_in_it
-                        && place.phase == Phase::Open
+                        && place.phase == EpochPhase::Open
                         && node.owes.is_empty()
                         && senders(&place.epoch.layout).all(all)
                 }
@@ -84,7 +84,7 @@ impl World {
             };
             let up_to_date = node.changes + 1 == course.layouts.len() && node.view == self.view;
             if !rests || !up_to_date || node.wedged.is_some() {
-                return Err(Wrong(RESTS));
+                return Err(WalkViolation(RESTS));
             }
         }
         Ok(())

@@ -7,27 +7,27 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use derecho_core::group::registry::{Epoch, Layout, Registry};
-use derecho_core::group::report::Progress;
+use derecho_core::group::report::MemberReport;
 use derecho_core::membership::Report;
-use derecho_core::multicast::subgroup::Level;
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
 
 use super::member::{
-    Counts, Entry, KEY, Line, MOST, Node, Phase, Place, Start, Told, id, index as index_of, layout,
-    part, senders, stream,
+    AnnouncedEpoch, AnnouncedStart, Counts, EpochLine, EpochPhase, EpochState, KEY, MOST,
+    StreamEntry, WalkMember, id, index as index_of, layout, part, senders, stream,
 };
-use super::progress::{BEGUN, Record};
-use super::{Course, Happens, Slip, World, Wrong};
+use super::progress::{BEGUN, EpochRecord};
+use super::{PlantedError, WalkEvent, WalkSetting, WalkState, WalkViolation};
 
 fn each(bits: u8) -> impl Iterator<Item = usize> {
     (0..MOST).filter(move |node| bits >> node & 1 == 1)
 }
 
-pub(super) fn bank(course: &Course, epoch: u64) -> usize {
-    if course.slip == Some(Slip::LinesOnce) { 0 } else { epoch as usize % 2 }
+pub(super) fn bank(course: &WalkSetting, epoch: u64) -> usize {
+    if course.planted == Some(PlantedError::LinesOnce) { 0 } else { epoch as usize % 2 }
 }
 
-impl World {
-    pub(super) fn begin(course: &Course) -> World {
+impl WalkState {
+    pub(super) fn begin(course: &WalkSetting) -> WalkState {
         assert!((1..=MOST).contains(&course.nodes), "a walk has 1 to {MOST} members");
         let members = (1 << course.nodes) - 1;
         let mut registry = Registry::default();
@@ -36,13 +36,13 @@ impl World {
         let lines = |node: usize| {
             let is_in = part(&first.layout, node).is_some();
             let name = if is_in { first.name } else { 0 };
-            [Line { name, ..Line::default() }, Line::default()]
+            [EpochLine { name, ..EpochLine::default() }, EpochLine::default()]
         };
         let node = |node: usize| {
             let is_in = part(&first.layout, node).is_some();
-            let place = Place {
+            let place = EpochState {
                 epoch: first.clone(),
-                phase: Phase::Open,
+                phase: EpochPhase::Open,
                 reads: part(&first.layout, node).is_some_and(|(reads, _)| reads),
                 start: Counts::default(),
                 delivered: Counts::default(),
@@ -50,8 +50,8 @@ impl World {
                 former: 0,
                 before: 0,
             };
-            let told = Told { epoch: first.clone(), starts: [None; MOST] };
-            Node {
+            let told = AnnouncedEpoch { epoch: first.clone(), starts: [None; MOST] };
+            WalkMember {
                 lives: true,
                 wedged: None,
                 view: 1,
@@ -60,8 +60,8 @@ impl World {
                 registry: registry.clone(),
                 stream: Vec::new(),
                 received: Counts::default(),
-                place: is_in.then_some(place),
-                told: is_in.then_some(told),
+                current: is_in.then_some(place),
+                announced: is_in.then_some(told),
                 begun: is_in,
                 may_begin: false,
                 left_behind: false,
@@ -70,16 +70,16 @@ impl World {
                 expected: None,
                 lines: lines(node),
                 sees: std::array::from_fn(lines),
-                said: Vec::new(),
+                announced_starts: Vec::new(),
                 heard: Vec::new(),
             }
         };
-        World {
+        WalkState {
             nodes: (0..course.nodes).map(node).map(Rc::new).collect(),
             decision: None,
             members,
             view: 1,
-            record: Record::default(),
+            record: EpochRecord::default(),
             messages: course.messages,
             views: course.views,
             crashes: course.crashes,
@@ -99,22 +99,24 @@ impl World {
     }
 
     /// Whether a member wedges between two layouts.
-    pub(super) fn meets(&self, event: Happens) -> bool {
-        let Happens::Wedge(node) = event else { return false };
-        self.nodes[node].told.is_some() && !self.nodes[node].begun
+    pub(super) fn meets(&self, event: WalkEvent) -> bool {
+        let WalkEvent::Wedge(node) = event else { return false };
+        self.nodes[node].announced.is_some() && !self.nodes[node].begun
     }
 
     /// Whether an event must happen; false for writing and faults.
-    pub(super) fn has_to_happen(&self, event: Happens) -> bool {
+    pub(super) fn has_to_happen(&self, event: WalkEvent) -> bool {
         match event {
-            Happens::Write(_) | Happens::Crash(_) => false,
-            Happens::Wedge(_) => self.has_cause(),
-            Happens::Decide(bits) => each(self.members & !bits).all(|node| !self.nodes[node].lives),
+            WalkEvent::Write(_) | WalkEvent::Crash(_) => false,
+            WalkEvent::Wedge(_) => self.has_cause(),
+            WalkEvent::Decide(bits) => {
+                each(self.members & !bits).all(|node| !self.nodes[node].lives)
+            }
             _ => true,
         }
     }
 
-    pub(super) fn all_that_can_happen(&self, course: &Course, into: &mut Vec<Happens>) {
+    pub(super) fn all_that_can_happen(&self, course: &WalkSetting, into: &mut Vec<WalkEvent>) {
         into.clear();
         for node in (0..course.nodes).filter(|&node| self.nodes[node].lives) {
             self.what_one_can(course, node, into);
@@ -127,29 +129,29 @@ impl World {
             let excluded = each(self.members & !bits).filter(|&node| self.nodes[node].lives);
             let few = excluded.count() <= usize::from(self.doubts);
             if bits & !self.members == 0 && each(bits).all(stopped) && few {
-                into.push(Happens::Decide(bits));
+                into.push(WalkEvent::Decide(bits));
             }
         }
     }
 
-    fn what_one_can(&self, course: &Course, index: usize, into: &mut Vec<Happens>) {
+    fn what_one_can(&self, course: &WalkSetting, index: usize, into: &mut Vec<WalkEvent>) {
         let node = &self.nodes[index];
         if self.views > 0 && self.crashes > 0 && self.members >> index & 1 == 1 {
-            into.push(Happens::Crash(index));
+            into.push(WalkEvent::Crash(index));
         }
         let is_member = self.is_member(index);
         let sends = |epoch: &Epoch| part(&epoch.layout, index).is_some_and(|(_, sends)| sends);
-        if self.messages > 0 && node.told.as_ref().is_some_and(|told| sends(&told.epoch)) {
-            into.push(Happens::Write(index));
+        if self.messages > 0 && node.announced.as_ref().is_some_and(|told| sends(&told.epoch)) {
+            into.push(WalkEvent::Write(index));
         }
         if let Some((bits, _, _)) = self.decision
             && bits >> index & 1 == 1
             && node.view < self.view
         {
-            into.push(Happens::Install(index));
+            into.push(WalkEvent::Install(index));
             return;
         }
-        let stops = course.slip != Some(Slip::NotStopped);
+        let stops = course.planted != Some(PlantedError::NotStopped);
         if node.wedged.is_none() || !stops {
             self.what_streams_can(course, index, into);
         }
@@ -157,37 +159,38 @@ impl World {
             return;
         }
         if is_member && node.changes + 1 < course.layouts.len() {
-            into.push(Happens::Change(index));
+            into.push(WalkEvent::Change(index));
         }
-        let mut others: Vec<usize> = node.said.iter().map(|start| start.of).collect();
+        let mut others: Vec<usize> = node.announced_starts.iter().map(|start| start.of).collect();
         others.dedup();
-        into.extend(others.into_iter().map(|other| Happens::Hear(index, other)));
+        into.extend(others.into_iter().map(|other| WalkEvent::Hear(index, other)));
         if self.can_step(course, index) {
-            into.push(Happens::Step(index));
+            into.push(WalkEvent::Step(index));
         }
         let calm = self.decision.is_none() && node.view == self.view;
         if is_member && calm && self.views > 0 {
-            into.push(Happens::Wedge(index));
+            into.push(WalkEvent::Wedge(index));
         }
     }
 
-    fn what_streams_can(&self, course: &Course, index: usize, into: &mut Vec<Happens>) {
+    fn what_streams_can(&self, course: &WalkSetting, index: usize, into: &mut Vec<WalkEvent>) {
         let node = &self.nodes[index];
-        let Some(place) = &node.place else { return };
-        let late = course.slip == Some(Slip::NotStopped) && place.phase == Phase::Wedged;
+        let Some(place) = &node.current else { return };
+        let late =
+            course.planted == Some(PlantedError::NotStopped) && place.phase == EpochPhase::Wedged;
         if !node.is_at_work() && !late {
             return;
         }
         for of in senders(&place.epoch.layout) {
             let more = usize::from(node.received[of]) < self.nodes[of].stream.len();
             if more && !self.has_ended(index, of) {
-                into.push(Happens::Receive(index, of));
+                into.push(WalkEvent::Receive(index, of));
             }
         }
-        let seats = place.epoch.layout.seats.iter().map(|seat| index_of(seat.node));
+        let seats = place.epoch.layout.members.iter().map(|seat| index_of(seat.node));
         for other in seats.chain(each(place.former)).filter(|other| *other != index) {
             if node.sees[other] != self.nodes[other].lines {
-                into.push(Happens::See(index, other));
+                into.push(WalkEvent::See(index, other));
             }
         }
     }
@@ -196,70 +199,75 @@ impl World {
     fn has_ended(&self, index: usize, of: usize) -> bool {
         let node = &self.nodes[index];
         let received = &self.nodes[of].stream[..usize::from(node.received[of])];
-        let epoch = node.place.as_ref().map(|place| place.epoch.number);
-        received.iter().any(|entry| matches!(entry, Entry::End(e) if Some(*e) == epoch))
+        let epoch = node.current.as_ref().map(|place| place.epoch.number);
+        received.iter().any(|entry| matches!(entry, StreamEntry::End(e) if Some(*e) == epoch))
     }
 
-    pub(super) fn happen(&mut self, course: &Course, event: Happens) -> Result<(), Wrong> {
+    pub(super) fn happen(
+        &mut self,
+        course: &WalkSetting,
+        event: WalkEvent,
+    ) -> Result<(), WalkViolation> {
         match event {
-            Happens::Write(node) => {
+            WalkEvent::Write(node) => {
                 self.messages -= 1;
-                Rc::make_mut(&mut self.nodes[node]).stream.push(Entry::Message);
+                Rc::make_mut(&mut self.nodes[node]).stream.push(StreamEntry::Message);
             }
-            Happens::Change(node) => Rc::make_mut(&mut self.nodes[node]).change(course),
-            Happens::Step(node) => return self.step(course, node),
-            Happens::Receive(index, of) => {
+            WalkEvent::Change(node) => Rc::make_mut(&mut self.nodes[node]).change(course),
+            WalkEvent::Step(node) => return self.step(course, node),
+            WalkEvent::Receive(index, of) => {
                 let node = Rc::make_mut(&mut self.nodes[index]);
                 node.received[of] += 1;
-                if let Some(place) = &node.place {
+                if let Some(place) = &node.current {
                     let line = &mut node.lines[bank(course, place.epoch.number)];
                     line.received[of] = node.received[of].max(place.start[of]);
                 }
                 return self.deliver(course, index);
             }
-            Happens::See(node, other) => {
+            WalkEvent::See(node, other) => {
                 let lines = self.nodes[other].lines;
                 Rc::make_mut(&mut self.nodes[node]).sees[other] = lines;
                 return self.deliver(course, node);
             }
-            Happens::Hear(node, of) => {
+            WalkEvent::Hear(node, of) => {
                 let node = Rc::make_mut(&mut self.nodes[node]);
-                let at = node.said.iter().position(|start| start.of == of);
-                let start = node.said.remove(at.expect("it is offered when it was said"));
+                let at = node.announced_starts.iter().position(|start| start.of == of);
+                let start =
+                    node.announced_starts.remove(at.expect("it is offered when it was said"));
                 node.heard.retain(|known| (known.epoch, known.of) != (start.epoch, of));
                 node.heard.push(start);
                 node.heard.sort_unstable();
             }
-            Happens::Crash(node) => {
+            WalkEvent::Crash(node) => {
                 self.crashes -= 1;
                 let node = Rc::make_mut(&mut self.nodes[node]);
                 (node.lives, node.wedged) = (false, None);
             }
-            Happens::Wedge(index) => {
+            WalkEvent::Wedge(index) => {
                 let node = Rc::make_mut(&mut self.nodes[index]);
                 let report = node.report(course);
                 node.wedged = Some(report);
                 if node.is_at_work()
-                    && let Some(place) = &mut node.place
+                    && let Some(place) = &mut node.current
                 {
-                    place.phase = Phase::Wedged;
+                    place.phase = EpochPhase::Wedged;
                 }
             }
-            Happens::Decide(bits) => self.decide(bits),
-            Happens::Install(node) => return self.install(course, node),
+            WalkEvent::Decide(bits) => self.decide(bits),
+            WalkEvent::Install(node) => return self.install(course, node),
         }
         Ok(())
     }
 
-    fn deliver(&mut self, course: &Course, index: usize) -> Result<(), Wrong> {
-        let World { nodes, record, .. } = self;
+    fn deliver(&mut self, course: &WalkSetting, index: usize) -> Result<(), WalkViolation> {
+        let WalkState { nodes, record, .. } = self;
         let node = Rc::make_mut(&mut nodes[index]);
-        let Some(place) = &mut node.place else { return Ok(()) };
-        let Place { epoch, start, delivered, .. } = place;
+        let Some(place) = &mut node.current else { return Ok(()) };
+        let EpochState { epoch, start, delivered, .. } = place;
         let reads = part(&epoch.layout, index).is_some_and(|(reads, _)| reads);
         for of in senders(&epoch.layout) {
             let mut limit = node.received[of].max(start[of]);
-            let readers = epoch.layout.seats.iter().filter(|seat| seat.reads && reads);
+            let readers = epoch.layout.members.iter().filter(|seat| seat.reads && reads);
             for reader in readers.map(|seat| index_of(seat.node)) {
                 let line = &node.sees[reader][bank(course, epoch.number)];
                 let shows = if line.name == epoch.name { line.received[of] } else { start[of] };
@@ -282,13 +290,13 @@ impl World {
         let changes = each(self.members).map(|node| self.nodes[node].changes).max().unwrap_or(0);
         let reports = each(bits).map(|node| (id(node), self.nodes[node].wedged.as_ref()));
         let reports = reports.filter_map(|(node, report)| Some((node, report?)));
-        self.decision = Some((bits, changes, Progress::cut(reports)));
+        self.decision = Some((bits, changes, MemberReport::cut(reports)));
         (self.members, self.view) = (bits, self.view + 1);
     }
 
-    fn install(&mut self, course: &Course, index: usize) -> Result<(), Wrong> {
+    fn install(&mut self, course: &WalkSetting, index: usize) -> Result<(), WalkViolation> {
         let (bits, changes, cut) = self.decision.clone().expect("it is being installed");
-        let World { nodes, record, .. } = self;
+        let WalkState { nodes, record, .. } = self;
         let node = Rc::make_mut(&mut nodes[index]);
         (node.owes, node.expected, node.may_begin) = (Vec::new(), None, false);
         while node.changes < changes {
@@ -300,10 +308,10 @@ impl World {
         let layouts = BTreeMap::from([(KEY, layout(course.layouts[changes], bits))]);
         node.registry.collapse(&layouts, &cut);
         let newest = node.registry.epochs(KEY).last().cloned();
-        let number = node.told.as_ref().map(|told| told.epoch.number + 1);
+        let number = node.announced.as_ref().map(|told| told.epoch.number + 1);
         // Epoch without any member.
         let nobody = || {
-            let layout = Layout { level: Level::Atomic, seats: Vec::new() };
+            let layout = Layout { level: DeliveryGuarantee::Atomic, members: Vec::new() };
             Some(Epoch { number: number?, name: 0, layout, old: Vec::new() })
         };
         let Some(epoch) = newest.or_else(nobody) else {
@@ -313,16 +321,17 @@ impl World {
         let ends = cut.of(KEY).map(|cut| &cut.last.ends);
         let own = epoch.old.contains(&stream(index)).then_some(stream(index));
         let end = ends.and_then(|ends| ends.iter().find(|(of, _)| Some(*of) == own));
-        let start = end.map(|(_, at)| Start { epoch: epoch.number, of: index, at: *at as u8 });
-        if part(&epoch.layout, index).is_some() || node.told.is_some() {
+        let start =
+            end.map(|(_, at)| AnnouncedStart { epoch: epoch.number, of: index, at: *at as u8 });
+        if part(&epoch.layout, index).is_some() || node.announced.is_some() {
             node.expected = Some(epoch.clone());
         }
         if let Some(start) = start {
             node.heard.push(start);
             node.heard.sort_unstable();
-            for other in epoch.layout.seats.iter().map(|seat| index_of(seat.node)) {
+            for other in epoch.layout.members.iter().map(|seat| index_of(seat.node)) {
                 if other != index {
-                    Rc::make_mut(&mut self.nodes[other]).said.push(start);
+                    Rc::make_mut(&mut self.nodes[other]).announced_starts.push(start);
                 }
             }
         }
@@ -338,26 +347,26 @@ impl World {
         }
     }
 
-    fn can_step(&self, course: &Course, index: usize) -> bool {
+    fn can_step(&self, course: &WalkSetting, index: usize) -> bool {
         self.pays(course, index).is_some()
             || self.next_told(index).is_some()
             || self.is_complete(course, index)
             || self.nodes[index].can_begin()
     }
 
-    fn step(&mut self, course: &Course, index: usize) -> Result<(), Wrong> {
+    fn step(&mut self, course: &WalkSetting, index: usize) -> Result<(), WalkViolation> {
         if let Some(start) = self.pays(course, index) {
             let owes = std::mem::take(&mut Rc::make_mut(&mut self.nodes[index]).owes);
             for newcomer in owes {
-                Rc::make_mut(&mut self.nodes[newcomer]).said.push(start);
+                Rc::make_mut(&mut self.nodes[newcomer]).announced_starts.push(start);
             }
         } else if let Some((told, ended)) = self.next_told(index) {
             Rc::make_mut(&mut self.nodes[index]).tell(index, told, ended);
         } else if self.is_complete(course, index) {
-            let World { nodes, record, .. } = self;
+            let WalkState { nodes, record, .. } = self;
             let node = Rc::make_mut(&mut nodes[index]);
-            let place = node.place.as_mut().expect("it is complete");
-            (place.phase, place.ends) = (Phase::Complete, node.received);
+            let place = node.current.as_mut().expect("it is complete");
+            (place.phase, place.ends) = (EpochPhase::Complete, node.received);
             if part(&place.epoch.layout, index).is_some_and(|(reads, _)| reads) {
                 for of in senders(&place.epoch.layout) {
                     record.ends(place.epoch.number, of, place.delivered[of])?;
@@ -365,7 +374,7 @@ impl World {
             }
         } else if self.nodes[index].can_begin() {
             self.check_begun(index)?;
-            let World { nodes, record, .. } = self;
+            let WalkState { nodes, record, .. } = self;
             Rc::make_mut(&mut nodes[index]).begin(course, index, record)?;
             return self.deliver(course, index);
         }
@@ -373,24 +382,24 @@ impl World {
     }
 
     /// Returns a beginning that the member owes to newcomers, once it knows that.
-    fn pays(&self, course: &Course, index: usize) -> Option<Start> {
+    fn pays(&self, course: &WalkSetting, index: usize) -> Option<AnnouncedStart> {
         let node = &self.nodes[index];
-        let (place, told) = (node.place.as_ref()?, node.told.as_ref()?);
+        let (place, told) = (node.current.as_ref()?, node.announced.as_ref()?);
         let epoch = told.epoch.number;
-        let end = Entry::End(place.epoch.number);
+        let end = StreamEntry::End(place.epoch.number);
         let end = || Some(node.stream.iter().position(|entry| *entry == end)? as u8 + 1);
-        let early = course.slip == Some(Slip::DebtEarly);
-        let over = node.begun || place.phase == Phase::Complete || early;
+        let early = course.planted == Some(PlantedError::DebtEarly);
+        let over = node.begun || place.phase == EpochPhase::Complete || early;
         let at = if node.begun { Some(place.start[index]) } else { end() };
         let owes = !node.owes.is_empty() && over;
-        at.filter(|_| owes).map(|at| Start { epoch, of: index, at })
+        at.filter(|_| owes).map(|at| AnnouncedStart { epoch, of: index, at })
     }
 
     /// Returns the epoch that the member is told now, if any, and whether a view has brought it.
-    fn next_told(&self, index: usize) -> Option<(Told, bool)> {
+    fn next_told(&self, index: usize) -> Option<(AnnouncedEpoch, bool)> {
         let node = &self.nodes[index];
         let mut epochs = node.registry.epochs(KEY);
-        let next = match (&node.expected, &node.told) {
+        let next = match (&node.expected, &node.announced) {
             (Some(expected), _) => expected,
             (None, Some(told)) if node.begun && node.owes.is_empty() => {
                 epochs.find(|epoch| epoch.number > told.epoch.number)?
@@ -398,7 +407,7 @@ impl World {
             (None, Some(_)) => return None,
             (None, None) => epochs.find(|epoch| part(&epoch.layout, index).is_some())?,
         };
-        let knows = node.told.is_some() && !node.left_behind;
+        let knows = node.announced.is_some() && !node.left_behind;
         let is_in = part(&next.layout, index).is_some();
         let mut starts = [None; MOST];
         for of in senders(&next.layout) {
@@ -409,12 +418,13 @@ impl World {
             }
             starts[of] = heard.filter(|_| !knows);
         }
-        Some((Told { epoch: next.clone(), starts }, node.expected.is_some()))
+        Some((AnnouncedEpoch { epoch: next.clone(), starts }, node.expected.is_some()))
     }
 
-    fn is_complete(&self, course: &Course, index: usize) -> bool {
+    fn is_complete(&self, course: &WalkSetting, index: usize) -> bool {
         let node = &self.nodes[index];
-        let Some(place) = node.place.as_ref().filter(|place| place.phase == Phase::Closing) else {
+        let Some(place) = node.current.as_ref().filter(|place| place.phase == EpochPhase::Closing)
+        else {
             return false;
         };
         let epoch = &place.epoch;
@@ -428,22 +438,22 @@ impl World {
                 || line.name == epoch.name
                     && (line.finished || senders(&epoch.layout).all(received))
         };
-        let mut seats = epoch.layout.seats.iter().map(|seat| index_of(seat.node));
+        let mut seats = epoch.layout.members.iter().map(|seat| index_of(seat.node));
         let left = |other: usize| {
             let before = bank(course, epoch.number + 1);
             let line = &node.sees[other][before];
             line.name == place.before && line.finished
         };
-        let early = course.slip == Some(Slip::CompleteEarly);
+        let early = course.planted == Some(PlantedError::CompleteEarly);
         all && (early || seats.all(shows) && each(place.former).all(left))
     }
 
     /// Checks I-51, when an epoch begins by a change of layout.
-    fn check_begun(&self, index: usize) -> Result<(), Wrong> {
+    fn check_begun(&self, index: usize) -> Result<(), WalkViolation> {
         let node = &self.nodes[index];
-        let told = node.told.as_ref().expect("it can begin");
-        let ends: Vec<(usize, u8)> = match &node.place {
-            Some(place) if place.phase == Phase::Complete => {
+        let told = node.announced.as_ref().expect("it can begin");
+        let ends: Vec<(usize, u8)> = match &node.current {
+            Some(place) if place.phase == EpochPhase::Complete => {
                 senders(&place.epoch.layout).map(|of| (of, place.ends[of])).collect()
             }
             Some(_) => return Ok(()),
@@ -451,14 +461,14 @@ impl World {
         };
         let before = told.epoch.number.checked_sub(1);
         for (reader, other) in self.nodes.iter().enumerate() {
-            let Some(place) = other.place.as_ref().filter(|p| Some(p.epoch.number) == before)
+            let Some(place) = other.current.as_ref().filter(|p| Some(p.epoch.number) == before)
             else {
                 continue;
             };
             let reads = part(&place.epoch.layout, reader).is_some_and(|(reads, _)| reads);
             let lacks = |(of, end): &(usize, u8)| other.received[*of] < *end;
-            if reads && place.phase != Phase::Finished && ends.iter().any(lacks) {
-                return Err(Wrong(BEGUN));
+            if reads && place.phase != EpochPhase::Finished && ends.iter().any(lacks) {
+                return Err(WalkViolation(BEGUN));
             }
         }
         Ok(())

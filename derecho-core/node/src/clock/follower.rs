@@ -21,7 +21,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 
-use super::source::Source;
+use super::source::TickSource;
 
 /// Fraction bits of slopes, which are nanoseconds per tick.
 const FRACTION: u32 = 32;
@@ -43,7 +43,7 @@ const USELESS: u64 = 8192;
 
 /// Sequence of lines, and the lock of the thread that draws the next one.
 #[repr(align(64))]
-pub(super) struct Follower {
+pub(super) struct ClockFollower {
     /// Odd while the line is being replaced.
     version: AtomicU64,
     start: AtomicU64,
@@ -59,35 +59,35 @@ pub(super) struct Follower {
     distrusted: AtomicBool,
     /// Only taken with `try_lock`: a thread that does not get the lock continues without a
     /// new line.
-    drawing: Mutex<Drawing>,
+    calibration: Mutex<Calibration>,
 }
 
 /// Data from which the next line is drawn.
-struct Drawing {
+struct Calibration {
     asked: bool,
-    last: Option<Sighting>,
+    last: Option<ClockSample>,
     /// Measured slope, without corrections.
     seen: Option<u64>,
 }
 
 /// Counter and clock at one moment.
 #[derive(Clone, Copy)]
-struct Sighting {
+struct ClockSample {
     ticks: u64,
     nanos: u64,
 }
 
 #[derive(Clone, Copy)]
-struct Line {
+struct ClockSegment {
     start: u64,
     length: u64,
     base: u64,
     slope: u64,
 }
 
-const NO_LINE: Line = Line { start: 0, length: 0, base: 0, slope: 0 };
+const NO_LINE: ClockSegment = ClockSegment { start: 0, length: 0, base: 0, slope: 0 };
 
-impl Line {
+impl ClockSegment {
     #[inline]
     fn after(&self, ticks: u64) -> u64 {
         // The nanoseconds of a period and the fraction take 56 bits.
@@ -113,12 +113,12 @@ impl Line {
     }
 }
 
-impl Sighting {
-    fn take(source: &impl Source) -> Option<Sighting> {
+impl ClockSample {
+    fn take(source: &impl TickSource) -> Option<ClockSample> {
         let look = || {
             let (before, nanos, after) = (source.ticks(), source.nanos(), source.ticks());
             let took = after.wrapping_sub(before);
-            (took, Sighting { ticks: before.wrapping_add(took / 2), nanos })
+            (took, ClockSample { ticks: before.wrapping_add(took / 2), nanos })
         };
         let mut best = look();
         for _ in 1..TRIES {
@@ -134,10 +134,10 @@ impl Sighting {
     }
 }
 
-impl Follower {
+impl ClockFollower {
     /// Creates a follower without knowledge of the clock. Lines are drawn for `period` nanoseconds.
-    pub(super) const fn new(period: u64) -> Follower {
-        Follower {
+    pub(super) const fn new(period: u64) -> ClockFollower {
+        ClockFollower {
             version: AtomicU64::new(0),
             start: AtomicU64::new(0),
             length: AtomicU64::new(0),
@@ -146,13 +146,13 @@ impl Follower {
             floor: AtomicU64::new(0),
             period,
             distrusted: AtomicBool::new(false),
-            drawing: Mutex::new(Drawing { asked: false, last: None, seen: None }),
+            calibration: Mutex::new(Calibration { asked: false, last: None, seen: None }),
         }
     }
 
     /// Returns the clock's time, by the counter if possible.
     #[inline]
-    pub(super) fn now(&self, source: &impl Source) -> u64 {
+    pub(super) fn now(&self, source: &impl TickSource) -> u64 {
         // Pairs with the end of `draw`: the words are of this version, or of a later one.
         let version = self.version.load(Acquire);
         let line = self.words();
@@ -171,8 +171,8 @@ impl Follower {
     }
 
     #[inline]
-    fn words(&self) -> Line {
-        Line {
+    fn words(&self) -> ClockSegment {
+        ClockSegment {
             start: self.start.load(Relaxed),
             length: self.length.load(Relaxed),
             base: self.base.load(Relaxed),
@@ -181,7 +181,7 @@ impl Follower {
     }
 
     /// Returns the line, unless it is being replaced.
-    fn line(&self) -> Option<Line> {
+    fn line(&self) -> Option<ClockSegment> {
         let version = self.version.load(Acquire);
         let line = self.words();
         fence(Acquire);
@@ -192,9 +192,9 @@ impl Follower {
     /// Returns the time where no line covers it.
     #[cold]
     #[inline(never)]
-    fn look(&self, source: &impl Source) -> u64 {
+    fn look(&self, source: &impl TickSource) -> u64 {
         if !self.distrusted.load(Relaxed)
-            && let Ok(mut drawing) = self.drawing.try_lock()
+            && let Ok(mut drawing) = self.calibration.try_lock()
         {
             self.follow(&mut drawing, source);
         }
@@ -209,7 +209,7 @@ impl Follower {
     }
 
     /// Draws the next line, if it is time and enough is known.
-    fn follow(&self, drawing: &mut Drawing, source: &impl Source) {
+    fn follow(&self, drawing: &mut Calibration, source: &impl TickSource) {
         if !drawing.asked {
             drawing.asked = true;
             if !source.is_trusted() {
@@ -218,12 +218,12 @@ impl Follower {
         }
         // No other thread draws.
         let old = self.words();
-        let Some(last) = drawing.last else { return drawing.last = Sighting::take(source) };
+        let Some(last) = drawing.last else { return drawing.last = ClockSample::take(source) };
         let is_drawn = old.at(source.ticks()).is_some();
         if is_drawn || source.nanos().saturating_sub(last.nanos) < self.period / 2 {
             return;
         }
-        let Some(here) = Sighting::take(source) else { return };
+        let Some(here) = ClockSample::take(source) else { return };
         match self.next(old, last, here, drawing.seen) {
             Some((line, seen)) => {
                 self.draw(line, line.base);
@@ -244,11 +244,11 @@ impl Follower {
     /// counter does not keep its speed.
     fn next(
         &self,
-        old: Line,
-        last: Sighting,
-        here: Sighting,
+        old: ClockSegment,
+        last: ClockSample,
+        here: ClockSample,
         seen: Option<u64>,
-    ) -> Option<(Line, u64)> {
+    ) -> Option<(ClockSegment, u64)> {
         let passed = u128::from(here.nanos.saturating_sub(last.nanos));
         let ticks = u128::from(here.ticks.wrapping_sub(last.ticks));
         let slope = u64::try_from((passed << FRACTION).checked_div(ticks)?).ok()?;
@@ -260,13 +260,17 @@ impl Follower {
             return None;
         }
         let length = (self.period << FRACTION) / slope;
-        let line =
-            Line { start: here.ticks, length, base, slope: slope - (ahead << FRACTION) / length };
+        let line = ClockSegment {
+            start: here.ticks,
+            length,
+            base,
+            slope: slope - (ahead << FRACTION) / length,
+        };
         Some((line, slope))
     }
 
     /// Replaces the line, all of whose times are at most `reached`.
-    fn draw(&self, line: Line, reached: u64) {
+    fn draw(&self, line: ClockSegment, reached: u64) {
         self.floor.fetch_max(reached, AcqRel);
         let version = self.version.load(Relaxed);
         self.version.store(version + 1, Release);

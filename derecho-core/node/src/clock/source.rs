@@ -3,7 +3,7 @@
 use rustix::time::{ClockId, clock_gettime};
 
 /// A counter and the clock that it is compared with.
-pub(super) trait Source {
+pub(super) trait TickSource {
     /// Whether the counter is usable as a clock: it runs at one speed, whatever the processor does,
     /// and shows the same on all cores. Called once.
     fn is_trusted(&self) -> bool;
@@ -89,7 +89,7 @@ pub(super) fn finish_loads() {
     counter::finish_loads();
 }
 
-impl Source for Processor {
+impl TickSource for Processor {
     fn is_trusted(&self) -> bool {
         counter::is_trusted()
     }

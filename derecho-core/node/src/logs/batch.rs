@@ -3,26 +3,26 @@
 //! Owns: the copies. Never does: assign versions; the log does.
 
 use derecho_core::log::record::LONGEST;
-use derecho_core::log::{Entry, LogError, Mark, WallTime};
+use derecho_core::log::{EpochMark, LogEntry, LogError, WallTime};
 
 /// Messages and marks of one stream, in order.
 #[derive(Debug, Default)]
 pub struct Batch {
-    items: Vec<Item>,
+    items: Vec<StoredItem>,
     bytes: Vec<u8>,
 }
 
 #[derive(Debug)]
-enum Item {
+enum StoredItem {
     /// Message whose payload ends at this offset of `bytes`.
-    Message(Entry<'static>, usize),
-    Mark(Mark, WallTime),
+    Message(LogEntry<'static>, usize),
+    Mark(EpochMark, WallTime),
 }
 
 /// Message or mark of a batch.
-pub(super) enum Put<'a> {
-    Message(Entry<'a>),
-    Mark(&'a Mark, WallTime),
+pub(super) enum BatchItem<'a> {
+    Message(LogEntry<'a>),
+    Mark(&'a EpochMark, WallTime),
 }
 
 impl Batch {
@@ -30,18 +30,18 @@ impl Batch {
     ///
     /// # Errors
     /// [`LogError::TooLong`].
-    pub fn push(&mut self, entry: Entry<'_>) -> Result<(), LogError> {
+    pub fn push(&mut self, entry: LogEntry<'_>) -> Result<(), LogError> {
         if entry.payload.len() > LONGEST {
             return Err(LogError::TooLong { length: entry.payload.len() });
         }
         self.bytes.extend_from_slice(entry.payload);
-        self.items.push(Item::Message(Entry { payload: &[], ..entry }, self.bytes.len()));
+        self.items.push(StoredItem::Message(LogEntry { payload: &[], ..entry }, self.bytes.len()));
         Ok(())
     }
 
     /// Adds a mark.
-    pub fn mark(&mut self, mark: Mark, now: WallTime) {
-        self.items.push(Item::Mark(mark, now));
+    pub fn mark(&mut self, mark: EpochMark, now: WallTime) {
+        self.items.push(StoredItem::Mark(mark, now));
     }
 
     /// Number of messages and marks.
@@ -61,7 +61,7 @@ impl Batch {
 
     /// Bytes of memory that the batch takes.
     pub(super) fn footprint(&self) -> usize {
-        self.bytes.len() + self.items.len() * size_of::<Item>()
+        self.bytes.len() + self.items.len() * size_of::<StoredItem>()
     }
 
     pub(super) fn clear(&mut self) {
@@ -70,15 +70,15 @@ impl Batch {
     }
 
     /// Iterates over all messages and marks, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Put<'_>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = BatchItem<'_>> {
         let mut from = 0;
         self.items.iter().map(move |item| match item {
-            Item::Message(entry, end) => {
+            StoredItem::Message(entry, end) => {
                 let payload = &self.bytes[from..*end];
                 from = *end;
-                Put::Message(Entry { payload, ..*entry })
+                BatchItem::Message(LogEntry { payload, ..*entry })
             }
-            Item::Mark(mark, now) => Put::Mark(mark, *now),
+            StoredItem::Mark(mark, now) => BatchItem::Mark(mark, *now),
         })
     }
 }

@@ -14,16 +14,16 @@ use std::time::{Duration, Instant};
 
 use derecho_core::log::views::VIEWS;
 use derecho_core::log::{
-    Check, Disk, DiskError, GroupId, Limits, LogError, LogId, Owner, Record, Recovery, Retention,
-    StreamKey, StreamLog, Version, WallTime, folder,
+    Check, Disk, DiskError, GroupId, LogError, LogId, LogLimits, LogOwner, LogRecord, Recovery,
+    SegmentRetention, StreamKey, StreamLog, Version, WallTime, folder,
 };
-use derecho_core::storage::errands;
+use derecho_core::storage::log_tasks;
 
-use super::batch::{Batch, Put};
+use super::batch::{Batch, BatchItem};
+use super::damage_cache::DamageCache;
 use super::folder::Folder;
-use super::harm::KnownHarm;
-use super::shown::Shown;
-pub use super::shown::{OnFull, StreamState};
+use super::shared_log_state::SharedLogState;
+pub use super::shared_log_state::{FullDiskPolicy, StreamState};
 use crate::clock;
 use crate::threads::{ThreadSettings, fail_where_files_end};
 
@@ -44,26 +44,26 @@ const SPARE: usize = 64;
 
 /// Settings of a folder's logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Settings {
+pub struct LogSettings {
     /// Maximum number of batches in the queue.
     pub queue: usize,
     /// Maximum bytes of batches in the queue, over all logs of the folder; a single batch may
     /// be larger.
     pub queue_bytes: usize,
     /// Size limits of files.
-    pub limits: Limits,
+    pub limits: LogLimits,
     /// Extent of the check when a log is opened.
     pub check: Check,
     /// Scheduling of the log thread.
     pub thread: ThreadSettings,
 }
 
-impl Default for Settings {
+impl Default for LogSettings {
     fn default() -> Self {
-        Settings {
+        LogSettings {
             queue: 1024,
             queue_bytes: QUEUE_BYTES,
-            limits: Limits::default(),
+            limits: LogLimits::default(),
             check: Check::Last,
             thread: ThreadSettings::default(),
         }
@@ -72,7 +72,7 @@ impl Default for Settings {
 
 /// Reason why a batch was refused.
 #[derive(Debug)]
-pub enum Refused {
+pub enum PushRefusal {
     /// The queue is full; the batch is returned, to push it later.
     Full(Batch),
     /// The log accepts nothing more.
@@ -81,27 +81,27 @@ pub enum Refused {
 
 /// Result of closing the logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ending {
+pub enum CloseOutcome {
     /// Everything that was pushed was written and synced, or its log had failed.
     Clean,
     /// The deadline passed first; records that are not durable may be lost.
     Late,
 }
 
-pub(super) type Work<D> = Box<dyn FnOnce(&mut Writer<D>) + Send>;
+pub(super) type LogWork<D> = Box<dyn FnOnce(&mut LogWriter<D>) + Send>;
 
-pub(super) enum Job<D> {
-    Batch(Arc<Shown>, Batch),
+pub(super) enum LogJob<D> {
+    Batch(Arc<SharedLogState>, Batch),
     /// Work on the logs, after everything before it is committed.
-    Work(Work<D>),
+    Work(LogWork<D>),
     Close,
 }
 
 /// Logs of a folder, and the thread that writes them.
 pub struct Logs<D = Folder> {
-    owner: Owner,
-    queue: SyncSender<Job<D>>,
-    load: Arc<Load>,
+    owner: LogOwner,
+    queue: SyncSender<LogJob<D>>,
+    queued: Arc<LogQueueBytes>,
     spare: Arc<Mutex<Vec<Batch>>>,
     closing: Arc<AtomicBool>,
     ended: Mutex<Receiver<()>>,
@@ -110,19 +110,19 @@ pub struct Logs<D = Folder> {
 
 /// Handle of one stream's log, for its user.
 pub struct StreamHandle<D = Folder> {
-    pub(super) shown: Arc<Shown>,
-    pub(super) queue: SyncSender<Job<D>>,
-    load: Arc<Load>,
+    pub(super) state: Arc<SharedLogState>,
+    pub(super) queue: SyncSender<LogJob<D>>,
+    queued: Arc<LogQueueBytes>,
     spare: Arc<Mutex<Vec<Batch>>>,
 }
 
 /// Bytes that wait for the log thread.
-struct Load {
+struct LogQueueBytes {
     bytes: AtomicUsize,
     most: usize,
 }
 
-impl Load {
+impl LogQueueBytes {
     /// Adds waiting bytes. Returns `false`, without adding, if that exceeds the limit.
     fn add(&self, bytes: usize) -> bool {
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -147,7 +147,7 @@ impl Logs {
         path: &Path,
         group: GroupId,
         fresh: LogId,
-        settings: Settings,
+        settings: LogSettings,
     ) -> Result<Logs, LogError> {
         Logs::start_on(Folder::open(path)?, group, fresh, settings)
     }
@@ -162,21 +162,22 @@ impl<D: Disk + Send + 'static> Logs<D> {
         mut disk: D,
         group: GroupId,
         fresh: LogId,
-        settings: Settings,
+        settings: LogSettings,
     ) -> Result<Logs<D>, LogError> {
         let owner = folder::claim(&mut disk, group, fresh)?;
         let (queue, jobs) = sync_channel(settings.queue.max(1));
         let (ends, ended) = sync_channel(1);
         let (spare, closing) = (Arc::default(), Arc::<AtomicBool>::default());
-        let load = Arc::new(Load { bytes: AtomicUsize::new(0), most: settings.queue_bytes });
+        let load =
+            Arc::new(LogQueueBytes { bytes: AtomicUsize::new(0), most: settings.queue_bytes });
         let logs = BTreeMap::new();
-        let mut writer = Writer {
+        let mut writer = LogWriter {
             disk,
             owner,
             settings,
             logs,
             known: BTreeMap::new(),
-            harm: KnownHarm::default(),
+            harm: DamageCache::default(),
             load: Arc::clone(&load),
             spare: Arc::clone(&spare),
             closing: Arc::clone(&closing),
@@ -197,7 +198,7 @@ impl<D: Disk + Send + 'static> Logs<D> {
         Ok(Logs {
             owner,
             queue,
-            load,
+            queued: load,
             spare,
             closing,
             ended: Mutex::new(ended),
@@ -206,14 +207,14 @@ impl<D: Disk + Send + 'static> Logs<D> {
     }
 
     /// Owner of the folder.
-    pub fn owner(&self) -> Owner {
+    pub fn owner(&self) -> LogOwner {
         self.owner
     }
 
     /// Creates a handle on the log with this visible state.
-    pub(super) fn handle(&self, shown: Arc<Shown>) -> StreamHandle<D> {
-        let (queue, load) = (self.queue.clone(), Arc::clone(&self.load));
-        StreamHandle { shown, queue, load, spare: Arc::clone(&self.spare) }
+    pub(super) fn handle(&self, shown: Arc<SharedLogState>) -> StreamHandle<D> {
+        let (queue, load) = (self.queue.clone(), Arc::clone(&self.queued));
+        StreamHandle { state: shown, queue, queued: load, spare: Arc::clone(&self.spare) }
     }
 
     /// Opens the log of a stream. The log thread calls `waker` whenever more is durable or the
@@ -224,10 +225,10 @@ impl<D: Disk + Send + 'static> Logs<D> {
     pub fn stream(
         &self,
         key: StreamKey,
-        on_full: OnFull,
+        on_full: FullDiskPolicy,
         waker: impl Fn() + Send + Sync + 'static,
     ) -> Result<(StreamHandle<D>, Recovery), LogError> {
-        let opened = ask(&self.queue, move |writer: &mut Writer<D>| {
+        let opened = ask(&self.queue, move |writer: &mut LogWriter<D>| {
             if writer.logs.contains_key(&key) {
                 return Err(LogError::Locked);
             }
@@ -238,9 +239,9 @@ impl<D: Disk + Send + 'static> Logs<D> {
                 writer.settings.check,
             );
             opened.map(|(log, recovery)| {
-                let shown = Arc::new(Shown::new((key, on_full, None), waker));
+                let shown = Arc::new(SharedLogState::new((key, on_full, None), waker));
                 shown.publish(log.durable());
-                writer.logs.insert(key, Kept::new(log, &shown));
+                writer.logs.insert(key, OpenLog::new(log, &shown));
                 (shown, recovery)
             })
         });
@@ -250,31 +251,31 @@ impl<D: Disk + Send + 'static> Logs<D> {
 
     /// Writes and syncs everything that was pushed, and ends the thread, if that succeeds within
     /// this time.
-    pub fn close(mut self, within: Duration) -> Ending {
+    pub fn close(mut self, within: Duration) -> CloseOutcome {
         self.end(within)
     }
 }
 
 impl<D> Logs<D> {
-    fn end(&mut self, within: Duration) -> Ending {
-        let Some(thread) = self.thread.take() else { return Ending::Clean };
+    fn end(&mut self, within: Duration) -> CloseOutcome {
+        let Some(thread) = self.thread.take() else { return CloseOutcome::Clean };
         let deadline = Instant::now() + within;
         self.closing.store(true, Ordering::Release);
         // If the queue is full, wait until it has room or the deadline passes.
-        let mut job = Job::Close;
+        let mut job = LogJob::Close;
         while let Err(TrySendError::Full(back)) = self.queue.try_send(job) {
             if Instant::now() >= deadline {
-                return Ending::Late;
+                return CloseOutcome::Late;
             }
             std::thread::sleep(Duration::from_millis(1));
             job = back;
         }
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
         match ended.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Err(RecvTimeoutError::Timeout) => Ending::Late,
+            Err(RecvTimeoutError::Timeout) => CloseOutcome::Late,
             _ => {
                 let _ = thread.join();
-                Ending::Clean
+                CloseOutcome::Clean
             }
         }
     }
@@ -288,14 +289,14 @@ impl<D> Drop for Logs<D> {
 
 /// Runs `work` on the log thread, and waits for the answer; `None` if the thread has ended.
 fn ask<D: 'static, T: Send + 'static>(
-    queue: &SyncSender<Job<D>>,
-    work: impl FnOnce(&mut Writer<D>) -> T + Send + 'static,
+    queue: &SyncSender<LogJob<D>>,
+    work: impl FnOnce(&mut LogWriter<D>) -> T + Send + 'static,
 ) -> Option<T> {
     let (answers, answer) = sync_channel(1);
-    let work: Work<D> = Box::new(move |writer: &mut Writer<D>| {
+    let work: LogWork<D> = Box::new(move |writer: &mut LogWriter<D>| {
         let _ = answers.send(work(writer));
     });
-    queue.send(Job::Work(work)).ok()?;
+    queue.send(LogJob::Work(work)).ok()?;
     answer.recv().ok()
 }
 
@@ -308,40 +309,40 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
     /// Hands a batch to the log thread, without waiting.
     ///
     /// # Errors
-    /// [`Refused`] if the queue is full or the log accepts nothing more.
-    pub fn try_push(&self, batch: Batch) -> Result<(), Refused> {
-        if !self.shown.takes() {
-            return Err(Refused::Over(self.state()));
+    /// [`PushRefusal`] if the queue is full or the log accepts nothing more.
+    pub fn try_push(&self, batch: Batch) -> Result<(), PushRefusal> {
+        if !self.state.takes() {
+            return Err(PushRefusal::Over(self.state()));
         }
         let bytes = batch.footprint();
-        if !self.load.add(bytes) {
-            return Err(Refused::Full(batch));
+        if !self.queued.add(bytes) {
+            return Err(PushRefusal::Full(batch));
         }
         // Count the push first: every batch taken then counts as pushed.
-        self.shown.push();
-        let refused = match self.queue.try_send(Job::Batch(Arc::clone(&self.shown), batch)) {
+        self.state.push();
+        let refused = match self.queue.try_send(LogJob::Batch(Arc::clone(&self.state), batch)) {
             Ok(()) => return Ok(()),
-            Err(TrySendError::Full(Job::Batch(_, batch))) => Refused::Full(batch),
-            Err(_) => Refused::Over(StreamState::Closed),
+            Err(TrySendError::Full(LogJob::Batch(_, batch))) => PushRefusal::Full(batch),
+            Err(_) => PushRefusal::Over(StreamState::Closed),
         };
-        self.shown.take_back();
-        self.load.take(bytes);
+        self.state.take_back();
+        self.queued.take(bytes);
         Err(refused)
     }
 
     /// Returns the version of the last durable message (I-80).
     pub fn durable(&self) -> Version {
-        self.shown.durable()
+        self.state.durable()
     }
 
     /// Returns the state of the log.
     pub fn state(&self) -> StreamState {
-        self.shown.state()
+        self.state.state()
     }
 
     /// Returns the reason why the log is not [`StreamState::Open`].
     pub fn error(&self) -> Option<LogError> {
-        self.shown.error()
+        self.state.error()
     }
 
     /// Runs `work` on the log thread once everything pushed before is committed: read, drop, cut,
@@ -353,8 +354,8 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
         &self,
         work: impl FnOnce(&mut StreamLog, &mut D) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
-        let key = self.shown.key;
-        let done = ask(&self.queue, move |writer: &mut Writer<D>| {
+        let key = self.state.key;
+        let done = ask(&self.queue, move |writer: &mut LogWriter<D>| {
             let kept = writer.logs.get_mut(&key).ok_or(LogError::Failed)?;
             let done = work(&mut kept.log, &mut writer.disk);
             kept.shown.publish(kept.log.durable());
@@ -365,18 +366,18 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
 }
 
 /// A log, and its visible state.
-pub(super) struct Kept {
+pub(super) struct OpenLog {
     pub(super) log: StreamLog,
-    pub(super) shown: Arc<Shown>,
+    pub(super) shown: Arc<SharedLogState>,
     /// True if all files of the log were checked.
     pub(super) is_checked: bool,
     /// Number of files at the last check of what may be dropped.
     files: usize,
 }
 
-impl Kept {
-    pub(super) fn new(log: StreamLog, shown: &Arc<Shown>) -> Kept {
-        Kept { log, shown: Arc::clone(shown), is_checked: false, files: 0 }
+impl OpenLog {
+    pub(super) fn new(log: StreamLog, shown: &Arc<SharedLogState>) -> OpenLog {
+        OpenLog { log, shown: Arc::clone(shown), is_checked: false, files: 0 }
     }
 
     /// Drops records beyond the retention; checked when a further file was begun.
@@ -386,11 +387,11 @@ impl Kept {
             self.files = files;
             return trim_views(&mut self.log, disk);
         }
-        let Some(keep) = self.shown.keep.as_ref().filter(|_| files != self.files) else {
+        let Some(keep) = self.shown.retention.as_ref().filter(|_| files != self.files) else {
             return Ok(());
         };
         let now = WallTime(clock::wall(clock::now()));
-        let trimmed = errands::trim(&mut self.log, disk, keep, now);
+        let trimmed = log_tasks::trim(&mut self.log, disk, keep, now);
         self.files = self.log.segments().len();
         match trimmed {
             // Without room for the checkpoint, everything stays.
@@ -402,31 +403,31 @@ impl Kept {
 
 /// Drops old views: a restart needs only the last one.
 fn trim_views(log: &mut StreamLog, disk: &mut impl Disk) -> Result<(), LogError> {
-    let policy = Retention { messages: Some(VIEWS_KEPT), ..Retention::default() };
+    let policy = SegmentRetention { messages: Some(VIEWS_KEPT), ..SegmentRetention::default() };
     let Some(tail) = log.spare(policy, WallTime::default()) else { return Ok(()) };
-    match log.drop_up_to(disk, tail, std::iter::empty::<Record<'_>>()) {
+    match log.drop_up_to(disk, tail, std::iter::empty::<LogRecord<'_>>()) {
         Err(error) if !error.is_full() => Err(error),
         _ => Ok(()),
     }
 }
 
 /// State of the log thread.
-pub(super) struct Writer<D> {
+pub(super) struct LogWriter<D> {
     pub(super) disk: D,
-    pub(super) owner: Owner,
-    pub(super) settings: Settings,
-    pub(super) logs: BTreeMap<StreamKey, Kept>,
+    pub(super) owner: LogOwner,
+    pub(super) settings: LogSettings,
+    pub(super) logs: BTreeMap<StreamKey, OpenLog>,
     /// Others' logs of a stream, as far as they were read when they had not reached the
     /// requested point.
     pub(super) known: BTreeMap<(StreamKey, LogId), StreamLog>,
     /// Harmed logs of this folder and of others.
-    pub(super) harm: KnownHarm,
-    load: Arc<Load>,
+    pub(super) harm: DamageCache,
+    load: Arc<LogQueueBytes>,
     spare: Arc<Mutex<Vec<Batch>>>,
     closing: Arc<AtomicBool>,
 }
 
-impl<D> Drop for Writer<D> {
+impl<D> Drop for LogWriter<D> {
     fn drop(&mut self) {
         // However the thread ends, no user keeps waiting for it.
         let shown = self.logs.values().map(|kept| &kept.shown);
@@ -434,8 +435,8 @@ impl<D> Drop for Writer<D> {
     }
 }
 
-impl<D: Disk> Writer<D> {
-    fn run(&mut self, jobs: &Receiver<Job<D>>) {
+impl<D: Disk> LogWriter<D> {
+    fn run(&mut self, jobs: &Receiver<LogJob<D>>) {
         // The loop also ends when no user is left that could push.
         loop {
             let first = match self.views_wait() {
@@ -450,18 +451,18 @@ impl<D: Disk> Writer<D> {
             let mut gathered = 0;
             while let Some(job) = next {
                 match job {
-                    Job::Batch(shown, batch) => {
+                    LogJob::Batch(shown, batch) => {
                         gathered += batch.bytes();
                         let bytes = batch.footprint();
                         self.append(&shown, batch);
                         self.load.take(bytes);
                         shown.take();
                     }
-                    Job::Work(work) => {
+                    LogJob::Work(work) => {
                         self.commit();
                         work(self);
                     }
-                    Job::Close => {
+                    LogJob::Close => {
                         self.commit();
                         self.close_left();
                         self.logs
@@ -496,13 +497,13 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    fn append(&mut self, shown: &Shown, mut batch: Batch) {
+    fn append(&mut self, shown: &SharedLogState, mut batch: Batch) {
         // Records for a failed or detached log are lost; the log's user sees the state.
         if let Some(kept) = self.logs.get_mut(&shown.key) {
             let (log, disk) = (&mut kept.log, &self.disk);
             let appended = batch.iter().try_for_each(|put| match put {
-                Put::Message(entry) => log.append(entry, disk).map(|_| ()),
-                Put::Mark(mark, now) => {
+                BatchItem::Message(entry) => log.append(entry, disk).map(|_| ()),
+                BatchItem::Mark(mark, now) => {
                     shown.mark();
                     log.mark(mark, now, disk)
                 }
@@ -566,11 +567,11 @@ impl<D: Disk> Writer<D> {
 
     /// Returns the state of a log after this error. Returns `None`, after a pause, if the disk is
     /// full and the log waits for room.
-    pub(super) fn judge(&self, shown: &Shown, error: &LogError) -> Option<StreamState> {
+    pub(super) fn judge(&self, shown: &SharedLogState, error: &LogError) -> Option<StreamState> {
         if !error.is_full() {
             return Some(StreamState::Failed);
         }
-        if shown.on_full == OnFull::Detach {
+        if shown.on_full == FullDiskPolicy::Detach {
             return Some(StreamState::Detached);
         }
         if self.closing.load(Ordering::Acquire) {

@@ -5,33 +5,33 @@
 use derecho_core::ids::{Rank, Time};
 use derecho_core::link::{Link, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
-use derecho_core::sst::{Refresher, Row, Scope, Sst, Strategy, Table};
-use derecho_sim::{Cluster, Config, NodeIndex, Stop};
+use derecho_core::sst::{Refresher, Scope, Sst, Strategy, Table, TableRow};
+use derecho_sim::{Cluster, Config, NodeIndex, StopReason};
 
-pub(crate) enum Thread<R: Row> {
+pub(crate) enum TableMachine<R: TableRow> {
     Detector(Box<Sst<R>>),
     Reader(Refresher<R>),
 }
 
-impl<R: Row> Machine for Thread<R> {
+impl<R: TableRow> Machine for TableMachine<R> {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         match self {
-            Thread::Detector(sst) => sst.handle(event, effects),
-            Thread::Reader(refresher) => refresher.handle(event, effects),
+            TableMachine::Detector(sst) => sst.handle(event, effects),
+            TableMachine::Reader(refresher) => refresher.handle(event, effects),
         }
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         match self {
-            Thread::Detector(sst) => sst.turn(now, effects),
-            Thread::Reader(refresher) => refresher.turn(now, effects),
+            TableMachine::Detector(sst) => sst.turn(now, effects),
+            TableMachine::Reader(refresher) => refresher.turn(now, effects),
         }
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
         match self {
-            Thread::Detector(sst) => sst.wants_turn_at(),
-            Thread::Reader(refresher) => refresher.wants_turn_at(),
+            TableMachine::Detector(sst) => sst.wants_turn_at(),
+            TableMachine::Reader(refresher) => refresher.wants_turn_at(),
         }
     }
 }
@@ -39,19 +39,19 @@ impl<R: Row> Machine for Thread<R> {
 pub(crate) type Setup<R> = Box<dyn FnOnce(&mut Scope<'_, R>) + Send>;
 
 /// Nodes by rank.
-pub(crate) struct Group<R: Row> {
-    pub(crate) cluster: Cluster<Thread<R>>,
+pub(crate) struct Group<R: TableRow> {
+    pub(crate) cluster: Cluster<TableMachine<R>>,
     pub(crate) nodes: Vec<NodeIndex>,
 }
 
-fn sst<R: Row>(cluster: &Cluster<Thread<R>>, node: NodeIndex) -> &Sst<R> {
+fn sst<R: TableRow>(cluster: &Cluster<TableMachine<R>>, node: NodeIndex) -> &Sst<R> {
     match cluster.machine(node, 0) {
-        Thread::Detector(sst) => sst,
-        Thread::Reader(_) => panic!("thread 0 is the detector"),
+        TableMachine::Detector(sst) => sst,
+        TableMachine::Reader(_) => panic!("thread 0 is the detector"),
     }
 }
 
-impl<R: Row> Group<R> {
+impl<R: TableRow> Group<R> {
     /// Creates a group whose tables have started. `role` gives the setup that the node of a
     /// rank registers.
     pub(crate) fn new(
@@ -71,9 +71,9 @@ impl<R: Row> Group<R> {
                     let own = link.open(region, Sst::<R>::REGION_WORDS).unwrap();
                     let setup = move |scope: &mut Scope<'_, R>| role(scope.me())(scope);
                     let sst = Sst::new(link.node(), own, nodes, strategy, initial, setup);
-                    let mut threads = vec![Thread::Detector(Box::new(sst))];
+                    let mut threads = vec![TableMachine::Detector(Box::new(sst))];
                     if strategy == Strategy::Reads {
-                        threads.push(Thread::Reader(Refresher::new(region, 500)));
+                        threads.push(TableMachine::Reader(Refresher::new(region, 500)));
                     }
                     threads
                 })
@@ -81,7 +81,7 @@ impl<R: Row> Group<R> {
             .collect();
         let stop = cluster
             .run_until_met(|cluster| nodes.iter().all(|&n| sst(cluster, n).table().is_some()));
-        assert_eq!(stop, Stop::Reached, "seed {seed}: all tables start");
+        assert_eq!(stop, StopReason::Reached, "seed {seed}: all tables start");
         let mut nodes = nodes;
         nodes.sort_by_key(|&node| sst(&cluster, node).table().map(Table::me));
         Group { cluster, nodes }
@@ -104,7 +104,7 @@ impl<R: Row> Group<R> {
     ) {
         let at = self.cluster.now().after(after);
         self.cluster.inject(self.nodes[rank], 0, at, |thread, _, effects| {
-            if let Thread::Detector(sst) = thread {
+            if let TableMachine::Detector(sst) = thread {
                 sst.with_table(effects, act);
             }
         });
@@ -116,7 +116,7 @@ impl<R: Row> Group<R> {
 
     pub(crate) fn run_for(&mut self, nanos: u64) {
         let at = self.cluster.now().after(nanos);
-        assert_eq!(self.cluster.run_until(at), Stop::Reached);
+        assert_eq!(self.cluster.run_until(at), StopReason::Reached);
     }
 
     /// Runs until a condition holds over all tables by rank, checking an invariant at each step.
@@ -127,6 +127,6 @@ impl<R: Row> Group<R> {
                 nodes.iter().map(|&node| sst(cluster, node).table().unwrap()).collect();
             met(&tables)
         });
-        assert_eq!(stop, Stop::Reached, "{what}");
+        assert_eq!(stop, StopReason::Reached, "{what}");
     }
 }

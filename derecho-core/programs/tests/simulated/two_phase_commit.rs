@@ -13,19 +13,19 @@ use crate::group::Group;
 type Votes = Vec<(usize, u64, bool)>;
 
 #[derive(Default)]
-struct Record {
+struct RunRecord {
     /// Decisions by rank, in order.
     decided: Vec<Vec<Decision>>,
     /// Votes by instance and by the asking leader.
     votes: BTreeMap<(u64, u64), Votes>,
 }
 
-type Shared = Arc<Mutex<Record>>;
+type Shared = Arc<Mutex<RunRecord>>;
 
 /// Creates a group whose nodes all have the same `wanted` requests and vote no on multiples
 /// of `no`.
 fn start(seed: u64, nodes: usize, wanted: u64, no: u64) -> (Group<Commit>, Shared) {
-    let record = Arc::new(Mutex::new(Record::default()));
+    let record = Arc::new(Mutex::new(RunRecord::default()));
     record.lock().unwrap().decided = vec![Vec::new(); nodes];
     let shared = record.clone();
     let group = Group::new(seed, nodes, Strategy::Writes, Commit::NONE, move |rank| {

@@ -14,7 +14,7 @@ use derecho_sim::DiskPrices;
 
 /// Treatment of a delivered message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Keeping {
+pub(crate) enum StorageMode {
     /// The message is released.
     Nothing,
     /// The message is copied into the member's memory.
@@ -24,7 +24,7 @@ pub(crate) enum Keeping {
 }
 
 /// Log on a disk of its own, written by a thread of its own.
-pub(crate) struct Log {
+pub(crate) struct DiskLog {
     prices: DiskPrices,
     /// Bytes that wait for the disk.
     ready: u64,
@@ -32,9 +32,9 @@ pub(crate) struct Log {
     group: Option<(u64, Time)>,
 }
 
-impl Log {
-    pub(crate) fn new(prices: DiskPrices) -> Log {
-        Log { prices, ready: 0, group: None }
+impl DiskLog {
+    pub(crate) fn new(prices: DiskPrices) -> DiskLog {
+        DiskLog { prices, ready: 0, group: None }
     }
 
     /// Advances the disk to `now`: each synced batch lets the next one begin.
@@ -78,8 +78,8 @@ mod tests {
     use super::*;
 
     /// Creates a log with a write time of one nanosecond per byte, and a sync time of a thousand.
-    fn log() -> Log {
-        Log::new(DiskPrices { bytes_per_second: 1e9, sync_ns: 1000.0 })
+    fn log() -> DiskLog {
+        DiskLog::new(DiskPrices { bytes_per_second: 1e9, sync_ns: 1000.0 })
     }
 
     #[test]

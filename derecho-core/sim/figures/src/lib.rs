@@ -14,16 +14,16 @@
 //! # Ok::<(), derecho_figures::FigureError>(())
 //! ```
 
-mod bed;
-mod crowd;
 mod experiments;
 mod figure;
 mod keeping;
 mod member;
+mod multicast_test_bed;
 mod network;
 mod parallel;
 mod plot;
 mod raw;
+mod sst_test_bed;
 mod views;
 
 use std::fmt;

@@ -22,11 +22,13 @@ use derecho_core::memory::{LINE, LINE_WORDS, OwnRegion};
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::multicast::subgroup::Terms;
-use derecho_core::node::{Charter, Membership, Node, NodeEvent, Origin, Share, SubgroupId};
+use derecho_core::multicast::subgroup::SubgroupConfig;
+use derecho_core::node::{
+    MemberRole, Node, NodeEvent, StreamOrigin, SubgroupDefinition, SubgroupId, SubgroupMemory,
+};
 use derecho_sim::{DiskPrices, NodeIndex, SimLink};
 
-use crate::keeping::{Keeping, Log};
+use crate::keeping::{DiskLog, StorageMode};
 
 /// First region of a member; each subgroup has two regions.
 const FIRST_REGION: u64 = 16;
@@ -40,7 +42,7 @@ pub(crate) type Batches = BTreeMap<u64, u64>;
 
 /// Measurements of a run.
 #[derive(Default)]
-pub(crate) struct Ledger {
+pub(crate) struct MulticastMeasurements {
     pub(crate) measuring: bool,
     /// Commit times of the messages of each subgroup's senders.
     committed: Vec<Vec<Vec<Time>>>,
@@ -58,12 +60,12 @@ pub(crate) struct Ledger {
     pub(crate) faults: Vec<String>,
 }
 
-impl Ledger {
-    pub(crate) fn new(members: usize, senders: usize, subgroups: usize) -> Ledger {
-        Ledger {
+impl MulticastMeasurements {
+    pub(crate) fn new(members: usize, senders: usize, subgroups: usize) -> MulticastMeasurements {
+        MulticastMeasurements {
             committed: vec![vec![Vec::new(); senders]; subgroups],
             taken: vec![0; members],
-            ..Ledger::default()
+            ..MulticastMeasurements::default()
         }
     }
 
@@ -81,7 +83,7 @@ fn count(batches: &mut Batches, size: u64) {
 
 /// Parameters common to all members of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Habits {
+pub(crate) struct MulticastParameters {
     pub(crate) members: usize,
     /// Number of sending members, counted from the first.
     pub(crate) senders: usize,
@@ -92,12 +94,12 @@ pub(crate) struct Habits {
     pub(crate) bytes: usize,
     /// Maximum number of messages of a sender in flight.
     pub(crate) window: usize,
-    pub(crate) terms: Terms,
-    pub(crate) keeping: Keeping,
+    pub(crate) terms: SubgroupConfig,
+    pub(crate) keeping: StorageMode,
 }
 
 /// A subgroup, as its member's application sees it.
-struct Group {
+struct OwnSubgroup {
     id: Option<SubgroupId>,
     inbox: Option<Arc<Inbox>>,
     memory: Option<SenderMemory>,
@@ -108,26 +110,26 @@ struct Group {
 }
 
 /// A node and its application.
-pub(crate) struct Member {
+pub(crate) struct MulticastTestMember {
     me: usize,
-    habits: Habits,
+    parameters: MulticastParameters,
     node: Node,
     link: SimLink,
     peers: usize,
-    groups: Vec<Group>,
+    groups: Vec<OwnSubgroup>,
     founded: bool,
-    ledger: Rc<RefCell<Ledger>>,
-    log: Option<Log>,
+    measurements: Rc<RefCell<MulticastMeasurements>>,
+    log: Option<DiskLog>,
 }
 
-impl Member {
+impl MulticastTestMember {
     /// Creates the member at this end of the network.
     pub(crate) fn new(
         link: &mut SimLink,
-        habits: Habits,
+        habits: MulticastParameters,
         disk: DiskPrices,
-        ledger: &Rc<RefCell<Ledger>>,
-    ) -> Result<Member, String> {
+        ledger: &Rc<RefCell<MulticastMeasurements>>,
+    ) -> Result<MulticastTestMember, String> {
         let me = link.index().0;
         // The member reads no streams, so its acknowledgements of them are not read.
         let acks = OwnRegion::heap(LINE_WORDS);
@@ -144,11 +146,21 @@ impl Member {
                 None
             };
             let (id, inbox) = (None, None);
-            groups.push(Group { id, inbox, memory, lines, gathered: false, copied: false });
+            groups.push(OwnSubgroup { id, inbox, memory, lines, gathered: false, copied: false });
         }
         let (link, ledger) = (link.clone(), Rc::clone(ledger));
-        let log = (habits.keeping == Keeping::Log).then(|| Log::new(disk));
-        Ok(Member { me, habits, node, link, peers: 0, groups, founded: false, ledger, log })
+        let log = (habits.keeping == StorageMode::Log).then(|| DiskLog::new(disk));
+        Ok(MulticastTestMember {
+            me,
+            parameters: habits,
+            node,
+            link,
+            peers: 0,
+            groups,
+            founded: false,
+            measurements: ledger,
+            log,
+        })
     }
 
     /// Whether all members of all subgroups have begun.
@@ -165,7 +177,7 @@ impl Member {
     /// Performs one act of the thread that sends to a subgroup: sends a message, if there is room.
     /// Returns the time of its next act.
     pub(crate) fn send(&mut self, group: usize, now: Time, effects: &mut Effects) -> Time {
-        let Habits { bytes, terms, .. } = self.habits;
+        let MulticastParameters { bytes, terms, .. } = self.parameters;
         let own = &mut self.groups[group];
         let Some(memory) = &own.memory else { return now };
         if terms.ablation.in_place && !own.copied && memory.has_room(bytes) {
@@ -173,9 +185,9 @@ impl Member {
             own.copied = true;
             return now;
         }
-        let mut ledger = self.ledger.borrow_mut();
+        let mut ledger = self.measurements.borrow_mut();
         let Ok(claim) = memory.claim(bytes) else {
-            let pause = LOOK_AGAIN * self.habits.active.min(LOOKS) as u64;
+            let pause = LOOK_AGAIN * self.parameters.active.min(LOOKS) as u64;
             if ledger.measuring {
                 ledger.waited_ns += pause;
             }
@@ -189,25 +201,26 @@ impl Member {
     }
 
     fn found(&mut self, effects: &mut Effects) {
-        let Habits { members, senders, terms, .. } = self.habits;
+        let MulticastParameters { members, senders, terms, .. } = self.parameters;
         for group in 0..self.groups.len() {
             let origin = |index: usize| match self.link.peer(NodeIndex(index)) {
-                _ if index == self.me => Some(Origin::Own),
-                peer => peer.map(Origin::Peer),
+                _ if index == self.me => Some(StreamOrigin::Own),
+                peer => peer.map(StreamOrigin::Peer),
             };
             let membership = |index: usize| {
-                Some(Membership {
+                Some(MemberRole {
                     origin: origin(index)?,
                     reads: true,
                     sends: (index < senders).then(|| stream_of(group)),
                     lines: lines_of(group),
                 })
             };
-            let listed: Option<Vec<Membership>> = (0..members).map(membership).collect();
+            let listed: Option<Vec<MemberRole>> = (0..members).map(membership).collect();
             let Some(listed) = listed else { return };
             let own = &mut self.groups[group];
-            let charter = Charter { name: group as u64 + 1, terms, members: listed };
-            let share = Share { lines: own.lines.clone(), memory: own.memory.clone() };
+            let charter =
+                SubgroupDefinition { name: group as u64 + 1, config: terms, members: listed };
+            let share = SubgroupMemory { lines: own.lines.clone(), memory: own.memory.clone() };
             own.id = self.node.found(charter, share, effects);
         }
         self.founded = true;
@@ -216,18 +229,18 @@ impl Member {
     /// Takes delivered messages as the application, and stores them if required, while its log
     /// keeps up.
     fn take(&mut self, now: Time, effects: &mut Effects) -> usize {
-        let mut ledger = self.ledger.borrow_mut();
+        let mut ledger = self.measurements.borrow_mut();
         let ledger = &mut *ledger;
         let mut all = 0;
-        let copies = usize::from(self.habits.terms.ablation.in_place)
-            + usize::from(self.habits.keeping != Keeping::Nothing);
+        let copies = usize::from(self.parameters.terms.ablation.in_place)
+            + usize::from(self.parameters.keeping != StorageMode::Nothing);
         if let Some(log) = &mut self.log {
             log.settle(now);
         }
-        for (index, group) in self.groups.iter().take(self.habits.active).enumerate() {
+        for (index, group) in self.groups.iter().take(self.parameters.active).enumerate() {
             let Some(inbox) = &group.inbox else { continue };
             let mut batch = 0;
-            while !self.log.as_ref().is_some_and(Log::holds_up)
+            while !self.log.as_ref().is_some_and(DiskLog::holds_up)
                 && let Some(record) = inbox.take()
             {
                 batch += 1;
@@ -262,18 +275,18 @@ impl Member {
             NodeEvent::Gathered { subgroup, readers, .. } => {
                 let group = self.groups.iter_mut().find(|group| group.id == Some(subgroup));
                 if let Some(group) = group {
-                    group.gathered = readers == self.habits.members;
+                    group.gathered = readers == self.parameters.members;
                 }
             }
             NodeEvent::Faulty { fault, .. } => {
-                self.ledger.borrow_mut().faults.push(fault.to_string());
+                self.measurements.borrow_mut().faults.push(fault.to_string());
             }
             _ => {}
         }
     }
 }
 
-impl Machine for Member {
+impl Machine for MulticastTestMember {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         if let LinkEvent::PeerUp { .. } = event {
             self.peers += 1;
@@ -282,7 +295,7 @@ impl Machine for Member {
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
-        if !self.founded && self.peers + 1 == self.habits.members {
+        if !self.founded && self.peers + 1 == self.parameters.members {
             self.found(effects);
         }
         let mut done = self.take(now, effects);
@@ -291,7 +304,7 @@ impl Machine for Member {
             self.hear(event);
             done += 1;
         }
-        let mut ledger = self.ledger.borrow_mut();
+        let mut ledger = self.measurements.borrow_mut();
         if ledger.measuring {
             let work = effects.work_done();
             count(&mut ledger.sends, work.sent);
@@ -302,7 +315,7 @@ impl Machine for Member {
 
     /// Blocked work continues when the disk is done.
     fn wants_turn_at(&self) -> Option<Time> {
-        self.log.as_ref().filter(|log| log.holds_up()).and_then(Log::next_sync)
+        self.log.as_ref().filter(|log| log.holds_up()).and_then(DiskLog::next_sync)
     }
 }
 
@@ -320,8 +333,8 @@ fn open(link: &mut SimLink, region: RegionId, words: usize) -> Result<OwnRegion,
 
 /// Returns the geometry of a sender's memory: the papers' window is the capacity of its bytes and
 /// its order ring. Without traffic there are as many places, but no bytes.
-fn geometry_of(habits: &Habits, group: usize) -> Result<Geometry, String> {
-    let Habits { bytes, window, .. } = *habits;
+fn geometry_of(habits: &MulticastParameters, group: usize) -> Result<Geometry, String> {
+    let MulticastParameters { bytes, window, .. } = *habits;
     // A record has whole lines.
     let record = bytes.next_multiple_of(LINE);
     let (bytes, largest) = if group < habits.active { (record * window, record) } else { (1, 1) };

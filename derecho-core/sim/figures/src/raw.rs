@@ -10,10 +10,10 @@ use derecho_core::ids::{Peer, RegionId, Time};
 use derecho_core::link::{Link, LinkEvent, Sharing, WordRange};
 use derecho_core::machine::{Effects, Machine, Target};
 use derecho_core::memory::{OwnRegion, Replica};
-use derecho_sim::{Cluster, Config, CostModel, NodeIndex, Random, Stop};
+use derecho_sim::{Cluster, Config, CostModel, NodeIndex, Random, StopReason};
 
 use crate::FigureError;
-use crate::bed::Kind;
+use crate::sst_test_bed::SstTransfer;
 
 const REGION: RegionId = RegionId(1);
 
@@ -22,8 +22,8 @@ fn costed(costs: CostModel, seed: u64) -> Config {
 }
 
 /// One of two nodes that pass a number back and forth.
-struct Player {
-    kind: Kind,
+struct PingPongNode {
+    kind: SstTransfer,
     own: OwnRegion,
     /// True for the node that answers; the other one begins.
     answers: bool,
@@ -36,18 +36,18 @@ struct Player {
     sent: u64,
 }
 
-impl Player {
+impl PingPongNode {
     fn set(&mut self, value: u64, effects: &mut Effects) {
         self.sent = value;
         self.own.word(0).publish(value);
-        if let (Kind::Writes, Some((peer, _))) = (self.kind, &self.peer) {
+        if let (SstTransfer::Writes, Some((peer, _))) = (self.kind, &self.peer) {
             let target = Target { peer: *peer, sharing: Sharing::Copied };
             effects.write(target, REGION, WordRange::new(0, 1));
         }
     }
 }
 
-impl Machine for Player {
+impl Machine for PingPongNode {
     fn handle(&mut self, event: LinkEvent, _effects: &mut Effects) {
         match event {
             LinkEvent::RegionUp { peer, replica, .. } => self.peer = Some((peer, replica)),
@@ -74,7 +74,7 @@ impl Machine for Player {
             self.came_back = true;
             done = 1;
         }
-        if self.kind == Kind::Reads && !self.reading {
+        if self.kind == SstTransfer::Reads && !self.reading {
             self.reading = true;
             effects.read(peer, REGION, WordRange::new(0, 1));
         }
@@ -86,7 +86,7 @@ impl Machine for Player {
 /// random wait.
 pub(crate) fn round_trips(
     costs: CostModel,
-    kind: Kind,
+    kind: SstTransfer,
     seed: u64,
     rounds: usize,
     wait: u64,
@@ -100,10 +100,20 @@ pub(crate) fn round_trips(
             let Ok(own) = link.open(REGION, 8) else { return Vec::new() };
             let (peer, ready) = (None, false);
             let (reading, came_back) = (false, false);
-            vec![Player { kind, own, answers, peer, ready, reading, back, came_back, sent: 0 }]
+            vec![PingPongNode {
+                kind,
+                own,
+                answers,
+                peer,
+                ready,
+                reading,
+                back,
+                came_back,
+                sent: 0,
+            }]
         });
     }
-    let met = |cluster: &Cluster<Player>| {
+    let met = |cluster: &Cluster<PingPongNode>| {
         (0..2).all(|node| {
             let player = cluster.machine(NodeIndex(node), 0);
             player.peer.is_some() && player.ready
@@ -114,7 +124,7 @@ pub(crate) fn round_trips(
     let mut times = Vec::with_capacity(rounds);
     for round in 1..=rounds as u64 {
         let start = cluster.now().after(random.between(1, wait));
-        cluster.inject(NodeIndex(0), 0, start, move |player: &mut Player, _, effects| {
+        cluster.inject(NodeIndex(0), 0, start, move |player: &mut PingPongNode, _, effects| {
             player.set(round, effects);
         });
         back.store(0, Ordering::Relaxed);
@@ -125,15 +135,15 @@ pub(crate) fn round_trips(
     Ok(times)
 }
 
-fn expect(stop: Stop, what: &str) -> Result<(), FigureError> {
-    if stop == Stop::Reached {
+fn expect(stop: StopReason, what: &str) -> Result<(), FigureError> {
+    if stop == StopReason::Reached {
         return Ok(());
     }
     Err(FigureError::Stuck(format!("waiting until {what}: {stop:?}")))
 }
 
 /// Node that posts one operation to each peer on request.
-struct Poster {
+struct PostingNode {
     own: OwnRegion,
     peers: Vec<(Peer, Replica)>,
     ready: usize,
@@ -144,7 +154,7 @@ struct Poster {
     expected: usize,
 }
 
-impl Machine for Poster {
+impl Machine for PostingNode {
     fn handle(&mut self, event: LinkEvent, _effects: &mut Effects) {
         match event {
             LinkEvent::RegionUp { peer, replica, .. } => self.peers.push((peer, replica)),
@@ -169,7 +179,7 @@ impl Machine for Poster {
 /// its reader.
 pub(crate) fn parallel(
     costs: CostModel,
-    kind: Kind,
+    kind: SstTransfer,
     seed: u64,
     parallel: usize,
     bytes: usize,
@@ -183,10 +193,10 @@ pub(crate) fn parallel(
         cluster.add_node(|link| {
             let Ok(own) = link.open(REGION, words) else { return Vec::new() };
             let (peers, ready, complete, expected) = (Vec::new(), 0, 0, 0);
-            vec![Poster { own, peers, ready, complete, ended, expected }]
+            vec![PostingNode { own, peers, ready, complete, ended, expected }]
         });
     }
-    let met = |cluster: &Cluster<Poster>| {
+    let met = |cluster: &Cluster<PostingNode>| {
         (0..=parallel).all(|node| {
             let poster = cluster.machine(NodeIndex(node), 0);
             poster.peers.len() == parallel && poster.ready == parallel
@@ -198,33 +208,33 @@ pub(crate) fn parallel(
     for round in 1..=rounds as u64 {
         let start = cluster.now().after(random.between(20_000, 30_000));
         ended.store(0, Ordering::Relaxed);
-        cluster.inject(NodeIndex(0), 0, start, move |poster: &mut Poster, _, effects| {
+        cluster.inject(NodeIndex(0), 0, start, move |poster: &mut PostingNode, _, effects| {
             poster.post(kind, words, round, effects);
         });
-        let landed = |cluster: &Cluster<Poster>| {
+        let landed = |cluster: &Cluster<PostingNode>| {
             (1..=parallel).all(|node| cluster.machine(NodeIndex(node), 0).sees(round, words))
         };
         let stop = cluster.run_until_met(|cluster| match kind {
-            Kind::Reads => ended.load(Ordering::Relaxed) > 0,
-            Kind::Writes => landed(cluster),
+            SstTransfer::Reads => ended.load(Ordering::Relaxed) > 0,
+            SstTransfer::Writes => landed(cluster),
         });
         expect(stop, "operations end")?;
         let end = match kind {
-            Kind::Reads => Time(ended.load(Ordering::Relaxed)),
-            Kind::Writes => cluster.now(),
+            SstTransfer::Reads => Time(ended.load(Ordering::Relaxed)),
+            SstTransfer::Writes => cluster.now(),
         };
         sum += end.since(start);
     }
     Ok(sum as f64 / rounds as f64)
 }
 
-impl Poster {
-    fn post(&mut self, kind: Kind, words: usize, round: u64, effects: &mut Effects) {
+impl PostingNode {
+    fn post(&mut self, kind: SstTransfer, words: usize, round: u64, effects: &mut Effects) {
         let range = WordRange::new(0, words);
         for &(peer, _) in &self.peers {
             match kind {
-                Kind::Reads => effects.read(peer, REGION, range),
-                Kind::Writes => {
+                SstTransfer::Reads => effects.read(peer, REGION, range),
+                SstTransfer::Writes => {
                     effects.write(Target { peer, sharing: Sharing::Copied }, REGION, range);
                 }
             }
@@ -232,7 +242,7 @@ impl Poster {
         for word in 0..words {
             self.own.word(word).publish(round);
         }
-        if kind == Kind::Reads {
+        if kind == SstTransfer::Reads {
             self.expected = self.peers.len();
         }
     }
@@ -244,11 +254,11 @@ impl Poster {
 }
 
 /// Times of consecutive writes, in nanoseconds.
-pub(crate) struct Writes {
+pub(crate) struct WriteTimes {
     /// Time from the beginning to the last post.
     pub(crate) post: f64,
     /// Time from the last post to its visibility.
-    pub(crate) way: f64,
+    pub(crate) arrival: f64,
 }
 
 /// Measures a number of writes of one size to one peer, one after the other.
@@ -257,7 +267,7 @@ pub(crate) fn writes(
     seed: u64,
     bytes: usize,
     count: u64,
-) -> Result<Writes, FigureError> {
+) -> Result<WriteTimes, FigureError> {
     let words = bytes.div_ceil(8);
     let mut cluster = Cluster::new(costed(costs, seed));
     for _ in 0..2 {
@@ -265,10 +275,10 @@ pub(crate) fn writes(
             let Ok(own) = link.open(REGION, words) else { return Vec::new() };
             let ended = Arc::new(AtomicU64::new(0));
             let (peers, ready, complete, expected) = (Vec::new(), 0, 0, 0);
-            vec![Poster { own, peers, ready, complete, ended, expected }]
+            vec![PostingNode { own, peers, ready, complete, ended, expected }]
         });
     }
-    let met = |cluster: &Cluster<Poster>| {
+    let met = |cluster: &Cluster<PostingNode>| {
         (0..2).all(|node| {
             let poster = cluster.machine(NodeIndex(node), 0);
             poster.peers.len() == 1 && poster.ready == 1
@@ -279,29 +289,29 @@ pub(crate) fn writes(
     cluster.run_until(cluster.now().after(10_000));
     let landings = cluster.network().events();
     let start = cluster.now().after(1);
-    cluster.inject(NodeIndex(0), 0, start, move |poster: &mut Poster, _, effects| {
-        (0..count).for_each(|_| poster.post(Kind::Writes, words, 1, effects));
+    cluster.inject(NodeIndex(0), 0, start, move |poster: &mut PostingNode, _, effects| {
+        (0..count).for_each(|_| poster.post(SstTransfer::Writes, words, 1, effects));
     });
-    let posted = |cluster: &Cluster<Poster>| cluster.counters(NodeIndex(0)).writes - before;
+    let posted = |cluster: &Cluster<PostingNode>| cluster.counters(NodeIndex(0)).writes - before;
     expect(cluster.run_until_met(|cluster| posted(cluster) == count), "all is posted")?;
     let last = cluster.now();
-    let landed = |cluster: &Cluster<Poster>| {
+    let landed = |cluster: &Cluster<PostingNode>| {
         cluster.network().events() == landings + count
             && cluster.machine(NodeIndex(1), 0).sees(1, words)
     };
     expect(cluster.run_until_met(landed), "all is visible")?;
     let post = last.since(start) as f64;
-    Ok(Writes { post, way: cluster.now().since(last) as f64 })
+    Ok(WriteTimes { post, arrival: cluster.now().since(last) as f64 })
 }
 
 /// Node that copies bytes in each of a number of turns.
-struct Copier {
+struct CopyingNode {
     from: Vec<u8>,
     to: Vec<u8>,
     turns: u64,
 }
 
-impl Machine for Copier {
+impl Machine for CopyingNode {
     fn handle(&mut self, _event: LinkEvent, _effects: &mut Effects) {}
 
     fn turn(&mut self, _now: Time, effects: &mut Effects) -> usize {
@@ -321,9 +331,9 @@ pub(crate) fn copies(costs: CostModel, seed: u64, bytes: u64) -> Result<f64, Fig
     let mut cluster = Cluster::new(costed(costs, seed));
     let node = cluster.add_node(|_| {
         let bytes = bytes as usize;
-        vec![Copier { from: vec![1; bytes], to: vec![0; bytes], turns: TURNS }]
+        vec![CopyingNode { from: vec![1; bytes], to: vec![0; bytes], turns: TURNS }]
     });
-    let done = |cluster: &Cluster<Copier>| cluster.machine(node, 0).turns == 0;
+    let done = |cluster: &Cluster<CopyingNode>| cluster.machine(node, 0).turns == 0;
     expect(cluster.run_until_met(done), "everything is copied")?;
     let usage = cluster.thread_use(node, 0);
     Ok(usage.busy_ns as f64 / usage.turns as f64)

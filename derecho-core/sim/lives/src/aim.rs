@@ -5,59 +5,59 @@
 
 use derecho_sim::NodeIndex;
 
-use crate::account::Step;
+use crate::fault_injector::FaultMoment;
 use crate::faults::Fault;
-use crate::member::Member;
-use crate::storm::Moment;
+use crate::member::LifeMember;
+use crate::report::ViewChangeStep;
 use crate::world::World;
 
 /// Moments to draw from: each step, of any node or of the leader; rarer moments appear more often.
-const MOMENTS: [Moment; 20] = [
-    of_anybody(Step::Wedged),
-    of_anybody(Step::Reported),
-    of_anybody(Step::Proposed),
-    of_anybody(Step::Proposed),
-    of_anybody(Step::Accepted),
-    of_anybody(Step::Accepted),
-    of_anybody(Step::Accepted),
-    of_anybody(Step::Decided),
-    of_anybody(Step::Installed),
-    of_leader(Step::Wedged),
-    of_leader(Step::Wedged),
-    of_leader(Step::Reported),
-    of_leader(Step::Decided),
-    of_leader(Step::Decided),
-    of_leader(Step::Installed),
-    of_leader(Step::Installed),
+const MOMENTS: [FaultMoment; 20] = [
+    of_anybody(ViewChangeStep::Wedged),
+    of_anybody(ViewChangeStep::Reported),
+    of_anybody(ViewChangeStep::Proposed),
+    of_anybody(ViewChangeStep::Proposed),
+    of_anybody(ViewChangeStep::Accepted),
+    of_anybody(ViewChangeStep::Accepted),
+    of_anybody(ViewChangeStep::Accepted),
+    of_anybody(ViewChangeStep::Decided),
+    of_anybody(ViewChangeStep::Installed),
+    of_leader(ViewChangeStep::Wedged),
+    of_leader(ViewChangeStep::Wedged),
+    of_leader(ViewChangeStep::Reported),
+    of_leader(ViewChangeStep::Decided),
+    of_leader(ViewChangeStep::Decided),
+    of_leader(ViewChangeStep::Installed),
+    of_leader(ViewChangeStep::Installed),
     // A leader that has accepted another leader's proposal is that one's successor.
-    Moment::Succession,
-    Moment::Succession,
-    Moment::Succession,
-    Moment::Walk,
+    FaultMoment::Succession,
+    FaultMoment::Succession,
+    FaultMoment::Succession,
+    FaultMoment::Walk,
 ];
 
-const fn of_anybody(step: Step) -> Moment {
-    Moment::Step { step, leader: false }
+const fn of_anybody(step: ViewChangeStep) -> FaultMoment {
+    FaultMoment::Step { step, leader: false }
 }
 
-const fn of_leader(step: Step) -> Moment {
-    Moment::Step { step, leader: true }
+const fn of_leader(step: ViewChangeStep) -> FaultMoment {
+    FaultMoment::Step { step, leader: true }
 }
 
 impl World {
     /// Runs a part of a life that is aimed at view changes.
     pub(crate) fn aimed_round(&mut self, nodes: usize) {
-        self.storm.aimed = true;
+        self.injector.aimed = true;
         self.random_change();
         self.random_come_and_go(nodes);
-        if !self.storm.lies_in_wait() {
+        if !self.injector.lies_in_wait() {
             self.aim();
             self.disturb(nodes);
         } else if self.random.one_in(3) {
             self.disturb(nodes);
         }
         self.write_for(2);
-        let mut court = self.court.borrow_mut();
+        let mut court = self.checker.borrow_mut();
         court.journal.now = self.cluster.now();
         court.journal.sum_up();
     }
@@ -67,8 +67,8 @@ impl World {
         let moment = MOMENTS[self.random.below(MOMENTS.len() as u64) as usize];
         // A stopped node has a successor only when no node waits for it any more, and is past that
         // moment then.
-        let stops = !matches!(moment, Moment::Succession) && self.random.one_in(2);
-        let stops = stops && self.storm.has(Fault::Pause);
+        let stops = !matches!(moment, FaultMoment::Succession) && self.random.one_in(2);
+        let stops = stops && self.injector.has(Fault::Pause);
         let fits = |fault| match stops {
             true => fault == Fault::Pause,
             false => matches!(fault, Fault::Crash | Fault::Restart),
@@ -86,8 +86,8 @@ impl World {
         match (self.random.below(2), self.one_of(&living)) {
             (_, None) => self.come(nodes),
             _ if living.len() <= nodes => self.come(nodes),
-            (0, Some(node)) if self.storm.has(Fault::Crash) => self.crash(node),
-            (_, Some(node)) => self.act(node, Member::leave),
+            (0, Some(node)) if self.injector.has(Fault::Crash) => self.crash(node),
+            (_, Some(node)) => self.act(node, LifeMember::leave),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Owns: the events of a group's life, and the rules that must hold. Never does: protocol; the code
 //! that runs is the product's, and no checker asks the product whether it was right.
 //!
-//! Read in this order: [`Plan`] and [`live`] (a life from a seed), [`Faults`] (the faults), `court`
+//! Read in this order: [`LifePlan`] and [`live`] (a life from a seed), [`Faults`] (the faults), `checker`
 //! (rules at every delivery), `verdict` (rules at the end).
 //!
 //! ```text
@@ -13,23 +13,23 @@
 //!                      └> Court: writes, deliveries, views ── Account: violations, coverage
 //! ```
 
-mod account;
 mod aim;
-mod court;
+mod checker;
+mod fault_injector;
 mod faults;
 mod journal;
-mod late;
+mod late_reader;
 mod life;
 mod member;
-mod storm;
+mod report;
 mod topics;
 mod verdict;
 mod withheld;
 mod world;
 
-pub use account::{Account, Coverage, Step};
+pub use fault_injector::STOPS_MOST;
 pub use faults::{Fault, Faults};
-pub use life::{Plan, live};
-pub use member::Member;
-pub use storm::STOPS_MOST;
-pub use world::{Kind, World};
+pub use life::{LifePlan, live};
+pub use member::LifeMember;
+pub use report::{Coverage, LifeReport, ViewChangeStep};
+pub use world::{GroupKind, World};

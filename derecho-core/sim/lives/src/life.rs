@@ -11,17 +11,17 @@ use std::sync::Once;
 use derecho_core::link::Evidence;
 use derecho_sim::{Config, Random};
 
-use crate::account::Account;
 use crate::faults::Faults;
-use crate::world::{Kind, World};
+use crate::report::LifeReport;
+use crate::world::{GroupKind, World};
 
 /// Plan of a life: the same plan gives the same life, to the last word that lands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct LifePlan {
     /// Seed of all randomness.
     pub seed: u64,
     /// Kind of the group.
-    pub kind: Kind,
+    pub kind: GroupKind,
     /// Number of nodes at the start.
     pub nodes: usize,
     /// Permitted faults, in addition to joining and leaving nodes.
@@ -36,10 +36,10 @@ pub struct Plan {
     pub wild: bool,
 }
 
-impl Plan {
+impl LifePlan {
     /// Returns the usual life of this seed.
-    pub fn new(seed: u64, kind: Kind) -> Plan {
-        Plan {
+    pub fn new(seed: u64, kind: GroupKind) -> LifePlan {
+        LifePlan {
             seed,
             kind,
             nodes: 3,
@@ -52,9 +52,9 @@ impl Plan {
     }
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for LifePlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { seed, kind, nodes, faults, aimed, toggles, wild, .. } = self;
+        let LifePlan { seed, kind, nodes, faults, aimed, toggles, wild, .. } = self;
         let kind = kind.name();
         let aimed = if *aimed { " --aimed" } else { "" };
         let toggles = if *toggles { " --toggles" } else { "" };
@@ -67,22 +67,22 @@ impl fmt::Display for Plan {
 }
 
 /// Returns the network configuration of a life.
-fn config(plan: &Plan) -> Config {
+fn config(plan: &LifePlan) -> Config {
     let mut config = Config::adversarial(plan.seed);
     let mut random = Random::new(plan.seed ^ 0x6e65_7477);
     // On one host the kernel knows of a crash at once; elsewhere that may take a while, and no node
     // can be sure.
-    if plan.kind == Kind::Network && random.one_in(2) {
+    if plan.kind == GroupKind::Network && random.one_in(2) {
         config.evidence.crash = Some((Evidence::Uncertain, (50_000, 1_500_000)));
     }
     config
 }
 
 /// Runs a life. `read`: whether to keep a journal.
-pub fn live(plan: Plan, read: bool) -> Account {
+pub fn live(plan: LifePlan, read: bool) -> LifeReport {
     let mut world = World::empty(config(&plan), plan.kind);
-    world.tally.lives = 1;
-    world.court.borrow_mut().journal.kept = read;
+    world.report.lives = 1;
+    world.checker.borrow_mut().journal.kept = read;
     let panicked = catch(|| {
         world.prepare(plan.faults, plan.wild);
         world.populate(plan.nodes);
@@ -104,11 +104,11 @@ pub fn live(plan: Plan, read: bool) -> Account {
         }
         world.check();
     });
-    world.court.borrow_mut().journal.sum_up();
+    world.checker.borrow_mut().journal.sum_up();
     if let Some(text) = panicked {
-        world.court.borrow_mut().charge("assertion", &text);
+        world.checker.borrow_mut().charge("assertion", &text);
     }
-    world.account()
+    world.report()
 }
 
 thread_local! {

@@ -9,15 +9,16 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use derecho_core::group::council::{Entrance, Host};
-use derecho_core::group::watch::Patience;
+use derecho_core::group::membership_service::{HostInterface, JoinMode};
+use derecho_core::group::silence_detector::MemberTimeouts;
 use derecho_core::group::{
-    CONTROL_LINES, CONTROL_STREAM, Group, GroupEvent, Share, Terms, Wait, control_geometry,
+    CONTROL_LINES, CONTROL_STREAM, Group, GroupConfig, GroupEvent, SubgroupRegions, Wait,
+    control_geometry,
 };
 use derecho_core::ids::{NodeId, RegionId, Time};
 use derecho_core::link::{Barrier, Generation, Interest, Link, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
-use derecho_core::membership::{Fate, Stage, Standing};
+use derecho_core::membership::{ExitReason, MemberStatus, ViewChangeStage};
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
@@ -27,21 +28,21 @@ use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::{ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Node, NodeEvent};
 use derecho_sim::{Random, SimLink};
 
-use crate::account::Step;
-use crate::court::{Court, Delivered, Epoch};
-use crate::late::LateReader;
-use crate::topics::{Part, Topics};
-use crate::withheld::Withheld;
+use crate::checker::{Delivered, Epoch, SafetyChecker};
+use crate::late_reader::LateReader;
+use crate::report::ViewChangeStep;
+use crate::topics::{TopicRole, Topics};
+use crate::withheld::WithheldPosts;
 
 /// Silence after which members are suspected: much longer than any delay that is not a fault.
 pub(crate) const TIMEOUT: u64 = 2_000_000;
-const PATIENCE: Patience = Patience { member_timeout: Some(TIMEOUT), gather: 100_000 };
+const PATIENCE: MemberTimeouts = MemberTimeouts { member_timeout: Some(TIMEOUT), gather: 100_000 };
 
 /// Nodes that the host shows as standing still.
 pub(crate) type Halted = Arc<Mutex<BTreeSet<NodeId>>>;
 
 /// A member's part in a topic.
-struct Taken {
+struct TopicState {
     lines: (RegionId, OwnRegion),
     stream: Option<(RegionId, SenderMemory)>,
     reads: bool,
@@ -60,34 +61,34 @@ struct Taken {
 const LEAVERS_HOLD: bool = true;
 
 /// Barrier of a process that has one thread.
-struct OneThread;
+struct SingleThreadBarrier;
 
-impl Barrier for OneThread {
+impl Barrier for SingleThreadBarrier {
     fn issue(&self) {}
 }
 
 /// Events of the last turn.
 #[derive(Clone, Copy, Default)]
-struct Turned {
+struct TurnEvents {
     reported: bool,
     installed: bool,
 }
 
 /// One node and its application.
-pub struct Member {
+pub struct LifeMember {
     pub(crate) me: NodeId,
     /// `None` before the node knows its group.
     group: Option<Group<Topics>>,
-    prepared: Option<(Node, Share)>,
-    pub(crate) out: Option<Fate>,
+    prepared: Option<(Node, SubgroupRegions)>,
+    pub(crate) out: Option<ExitReason>,
     link: SimLink,
-    court: Rc<RefCell<Court>>,
-    parts: BTreeMap<u64, Taken>,
+    checker: Rc<RefCell<SafetyChecker>>,
+    parts: BTreeMap<u64, TopicState>,
     demands: bool,
     /// Late readers of topics that the member has left.
-    parted: Vec<LateReader>,
-    stage: Stage,
-    turned: Turned,
+    left_readers: Vec<LateReader>,
+    stage: ViewChangeStage,
+    turned: TurnEvents,
     /// Group and number of the view to which the events belong: several views may begin in
     /// one turn.
     view: (Generation, u64),
@@ -95,7 +96,7 @@ pub struct Member {
     is_new_view: bool,
     walking: bool,
     suspects: usize,
-    withheld: Withheld,
+    withheld: WithheldPosts,
     /// True once the node has found that the others continued without it; it has delivered
     /// nothing since.
     is_overtaken: bool,
@@ -116,16 +117,20 @@ pub(crate) fn content(writer: NodeId, topic: u64, stream: u64, number: u64) -> V
     bytes
 }
 
-impl Member {
+impl LifeMember {
     /// Creates a member. `demands`: as in the product, the node counts changes in its streams, and
     /// its application has late readers.
-    pub(crate) fn new(link: &mut SimLink, court: &Rc<RefCell<Court>>, demands: bool) -> Member {
+    pub(crate) fn new(
+        link: &mut SimLink,
+        court: &Rc<RefCell<SafetyChecker>>,
+        demands: bool,
+    ) -> LifeMember {
         let acks = link.open(ACKS, ACKS_WORDS).expect("a node that runs opens regions");
         let mut node = Node::new(link.node(), acks, Arc::new(|| {}));
         if demands {
             let changes =
                 link.open(CHANGES, CHANGES_WORDS).expect("a node that runs opens regions");
-            node = node.with_changes(changes, Some(Arc::new(OneThread)));
+            node = node.with_changes(changes, Some(Arc::new(SingleThreadBarrier)));
         }
         let geometry = control_geometry();
         let lines = link
@@ -134,43 +139,49 @@ impl Member {
         let region =
             link.open(CONTROL_STREAM, geometry.words()).expect("a node that runs opens regions");
         let memory = node.count_changes(SenderMemory::with_nulls(region, geometry));
-        let control =
-            Share { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, memory)) };
-        Member {
+        let control = SubgroupRegions {
+            lines: (CONTROL_LINES, lines),
+            memory: Some((CONTROL_STREAM, memory)),
+        };
+        LifeMember {
             me: link.node(),
             group: None,
             prepared: Some((node, control)),
             out: None,
             link: link.clone(),
-            court: Rc::clone(court),
+            checker: Rc::clone(court),
             parts: BTreeMap::new(),
             demands,
-            parted: Vec::new(),
-            stage: Stage::Calm,
-            turned: Turned::default(),
+            left_readers: Vec::new(),
+            stage: ViewChangeStage::Calm,
+            turned: TurnEvents::default(),
             view: (Generation::NONE, 0),
             is_new_view: false,
             walking: false,
             suspects: 0,
-            withheld: Withheld::default(),
+            withheld: WithheldPosts::default(),
             is_overtaken: false,
         }
     }
 
     /// Enters its group. `halted`: nodes that the host shows as standing still, if the host
     /// shows any.
-    pub(crate) fn begin(&mut self, entrance: Entrance, halted: Option<Halted>) {
+    pub(crate) fn begin(&mut self, entrance: JoinMode, halted: Option<Halted>) {
         let (node, control) = self.prepared.take().expect("it begins once");
-        let local = matches!(entrance, Entrance::Local);
-        let terms =
-            Terms { entrance, weight: 1, patience: PATIENCE, ablation: Ablation::default() };
+        let local = matches!(entrance, JoinMode::Local);
+        let terms = GroupConfig {
+            join_mode: entrance,
+            weight: 1,
+            timeouts: PATIENCE,
+            ablation: Ablation::default(),
+        };
         let host = self.link.arbiter().filter(|_| local).map(|arbiter| {
             let lists = |halted: &Halted, node| {
                 halted.lock().unwrap_or_else(PoisonError::into_inner).contains(&node)
             };
             // Otherwise a node that stands still is detected by its silence.
             let is_halted = move |node| halted.as_ref().is_some_and(|halted| lists(halted, node));
-            Host { arbiter, is_halted: Arc::new(is_halted) }
+            HostInterface { arbiter, is_halted: Arc::new(is_halted) }
         });
         self.group = Some(Group::new(node, terms, Topics::default(), control, host));
     }
@@ -195,7 +206,7 @@ impl Member {
     }
 
     /// Reason why it is no longer a member, if so.
-    pub fn fate(&self) -> Option<Fate> {
+    pub fn fate(&self) -> Option<ExitReason> {
         self.out
     }
 
@@ -240,7 +251,7 @@ impl Member {
             .expect("a node that runs opens regions");
         let stream = sends.then(|| self.open_stream());
         let epoch = (Generation::NONE, topic, 0);
-        let taken = Taken {
+        let taken = TopicState {
             lines: (lines_id, lines),
             stream,
             reads,
@@ -258,9 +269,9 @@ impl Member {
     /// its part.
     fn announce(&mut self, topic: u64, is_new: bool) {
         let Some(taken) = self.parts.get(&topic) else { return };
-        let share = Share { lines: taken.lines.clone(), memory: taken.stream.clone() };
+        let share = SubgroupRegions { lines: taken.lines.clone(), memory: taken.stream.clone() };
         let sends = taken.stream.as_ref().map(|(id, _)| *id);
-        let part = Part { topic, reads: taken.reads, sends, lines: taken.lines.0 };
+        let part = TopicRole { topic, reads: taken.reads, sends, lines: taken.lines.0 };
         // A node that stops writing registers nothing new: an epoch that still has its stream may
         // be to come.
         if is_new || sends.is_some() {
@@ -350,18 +361,18 @@ impl Member {
         if self.out.is_some() {
             // The others may have continued without this member: records that it holds are no
             // longer guaranteed.
-            self.parted.clear();
+            self.left_readers.clear();
             self.parts.values_mut().for_each(|part| part.late = None);
             return;
         }
         let host = self.link.arbiter();
         let is_member = || host.as_ref().is_none_or(|host| host.is_member());
-        let mut court = self.court.borrow_mut();
+        let mut court = self.checker.borrow_mut();
         let here = self.parts.values_mut().filter_map(|part| part.late.as_mut());
-        for late in here.chain(&mut self.parted) {
+        for late in here.chain(&mut self.left_readers) {
             late.take(count, manners, (me, random), &is_member, &mut court);
         }
-        self.parted.retain(|late| !late.is_done());
+        self.left_readers.retain(|late| !late.is_done());
     }
 
     /// Leaves a topic.
@@ -371,7 +382,7 @@ impl Member {
         }
         if let Some(part) = self.parts.get_mut(&topic).filter(|part| !part.leaves) {
             (part.stream, part.leaves) = (None, true);
-            let gone = Part { topic, reads: false, sends: None, lines: part.lines.0 };
+            let gone = TopicRole { topic, reads: false, sends: None, lines: part.lines.0 };
             self.group_mut().submit(&gone.encode());
         }
     }
@@ -379,31 +390,35 @@ impl Member {
     /// Asks to leave the group.
     pub fn leave(&mut self) {
         if self.out.is_none() {
-            self.court.borrow_mut().wants_to_leave(self.me);
+            self.checker.borrow_mut().wants_to_leave(self.me);
         }
         self.group_mut().leave();
     }
 
     /// Whether the node, which is out, refuses every act (I-48).
     pub(crate) fn refuses(&mut self) -> bool {
-        let part = Part { topic: 5, reads: true, sends: None, lines: RegionId(0) };
+        let part = TopicRole { topic: 5, reads: true, sends: None, lines: RegionId(0) };
         !self.group_mut().submit(&part.encode()) && !self.group_mut().leave()
     }
 
     /// Returns the member's step in a view change. `unposted`: whether posts of its last turn are
     /// still pending.
-    pub(crate) fn step(&self, unposted: bool) -> Option<Step> {
-        let group = self.group.as_ref().filter(|group| group.standing() == Standing::Member)?;
+    pub(crate) fn step(&self, unposted: bool) -> Option<ViewChangeStep> {
+        let group = self.group.as_ref().filter(|group| group.status() == MemberStatus::Member)?;
         match group.agreement().stage() {
-            Stage::Calm if self.turned.installed && unposted => Some(Step::Decided),
-            Stage::Calm if self.is_new_view => Some(Step::Installed),
-            Stage::Calm => None,
-            Stage::Wedged => Some(Step::Wedged),
-            Stage::Reported if self.turned.reported && unposted => Some(Step::Wedged),
-            Stage::Reported => Some(Step::Reported),
-            Stage::Proposed => Some(Step::Proposed),
-            Stage::Accepted => Some(Step::Accepted),
-            Stage::Decided => Some(Step::Decided),
+            ViewChangeStage::Calm if self.turned.installed && unposted => {
+                Some(ViewChangeStep::Decided)
+            }
+            ViewChangeStage::Calm if self.is_new_view => Some(ViewChangeStep::Installed),
+            ViewChangeStage::Calm => None,
+            ViewChangeStage::Wedged => Some(ViewChangeStep::Wedged),
+            ViewChangeStage::Reported if self.turned.reported && unposted => {
+                Some(ViewChangeStep::Wedged)
+            }
+            ViewChangeStage::Reported => Some(ViewChangeStep::Reported),
+            ViewChangeStage::Proposed => Some(ViewChangeStep::Proposed),
+            ViewChangeStage::Accepted => Some(ViewChangeStep::Accepted),
+            ViewChangeStage::Decided => Some(ViewChangeStep::Decided),
         }
     }
 
@@ -414,7 +429,7 @@ impl Member {
 
     /// Whether it is between two layouts of a topic, without a view change as the cause.
     pub(crate) fn is_between(&self) -> bool {
-        self.walking && !self.is_new_view && self.stage == Stage::Calm
+        self.walking && !self.is_new_view && self.stage == ViewChangeStage::Calm
     }
 
     /// Whether it is the leader, in its own view.
@@ -440,7 +455,7 @@ impl Member {
     /// Returns its stream in a topic, and the number of messages written there.
     pub(crate) fn written(&self, topic: u64) -> (u64, u64) {
         let part = self.parts.get(&topic);
-        let stream = |part: &Taken| part.stream.as_ref().map_or(0, |(region, _)| region.0);
+        let stream = |part: &TopicState| part.stream.as_ref().map_or(0, |(region, _)| region.0);
         part.map_or((0, 0), |part| (stream(part), part.written))
     }
 
@@ -453,7 +468,7 @@ impl Member {
         let bytes = content(me, topic, region.0, number);
         let Ok(mut claim) = memory.claim(bytes.len()) else { return };
         claim.bytes().copy_from_slice(&bytes);
-        self.court.borrow_mut().writes((me, region.0), number);
+        self.checker.borrow_mut().writes((me, region.0), number);
         let stream_number = claim.commit(bytes.len(), |_, _| {});
         assert_eq!(stream_number, number, "a commit has the number of its message");
         part.written += 1;
@@ -478,7 +493,7 @@ impl Member {
             if self.is_overtaken() {
                 return;
             }
-            let mut court = self.court.borrow_mut();
+            let mut court = self.checker.borrow_mut();
             let words: Option<Vec<u64>> = (bytes.len() >= 32).then(|| {
                 let word = |word: &[u8]| u64::from_le_bytes(word.try_into().expect("eight bytes"));
                 bytes[..32].chunks(8).map(word).collect()
@@ -506,13 +521,13 @@ impl Member {
     fn take_in(&mut self, event: GroupEvent) {
         match event {
             GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
-                let reads = layout.seat_of(self.me).is_some_and(|seat| seat.reads);
+                let reads = layout.member(self.me).is_some_and(|seat| seat.reads);
                 self.drain(key);
                 if self.is_overtaken() {
                     return;
                 }
                 let demands = self.demands;
-                let Member { parts, group, .. } = self;
+                let LifeMember { parts, group, .. } = self;
                 let Some(part) = parts.get_mut(&key) else { return };
                 let (founding, view) = self.view;
                 part.epoch = (founding, key, epoch);
@@ -524,19 +539,19 @@ impl Member {
                     part.late = late.map(|inbox| LateReader::new(key, inbox));
                 }
                 let who = (self.me, (key, part.lines.0));
-                self.court.borrow_mut().begins(who, part.epoch, view, &layout);
+                self.checker.borrow_mut().begins(who, part.epoch, view, &layout);
             }
             GroupEvent::Left { key } => {
                 self.drain(key);
                 if let Some(part) = self.parts.remove(&key) {
-                    self.court.borrow_mut().left(self.me, (key, part.lines.0));
-                    self.parted.extend(part.late.filter(|late| !late.is_done()));
+                    self.checker.borrow_mut().left(self.me, (key, part.lines.0));
+                    self.left_readers.extend(part.late.filter(|late| !late.is_done()));
                 }
             }
             GroupEvent::Installed(view) => {
                 (self.turned.installed, self.is_new_view) = (true, true);
                 self.view = (view.group, view.number);
-                let mut court = self.court.borrow_mut();
+                let mut court = self.checker.borrow_mut();
                 court.installs(self.me, &view);
                 let group = self.group.as_ref().expect("it has begun");
                 // If several views began in one turn, the state is as the last one left it.
@@ -548,19 +563,19 @@ impl Member {
                 // Everything delivered up to this moment was delivered as a member.
                 self.topics().into_iter().for_each(|topic| self.drain(topic));
                 self.out = Some(fate);
-                self.court.borrow_mut().is_out(self.me, fate);
+                self.checker.borrow_mut().is_out(self.me, fate);
             }
             // Findings of a member without which the others have continued prove nothing.
             GroupEvent::Node(NodeEvent::Faulty { .. })
                 if self.demands && self.group().is_overtaken() => {}
             GroupEvent::Node(NodeEvent::Faulty { peer, fault }) => {
-                let mut court = self.court.borrow_mut();
+                let mut court = self.checker.borrow_mut();
                 let name = court.journal.name_of(self.me);
                 court.charge("honesty", &format!("{name} finds {peer:?} faulty: {fault}"));
             }
             GroupEvent::Direct { .. } => {}
             GroupEvent::Stuck { wait, answer } => {
-                let mut court = self.court.borrow_mut();
+                let mut court = self.checker.borrow_mut();
                 let (name, about) =
                     (court.journal.name_of(self.me), court.journal.name_of(wait.node));
                 let what = format!("{name} finds that {about} {}: {answer:?}", wait.condition);
@@ -570,13 +585,13 @@ impl Member {
                 }
             }
             GroupEvent::Changed if self.out.is_some() => {
-                let mut court = self.court.borrow_mut();
+                let mut court = self.checker.borrow_mut();
                 let name = court.journal.name_of(self.me);
                 court.charge("isolation", &format!("{name} is out and its state changes"));
             }
             GroupEvent::Changed => {
                 let state = self.group().state().clone();
-                let mut court = self.court.borrow_mut();
+                let mut court = self.checker.borrow_mut();
                 let parts = state.0.keys();
                 let text =
                     parts.map(|(topic, node)| format!("{topic}:{} ", court.journal.name_of(*node)));
@@ -588,14 +603,14 @@ impl Member {
     }
 }
 
-impl Machine for Member {
+impl Machine for LifeMember {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         self.group_mut().handle(event, effects);
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
-        self.court.borrow_mut().journal.now = self.link.network().now();
-        self.turned = Turned::default();
+        self.checker.borrow_mut().journal.now = self.link.network().now();
+        self.turned = TurnEvents::default();
         let done = self.group_mut().turn(now, effects);
         self.withheld.leave_out(effects);
         self.note_stage();
@@ -609,7 +624,7 @@ impl Machine for Member {
         }
         let count = events.len();
         events.into_iter().for_each(|event| self.take_in(event));
-        self.walking = self.group().is_walking();
+        self.walking = self.group().is_changing_epochs();
         self.is_new_view &= self.walking || !self.group().is_informed();
         done + count
     }
@@ -623,14 +638,14 @@ impl Machine for Member {
     }
 }
 
-impl Member {
+impl LifeMember {
     /// Reports changes in its agreement on a view.
     fn note_stage(&mut self) {
         let group = self.group.as_ref().expect("it has begun");
         let agreement = group.agreement();
         let (before, stage) = (self.stage, agreement.stage());
         let suspects = agreement.suspects();
-        let mut court = self.court.borrow_mut();
+        let mut court = self.checker.borrow_mut();
         if suspects.count() > self.suspects {
             let nodes = suspects.iter().map(|rank| agreement.view().member(rank).node);
             let names = court.journal.names_of(nodes);
@@ -638,30 +653,33 @@ impl Member {
         }
         self.suspects = suspects.count();
         self.stage = stage;
-        if before == stage || stage == Stage::Calm {
+        if before == stage || stage == ViewChangeStage::Calm {
             return;
         }
-        if before == Stage::Calm {
+        if before == ViewChangeStage::Calm {
             court.layouts_met += u64::from(self.walking && !self.is_new_view);
             let view = agreement.view().number;
             court.journal.says(self.me, format_args!("wedges view {view}"));
         }
         // Within one turn it may have advanced by more than one step.
-        self.turned.reported = before < Stage::Reported && Stage::Reported <= stage;
+        self.turned.reported =
+            before < ViewChangeStage::Reported && ViewChangeStage::Reported <= stage;
         if self.turned.reported {
             court.journal.says(self.me, format_args!("reports how far it has come"));
         }
         match stage {
-            Stage::Proposed => court.journal.says(self.me, format_args!("proposes a decision")),
-            Stage::Accepted => {
+            ViewChangeStage::Proposed => {
+                court.journal.says(self.me, format_args!("proposes a decision"))
+            }
+            ViewChangeStage::Accepted => {
                 let leader = agreement.leader().map(|rank| agreement.view().member(rank).node);
                 let name = court.journal.names_of(leader);
                 court.journal.says(self.me, format_args!("accepts the decision of {name}"));
             }
-            Stage::Decided => {
+            ViewChangeStage::Decided => {
                 court.journal.says(self.me, format_args!("knows which decision was picked"));
             }
-            Stage::Calm | Stage::Wedged | Stage::Reported => {}
+            ViewChangeStage::Calm | ViewChangeStage::Wedged | ViewChangeStage::Reported => {}
         }
     }
 }

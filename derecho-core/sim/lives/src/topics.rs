@@ -6,46 +6,46 @@
 use std::collections::BTreeMap;
 
 use derecho_core::bytes::Wire;
-use derecho_core::group::State;
-use derecho_core::group::registry::{Layout, Seat};
+use derecho_core::group::ReplicatedState;
+use derecho_core::group::registry::{Layout, LayoutMember};
 use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::membership::View;
-use derecho_core::multicast::subgroup::Level;
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
 
-/// First topic with [`Level::Unordered`]; the topics before it are atomic.
+/// First topic with [`DeliveryGuarantee::Unordered`]; the topics before it are atomic.
 pub(crate) const UNORDERED: u64 = 100;
 
 /// Returns the level of a topic.
-pub(crate) fn level_of(topic: u64) -> Level {
-    if topic < UNORDERED { Level::Atomic } else { Level::Unordered }
+pub(crate) fn level_of(topic: u64) -> DeliveryGuarantee {
+    if topic < UNORDERED { DeliveryGuarantee::Atomic } else { DeliveryGuarantee::Unordered }
 }
 
 /// Declaration of a member's part in a topic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Part {
+pub(crate) struct TopicRole {
     pub(crate) topic: u64,
     pub(crate) reads: bool,
     pub(crate) sends: Option<RegionId>,
     pub(crate) lines: RegionId,
 }
 
-impl Part {
+impl TopicRole {
     pub(crate) fn encode(&self) -> Vec<u8> {
         (((self.topic, self.reads), self.sends), self.lines).to_bytes()
     }
 
-    fn decode(bytes: &[u8]) -> Option<Part> {
+    fn decode(bytes: &[u8]) -> Option<TopicRole> {
         let (((topic, reads), sends), lines) = Wire::from_bytes(bytes)?;
-        Some(Part { topic, reads, sends, lines })
+        Some(TopicRole { topic, reads, sends, lines })
     }
 }
 
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub(crate) struct Topics(pub(crate) BTreeMap<(u64, NodeId), Part>);
+pub(crate) struct Topics(pub(crate) BTreeMap<(u64, NodeId), TopicRole>);
 
-impl State for Topics {
+impl ReplicatedState for Topics {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
-        let part = Part::decode(message).expect("members say only such things");
+        let part = TopicRole::decode(message).expect("members say only such things");
         match part.reads || part.sends.is_some() {
             true => self.0.insert((part.topic, from), part),
             false => self.0.remove(&(part.topic, from)),
@@ -66,10 +66,10 @@ impl State for Topics {
     fn layout(&self, key: u64, view: &View) -> Layout {
         let part = |node| self.0.get(&(key, node));
         let seats = view.members.iter().filter_map(|member| {
-            let Part { reads, sends, lines, .. } = *part(member.node)?;
-            Some(Seat { node: member.node, reads, sends, lines })
+            let TopicRole { reads, sends, lines, .. } = *part(member.node)?;
+            Some(LayoutMember { node: member.node, reads, sends, lines })
         });
-        Layout { level: level_of(key), seats: seats.collect() }
+        Layout { level: level_of(key), members: seats.collect() }
     }
 
     fn snapshot(&self) -> Vec<u8> {

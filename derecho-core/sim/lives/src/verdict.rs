@@ -11,12 +11,12 @@
 use std::collections::BTreeSet;
 
 use derecho_core::ids::NodeId;
-use derecho_core::membership::{Standing, View};
+use derecho_core::membership::{MemberStatus, View};
 use derecho_sim::NodeIndex;
 
-use crate::court::is_primary;
-use crate::member::{Member, TIMEOUT};
-use crate::world::{Kind, World};
+use crate::checker::is_primary;
+use crate::member::{LifeMember, TIMEOUT};
+use crate::world::{GroupKind, World};
 
 /// Time within which a group comes to rest after the last fault; nothing that a member waits for
 /// takes longer than a few hundred milliseconds.
@@ -39,7 +39,7 @@ const AFTERMATH: u64 = 3 * TIMEOUT;
 impl World {
     /// Ends all faults, and lets the group come to rest. Returns whether it has.
     pub fn settle(&mut self) -> bool {
-        self.end_storm();
+        self.end_all_faults();
         let end = self.now().after(REST);
         while !self.is_guilty() && !self.is_at_rest() {
             if self.now() >= end {
@@ -61,7 +61,9 @@ impl World {
         let mut nodes: Vec<NodeId> = living.iter().map(|node| self.member(*node).me).collect();
         nodes.sort_unstable();
         let stopped = |node: &NodeId| {
-            self.all().into_iter().any(|i| self.storm.is_stopped(i) && self.member(i).me == *node)
+            self.all()
+                .into_iter()
+                .any(|i| self.injector.is_stopped(i) && self.member(i).me == *node)
         };
         let settled = living.iter().all(|node| {
             let group = self.member(*node).group();
@@ -71,7 +73,7 @@ impl World {
             group.is_settled() && members == nodes
         });
         let is_out =
-            |node: &NodeIndex| matches!(self.member(*node).group().standing(), Standing::Out(_));
+            |node: &NodeIndex| matches!(self.member(*node).group().status(), MemberStatus::Out(_));
         // A node that has lost its connection to a member cannot be in a view with it.
         let is_cut_off = |node: &NodeIndex| {
             living.iter().any(|other| self.cluster.network().is_broken(*node, *other))
@@ -80,10 +82,10 @@ impl World {
             .running()
             .into_iter()
             .filter(|node| !living.contains(node) && !is_out(node) && !is_cut_off(node))
-            .filter(|node| !self.storm.is_stopped(*node));
+            .filter(|node| !self.injector.is_stopped(*node));
         match living.is_empty() {
             // Nodes that wait for a lost networked group wait in vain.
-            true => self.kind == Kind::Network && !self.has_to_go_on() || waiting.count() == 0,
+            true => self.kind == GroupKind::Network && !self.has_to_go_on() || waiting.count() == 0,
             false => settled && waiting.count() == 0,
         }
     }
@@ -91,13 +93,13 @@ impl World {
     /// Returns the members that do not stand still.
     fn awake(&self) -> Vec<NodeIndex> {
         let mut living = self.living();
-        living.retain(|node| !self.storm.is_stopped(*node));
+        living.retain(|node| !self.injector.is_stopped(*node));
         living
     }
 
     fn charge_unrest(&mut self) {
         let what = format!("nothing comes to rest:{}", self.describe());
-        self.court.borrow_mut().charge("liveness", &what);
+        self.checker.borrow_mut().charge("liveness", &what);
     }
 
     /// Describes the state of each live member.
@@ -112,16 +114,16 @@ impl World {
     /// Describes the standing of all nodes that are not out.
     fn describe(&self) -> String {
         let mut text = String::new();
-        let journal = &self.court.borrow().journal;
+        let journal = &self.checker.borrow().journal;
         for node in self.running() {
             let member = self.member(node);
             let (group, me) = (member.group(), journal.name_of(member.me));
             let agreement = group.agreement();
-            if let Standing::Out(fate) = agreement.standing() {
+            if let MemberStatus::Out(fate) = agreement.status() {
                 text += &format!("\n  {me}: out, {fate:?}");
                 continue;
             }
-            let (standing, stage) = (group.standing(), agreement.stage());
+            let (standing, stage) = (group.status(), agreement.stage());
             let view = agreement.view();
             let names = journal.names_of(view.members.iter().map(|member| member.node));
             let suspects = agreement.suspects().iter().map(|rank| view.member(rank).node);
@@ -142,19 +144,19 @@ impl World {
         let Some(own) = index(node).filter(|own| self.cluster.is_running(*own)) else {
             return false;
         };
-        let since = self.court.borrow().newest_at.0.saturating_sub(AFTERMATH);
+        let since = self.checker.borrow().newest_at.0.saturating_sub(AFTERMATH);
         let network = self.cluster.network();
         let others = view.members.iter().filter_map(|member| index(member.node));
         // A crashed peer has lost its connections to all, and harms no member.
         let mut others = others.filter(|other| *other != own && self.cluster.is_running(*other));
         // In a group on a network, a member whose messages are late may be taken for a failed one.
         let held_up = match self.kind {
-            Kind::Network => network.held_up_until(own).0,
-            Kind::Local | Kind::Shared => 0,
+            GroupKind::Network => network.held_up_until(own).0,
+            GroupKind::Local | GroupKind::Shared => 0,
         };
-        !self.court.borrow().is_leaving(node)
+        !self.checker.borrow().is_leaving(node)
             && harmed != Some(own)
-            && self.storm.harmed_until(own).max(held_up) < since.max(1)
+            && self.injector.harmed_until(own).max(held_up) < since.max(1)
             && !others.any(|other| network.is_broken(own, other))
     }
 
@@ -171,7 +173,7 @@ impl World {
     }
 
     fn has_to_go_on_with(&self, harmed: Option<NodeIndex>) -> bool {
-        let court = self.court.borrow();
+        let court = self.checker.borrow();
         let newest = court.newest().or(court.founding()).cloned();
         drop(court);
         // Before a local group is founded, any node can found it.
@@ -180,24 +182,24 @@ impl World {
             let nodes = view.members.iter().map(|member| member.node);
             nodes.filter(|node| self.is_unharmed(*node, view, harmed)).collect()
         };
-        let court = self.court.borrow();
+        let court = self.checker.borrow();
         let last = unharmed(&newest).into_iter().filter_map(|node| court.last_view_of(node));
         let views: Vec<View> = last.chain([&newest]).cloned().collect();
         drop(court);
         views.iter().all(|view| {
             let unharmed = unharmed(view);
             match self.kind {
-                Kind::Network => is_primary(view, |node| unharmed.contains(&node)),
-                Kind::Local | Kind::Shared => {
+                GroupKind::Network => is_primary(view, |node| unharmed.contains(&node)),
+                GroupKind::Local | GroupKind::Shared => {
                     // I-45: the host shows who stands still.
                     let is_halted =
-                        |index: &NodeIndex| self.asks_host && self.storm.is_stopped(*index);
+                        |index: &NodeIndex| self.asks_host && self.injector.is_stopped(*index);
                     let mut running = self.running();
                     running.retain(|index| !is_halted(index));
                     let lives = |node| running.iter().any(|index| self.member(*index).me == node);
                     let living = view.members.iter().filter(|member| lives(member.node));
                     // A node that was in no view yet learns of this one from members alone.
-                    let court = self.court.borrow();
+                    let court = self.checker.borrow();
                     let knows = |node: &NodeId| court.last_view_of(*node).is_some();
                     2 * unharmed.len() > living.count() && unharmed.iter().any(knows)
                 }
@@ -208,8 +210,8 @@ impl World {
     /// Judges the end of a life: first the guarantees that hold while nodes stand still; then all
     /// faults end, and all guarantees are checked.
     pub fn check(&mut self) {
-        self.end_storm();
-        if self.storm.any_stopped() {
+        self.end_all_faults();
+        if self.injector.any_stopped() {
             if self.has_to_go_on() && self.settle() && !self.awake().is_empty() {
                 // Nobody waits for what a reader holds: a wait without end meets a late answer.
                 self.read_all();
@@ -217,12 +219,12 @@ impl World {
                 self.run(IN_FLIGHT);
                 let awake = self.awake();
                 let is_lost = before.iter().any(|node| !awake.contains(node));
-                if is_lost && !self.court.borrow().has_late_links {
+                if is_lost && !self.checker.borrow().has_late_links {
                     let what = "a member is lost while others stand still";
-                    self.court.borrow_mut().charge("liveness", what);
+                    self.checker.borrow_mut().charge("liveness", what);
                 }
                 self.check_liveness();
-                self.tally.judged_without += 1;
+                self.report.judged_without += 1;
             }
             if self.is_guilty() {
                 return;
@@ -237,10 +239,10 @@ impl World {
         if self.living().is_empty() {
             return self.check_loss();
         }
-        self.tally.judged += 1;
+        self.report.judged += 1;
         if let Some(living) = self.check_liveness() {
             let there = living.iter().map(|node| self.member(*node).me).collect();
-            self.court.borrow_mut().judge(&there);
+            self.checker.borrow_mut().judge(&there);
         }
     }
 
@@ -250,7 +252,7 @@ impl World {
         // A node may begin to read later because its request waited for nodes that stand still; it
         // then lacks earlier messages.
         let mut read_before = self.readers_among(&self.awake());
-        if self.storm.any_stopped() {
+        if self.injector.any_stopped() {
             let has_begun = |(reader, topic): &(NodeId, u64)| {
                 let nodes = self.awake().into_iter().map(|node| self.member(node));
                 nodes.filter(|member| member.me == *reader).any(|member| member.reads_now(*topic))
@@ -261,7 +263,7 @@ impl World {
             return None;
         }
         let (living, written) = (self.awake(), self.writers());
-        let patience = if self.storm.any_stopped() { WITHOUT_STOPPED } else { DELIVERY };
+        let patience = if self.injector.any_stopped() { WITHOUT_STOPPED } else { DELIVERY };
         let end = self.now().after(patience);
         let mut missing;
         loop {
@@ -269,26 +271,26 @@ impl World {
             self.run(LOOK);
             let mut readers = self.readers_among(&living);
             readers.retain(|reader| read_before.contains(reader));
-            let (lacks, looked_for) = self.court.borrow().missing(&readers, &written);
+            let (lacks, looked_for) = self.checker.borrow().missing(&readers, &written);
             missing = lacks;
             if missing.is_empty() || self.now() >= end {
-                self.tally.looked_for += looked_for;
+                self.report.looked_for += looked_for;
                 break;
             }
         }
-        missing.iter().for_each(|what| self.court.borrow_mut().charge("liveness", what));
+        missing.iter().for_each(|what| self.checker.borrow_mut().charge("liveness", what));
         let groups: Vec<_> = living.iter().map(|node| self.member(*node).group()).collect();
         if groups.windows(2).any(|pair| pair[0].state() != pair[1].state()) {
             let what = format!("members have different states:{}", self.describe_states());
-            self.court.borrow_mut().charge("agreement", &what);
+            self.checker.borrow_mut().charge("agreement", &what);
             return None;
         }
         if self.awake() != living {
-            self.court.borrow_mut().charge("liveness", "a member is lost while nothing happens");
+            self.checker.borrow_mut().charge("liveness", "a member is lost while nothing happens");
         }
         if self.is_guilty() {
             let text = self.describe();
-            let mut court = self.court.borrow_mut();
+            let mut court = self.checker.borrow_mut();
             court.journal.say(format_args!("how all stand:{text}"));
             return None;
         }
@@ -307,7 +309,7 @@ impl World {
     /// Lets late readers take the rest and release everything, so that no writer waits for them.
     fn read_all(&mut self) {
         for node in self.awake() {
-            self.act(node, Member::read_all);
+            self.act(node, LifeMember::read_all);
         }
         self.run(LOOK);
     }
@@ -318,7 +320,7 @@ impl World {
         for _ in 0..500 {
             let now = self.writers();
             if now.len() != before.len() {
-                self.court
+                self.checker
                     .borrow_mut()
                     .charge("liveness", "a writer is lost while nothing happens");
                 return false;
@@ -328,35 +330,35 @@ impl World {
             }
             self.write_for(1);
         }
-        self.court.borrow_mut().charge("liveness", "a writer has no room for ever");
+        self.checker.borrow_mut().charge("liveness", "a writer has no room for ever");
         false
     }
 
     /// Checks that nodes that are out report that for good, and refuse everything.
     fn check_isolation(&mut self) {
-        let out = self.court.borrow().out().clone();
+        let out = self.checker.borrow().out().clone();
         for node in self.running() {
             let member = self.cluster.machine_mut(node, 0);
             let Some(fate) = out.get(&member.me).copied() else { continue };
-            let standing = member.group().standing();
-            if standing != Standing::Out(fate) || !member.refuses() {
+            let standing = member.group().status();
+            if standing != MemberStatus::Out(fate) || !member.refuses() {
                 let what = format!("node {} is out ({fate:?}) and acts: {standing:?}", node.0);
-                self.court.borrow_mut().charge("isolation", &what);
+                self.checker.borrow_mut().charge("isolation", &what);
             }
         }
     }
 
     /// Judges a life at whose end no member is left.
     fn check_loss(&mut self) {
-        self.tally.lost += 1;
+        self.report.lost += 1;
         if self.has_to_go_on() {
-            let court = self.court.borrow();
+            let court = self.checker.borrow();
             let newest = court.newest().or(court.founding());
             let newest = newest.map(|view| (view.number, view.members.clone()));
             drop(court);
             let what = format!("nobody goes on, though enough were unharmed: {newest:?}");
-            self.court.borrow_mut().charge("liveness", &what);
+            self.checker.borrow_mut().charge("liveness", &what);
         }
-        self.court.borrow_mut().judge(&BTreeSet::new());
+        self.checker.borrow_mut().judge(&BTreeSet::new());
     }
 }

@@ -9,9 +9,9 @@ use derecho_core::machine::{Effects, PostKind, Target};
 
 /// Regions and peers of the withheld posts.
 #[derive(Default)]
-pub(crate) struct Withheld(Vec<(RegionId, Option<Peer>)>);
+pub(crate) struct WithheldPosts(Vec<(RegionId, Option<Peer>)>);
 
-impl Withheld {
+impl WithheldPosts {
     /// Withholds all later posts of this region to one peer; `None`: to all.
     pub(crate) fn add(&mut self, region: RegionId, to: Option<Peer>) {
         self.0.push((region, to));

@@ -6,21 +6,21 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use derecho_core::group::Wait;
-use derecho_core::group::council::Entrance;
+use derecho_core::group::membership_service::JoinMode;
 use derecho_core::ids::{NodeId, Time};
 use derecho_core::link::Sharing;
-use derecho_core::membership::{Answer, Standing, View};
+use derecho_core::membership::{MemberStatus, View, WaitAnswer};
 use derecho_sim::{Cluster, Config, NodeIndex, Random};
 
-use crate::account::Account;
-use crate::court::{Court, Writer};
-use crate::member::{Halted, Member};
-use crate::storm::Storm;
+use crate::checker::{SafetyChecker, Writer};
+use crate::fault_injector::FaultInjector;
+use crate::member::{Halted, LifeMember};
+use crate::report::LifeReport;
 use crate::topics::UNORDERED;
 
 /// Environment of a group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
+pub enum GroupKind {
     /// Nodes of one host over copied memory: any survivors continue.
     Local,
     /// Nodes of several hosts: only a primary partition continues.
@@ -30,18 +30,18 @@ pub enum Kind {
     Shared,
 }
 
-impl Kind {
+impl GroupKind {
     /// Whether the nodes are on one host.
     pub fn is_local(self) -> bool {
-        self != Kind::Network
+        self != GroupKind::Network
     }
 
     /// Name of the kind in commands.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Local => "local",
-            Kind::Network => "network",
-            Kind::Shared => "shared",
+            GroupKind::Local => "local",
+            GroupKind::Network => "network",
+            GroupKind::Shared => "shared",
         }
     }
 }
@@ -52,36 +52,36 @@ const DEMANDING: [u64; 3] = [5, 6, UNORDERED];
 /// A simulated group, its applications, and the court that watches them.
 pub struct World {
     /// The nodes.
-    pub cluster: Cluster<Member>,
+    pub cluster: Cluster<LifeMember>,
     /// Source of all randomness of the applications and the faults.
     pub random: Random,
-    pub(crate) court: Rc<RefCell<Court>>,
-    pub(crate) kind: Kind,
+    pub(crate) checker: Rc<RefCell<SafetyChecker>>,
+    pub(crate) kind: GroupKind,
     /// Number of founders of a networked group.
     founders: usize,
     /// Nodes that the host shows as standing still.
     pub(crate) halted: Halted,
     /// Whether members query the host for halted nodes.
     pub(crate) asks_host: bool,
-    pub(crate) storm: Storm,
-    pub(crate) tally: Account,
+    pub(crate) injector: FaultInjector,
+    pub(crate) report: LifeReport,
 }
 
 impl World {
     /// Creates a group of `nodes` nodes on one host.
     pub fn local(config: Config, nodes: usize) -> World {
-        World::new(config, Kind::Local, nodes)
+        World::new(config, GroupKind::Local, nodes)
     }
 
     /// Creates a group of `nodes` nodes on one host that share memory.
     pub fn shared(config: Config, nodes: usize) -> World {
-        World::new(config, Kind::Shared, nodes)
+        World::new(config, GroupKind::Shared, nodes)
     }
 
     /// Creates a group of `nodes` nodes on one host that share memory, and to which the host shows
     /// the nodes that stand still.
     pub fn watched(config: Config, nodes: usize) -> World {
-        let mut world = World::empty(config, Kind::Shared);
+        let mut world = World::empty(config, GroupKind::Shared);
         world.asks_host = true;
         world.populate(nodes);
         world
@@ -89,45 +89,45 @@ impl World {
 
     /// Creates a networked group of `founders` founders.
     pub fn network(config: Config, founders: usize) -> World {
-        World::new(config, Kind::Network, founders)
+        World::new(config, GroupKind::Network, founders)
     }
 
     /// Creates a group of `nodes` nodes.
-    pub fn new(config: Config, kind: Kind, nodes: usize) -> World {
+    pub fn new(config: Config, kind: GroupKind, nodes: usize) -> World {
         let mut world = World::empty(config, kind);
         world.populate(nodes);
         world
     }
 
     /// Creates a world without nodes.
-    pub(crate) fn empty(mut config: Config, kind: Kind) -> World {
+    pub(crate) fn empty(mut config: Config, kind: GroupKind) -> World {
         let seed = config.seed;
-        if kind == Kind::Shared {
+        if kind == GroupKind::Shared {
             config.sharing = Sharing::Shared;
         }
         World {
             cluster: Cluster::new(config),
             random: Random::new(seed ^ 0x9009),
-            court: Rc::default(),
+            checker: Rc::default(),
             kind,
             founders: 0,
             halted: Halted::default(),
             asks_host: false,
-            storm: Storm::new(seed),
-            tally: Account::default(),
+            injector: FaultInjector::new(seed),
+            report: LifeReport::default(),
         }
     }
 
     /// Adds the first nodes.
     pub(crate) fn populate(&mut self, nodes: usize) {
-        if self.kind == Kind::Network {
+        if self.kind == GroupKind::Network {
             self.founders = nodes;
         }
         for _ in 0..nodes {
             self.add_node();
         }
-        if self.kind == Kind::Network {
-            self.court.borrow_mut().founders(View::of_founders(self.named_founders()));
+        if self.kind == GroupKind::Network {
+            self.checker.borrow_mut().founders(View::of_founders(self.named_founders()));
         }
         self.all().into_iter().for_each(|node| self.begin(node));
     }
@@ -137,18 +137,18 @@ impl World {
     }
 
     fn add_node(&mut self) -> NodeIndex {
-        let court = Rc::clone(&self.court);
-        let demands = self.kind == Kind::Shared;
-        let node = self.cluster.add_node(move |link| vec![Member::new(link, &court, demands)]);
-        self.court.borrow_mut().journal.name(self.member(node).me, node.0);
+        let court = Rc::clone(&self.checker);
+        let demands = self.kind == GroupKind::Shared;
+        let node = self.cluster.add_node(move |link| vec![LifeMember::new(link, &court, demands)]);
+        self.checker.borrow_mut().journal.name(self.member(node).me, node.0);
         self.give_clock(node);
         node
     }
 
     fn begin(&mut self, node: NodeIndex) {
         let entrance = match self.kind {
-            Kind::Local | Kind::Shared => Entrance::Local,
-            Kind::Network => Entrance::Network(self.named_founders()),
+            GroupKind::Local | GroupKind::Shared => JoinMode::Local,
+            GroupKind::Network => JoinMode::Network(self.named_founders()),
         };
         let halted = self.asks_host.then(|| self.halted.clone());
         self.cluster.machine_mut(node, 0).begin(entrance, halted);
@@ -168,14 +168,14 @@ impl World {
     }
 
     /// Returns a node with its application.
-    pub fn member(&self, node: NodeIndex) -> &Member {
+    pub fn member(&self, node: NodeIndex) -> &LifeMember {
         self.cluster.machine(node, 0)
     }
 
     /// Returns the account so far.
-    pub fn account(&self) -> Account {
-        let mut court = self.court.borrow_mut();
-        let mut account = self.tally.clone();
+    pub fn report(&self) -> LifeReport {
+        let mut court = self.checker.borrow_mut();
+        let mut account = self.report.clone();
         account.events = self.cluster.events();
         account.messages = court.messages;
         account.deliveries = court.deliveries;
@@ -192,30 +192,30 @@ impl World {
 
     /// Returns the findings that a member makes no progress: the finding node, the condition, and
     /// the answer.
-    pub fn stuck(&self) -> Vec<(NodeId, Wait, Answer)> {
-        self.court.borrow().stuck.clone()
+    pub fn stuck(&self) -> Vec<(NodeId, Wait, WaitAnswer)> {
+        self.checker.borrow().stuck.clone()
     }
 
     /// Whether a rule was broken.
     pub fn is_guilty(&self) -> bool {
-        !self.court.borrow().violations.is_empty()
+        !self.checker.borrow().violations.is_empty()
     }
 
     /// Keeps a journal from now on.
     pub fn keep_journal(&mut self) {
-        self.court.borrow_mut().journal.kept = true;
+        self.checker.borrow_mut().journal.kept = true;
     }
 
     /// Writes a line about a node into the journal.
     pub(crate) fn tell(&mut self, node: NodeIndex, what: &str) {
         let me = self.member(node).me;
-        let mut court = self.court.borrow_mut();
+        let mut court = self.checker.borrow_mut();
         court.journal.now = self.cluster.now();
         court.journal.says(me, format_args!("{what}"));
     }
 
     /// Performs an application's action now.
-    pub fn act(&mut self, node: NodeIndex, what: impl FnOnce(&mut Member) + 'static) {
+    pub fn act(&mut self, node: NodeIndex, what: impl FnOnce(&mut LifeMember) + 'static) {
         let now = self.now();
         self.cluster.inject(node, 0, now, move |member, _, _| what(member));
     }
@@ -234,7 +234,7 @@ impl World {
     pub fn living(&self) -> Vec<NodeIndex> {
         let lives = |node: &NodeIndex| {
             let group = self.member(*node).group();
-            let is_member = group.standing() == Standing::Member;
+            let is_member = group.status() == MemberStatus::Member;
             is_member && group.agreement().view().number > 0
         };
         self.running().into_iter().filter(lives).collect()
@@ -253,7 +253,7 @@ impl World {
     /// Lets all live members write now and then, for `rounds` rounds.
     pub fn write_for(&mut self, rounds: usize) {
         for _ in 0..rounds {
-            if self.kind == Kind::Shared {
+            if self.kind == GroupKind::Shared {
                 self.use_topics();
             } else {
                 self.write_here_and_there();
@@ -295,7 +295,7 @@ impl World {
     pub fn random_change(&mut self) {
         let living = self.living();
         let Some(node) = self.one_of(&living) else { return };
-        if self.kind == Kind::Shared {
+        if self.kind == GroupKind::Shared {
             return self.demanding_change(node);
         }
         let topic = self.random.between(5, 8);
@@ -334,7 +334,7 @@ impl World {
     /// Returns what has been written so far: writer, topic, count.
     pub(crate) fn writers(&self) -> Vec<(Writer, u64, u64)> {
         let mut written = Vec::new();
-        for node in self.living().into_iter().filter(|node| !self.storm.is_stopped(*node)) {
+        for node in self.living().into_iter().filter(|node| !self.injector.is_stopped(*node)) {
             let member = self.member(node);
             for topic in member.topics().into_iter().filter(|topic| member.writes(*topic)) {
                 let (stream, count) = member.written(topic);

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use derecho_core::ids::NodeId;
-use derecho_core::membership::Condition;
-use derecho_lives::{Kind, World};
+use derecho_core::membership::WaitCondition;
+use derecho_lives::{GroupKind, World};
 use derecho_sim::{Config, NodeIndex};
 
 /// Time within which the others continue after one has stopped: ten times their patience.
@@ -29,27 +29,27 @@ enum Scene {
 
 /// Returns the scene of a condition. There is no default arm, so that a new condition needs
 /// a scene.
-fn scene(condition: Condition) -> Scene {
+fn scene(condition: WaitCondition) -> Scene {
     match condition {
-        Condition::Promotion => Scene::Voteless,
-        Condition::Admission
-        | Condition::Report
-        | Condition::Proposal
-        | Condition::Acceptance
-        | Condition::Introduction
-        | Condition::State
-        | Condition::Start
-        | Condition::Opening
-        | Condition::Receipt
-        | Condition::Slot
-        | Condition::End
-        | Condition::Room => Scene::Life,
-        Condition::Stream => Scene::Elsewhere,
+        WaitCondition::Promotion => Scene::Voteless,
+        WaitCondition::Admission
+        | WaitCondition::Report
+        | WaitCondition::Proposal
+        | WaitCondition::Acceptance
+        | WaitCondition::Introduction
+        | WaitCondition::State
+        | WaitCondition::Start
+        | WaitCondition::Opening
+        | WaitCondition::Receipt
+        | WaitCondition::Slot
+        | WaitCondition::End
+        | WaitCondition::Room => Scene::Life,
+        WaitCondition::Stream => Scene::Elsewhere,
     }
 }
 
 /// Returns the node that a running member awaits for this condition, if there is one.
-fn awaited_in(world: &World, condition: Condition) -> Option<NodeIndex> {
+fn awaited_in(world: &World, condition: WaitCondition) -> Option<NodeIndex> {
     let nodes = world.living();
     let waits = nodes.iter().flat_map(|node| world.member(*node).waits());
     let named = waits.filter(|wait| wait.condition == condition).map(|wait| wait.node);
@@ -60,7 +60,7 @@ fn awaited_in(world: &World, condition: Condition) -> Option<NodeIndex> {
 }
 
 /// Lets a group live until a node is awaited for this condition.
-fn catch(world: &mut World, condition: Condition) -> Option<NodeIndex> {
+fn catch(world: &mut World, condition: WaitCondition) -> Option<NodeIndex> {
     for node in world.all() {
         world.act(node, |member| member.enter(5, true, true));
     }
@@ -100,7 +100,7 @@ fn leave_voteless(world: &mut World) -> Option<NodeIndex> {
     world.cluster.pause(leader);
     for _ in 0..200 {
         world.run(500_000);
-        if awaited_in(world, Condition::Promotion).is_some() {
+        if awaited_in(world, WaitCondition::Promotion).is_some() {
             return Some(leader);
         }
     }
@@ -121,10 +121,10 @@ fn goes_on(world: &World, stopped: NodeIndex) -> bool {
 
 #[test]
 fn members_continue_if_the_awaited_node_of_a_condition_stops() {
-    for condition in Condition::ALL {
+    for condition in WaitCondition::ALL {
         let kind = match scene(condition) {
-            Scene::Life => Kind::Local,
-            Scene::Voteless => Kind::Network,
+            Scene::Life => GroupKind::Local,
+            Scene::Voteless => GroupKind::Network,
             Scene::Elsewhere => continue,
         };
         let (mut met, mut left_out) = (0, 0);
@@ -132,8 +132,8 @@ fn members_continue_if_the_awaited_node_of_a_condition_stops() {
             let mut world = World::new(Config::adversarial(seed), kind, 5);
             assert!(world.settle(), "{condition:?}, seed {seed}");
             let caught = match kind {
-                Kind::Local | Kind::Shared => catch(&mut world, condition),
-                Kind::Network => leave_voteless(&mut world),
+                GroupKind::Local | GroupKind::Shared => catch(&mut world, condition),
+                GroupKind::Network => leave_voteless(&mut world),
             };
             let Some(stopped) = caught else { continue };
             met += 1;

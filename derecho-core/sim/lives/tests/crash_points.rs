@@ -1,7 +1,7 @@
 //! A view change in which a member crashes between any two of its acts: enumerated, not sampled.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use derecho_lives::{Kind, World};
+use derecho_lives::{GroupKind, World};
 use derecho_sim::{Config, NodeIndex};
 
 /// Longest duration of a view change, in virtual time.
@@ -11,7 +11,7 @@ const LONG: u64 = 3_000_000;
 const STRIDE: (usize, usize) = (2, 2);
 
 /// Creates a group at full rate.
-fn flowing(seed: u64, kind: Kind, nodes: usize) -> World {
+fn flowing(seed: u64, kind: GroupKind, nodes: usize) -> World {
     let mut world = World::new(Config::adversarial(seed), kind, nodes);
     world.settle();
     for node in world.all() {
@@ -39,12 +39,12 @@ fn disturb(world: &mut World) {
 
 /// Returns the number of this node's acts until the view change is over, without any crash.
 fn acts_of(world: &mut World, node: NodeIndex) -> u64 {
-    let (before, views) = (world.cluster.acts(node), world.account().view_changes);
+    let (before, views) = (world.cluster.acts(node), world.report().view_changes);
     let end = world.now().after(LONG);
     world.cluster.run_until_or(end, |cluster| {
         (0..cluster.nodes()).map(NodeIndex).all(|node| cluster.machine(node, 0).is_settled())
     });
-    assert!(world.account().view_changes > views, "a view change is what this is about");
+    assert!(world.report().view_changes > views, "a view change is what this is about");
     world.cluster.acts(node) - before
 }
 
@@ -61,12 +61,12 @@ fn crash_after(world: &mut World, node: NodeIndex, acts: u64) -> bool {
 fn ends_well(mut world: World, what: &str) {
     world.write_for(2);
     world.check();
-    let account = world.account();
+    let account = world.report();
     assert!(account.violations.is_empty(), "{what}: {:#?}", account.violations);
 }
 
 /// Crashes each member at each point. Returns the number of points.
-fn enumerate(seed: u64, kind: Kind, nodes: usize) -> u64 {
+fn enumerate(seed: u64, kind: GroupKind, nodes: usize) -> u64 {
     let mut points = 0;
     for rank in 0..nodes {
         let mut world = flowing(seed, kind, nodes);
@@ -87,7 +87,7 @@ fn enumerate(seed: u64, kind: Kind, nodes: usize) -> u64 {
 
 /// Crashes the leader at every `step`th point, and in the following change its successor at
 /// every `by`th.
-fn enumerate_two(seed: u64, kind: Kind, nodes: usize, step: usize, by: usize) -> u64 {
+fn enumerate_two(seed: u64, kind: GroupKind, nodes: usize, step: usize, by: usize) -> u64 {
     let mut points = 0;
     let mut world = flowing(seed, kind, nodes);
     let (first, second) = (ranks(&world)[0], ranks(&world)[1]);
@@ -98,11 +98,11 @@ fn enumerate_two(seed: u64, kind: Kind, nodes: usize, step: usize, by: usize) ->
             let mut world = flowing(seed, kind, nodes);
             disturb(&mut world);
             crash_after(&mut world, first, act);
-            let views = world.account().view_changes;
+            let views = world.report().view_changes;
             // The acts of the successor until it has heard of the crash and the next view
             // has begun.
             let met = crash_after(&mut world, second, then);
-            let over = !met || world.account().view_changes > views + 2 || then > 90;
+            let over = !met || world.report().view_changes > views + 2 || then > 90;
             let what = format!("{kind:?}, {nodes} nodes, seed {seed}: leaders after {act}, {then}");
             ends_well(world, &what);
             points += 1;
@@ -116,14 +116,14 @@ fn enumerate_two(seed: u64, kind: Kind, nodes: usize, step: usize, by: usize) ->
 
 #[test]
 fn local_group_survives_crash_at_every_point_of_view_change() {
-    let points = enumerate(1, Kind::Local, 3) + enumerate(2, Kind::Local, 4);
+    let points = enumerate(1, GroupKind::Local, 3) + enumerate(2, GroupKind::Local, 4);
     println!("{points} points");
     assert!(points > 200, "{points} points are not every one");
 }
 
 #[test]
 fn networked_group_survives_crash_at_every_point_of_view_change() {
-    let points = enumerate(1, Kind::Network, 3) + enumerate(2, Kind::Network, 4);
+    let points = enumerate(1, GroupKind::Network, 3) + enumerate(2, GroupKind::Network, 4);
     println!("{points} points");
     assert!(points > 200, "{points} points are not every one");
 }
@@ -132,12 +132,12 @@ fn networked_group_survives_crash_at_every_point_of_view_change() {
 /// founded on their host, and then the leader continues with its old knowledge.
 #[test]
 fn leader_resumed_after_its_group_died_breaks_no_rule() {
-    let mut world = flowing(5, Kind::Local, 3);
+    let mut world = flowing(5, GroupKind::Local, 3);
     let node = ranks(&world)[0];
     disturb(&mut world);
     let acts = acts_of(&mut world, node);
     for act in 0..=acts {
-        let mut world = flowing(5, Kind::Local, 3);
+        let mut world = flowing(5, GroupKind::Local, 3);
         disturb(&mut world);
         let at = world.cluster.acts(node) + act;
         let end = world.now().after(LONG);
@@ -158,8 +158,8 @@ fn leader_resumed_after_its_group_died_breaks_no_rule() {
 /// Enumerates local and networked groups in parallel.
 fn two_leaders(step: usize, by: usize) -> (u64, u64) {
     let points = std::thread::scope(|scope| {
-        let local = scope.spawn(|| enumerate_two(3, Kind::Local, 4, step, by));
-        let network = enumerate_two(3, Kind::Network, 4, step, by);
+        let local = scope.spawn(|| enumerate_two(3, GroupKind::Local, 4, step, by));
+        let network = enumerate_two(3, GroupKind::Network, 4, step, by);
         (local.join().unwrap(), network)
     });
     println!("{} and {} points", points.0, points.1);

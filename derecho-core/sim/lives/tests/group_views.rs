@@ -1,7 +1,7 @@
 //! Groups through joins, leaves, crashes and changes of layout.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use derecho_lives::{Account, Coverage, Fault, Faults, Kind, Plan, World, live};
+use derecho_lives::{Coverage, Fault, Faults, GroupKind, LifePlan, LifeReport, World, live};
 use derecho_sim::{Config, NodeIndex};
 
 /// Checks the end of a life in which no rule was broken.
@@ -13,7 +13,7 @@ fn check(world: &mut World) {
 
 #[track_caller]
 fn holds(world: &World) {
-    let account = world.account();
+    let account = world.report();
     assert!(account.violations.is_empty(), "{:#?}", account.violations);
 }
 
@@ -37,7 +37,7 @@ fn founders_form_a_group_and_each_member_reads_all_messages() {
             world.run(50_000);
         }
         check(&mut world);
-        let deliveries = world.account().deliveries;
+        let deliveries = world.report().deliveries;
         assert!(deliveries > 100, "{deliveries} deliveries");
     }
 }
@@ -104,13 +104,13 @@ fn random_topic_changes_under_load_break_no_rule() {
 
 /// Runs a life in which no rule is broken.
 #[track_caller]
-fn one_life(seed: u64, kind: Kind, faults: Faults) -> Account {
-    without_violation(Plan { faults, ..Plan::new(seed, kind) })
+fn one_life(seed: u64, kind: GroupKind, faults: Faults) -> LifeReport {
+    without_violation(LifePlan { faults, ..LifePlan::new(seed, kind) })
 }
 
 /// Runs the life of this plan, in which no rule is broken.
 #[track_caller]
-fn without_violation(plan: Plan) -> Account {
+fn without_violation(plan: LifePlan) -> LifeReport {
     let account = live(plan, false);
     assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
     account
@@ -119,8 +119,8 @@ fn without_violation(plan: Plan) -> Account {
 /// Checks that the lives are meaningful: most of them end with a group to judge, and messages
 /// have readers.
 #[track_caller]
-fn shows_something(sum: &Account, deliveries_per_message: f64) {
-    let Account { lives, judged, looked_for, .. } = *sum;
+fn shows_something(sum: &LifeReport, deliveries_per_message: f64) {
+    let LifeReport { lives, judged, looked_for, .. } = *sum;
     assert!(10 * judged >= 8 * lives, "{judged} of {lives} lives were judged");
     assert!(looked_for >= 40 * lives, "{looked_for} messages were looked for in {lives} lives");
     let deliveries = sum.deliveries_per_message();
@@ -131,15 +131,15 @@ fn shows_something(sum: &Account, deliveries_per_message: f64) {
 const AIMED: u64 = 220;
 
 #[track_caller]
-fn aimed_life(seed: u64, kind: Kind) -> Account {
+fn aimed_life(seed: u64, kind: GroupKind) -> LifeReport {
     // With three nodes, the second one to accept has decided.
     let nodes = 3 + seed as usize % 3;
-    without_violation(Plan {
+    without_violation(LifePlan {
         aimed: true,
         nodes,
         wild: true,
         faults: Faults::ALL.without(Fault::Stop),
-        ..Plan::new(seed, kind)
+        ..LifePlan::new(seed, kind)
     })
 }
 
@@ -152,11 +152,11 @@ fn all_faults() -> Faults {
 }
 
 /// Runs lives with all of these faults at once.
-fn random_lives(seeds: std::ops::Range<u64>, kind: Kind, faults: Faults) -> Account {
-    let mut sum = Account::default();
+fn random_lives(seeds: std::ops::Range<u64>, kind: GroupKind, faults: Faults) -> LifeReport {
+    let mut sum = LifeReport::default();
     let count = seeds.end - seeds.start;
     seeds.for_each(|seed| sum += &one_life(seed, kind, faults));
-    let Account { view_changes: views, epochs, coverage, .. } = sum;
+    let LifeReport { view_changes: views, epochs, coverage, .. } = sum;
     assert!(views > 2 * count && epochs > 5 * count, "{views} views, {epochs} epochs show nothing");
     if count >= 100 && faults.has(Fault::Crash) {
         let met = coverage.crashes.iter().all(|met| *met >= 10) && coverage.transfers_cut > 5;
@@ -167,19 +167,19 @@ fn random_lives(seeds: std::ops::Range<u64>, kind: Kind, faults: Faults) -> Acco
 
 #[test]
 fn networked_groups_with_crashes_break_no_rule() {
-    shows_something(&random_lives(0..100, Kind::Network, Faults::NONE.and(Fault::Crash)), 0.6);
+    shows_something(&random_lives(0..100, GroupKind::Network, Faults::NONE.and(Fault::Crash)), 0.6);
 }
 
 #[test]
 fn local_groups_with_crashes_break_no_rule() {
-    shows_something(&random_lives(0..100, Kind::Local, Faults::NONE.and(Fault::Crash)), 0.6);
+    shows_something(&random_lives(0..100, GroupKind::Local, Faults::NONE.and(Fault::Crash)), 0.6);
 }
 
 /// Every fault of the menu by itself, and then all of them.
 #[test]
 fn groups_with_each_kind_of_fault_and_all_faults_break_no_rule() {
-    for kind in [Kind::Local, Kind::Network] {
-        let mut each = Account::default();
+    for kind in [GroupKind::Local, GroupKind::Network] {
+        let mut each = LifeReport::default();
         for fault in all_faults().iter() {
             each += &random_lives(0..12, kind, Faults::NONE.and(fault));
         }
@@ -199,8 +199,8 @@ fn aimed_lives_cover_faults_at_every_view_change_step() {
         })
     };
     let (mut coverage, local) = std::thread::scope(|scope| {
-        let local = scope.spawn(|| met(Kind::Local));
-        (met(Kind::Network), local.join().unwrap())
+        let local = scope.spawn(|| met(GroupKind::Local));
+        (met(GroupKind::Network), local.join().unwrap())
     });
     println!("local groups: {:?}\nnetworked ones: {:?}", local.counts(), coverage.counts());
     coverage += local;
@@ -211,12 +211,12 @@ fn aimed_lives_cover_faults_at_every_view_change_step() {
 
 #[test]
 fn seed_determines_the_life_of_a_group() {
-    for kind in [Kind::Local, Kind::Network] {
-        let hash = |seed| live(Plan::new(seed, kind), false).hash;
+    for kind in [GroupKind::Local, GroupKind::Network] {
+        let hash = |seed| live(LifePlan::new(seed, kind), false).hash;
         for seed in 0..5 {
             assert_eq!(hash(seed), hash(seed), "{kind:?} {seed}");
             assert_ne!(hash(seed), hash(seed + 1), "{kind:?} {seed}");
-            let read = live(Plan::new(seed, kind), true).hash;
+            let read = live(LifePlan::new(seed, kind), true).hash;
             assert_eq!(hash(seed), read, "a reader changes nothing: {kind:?} {seed}");
         }
     }
@@ -227,13 +227,13 @@ fn seed_determines_the_life_of_a_group() {
 #[test]
 fn readers_become_writers_across_view_changes() {
     for (kind, nodes, faults) in [
-        (Kind::Local, 3, Faults::NONE.and(Fault::Crash)),
-        (Kind::Local, 4, Faults::ALL),
-        (Kind::Network, 4, Faults::NONE.and(Fault::Crash)),
+        (GroupKind::Local, 3, Faults::NONE.and(Fault::Crash)),
+        (GroupKind::Local, 4, Faults::ALL),
+        (GroupKind::Network, 4, Faults::NONE.and(Fault::Crash)),
     ] {
         let mut deliveries = 0;
         for seed in 0..60 {
-            let plan = Plan { toggles: true, nodes, faults, ..Plan::new(seed, kind) };
+            let plan = LifePlan { toggles: true, nodes, faults, ..LifePlan::new(seed, kind) };
             let account = live(plan, false);
             assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
             deliveries += account.deliveries;
@@ -249,37 +249,37 @@ fn lives_that_once_broke_a_rule_break_no_rule() {
     let slow = Faults::NONE.and(Fault::SlowLink).and(Fault::Delay);
     let lives = [
         // I-50: names of epochs were reused when no member was left that had the state.
-        (84, Kind::Local, crash),
+        (84, GroupKind::Local, crash),
         // I-55: the state came to a member that had reported that it has none.
-        (156, Kind::Local, crash),
+        (156, GroupKind::Local, crash),
         // I-56: a report of receptions beyond the end of an epoch.
-        (201, Kind::Local, crash),
-        (302, Kind::Local, crash),
-        (60, Kind::Local, slow),
+        (201, GroupKind::Local, crash),
+        (302, GroupKind::Local, crash),
+        (60, GroupKind::Local, slow),
         // I-57: members that had died before others met them.
-        (67, Kind::Local, Faults::ALL),
+        (67, GroupKind::Local, Faults::ALL),
         // I-58: an epoch that was told and never begun ended beyond its start.
-        (155, Kind::Local, Faults::NONE),
-        (298, Kind::Local, Faults::NONE),
+        (155, GroupKind::Local, Faults::NONE),
+        (298, GroupKind::Local, Faults::NONE),
         // A newcomer was not told the beginning of an epoch that had ended and begun in one turn.
-        (471, Kind::Local, Faults::ALL),
-        (566, Kind::Local, Faults::ALL),
+        (471, GroupKind::Local, Faults::ALL),
+        (566, GroupKind::Local, Faults::ALL),
         // I-64: newcomers waited for a node that had fallen out before it knew them.
-        (30, Kind::Local, Faults::ALL),
-        (116, Kind::Local, Faults::ALL),
-        (769, Kind::Local, Faults::ALL),
-        (785, Kind::Local, Faults::ALL),
-        (842, Kind::Local, Faults::ALL),
-        (1002, Kind::Local, Faults::ALL),
+        (30, GroupKind::Local, Faults::ALL),
+        (116, GroupKind::Local, Faults::ALL),
+        (769, GroupKind::Local, Faults::ALL),
+        (785, GroupKind::Local, Faults::ALL),
+        (842, GroupKind::Local, Faults::ALL),
+        (1002, GroupKind::Local, Faults::ALL),
         // Two views in one turn: an epoch belongs to the view that was installed before it.
-        (599, Kind::Network, Faults::ALL),
+        (599, GroupKind::Network, Faults::ALL),
         // I-48: the state came to a node that was out.
-        (2252, Kind::Network, Faults::ALL),
+        (2252, GroupKind::Network, Faults::ALL),
     ];
     for (seed, kind, faults) in lives {
         // These lives predate stops, and networked groups that are spared.
         let faults = faults.without(Fault::Stop);
-        without_violation(Plan { faults, wild: true, ..Plan::new(seed, kind) });
+        without_violation(LifePlan { faults, wild: true, ..LifePlan::new(seed, kind) });
     }
 }
 
@@ -289,16 +289,16 @@ fn lives_with_stops_that_once_broke_a_rule_break_no_rule() {
     let lives = [
         // I-337: an epoch that a view had ended was ended once more, below what a reader had
         // delivered.
-        (4459, Kind::Network, 6),
+        (4459, GroupKind::Network, 6),
         // I-54: a view had a member that had fallen out before, and no member waited for it.
-        (301_936, Kind::Shared, 3),
-        (402_539, Kind::Shared, 4),
+        (301_936, GroupKind::Shared, 3),
+        (402_539, GroupKind::Shared, 4),
         // I-76: two views in one turn, the second of which expected an epoch of a subgroup that
         // this node had left.
-        (9_101_676, Kind::Local, 5),
+        (9_101_676, GroupKind::Local, 5),
     ];
     for (seed, kind, nodes) in lives {
-        without_violation(Plan { nodes, ..Plan::new(seed, kind) });
+        without_violation(LifePlan { nodes, ..LifePlan::new(seed, kind) });
     }
 }
 

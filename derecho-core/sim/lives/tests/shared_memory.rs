@@ -1,15 +1,15 @@
 //! Lives of whole groups over shared memory, as in the product: readers take late, hold records,
 //! come and go, and become writers, in topics of all levels.
 
-use derecho_lives::{Account, Fault, Faults, Kind, Plan, STOPS_MOST, live};
+use derecho_lives::{Fault, Faults, GroupKind, LifePlan, LifeReport, STOPS_MOST, live};
 
 /// Runs the lives of these seeds, with two to six nodes.
 #[track_caller]
-fn lives(seeds: std::ops::Range<u64>, faults: Faults) -> Account {
-    let mut sum = Account::default();
+fn lives(seeds: std::ops::Range<u64>, faults: Faults) -> LifeReport {
+    let mut sum = LifeReport::default();
     for seed in seeds {
         let nodes = 2 + seed as usize % 5;
-        let plan = Plan { faults, nodes, ..Plan::new(seed, Kind::Shared) };
+        let plan = LifePlan { faults, nodes, ..LifePlan::new(seed, GroupKind::Shared) };
         let account = live(plan, false);
         assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
         sum += &account;
@@ -19,8 +19,8 @@ fn lives(seeds: std::ops::Range<u64>, faults: Faults) -> Account {
 
 /// Checks that enough lives could be judged.
 #[track_caller]
-fn shows_something(sum: &Account) {
-    let Account { lives, judged, looked_for, view_changes, .. } = *sum;
+fn shows_something(sum: &LifeReport) {
+    let LifeReport { lives, judged, looked_for, view_changes, .. } = *sum;
     assert!(100 * judged >= 85 * lives, "{judged} of {lives} lives were judged");
     assert!(looked_for >= 60 * lives, "{looked_for} messages were looked for in {lives} lives");
     assert!(view_changes > 3 * lives, "{view_changes} views in {lives} lives");
@@ -52,8 +52,13 @@ fn lives_with_all_faults_over_shared_memory_break_no_rule() {
 #[test]
 fn sender_keeps_memory_for_members_of_a_skipped_epoch() {
     let faults = Faults::NONE.and(Fault::SlowLink).and(Fault::Delay);
-    let plan =
-        Plan { faults, nodes: 4, rounds: 600, toggles: true, ..Plan::new(1126, Kind::Shared) };
+    let plan = LifePlan {
+        faults,
+        nodes: 4,
+        rounds: 600,
+        toggles: true,
+        ..LifePlan::new(1126, GroupKind::Shared)
+    };
     let account = live(plan, false);
     assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
 }
@@ -69,10 +74,10 @@ fn survivors_go_on_while_nodes_stay_stopped() {
 /// stand still.
 #[test]
 fn survivors_go_on_while_most_nodes_stay_stopped() {
-    let mut sum = Account::default();
+    let mut sum = LifeReport::default();
     for seed in (1..1200).step_by(STOPS_MOST as usize) {
         let faults = Faults::NONE.and(Fault::Stop);
-        let plan = Plan { faults, nodes: 6, ..Plan::new(seed, Kind::Shared) };
+        let plan = LifePlan { faults, nodes: 6, ..LifePlan::new(seed, GroupKind::Shared) };
         let account = live(plan, false);
         assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
         sum += &account;
@@ -82,7 +87,7 @@ fn survivors_go_on_while_most_nodes_stay_stopped() {
 
 #[test]
 fn a_life_over_shared_memory_follows_from_its_seed() {
-    let hash = |seed| live(Plan::new(seed, Kind::Shared), false).hash;
+    let hash = |seed| live(LifePlan::new(seed, GroupKind::Shared), false).hash;
     for seed in 0..5 {
         assert_eq!(hash(seed), hash(seed), "seed {seed}");
         assert_ne!(hash(seed), hash(seed + 1), "seed {seed}");

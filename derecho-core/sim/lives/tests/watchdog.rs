@@ -4,8 +4,8 @@
 
 use derecho_core::group::Wait;
 use derecho_core::ids::NodeId;
-use derecho_core::membership::{Answer, Condition, Fate};
-use derecho_lives::{Member, World};
+use derecho_core::membership::{ExitReason, WaitAnswer, WaitCondition};
+use derecho_lives::{LifeMember, World};
 use derecho_sim::{Config, NodeIndex};
 
 const TOPIC: u64 = 5;
@@ -43,10 +43,10 @@ fn write(world: &mut World, node: NodeIndex, time: u64) {
 
 /// Asserts that these members are left, and deliver what the first of them writes.
 fn assert_left(world: &mut World, left: &[NodeIndex], what: &str) {
-    let before = world.account().deliveries;
+    let before = world.report().deliveries;
     write(world, left[0], TIMEOUT);
     world.run(2 * TIMEOUT);
-    let delivered = world.account().deliveries - before;
+    let delivered = world.report().deliveries - before;
     assert!(delivered >= 15 * left.len() as u64, "{what}: {delivered} deliveries");
     for node in left {
         let member = world.member(*node);
@@ -56,11 +56,11 @@ fn assert_left(world: &mut World, left: &[NodeIndex], what: &str) {
 }
 
 /// Planted error of one member; the argument is the first member's id.
-type Error = fn(&mut Member, NodeId);
+type Error = fn(&mut LifeMember, NodeId);
 
 /// Returns the conditions and answers by which a member was found to make no progress, the second
 /// of three being in error.
-fn found(world: &World, nodes: &[NodeIndex]) -> Vec<(Condition, Answer)> {
+fn found(world: &World, nodes: &[NodeIndex]) -> Vec<(WaitCondition, WaitAnswer)> {
     let name = world.member(nodes[1]).id();
     let stuck = world.stuck().into_iter();
     let stuck = stuck.map(|(by, Wait { node, condition, .. }, answer)| {
@@ -72,7 +72,7 @@ fn found(world: &World, nodes: &[NodeIndex]) -> Vec<(Condition, Answer)> {
 
 /// Asserts that after this error of the second of three members, or of the first one, the others
 /// continue without the second one.
-fn assert_left_out(errs: usize, error: Error, condition: Condition, answer: Answer) {
+fn assert_left_out(errs: usize, error: Error, condition: WaitCondition, answer: WaitAnswer) {
     let mut undisturbed = 0;
     for seed in 0..SEEDS {
         let (mut world, nodes) = world(seed, 3);
@@ -86,7 +86,7 @@ fn assert_left_out(errs: usize, error: Error, condition: Condition, answer: Answ
         undisturbed += 1;
         let what = format!("seed {seed}: {found:?}");
         assert!(found.contains(&(condition, answer)), "{what}");
-        assert_eq!(world.member(nodes[1]).fate(), Some(Fate::Excluded), "{what}");
+        assert_eq!(world.member(nodes[1]).fate(), Some(ExitReason::Excluded), "{what}");
         assert_left(&mut world, &[nodes[0], nodes[2]], &what);
     }
     assert!(undisturbed >= UNDISTURBED, "{undisturbed} of {SEEDS}");
@@ -94,20 +94,20 @@ fn assert_left_out(errs: usize, error: Error, condition: Condition, answer: Answ
 
 #[test]
 fn sender_whose_slots_no_member_sees_is_excluded() {
-    let error = |member: &mut Member, _| member.withhold_stream(TOPIC, None);
-    assert_left_out(1, error, Condition::Slot, Answer::True);
+    let error = |member: &mut LifeMember, _| member.withhold_stream(TOPIC, None);
+    assert_left_out(1, error, WaitCondition::Slot, WaitAnswer::True);
 }
 
 #[test]
 fn reader_whose_acknowledgements_no_member_sees_is_excluded() {
-    let error = |member: &mut Member, _| member.withhold_lines(TOPIC, None);
-    assert_left_out(1, error, Condition::Receipt, Answer::True);
+    let error = |member: &mut LifeMember, _| member.withhold_lines(TOPIC, None);
+    assert_left_out(1, error, WaitCondition::Receipt, WaitAnswer::True);
 }
 
 #[test]
 fn reader_that_misses_slots_received_by_other_members_is_excluded() {
-    let error = |member: &mut Member, second| member.withhold_stream(TOPIC, Some(second));
-    assert_left_out(0, error, Condition::Slot, Answer::Unseen);
+    let error = |member: &mut LifeMember, second| member.withhold_stream(TOPIC, Some(second));
+    assert_left_out(0, error, WaitCondition::Slot, WaitAnswer::Unseen);
 }
 
 /// The first member alone does not see the acknowledgements of the second one: the first one
@@ -121,8 +121,8 @@ fn member_that_alone_misses_acknowledgements_falls_out() {
         write(&mut world, nodes[0], FOUND_WITHIN);
         let found = found(&world, &nodes);
         let what = format!("seed {seed}: {found:?}");
-        assert_eq!(found, [(Condition::Receipt, Answer::True)], "{what}");
-        assert_eq!(world.member(nodes[0]).fate(), Some(Fate::Blind), "{what}");
+        assert_eq!(found, [(WaitCondition::Receipt, WaitAnswer::True)], "{what}");
+        assert_eq!(world.member(nodes[0]).fate(), Some(ExitReason::Blind), "{what}");
         assert_left(&mut world, &[nodes[1], nodes[2]], &what);
     }
 }
@@ -136,7 +136,7 @@ fn no_member_is_excluded_without_a_witness() {
         write(&mut world, nodes[0], 2 * FOUND_WITHIN);
         assert_eq!(world.stuck(), [], "seed {seed}");
         let second = world.member(nodes[1]).id();
-        let named = |wait: Wait| wait.node == second && wait.condition == Condition::Receipt;
+        let named = |wait: Wait| wait.node == second && wait.condition == WaitCondition::Receipt;
         assert!(world.member(nodes[0]).waits().any(named), "seed {seed}");
         assert_eq!(world.member(nodes[0]).members().len(), 2, "seed {seed}");
     }

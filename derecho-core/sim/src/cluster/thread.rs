@@ -20,7 +20,7 @@ pub struct ThreadUse {
 
 /// Consequence of a turn's end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum TurnOutcome {
     /// The next turn follows.
     Busy,
     /// The turn did nothing, and neither would further turns until something arrives.
@@ -29,14 +29,14 @@ pub(super) enum Rest {
 
 /// Idle turns that are not run: one began at `since`, and one every `period` after.
 #[derive(Clone, Copy)]
-struct Sleep {
+struct IdleTurns {
     since: u64,
     period: u64,
     /// Time at which the thread turns even if nothing arrives.
     alarm: Option<u64>,
 }
 
-impl Sleep {
+impl IdleTurns {
     /// Returns the start of the first turn at or after `at`, not counting the one at `since`.
     fn first_turn(&self, at: u64) -> u64 {
         let periods = at.saturating_sub(self.since).div_ceil(self.period).max(1);
@@ -44,19 +44,19 @@ impl Sleep {
     }
 }
 
-pub(super) struct Thread<M> {
+pub(super) struct SimThread<M> {
     pub(super) machine: M,
     pub(super) inbox: VecDeque<LinkEvent>,
     pub(super) effects: Effects,
     pub(super) usage: ThreadUse,
     /// Number of the valid turn; others were postponed.
     number: u64,
-    sleep: Option<Sleep>,
+    sleep: Option<IdleTurns>,
 }
 
-impl<M: Machine> Thread<M> {
-    pub(super) fn new(machine: M) -> Thread<M> {
-        Thread {
+impl<M: Machine> SimThread<M> {
+    pub(super) fn new(machine: M) -> SimThread<M> {
+        SimThread {
             machine,
             inbox: VecDeque::new(),
             effects: Effects::new(),
@@ -81,14 +81,14 @@ impl<M: Machine> Thread<M> {
         &mut self,
         began: u64,
         took: u64,
-        rest: Rest,
+        rest: TurnOutcome,
         wanted: Option<u64>,
     ) -> Option<(u64, u64)> {
         self.number += 1;
-        if rest == Rest::Busy {
+        if rest == TurnOutcome::Busy {
             return Some((began + took, self.number));
         }
-        let mut sleep = Sleep { since: began, period: took, alarm: None };
+        let mut sleep = IdleTurns { since: began, period: took, alarm: None };
         sleep.alarm = wanted.map(|at| sleep.first_turn(at));
         self.sleep = Some(sleep);
         sleep.alarm.map(|at| (at, self.number))
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn idle_thread_wakes_at_its_next_polling_time() {
-        let sleep = Sleep { since: 1000, period: 70, alarm: None };
+        let sleep = IdleTurns { since: 1000, period: 70, alarm: None };
         assert_eq!(sleep.first_turn(0), 1070);
         assert_eq!(sleep.first_turn(1000), 1070);
         assert_eq!(sleep.first_turn(1070), 1070);

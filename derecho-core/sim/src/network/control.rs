@@ -7,8 +7,8 @@ use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Evidence, LinkError, LinkEvent, NOTE_LIMIT};
 use derecho_core::memory::{OwnRegion, Replica, WORD};
 
-use super::{Copy, Event, Network, Step};
-use crate::link::Mode;
+use super::{Event, Network, NetworkStep, RegionCopy};
+use crate::link::NetworkMode;
 use crate::random::mix;
 
 /// Interval at which a goodbye checks whether everything before it has landed.
@@ -63,22 +63,22 @@ impl Network {
         if bytes.len() > NOTE_LIMIT {
             return Err(LinkError::NoteTooLong(bytes.len()));
         }
-        self.stations[node].counters.notes += 1;
+        self.nodes[node].counters.notes += 1;
         self.send_control(node, to, Control::Note(bytes.to_vec()));
         Ok(())
     }
 
     /// Says goodbye to every peer; the node does nothing more.
     pub(crate) fn leave(&mut self, node: usize) {
-        if !self.stations[node].up {
+        if !self.nodes[node].up {
             return;
         }
-        for other in 0..self.stations.len() {
+        for other in 0..self.nodes.len() {
             if other != node {
                 self.send_control(node, other, Control::Goodbye);
             }
         }
-        self.stations[node].up = false;
+        self.nodes[node].up = false;
         self.host.node_down(node, true);
         self.events += 1;
         self.note_trace(&[10, node as u64]);
@@ -89,23 +89,23 @@ impl Network {
         for &peer in peers {
             let Ok(to) = self.check_peer(node, peer) else { continue };
             let at = self.now.saturating_add(self.adverse_delay(node, to));
-            self.stations[node].counters.rings += 1;
+            self.nodes[node].counters.rings += 1;
             self.schedule(at, Event::Bell { from: node, to, hint });
         }
     }
 
-    pub(super) fn hear_bell(&mut self, from: usize, to: usize, hint: bool) -> Step {
-        if !self.stations[to].up {
-            return Step::Unseen;
+    pub(super) fn hear_bell(&mut self, from: usize, to: usize, hint: bool) -> NetworkStep {
+        if !self.nodes[to].up {
+            return NetworkStep::Unseen;
         }
         self.events += 1;
         self.note_trace(&[6, from as u64, to as u64, u64::from(hint)]);
-        Step::Rung { node: to, hint }
+        NetworkStep::Rung { node: to, hint }
     }
 
     /// Sends a control message, behind all that are on their way.
     pub(super) fn send_control(&mut self, from: usize, to: usize, message: Control) {
-        if !self.stations[to].up || self.channels[from][to].down {
+        if !self.nodes[to].up || self.channels[from][to].down {
             return;
         }
         let bytes = message.bytes();
@@ -117,8 +117,8 @@ impl Network {
 
     fn plan_control(&mut self, from: usize, to: usize, bytes: u64) {
         let delay = match self.mode {
-            Mode::Adversarial(_) => self.adverse_delay(from, to),
-            Mode::Costed => self.costs.write_latency_ns(bytes, from, to),
+            NetworkMode::Adversarial(_) => self.adverse_delay(from, to),
+            NetworkMode::Costed => self.costs.write_latency_ns(bytes, from, to),
         };
         let channel = &mut self.channels[from][to];
         let at = channel.control_last.max(self.now.saturating_add(delay));
@@ -126,7 +126,7 @@ impl Network {
         let plan = channel.control_plan;
         if delay > HELD_UP_NS {
             for node in [from, to] {
-                let until = &mut self.stations[node].held_up_until;
+                let until = &mut self.nodes[node].held_up_until;
                 *until = at.max(*until);
             }
         }
@@ -135,7 +135,7 @@ impl Network {
 
     /// Time until which control messages from or to a node were late.
     pub(crate) fn held_up_until(&self, node: usize) -> u64 {
-        self.stations[node].held_up_until
+        self.nodes[node].held_up_until
     }
 
     /// Gives every control message of a reopened channel a new moment.
@@ -148,18 +148,18 @@ impl Network {
         }
     }
 
-    pub(super) fn deliver_control(&mut self, from: usize, to: usize, plan: u32) -> Step {
+    pub(super) fn deliver_control(&mut self, from: usize, to: usize, plan: u32) -> NetworkStep {
         let channel = &mut self.channels[from][to];
-        if channel.control_plan != plan || channel.down || !self.stations[to].up {
-            return Step::Unseen;
+        if channel.control_plan != plan || channel.down || !self.nodes[to].up {
+            return NetworkStep::Unseen;
         }
-        let Some(message) = channel.control.pop_front() else { return Step::Unseen };
+        let Some(message) = channel.control.pop_front() else { return NetworkStep::Unseen };
         if matches!(message, Control::Goodbye) && !channel.writes.is_empty() {
             // The sender said goodbye after its last write: the writes arrive first.
             let at = channel.writes.last_landing().max(self.now + GOODBYE_LOOK_NS);
             channel.control.push_front(message);
             self.schedule(at, Event::Control { from, to, plan });
-            return Step::Unseen;
+            return NetworkStep::Unseen;
         }
         self.events += 1;
         let [kind, content] = message.digest();
@@ -179,12 +179,12 @@ impl Network {
             }
             Control::Goodbye => return self.deliver_evidence(to, from, Evidence::Left, None),
         }
-        Step::Arrived(to)
+        NetworkStep::Arrived(to)
     }
 
     fn peer_up(&mut self, from: usize, to: usize) {
-        let node = self.stations[from].id;
-        let station = &mut self.stations[to];
+        let node = self.nodes[from].id;
+        let station = &mut self.nodes[to];
         let peer = Peer(u32::try_from(station.peers.len()).expect("fewer than 2^32 nodes"));
         station.peers.push(from);
         station.handles[from] = Some(peer);
@@ -204,7 +204,7 @@ impl Network {
         let memory = (!self.shares_memory()).then(|| OwnRegion::heap(source.words()));
         // The contract leaves open whether a replica appears zeroed or with the words as they are.
         if let Some(memory) = &memory
-            && matches!(self.mode, Mode::Adversarial(_))
+            && matches!(self.mode, NetworkMode::Adversarial(_))
             && self.random.one_in(2)
         {
             for index in 0..source.words() {
@@ -212,14 +212,14 @@ impl Network {
             }
         }
         let replica = memory.as_ref().map_or_else(|| source.clone(), OwnRegion::replica);
-        self.channels[from][to].replicas.insert(region, Copy { source, memory });
+        self.channels[from][to].replicas.insert(region, RegionCopy { source, memory });
         let peer = self.handle(to, from);
         self.tell(to, LinkEvent::RegionUp { peer, region, replica });
         self.send_control(to, from, Control::Ready(region));
     }
 
     fn region_ready(&mut self, from: usize, to: usize, region: RegionId) {
-        if self.stations[to].regions.get(&region).is_some_and(Option::is_some) {
+        if self.nodes[to].regions.get(&region).is_some_and(Option::is_some) {
             self.channels[to][from].ready.insert(region);
             let peer = self.handle(to, from);
             self.tell(to, LinkEvent::RegionReady { peer, region });

@@ -5,9 +5,9 @@
 
 use derecho_core::link::{Evidence, LinkEvent};
 
-use super::transfer::Way;
-use super::{Event, Network, Step};
-use crate::link::Mode;
+use super::transfer::LaneKind;
+use super::{Event, Network, NetworkStep};
+use crate::link::NetworkMode;
 
 /// The cut that causes a silence; once it is healed, nothing is concluded from the silence.
 #[derive(Clone, Copy)]
@@ -20,16 +20,16 @@ pub(super) struct Silence {
 impl Network {
     /// Stops a node at this very moment. Its posts arrive in part.
     pub(crate) fn crash(&mut self, node: usize) {
-        if !self.stations[node].up {
+        if !self.nodes[node].up {
             return;
         }
-        self.stations[node].up = false;
+        self.nodes[node].up = false;
         self.host.node_down(node, false);
         self.events += 1;
         self.note_trace(&[11, node as u64]);
-        for other in (0..self.stations.len()).filter(|&other| other != node) {
+        for other in (0..self.nodes.len()).filter(|&other| other != node) {
             self.break_off_writes(node, other);
-            if matches!(self.mode, Mode::Adversarial(_)) {
+            if matches!(self.mode, NetworkMode::Adversarial(_)) {
                 let control = self.channels[node][other].control.len() as u64;
                 let kept = self.random.between(0, control) as usize;
                 self.channels[node][other].control.truncate(kept);
@@ -99,9 +99,9 @@ impl Network {
         self.events += 1;
         self.note_trace(&[13, from as u64, to as u64]);
         self.replan_control(from, to);
-        self.replan(from, to, Way::Write);
-        self.replan(from, to, Way::Read);
-        self.replan(to, from, Way::Read);
+        self.replan(from, to, LaneKind::Write);
+        self.replan(from, to, LaneKind::Read);
+        self.replan(to, from, LaneKind::Read);
     }
 
     pub(super) fn deliver_evidence(
@@ -110,16 +110,16 @@ impl Network {
         about: usize,
         evidence: Evidence,
         silence: Option<Silence>,
-    ) -> Step {
+    ) -> NetworkStep {
         if let Some(Silence { from, to, cut }) = silence {
             let channel = &self.channels[from][to];
             if !channel.cut || channel.cuts != cut {
-                return Step::Unseen;
+                return NetworkStep::Unseen;
             }
         }
         let channel = &mut self.channels[about][at];
-        if channel.down || !self.stations[at].up {
-            return Step::Unseen;
+        if channel.down || !self.nodes[at].up {
+            return NetworkStep::Unseen;
         }
         channel.down = true;
         channel.control.clear();
@@ -132,16 +132,16 @@ impl Network {
         self.note_trace(&[14, at as u64, about as u64]);
         // The connection is closed on this side, so the other side learns of this too, after the
         // time for everything that was sent before.
-        let unaware = self.stations[about].up && !self.channels[at][about].down;
+        let unaware = self.nodes[about].up && !self.channels[at][about].down;
         if let (true, Some((low, high))) = (unaware, self.rules.cut) {
             let after = self.random.between(low, high);
             self.conclude(about, at, Evidence::Uncertain, after);
         }
         if !known {
-            return Step::Unseen;
+            return NetworkStep::Unseen;
         }
         let peer = self.handle(at, about);
         self.tell(at, LinkEvent::PeerDown { peer, evidence });
-        Step::Arrived(at)
+        NetworkStep::Arrived(at)
     }
 }

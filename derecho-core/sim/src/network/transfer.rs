@@ -16,8 +16,8 @@ use std::ops::Range;
 use derecho_core::link::{INLINE_WORDS, LinkEvent, ReadId, WordRange};
 use derecho_core::memory::{OwnRegion, Replica};
 
-use super::{Event, Network, Reading, Step, bytes_of};
-use crate::link::Mode;
+use super::{Event, Network, NetworkStep, PendingRead, bytes_of};
+use crate::link::NetworkMode;
 
 /// Maximum number of words of a transfer that move individually; longer transfers move in this many
 /// random groups.
@@ -25,7 +25,7 @@ const PIECES_LIMIT: usize = 64;
 
 /// Lane of a channel.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum LaneKind {
     /// Posted by the sender.
     Write,
     /// Requested by the receiver.
@@ -34,16 +34,16 @@ pub(super) enum Way {
 
 /// Position of a transfer. Invalid once the lane has a newer plan.
 #[derive(Clone, Copy)]
-pub(super) struct Spot {
+pub(super) struct TransferRef {
     from: usize,
     to: usize,
-    way: Way,
+    lane: LaneKind,
     plan: u32,
     number: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum PieceStage {
     Posted,
     Read,
     Landed,
@@ -53,7 +53,7 @@ enum Stage {
 struct Piece {
     /// Indexes among the transfer's ordered words.
     words: Range<usize>,
-    stage: Stage,
+    stage: PieceStage,
 }
 
 /// A posted write or read.
@@ -103,7 +103,7 @@ impl Transfer {
             let word = self.word_at(place);
             self.values[word] = self.source.load(self.range.first + word);
         }
-        self.pieces[piece].stage = Stage::Read;
+        self.pieces[piece].stage = PieceStage::Read;
     }
 }
 
@@ -139,7 +139,7 @@ impl Lane {
         self.transfers.clear();
     }
 
-    fn get(&mut self, spot: Spot) -> Option<&mut Transfer> {
+    fn get(&mut self, spot: TransferRef) -> Option<&mut Transfer> {
         if self.plan != spot.plan {
             return None;
         }
@@ -149,21 +149,21 @@ impl Lane {
 }
 
 impl Network {
-    fn lane(&mut self, from: usize, to: usize, way: Way) -> &mut Lane {
+    fn lane(&mut self, from: usize, to: usize, way: LaneKind) -> &mut Lane {
         let channel = &mut self.channels[from][to];
         match way {
-            Way::Write => &mut channel.writes,
-            Way::Read => &mut channel.reads,
+            LaneKind::Write => &mut channel.writes,
+            LaneKind::Read => &mut channel.reads,
         }
     }
 
-    fn transfer(&mut self, spot: Spot) -> Option<&mut Transfer> {
-        self.lane(spot.from, spot.to, spot.way).get(spot)
+    fn transfer(&mut self, spot: TransferRef) -> Option<&mut Transfer> {
+        self.lane(spot.from, spot.to, spot.lane).get(spot)
     }
 
-    fn way_is_open(&self, from: usize, to: usize, way: Way) -> bool {
+    fn way_is_open(&self, from: usize, to: usize, way: LaneKind) -> bool {
         // A read needs the direction of its request, too.
-        !self.channels[from][to].cut && (way == Way::Write || !self.channels[to][from].cut)
+        !self.channels[from][to].cut && (way == LaneKind::Write || !self.channels[to][from].cut)
     }
 
     pub(super) fn post_transfer(&mut self, from: usize, to: usize, mut transfer: Transfer) {
@@ -172,13 +172,13 @@ impl Network {
         if transfer.read.is_none() && transfer.range.count <= INLINE_WORDS {
             (0..transfer.pieces.len()).for_each(|piece| transfer.read_piece(piece));
         }
-        let way = if transfer.read.is_some() { Way::Read } else { Way::Write };
+        let way = if transfer.read.is_some() { LaneKind::Read } else { LaneKind::Write };
         let lane = self.lane(from, to, way);
         lane.transfers.push_back(transfer);
         let number = lane.first + lane.transfers.len() as u64 - 1;
         let plan = lane.plan;
         if self.way_is_open(from, to, way) {
-            self.plan(Spot { from, to, way, plan, number });
+            self.plan(TransferRef { from, to, lane: way, plan, number });
         }
     }
 
@@ -186,8 +186,8 @@ impl Network {
     fn split(&mut self, transfer: &mut Transfer) {
         let count = transfer.range.count;
         let pieces = match self.mode {
-            Mode::Costed => 1,
-            Mode::Adversarial(_) => count.clamp(1, PIECES_LIMIT),
+            NetworkMode::Costed => 1,
+            NetworkMode::Adversarial(_) => count.clamp(1, PIECES_LIMIT),
         };
         if pieces > 1 && pieces < count {
             // Shuffled, so that a piece consists of arbitrary words and not of neighbours.
@@ -198,12 +198,12 @@ impl Network {
         }
         let bound = |piece: usize| piece * count / pieces;
         transfer.pieces = (0..pieces)
-            .map(|piece| Piece { words: bound(piece)..bound(piece + 1), stage: Stage::Posted })
+            .map(|piece| Piece { words: bound(piece)..bound(piece + 1), stage: PieceStage::Posted })
             .collect();
     }
 
     /// Gives every transfer of a reopened lane new moments.
-    pub(super) fn replan(&mut self, from: usize, to: usize, way: Way) {
+    pub(super) fn replan(&mut self, from: usize, to: usize, way: LaneKind) {
         if !self.way_is_open(from, to, way) {
             return;
         }
@@ -212,28 +212,28 @@ impl Network {
         lane.last_ingress = 0;
         let (plan, first, count) = (lane.plan, lane.first, lane.transfers.len() as u64);
         for number in first..first + count {
-            self.plan(Spot { from, to, way, plan, number });
+            self.plan(TransferRef { from, to, lane: way, plan, number });
         }
     }
 
-    fn plan(&mut self, spot: Spot) {
+    fn plan(&mut self, spot: TransferRef) {
         match self.mode {
-            Mode::Adversarial(_) => self.plan_adversely(spot),
-            Mode::Costed if spot.way == Way::Read => {
+            NetworkMode::Adversarial(_) => self.plan_adversely(spot),
+            NetworkMode::Costed if spot.lane == LaneKind::Read => {
                 let at = self.now + self.costs.request_ns(spot.to, spot.from);
                 self.schedule(at, Event::Queue { spot });
             }
-            Mode::Costed => {
+            NetworkMode::Costed => {
                 self.queue_for_egress(spot);
             }
         }
     }
 
-    fn plan_adversely(&mut self, spot: Spot) {
-        let Mode::Adversarial(adversary) = &self.mode else { return };
+    fn plan_adversely(&mut self, spot: TransferRef) {
+        let NetworkMode::Adversarial(adversary) = &self.mode else { return };
         let spread = adversary.spread_ns;
         let arrival = self.now.saturating_add(self.adverse_delay(spot.from, spot.to));
-        let lane = self.lane(spot.from, spot.to, spot.way);
+        let lane = self.lane(spot.from, spot.to, spot.lane);
         // Reads, too: values fetched by an older read must not land over those of a newer one.
         let begin = arrival.max(lane.last_landing);
         // A lane that falls behind becomes faster, so that delays stay as drawn.
@@ -242,12 +242,12 @@ impl Network {
         let pieces = std::mem::take(&mut transfer.pieces);
         let mut last = begin;
         for (piece, &Piece { stage, .. }) in pieces.iter().enumerate() {
-            if stage == Stage::Landed {
+            if stage == PieceStage::Landed {
                 continue;
             }
             let landing = begin.saturating_add(self.random.between(0, spread));
             last = last.max(landing);
-            if stage == Stage::Posted {
+            if stage == PieceStage::Posted {
                 let source = match self.random.below(4) {
                     0 => self.now,
                     1 => landing,
@@ -257,7 +257,7 @@ impl Network {
             }
             self.schedule(landing, Event::Land { spot, piece });
         }
-        let lane = self.lane(spot.from, spot.to, spot.way);
+        let lane = self.lane(spot.from, spot.to, spot.lane);
         lane.last_landing = lane.last_landing.max(last);
         if let Some(transfer) = lane.get(spot) {
             transfer.pieces = pieces;
@@ -265,72 +265,72 @@ impl Network {
     }
 
     /// Queues a costed transfer at its sender's port.
-    pub(super) fn queue_for_egress(&mut self, spot: Spot) -> Step {
-        let Some(transfer) = self.transfer(spot) else { return Step::Unseen };
+    pub(super) fn queue_for_egress(&mut self, spot: TransferRef) -> NetworkStep {
+        let Some(transfer) = self.transfer(spot) else { return NetworkStep::Unseen };
         let bytes = bytes_of(transfer.range);
         let busy = self.costs.transmit_ns(bytes, spot.from, spot.to);
-        let port = &mut self.stations[spot.from].egress_free_at;
+        let port = &mut self.nodes[spot.from].egress_free_at;
         let at = self.now.max(*port);
         *port = at + busy;
         self.schedule(at, Event::Depart { spot });
-        Step::Unseen
+        NetworkStep::Unseen
     }
 
     /// Sends a costed transfer: its source is read now.
-    pub(super) fn depart(&mut self, spot: Spot) -> Step {
-        let Some(transfer) = self.transfer(spot) else { return Step::Unseen };
+    pub(super) fn depart(&mut self, spot: TransferRef) -> NetworkStep {
+        let Some(transfer) = self.transfer(spot) else { return NetworkStep::Unseen };
         transfer.departed = true;
-        if transfer.pieces[0].stage == Stage::Posted {
+        if transfer.pieces[0].stage == PieceStage::Posted {
             transfer.read_piece(0);
         }
         let bytes = bytes_of(transfer.range);
         let busy = self.costs.transmit_ns(bytes, spot.from, spot.to);
-        let latency = match spot.way {
-            Way::Write => self.costs.write_latency_ns(bytes, spot.from, spot.to),
-            Way::Read => {
+        let latency = match spot.lane {
+            LaneKind::Write => self.costs.write_latency_ns(bytes, spot.from, spot.to),
+            LaneKind::Read => {
                 let whole = self.costs.read_latency_ns(bytes, spot.to, spot.from);
                 whole.saturating_sub(self.costs.request_ns(spot.to, spot.from)).max(busy)
             }
         };
         let first_bytes = self.now + latency - busy;
-        let lane = self.lane(spot.from, spot.to, spot.way);
+        let lane = self.lane(spot.from, spot.to, spot.lane);
         let at = first_bytes.max(lane.last_ingress);
         lane.last_ingress = at;
         self.schedule(at, Event::Ingress { spot });
-        Step::Unseen
+        NetworkStep::Unseen
     }
 
     /// Passes a costed transfer through the receiver's port when that is free.
-    pub(super) fn ingress(&mut self, spot: Spot) -> Step {
-        let Some(transfer) = self.transfer(spot) else { return Step::Unseen };
+    pub(super) fn ingress(&mut self, spot: TransferRef) -> NetworkStep {
+        let Some(transfer) = self.transfer(spot) else { return NetworkStep::Unseen };
         let bytes = bytes_of(transfer.range);
         let busy = self.costs.transmit_ns(bytes, spot.from, spot.to);
-        let port = &mut self.stations[spot.to].ingress_free_at;
+        let port = &mut self.nodes[spot.to].ingress_free_at;
         let at = self.now.max(*port) + busy;
         *port = at;
-        let lane = self.lane(spot.from, spot.to, spot.way);
+        let lane = self.lane(spot.from, spot.to, spot.lane);
         lane.last_landing = at;
         self.schedule(at, Event::Land { spot, piece: 0 });
-        Step::Unseen
+        NetworkStep::Unseen
     }
 
-    pub(super) fn read_source(&mut self, spot: Spot, piece: usize) -> Step {
+    pub(super) fn read_source(&mut self, spot: TransferRef, piece: usize) -> NetworkStep {
         // Words that a crash has broken off were read at that moment and are not read again.
         if let Some(transfer) = self.transfer(spot)
-            && transfer.pieces[piece].stage == Stage::Posted
+            && transfer.pieces[piece].stage == PieceStage::Posted
         {
             transfer.read_piece(piece);
         }
-        Step::Unseen
+        NetworkStep::Unseen
     }
 
-    pub(super) fn land(&mut self, spot: Spot, piece: usize) -> Step {
-        let oldest = self.lane(spot.from, spot.to, spot.way).first;
-        let Some(transfer) = self.transfer(spot) else { return Step::Unseen };
+    pub(super) fn land(&mut self, spot: TransferRef, piece: usize) -> NetworkStep {
+        let oldest = self.lane(spot.from, spot.to, spot.lane).first;
+        let Some(transfer) = self.transfer(spot) else { return NetworkStep::Unseen };
         assert!(spot.number == oldest, "a transfer lands before the one posted before it");
         let mut sum = spot.number.rotate_left(32) ^ piece as u64;
         let part = &transfer.pieces[piece];
-        assert!(part.stage == Stage::Read, "a piece lands once, after its source was read");
+        assert!(part.stage == PieceStage::Read, "a piece lands once, after its source was read");
         for place in part.words.clone() {
             let word = transfer.word_at(place);
             let value = transfer.values[word];
@@ -338,16 +338,16 @@ impl Network {
             // Cheap, because there are many words; the sum is mixed well when it enters the trace.
             sum = (sum.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
-        transfer.pieces[piece].stage = Stage::Landed;
+        transfer.pieces[piece].stage = PieceStage::Landed;
         transfer.left -= 1;
-        let way = if spot.way == Way::Write { 4 } else { 5 };
+        let way = if spot.lane == LaneKind::Write { 4 } else { 5 };
         self.note_trace(&[way, spot.from as u64, spot.to as u64, sum]);
-        self.retire(spot.from, spot.to, spot.way);
-        Step::Arrived(spot.to)
+        self.retire(spot.from, spot.to, spot.lane);
+        NetworkStep::Arrived(spot.to)
     }
 
     /// Removes completely landed transfers, oldest first, and reports the reads among them.
-    fn retire(&mut self, from: usize, to: usize, way: Way) {
+    fn retire(&mut self, from: usize, to: usize, way: LaneKind) {
         loop {
             let lane = self.lane(from, to, way);
             if lane.transfers.front().is_none_or(|transfer| transfer.left > 0) {
@@ -357,7 +357,7 @@ impl Network {
             lane.first += 1;
             self.events += 1;
             if let Some(read) = read {
-                let reading = self.stations[to].reading.iter_mut();
+                let reading = self.nodes[to].reading.iter_mut();
                 reading.filter(|reading| reading.read == read).for_each(|it| it.landed = true);
                 self.tell_reads(to);
             }
@@ -367,8 +367,8 @@ impl Network {
     /// Reports landed reads to a node, up to the first that has not landed: reads complete in the
     /// order of posting, whichever peer they read from.
     fn tell_reads(&mut self, node: usize) {
-        while self.stations[node].reading.front().is_some_and(|reading| reading.landed) {
-            if let Some(Reading { read, owner, .. }) = self.stations[node].reading.pop_front() {
+        while self.nodes[node].reading.front().is_some_and(|reading| reading.landed) {
+            if let Some(PendingRead { read, owner, .. }) = self.nodes[node].reading.pop_front() {
                 let peer = self.handle(node, owner);
                 self.tell(node, LinkEvent::ReadDone { peer, read });
             }
@@ -378,7 +378,7 @@ impl Network {
     /// Drops the reads from a node that is gone: they will not complete, and no longer hold up
     /// the others.
     pub(super) fn forget_reads(&mut self, node: usize, owner: usize) {
-        self.stations[node].reading.retain(|reading| reading.owner != owner);
+        self.nodes[node].reading.retain(|reading| reading.owner != owner);
         self.tell_reads(node);
     }
 
@@ -389,26 +389,26 @@ impl Network {
     pub(super) fn break_off_writes(&mut self, from: usize, to: usize) {
         let count = self.channels[from][to].writes.transfers.len();
         let whole = match self.mode {
-            Mode::Adversarial(_) => self.random.between(0, count as u64) as usize,
-            Mode::Costed => {
+            NetworkMode::Adversarial(_) => self.random.between(0, count as u64) as usize,
+            NetworkMode::Costed => {
                 let writes = &self.channels[from][to].writes.transfers;
                 writes.iter().take_while(|transfer| transfer.departed).count()
             }
         };
-        let torn = matches!(self.mode, Mode::Adversarial(_)) && whole < count;
+        let torn = matches!(self.mode, NetworkMode::Adversarial(_)) && whole < count;
         let lane = &mut self.channels[from][to].writes;
         lane.transfers.truncate(whole + usize::from(torn));
         for (index, transfer) in lane.transfers.iter_mut().enumerate() {
             let torn = torn && index == whole;
             for piece in 0..transfer.pieces.len() {
-                if transfer.pieces[piece].stage == Stage::Landed {
+                if transfer.pieces[piece].stage == PieceStage::Landed {
                     continue;
                 }
                 if torn && self.random.one_in(2) {
                     transfer.pieces[piece].words = 0..0;
                 }
                 // The node's memory is gone: words that will land have been read by now.
-                if transfer.pieces[piece].stage == Stage::Posted {
+                if transfer.pieces[piece].stage == PieceStage::Posted {
                     transfer.read_piece(piece);
                 }
             }

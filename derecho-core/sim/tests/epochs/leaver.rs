@@ -9,12 +9,12 @@
 
 use std::rc::Rc;
 
-use derecho_core::multicast::stream::Beginning;
-use derecho_core::multicast::subgroup::epoch::Phase;
+use derecho_core::multicast::stream::StreamStart;
+use derecho_core::multicast::subgroup::epoch::EpochPhase;
 use derecho_sim::NodeIndex;
 
-use super::court::{Checker, Place, Plan};
-use super::{Member, World};
+use super::checker::{DecidedEpoch, EpochRole, Rule};
+use super::{TestMember, World};
 
 /// Virtual time in which the others begin an epoch, if nothing prevents it.
 const ENOUGH: u64 = 2_000_000;
@@ -22,37 +22,38 @@ const ENOUGH: u64 = 2_000_000;
 impl World {
     /// Runs the scene. Returns whether the leaver stood still before it had seen what the others
     /// show, and the violations of the run.
-    pub(crate) fn run_with_a_slow_leaver(&mut self) -> (bool, Vec<(Checker, String)>) {
+    pub(crate) fn run_with_a_slow_leaver(&mut self) -> (bool, Vec<(Rule, String)>) {
         self.oracle.peace = true;
-        let nodes = self.shape.nodes;
+        let nodes = self.parameters.nodes;
         let [leaver, newcomer] = [1, 2].map(|after| (self.oracle.anchor + after) % nodes);
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<EpochRole> = Vec::new();
         for node in (0..nodes).filter(|node| *node != newcomer) {
             places.push(self.whole_place(node, node));
         }
-        let start = Beginning { entry: 0, message: 0 };
+        let start = StreamStart { entry: 0, message: 0 };
         let starts = places.iter().filter_map(|place| Some((place.writer?, start))).collect();
-        let first = self.decide(Plan { number: 0, places: places.clone(), starts });
+        let first = self.decide(DecidedEpoch { number: 0, roles: places.clone(), starts });
         (0..nodes).filter(|node| *node != newcomer).for_each(|node| self.join(node, &first));
         self.wait_for(&first);
         self.pass(100_000);
         // The end of an epoch needs a place in each stream, which no reader frees without the
         // leaver (I-260).
-        self.court.borrow_mut().lull = true;
+        self.checker.borrow_mut().lull = true;
         self.pass(100_000);
         places.retain(|place| place.node != leaver);
-        let second = self.decide(Plan { number: 1, places: places.clone(), starts: [].into() });
+        let second =
+            self.decide(DecidedEpoch { number: 1, roles: places.clone(), starts: [].into() });
         self.tell_layout(&first, &second);
         let is_late = self.pause_before_it_sees(leaver);
         self.wait_for(&second);
         self.with_cuts(&first, &second);
-        let second = Rc::new(self.oracle.plan.clone());
+        let second = Rc::new(self.oracle.epoch.clone());
         places.push(self.whole_place(newcomer, leaver));
-        let third = self.decide(Plan { number: 2, places, starts: [].into() });
+        let third = self.decide(DecidedEpoch { number: 2, roles: places, starts: [].into() });
         self.tell_layout(&second, &third);
         self.let_pass(ENOUGH);
         self.cluster.resume(NodeIndex(leaver));
-        self.court.borrow_mut().lull = false;
+        self.checker.borrow_mut().lull = false;
         self.wait("the end of the leaver", |cluster| {
             cluster.machine(NodeIndex(leaver), 0).id.is_none()
         });
@@ -66,15 +67,15 @@ impl World {
     }
 
     /// Creates the place of a node that reads and sends.
-    fn whole_place(&mut self, node: usize, slot: usize) -> Place {
+    fn whole_place(&mut self, node: usize, slot: usize) -> EpochRole {
         let lines = self.member_mut(node).open_lines();
         let writer = Some(self.new_writer(node));
-        Place { node, slot, reads: true, writer, lines }
+        EpochRole { node, slot, reads: true, writer, lines }
     }
 
     /// Tells the members of an epoch the next one.
-    fn tell_layout(&mut self, epoch: &Plan, next: &Rc<Plan>) {
-        for node in epoch.places.iter().map(|place| place.node) {
+    fn tell_layout(&mut self, epoch: &DecidedEpoch, next: &Rc<DecidedEpoch>) {
+        for node in epoch.roles.iter().map(|place| place.node) {
             let told = Rc::clone(next);
             self.act(node, move |member, effects| member.change_layout(&told, effects));
         }
@@ -83,12 +84,12 @@ impl World {
     /// Pauses the leaver as soon as another member knows that all have received everything. Returns
     /// whether the leaver did not know that yet.
     fn pause_before_it_sees(&mut self, leaver: usize) -> bool {
-        let closes = |member: &Member| {
+        let closes = |member: &TestMember| {
             member.epoch == Some(0)
-                && member.id.and_then(|id| member.node.phase(id)) != Some(Phase::Complete)
+                && member.id.and_then(|id| member.node.phase(id)) != Some(EpochPhase::Complete)
         };
         let others: Vec<NodeIndex> =
-            self.oracle.plan.places.iter().map(|place| NodeIndex(place.node)).collect();
+            self.oracle.epoch.roles.iter().map(|place| NodeIndex(place.node)).collect();
         let until = self.cluster.now().after(10 * ENOUGH);
         self.cluster.run_until_or(until, |cluster| {
             others.iter().any(|node| !closes(cluster.machine(*node, 0)))

@@ -12,24 +12,24 @@ use derecho_core::memory::{LINE_WORDS, OwnRegion, Replica};
 use derecho_core::multicast::claim::{Claim, SenderMemory};
 use derecho_core::multicast::geometry::{ENTRIES, ENTRY_WORDS, Geometry};
 use derecho_core::multicast::inbox::{Inbox, Record};
-use derecho_core::multicast::stream::Beginning;
-use derecho_core::multicast::subgroup::epoch::Phase;
-use derecho_core::multicast::subgroup::{SUBGROUP_LINES, Terms};
+use derecho_core::multicast::stream::StreamStart;
+use derecho_core::multicast::subgroup::epoch::EpochPhase;
+use derecho_core::multicast::subgroup::{SUBGROUP_LINES, SubgroupConfig};
 use derecho_core::node::{
-    ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Charter, Epoch, Membership, Node, NodeEvent, Origin,
-    Seat, Share, StreamReach, SubgroupId,
+    ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, EpochDescription, EpochMember, MemberRole, Node,
+    NodeEvent, StreamOrigin, StreamProgress, SubgroupDefinition, SubgroupId, SubgroupMemory,
 };
 use derecho_sim::{Random, SimLink};
 
-use super::court::{Checker, Court, Plan, fill};
-use super::{LONGEST, Shape};
+use super::checker::{DecidedEpoch, EpochChecker, Rule, fill};
+use super::{LONGEST, TestParameters};
 
 /// Planted fault, which acts before and after each turn of its member.
-pub(crate) type Mischief = fn(&mut Member, Moment, &mut Effects);
+pub(crate) type PlantedFault = fn(&mut TestMember, FaultMoment, &mut Effects);
 
-/// Moment at which a planted fault acts.
+/// FaultMoment at which a planted fault acts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum FaultMoment {
     Before,
     After,
 }
@@ -38,9 +38,9 @@ pub(crate) enum Moment {
 const OTHERS: u64 = 5;
 
 /// Barrier of a single thread, which has always passed it.
-struct Alone;
+struct SingleThreadBarrier;
 
-impl Barrier for Alone {
+impl Barrier for SingleThreadBarrier {
     fn issue(&self) {}
 }
 
@@ -48,7 +48,7 @@ impl Barrier for Alone {
 const BELL: &[u8] = &[0xee];
 
 /// Claim that is closed later.
-struct Open {
+struct OpenClaim {
     claim: Claim<'static>,
     length: usize,
     acts: u64,
@@ -72,19 +72,19 @@ pub(crate) struct Readers {
 
 /// State of a node's sending.
 #[derive(Clone, Copy)]
-pub(crate) struct Sending {
+pub(crate) struct SendState {
     pub(crate) memory: &'static SenderMemory,
     pub(crate) writer: usize,
     pub(crate) region: RegionId,
 }
 
-pub(crate) struct Member {
+pub(crate) struct TestMember {
     pub(crate) me: usize,
-    shape: Shape,
+    parameters: TestParameters,
     link: SimLink,
     pub(crate) node: Node,
     pub(crate) changes: Option<OwnRegion>,
-    pub(crate) court: Rc<RefCell<Court>>,
+    pub(crate) checker: Rc<RefCell<EpochChecker>>,
     /// The subgroup, while the node is a member of it or on its way.
     pub(crate) id: Option<SubgroupId>,
     /// Epoch that the node has begun.
@@ -93,10 +93,10 @@ pub(crate) struct Member {
     pub(crate) before: Option<u64>,
     /// True if no other node counts it as a member any more, but it does not know that.
     pub(crate) evicted: bool,
-    pub(crate) sending: Option<Sending>,
+    pub(crate) sending: Option<SendState>,
     pub(crate) lines: Option<(RegionId, OwnRegion)>,
     pub(crate) peers: BTreeMap<NodeId, Peer>,
-    open: Vec<Open>,
+    open: Vec<OpenClaim>,
     pub(crate) readers: Vec<Readers>,
     /// Whether the last readers still get records.
     pub(crate) reading: bool,
@@ -104,32 +104,32 @@ pub(crate) struct Member {
     pub(crate) replicas: BTreeMap<(usize, RegionId), Replica>,
     /// Number of entries posted to each peer so far.
     pub(crate) posted: BTreeMap<(Peer, RegionId), u64>,
-    pub(crate) mischief: Option<Mischief>,
+    pub(crate) planted: Option<PlantedFault>,
     /// Memory of a planted fault.
     pub(crate) mark: u64,
 }
 
-impl Member {
+impl TestMember {
     pub(crate) fn new(
         link: &mut SimLink,
         me: usize,
-        shape: Shape,
-        court: &Rc<RefCell<Court>>,
-    ) -> Member {
+        shape: TestParameters,
+        court: &Rc<RefCell<EpochChecker>>,
+    ) -> TestMember {
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
         let mut node = Node::new(link.node(), acks, Arc::new(|| {}));
         let changes = shape.many.then(|| link.open(CHANGES, CHANGES_WORDS).unwrap());
         if let Some(changes) = &changes {
             court.borrow_mut().regions.insert((me, CHANGES), changes.replica());
-            node = node.with_changes(changes.clone(), Some(Arc::new(Alone)));
+            node = node.with_changes(changes.clone(), Some(Arc::new(SingleThreadBarrier)));
         }
-        Member {
+        TestMember {
             me,
-            shape,
+            parameters: shape,
             link: link.clone(),
             node,
             changes,
-            court: Rc::clone(court),
+            checker: Rc::clone(court),
             id: None,
             epoch: None,
             before: None,
@@ -142,7 +142,7 @@ impl Member {
             reading: false,
             replicas: BTreeMap::new(),
             posted: BTreeMap::new(),
-            mischief: None,
+            planted: None,
             mark: 0,
         }
     }
@@ -150,7 +150,7 @@ impl Member {
     fn open_region(&mut self, words: usize) -> (RegionId, OwnRegion) {
         let id = self.node.fresh_region();
         let region = self.link.open(id, words).unwrap();
-        self.court.borrow_mut().regions.insert((self.me, id), region.replica());
+        self.checker.borrow_mut().regions.insert((self.me, id), region.replica());
         (id, region)
     }
 
@@ -162,83 +162,89 @@ impl Member {
 
     /// Opens a stream, and returns the region.
     pub(crate) fn open_stream(&mut self, writer: usize) -> RegionId {
-        let (region, words) = self.open_region(self.shape.geometry.words());
-        let memory = SenderMemory::with_nulls(words, self.shape.geometry);
+        let (region, words) = self.open_region(self.parameters.geometry.words());
+        let memory = SenderMemory::with_nulls(words, self.parameters.geometry);
         let memory = self.node.count_changes(memory);
         let memory = &*Box::leak(Box::new(memory));
         self.open.clear();
-        self.sending = Some(Sending { memory, writer, region });
+        self.sending = Some(SendState { memory, writer, region });
         region
     }
 
     /// Makes all nodes look: where memory is shared, something may have changed in this
     /// node's memory.
     fn ring_all(&self, effects: &mut Effects) {
-        if self.shape.shared {
+        if self.parameters.shared {
             self.peers.values().for_each(|&peer| effects.note(peer, BELL.to_vec()));
         }
     }
 
-    fn origin(&self, node: usize) -> Option<Origin> {
-        let id = self.court.borrow().ids[node];
+    fn origin(&self, node: usize) -> Option<StreamOrigin> {
+        let id = self.checker.borrow().ids[node];
         match node == self.me {
-            true => Some(Origin::Own),
-            false => self.peers.get(&id).map(|&peer| Origin::Peer(peer)),
+            true => Some(StreamOrigin::Own),
+            false => self.peers.get(&id).map(|&peer| StreamOrigin::Peer(peer)),
         }
     }
 
-    fn node_of(&self, origin: Origin) -> Option<usize> {
+    fn node_of(&self, origin: StreamOrigin) -> Option<usize> {
         match origin {
-            Origin::Own => Some(self.me),
-            Origin::Peer(peer) => {
+            StreamOrigin::Own => Some(self.me),
+            StreamOrigin::Peer(peer) => {
                 let (id, _) = self.peers.iter().find(|(_, known)| **known == peer)?;
-                self.court.borrow().ids.iter().position(|known| known == id)
+                self.checker.borrow().ids.iter().position(|known| known == id)
             }
         }
     }
 
     fn shares_with(&self, node: usize) -> bool {
-        self.shape.shared && self.me % self.shape.hosts == node % self.shape.hosts
+        self.parameters.shared && self.me % self.parameters.hosts == node % self.parameters.hosts
     }
 
     /// Founds subgroups of its own in which nothing ever happens.
     pub(crate) fn found_others(&mut self, effects: &mut Effects) {
         for name in 1..=OTHERS {
             let (lines, region) = self.open_region(LINE_WORDS);
-            let member = Membership { origin: Origin::Own, reads: false, sends: None, lines };
-            let charter = Charter { name, terms: self.shape.terms, members: vec![member] };
-            let share = Share { lines: region, memory: None };
+            let member = MemberRole { origin: StreamOrigin::Own, reads: false, sends: None, lines };
+            let charter =
+                SubgroupDefinition { name, config: self.parameters.terms, members: vec![member] };
+            let share = SubgroupMemory { lines: region, memory: None };
             self.node.found(charter, share, effects).expect("it can be alone");
         }
     }
 
     /// Converts a plan into the form in which this node must be told it. `starts`: whether to
     /// include its beginnings.
-    pub(crate) fn epoch_of(&self, plan: &Plan, starts: bool) -> Epoch {
-        let region = |writer: usize| self.court.borrow().writers[writer].region;
-        let seats = plan.places.iter().map(|place| {
+    pub(crate) fn epoch_of(&self, plan: &DecidedEpoch, starts: bool) -> EpochDescription {
+        let region = |writer: usize| self.checker.borrow().writers[writer].region;
+        let seats = plan.roles.iter().map(|place| {
             // A node that is gone has no handle any more, and nothing can be begun with it.
-            let origin = self.origin(place.node).unwrap_or(Origin::Peer(Peer(u32::MAX)));
+            let origin = self.origin(place.node).unwrap_or(StreamOrigin::Peer(Peer(u32::MAX)));
             let (reads, sends) = (place.reads, place.writer.map(region));
-            let member = Membership { origin, reads, sends, lines: place.lines };
+            let member = MemberRole { origin, reads, sends, lines: place.lines };
             let start = place.writer.filter(|_| starts);
             let start = start.and_then(|writer| plan.starts.get(&writer).copied());
-            Seat { slot: place.slot, member, start }
+            EpochMember { slot: place.slot, role: member, start }
         });
         let seats = seats.collect();
-        Epoch { number: plan.number, name: 1_000 + plan.number, seats }
+        EpochDescription { number: plan.number, name: 1_000 + plan.number, members: seats }
     }
 
     /// Returns the memory that it brings into an epoch, if it begins to send there.
-    fn memory_for(&self, plan: &Plan) -> Option<SenderMemory> {
+    fn memory_for(&self, plan: &DecidedEpoch) -> Option<SenderMemory> {
         let sends = plan.place(self.me).is_some_and(|place| place.writer.is_some());
         self.sending.filter(|_| sends).map(|sending| sending.memory.clone())
     }
 
-    pub(crate) fn join(&mut self, terms: Terms, plan: &Plan, effects: &mut Effects) {
+    pub(crate) fn join(
+        &mut self,
+        terms: SubgroupConfig,
+        plan: &DecidedEpoch,
+        effects: &mut Effects,
+    ) {
         let epoch = self.epoch_of(plan, true);
         let (_, lines) = self.lines.clone().unwrap();
-        let share = Share { lines, memory: self.memory_for(plan) };
+        let share = SubgroupMemory { lines, memory: self.memory_for(plan) };
         self.id = self.node.join(terms, epoch, share, effects);
         if self.id.is_none() {
             self.refuses("to join", plan);
@@ -246,12 +252,12 @@ impl Member {
         self.ring_all(effects);
     }
 
-    fn refuses(&self, what: &str, plan: &Plan) {
+    fn refuses(&self, what: &str, plan: &DecidedEpoch) {
         let text = format!("node {} refuses {what} {plan:?}", self.me);
-        self.court.borrow_mut().complain(Checker::Refusal, text);
+        self.checker.borrow_mut().complain(Rule::Refusal, text);
     }
 
-    pub(crate) fn change_layout(&mut self, plan: &Plan, effects: &mut Effects) {
+    pub(crate) fn change_layout(&mut self, plan: &DecidedEpoch, effects: &mut Effects) {
         let epoch = self.epoch_of(plan, false);
         let memory = self.memory_for(plan);
         if !self.node.change_layout(self.id.unwrap(), epoch, memory, effects) {
@@ -266,22 +272,22 @@ impl Member {
     pub(crate) fn wedge(&mut self) -> (u64, BTreeMap<usize, (u64, u64)>) {
         let id = self.id.unwrap();
         self.node.wedge_subgroup(id);
-        let (epoch, reach) = self.node.reach(id).unwrap();
+        let (epoch, reach) = self.node.progress(id).unwrap();
         let reach =
-            reach.into_iter().filter_map(|StreamReach { origin, stream, start, received }| {
+            reach.into_iter().filter_map(|StreamProgress { origin, stream, start, received }| {
                 let node = self.node_of(origin)?;
-                Some((self.court.borrow().writer(node, stream), (start, received)))
+                Some((self.checker.borrow().writer(node, stream), (start, received)))
             });
         (epoch, reach.collect())
     }
 
     /// Returns the beginnings of the next epoch, as far as this node knows them.
-    pub(crate) fn starts(&self) -> BTreeMap<usize, Beginning> {
+    pub(crate) fn starts(&self) -> BTreeMap<usize, StreamStart> {
         let starts = self.node.starts(self.id.unwrap()).into_iter();
         starts
             .filter_map(|(origin, stream, start)| {
                 let node = self.node_of(origin)?;
-                Some((self.court.borrow().writer(node, stream), start?))
+                Some((self.checker.borrow().writer(node, stream), start?))
             })
             .collect()
     }
@@ -291,7 +297,7 @@ impl Member {
     pub(crate) fn finish(&mut self, trim: &BTreeMap<usize, u64>, over: &[bool]) {
         let named = trim.iter().filter_map(|(&writer, &entry)| {
             let (node, region) = {
-                let court = self.court.borrow();
+                let court = self.checker.borrow();
                 (court.writers[writer].node, court.writers[writer].region)
             };
             Some((self.origin(node)?, region, entry))
@@ -300,12 +306,12 @@ impl Member {
         let before = self.node.phase(self.id.unwrap());
         if !self.node.finish(self.id.unwrap(), &named) {
             let text = format!("node {} cannot finish {:?} at {trim:?}", self.me, self.epoch);
-            self.court.borrow_mut().complain(Checker::Refusal, text);
+            self.checker.borrow_mut().complain(Rule::Refusal, text);
             return;
         }
         self.observe();
-        if let Some(epoch) = self.epoch.filter(|_| before == Some(Phase::Wedged)) {
-            self.court.borrow_mut().finishes(self.me, epoch);
+        if let Some(epoch) = self.epoch.filter(|_| before == Some(EpochPhase::Wedged)) {
+            self.checker.borrow_mut().finishes(self.me, epoch);
         }
         for &reads in over {
             self.node.pass_over(self.id.unwrap(), reads);
@@ -316,13 +322,13 @@ impl Member {
     /// Excludes nodes that are no longer members of the group.
     pub(crate) fn put_out(&mut self, nodes: &[usize]) {
         for &node in nodes {
-            if let Some(Origin::Peer(peer)) = self.origin(node) {
+            if let Some(StreamOrigin::Peer(peer)) = self.origin(node) {
                 self.node.put_out(peer);
             }
         }
     }
 
-    pub(crate) fn next_epoch(&mut self, plan: &Plan, effects: &mut Effects) {
+    pub(crate) fn next_epoch(&mut self, plan: &DecidedEpoch, effects: &mut Effects) {
         let epoch = self.epoch_of(plan, true);
         let memory = self.memory_for(plan);
         if !self.node.next_epoch(self.id.unwrap(), epoch, memory, effects) {
@@ -342,18 +348,18 @@ impl Member {
         if let (Some(id), Some(epoch), Some(sending)) = (self.id, self.epoch, self.sending)
             && let Some(cut) = self.node.cut(id)
         {
-            self.court.borrow_mut().cuts.insert((epoch, sending.writer), cut);
+            self.checker.borrow_mut().cuts.insert((epoch, sending.writer), cut);
         }
     }
 
     /// Returns the additional time that its application waits before it acts again.
     pub(crate) fn lull(&self) -> u64 {
-        if self.court.borrow().lull { 100_000 } else { 0 }
+        if self.checker.borrow().lull { 100_000 } else { 0 }
     }
 
     /// Claims some records, and closes some of the open claims.
     pub(crate) fn write(&mut self, random: &mut Random, burst: u64, effects: &mut Effects) {
-        let Some(sending) = self.sending.filter(|_| !self.court.borrow().lull) else { return };
+        let Some(sending) = self.sending.filter(|_| !self.checker.borrow().lull) else { return };
         for _ in 0..random.between(1, burst) {
             let length = random.between(1, LONGEST) as usize;
             let Ok(claim) = sending.memory.claim(length) else { break };
@@ -364,13 +370,13 @@ impl Member {
                 5..7 => kept = false,
                 _ => {}
             }
-            self.open.push(Open { claim, length, acts, kept });
+            self.open.push(OpenClaim { claim, length, acts, kept });
         }
         self.close_claims(sending, false);
         self.ring_all(effects);
     }
 
-    fn close_claims(&mut self, sending: Sending, all: bool) {
+    fn close_claims(&mut self, sending: SendState, all: bool) {
         for mut open in std::mem::take(&mut self.open) {
             if open.acts > 0 && !all {
                 open.acts -= 1;
@@ -381,7 +387,7 @@ impl Member {
                 let number = open.claim.commit(length, |number, bytes| {
                     seal(number, &mut bytes[..length]);
                 });
-                self.court.borrow_mut().writers[sending.writer].committed = number + 1;
+                self.checker.borrow_mut().writers[sending.writer].committed = number + 1;
             }
         }
     }
@@ -399,7 +405,7 @@ impl Member {
         let Some(sending) = self.sending else { return true };
         let Ok(claim) = sending.memory.claim(length) else { return false };
         let number = claim.commit(length, |number, bytes| fill(sending.writer, number, bytes));
-        self.court.borrow_mut().writers[sending.writer].committed = number + 1;
+        self.checker.borrow_mut().writers[sending.writer].committed = number + 1;
         self.ring_all(effects);
         true
     }
@@ -407,7 +413,7 @@ impl Member {
     /// Makes the slow readers take up to `count` records: one in `keep` is kept, and one in `drop`
     /// of those kept before is released.
     pub(crate) fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
-        let Member { court, readers, me, evicted, .. } = self;
+        let TestMember { checker: court, readers, me, evicted, .. } = self;
         let mut court = court.borrow_mut();
         for readers in readers {
             for _ in 0..count {
@@ -417,7 +423,7 @@ impl Member {
                 let here = (writer, record.number());
                 if due != Some(&here) {
                     let text = format!("node {me}: {here:?} at {at} where {due:?} is due");
-                    court.complain(Checker::Order, text);
+                    court.complain(Rule::Order, text);
                 }
                 readers.count += 1;
                 if !*evicted {
@@ -444,7 +450,7 @@ impl Member {
 
     /// Makes the fast readers take every delivered record, in the epoch that this node is in.
     fn observe(&mut self) {
-        let Member { court, readers, me, evicted, epoch, .. } = self;
+        let TestMember { checker: court, readers, me, evicted, epoch, .. } = self;
         let mut court = court.borrow_mut();
         for readers in readers {
             while let Some(record) = readers.fast.take() {
@@ -462,15 +468,15 @@ impl Member {
     fn begin(&mut self, id: SubgroupId, epoch: u64) {
         self.before = self.epoch.replace(epoch);
         if let Some(before) = self.before {
-            self.court.borrow_mut().finishes(self.me, before);
+            self.checker.borrow_mut().finishes(self.me, before);
             // The end, the last acknowledgement of the others and the beginning may happen in
             // one turn.
             if let Some((start, sending)) = self.node.own_start(id).zip(self.sending) {
-                let mut court = self.court.borrow_mut();
+                let mut court = self.checker.borrow_mut();
                 court.cuts.entry((before, sending.writer)).or_insert(start);
             }
         }
-        let reads = self.court.borrow().plans[&epoch].reads(self.me);
+        let reads = self.checker.borrow().epochs[&epoch].reads(self.me);
         if reads && !self.reading {
             let fast = self.node.add_subgroup_reader(id).expect("it reads");
             let slow = self.node.add_subgroup_reader(id).expect("it reads");
@@ -486,10 +492,10 @@ impl Member {
         }
         self.reading = reads;
         if reads {
-            self.court.borrow_mut().begins(self.me, epoch);
+            self.checker.borrow_mut().begins(self.me, epoch);
             for (number, origin, stream) in self.node.senders(id) {
                 let node = self.node_of(origin).expect("it is there");
-                let writer = self.court.borrow().writer(node, stream);
+                let writer = self.checker.borrow().writer(node, stream);
                 let names = &mut self.readers.last_mut().unwrap().names;
                 names.insert(usize::from(number), writer);
             }
@@ -505,15 +511,15 @@ impl Member {
             NodeEvent::Begun { subgroup, epoch } => self.begin(subgroup, epoch),
             NodeEvent::Left(_) => {
                 if let Some(before) = self.epoch.take() {
-                    self.court.borrow_mut().finishes(self.me, before);
+                    self.checker.borrow_mut().finishes(self.me, before);
                 }
                 (self.id, self.reading, self.sending) = (None, false, None);
                 self.open.clear();
             }
             NodeEvent::Faulty { peer, fault } if !self.evicted => {
-                let who = self.node_of(Origin::Peer(peer));
+                let who = self.node_of(StreamOrigin::Peer(peer));
                 let text = format!("node {} finds {who:?}: {fault}", self.me);
-                self.court.borrow_mut().complain(Checker::Blame, text);
+                self.checker.borrow_mut().complain(Rule::Blame, text);
             }
             _ => {}
         }
@@ -522,7 +528,7 @@ impl Member {
     /// Checks that no entry of this node's stream is posted twice.
     fn check_posts(&mut self, effects: &mut Effects) {
         let Some(sending) = self.sending else { return };
-        let geometry: Geometry = self.shape.geometry;
+        let geometry: Geometry = self.parameters.geometry;
         let ring = ENTRIES..ENTRIES + geometry.entries() as usize * ENTRY_WORDS;
         let posts: Vec<_> = effects.take_posts().collect();
         for post in posts {
@@ -537,7 +543,7 @@ impl Member {
                         let posted = self.posted.entry((post.peer, region)).or_default();
                         if first < *posted {
                             let text = format!("node {}: {first} after {posted}", self.me);
-                            self.court.borrow_mut().complain(Checker::Once, text);
+                            self.checker.borrow_mut().complain(Rule::Once, text);
                         }
                         *posted = first + count;
                     }
@@ -550,19 +556,19 @@ impl Member {
     }
 }
 
-impl Machine for Member {
+impl Machine for TestMember {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         let event = match event {
             LinkEvent::PeerUp { peer, node, .. } => {
                 self.peers.insert(node, peer);
-                let other = self.node_of(Origin::Peer(peer)).unwrap();
+                let other = self.node_of(StreamOrigin::Peer(peer)).unwrap();
                 let shares = self.shares_with(other);
                 let sharing = if shares { Sharing::Shared } else { Sharing::Copied };
                 LinkEvent::PeerUp { peer, node, sharing, place: None }
             }
             LinkEvent::RegionUp { peer, region, replica } => {
-                let node = self.node_of(Origin::Peer(peer)).unwrap();
-                let court = self.court.borrow();
+                let node = self.node_of(StreamOrigin::Peer(peer)).unwrap();
+                let court = self.checker.borrow();
                 let own = court.regions.get(&(node, region)).filter(|_| self.shares_with(node));
                 let replica = own.cloned().unwrap_or(replica);
                 self.replicas.insert((node, region), replica.clone());
@@ -575,8 +581,8 @@ impl Machine for Member {
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
-        if let Some(mischief) = self.mischief {
-            mischief(self, Moment::Before, effects);
+        if let Some(mischief) = self.planted {
+            mischief(self, FaultMoment::Before, effects);
         }
         let mut done = self.node.turn(now, effects);
         self.observe();
@@ -585,11 +591,11 @@ impl Machine for Member {
             self.take_in(event);
             done += 1;
         }
-        if let Some(mischief) = self.mischief {
-            mischief(self, Moment::After, effects);
+        if let Some(mischief) = self.planted {
+            mischief(self, FaultMoment::After, effects);
         }
         self.check_posts(effects);
-        if self.shape.shared {
+        if self.parameters.shared {
             let news: Vec<Peer> =
                 effects.touched().iter().chain(effects.hinted()).copied().collect();
             news.into_iter().for_each(|peer| effects.note(peer, BELL.to_vec()));

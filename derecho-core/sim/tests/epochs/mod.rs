@@ -12,7 +12,7 @@
 //! one region, and a note wakes nodes with news.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-pub(crate) mod court;
+pub(crate) mod checker;
 mod leaver;
 pub(crate) mod member;
 pub(crate) mod oracle;
@@ -26,13 +26,13 @@ use derecho_core::link::Link;
 use derecho_core::machine::Effects;
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::geometry::Geometry;
-use derecho_core::multicast::subgroup::{Level, Terms};
-use derecho_sim::{Cluster, Config, NodeIndex, Random, Stop};
+use derecho_core::multicast::subgroup::{DeliveryGuarantee, SubgroupConfig};
+use derecho_sim::{Cluster, Config, NodeIndex, Random, StopReason};
 
-pub(crate) use court::{Checker, Court};
-pub(crate) use member::Member;
+pub(crate) use checker::{EpochChecker, Rule};
+pub(crate) use member::TestMember;
 #[allow(unused_imports, reason = "each test file uses a part of it")]
-pub(crate) use oracle::Plant;
+pub(crate) use oracle::MembershipFault;
 
 /// Maximum length of a record.
 pub(crate) const LONGEST: u64 = 200;
@@ -43,8 +43,8 @@ const PATIENCE: u64 = 60_000_000;
 
 /// Parameters common to all nodes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    pub(crate) terms: Terms,
+pub(crate) struct TestParameters {
+    pub(crate) terms: SubgroupConfig,
     pub(crate) geometry: Geometry,
     pub(crate) nodes: usize,
     pub(crate) shared: bool,
@@ -59,15 +59,15 @@ pub(crate) struct Shape {
     pub(crate) changes: usize,
 }
 
-impl Shape {
-    pub(crate) fn random(seed: u64, level: Level, shared: bool) -> Shape {
+impl TestParameters {
+    pub(crate) fn random(seed: u64, level: DeliveryGuarantee, shared: bool) -> TestParameters {
         let mut random = Random::new(seed ^ 0x0e_70c4);
         let messages = [2, 4, 8, 16, 32][random.below(5) as usize];
         let bytes = [1024, 2048, 4096][random.below(3) as usize];
         let geometry = Geometry::fitting(bytes, messages, LONGEST as usize).unwrap();
-        let terms = Terms { level, ablation: Ablation::default() };
+        let terms = SubgroupConfig { level, ablation: Ablation::default() };
         let nodes = random.between(3, 7) as usize;
-        Shape {
+        TestParameters {
             terms,
             geometry,
             nodes,
@@ -82,27 +82,27 @@ impl Shape {
 
 /// A running subgroup, and the oracle that decides about it.
 pub(crate) struct World {
-    pub(crate) cluster: Cluster<Member>,
-    pub(crate) court: Rc<RefCell<Court>>,
-    pub(crate) shape: Shape,
+    pub(crate) cluster: Cluster<TestMember>,
+    pub(crate) checker: Rc<RefCell<EpochChecker>>,
+    pub(crate) parameters: TestParameters,
     pub(crate) random: Random,
     pub(crate) seed: u64,
     pub(crate) oracle: oracle::Oracle,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, shape: Shape) -> World {
+    pub(crate) fn new(seed: u64, shape: TestParameters) -> World {
         let config = Config { deadline: END, ..Config::adversarial(seed) };
-        let court = Rc::new(RefCell::new(Court::new(shape.terms.level)));
+        let court = Rc::new(RefCell::new(EpochChecker::new(shape.terms.level)));
         let mut random = Random::new(seed ^ 0x0005_eede);
         let oracle = oracle::Oracle::new(&mut random, shape.nodes);
         let cluster = Cluster::new(config);
-        let mut world = World { cluster, court, shape, random, seed, oracle };
+        let mut world = World { cluster, checker: court, parameters: shape, random, seed, oracle };
         for me in 0..shape.nodes {
-            let court = &world.court;
+            let court = &world.checker;
             world.cluster.add_node(|link| {
                 court.borrow_mut().ids.push(link.node());
-                vec![Member::new(link, me, shape, court)]
+                vec![TestMember::new(link, me, shape, court)]
             });
         }
         (0..shape.nodes).for_each(|node| world.start(node));
@@ -114,11 +114,11 @@ impl World {
         world
     }
 
-    pub(crate) fn member(&self, node: usize) -> &Member {
+    pub(crate) fn member(&self, node: usize) -> &TestMember {
         self.cluster.machine(NodeIndex(node), 0)
     }
 
-    pub(crate) fn member_mut(&mut self, node: usize) -> &mut Member {
+    pub(crate) fn member_mut(&mut self, node: usize) -> &mut TestMember {
         self.cluster.machine_mut(NodeIndex(node), 0)
     }
 
@@ -134,7 +134,7 @@ impl World {
         let pause = [1_000, 4_000, 20_000, 100_000][random.below(4) as usize];
         let burst = random.between(1, 6);
         self.cluster.inject_again(NodeIndex(node), 0, now, move |member, now, effects| {
-            if member.court.borrow().written {
+            if member.checker.borrow().written {
                 member.end_writing(effects);
                 return None;
             }
@@ -145,7 +145,7 @@ impl World {
         let slow = random.between(1, 8) * 1_000;
         let (keep, drop) = (random.between(2, 20), random.between(2, 12));
         self.cluster.inject_again(NodeIndex(node), 0, now, move |member, now, _| {
-            if member.court.borrow().over {
+            if member.checker.borrow().over {
                 member.take_all();
                 return None;
             }
@@ -171,7 +171,7 @@ impl World {
     pub(crate) fn act<R: 'static>(
         &mut self,
         node: usize,
-        action: impl FnOnce(&mut Member, &mut Effects) -> R + 'static,
+        action: impl FnOnce(&mut TestMember, &mut Effects) -> R + 'static,
     ) -> R {
         let now = self.cluster.now();
         let result = Rc::new(RefCell::new(None));
@@ -188,23 +188,23 @@ impl World {
     pub(crate) fn wait(
         &mut self,
         what: &str,
-        condition: impl Fn(&Cluster<Member>) -> bool,
+        condition: impl Fn(&Cluster<TestMember>) -> bool,
     ) -> bool {
         let end = self.cluster.now().after(PATIENCE);
-        let court = Rc::clone(&self.court);
+        let court = Rc::clone(&self.checker);
         let stop = self.cluster.run_until_met(|cluster| {
             condition(cluster) || cluster.now() > end || !court.borrow().complaints.is_empty()
         });
         if !condition(&self.cluster) {
             let text = format!("{what} does not come about, {stop:?}: {}", self.states());
-            self.court.borrow_mut().complain(Checker::Liveness, text);
+            self.checker.borrow_mut().complain(Rule::Liveness, text);
             return false;
         }
         true
     }
 
     pub(crate) fn is_fine(&self) -> bool {
-        self.court.borrow().complaints.is_empty()
+        self.checker.borrow().complaints.is_empty()
     }
 
     /// Ends all applications, and runs until nothing happens any more.
@@ -214,8 +214,8 @@ impl World {
                 self.act(node, |member, _| member.take_all());
             }
             let stop = self.cluster.run_until_met(|_| false);
-            if stop != Stop::Quiet {
-                self.court.borrow_mut().complain(Checker::Quiescence, format!("{stop:?}"));
+            if stop != StopReason::Quiet {
+                self.checker.borrow_mut().complain(Rule::Quiescence, format!("{stop:?}"));
                 return;
             }
         }
@@ -227,14 +227,14 @@ impl World {
         self.cluster.run_until_met(|_| false);
         if self.cluster.network().counters() != before {
             let text = "something is posted for no reason".into();
-            self.court.borrow_mut().complain(Checker::Quiescence, text);
+            self.checker.borrow_mut().complain(Rule::Quiescence, text);
         }
     }
 
     /// Runs changes of all kinds, and then an end in peace. Returns the violations.
-    pub(crate) fn run(&mut self) -> Vec<(Checker, String)> {
+    pub(crate) fn run(&mut self) -> Vec<(Rule, String)> {
         self.found();
-        for _ in 0..self.shape.changes {
+        for _ in 0..self.parameters.changes {
             self.pass(60_000);
             if self.is_fine() {
                 self.change();
@@ -244,27 +244,27 @@ impl World {
     }
 
     /// Ends a run; returns the violations.
-    pub(crate) fn finish_run(&mut self) -> Vec<(Checker, String)> {
+    pub(crate) fn finish_run(&mut self) -> Vec<(Rule, String)> {
         if self.is_fine() {
             self.end();
         }
-        self.court.borrow_mut().close();
-        std::mem::take(&mut self.court.borrow_mut().complaints)
+        self.checker.borrow_mut().close();
+        std::mem::take(&mut self.checker.borrow_mut().complaints)
     }
 
     /// Checks that everything is delivered everywhere, all memory is free again, and there
     /// is quiet.
     fn end(&mut self) {
-        self.court.borrow_mut().written = true;
-        for node in 0..self.shape.nodes {
+        self.checker.borrow_mut().written = true;
+        for node in 0..self.parameters.nodes {
             if self.is_running(node) && self.member(node).evicted {
                 self.cluster.crash(NodeIndex(node));
             }
         }
-        let plan = self.oracle.plan.clone();
-        let nodes: Vec<usize> = plan.places.iter().map(|place| place.node).collect();
+        let plan = self.oracle.epoch.clone();
+        let nodes: Vec<usize> = plan.roles.iter().map(|place| place.node).collect();
         self.pass(100_000);
-        let court = Rc::clone(&self.court);
+        let court = Rc::clone(&self.checker);
         let readers: Vec<usize> = nodes.iter().copied().filter(|&node| plan.reads(node)).collect();
         let (all, writers) = (readers.clone(), plan.writers().collect::<Vec<_>>());
         let own = plan.clone();
@@ -282,33 +282,33 @@ impl World {
         for node in readers.into_iter().filter(|_| !met) {
             let Some(writer) = own.place(node).and_then(|place| place.writer) else { continue };
             let next = self.member(node).readers.last().and_then(|r| r.next.get(&writer).copied());
-            let mut court = self.court.borrow_mut();
+            let mut court = self.checker.borrow_mut();
             let committed = court.writers[writer].committed;
             if next.is_some_and(|next| next != committed) {
                 let text = format!("node {node} has {next:?} of its own {committed}");
-                court.complain(Checker::SelfDelivery, text);
+                court.complain(Rule::SelfDelivery, text);
             }
         }
         if !met {
             return;
         }
-        self.court.borrow_mut().over = true;
+        self.checker.borrow_mut().over = true;
         self.calm(&nodes);
         for &node in &nodes {
             let member = self.member(node);
             if self.is_fine() && !member.node.is_subgroup_acknowledged(member.id.unwrap()) {
                 let text = format!("what {node} has sent is not acknowledged");
-                self.court.borrow_mut().complain(Checker::Liveness, text);
+                self.checker.borrow_mut().complain(Rule::Liveness, text);
             }
         }
         for &node in &nodes {
-            let sends = self.oracle.plan.place(node).is_some_and(|place| place.writer.is_some());
-            let commit = |member: &mut Member, effects: &mut Effects| {
+            let sends = self.oracle.epoch.place(node).is_some_and(|place| place.writer.is_some());
+            let commit = |member: &mut TestMember, effects: &mut Effects| {
                 member.commit(LONGEST as usize, effects)
             };
             if sends && self.is_fine() && !self.act(node, commit) {
                 let text = format!("{node} has no room although nobody refers to anything");
-                self.court.borrow_mut().complain(Checker::Liveness, text);
+                self.checker.borrow_mut().complain(Rule::Liveness, text);
             }
         }
         if self.is_fine() {
@@ -318,20 +318,20 @@ impl World {
 
     /// Describes the state of every node, for messages.
     pub(crate) fn states(&self) -> String {
-        let court = self.court.borrow();
+        let court = self.checker.borrow();
         let mut text = format!("{:?}", court.writers);
-        for node in (0..self.shape.nodes).filter(|&node| self.is_running(node)) {
+        for node in (0..self.parameters.nodes).filter(|&node| self.is_running(node)) {
             let member = self.member(node);
             let id = member.id;
             let phase = id.and_then(|id| member.node.phase(id));
             let delivered = id.map(|id| member.node.delivered(id));
-            let reach = id.and_then(|id| member.node.reach(id));
+            let reach = id.and_then(|id| member.node.progress(id));
             let next = member.readers.last().map(|readers| readers.next.clone());
             text += &format!(
                 "\n  {node} evicted {}: {:?} {phase:?} {delivered:?} next {next:?}\n    {reach:?}",
                 member.evicted, member.epoch
             );
         }
-        text + &format!("\n{:#?}", self.oracle.plan)
+        text + &format!("\n{:#?}", self.oracle.epoch)
     }
 }

@@ -7,16 +7,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use derecho_core::multicast::stream::Beginning;
-use derecho_core::multicast::subgroup::epoch::Phase;
+use derecho_core::multicast::stream::StreamStart;
+use derecho_core::multicast::subgroup::epoch::EpochPhase;
 use derecho_sim::{NodeIndex, Random};
 
-use super::court::{Place, Plan, Writer};
-use super::{Checker, World};
+use super::checker::{DecidedEpoch, EpochRole, Writer};
+use super::{Rule, World};
 
 /// Fault of the membership.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Plant {
+pub(crate) enum MembershipFault {
     /// One member is told a trim that is one entry too far.
     TrimTooFar,
     /// All members are told the trim of the member that has received most.
@@ -32,9 +32,9 @@ pub(crate) enum Plant {
 pub(crate) struct Oracle {
     pub(super) anchor: usize,
     /// Last decided epoch.
-    pub(crate) plan: Plan,
+    pub(crate) epoch: DecidedEpoch,
     numbers: u64,
-    pub(crate) plant: Option<Plant>,
+    pub(crate) planted: Option<MembershipFault>,
     /// True if no node crashes.
     pub(crate) peace: bool,
     /// Decisions and announcements, for the analysis of a seed.
@@ -59,12 +59,12 @@ type Report = (u64, BTreeMap<usize, (u64, u64)>);
 
 impl Oracle {
     pub(crate) fn new(random: &mut Random, nodes: usize) -> Oracle {
-        let plan = Plan { number: 0, places: Vec::new(), starts: BTreeMap::new() };
+        let plan = DecidedEpoch { number: 0, roles: Vec::new(), starts: BTreeMap::new() };
         Oracle {
             anchor: random.below(nodes as u64) as usize,
-            plan,
+            epoch: plan,
             numbers: 0,
-            plant: None,
+            planted: None,
             peace: false,
             log: Vec::new(),
             views: 0,
@@ -83,7 +83,7 @@ impl World {
             let member = self.member(*node);
             self.is_running(*node) && member.id.is_some() && !member.evicted
         };
-        let mut nodes: Vec<usize> = (0..self.shape.nodes).filter(is_in).collect();
+        let mut nodes: Vec<usize> = (0..self.parameters.nodes).filter(is_in).collect();
         self.shuffle(&mut nodes);
         nodes
     }
@@ -96,26 +96,26 @@ impl World {
 
     /// Creates a new stream of this node.
     pub(super) fn new_writer(&mut self, node: usize) -> usize {
-        let writer = self.court.borrow().writers.len();
+        let writer = self.checker.borrow().writers.len();
         let region = self.member_mut(node).open_stream(writer);
-        self.court.borrow_mut().writers.push(Writer { node, region, committed: 0 });
+        self.checker.borrow_mut().writers.push(Writer { node, region, committed: 0 });
         writer
     }
 
-    fn place_for(&mut self, node: usize, slot: usize) -> Place {
+    fn place_for(&mut self, node: usize, slot: usize) -> EpochRole {
         let reads = node == self.oracle.anchor || !self.random.one_in(3);
         let sends = !self.random.one_in(3);
         let lines = self.member_mut(node).open_lines();
         let writer = sends.then(|| self.new_writer(node));
-        Place { node, slot, reads, writer, lines }
+        EpochRole { node, slot, reads, writer, lines }
     }
 
     /// Returns the next epoch, without the nodes that are out. Members change their roles, leave
     /// or join.
-    fn next_plan(&mut self, out: &BTreeSet<usize>) -> Plan {
+    fn next_plan(&mut self, out: &BTreeSet<usize>) -> DecidedEpoch {
         let anchor = self.oracle.anchor;
         let mut places = Vec::new();
-        for mut place in self.oracle.plan.places.clone() {
+        for mut place in self.oracle.epoch.roles.clone() {
             let node = place.node;
             if out.contains(&node) || !self.is_running(node) || self.member(node).evicted {
                 continue;
@@ -124,10 +124,10 @@ impl World {
             if self.member(node).id.is_none() {
                 continue;
             }
-            let late = self.shape.late_leavers && node != anchor;
+            let late = self.parameters.late_leavers && node != anchor;
             let done = !place.reads && !self.member(node).holds();
             let free = (late || done) && self.member(node).epoch.is_some();
-            let settled = self.member(node).epoch == Some(self.oracle.plan.number);
+            let settled = self.member(node).epoch == Some(self.oracle.epoch.number);
             if free && settled && self.random.one_in(2) {
                 continue;
             }
@@ -143,15 +143,15 @@ impl World {
             }
             places.push(place);
         }
-        for node in 0..self.shape.nodes {
+        for node in 0..self.parameters.nodes {
             let member = self.member(node);
             let is_new = member.id.is_none() && self.is_running(node) && !out.contains(&node);
             // A copy of a record that a former member holds is overwritten once it is a
             // member again.
-            let is_new = is_new && (self.shape.shared || !member.holds());
+            let is_new = is_new && (self.parameters.shared || !member.holds());
             let known = places.iter().any(|place| place.node == node);
             if is_new && !known && !member.evicted && self.random.one_in(3) {
-                let taken = |slot: usize| places.iter().any(|place: &Place| place.slot == slot);
+                let taken = |slot: usize| places.iter().any(|place: &EpochRole| place.slot == slot);
                 let slot = (0..64).find(|&slot| !taken(slot)).unwrap();
                 let place = self.place_for(node, slot);
                 places.push(place);
@@ -159,13 +159,13 @@ impl World {
         }
         self.shuffle(&mut places);
         self.oracle.numbers += 1;
-        Plan { number: self.oracle.numbers, places, starts: BTreeMap::new() }
+        DecidedEpoch { number: self.oracle.numbers, roles: places, starts: BTreeMap::new() }
     }
 
-    pub(super) fn decide(&mut self, plan: Plan) -> Rc<Plan> {
+    pub(super) fn decide(&mut self, plan: DecidedEpoch) -> Rc<DecidedEpoch> {
         self.log(&format!("{plan:?}"));
-        self.court.borrow_mut().plans.insert(plan.number, plan.clone());
-        self.oracle.plan = plan.clone();
+        self.checker.borrow_mut().epochs.insert(plan.number, plan.clone());
+        self.oracle.epoch = plan.clone();
         Rc::new(plan)
     }
 
@@ -177,21 +177,21 @@ impl World {
 
     /// Begins the subgroup, with some of the nodes.
     pub(crate) fn found(&mut self) {
-        let mut nodes: Vec<usize> = (0..self.shape.nodes).collect();
+        let mut nodes: Vec<usize> = (0..self.parameters.nodes).collect();
         self.shuffle(&mut nodes);
-        let count = self.random.between(2, self.shape.nodes as u64) as usize;
+        let count = self.random.between(2, self.parameters.nodes as u64) as usize;
         let mut founders: Vec<usize> = nodes[..count].to_vec();
         if !founders.contains(&self.oracle.anchor) {
             founders[0] = self.oracle.anchor;
         }
         let places = founders.into_iter().enumerate();
         let places = places.map(|(slot, node)| self.place_for(node, slot)).collect::<Vec<_>>();
-        let plan = Plan { number: 0, places, starts: BTreeMap::new() };
+        let plan = DecidedEpoch { number: 0, roles: places, starts: BTreeMap::new() };
         let mut plan = plan;
         plan.starts =
-            plan.writers().map(|writer| (writer, Beginning { entry: 0, message: 0 })).collect();
+            plan.writers().map(|writer| (writer, StreamStart { entry: 0, message: 0 })).collect();
         let plan = self.decide(plan);
-        for node in plan.places.iter().map(|place| place.node) {
+        for node in plan.roles.iter().map(|place| place.node) {
             self.join(node, &plan);
         }
         if self.random.one_in(2) {
@@ -199,17 +199,17 @@ impl World {
         }
     }
 
-    pub(super) fn join(&mut self, node: usize, plan: &Rc<Plan>) {
+    pub(super) fn join(&mut self, node: usize, plan: &Rc<DecidedEpoch>) {
         self.log(&format!("{node} joins in {}", plan.number));
-        let (terms, plan) = (self.shape.terms, Rc::clone(plan));
+        let (terms, plan) = (self.parameters.terms, Rc::clone(plan));
         self.act(node, move |member, effects| member.join(terms, &plan, effects));
     }
 
     /// Waits until all running members of an epoch have begun it.
-    pub(super) fn wait_for(&mut self, plan: &Rc<Plan>) -> bool {
+    pub(super) fn wait_for(&mut self, plan: &Rc<DecidedEpoch>) -> bool {
         let plan = Rc::clone(plan);
         self.wait("an epoch", move |cluster| {
-            plan.places.iter().all(|place| {
+            plan.roles.iter().all(|place| {
                 let epoch = cluster.machine(NodeIndex(place.node), 0).epoch;
                 !cluster.is_running(NodeIndex(place.node)) || epoch == Some(plan.number)
             })
@@ -241,8 +241,8 @@ impl World {
 
     pub(crate) fn change_layout(&mut self) {
         // All members know the epoch that ends.
-        let plan = Rc::new(self.oracle.plan.clone());
-        let all = plan.places.iter().all(|place| self.is_running(place.node));
+        let plan = Rc::new(self.oracle.epoch.clone());
+        let all = plan.roles.iter().all(|place| self.is_running(place.node));
         if !all {
             return self.change_view();
         }
@@ -270,13 +270,13 @@ impl World {
             self.act(node, move |member, effects| member.change_layout(&told, effects));
             self.pass(10_000);
         }
-        let newcomers: Vec<usize> = next.places.iter().map(|place| place.node).collect();
+        let newcomers: Vec<usize> = next.roles.iter().map(|place| place.node).collect();
         let newcomers = newcomers.into_iter().filter(|&node| self.member(node).id.is_none());
         let newcomers: Vec<usize> = newcomers.collect();
         if stops == Some(steps) {
             return self.interrupt();
         }
-        let early = self.oracle.plant == Some(Plant::BeginsBeforeAllHaveAll);
+        let early = self.oracle.planted == Some(MembershipFault::BeginsBeforeAllHaveAll);
         if !newcomers.is_empty() && !self.wait_for_starts(&plan, &next, early) {
             return;
         }
@@ -297,11 +297,16 @@ impl World {
     }
 
     /// Waits until a member knows that the epoch is complete, and so where the next one begins.
-    pub(super) fn wait_for_starts(&mut self, plan: &Rc<Plan>, next: &Plan, early: bool) -> bool {
-        let (number, court) = (plan.number, Rc::clone(&self.court));
+    pub(super) fn wait_for_starts(
+        &mut self,
+        plan: &Rc<DecidedEpoch>,
+        next: &DecidedEpoch,
+        early: bool,
+    ) -> bool {
+        let (number, court) = (plan.number, Rc::clone(&self.checker));
         let goes_on = |writer: &usize| next.writers().any(|other| other == *writer);
         let writers: Vec<usize> = plan.writers().filter(goes_on).collect();
-        let nodes = self.shape.nodes;
+        let nodes = self.parameters.nodes;
         self.wait("the next starts", move |cluster| {
             let cuts = &court.borrow().cuts;
             let cut = writers.iter().all(|&writer| cuts.contains_key(&(number, writer)));
@@ -309,7 +314,7 @@ impl World {
             let complete = members.any(|member| {
                 let phase = member.id.and_then(|id| member.node.phase(id));
                 let beyond = member.epoch.is_some_and(|epoch| epoch > number);
-                let at = member.epoch == Some(number) && phase == Some(Phase::Complete);
+                let at = member.epoch == Some(number) && phase == Some(EpochPhase::Complete);
                 beyond && !member.evicted || at
             });
             cut && (complete || early)
@@ -317,12 +322,16 @@ impl World {
     }
 
     /// Returns the plan of a change of layout, with the beginnings as far as they are known.
-    pub(super) fn with_cuts(&mut self, before: &Plan, plan: &Plan) -> Rc<Plan> {
+    pub(super) fn with_cuts(
+        &mut self,
+        before: &DecidedEpoch,
+        plan: &DecidedEpoch,
+    ) -> Rc<DecidedEpoch> {
         let mut plan = plan.clone();
-        for writer in plan.places.iter().filter_map(|place| place.writer) {
-            let new = Beginning { entry: 0, message: 0 };
+        for writer in plan.roles.iter().filter_map(|place| place.writer) {
+            let new = StreamStart { entry: 0, message: 0 };
             let goes_on = before.writers().any(|known| known == writer);
-            let cut = self.court.borrow().cuts.get(&(before.number, writer)).copied();
+            let cut = self.checker.borrow().cuts.get(&(before.number, writer)).copied();
             if let Some(start) = if goes_on { cut } else { Some(new) } {
                 plan.starts.insert(writer, start);
             }
@@ -341,20 +350,20 @@ impl World {
 
     /// Runs a subgroup in which all members read except one that only sends. That member is
     /// excluded while alive, and continues as if nothing had happened. Returns the violations.
-    pub(crate) fn run_with_one_put_out(&mut self) -> Vec<(Checker, String)> {
+    pub(crate) fn run_with_one_put_out(&mut self) -> Vec<(Rule, String)> {
         self.oracle.peace = true;
         let anchor = self.oracle.anchor;
-        let out = (anchor + 1) % self.shape.nodes;
+        let out = (anchor + 1) % self.parameters.nodes;
         let mut places = Vec::new();
-        for node in 0..self.shape.nodes {
+        for node in 0..self.parameters.nodes {
             let lines = self.member_mut(node).open_lines();
             let writer = Some(self.new_writer(node));
-            places.push(Place { node, slot: node, reads: node != out, writer, lines });
+            places.push(EpochRole { node, slot: node, reads: node != out, writer, lines });
         }
-        let new = Beginning { entry: 0, message: 0 };
+        let new = StreamStart { entry: 0, message: 0 };
         let starts = places.iter().filter_map(|place| Some((place.writer?, new))).collect();
-        let plan = self.decide(Plan { number: 0, places, starts });
-        for node in 0..self.shape.nodes {
+        let plan = self.decide(DecidedEpoch { number: 0, roles: places, starts });
+        for node in 0..self.parameters.nodes {
             self.join(node, &plan);
         }
         self.wait_for(&plan);
@@ -364,11 +373,11 @@ impl World {
         if let Some(reports) = self.wedge_all() {
             let (mut plan, trims) = self.decide_view(&reports, &all);
             // The roles of the others do not change.
-            plan.places = self.oracle.plan.places.clone();
-            plan.places.retain(|place| place.node != out);
+            plan.roles = self.oracle.epoch.roles.clone();
+            plan.roles.retain(|place| place.node != out);
             self.tell_all(plan, trims);
         }
-        let plan = Rc::new(self.oracle.plan.clone());
+        let plan = Rc::new(self.oracle.epoch.clone());
         self.wait_for(&plan);
         self.pass(1_000_000);
         self.finish_run()
@@ -394,8 +403,8 @@ impl World {
             let decided = self.wedge_all().map(|reports| self.decide_view(&reports, &out));
             let Some((plan, trims)) = decided else { return };
             self.tell_all(plan, trims);
-            let plan = Rc::new(self.oracle.plan.clone());
-            let gone = plan.places.iter().any(|place| !self.is_running(place.node));
+            let plan = Rc::new(self.oracle.epoch.clone());
+            let gone = plan.roles.iter().any(|place| !self.is_running(place.node));
             if !self.is_fine() || !gone {
                 self.wait_for(&plan);
                 return;
@@ -431,8 +440,8 @@ impl World {
         &mut self,
         reports: &BTreeMap<usize, Report>,
         out: &BTreeSet<usize>,
-    ) -> (Plan, BTreeMap<u64, BTreeMap<usize, u64>>) {
-        let plans = self.court.borrow().plans.clone();
+    ) -> (DecidedEpoch, BTreeMap<u64, BTreeMap<usize, u64>>) {
+        let plans = self.checker.borrow().epochs.clone();
         let last = reports.values().map(|(epoch, _)| *epoch).max().unwrap();
         let mut trims = BTreeMap::new();
         let epochs: BTreeSet<u64> = reports.values().map(|(epoch, _)| *epoch).collect();
@@ -451,7 +460,7 @@ impl World {
                     counts.filter(|_| reads)
                 });
                 let received: Vec<u64> = received.collect();
-                let far = self.oracle.plant == Some(Plant::TrimOfTheFastest);
+                let far = self.oracle.planted == Some(MembershipFault::TrimOfTheFastest);
                 let entry =
                     if far { received.iter().max() } else { received.iter().min() }.copied();
                 // A writer that no member knows any more: nothing of it was received.
@@ -463,28 +472,28 @@ impl World {
             trims.insert(epoch, trim);
         }
         // The epoch that continues.
-        self.oracle.plan = plans[&last].clone();
+        self.oracle.epoch = plans[&last].clone();
         (self.next_plan(out), trims)
     }
 
     /// Tells all members the decision; a member may fail meanwhile.
-    fn tell_all(&mut self, mut plan: Plan, trims: BTreeMap<u64, BTreeMap<usize, u64>>) {
+    fn tell_all(&mut self, mut plan: DecidedEpoch, trims: BTreeMap<u64, BTreeMap<usize, u64>>) {
         let anchor = self.oracle.anchor;
         let last = *trims.keys().max().unwrap();
         let mut nodes = self.present();
         // The anchor knows the numbers of the messages at which the next epoch begins.
         nodes.retain(|&node| node != anchor);
         nodes.insert(0, anchor);
-        let plant = self.oracle.plant;
+        let plant = self.oracle.planted;
         let victim = nodes[self.random.below(nodes.len() as u64) as usize];
         for node in nodes {
             if !self.is_running(node) || self.member(node).id.is_none() {
                 continue;
             }
             let epoch =
-                self.member(node).id.and_then(|id| self.member(node).node.reach(id)).unwrap().0;
+                self.member(node).id.and_then(|id| self.member(node).node.progress(id)).unwrap().0;
             let mut trim = trims.get(&epoch).cloned().unwrap_or_default();
-            if plant == Some(Plant::TrimTooFar) && node == victim {
+            if plant == Some(MembershipFault::TrimTooFar) && node == victim {
                 // As far as the member can.
                 let reach = self.act(node, |member, _| member.wedge()).1;
                 for (writer, entry) in &mut trim {
@@ -497,9 +506,9 @@ impl World {
             let begun = self.member(node).epoch;
             let passed =
                 [epoch, last].into_iter().filter(|&e| begun.is_some_and(|begun| begun < e));
-            let court = Rc::clone(&self.court);
+            let court = Rc::clone(&self.checker);
             let over: Vec<bool> =
-                passed.map(|epoch| court.borrow().plans[&epoch].reads(node)).collect();
+                passed.map(|epoch| court.borrow().epochs[&epoch].reads(node)).collect();
             let starts = self.act(node, move |member, _| {
                 member.finish(&trim, &over);
                 member.starts()
@@ -510,19 +519,19 @@ impl World {
             if node == anchor {
                 plan = self.with_starts(plan, &trims[&last], &starts);
             }
-            let mut told = self.oracle.plan.clone();
-            if plant == Some(Plant::CountsWhoIsOut) && node == victim {
-                let plans = self.court.borrow().plans.clone();
-                let out = plans[&last].places.iter().find(|place| {
+            let mut told = self.oracle.epoch.clone();
+            if plant == Some(MembershipFault::CountsWhoIsOut) && node == victim {
+                let plans = self.checker.borrow().epochs.clone();
+                let out = plans[&last].roles.iter().find(|place| {
                     told.place(place.node).is_none() && self.member(place.node).evicted
                 });
-                let taken = |slot| told.places.iter().any(|place| place.slot == slot);
+                let taken = |slot| told.roles.iter().any(|place| place.slot == slot);
                 if let Some(out) = out.filter(|out| !taken(out.slot)).copied() {
-                    told.places.push(Place { writer: None, ..out });
+                    told.roles.push(EpochRole { writer: None, ..out });
                 }
             }
             let out: Vec<usize> =
-                (0..self.shape.nodes).filter(|n| self.member(*n).evicted).collect();
+                (0..self.parameters.nodes).filter(|n| self.member(*n).evicted).collect();
             self.act(node, move |member, effects| {
                 member.put_out(&out);
                 member.next_epoch(&told, effects);
@@ -532,12 +541,12 @@ impl World {
                 self.crash_one();
             }
         }
-        let plan = Rc::new(self.oracle.plan.clone());
-        let new: Vec<usize> = plan.places.iter().map(|place| place.node).collect();
+        let plan = Rc::new(self.oracle.epoch.clone());
+        let new: Vec<usize> = plan.roles.iter().map(|place| place.node).collect();
         for node in new {
             if self.is_running(node) && self.member(node).id.is_none() {
                 let mut told = (*plan).clone();
-                if plant == Some(Plant::StartTooEarly) {
+                if plant == Some(MembershipFault::StartTooEarly) {
                     for start in told.starts.values_mut().filter(|start| start.message > 0) {
                         (start.entry, start.message) = (start.entry - 1, start.message - 1);
                     }
@@ -550,17 +559,17 @@ impl World {
 
     fn with_starts(
         &mut self,
-        mut plan: Plan,
+        mut plan: DecidedEpoch,
         trim: &BTreeMap<usize, u64>,
-        known: &BTreeMap<usize, Beginning>,
-    ) -> Plan {
-        for writer in plan.places.iter().filter_map(|place| place.writer) {
-            let new = Beginning { entry: 0, message: 0 };
+        known: &BTreeMap<usize, StreamStart>,
+    ) -> DecidedEpoch {
+        for writer in plan.roles.iter().filter_map(|place| place.writer) {
+            let new = StreamStart { entry: 0, message: 0 };
             let start = match (trim.get(&writer), known.get(&writer)) {
                 (Some(&entry), Some(known)) if known.entry == entry => *known,
                 (Some(&entry), _) if entry > 0 => {
-                    let earlier = self.court.borrow();
-                    let mut starts = earlier.plans.values().filter_map(|p| p.starts.get(&writer));
+                    let earlier = self.checker.borrow();
+                    let mut starts = earlier.epochs.values().filter_map(|p| p.starts.get(&writer));
                     // A node that was about to begin is at the told position.
                     starts.find(|start| start.entry == entry).copied().unwrap_or(new)
                 }
@@ -572,6 +581,6 @@ impl World {
     }
 
     pub(crate) fn complain_about_refusals(&self) -> bool {
-        self.court.borrow().complaints.iter().any(|(by, _)| *by == Checker::Refusal)
+        self.checker.borrow().complaints.iter().any(|(by, _)| *by == Rule::Refusal)
     }
 }

@@ -1,15 +1,15 @@
 //! Times without writes, before, between and after changes, and messages sent when the
 //! subgroup rests.
 
-use derecho_core::multicast::subgroup::epoch::Phase;
+use derecho_core::multicast::subgroup::epoch::EpochPhase;
 use derecho_sim::NodeIndex;
 
-use super::court::Checker;
+use super::checker::Rule;
 use super::{LONGEST, World};
 
 /// Counts of rests in a run.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Rests {
+pub(crate) struct RestCounts {
     /// Number of members that did not look at the subgroup.
     pub(crate) resting: usize,
     /// Number of changes that began while a member did not look.
@@ -20,13 +20,13 @@ pub(crate) struct Rests {
 
 impl World {
     /// Runs as [`World::run`], with times in which the subgroup comes to rest.
-    pub(crate) fn run_with_rests(&mut self) -> (Vec<(Checker, String)>, Rests) {
-        let mut rests = Rests::default();
-        for node in 0..self.shape.nodes {
+    pub(crate) fn run_with_rests(&mut self) -> (Vec<(Rule, String)>, RestCounts) {
+        let mut rests = RestCounts::default();
+        for node in 0..self.parameters.nodes {
             self.act(node, |member, effects| member.found_others(effects));
         }
         self.found();
-        for _ in 0..self.shape.changes {
+        for _ in 0..self.parameters.changes {
             if self.random.one_in(3) {
                 self.pass(60_000);
             } else {
@@ -38,8 +38,8 @@ impl World {
             }
             rests.changes += usize::from(self.resting() > 0);
             // Resting members may be told the change, or writers may resume at that time.
-            let lull = self.random.one_in(2) && self.court.borrow().lull;
-            self.court.borrow_mut().lull = lull;
+            let lull = self.random.one_in(2) && self.checker.borrow().lull;
+            self.checker.borrow_mut().lull = lull;
             if self.is_fine() {
                 self.change();
             }
@@ -48,40 +48,40 @@ impl World {
                 self.hear_one(&mut rests);
             }
         }
-        self.court.borrow_mut().lull = false;
+        self.checker.borrow_mut().lull = false;
         (self.finish_run(), rests)
     }
 
     /// Lets enough time pass without a message for streams to become quiet.
-    fn rest(&mut self, rests: &mut Rests) {
-        self.court.borrow_mut().lull = true;
+    fn rest(&mut self, rests: &mut RestCounts) {
+        self.checker.borrow_mut().lull = true;
         let time = self.random.between(1_000_000, 6_000_000);
         self.let_pass(time);
         rests.resting += self.resting();
     }
 
     fn resting(&self) -> usize {
-        let members = self.oracle.plan.places.iter().map(|place| place.node);
+        let members = self.oracle.epoch.roles.iter().map(|place| place.node);
         members.filter(|&node| self.rests(node)).count()
     }
 
     fn rests(&self, node: usize) -> bool {
         let member = self.member(node);
-        let at_work = member.id.and_then(|id| member.node.phase(id)) == Some(Phase::Open);
+        let at_work = member.id.and_then(|id| member.node.phase(id)) == Some(EpochPhase::Open);
         self.is_running(node) && at_work && member.node.subgroups_looked_at() == 0
     }
 
     /// Sends one message, without any other reason to look: all readers get it, if none is missing.
-    fn hear_one(&mut self, rests: &mut Rests) {
-        let plan = self.oracle.plan.clone();
+    fn hear_one(&mut self, rests: &mut RestCounts) {
+        let plan = self.oracle.epoch.clone();
         let there = |node: usize| {
             let member = self.member(node);
-            let open = member.id.and_then(|id| member.node.phase(id)) == Some(Phase::Open);
+            let open = member.id.and_then(|id| member.node.phase(id)) == Some(EpochPhase::Open);
             self.is_running(node) && open && member.epoch == Some(plan.number) && !member.evicted
         };
         let mut writers: Vec<_> =
-            plan.places.iter().filter(|place| place.writer.is_some()).map(|p| p.node).collect();
-        if writers.is_empty() || !plan.places.iter().all(|place| there(place.node)) {
+            plan.roles.iter().filter(|place| place.writer.is_some()).map(|p| p.node).collect();
+        if writers.is_empty() || !plan.roles.iter().all(|place| there(place.node)) {
             return;
         }
         let node = writers.swap_remove(self.random.below(writers.len() as u64) as usize);
@@ -91,9 +91,9 @@ impl World {
         }
         rests.heard += usize::from(rested && plan.number > 0);
         let writer = plan.place(node).and_then(|place| place.writer).unwrap();
-        let committed = self.court.borrow().writers[writer].committed;
+        let committed = self.checker.borrow().writers[writer].committed;
         self.wait("a message after a rest", move |cluster| {
-            plan.places.iter().filter(|place| place.reads).all(|place| {
+            plan.roles.iter().filter(|place| place.reads).all(|place| {
                 let readers = cluster.machine(NodeIndex(place.node), 0).readers.last();
                 readers.and_then(|readers| readers.next.get(&writer)) == Some(&committed)
             })

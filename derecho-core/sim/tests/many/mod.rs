@@ -19,16 +19,16 @@ use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::{Inbox, Record};
-use derecho_core::multicast::subgroup::{Level, Terms};
+use derecho_core::multicast::subgroup::{DeliveryGuarantee, SubgroupConfig};
 use derecho_core::node::{
-    ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Charter, Membership, Node, NodeEvent, Origin, Share,
-    SubgroupId,
+    ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, MemberRole, Node, NodeEvent, StreamOrigin,
+    SubgroupDefinition, SubgroupId, SubgroupMemory,
 };
-use derecho_sim::{Cluster, Config, NodeIndex, Random, SimLink, Stop};
+use derecho_sim::{Cluster, Config, NodeIndex, Random, SimLink, StopReason};
 
 /// Violated rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Checker {
+pub(crate) enum Rule {
     /// Two members deliver different messages (I-4, I-20).
     Order,
     /// A committed message is never delivered (I-26).
@@ -39,16 +39,16 @@ pub(crate) enum Checker {
 
 /// A violation, and its subgroup.
 #[derive(Debug)]
-pub(crate) struct Complaint {
-    pub(crate) checker: Checker,
+pub(crate) struct RuleViolation {
+    pub(crate) rule: Rule,
     pub(crate) at: Option<usize>,
     text: String,
 }
 
 /// Barrier of a single thread, which has always passed it.
-pub(crate) struct Alone;
+pub(crate) struct SingleThreadBarrier;
 
-impl Barrier for Alone {
+impl Barrier for SingleThreadBarrier {
     fn issue(&self) {}
 }
 
@@ -58,7 +58,7 @@ pub(crate) type Roles = Vec<(bool, bool)>;
 /// Subgroups, and the duration of writes to them.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
-    pub(crate) level: Level,
+    pub(crate) level: DeliveryGuarantee,
     pub(crate) subgroups: Vec<Roles>,
     /// Number of acts of each member's writer, and the longest pause between two.
     pub(crate) acts: u64,
@@ -69,7 +69,7 @@ impl Scenario {
     /// Returns a scenario of `subgroups` subgroups in which all members read and send.
     pub(crate) fn full(members: usize, subgroups: usize) -> Scenario {
         let subgroups = vec![vec![(true, true); members]; subgroups];
-        Scenario { level: Level::Atomic, subgroups, acts: 60, pause_ns: 3_000_000 }
+        Scenario { level: DeliveryGuarantee::Atomic, subgroups, acts: 60, pause_ns: 3_000_000 }
     }
 
     /// Returns a random scenario.
@@ -84,7 +84,7 @@ impl Scenario {
             roles[random.below(members as u64) as usize] = (true, true);
         }
         if random.one_in(3) {
-            scenario.level = Level::Unordered;
+            scenario.level = DeliveryGuarantee::Unordered;
         }
         scenario.pause_ns = [30_000, 1_500_000, 5_000_000][random.below(3) as usize];
         scenario
@@ -115,25 +115,25 @@ pub(crate) fn stream_of(at: usize) -> RegionId {
 
 /// Observer of all members.
 #[derive(Default)]
-pub(crate) struct Court {
+pub(crate) struct DeliveryChecker {
     ids: Vec<NodeId>,
     /// Number of commits of each member in each subgroup.
     pub(crate) committed: BTreeMap<(usize, usize), u64>,
     /// Order of each subgroup, as far as any member has delivered it.
     order: BTreeMap<usize, Vec<(usize, u64)>>,
-    pub(crate) complaints: Vec<Complaint>,
+    pub(crate) violations: Vec<RuleViolation>,
 }
 
-impl Court {
-    fn complain(&mut self, checker: Checker, at: Option<usize>, text: String) {
-        if self.complaints.len() < 40 {
-            self.complaints.push(Complaint { checker, at, text });
+impl DeliveryChecker {
+    fn complain(&mut self, checker: Rule, at: Option<usize>, text: String) {
+        if self.violations.len() < 40 {
+            self.violations.push(RuleViolation { rule: checker, at, text });
         }
     }
 }
 
 /// A member's part in one subgroup.
-pub(crate) struct Part {
+pub(crate) struct SubgroupPart {
     at: usize,
     reads: bool,
     id: Option<SubgroupId>,
@@ -147,35 +147,35 @@ pub(crate) struct Part {
 }
 
 /// Planted fault, which acts after each turn of its member.
-pub(crate) type Mischief = fn(&mut Member, &mut Effects);
+pub(crate) type PlantedFault = fn(&mut TestMember, &mut Effects);
 
-pub(crate) struct Member {
+pub(crate) struct TestMember {
     pub(crate) me: usize,
     pub(crate) node: Node,
     pub(crate) changes: OwnRegion,
     pub(crate) peers: BTreeMap<NodeId, Peer>,
     scenario: Rc<Scenario>,
-    court: Rc<RefCell<Court>>,
-    parts: Vec<Part>,
+    checker: Rc<RefCell<DeliveryChecker>>,
+    parts: Vec<SubgroupPart>,
     random: Random,
     held: Vec<Record>,
     /// True if the application releases everything at once.
     pub(crate) over: bool,
-    pub(crate) mischief: Option<Mischief>,
+    pub(crate) planted: Option<PlantedFault>,
 }
 
-impl Member {
+impl TestMember {
     fn new(
         link: &mut SimLink,
         me: usize,
         scenario: &Rc<Scenario>,
-        court: &Rc<RefCell<Court>>,
+        court: &Rc<RefCell<DeliveryChecker>>,
         random: Random,
-    ) -> Member {
+    ) -> TestMember {
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
         let changes = link.open(CHANGES, CHANGES_WORDS).unwrap();
         let node = Node::new(link.node(), acks, Arc::new(|| {}));
-        let mut node = node.with_changes(changes.clone(), Some(Arc::new(Alone)));
+        let mut node = node.with_changes(changes.clone(), Some(Arc::new(SingleThreadBarrier)));
         let geometry = Geometry::fitting(2048, 16, 16).unwrap();
         let parts = scenario.of(me).map(|at| {
             let (reads, sends) = scenario.subgroups[at][me];
@@ -186,27 +186,27 @@ impl Member {
             });
             let next = vec![0; scenario.senders(at).count()];
             let (id, inbox) = (None, None);
-            Part { at, reads, id, lines, memory, inbox, count: 0, next, wedged: false }
+            SubgroupPart { at, reads, id, lines, memory, inbox, count: 0, next, wedged: false }
         });
         let parts = parts.collect();
-        Member {
+        TestMember {
             me,
             node,
             changes,
             peers: BTreeMap::new(),
             scenario: Rc::clone(scenario),
-            court: Rc::clone(court),
+            checker: Rc::clone(court),
             parts,
             random,
             held: Vec::new(),
             over: false,
-            mischief: None,
+            planted: None,
         }
     }
 
     /// Founds all subgroups, once all peers are known.
     fn found(&mut self, effects: &mut Effects) -> bool {
-        let court = self.court.borrow();
+        let court = self.checker.borrow();
         if court.ids.len() < self.scenario.members() || self.peers.len() + 1 < court.ids.len() {
             return false;
         }
@@ -216,15 +216,20 @@ impl Member {
             let members =
                 roles.filter(|(_, role)| **role != (false, false)).map(|(index, role)| {
                     let origin = match self.peers.get(&court.ids[index]) {
-                        Some(&peer) => Origin::Peer(peer),
-                        None => Origin::Own,
+                        Some(&peer) => StreamOrigin::Peer(peer),
+                        None => StreamOrigin::Own,
                     };
                     let sends = role.1.then_some(stream_of(at));
-                    Membership { origin, reads: role.0, sends, lines: lines_of(at) }
+                    MemberRole { origin, reads: role.0, sends, lines: lines_of(at) }
                 });
-            let terms = Terms { level: self.scenario.level, ablation: Ablation::default() };
-            let charter = Charter { name: at as u64 + 5, terms, members: members.collect() };
-            let share = Share { lines: part.lines.clone(), memory: part.memory.clone() };
+            let terms =
+                SubgroupConfig { level: self.scenario.level, ablation: Ablation::default() };
+            let charter = SubgroupDefinition {
+                name: at as u64 + 5,
+                config: terms,
+                members: members.collect(),
+            };
+            let share = SubgroupMemory { lines: part.lines.clone(), memory: part.memory.clone() };
             part.id = Some(self.node.found(charter, share, effects).unwrap());
         }
         true
@@ -236,13 +241,13 @@ impl Member {
             *liking = random.below(64) as usize;
         }
         let sending = self.parts.iter().filter(|part| part.memory.is_some() && part.inbox_or_not());
-        let sending: Vec<&Part> = sending.collect();
+        let sending: Vec<&SubgroupPart> = sending.collect();
         let Some(part) = sending.get(*liking % sending.len().max(1)) else { return };
         let Some(memory) = &part.memory else { return };
         for _ in 0..random.between(1, 3) {
             let Ok(claim) = memory.claim(8) else { return };
             let number = claim.commit(8, |_, _| {});
-            self.court.borrow_mut().committed.insert((part.at, self.me), number + 1);
+            self.checker.borrow_mut().committed.insert((part.at, self.me), number + 1);
         }
     }
 
@@ -259,7 +264,7 @@ impl Member {
     }
 
     fn take(&mut self) {
-        let Member { court, parts, held, random, me, scenario, over, .. } = self;
+        let TestMember { checker: court, parts, held, random, me, scenario, over, .. } = self;
         let mut court = court.borrow_mut();
         for part in parts {
             let Some(inbox) = &part.inbox else { continue };
@@ -275,9 +280,10 @@ impl Member {
                     }
                 };
                 part.count += 1;
-                if this.1 != due || (scenario.level == Level::Atomic && this != agreed) {
+                if this.1 != due || (scenario.level == DeliveryGuarantee::Atomic && this != agreed)
+                {
                     let text = format!("{me} delivers {this:?}, {due} and {agreed:?} are due");
-                    court.complain(Checker::Order, Some(part.at), text);
+                    court.complain(Rule::Order, Some(part.at), text);
                 }
                 if !*over && random.one_in(6) && held.len() < 4 {
                     held.push(record);
@@ -298,21 +304,21 @@ impl Member {
                 });
             }
             NodeEvent::Faulty { fault, .. } => {
-                self.court.borrow_mut().complain(Checker::Blame, None, fault.to_string());
+                self.checker.borrow_mut().complain(Rule::Blame, None, fault.to_string());
             }
             _ => {}
         }
     }
 }
 
-impl Part {
+impl SubgroupPart {
     /// Whether the subgroup is founded, as far as that is visible.
     fn inbox_or_not(&self) -> bool {
         !self.wedged && self.id.is_some() && (self.inbox.is_some() || !self.reads)
     }
 }
 
-impl Machine for Member {
+impl Machine for TestMember {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         if let LinkEvent::PeerUp { peer, node, .. } = &event {
             self.peers.insert(*node, *peer);
@@ -327,7 +333,7 @@ impl Machine for Member {
             done += 1;
         }
         self.take();
-        if let Some(mischief) = self.mischief {
+        if let Some(mischief) = self.planted {
             mischief(self, effects);
         }
         done
@@ -340,8 +346,8 @@ impl Machine for Member {
 
 /// The running members.
 pub(crate) struct World {
-    pub(crate) cluster: Cluster<Member>,
-    pub(crate) court: Rc<RefCell<Court>>,
+    pub(crate) cluster: Cluster<TestMember>,
+    pub(crate) checker: Rc<RefCell<DeliveryChecker>>,
     pub(crate) scenario: Rc<Scenario>,
     pub(crate) random: Random,
 }
@@ -350,13 +356,13 @@ impl World {
     pub(crate) fn new(config: Config, scenario: Scenario) -> World {
         let mut random = Random::new(config.seed ^ 0xac7);
         let scenario = Rc::new(scenario);
-        let court = Rc::new(RefCell::new(Court::default()));
+        let court = Rc::new(RefCell::new(DeliveryChecker::default()));
         let mut cluster = Cluster::new(config);
         for me in 0..scenario.members() {
             let own = Random::new(random.next_word());
             let node = cluster.add_node(|link| {
                 court.borrow_mut().ids.push(link.node());
-                vec![Member::new(link, me, &scenario, &court, own)]
+                vec![TestMember::new(link, me, &scenario, &court, own)]
             });
             let mut founded = false;
             let start = Time(random.between(1, 20_000));
@@ -377,14 +383,14 @@ impl World {
                 (acts > 0).then(|| now.after(own.between(1, pause)))
             });
         }
-        World { cluster, court, scenario, random }
+        World { cluster, checker: court, scenario, random }
     }
 
-    pub(crate) fn member_mut(&mut self, member: usize) -> &mut Member {
+    pub(crate) fn member_mut(&mut self, member: usize) -> &mut TestMember {
         self.cluster.machine_mut(NodeIndex(member), 0)
     }
 
-    pub(crate) fn member(&self, member: usize) -> &Member {
+    pub(crate) fn member(&self, member: usize) -> &TestMember {
         self.cluster.machine(NodeIndex(member), 0)
     }
 
@@ -400,13 +406,13 @@ impl World {
                 });
             }
             let stop = self.cluster.run_until_met(|_| false);
-            assert_eq!(stop, Stop::Quiet, "nothing that never ends");
+            assert_eq!(stop, StopReason::Quiet, "nothing that never ends");
         }
     }
 
     /// Returns the subgroups in which a running reader lacks a committed message.
-    pub(crate) fn judge(&mut self) -> Vec<Complaint> {
-        let mut court = self.court.borrow_mut();
+    pub(crate) fn judge(&mut self) -> Vec<RuleViolation> {
+        let mut court = self.checker.borrow_mut();
         for index in 0..self.scenario.members() {
             let member = self.cluster.machine(NodeIndex(index), 0);
             let parts = member.parts.iter().filter(|part| part.reads && !part.wedged);
@@ -418,12 +424,12 @@ impl World {
                             "{index} has {} of {committed} of {sender} in {}",
                             part.next[rank], part.at
                         );
-                        court.complain(Checker::Liveness, Some(part.at), text);
+                        court.complain(Rule::Liveness, Some(part.at), text);
                     }
                 }
             }
         }
-        std::mem::take(&mut court.complaints)
+        std::mem::take(&mut court.violations)
     }
 
     /// Returns the subgroups that each member still looks at.

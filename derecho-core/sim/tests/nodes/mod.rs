@@ -12,12 +12,12 @@ use derecho_core::ids::{Peer, RegionId, Time};
 use derecho_core::link::{Link, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::memory::OwnRegion;
-use derecho_core::multicast::Fault;
+use derecho_core::multicast::PeerFault;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::{Inbox, Record};
-use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, Origin, SubscriptionId};
-use derecho_sim::{Cluster, Config, NodeIndex, Random, SimLink, Stop};
+use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, StreamOrigin, SubscriptionId};
+use derecho_sim::{Cluster, Config, NodeIndex, Random, SimLink, StopReason};
 
 /// Maximum length of a record.
 pub(crate) const LONGEST: u64 = 200;
@@ -53,7 +53,7 @@ pub(crate) struct Writer {
 /// Stream that this node receives, or has received.
 pub(crate) struct Reader {
     pub(crate) tag: u64,
-    pub(crate) origin: Origin,
+    pub(crate) origin: StreamOrigin,
     pub(crate) stream: RegionId,
     pub(crate) subscription: SubscriptionId,
     pub(crate) inbox: Option<Arc<Inbox>>,
@@ -108,36 +108,36 @@ pub(crate) struct App {
     pub(crate) untethered: bool,
     /// True once the application's threads end.
     pub(crate) over: bool,
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: Vec<PeerFault>,
     pub(crate) complaints: Vec<String>,
-    /// Planted fault, which acts after each turn.
-    pub(crate) mischief: Option<Mischief>,
+    /// PlantedApp fault, which acts after each turn.
+    pub(crate) planted: Option<PlantedFault>,
 }
 
-/// Planted fault in the words of its node's acknowledgements.
-pub(crate) type Mischief = fn(&OwnRegion);
+/// PlantedApp fault in the words of its node's acknowledgements.
+pub(crate) type PlantedFault = fn(&OwnRegion);
 
 /// Application with the region of its node's acknowledgements.
-pub(crate) struct Planted {
+pub(crate) struct PlantedApp {
     pub(crate) app: App,
     acks: OwnRegion,
 }
 
-impl std::ops::Deref for Planted {
+impl std::ops::Deref for PlantedApp {
     type Target = App;
     fn deref(&self) -> &App {
         &self.app
     }
 }
 
-impl std::ops::DerefMut for Planted {
+impl std::ops::DerefMut for PlantedApp {
     fn deref_mut(&mut self) -> &mut App {
         &mut self.app
     }
 }
 
-impl Planted {
-    pub(crate) fn new(link: &mut SimLink, reads: bool) -> Planted {
+impl PlantedApp {
+    pub(crate) fn new(link: &mut SimLink, reads: bool) -> PlantedApp {
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
         let app = App {
             node: Node::new(link.node(), acks.clone(), Arc::new(|| {})),
@@ -152,9 +152,9 @@ impl Planted {
             over: false,
             faults: Vec::new(),
             complaints: Vec::new(),
-            mischief: None,
+            planted: None,
         };
-        Planted { app, acks }
+        PlantedApp { app, acks }
     }
 }
 
@@ -166,7 +166,7 @@ impl App {
         self.node.add_stream(region, memory.clone(), effects);
         self.node.announce(region.0, tag.to_le_bytes().to_vec(), effects);
         if self.reads {
-            self.subscribe(Origin::Own, region, tag);
+            self.subscribe(StreamOrigin::Own, region, tag);
         }
         self.writers.push(Writer { tag, region, memory, written: 0, readers: 0, ended: false });
     }
@@ -193,7 +193,7 @@ impl App {
         count
     }
 
-    pub(crate) fn subscribe(&mut self, origin: Origin, stream: RegionId, tag: u64) {
+    pub(crate) fn subscribe(&mut self, origin: StreamOrigin, stream: RegionId, tag: u64) {
         let subscription = match self.untethered {
             true => self.node.subscribe_untethered(origin, stream).unwrap(),
             false => self.node.subscribe(origin, stream).unwrap(),
@@ -218,7 +218,7 @@ impl App {
         self.reads = true;
         let known: Vec<_> = self.known.iter().map(|(&key, &tag)| (key, tag)).collect();
         for ((peer, stream), tag) in known {
-            let (origin, stream) = (Origin::Peer(peer), RegionId(stream));
+            let (origin, stream) = (StreamOrigin::Peer(peer), RegionId(stream));
             let reads = |r: &Reader| r.origin == origin && r.stream == stream && !r.left;
             if !self.readers.iter().any(reads) {
                 self.subscribe(origin, stream, tag);
@@ -273,12 +273,12 @@ impl App {
                 let tag = u64::from_le_bytes(bytes.try_into().unwrap());
                 self.known.insert((peer, id), tag);
                 if self.reads {
-                    self.subscribe(Origin::Peer(peer), RegionId(id), tag);
+                    self.subscribe(StreamOrigin::Peer(peer), RegionId(id), tag);
                 }
             }
             NodeEvent::Retracted { peer, id } => {
                 self.known.remove(&(peer, id));
-                let (origin, stream) = (Origin::Peer(peer), RegionId(id));
+                let (origin, stream) = (StreamOrigin::Peer(peer), RegionId(id));
                 let of_it = |reader: &&Reader| reader.origin == origin && reader.stream == stream;
                 for reader in self.readers.iter().filter(of_it) {
                     self.node.withdrawn(reader.subscription);
@@ -317,7 +317,7 @@ impl App {
     }
 }
 
-impl Machine for Planted {
+impl Machine for PlantedApp {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         self.app.node.handle(event, effects);
     }
@@ -333,7 +333,7 @@ impl Machine for Planted {
             done += 1;
         }
         self.app.closing.extend(effects.take_closes());
-        if let Some(mischief) = self.app.mischief {
+        if let Some(mischief) = self.app.planted {
             mischief(&self.acks);
         }
         done
@@ -341,7 +341,7 @@ impl Machine for Planted {
 }
 
 /// Whether a node's reader of a tag has taken all up to `written`.
-pub(crate) fn has(cluster: &Cluster<Planted>, node: NodeIndex, tag: u64, written: u64) -> bool {
+pub(crate) fn has(cluster: &Cluster<PlantedApp>, node: NodeIndex, tag: u64, written: u64) -> bool {
     let app: &App = cluster.machine(node, 0);
     let mut readers = app.readers.iter().filter(|reader| reader.tag == tag && !reader.left);
     readers.any(|reader| reader.next == written)
@@ -349,7 +349,7 @@ pub(crate) fn has(cluster: &Cluster<Planted>, node: NodeIndex, tag: u64, written
 
 /// A cluster of such nodes, and the application threads on it.
 pub(crate) struct World {
-    pub(crate) cluster: Cluster<Planted>,
+    pub(crate) cluster: Cluster<PlantedApp>,
     pub(crate) random: Random,
     pub(crate) seed: u64,
 }
@@ -362,7 +362,7 @@ impl World {
 
     /// Adds a node; one that reads subscribes to every announced stream.
     pub(crate) fn add(&mut self, reads: bool) -> NodeIndex {
-        self.cluster.add_node(|link| vec![Planted::new(link, reads)])
+        self.cluster.add_node(|link| vec![PlantedApp::new(link, reads)])
     }
 
     pub(crate) fn app(&self, node: NodeIndex) -> &App {
@@ -373,7 +373,7 @@ impl World {
     pub(crate) fn act(
         &mut self,
         node: NodeIndex,
-        action: impl FnOnce(&mut Planted, &mut Effects) + 'static,
+        action: impl FnOnce(&mut PlantedApp, &mut Effects) + 'static,
     ) {
         let now = self.cluster.now();
         self.cluster.inject(node, 0, now, |app, _, effects| action(app, effects));
@@ -417,9 +417,9 @@ impl World {
     }
 
     /// Runs until `met`; panics with the seed if that does not happen.
-    pub(crate) fn until(&mut self, what: &str, mut met: impl FnMut(&Cluster<Planted>) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, mut met: impl FnMut(&Cluster<PlantedApp>) -> bool) {
         let stop = self.cluster.run_until_met(|cluster| met(cluster));
-        assert_eq!(stop, Stop::Reached, "seed {}: {what}: {:?}", self.seed, self.states());
+        assert_eq!(stop, StopReason::Reached, "seed {}: {what}: {:?}", self.seed, self.states());
     }
 
     /// Lets every node take everything until nothing happens any more.
@@ -430,7 +430,7 @@ impl World {
         loop {
             let posted = (self.cluster.network().counters(), self.cluster.events());
             let stop = self.cluster.run_until_met(|_| false);
-            assert_eq!(stop, Stop::Quiet, "seed {}: it never gets quiet", self.seed);
+            assert_eq!(stop, StopReason::Quiet, "seed {}: it never gets quiet", self.seed);
             let before = (self.cluster.network().counters(), self.cluster.events());
             for node in (0..self.cluster.nodes()).map(NodeIndex) {
                 if self.cluster.is_running(node) {
@@ -439,7 +439,7 @@ impl World {
                 }
             }
             let stop = self.cluster.run_until_met(|_| false);
-            assert_eq!(stop, Stop::Quiet, "seed {}: it never gets quiet", self.seed);
+            assert_eq!(stop, StopReason::Quiet, "seed {}: it never gets quiet", self.seed);
             if posted == before && self.cluster.network().counters() == before.0 {
                 return;
             }

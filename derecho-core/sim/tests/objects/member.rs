@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use derecho_core::group::chronicle::Gated;
-use derecho_core::group::council::{Entrance, Host};
-use derecho_core::group::watch::Patience;
-use derecho_core::group::{Group, Share, Terms};
+use derecho_core::group::membership_service::{HostInterface, JoinMode};
+use derecho_core::group::silence_detector::MemberTimeouts;
+use derecho_core::group::view_log::GatedLogPort;
+use derecho_core::group::{Group, GroupConfig, SubgroupRegions};
 use derecho_core::ids::{NodeId, Time};
 use derecho_core::link::{Interest, Link, LinkEvent};
 use derecho_core::log::StreamKey;
@@ -16,38 +16,41 @@ use derecho_core::log::views::VIEWS;
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::geometry::Geometry;
-use derecho_core::multicast::subgroup::Level;
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
 use derecho_core::node::{ACKS, ACKS_WORDS, Node};
-use derecho_core::replicated::agenda::Agenda;
-use derecho_core::replicated::arrangements::{Everyone, Sharded};
-use derecho_core::replicated::desk::{Checkpointing, Desk, Head, Occasion, Start};
-use derecho_core::replicated::errand::{Errand, Outcome, Parcel};
-use derecho_core::replicated::house::{House, Item};
+use derecho_core::replicated::arrangements::{BalancedShards, OneShard};
+use derecho_core::replicated::messages::{MachineRequest, ObjectMessage, QueryOutcome};
+use derecho_core::replicated::object_host::{
+    ApplicationEvent, Checkpointing, MessageHeader, ObjectHost, ObjectOrigin,
+};
 use derecho_core::replicated::plan::{Declaration, key_of_log, log_of, shard_of};
+use derecho_core::replicated::shard_directory::ShardDirectory;
+use derecho_core::replicated::shard_machine::{ShardEvent, ShardMachine};
 use derecho_core::replicated::{Object, Position};
-use derecho_core::storage::journal::Journal;
+use derecho_core::storage::log_port::LogPort;
 use derecho_sim::{Random, SimLink};
 
-use super::court::{Chain, Court, Update};
-use super::root::Root;
+use super::checker::{Chain, ObjectChecker, Update};
+use super::log_folders::LogFolders;
 
-const PATIENCE: Patience = Patience { member_timeout: Some(2_000_000), gather: 100_000 };
+const PATIENCE: MemberTimeouts =
+    MemberTimeouts { member_timeout: Some(2_000_000), gather: 100_000 };
 
 /// The object: its chain, and some ballast that prolongs its transfer.
-pub(crate) struct Links {
+pub(crate) struct ChainObject {
     pub(crate) chain: Chain,
     ballast: usize,
     /// States since the last check.
     past: RefCell<Vec<(Chain, Option<Update>)>>,
 }
 
-impl Links {
-    fn new(ballast: usize) -> Links {
-        Links { chain: Chain::default(), ballast, past: RefCell::default() }
+impl ChainObject {
+    fn new(ballast: usize) -> ChainObject {
+        ChainObject { chain: Chain::default(), ballast, past: RefCell::default() }
     }
 }
 
-impl Object for Links {
+impl Object for ChainObject {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u8> {
         self.chain = self.chain.with(from, message);
         let number = message.first_chunk().map(|word| u64::from_le_bytes(*word));
@@ -85,15 +88,19 @@ impl Object for Links {
 /// Declarations of every member: two shards of one to three members, one of all, and one of all
 /// without an order.
 pub(crate) fn declarations(logged: bool) -> Arc<[Declaration]> {
-    let sharded = Arc::new(Sharded { shards: 2, least: 1, most: 3 });
+    let sharded = Arc::new(BalancedShards { shards: 2, least: 1, most: 3 });
     let declaration = |name: &str, level, arrangement| {
-        let logged = logged && level == Level::Atomic;
+        let logged = logged && level == DeliveryGuarantee::Atomic;
         Declaration { name: name.to_string(), level, logged, arrangement }
     };
     Arc::new([
-        declaration("shards", Level::Atomic, sharded),
-        declaration("all", Level::Atomic, Arc::new(Everyone { least: if logged { 1 } else { 2 } })),
-        declaration("raw", Level::Unordered, Arc::new(Everyone { least: 1 })),
+        declaration("shards", DeliveryGuarantee::Atomic, sharded),
+        declaration(
+            "all",
+            DeliveryGuarantee::Atomic,
+            Arc::new(OneShard { least: if logged { 1 } else { 2 } }),
+        ),
+        declaration("raw", DeliveryGuarantee::Unordered, Arc::new(OneShard { least: 1 })),
     ])
 }
 
@@ -102,14 +109,14 @@ fn objects() -> usize {
     3
 }
 
-pub(crate) struct Member {
+pub(crate) struct TestMember {
     pub(crate) me: NodeId,
-    house: Option<House>,
-    prepared: Option<(Node, Share)>,
-    desk: Desk<Links>,
-    items: VecDeque<Item>,
+    machine: Option<ShardMachine>,
+    prepared: Option<(Node, SubgroupRegions)>,
+    object_host: ObjectHost<ChainObject>,
+    items: VecDeque<ShardEvent>,
     link: SimLink,
-    court: Rc<RefCell<Court>>,
+    checker: Rc<RefCell<ObjectChecker>>,
     random: Random,
     view: u64,
     said: BTreeMap<NodeId, u64>,
@@ -118,7 +125,7 @@ pub(crate) struct Member {
     pub(crate) unsaid: usize,
     pub(crate) queries: Vec<u64>,
     /// Folder of its logs, if it keeps any.
-    root: Option<(Root, usize)>,
+    folders: Option<(LogFolders, usize)>,
     now: Time,
     /// Objects that begin from its logs, and their versions there.
     begins: BTreeMap<u64, u64>,
@@ -130,50 +137,54 @@ pub(crate) fn stream_of(key: u64) -> StreamKey {
     log_of(&declarations(true), key).unwrap()
 }
 
-impl Member {
+impl TestMember {
     pub(crate) fn new(
         link: &mut SimLink,
-        court: &Rc<RefCell<Court>>,
+        court: &Rc<RefCell<ObjectChecker>>,
         seed: u64,
-        root: Option<(Root, usize)>,
-    ) -> Member {
+        root: Option<(LogFolders, usize)>,
+    ) -> TestMember {
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
         let node = Node::new(link.node(), acks, Arc::new(|| {}));
-        let control = Share::open_control(link).unwrap();
+        let control = SubgroupRegions::open_control(link).unwrap();
         let ballast = if seed.is_multiple_of(2) { 100 } else { 300_000 };
-        let make = Box::new(move |_| Links::new(ballast));
-        let desk = Desk::new(link.node(), make);
-        Member {
+        let make = Box::new(move |_| ChainObject::new(ballast));
+        let desk = ObjectHost::new(link.node(), make);
+        TestMember {
             me: link.node(),
-            house: None,
+            machine: None,
             prepared: Some((node, control)),
-            desk,
+            object_host: desk,
             items: VecDeque::new(),
             link: link.clone(),
-            court: Rc::clone(court),
+            checker: Rc::clone(court),
             random: Random::new(seed ^ link.node().0 as u64),
             view: 0,
             said: BTreeMap::new(),
             written: 0,
             unsaid: 0,
             queries: Vec::new(),
-            root,
+            folders: root,
             now: Time(0),
             begins: BTreeMap::new(),
             seed,
         }
     }
 
-    pub(crate) fn begin(&mut self, entrance: Entrance) {
+    pub(crate) fn begin(&mut self, entrance: JoinMode) {
         let (node, control) = self.prepared.take().unwrap();
-        let local = matches!(entrance, Entrance::Local);
-        let terms =
-            Terms { entrance, weight: 1, patience: PATIENCE, ablation: Ablation::default() };
+        let local = matches!(entrance, JoinMode::Local);
+        let terms = GroupConfig {
+            join_mode: entrance,
+            weight: 1,
+            timeouts: PATIENCE,
+            ablation: Ablation::default(),
+        };
         let host = self.link.arbiter().filter(|_| local);
-        let host = host.map(|arbiter| Host { arbiter, is_halted: Arc::new(|_| false) });
-        let agenda = Agenda::new(declarations(self.root.is_some()));
+        let host = host.map(|arbiter| HostInterface { arbiter, is_halted: Arc::new(|_| false) });
+        let agenda = ShardDirectory::new(declarations(self.folders.is_some()));
         let mut group = Group::new(node, terms, agenda, control, host);
-        if let Some((root, at)) = self.root.clone() {
+        if let Some((root, at)) = self.folders.clone() {
             let mut random = Random::new(self.seed ^ self.me.0 as u64 ^ 0x106);
             let checkpointing = match self.seed % 3 {
                 0 => None,
@@ -182,62 +193,62 @@ impl Member {
             let gate = group.keep_logs(Box::new(root.journal(at, VIEWS, random.next_word())));
             let open = move |key| {
                 let journal = Box::new(root.journal(at, stream_of(key), random.next_word()));
-                Some(Box::new(Gated::new(journal, gate.clone())) as Box<dyn Journal>)
+                Some(Box::new(GatedLogPort::new(journal, gate.clone())) as Box<dyn LogPort>)
             };
-            self.desk.keep_logs(Box::new(open), checkpointing);
+            self.object_host.keep_logs(Box::new(open), checkpointing);
         }
         let geometry = Geometry::fitting(4096, 16, 64).unwrap();
-        let mut house = House::new(group, Vec::new(), geometry);
-        if let Some((root, at)) = &self.root {
+        let mut house = ShardMachine::new(group, Vec::new(), geometry);
+        if let Some((root, at)) = &self.folders {
             let types = declarations(true);
             let streams = root.streams(*at).into_iter();
             house.has_logs(streams.filter_map(|stream| key_of_log(&types, stream)));
         }
-        self.house = Some(house);
+        self.machine = Some(house);
     }
 
-    pub(crate) fn house(&self) -> &House {
-        self.house.as_ref().unwrap()
+    pub(crate) fn machine(&self) -> &ShardMachine {
+        self.machine.as_ref().unwrap()
     }
 
     /// Returns the folder of its logs, if it keeps any.
     pub(crate) fn folder(&self) -> Option<usize> {
-        self.root.as_ref().map(|(_, at)| *at)
+        self.folders.as_ref().map(|(_, at)| *at)
     }
 
     /// Ends the member; others may then take its logs.
     pub(crate) fn end(&mut self, power: bool) {
-        if let Some((root, at)) = self.root.take() {
-            self.desk = Desk::new(self.me, Box::new(|_| Links::new(0)));
+        if let Some((root, at)) = self.folders.take() {
+            self.object_host = ObjectHost::new(self.me, Box::new(|_| ChainObject::new(0)));
             root.give_back(at, power);
         }
     }
 
-    fn house_mut(&mut self) -> &mut House {
-        self.house.as_mut().unwrap()
+    fn machine_mut(&mut self) -> &mut ShardMachine {
+        self.machine.as_mut().unwrap()
     }
 
-    pub(crate) fn desk(&self) -> &Desk<Links> {
-        &self.desk
+    pub(crate) fn object_host(&self) -> &ObjectHost<ChainObject> {
+        &self.object_host
     }
 
     pub(crate) fn leave(&mut self) {
-        self.house_mut().leave();
+        self.machine_mut().leave();
     }
 
     /// Returns the shards that may concern it.
     pub(crate) fn keys(&self) -> Vec<u64> {
-        self.house().agenda().shards().map(|(key, _)| key).collect()
+        self.machine().directory().shards().map(|(key, _)| key).collect()
     }
 
     /// Whether its desk has taken everything.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.items.is_empty() && !self.house().wants_opening()
+        self.items.is_empty() && !self.machine().wants_opening()
     }
 
     /// Sends an update, if there is room for it.
     pub(crate) fn write(&mut self, key: u64) {
-        let Some(memory) = self.desk.sending(key).cloned() else { return };
+        let Some(memory) = self.object_host.sending(key).cloned() else { return };
         let mut message = self.head(None).bytes().to_vec();
         message.extend(self.written.to_le_bytes());
         message.extend(key.to_le_bytes());
@@ -247,20 +258,20 @@ impl Member {
         self.written += 1;
     }
 
-    fn head(&self, query: Option<u64>) -> Head {
-        Head::new(query, self.root.as_ref().map(|_| self.written))
+    fn head(&self, query: Option<u64>) -> MessageHeader {
+        MessageHeader::new(query, self.folders.as_ref().map(|_| self.written))
     }
 
     /// Queries all readers, if it is a reader.
     pub(crate) fn ask(&mut self, key: u64) {
-        let Some(memory) = self.desk.sending(key).cloned() else { return };
+        let Some(memory) = self.object_host.sending(key).cloned() else { return };
         let ordered = shard_of(key).0 < 2;
-        if !self.desk.reads(key) || !ordered {
+        if !self.object_host.reads(key) || !ordered {
             return;
         }
         let length = self.head(Some(0)).bytes().len();
         let Ok(mut claim) = memory.claim(length) else { return };
-        let query = self.desk.ledger().open(key, None);
+        let query = self.object_host.queries().open(key, None);
         claim.bytes().copy_from_slice(self.head(Some(query)).bytes());
         claim.commit(length, |_, _| {});
         self.queries.push(query);
@@ -268,28 +279,31 @@ impl Member {
 
     /// Sends a message or a question to some member.
     fn say(&mut self, effects: &mut Effects) {
-        let members = self.desk.members();
+        let members = self.object_host.members();
         if members.is_empty() || !members.contains(&self.me) {
             return;
         }
         let to = members[self.random.below(members.len() as u64) as usize];
-        let group = self.house().group().view();
+        let group = self.machine().group().view();
         // Only if the desk's knowledge is current: a number is used only when it is really sent.
-        if group.rank_of(to).is_none() || !self.house().has_room_for(to) {
+        if group.rank_of(to).is_none() || !self.machine().has_room_for(to) {
             return;
         }
         let number = self.said.entry(to).or_default();
         *number += 1;
-        let mut bytes = self.house.as_ref().unwrap().group().view().number.to_le_bytes().to_vec();
+        let mut bytes = self.machine.as_ref().unwrap().group().view().number.to_le_bytes().to_vec();
         bytes.extend(number.to_le_bytes());
-        let mut errands = vec![Errand::Direct(to, Parcel::Say { key: 0, bytes })];
+        let mut errands = vec![MachineRequest::Direct(to, ObjectMessage::Say { key: 0, bytes })];
         if self.random.one_in(4) {
             let key = 1 << 32;
-            let query = self.desk.ledger().open(key, Some(to));
+            let query = self.object_host.queries().open(key, Some(to));
             self.queries.push(query);
-            errands.push(Errand::Direct(to, Parcel::Ask { key, query, bytes: vec![1] }));
+            errands.push(MachineRequest::Direct(
+                to,
+                ObjectMessage::Ask { key, query, bytes: vec![1] },
+            ));
         }
-        self.house_mut().perform(errands, effects);
+        self.machine_mut().perform(errands, effects);
     }
 
     /// Makes the desk take some items, each checked before and after.
@@ -299,21 +313,22 @@ impl Member {
             let Some(item) = self.items.pop_front() else { break };
             let mut applied = None;
             match &item {
-                Item::View { view, .. } => self.view = view.number,
-                Item::Message { key, .. } => {
-                    let at = self.desk.object(*key).map(|(at, links)| (at, links.chain.count));
+                ShardEvent::View { view, .. } => self.view = view.number,
+                ShardEvent::Message { key, .. } => {
+                    let at =
+                        self.object_host.object(*key).map(|(at, links)| (at, links.chain.count));
                     applied = Some((*key, at));
                 }
-                Item::Parcel { from, parcel: Parcel::Say { bytes, .. }, .. } => {
+                ShardEvent::Direct { from, message: ObjectMessage::Say { bytes, .. }, .. } => {
                     let word =
                         |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-                    let mut court = self.court.borrow_mut();
-                    let here = (self.view, self.desk.members());
+                    let mut court = self.checker.borrow_mut();
+                    let here = (self.view, self.object_host.members());
                     court.hears(self.me, here, *from, (word(0), word(8)));
                 }
                 _ => {}
             }
-            self.desk.take(item);
+            self.object_host.take(item);
             self.judge(applied);
         }
         self.flush(effects);
@@ -321,47 +336,56 @@ impl Member {
 
     /// Gives its logs some time.
     fn tend(&mut self, now: Time, effects: &mut Effects) -> usize {
-        let has_logs = self.desk.stage();
-        if !has_logs || self.house().group().is_overtaken() {
+        let has_logs = self.object_host.stage();
+        if !has_logs || self.machine().group().is_overtaken() {
             return 0;
         }
-        let done = self.desk.tend(now);
+        let done = self.object_host.tend(now);
         self.judge(None);
         self.flush(effects);
         done
     }
 
     fn flush(&mut self, effects: &mut Effects) {
-        let errands = self.desk.take_errands();
-        self.house_mut().perform(errands, effects);
+        let errands = self.object_host.take_machine_requests();
+        self.machine_mut().perform(errands, effects);
     }
 
     fn judge(&mut self, applied: Option<(u64, Option<(Position, u64)>)>) {
-        let court = Rc::clone(&self.court);
+        let court = Rc::clone(&self.checker);
         let mut court = court.borrow_mut();
-        while let Some(occasion) = self.desk.next_occasion() {
+        while let Some(occasion) = self.object_host.next_event() {
             match occasion {
-                Occasion::Started { key, start: Start::Logged { version } } => {
-                    court.anew(self.me, key, self.desk.members());
+                ApplicationEvent::Started { key, origin: ObjectOrigin::Logged { version } } => {
+                    court.anew(self.me, key, self.object_host.members());
                     court.logged += 1;
                     self.begins.insert(key, version);
                 }
-                Occasion::Started { key, start: Start::Anew } if shard_of(key).0 < 2 => {
-                    court.anew(self.me, key, self.desk.members());
+                ApplicationEvent::Started { key, origin: ObjectOrigin::Initial }
+                    if shard_of(key).0 < 2 =>
+                {
+                    court.anew(self.me, key, self.object_host.members());
                 }
-                Occasion::Started { start: Start::Transferred { .. }, .. } => court.transfers += 1,
-                Occasion::Started { start: Start::Kept, .. } => court.kept += 1,
-                Occasion::Unreadable { .. } | Occasion::Refused => panic!("{occasion:?}"),
-                Occasion::Out(_) => {
+                ApplicationEvent::Started { origin: ObjectOrigin::Transferred { .. }, .. } => {
+                    court.transfers += 1
+                }
+                ApplicationEvent::Started { origin: ObjectOrigin::Retained, .. } => court.kept += 1,
+                ApplicationEvent::Unreadable { .. } | ApplicationEvent::Refused => {
+                    panic!("{occasion:?}")
+                }
+                ApplicationEvent::Out(_) => {
                     court.died(self.me);
                     // The process ends.
-                    self.root.take().into_iter().for_each(|(root, at)| root.give_back(at, false));
+                    self.folders
+                        .take()
+                        .into_iter()
+                        .for_each(|(root, at)| root.give_back(at, false));
                 }
                 _ => {}
             }
         }
         for key in self.keys().into_iter().filter(|key| shard_of(*key).0 < 2) {
-            let now = self.desk.object(key);
+            let now = self.object_host.object(key);
             if let Some((of, Some((before, count)))) = applied
                 && let Some((after, links)) = now
                 && of == key
@@ -369,14 +393,14 @@ impl Member {
             {
                 court.applies(self.me, key, before, after);
             }
-            if let (Some((at, links)), true) = (now, self.root.is_some()) {
+            if let (Some((at, links)), true) = (now, self.folders.is_some()) {
                 let mut past = links.past.borrow_mut();
                 if let Some(version) = self.begins.remove(&key) {
                     court.begins(key, at.beginning, version, &past);
                 }
                 let had = |(chain, update)| court.edition(key, at.beginning, chain, update);
                 past.drain(..).for_each(had);
-                let status = self.desk.log_status(key).unwrap();
+                let status = self.object_host.log_status(key).unwrap();
                 assert_eq!(status.edition.map(|it| it.version), Some(links.chain.count));
                 court.durable(key, at.beginning, status.durable);
             }
@@ -389,7 +413,7 @@ impl Member {
     pub(crate) fn check_queries(&mut self) -> usize {
         let mut open = 0;
         for query in core::mem::take(&mut self.queries) {
-            let known = self.desk.ledger().get(query).unwrap();
+            let known = self.object_host.queries().get(query).unwrap();
             if !known.is_over() {
                 open += 1;
                 self.queries.push(query);
@@ -397,38 +421,38 @@ impl Member {
             }
             let mut answers: Vec<&Vec<u8>> = Vec::new();
             for outcome in known.outcomes().values() {
-                if let Outcome::Answer(answer) = outcome {
+                if let QueryOutcome::Answer(answer) = outcome {
                     answers.push(answer);
                 }
             }
             // If an object has begun afresh meanwhile, an answer may belong to the
             // earlier beginning.
-            let anew = self.root.is_some() || self.court.borrow().beginnings > objects();
+            let anew = self.folders.is_some() || self.checker.borrow().beginnings > objects();
             let same = answers.windows(2).all(|pair| pair[0] == pair[1]);
             assert!(same || anew, "one answer: {known:?}");
-            self.court.borrow_mut().answers += answers.len();
-            self.desk.ledger().close(query);
+            self.checker.borrow_mut().answers += answers.len();
+            self.object_host.queries().close(query);
         }
         open
     }
 }
 
-impl Machine for Member {
+impl Machine for TestMember {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
-        self.house_mut().handle(event, effects);
+        self.machine_mut().handle(event, effects);
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         self.now = now;
-        let done = self.house_mut().turn(now, effects);
+        let done = self.machine_mut().turn(now, effects);
         let mut link = self.link.clone();
-        self.house_mut().open(&mut link).unwrap();
-        let items = self.house_mut().take_items();
+        self.machine_mut().open(&mut link).unwrap();
+        let items = self.machine_mut().take_events();
         self.items.extend(items);
         // Posts made outside of turns could overtake those of a turn.
         let said = core::mem::take(&mut self.unsaid);
         (0..said).for_each(|_| self.say(effects));
-        let tended = if self.root.is_some() { self.tend(now, effects) } else { 0 };
+        let tended = if self.folders.is_some() { self.tend(now, effects) } else { 0 };
         let waiting = self.items.len() + said + tended;
         if !self.items.is_empty() && self.random.one_in(3) {
             self.work(effects);
@@ -438,13 +462,13 @@ impl Machine for Member {
     }
 
     fn interest(&self) -> Interest {
-        self.house().interest()
+        self.machine().interest()
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
-        let logs = self.desk.wants_tending(self.now);
+        let logs = self.object_host.wants_tending(self.now);
         match self.items.is_empty() {
-            true => self.house().wants_turn_at().into_iter().chain(logs).min(),
+            true => self.machine().wants_turn_at().into_iter().chain(logs).min(),
             false => Some(Time(0)),
         }
     }

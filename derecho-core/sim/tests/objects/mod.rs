@@ -1,32 +1,32 @@
 //! Whole groups with replicated objects in a simulated cluster.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-pub(crate) mod court;
+pub(crate) mod checker;
+#[path = "../stored/log_folders.rs"]
+pub(crate) mod log_folders;
 pub(crate) mod member;
-#[path = "../stored/root.rs"]
-pub(crate) mod root;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use derecho_core::group::council::Entrance;
+use derecho_core::group::membership_service::JoinMode;
 use derecho_core::ids::{NodeId, Time};
-use derecho_core::membership::Standing;
+use derecho_core::membership::MemberStatus;
 use derecho_core::replicated::plan::shard_of;
 use derecho_sim::{Cluster, Config, NodeIndex, Random};
 
-use court::Court;
-use member::{Member, stream_of};
-use root::Root;
+use checker::ObjectChecker;
+use log_folders::LogFolders;
+use member::{TestMember, stream_of};
 
 pub(crate) struct World {
-    pub(crate) cluster: Cluster<Member>,
-    pub(crate) court: Rc<RefCell<Court>>,
+    pub(crate) cluster: Cluster<TestMember>,
+    pub(crate) checker: Rc<RefCell<ObjectChecker>>,
     pub(crate) random: Random,
     founders: usize,
     seed: u64,
     /// Folders of the logs, if any are kept.
-    root: Option<Root>,
+    folders: Option<LogFolders>,
 }
 
 impl World {
@@ -40,13 +40,13 @@ impl World {
         config: Config,
         nodes: usize,
         local: bool,
-        (court, root): (Rc<RefCell<Court>>, Option<Root>),
+        (court, root): (Rc<RefCell<ObjectChecker>>, Option<LogFolders>),
     ) -> World {
         let seed = config.seed;
         let mut world = World {
             cluster: Cluster::new(config),
-            court,
-            root,
+            checker: court,
+            folders: root,
             random: Random::new(seed ^ 0x0b1ec7),
             founders: if local { 0 } else { nodes },
             seed,
@@ -57,16 +57,16 @@ impl World {
     }
 
     fn add_node(&mut self) -> NodeIndex {
-        let (court, seed) = (Rc::clone(&self.court), self.seed);
-        let root = self.root.clone().map(|root| (root.clone(), root.take(&mut self.random)));
-        self.cluster.add_node(move |link| vec![Member::new(link, &court, seed, root)])
+        let (court, seed) = (Rc::clone(&self.checker), self.seed);
+        let root = self.folders.clone().map(|root| (root.clone(), root.take(&mut self.random)));
+        self.cluster.add_node(move |link| vec![TestMember::new(link, &court, seed, root)])
     }
 
     fn begin(&mut self, node: NodeIndex) {
         let founders = (0..self.founders).map(|index| (self.member(NodeIndex(index)).me, 1));
         let entrance = match self.founders {
-            0 => Entrance::Local,
-            _ => Entrance::Network(founders.collect()),
+            0 => JoinMode::Local,
+            _ => JoinMode::Network(founders.collect()),
         };
         self.cluster.machine_mut(node, 0).begin(entrance);
     }
@@ -79,7 +79,7 @@ impl World {
 
     pub(crate) fn crash(&mut self, node: NodeIndex) {
         let me = self.member(node).me;
-        self.court.borrow_mut().died(me);
+        self.checker.borrow_mut().died(me);
         self.cluster.crash(node);
         let power = self.random.one_in(2);
         self.cluster.machine_mut(node, 0).end(power);
@@ -93,19 +93,19 @@ impl World {
         for node in (0..self.cluster.nodes()).map(NodeIndex) {
             self.cluster.machine_mut(node, 0).end(true);
         }
-        self.court.borrow_mut().restart();
+        self.checker.borrow_mut().restart();
     }
 
     /// Checks that everything durable is present, and that logs agree.
     pub(crate) fn compare_logs(&self) {
-        let Some(root) = &self.root else { return };
+        let Some(root) = &self.folders else { return };
         let living = self.living();
         for key in self.member(living[0]).keys().into_iter().filter(|key| shard_of(*key).0 < 2) {
-            let at = living.iter().filter_map(|node| self.member(*node).desk().object(key));
+            let at = living.iter().filter_map(|node| self.member(*node).object_host().object(key));
             let newest = at.map(|(_, links)| links.chain.count).max().unwrap_or(0);
-            let firm = self.court.borrow().firm(key);
+            let firm = self.checker.borrow().firm(key);
             // A type with too few members has no seats.
-            let exists = self.member(living[0]).house().agenda().plan(shard_of(key).0).is_ok();
+            let exists = self.member(living[0]).machine().directory().plan(shard_of(key).0).is_ok();
             let is_there = newest >= firm || !exists;
             assert!(is_there, "I-111: {key:#x} is at {newest}, and {firm} was durable");
             let mut known = std::collections::BTreeMap::new();
@@ -120,11 +120,11 @@ impl World {
         }
     }
 
-    pub(crate) fn member(&self, node: NodeIndex) -> &Member {
+    pub(crate) fn member(&self, node: NodeIndex) -> &TestMember {
         self.cluster.machine(node, 0)
     }
 
-    pub(crate) fn act(&mut self, node: NodeIndex, what: impl FnOnce(&mut Member) + 'static) {
+    pub(crate) fn act(&mut self, node: NodeIndex, what: impl FnOnce(&mut TestMember) + 'static) {
         let now: Time = self.cluster.now();
         self.cluster.inject(node, 0, now, move |member, _, _| what(member));
     }
@@ -132,7 +132,7 @@ impl World {
     pub(crate) fn living(&self) -> Vec<NodeIndex> {
         let lives = |node: &NodeIndex| {
             self.cluster.is_running(*node)
-                && self.member(*node).house().group().standing() == Standing::Member
+                && self.member(*node).machine().group().status() == MemberStatus::Member
         };
         (0..self.cluster.nodes()).map(NodeIndex).filter(lives).collect()
     }
@@ -182,17 +182,17 @@ impl World {
         let nodes: Vec<NodeId> = living.iter().map(|node| self.member(*node).me).collect();
         living.iter().all(|node| {
             let member = self.member(*node);
-            let group = member.house().group();
-            let agenda = member.house().agenda();
+            let group = member.machine().group();
+            let agenda = member.machine().directory();
             let all = group.view().members.len() == nodes.len()
                 && nodes.iter().all(|node| group.view().rank_of(*node).is_some());
             let has = |key: u64| {
                 let shard = agenda.shard(key).unwrap();
-                let reads = shard.place_of(member.me).is_some_and(|place| place.reads);
+                let reads = shard.member_of(member.me).is_some_and(|place| place.reads);
                 let held = shard_of(key).0 == 2 || shard.holders().contains(&member.me);
                 let enough = agenda.plan(shard_of(key).0).is_ok();
                 let wanted = reads && enough;
-                let there = member.desk().object(key).is_some();
+                let there = member.object_host().object(key).is_some();
                 there == wanted && (!wanted || held)
             };
             all && group.is_settled()
@@ -211,19 +211,19 @@ impl World {
         }
         for node in self.living() {
             let member = self.member(node);
-            eprintln!("{:?}: {}", member.me, member.house().group().describe());
-            for (key, shard) in member.house().agenda().shards() {
-                let at = member.desk().object(key).map(|it| it.0);
+            eprintln!("{:?}: {}", member.me, member.machine().group().describe());
+            for (key, shard) in member.machine().directory().shards() {
+                let at = member.object_host().object(key).map(|it| it.0);
                 let (holders, vacancy) = (shard.holders(), shard.vacancy());
                 eprintln!("  {key:#x} at {at:?}: held by {holders:?}, vacancy {vacancy:?}");
-                eprintln!("    keeper: {:?}", member.desk().describe(key));
+                eprintln!("    keeper: {:?}", member.object_host().describe(key));
                 eprintln!("    logs: {:?}", shard.logs());
             }
         }
         for node in (0..self.cluster.nodes()).map(NodeIndex) {
             let member = self.member(node);
             let (runs, standing) =
-                (self.cluster.is_running(node), member.house().group().standing());
+                (self.cluster.is_running(node), member.machine().group().status());
             eprintln!(
                 "{:?} runs {runs}, {standing:?}, keeps logs in {:?}",
                 member.me,
@@ -231,8 +231,8 @@ impl World {
             );
         }
         for key in [1_u64 << 32, (1 << 32) + 1, 2 << 32] {
-            for found in self.root.iter().flat_map(|root| root.logs(stream_of(key))) {
-                let root::Found { log, tail, checkpoint, records } = found;
+            for found in self.folders.iter().flat_map(|root| root.logs(stream_of(key))) {
+                let log_folders::FoundLog { log, tail, checkpoint, records } = found;
                 let versions: Vec<u64> = records.iter().map(|it| it.record().version.0).collect();
                 let (first, last) = (versions.first(), versions.last());
                 eprintln!(
@@ -252,13 +252,13 @@ impl World {
         self.settle();
         let living = self.living();
         let agendas: Vec<_> =
-            living.iter().map(|n| self.member(*n).house().agenda().clone()).collect();
+            living.iter().map(|n| self.member(*n).machine().directory().clone()).collect();
         assert!(agendas.windows(2).all(|pair| pair[0] == pair[1]), "one agenda");
         let mut objects = std::collections::BTreeMap::new();
         for node in &living {
             let member = self.member(*node);
             for key in member.keys().into_iter().filter(|key| shard_of(*key).0 < 2) {
-                let Some((at, links)) = member.desk().object(key) else { continue };
+                let Some((at, links)) = member.object_host().object(key) else { continue };
                 let known = *objects.entry(key).or_insert((at, links.chain));
                 assert_eq!(known, (at, links.chain), "all have come to the same of {key:#x}");
             }

@@ -4,13 +4,13 @@ use std::marker::PhantomData;
 
 use derecho_core::ids::Time;
 use derecho_core::link::Evidence;
-use derecho_sim::{CostModel, EvidenceRules, Mode, NodeIndex, SimLink, SimNetwork};
-use link_conformance::Rig;
+use derecho_sim::{CostModel, EvidenceRules, NetworkMode, NodeIndex, SimLink, SimNetwork};
+use link_conformance::LinkRig;
 
 /// Behaviour of the network.
-pub(crate) trait Manner {
+pub(crate) trait NetworkBehaviour {
     /// The mode of the network.
-    fn mode() -> Mode;
+    fn mode() -> NetworkMode;
 }
 
 /// Simulated network as the suite drives it.
@@ -18,13 +18,13 @@ pub(crate) struct SimRig<T> {
     network: SimNetwork,
     links: Vec<SimLink>,
     evidence: [Evidence; 1],
-    manner: PhantomData<T>,
+    behaviour: PhantomData<T>,
 }
 
 /// Nanoseconds that pass in one pass.
 const PASS_NS: u64 = 700;
 
-impl<T: Manner> Rig for SimRig<T> {
+impl<T: NetworkBehaviour> LinkRig for SimRig<T> {
     type Link = SimLink;
 
     const SEEDS: u64 = 8;
@@ -35,7 +35,7 @@ impl<T: Manner> Rig for SimRig<T> {
             EvidenceRules { crash: Some((evidence, (0, 50_000))), ..EvidenceRules::default() };
         let network = SimNetwork::new(seed, T::mode(), CostModel::default(), rules);
         let links = (0..nodes).map(|_| network.add_node()).collect();
-        SimRig { network, links, evidence: [evidence], manner: PhantomData }
+        SimRig { network, links, evidence: [evidence], behaviour: PhantomData }
     }
 
     fn join(&mut self) -> usize {

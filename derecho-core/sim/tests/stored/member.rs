@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use derecho_core::bytes::Wire;
-use derecho_core::group::book::{Awaited, Book};
-use derecho_core::group::chronicle::Gated;
-use derecho_core::group::council::{Entrance, Host};
-use derecho_core::group::registry::{Layout, Seat};
-use derecho_core::group::watch::Patience;
-use derecho_core::group::{Group, GroupEvent, Share, State, Terms};
+use derecho_core::group::log_register::{AwaitedLogs, LogRegister};
+use derecho_core::group::membership_service::{HostInterface, JoinMode};
+use derecho_core::group::registry::{Layout, LayoutMember};
+use derecho_core::group::silence_detector::MemberTimeouts;
+use derecho_core::group::view_log::GatedLogPort;
+use derecho_core::group::{Group, GroupConfig, GroupEvent, ReplicatedState, SubgroupRegions};
 use derecho_core::ids::{NodeId, RegionId, Time};
 use derecho_core::link::{Interest, Link, LinkEvent};
 use derecho_core::log::views::VIEWS;
@@ -23,19 +23,22 @@ use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::multicast::subgroup::{Level, SUBGROUP_LINES};
+use derecho_core::multicast::subgroup::{DeliveryGuarantee, SUBGROUP_LINES};
 use derecho_core::node::{ACKS, ACKS_WORDS, Node};
-use derecho_core::storage::cursor::Cursor;
-use derecho_core::storage::depot::{Depot, Holding, Motion, porter_geometry};
+use derecho_core::storage::cursor::StoreCursor;
 use derecho_core::storage::holders::Holders;
-use derecho_core::storage::logbook::LogBook;
-use derecho_core::storage::store::{Key, Meaning, Retention, Says};
+use derecho_core::storage::log_election::LogElection;
+use derecho_core::storage::store::{Key, KeyLiveness, RecordFormat, StoreRetention};
+use derecho_core::storage::store_set::{
+    StoreAnnouncement, StoreGroupState, StoreSet, transfer_geometry,
+};
 use derecho_sim::{Random, SimLink};
 
-use super::court::Court;
-use super::root::Root;
+use super::checker::StoreChecker;
+use super::log_folders::LogFolders;
 
-const PATIENCE: Patience = Patience { member_timeout: Some(2_000_000), gather: 100_000 };
+const PATIENCE: MemberTimeouts =
+    MemberTimeouts { member_timeout: Some(2_000_000), gather: 100_000 };
 /// Key of the subgroup.
 pub(crate) const KEY: u64 = 7;
 /// Stream key of its log.
@@ -59,39 +62,39 @@ pub(crate) fn time_of(record: &[u8]) -> u64 {
 pub(crate) const BESIDE: u8 = 0x80;
 
 /// Returns what a record says of its key.
-pub(crate) fn says_of(record: &[u8]) -> Says {
+pub(crate) fn says_of(record: &[u8]) -> KeyLiveness {
     match time_of(record) % 5 {
-        _ if record[0] & BESIDE != 0 => Says::Beside,
-        3 => Says::Over,
-        _ => Says::Lives,
+        _ if record[0] & BESIDE != 0 => KeyLiveness::Companion,
+        3 => KeyLiveness::NotAlive,
+        _ => KeyLiveness::Alive,
     }
 }
 
-const MEANING: Meaning = Meaning {
+const MEANING: RecordFormat = RecordFormat {
     key: key_of,
     time: time_of,
-    several: |_| None,
-    says: |record, each| each(key_of(record), says_of(record)),
-    beside: |key| key ^ Key::from(BESIDE),
+    all_keys: |_| None,
+    liveness: |record, each| each(key_of(record), says_of(record)),
+    companion: |key| key ^ Key::from(BESIDE),
 };
 
 /// Replicated state of the group: the participants, and the holders of the store.
 #[derive(Clone, Default, PartialEq, Debug)]
-pub(crate) struct Topic {
+pub(crate) struct TestGroupState {
     seats: Vec<NodeId>,
     holders: Holders,
     /// Log book, if the store is logged.
-    logs: Option<LogBook>,
-    awaited: Awaited,
+    logs: Option<LogElection>,
+    awaited: AwaitedLogs,
 }
 
-impl Topic {
+impl TestGroupState {
     pub(crate) fn has_seat(&self, node: NodeId) -> bool {
         self.seats.contains(&node)
     }
 
     fn settle(&mut self) {
-        let Topic { seats, holders, logs, awaited } = self;
+        let TestGroupState { seats, holders, logs, awaited } = self;
         logs.iter_mut().for_each(|logs| logs.await_logs(awaited.clone()));
         match logs {
             Some(logs) => logs.settle(holders, seats),
@@ -100,7 +103,7 @@ impl Topic {
     }
 }
 
-impl State for Topic {
+impl ReplicatedState for TestGroupState {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
         match message[0] {
             0 if !self.seats.contains(&from) => self.seats.push(from),
@@ -131,7 +134,7 @@ impl State for Topic {
         self.forget_seat(node);
     }
 
-    fn note_logs(&mut self, book: &Book) -> Vec<u64> {
+    fn note_logs(&mut self, book: &LogRegister) -> Vec<u64> {
         self.awaited = book.awaited_of(LOG);
         self.settle();
         vec![KEY]
@@ -150,9 +153,13 @@ impl State for Topic {
         let waits = self.logs.is_some() && !self.holders.has_begun();
         let here = |node: &&NodeId| !waits && view.rank_of(**node).is_some();
         let seats = self.seats.iter().filter(here);
-        let seat =
-            |node: &NodeId| Seat { node: *node, reads: true, sends: Some(STREAM), lines: LINES };
-        Layout { level: Level::Atomic, seats: seats.map(seat).collect() }
+        let seat = |node: &NodeId| LayoutMember {
+            node: *node,
+            reads: true,
+            sends: Some(STREAM),
+            lines: LINES,
+        };
+        Layout { level: DeliveryGuarantee::Atomic, members: seats.map(seat).collect() }
     }
 
     fn snapshot(&self) -> Vec<u8> {
@@ -166,53 +173,55 @@ impl State for Topic {
     }
 }
 
-impl Topic {
+impl TestGroupState {
     fn forget_seat(&mut self, node: NodeId) -> Vec<u64> {
         self.seats.retain(|seat| *seat != node);
         self.holders.forget(node);
         self.logs.iter_mut().for_each(|logs| logs.forget(node));
         if self.seats.is_empty() && self.logs.is_some() {
             // Members that come later begin from the logs.
-            (self.holders, self.logs) = (Holders::default(), Some(LogBook::default()));
+            (self.holders, self.logs) = (Holders::default(), Some(LogElection::default()));
         }
         self.settle();
         vec![KEY]
     }
 }
 
-impl Holding for Topic {
+impl StoreGroupState for TestGroupState {
     fn holders(&self, key: u64) -> Option<&Holders> {
         (key == KEY).then_some(&self.holders)
     }
 
-    fn logs(&self, _: u64) -> Option<&LogBook> {
+    fn logs(&self, _: u64) -> Option<&LogElection> {
         self.logs.as_ref()
     }
 
-    fn motion(&self, _: u64, motion: Motion) -> Vec<u8> {
+    fn announcement(&self, _: u64, motion: StoreAnnouncement) -> Vec<u8> {
         match motion {
-            Motion::Holds(beginning) => [vec![2], beginning.to_bytes()].concat(),
-            Motion::Lacks(vacancy) => [vec![3], vacancy.to_bytes()].concat(),
-            Motion::Claims(vacancy, claim) => [vec![4], (vacancy, *claim).to_bytes()].concat(),
-            Motion::Disclaims(holds) => vec![5, u8::from(holds)],
+            StoreAnnouncement::Holds(beginning) => [vec![2], beginning.to_bytes()].concat(),
+            StoreAnnouncement::Lacks(vacancy) => [vec![3], vacancy.to_bytes()].concat(),
+            StoreAnnouncement::Claims(vacancy, claim) => {
+                [vec![4], (vacancy, *claim).to_bytes()].concat()
+            }
+            StoreAnnouncement::Disclaims(holds) => vec![5, u8::from(holds)],
         }
     }
 }
 
 /// Reader of the stored records.
 struct Reader {
-    cursor: Cursor,
+    cursor: StoreCursor,
     /// The court's name of the reader.
     name: usize,
 }
 
-pub(crate) struct Member {
+pub(crate) struct TestMember {
     pub(crate) me: NodeId,
-    group: Option<Group<Topic>>,
-    prepared: Option<(Node, Share)>,
-    pub(crate) depot: Depot,
+    group: Option<Group<TestGroupState>>,
+    prepared: Option<(Node, SubgroupRegions)>,
+    pub(crate) stores: StoreSet,
     link: SimLink,
-    court: Rc<RefCell<Court>>,
+    checker: Rc<RefCell<StoreChecker>>,
     memory: Option<SenderMemory>,
     inbox: Option<Arc<Inbox>>,
     /// The court's name of the readers that began with this membership.
@@ -224,34 +233,34 @@ pub(crate) struct Member {
     random: Random,
     pub(crate) whole: bool,
     pub(crate) leaves: bool,
-    retention: Retention,
+    retention: StoreRetention,
     /// Folder of its log, if it keeps one.
-    root: Option<(Root, usize)>,
+    folders: Option<(LogFolders, usize)>,
     /// Whether it is in the subgroup.
     pub(crate) takes_part: bool,
     /// Last version that it has reported as durable in its log.
     said: u64,
-    /// Member whose requests it is too slow to hear.
+    /// TestMember whose requests it is too slow to hear.
     pub(crate) deaf_to: Option<NodeId>,
 }
 
-impl Member {
+impl TestMember {
     pub(crate) fn new(
         link: &mut SimLink,
-        court: &Rc<RefCell<Court>>,
-        retention: Retention,
-        root: Option<(Root, usize)>,
-    ) -> Member {
+        court: &Rc<RefCell<StoreChecker>>,
+        retention: StoreRetention,
+        root: Option<(LogFolders, usize)>,
+    ) -> TestMember {
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
         let node = Node::new(link.node(), acks, Arc::new(|| {}));
-        let control = Share::open_control(link).unwrap();
-        Member {
+        let control = SubgroupRegions::open_control(link).unwrap();
+        TestMember {
             me: link.node(),
             group: None,
             prepared: Some((node, control)),
-            depot: Depot::default(),
+            stores: StoreSet::default(),
             link: link.clone(),
-            court: Rc::clone(court),
+            checker: Rc::clone(court),
             memory: None,
             inbox: None,
             begun_at: None,
@@ -263,38 +272,46 @@ impl Member {
             whole: false,
             leaves: false,
             retention,
-            root,
+            folders: root,
             takes_part: true,
             said: 0,
             deaf_to: None,
         }
     }
 
-    pub(crate) fn begin(&mut self, entrance: Entrance, logged: bool, effects: &mut Effects) {
+    pub(crate) fn begin(&mut self, entrance: JoinMode, logged: bool, effects: &mut Effects) {
         let (node, control) = self.prepared.take().unwrap();
-        let local = matches!(entrance, Entrance::Local);
-        let terms =
-            Terms { entrance, weight: 1, patience: PATIENCE, ablation: Ablation::default() };
+        let local = matches!(entrance, JoinMode::Local);
+        let terms = GroupConfig {
+            join_mode: entrance,
+            weight: 1,
+            timeouts: PATIENCE,
+            ablation: Ablation::default(),
+        };
         let host = self.link.arbiter().filter(|_| local);
-        let host = host.map(|arbiter| Host { arbiter, is_halted: Arc::new(|_| false) });
-        let topic = Topic { logs: logged.then(LogBook::default), ..Topic::default() };
+        let host = host.map(|arbiter| HostInterface { arbiter, is_halted: Arc::new(|_| false) });
+        let topic =
+            TestGroupState { logs: logged.then(LogElection::default), ..TestGroupState::default() };
         let mut group = Group::new(node, terms, topic, control, host);
         let lines = self.link.open(LINES, SUBGROUP_LINES * LINE_WORDS).unwrap();
         let geometry = Geometry::fitting(64 << 10, 64, 8 << 10).unwrap();
         let memory = self.link.open(STREAM, geometry.words()).unwrap();
         let memory = SenderMemory::with_nulls(memory, geometry);
-        group.bring(KEY, Share { lines: (LINES, lines), memory: Some((STREAM, memory.clone())) });
+        group.bring(
+            KEY,
+            SubgroupRegions { lines: (LINES, lines), memory: Some((STREAM, memory.clone())) },
+        );
         self.memory = Some(memory);
-        let geometry = porter_geometry();
+        let geometry = transfer_geometry();
         let porter = self.link.open(PORTER, geometry.words()).unwrap();
-        self.depot.bring(&mut group, PORTER, SenderMemory::new(porter, geometry), effects);
-        self.depot.keep(KEY, self.retention, MEANING);
-        self.court.borrow().tells.iter().for_each(|most| self.depot.tell_over(*most));
-        if let Some((root, at)) = &self.root {
+        self.stores.bring(&mut group, PORTER, SenderMemory::new(porter, geometry), effects);
+        self.stores.keep(KEY, self.retention, MEANING);
+        self.checker.borrow().tells.iter().for_each(|most| self.stores.set_most_ended(*most));
+        if let Some((root, at)) = &self.folders {
             let mut journal = |stream| Box::new(root.journal(*at, stream, self.random.next_word()));
             let gate = group.keep_logs(journal(VIEWS));
             if self.takes_part {
-                self.depot.log(KEY, Box::new(Gated::new(journal(LOG), gate)));
+                self.stores.log(KEY, Box::new(GatedLogPort::new(journal(LOG), gate)));
             }
         }
         if self.takes_part {
@@ -303,11 +320,11 @@ impl Member {
         self.group = Some(group);
     }
 
-    pub(crate) fn group(&self) -> &Group<Topic> {
+    pub(crate) fn group(&self) -> &Group<TestGroupState> {
         self.group.as_ref().unwrap()
     }
 
-    fn group_mut(&mut self) -> &mut Group<Topic> {
+    fn group_mut(&mut self) -> &mut Group<TestGroupState> {
         self.group.as_mut().unwrap()
     }
 
@@ -334,33 +351,33 @@ impl Member {
         if self.retention.cleanup.is_some() && self.written % 7 == 5 {
             bytes[0] |= BESIDE;
         }
-        self.court.borrow_mut().wrote(self.me, self.written, &bytes[..length]);
+        self.checker.borrow_mut().wrote(self.me, self.written, &bytes[..length]);
         claim.commit(length, |_, _| {});
         self.written += 1;
     }
 
     /// Adds another reader, which begins later than the member.
     pub(crate) fn read_along(&mut self) {
-        let Some(keeper) = self.depot.keeper(KEY).filter(|keeper| keeper.is_whole()) else {
+        let Some(keeper) = self.stores.store(KEY).filter(|keeper| keeper.is_complete()) else {
             return;
         };
         let cursor = keeper.store().cursor();
-        let name = self.court.borrow_mut().reads_from_now(self.me);
+        let name = self.checker.borrow_mut().reads_from_now(self.me);
         self.readers.push(Reader { cursor, name });
     }
 
     fn take_in(&mut self, event: GroupEvent) {
-        let Member { group, depot, .. } = self;
+        let TestMember { group, stores: depot, .. } = self;
         let group = group.as_mut().unwrap();
         match event {
             GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
                 if let Some(logs) = group.state().logs(key) {
-                    self.court.borrow_mut().begins_from(logs.base().version.0);
+                    self.checker.borrow_mut().begins_from(logs.base().version.0);
                 }
                 for (number, origin, _) in group.node().senders(subgroup) {
                     let node = match origin {
-                        derecho_core::node::Origin::Own => Some(self.me),
-                        derecho_core::node::Origin::Peer(peer) => group.node().node_of(peer),
+                        derecho_core::node::StreamOrigin::Own => Some(self.me),
+                        derecho_core::node::StreamOrigin::Peer(peer) => group.node().node_of(peer),
                     };
                     self.senders.extend(node.map(|node| (usize::from(number), node)));
                 }
@@ -369,7 +386,7 @@ impl Member {
                 if !self.inbox.as_ref().is_some_and(alive) {
                     self.inbox = group.node_mut().add_subgroup_reader(subgroup);
                     self.readers.clear();
-                    self.begun_at = Some(self.court.borrow_mut().begins(self.me));
+                    self.begun_at = Some(self.checker.borrow_mut().begins(self.me));
                     self.whole = false;
                 }
             }
@@ -395,7 +412,7 @@ impl Member {
                 depot.take_in(&event);
             }
             GroupEvent::Out(_) => {
-                self.court.borrow_mut().died(self.me);
+                self.checker.borrow_mut().died(self.me);
                 self.end(false);
             }
             GroupEvent::Gathered { .. } => {}
@@ -404,50 +421,50 @@ impl Member {
 
     /// Whether it keeps a log.
     pub(crate) fn stores(&self) -> bool {
-        self.root.as_ref().is_some_and(|(root, at)| !root.is_failing(*at))
+        self.folders.as_ref().is_some_and(|(root, at)| !root.is_failing(*at))
     }
 
     /// Returns the folder of its log, if it keeps one.
-    pub(crate) fn root(&self) -> Option<(Root, usize)> {
-        self.root.clone()
+    pub(crate) fn root(&self) -> Option<(LogFolders, usize)> {
+        self.folders.clone()
     }
 
     /// Records that others continue, none of which has a complete log.
     pub(crate) fn is_left_behind(&self) {
-        if let Some((root, at)) = &self.root {
+        if let Some((root, at)) = &self.folders {
             root.leave_behind(*at);
         }
     }
 
     /// Ends the keeping of its log: its process has ended, or it is out.
     pub(crate) fn end(&mut self, power: bool) {
-        if let Some((root, at)) = self.root.take() {
-            self.depot = Depot::default();
+        if let Some((root, at)) = self.folders.take() {
+            self.stores = StoreSet::default();
             root.give_back(at, power);
         }
     }
 
     fn judge(&mut self) {
-        let mut court = self.court.borrow_mut();
+        let mut court = self.checker.borrow_mut();
         while let Some(record) = self.inbox.as_ref().and_then(|inbox| inbox.take()) {
             let from = self.senders[&record.sender()];
             court.delivers(self.me, from, record.number(), record.bytes());
         }
-        let own = self.depot.own_durable(KEY);
+        let own = self.stores.own_durable(KEY);
         court.acknowledges(self.me, own);
         let state = self.group.as_ref().unwrap().state();
         let logs = state.logs(KEY).zip(state.holders(KEY));
         let storers = logs.into_iter().flat_map(|(logs, holders)| logs.complete(holders));
-        court.durable(self.me, self.depot.durable(KEY), storers.map(|(node, _)| node));
-        if let Some((root, at)) = self.root.as_ref().filter(|_| own > self.said) {
+        court.durable(self.me, self.stores.durable(KEY), storers.map(|(node, _)| node));
+        if let Some((root, at)) = self.folders.as_ref().filter(|_| own > self.said) {
             let group = self.group.as_ref().unwrap();
-            let now = (group.book().era(), group.view().number);
+            let now = (group.log_register().era(), group.view().number);
             assert!(root.viewed(*at) >= now, "I-150: {own} durable before view {now:?} is");
         }
         self.said = own;
-        let Some(keeper) = self.depot.keeper_mut(KEY) else { return };
+        let Some(keeper) = self.stores.store_mut(KEY) else { return };
         assert_eq!(keeper.gaps(), 0, "nothing is missing between what comes one after the other");
-        if keeper.is_whole() && !self.whole {
+        if keeper.is_complete() && !self.whole {
             self.whole = true;
             let cursor = keeper.opening().unwrap();
             keeper.close_opening();
@@ -470,8 +487,8 @@ impl Member {
 
     /// Reads all remaining stored records.
     pub(crate) fn read_all(&mut self) {
-        let mut court = self.court.borrow_mut();
-        let Some(keeper) = self.depot.keeper(KEY) else { return };
+        let mut court = self.checker.borrow_mut();
+        let Some(keeper) = self.stores.store(KEY) else { return };
         let streams = keeper.store().streams().to_vec();
         for reader in &mut self.readers {
             for kept in reader.cursor.by_ref() {
@@ -487,12 +504,12 @@ impl Member {
             kept.push((streams[record.stream() as usize].node, record.number()));
         }
         court.keeps(self.me, kept);
-        court.knows_over(self.me, keeper.store().over());
+        court.knows_over(self.me, keeper.store().ended_streams());
         court.counts(self.me, keeper.store().version());
     }
 }
 
-impl Machine for Member {
+impl Machine for TestMember {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         self.group_mut().handle(event, effects);
     }
@@ -503,7 +520,7 @@ impl Machine for Member {
             self.take_in(event);
             done += 1;
         }
-        let Member { group, depot, .. } = self;
+        let TestMember { group, stores: depot, .. } = self;
         let (kept, _) = depot.turn(group.as_mut().unwrap(), now, effects);
         self.judge();
         done + kept
@@ -514,7 +531,7 @@ impl Machine for Member {
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
-        let depot = self.depot.wants_turn_at();
+        let depot = self.stores.wants_turn_at();
         self.group().wants_turn_at().into_iter().chain(depot).min()
     }
 }

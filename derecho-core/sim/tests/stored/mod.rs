@@ -1,43 +1,48 @@
 //! Groups with a stored subgroup, in a simulated cluster.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-pub(crate) mod apart;
-pub(crate) mod court;
+pub(crate) mod checker;
+pub(crate) mod log_folders;
 pub(crate) mod member;
 pub(crate) mod partition;
-pub(crate) mod root;
+pub(crate) mod separate_disks;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use derecho_core::group::council::Entrance;
+use derecho_core::group::membership_service::JoinMode;
 use derecho_core::ids::NodeId;
 use derecho_core::machine::Effects;
-use derecho_core::membership::Standing;
-use derecho_core::storage::depot::Holding;
-use derecho_core::storage::store::Retention;
+use derecho_core::membership::MemberStatus;
+use derecho_core::storage::store::StoreRetention;
+use derecho_core::storage::store_set::StoreGroupState;
 use derecho_sim::{Cluster, Config, NodeIndex, Random};
 
-use court::Court;
-use member::{KEY, Member};
+use checker::StoreChecker;
+use log_folders::LogFolders;
+use member::{KEY, TestMember};
 use partition::Partitions;
-use root::Root;
 
 pub(crate) struct World {
-    pub(crate) cluster: Cluster<Member>,
-    pub(crate) court: Rc<RefCell<Court>>,
+    pub(crate) cluster: Cluster<TestMember>,
+    pub(crate) checker: Rc<RefCell<StoreChecker>>,
     pub(crate) random: Random,
     founders: usize,
-    retention: Retention,
+    retention: StoreRetention,
     /// Folders of the logs, if any are kept.
-    root: Option<Root>,
+    folders: Option<LogFolders>,
     pub(crate) partitions: Partitions,
 }
 
 impl World {
     /// Creates a group of `nodes` nodes on one host, or of as many founders in a network.
-    pub(crate) fn new(config: Config, nodes: usize, local: bool, retention: Retention) -> World {
-        let mut court = Court::default();
+    pub(crate) fn new(
+        config: Config,
+        nodes: usize,
+        local: bool,
+        retention: StoreRetention,
+    ) -> World {
+        let mut court = StoreChecker::default();
         court.retention = retention;
         World::over(config, nodes, local, (Rc::new(RefCell::new(court)), None))
     }
@@ -47,20 +52,20 @@ impl World {
         config: Config,
         nodes: usize,
         local: bool,
-        (court, root): (Rc<RefCell<Court>>, Option<Root>),
+        (court, root): (Rc<RefCell<StoreChecker>>, Option<LogFolders>),
     ) -> World {
         let (seed, retention) = (config.seed, court.borrow().retention);
         let mut world = World {
             cluster: Cluster::new(config),
-            court,
-            root,
+            checker: court,
+            folders: root,
             random: Random::new(seed ^ 0x57_04ed),
             founders: if local { 0 } else { nodes },
             retention,
             partitions: Partitions::default(),
         };
         // Some members keep no logs, but the first does.
-        let apart = !local && world.root.is_some();
+        let apart = !local && world.folders.is_some();
         let mut nodes: Vec<bool> = (0..nodes).map(|_| apart || !world.random.one_in(4)).collect();
         nodes.iter_mut().take(1).for_each(|stores| *stores = true);
         let nodes: Vec<NodeIndex> = nodes.into_iter().map(|it| world.add_node(it)).collect();
@@ -74,7 +79,7 @@ impl World {
         config: Config,
         nodes: usize,
         bystanders: usize,
-        over: (Rc<RefCell<Court>>, Option<Root>),
+        over: (Rc<RefCell<StoreChecker>>, Option<LogFolders>),
     ) -> World {
         let mut world = World::over(config, 0, false, over);
         world.founders = nodes;
@@ -87,19 +92,19 @@ impl World {
     }
 
     fn add_node(&mut self, stores: bool) -> NodeIndex {
-        let (court, retention) = (Rc::clone(&self.court), self.retention);
-        let root = self.root.clone().filter(|_| stores);
+        let (court, retention) = (Rc::clone(&self.checker), self.retention);
+        let root = self.folders.clone().filter(|_| stores);
         let root = root.map(|root| (root.clone(), root.take(&mut self.random)));
-        self.cluster.add_node(move |link| vec![Member::new(link, &court, retention, root)])
+        self.cluster.add_node(move |link| vec![TestMember::new(link, &court, retention, root)])
     }
 
     fn begin(&mut self, node: NodeIndex) {
         let founders = (0..self.founders).map(|index| (self.member(NodeIndex(index)).me, 1));
         let entrance = match self.founders {
-            0 => Entrance::Local,
-            _ => Entrance::Network(founders.collect()),
+            0 => JoinMode::Local,
+            _ => JoinMode::Network(founders.collect()),
         };
-        let (mut effects, logged) = (Effects::new(), self.root.is_some());
+        let (mut effects, logged) = (Effects::new(), self.folders.is_some());
         self.cluster.machine_mut(node, 0).begin(entrance, logged, &mut effects);
         assert!(effects.is_empty(), "nobody is there yet");
     }
@@ -125,7 +130,7 @@ impl World {
 
     pub(crate) fn crash(&mut self, node: NodeIndex) {
         let me = self.member(node).me;
-        self.court.borrow_mut().died(me);
+        self.checker.borrow_mut().died(me);
         self.cluster.crash(node);
         let power = self.random.one_in(2);
         self.cluster.machine_mut(node, 0).end(power);
@@ -146,15 +151,15 @@ impl World {
     pub(crate) fn notice_loss(&mut self) {
         let has = |node: &NodeIndex| self.member(*node).whole && !self.member(*node).leaves;
         if !self.living().iter().any(has) {
-            self.court.borrow_mut().lost = true;
+            self.checker.borrow_mut().lost = true;
         }
     }
 
-    pub(crate) fn member(&self, node: NodeIndex) -> &Member {
+    pub(crate) fn member(&self, node: NodeIndex) -> &TestMember {
         self.cluster.machine(node, 0)
     }
 
-    pub(crate) fn act(&mut self, node: NodeIndex, what: impl FnOnce(&mut Member) + 'static) {
+    pub(crate) fn act(&mut self, node: NodeIndex, what: impl FnOnce(&mut TestMember) + 'static) {
         let now = self.cluster.now();
         self.cluster.inject(node, 0, now, move |member, _, _| what(member));
     }
@@ -162,7 +167,7 @@ impl World {
     pub(crate) fn living(&self) -> Vec<NodeIndex> {
         let lives = |node: &NodeIndex| {
             self.cluster.is_running(*node)
-                && self.member(*node).group().standing() == Standing::Member
+                && self.member(*node).group().status() == MemberStatus::Member
         };
         (0..self.cluster.nodes()).map(NodeIndex).filter(lives).collect()
     }
@@ -215,7 +220,7 @@ impl World {
             }
             (5..10, _) if self.cluster.nodes() < 9 => {
                 let fresh =
-                    self.root.as_ref().is_some_and(|root| root.is_apart() && root.is_used());
+                    self.folders.as_ref().is_some_and(|root| root.is_separate() && root.is_used());
                 match fresh && self.random.one_in(3) {
                     true => self.add_bystander(),
                     false => self.add(),
@@ -316,7 +321,7 @@ impl World {
 
     /// Brings back one more of the earlier disks. Returns `false` if all are back.
     pub(crate) fn bring_back(&mut self) -> bool {
-        let is_left = self.root.as_ref().is_some_and(|root| root.count().1 > 0);
+        let is_left = self.folders.as_ref().is_some_and(|root| root.count().1 > 0);
         if is_left {
             self.add_one(true);
         }
@@ -348,12 +353,12 @@ impl World {
         }
         for node in self.living() {
             let member = self.member(node);
-            eprintln!("{:?}: {:?}, {:?}", member.me, member.depot, member.group().state());
+            eprintln!("{:?}: {:?}, {:?}", member.me, member.stores, member.group().state());
             eprintln!("  {}", member.group().describe());
         }
         for node in (0..self.cluster.nodes()).map(NodeIndex) {
             let member = self.member(node);
-            let (me, standing) = (member.me, member.group().standing());
+            let (me, standing) = (member.me, member.group().status());
             let (runs, stores) = (self.cluster.is_running(node), member.stores());
             eprintln!("{me:?} runs {runs}, {standing:?}, keeps a log {stores}");
         }
@@ -362,7 +367,7 @@ impl World {
 
     /// Checks that all readers finally have their records, and that all members keep the same.
     pub(crate) fn check(&mut self) {
-        if self.root.is_some()
+        if self.folders.is_some()
             && !self.living().iter().any(|node| {
                 let member = self.member(*node);
                 member.stores() && !member.leaves
@@ -382,8 +387,8 @@ impl World {
             }
             self.cluster.machine_mut(node, 0).read_all();
             let me = self.member(node).me;
-            assert!(self.court.borrow().acquits(me), "{me:?} has read what was not written");
+            assert!(self.checker.borrow().acquits(me), "{me:?} has read what was not written");
         }
-        self.court.borrow_mut().end();
+        self.checker.borrow_mut().end();
     }
 }

@@ -7,14 +7,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use derecho_core::link::Evidence;
-use derecho_core::membership::Standing;
+use derecho_core::membership::MemberStatus;
 use derecho_sim::{Config, NodeIndex};
 
 use super::World;
-use super::apart::retention;
-use super::court::Court;
+use super::checker::StoreChecker;
+use super::log_folders::LogFolders;
 use super::member::LOG;
-use super::root::Root;
+use super::separate_disks::retention;
 
 type Pair = (NodeIndex, NodeIndex);
 
@@ -25,7 +25,7 @@ pub(crate) struct Partitions {
     cut: Vec<Pair>,
     /// Members that ran at the last call of [`World::end_evicted`], with their folders, if they
     /// have any.
-    members: Vec<(NodeIndex, Option<(Root, usize)>)>,
+    members: Vec<(NodeIndex, Option<(LogFolders, usize)>)>,
     /// Number of partitions so far.
     pub(crate) count: usize,
     /// Number of live members that were excluded so far.
@@ -103,7 +103,7 @@ impl World {
     pub(crate) fn end_evicted(&mut self) {
         let before = std::mem::take(&mut self.partitions.members);
         for (node, root) in before {
-            let is_out = self.member(node).group().standing() != Standing::Member;
+            let is_out = self.member(node).group().status() != MemberStatus::Member;
             if !self.cluster.is_running(node) || !is_out || self.member(node).leaves {
                 continue;
             }
@@ -124,7 +124,7 @@ impl World {
 
 /// Counts of the events in lives of networked groups.
 #[derive(Default, Debug)]
-pub(crate) struct Networked {
+pub(crate) struct NetworkedCounts {
     pub(crate) lives: usize,
     /// Messages that were durable everywhere when their life ended.
     pub(crate) durable: usize,
@@ -141,12 +141,13 @@ pub(crate) struct Networked {
     pub(crate) early: usize,
 }
 
-impl Networked {
+impl NetworkedCounts {
     /// Runs several lives of one networked group that is partitioned at random. Every member's log
     /// is on a disk of its own.
     pub(crate) fn live(&mut self, seed: u64) {
         println!("seed {seed}");
-        let (court, root) = (Rc::new(RefCell::new(Court::default())), Root::apart());
+        let (court, root) =
+            (Rc::new(RefCell::new(StoreChecker::default())), LogFolders::separate());
         (court.borrow_mut().retention, court.borrow_mut().logged) = (retention(seed), true);
         let over = (Rc::clone(&court), Some(root.clone()));
         let mut world = World::over(config(seed, 0), 3 + seed as usize % 3, false, over);
@@ -185,16 +186,16 @@ impl Networked {
         self.lives += 1;
         self.cut_short += usize::from(world.is_partitioned());
         self.lost += usize::from(world.living().is_empty());
-        self.durable += world.court.borrow().durable;
+        self.durable += world.checker.borrow().durable;
         self.partitions += world.partitions.count;
         self.survived += world.partitions.survived;
         self.evicted += world.partitions.evicted;
     }
 
     /// Crashes all. Some come back, and then the others one by one until the group begins.
-    fn restart(&mut self, mut world: World, root: &Root, (seed, life): (u64, u64)) -> World {
+    fn restart(&mut self, mut world: World, root: &LogFolders, (seed, life): (u64, u64)) -> World {
         world.crash_all();
-        let court = Rc::clone(&world.court);
+        let court = Rc::clone(&world.checker);
         court.borrow_mut().restart_somewhere();
         let back = 1 + world.random.below(root.count().0 as u64) as usize;
         let over = (court, Some(root.clone()));

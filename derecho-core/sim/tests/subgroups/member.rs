@@ -12,13 +12,14 @@ use derecho_core::memory::{LINE_WORDS, OwnRegion, Replica};
 use derecho_core::multicast::claim::{Claim, SenderMemory};
 use derecho_core::multicast::inbox::{Inbox, Record};
 use derecho_core::multicast::order::received_without_gap;
-use derecho_core::multicast::subgroup::Terms;
+use derecho_core::multicast::subgroup::SubgroupConfig;
 use derecho_core::node::{
-    ACKS, ACKS_WORDS, Charter, Membership, Node, NodeEvent, Origin, Share, SubgroupId,
+    ACKS, ACKS_WORDS, MemberRole, Node, NodeEvent, StreamOrigin, SubgroupDefinition, SubgroupId,
+    SubgroupMemory,
 };
 use derecho_sim::{Random, SimLink};
 
-use super::court::{Arrived, Checker, Court, Log, fill};
+use super::checker::{Arrived, DeliveryChecker, DeliveryLog, Rule, fill};
 use super::{Pace, Role, Scenario};
 
 /// Maximum length of a record.
@@ -28,17 +29,17 @@ pub(crate) const LINES: RegionId = RegionId(16);
 pub(crate) const STREAM: RegionId = RegionId(17);
 
 /// Planted fault, which acts before and after each turn of its member.
-pub(crate) type Mischief = fn(&mut Member, Moment, &mut Effects);
+pub(crate) type PlantedFault = fn(&mut TestMember, FaultMoment, &mut Effects);
 
-/// Moment at which a planted fault acts.
+/// FaultMoment at which a planted fault acts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum FaultMoment {
     Before,
     After,
 }
 
-/// Open claim, with its later treatment.
-struct Open {
+/// OpenClaim claim, with its later treatment.
+struct OpenClaim {
     claim: Claim<'static>,
     length: usize,
     /// Number of acts for which it stays open.
@@ -49,16 +50,16 @@ struct Open {
 /// One of this member's readers, which holds some of its records.
 struct Reader {
     inbox: Arc<Inbox>,
-    log: Log,
+    log: DeliveryLog,
     held: Vec<Record>,
 }
 
-pub(crate) struct Member {
+pub(crate) struct TestMember {
     pub(crate) me: usize,
     pub(crate) role: Role,
     pub(crate) node: Node,
     pub(crate) id: Option<SubgroupId>,
-    pub(crate) court: Rc<RefCell<Court>>,
+    pub(crate) checker: Rc<RefCell<DeliveryChecker>>,
     pub(crate) lines: OwnRegion,
     /// Memory from which it sends. Claims are kept from act to act, so it lives as long as
     /// the test.
@@ -70,24 +71,24 @@ pub(crate) struct Member {
     /// Lines of the others, as seen here.
     pub(crate) views: BTreeMap<usize, Replica>,
     pub(crate) founded: bool,
-    open: Vec<Open>,
+    open: Vec<OpenClaim>,
     /// Number of claims that are never closed.
     forgotten: usize,
     readers: Vec<Reader>,
     pub(crate) stalled: bool,
     pub(crate) gathered: (usize, usize),
-    pub(crate) mischief: Option<Mischief>,
+    pub(crate) planted: Option<PlantedFault>,
     /// Memory of a planted fault.
     pub(crate) mark: u64,
 }
 
-impl Member {
+impl TestMember {
     pub(crate) fn new(
         link: &mut SimLink,
         me: usize,
         scenario: &Scenario,
-        court: &Rc<RefCell<Court>>,
-    ) -> Member {
+        court: &Rc<RefCell<DeliveryChecker>>,
+    ) -> TestMember {
         let role = scenario.members[me];
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
         let mut node = Node::new(link.node(), acks, Arc::new(|| {}));
@@ -102,12 +103,12 @@ impl Member {
         if let (Some(rank), Some(memory)) = (rank, memory) {
             arrived[rank].replica = Some(memory.replica());
         }
-        Member {
+        TestMember {
             me,
             role,
             node,
             id: None,
-            court: Rc::clone(court),
+            checker: Rc::clone(court),
             lines,
             memory,
             rank,
@@ -120,41 +121,41 @@ impl Member {
             readers: Vec::new(),
             stalled: false,
             gathered: (0, 0),
-            mischief: None,
+            planted: None,
             mark: 0,
         }
     }
 
     /// Founds the subgroup if all peers are known by now.
-    pub(crate) fn found(&mut self, terms: Terms, effects: &mut Effects) -> bool {
-        let court = self.court.borrow();
+    pub(crate) fn found(&mut self, terms: SubgroupConfig, effects: &mut Effects) -> bool {
+        let court = self.checker.borrow();
         let mut members = Vec::new();
         for (index, id) in court.ids.iter().enumerate() {
             let origin = match self.peers.get(id) {
-                _ if index == self.me => Origin::Own,
-                Some(&peer) => Origin::Peer(peer),
+                _ if index == self.me => StreamOrigin::Own,
+                Some(&peer) => StreamOrigin::Peer(peer),
                 None => return false,
             };
             let sends = court.senders.contains(&index).then_some(STREAM);
-            members.push(Membership { origin, reads: court.reads[index], sends, lines: LINES });
+            members.push(MemberRole { origin, reads: court.reads[index], sends, lines: LINES });
         }
         drop(court);
-        let charter = Charter { name: 77, terms, members };
-        let share = Share { lines: self.lines.clone(), memory: self.memory.cloned() };
+        let charter = SubgroupDefinition { name: 77, config: terms, members };
+        let share = SubgroupMemory { lines: self.lines.clone(), memory: self.memory.cloned() };
         self.id = Some(self.node.found(charter, share, effects).unwrap());
         true
     }
 
     fn member_of(&self, peer: Peer) -> Option<usize> {
         let (id, _) = self.peers.iter().find(|(_, known)| **known == peer)?;
-        self.court.borrow().ids.iter().position(|known| known == id)
+        self.checker.borrow().ids.iter().position(|known| known == id)
     }
 
     /// Claims some records, and closes some of the open claims. Returns whether the writer has
     /// reached its goal.
     pub(crate) fn write(&mut self, random: &mut Random, pace: Pace) -> bool {
         let (Some(memory), Some(rank)) = (self.memory, self.rank) else { return true };
-        let mut committed = self.court.borrow().committed[rank];
+        let mut committed = self.checker.borrow().committed[rank];
         // A forgotten claim takes a chunk and a place from the others forever, and delays no entry
         // (I-7).
         let geometry = memory.geometry();
@@ -177,7 +178,7 @@ impl Member {
                     _ => {}
                 }
             }
-            self.open.push(Open { claim, length, acts, kept });
+            self.open.push(OpenClaim { claim, length, acts, kept });
             if !random.one_in(3) {
                 continue;
             }
@@ -206,7 +207,7 @@ impl Member {
                 });
                 assert_eq!(number, committed, "numbers are gapless");
                 committed += 1;
-                self.court.borrow_mut().committed[rank] = committed;
+                self.checker.borrow_mut().committed[rank] = committed;
             }
         }
         committed
@@ -217,14 +218,14 @@ impl Member {
         let (memory, rank) = (self.memory.unwrap(), self.rank.unwrap());
         let Ok(claim) = memory.claim(length) else { return false };
         let number = claim.commit(length, |number, bytes| fill(self.me, number, bytes));
-        self.court.borrow_mut().committed[rank] = number + 1;
+        self.checker.borrow_mut().committed[rank] = number + 1;
         true
     }
 
     /// Makes the second reader take up to `count` records: one in `keep` is kept, and one in `drop`
     /// of those kept before is released.
     pub(crate) fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
-        let Member { court, readers, me, .. } = self;
+        let TestMember { checker: court, readers, me, .. } = self;
         let mut court = court.borrow_mut();
         for reader in readers.iter_mut().skip(1) {
             for _ in 0..count {
@@ -251,7 +252,7 @@ impl Member {
 
     /// Makes the first reader take every delivered record at once.
     fn observe(&mut self) {
-        let Member { court, readers, .. } = self;
+        let TestMember { checker: court, readers, .. } = self;
         if let Some(reader) = readers.first_mut() {
             let mut court = court.borrow_mut();
             while let Some(record) = reader.inbox.take() {
@@ -260,7 +261,7 @@ impl Member {
         }
     }
 
-    pub(crate) fn logs(&self) -> impl Iterator<Item = &Log> {
+    pub(crate) fn logs(&self) -> impl Iterator<Item = &DeliveryLog> {
         self.readers.iter().map(|reader| &reader.log)
     }
 
@@ -270,7 +271,7 @@ impl Member {
                 self.founded = true;
                 for _ in 0..2 {
                     let Some(inbox) = self.node.add_subgroup_reader(id) else { break };
-                    let log = Log::new(self.me, self.arrived.len());
+                    let log = DeliveryLog::new(self.me, self.arrived.len());
                     self.readers.push(Reader { inbox, log, held: Vec::new() });
                 }
                 assert_eq!(self.readers.is_empty(), !self.role.reads);
@@ -279,22 +280,22 @@ impl Member {
             NodeEvent::Stalled(_) => self.stalled = true,
             NodeEvent::Faulty { peer, fault } => {
                 let text = format!("member {} finds {:?}: {fault}", self.me, self.member_of(peer));
-                self.court.borrow_mut().complain(Checker::Blame, text);
+                self.checker.borrow_mut().complain(Rule::Blame, text);
             }
             _ => {}
         }
     }
 
     fn look(&mut self) {
-        let geometry = self.court.borrow().geometry;
+        let geometry = self.checker.borrow().geometry;
         self.arrived.iter_mut().for_each(|arrived| arrived.look(geometry));
         let slots: Vec<u64> = self.arrived.iter().map(|arrived| arrived.slots).collect();
         let received = received_without_gap(slots.into_iter());
-        self.court.borrow_mut().received[self.me] = received;
+        self.checker.borrow_mut().received[self.me] = received;
     }
 }
 
-impl Machine for Member {
+impl Machine for TestMember {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         match &event {
             LinkEvent::PeerUp { peer, node, .. } => {
@@ -302,7 +303,7 @@ impl Machine for Member {
             }
             LinkEvent::RegionUp { peer, region, replica } => {
                 let member = self.member_of(*peer).unwrap();
-                let rank = self.court.borrow().senders.iter().position(|&s| s == member);
+                let rank = self.checker.borrow().senders.iter().position(|&s| s == member);
                 match (*region, rank) {
                     (STREAM, Some(rank)) => self.arrived[rank].replica = Some(replica.clone()),
                     (LINES, _) => drop(self.views.insert(member, replica.clone())),
@@ -316,8 +317,8 @@ impl Machine for Member {
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         if self.founded {
-            if let Some(mischief) = self.mischief {
-                mischief(self, Moment::Before, effects);
+            if let Some(mischief) = self.planted {
+                mischief(self, FaultMoment::Before, effects);
             }
             // State that the node finds in this turn: nothing lands while it turns.
             self.look();
@@ -332,11 +333,11 @@ impl Machine for Member {
             done += 1;
         }
         if let Some(id) = self.id.filter(|_| self.role.reads) {
-            self.court.borrow_mut().agree(self.me, self.node.delivered(id));
+            self.checker.borrow_mut().agree(self.me, self.node.delivered(id));
         }
         self.observe();
-        if let Some(mischief) = self.mischief.filter(|_| self.founded) {
-            mischief(self, Moment::After, effects);
+        if let Some(mischief) = self.planted.filter(|_| self.founded) {
+            mischief(self, FaultMoment::After, effects);
         }
         done
     }

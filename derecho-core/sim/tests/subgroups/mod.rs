@@ -11,7 +11,7 @@
 //! *received* from its memory and do not ask the member.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-pub(crate) mod court;
+pub(crate) mod checker;
 pub(crate) mod member;
 
 use std::cell::RefCell;
@@ -22,11 +22,11 @@ use derecho_core::link::Link;
 use derecho_core::machine::Effects;
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::geometry::Geometry;
-use derecho_core::multicast::subgroup::{Level, Terms};
-use derecho_sim::{Cluster, Config, NodeIndex, Random, Stop};
+use derecho_core::multicast::subgroup::{DeliveryGuarantee, SubgroupConfig};
+use derecho_sim::{Cluster, Config, NodeIndex, Random, StopReason};
 
-pub(crate) use court::{Checker, Court};
-pub(crate) use member::{LONGEST, Member};
+pub(crate) use checker::{DeliveryChecker, Rule};
+pub(crate) use member::{LONGEST, TestMember};
 
 /// Virtual time within which every test ends.
 pub(crate) const END: Time = Time(400_000_000);
@@ -72,7 +72,7 @@ impl Role {
 /// Setup of a subgroup.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
-    pub(crate) terms: Terms,
+    pub(crate) terms: SubgroupConfig,
     pub(crate) geometry: Geometry,
     pub(crate) members: Vec<Role>,
 }
@@ -80,14 +80,15 @@ pub(crate) struct Scenario {
 impl Scenario {
     /// Returns an atomic subgroup of these members, with far less memory than data.
     pub(crate) fn atomic(members: Vec<Role>) -> Scenario {
-        let terms = Terms { level: Level::Atomic, ablation: Ablation::default() };
+        let terms =
+            SubgroupConfig { level: DeliveryGuarantee::Atomic, ablation: Ablation::default() };
         let geometry = Geometry::fitting(4096, 16, LONGEST as usize).unwrap();
         Scenario { terms, geometry, members }
     }
 
     /// Returns a random subgroup of this level: 2 to 7 members, of which any may send and any may
     /// read, with up to `most` messages each.
-    pub(crate) fn random(seed: u64, level: Level, most: u64) -> Scenario {
+    pub(crate) fn random(seed: u64, level: DeliveryGuarantee, most: u64) -> Scenario {
         let mut random = Random::new(seed ^ 0x5ce_4a210);
         let count = random.between(2, 7) as usize;
         let mut members: Vec<Role> = (0..count)
@@ -103,7 +104,7 @@ impl Scenario {
         let messages = [2, 4, 8, 16, 32][random.below(5) as usize];
         let bytes = [1024, 2048, 4096][random.below(3) as usize];
         let geometry = Geometry::fitting(bytes, messages, LONGEST as usize).unwrap();
-        let terms = Terms { level, ablation: Ablation::default() };
+        let terms = SubgroupConfig { level, ablation: Ablation::default() };
         Scenario { terms, geometry, members }
     }
 
@@ -118,8 +119,8 @@ pub(crate) fn adversarial(seed: u64) -> Config {
 
 /// A running subgroup.
 pub(crate) struct World {
-    pub(crate) cluster: Cluster<Member>,
-    pub(crate) court: Rc<RefCell<Court>>,
+    pub(crate) cluster: Cluster<TestMember>,
+    pub(crate) checker: Rc<RefCell<DeliveryChecker>>,
     pub(crate) scenario: Scenario,
     pub(crate) random: Random,
     pub(crate) seed: u64,
@@ -129,17 +130,17 @@ impl World {
     /// Creates the members, each of which founds the subgroup at a time of its own.
     pub(crate) fn new(config: Config, scenario: Scenario) -> World {
         let seed = config.seed;
-        let court = Court::new(scenario.terms.level, scenario.geometry);
+        let court = DeliveryChecker::new(scenario.terms.level, scenario.geometry);
         let court = Rc::new(RefCell::new(court));
         let mut world = World {
             cluster: Cluster::new(config),
-            court,
+            checker: court,
             random: Random::new(seed ^ 0x5eed),
             scenario,
             seed,
         };
         {
-            let mut court = world.court.borrow_mut();
+            let mut court = world.checker.borrow_mut();
             court.senders = world.scenario.senders().collect();
             court.reads = world.scenario.members.iter().map(|member| member.reads).collect();
             court.readers = court.reads.iter().filter(|reads| **reads).count() * 2;
@@ -147,16 +148,16 @@ impl World {
             court.received = vec![0; court.reads.len()];
         }
         for me in 0..world.scenario.members.len() {
-            let World { cluster, court, scenario, .. } = &mut world;
+            let World { cluster, checker: court, scenario, .. } = &mut world;
             let node = cluster.add_node(|link| {
                 court.borrow_mut().ids.push(link.node());
-                vec![Member::new(link, me, scenario, court)]
+                vec![TestMember::new(link, me, scenario, court)]
             });
             let terms = world.scenario.terms;
             let start = Time(world.random.between(1, 20_000));
             let mut founded = false;
-            let act = move |member: &mut Member, now: Time, effects: &mut Effects| {
-                if !founded && member.court.borrow().ids.len() > 1 {
+            let act = move |member: &mut TestMember, now: Time, effects: &mut Effects| {
+                if !founded && member.checker.borrow().ids.len() > 1 {
                     founded = member.found(terms, effects);
                 }
                 (!founded).then(|| now.after(1_000))
@@ -177,11 +178,11 @@ impl World {
         self.scenario.members.len()
     }
 
-    pub(crate) fn member(&self, member: usize) -> &Member {
+    pub(crate) fn member(&self, member: usize) -> &TestMember {
         self.cluster.machine(NodeIndex(member), 0)
     }
 
-    pub(crate) fn member_mut(&mut self, member: usize) -> &mut Member {
+    pub(crate) fn member_mut(&mut self, member: usize) -> &mut TestMember {
         self.cluster.machine_mut(NodeIndex(member), 0)
     }
 
@@ -190,11 +191,11 @@ impl World {
         let role = self.scenario.members[member];
         let now = self.cluster.now();
         if let Some(pace) = role.sends.filter(|pace| pace.goal > 0) {
-            self.court.borrow_mut().writing += 1;
+            self.checker.borrow_mut().writing += 1;
             let mut random = Random::new(self.random.next_word());
             self.cluster.inject_again(NodeIndex(member), 0, now, move |member, now, _| {
                 if member.stalled || member.write(&mut random, pace) {
-                    member.court.borrow_mut().writing -= 1;
+                    member.checker.borrow_mut().writing -= 1;
                     return None;
                 }
                 Some(now.after(random.between(1, pace.pause_ns)))
@@ -205,7 +206,7 @@ impl World {
             let slow = random.between(1, 8) * 1_000;
             let (keep, drop) = (random.between(2, 20), random.between(2, 12));
             self.cluster.inject_again(NodeIndex(member), 0, now, move |member, now, _| {
-                if member.court.borrow().over {
+                if member.checker.borrow().over {
                     member.take_all();
                     return None;
                 }
@@ -220,7 +221,7 @@ impl World {
     pub(crate) fn act(
         &mut self,
         member: usize,
-        action: impl FnOnce(&mut Member, &mut Effects) + 'static,
+        action: impl FnOnce(&mut TestMember, &mut Effects) + 'static,
     ) {
         let now = self.cluster.now();
         self.cluster
@@ -230,27 +231,27 @@ impl World {
 
     /// Runs until everything is delivered everywhere, or there is a violation.
     pub(crate) fn complete(&mut self) {
-        let court = Rc::clone(&self.court);
+        let court = Rc::clone(&self.checker);
         let stop = self.cluster.run_until_met(|_| {
             let court = court.borrow();
             court.is_complete() || !court.complaints.is_empty()
         });
-        if stop != Stop::Reached {
+        if stop != StopReason::Reached {
             let text = format!("{stop:?}: {}", self.states());
-            self.court.borrow_mut().complain(Checker::Liveness, text);
+            self.checker.borrow_mut().complain(Rule::Liveness, text);
         }
     }
 
     /// Ends all applications, and runs until nothing happens any more.
     pub(crate) fn calm(&mut self) {
-        self.court.borrow_mut().over = true;
+        self.checker.borrow_mut().over = true;
         for _ in 0..2 {
             for member in 0..self.members() {
                 self.act(member, |member, _| member.take_all());
             }
             let stop = self.cluster.run_until_met(|_| false);
-            if stop != Stop::Quiet {
-                self.court.borrow_mut().complain(Checker::Quiescence, format!("{stop:?}"));
+            if stop != StopReason::Quiet {
+                self.checker.borrow_mut().complain(Rule::Quiescence, format!("{stop:?}"));
                 return;
             }
         }
@@ -262,7 +263,7 @@ impl World {
         self.cluster.run_until_met(|_| false);
         if self.cluster.network().counters() != before {
             let text = "something is posted for no reason".into();
-            self.court.borrow_mut().complain(Checker::Quiescence, text);
+            self.checker.borrow_mut().complain(Rule::Quiescence, text);
         }
     }
 
@@ -274,28 +275,28 @@ impl World {
             let acknowledged = member.node.is_subgroup_acknowledged(member.id.unwrap());
             if !acknowledged {
                 let text = format!("what {sender} has sent is not acknowledged");
-                self.court.borrow_mut().complain(Checker::Liveness, text);
+                self.checker.borrow_mut().complain(Rule::Liveness, text);
             }
             self.act(sender, move |member, _| {
                 if !member.commit(LONGEST as usize) {
                     let text = format!("{sender} has no room although nobody refers to anything");
-                    member.court.borrow_mut().complain(Checker::Liveness, text);
+                    member.checker.borrow_mut().complain(Rule::Liveness, text);
                 }
             });
         }
     }
 
     /// Runs everything without failures; returns the violations.
-    pub(crate) fn run(&mut self) -> Vec<(Checker, String)> {
+    pub(crate) fn run(&mut self) -> Vec<(Rule, String)> {
         self.complete();
         for step in [World::calm, World::again, World::calm] {
-            if self.court.borrow().complaints.is_empty() {
+            if self.checker.borrow().complaints.is_empty() {
                 step(self);
             }
         }
         let logs: Vec<_> =
             (0..self.members()).flat_map(|m| self.member(m).logs()).cloned().collect();
-        let mut court = self.court.borrow_mut();
+        let mut court = self.checker.borrow_mut();
         if court.complaints.is_empty() {
             logs.iter().for_each(|log| court.close(log));
         }
@@ -303,13 +304,13 @@ impl World {
     }
 
     pub(crate) fn assert_no_complaints(&self) {
-        let court = self.court.borrow();
+        let court = self.checker.borrow();
         assert!(court.complaints.is_empty(), "seed {}: {:#?}", self.seed, court.complaints);
     }
 
     /// Describes the state of every member, for messages.
     pub(crate) fn states(&self) -> String {
-        let court = self.court.borrow();
+        let court = self.checker.borrow();
         let mut text = format!("committed {:?}, {} writing", court.committed, court.writing);
         for index in 0..self.members() {
             let member = self.member(index);

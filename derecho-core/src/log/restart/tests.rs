@@ -38,8 +38,8 @@ struct Log {
 }
 
 impl Log {
-    fn found(&self) -> FoundStream {
-        FoundStream {
+    fn found(&self) -> LogSummary {
+        LogSummary {
             tail: Tail { epoch: self.epoch, version: Version(self.messages.len() as u64) },
             complete_from: Version(self.from + 1),
             checkpoint: (self.from > 0).then_some(Version(self.from)),
@@ -158,7 +158,7 @@ impl World {
         for (log, of) in &self.logs {
             if self.random.below(3) > 0 {
                 let streams = BTreeMap::from([(KEY, of.found())]);
-                found.insert(*log, Found { views: vec![], streams });
+                found.insert(*log, FolderSummary { views: vec![], streams });
             }
         }
         let newest =
@@ -171,7 +171,7 @@ impl World {
         {
             return;
         }
-        let Some(Verdict::Ready(restart)) = stream(KEY, &found) else { return };
+        let Some(RestartVerdict::Ready(restart)) = stream(KEY, &found) else { return };
         let mut winner = self.logs[&restart.winner].messages.clone();
         winner.truncate(restart.tail.version.0 as usize);
         assert!(
@@ -248,7 +248,7 @@ fn log_that_covers_damaged_log_has_all_its_durable_messages() {
 #[test]
 fn tail_and_marks_of_damaged_log_decide_its_coverage() {
     let epoch = |view, sequence| EpochId { view, sequence };
-    let log = |epoch: EpochId, version, names: &[u128]| FoundStream {
+    let log = |epoch: EpochId, version, names: &[u128]| LogSummary {
         tail: Tail { epoch, version: Version(version) },
         complete_from: Version(1),
         checkpoint: None,
@@ -256,24 +256,24 @@ fn tail_and_marks_of_damaged_log_decide_its_coverage() {
         begun: Some((epoch, names.iter().map(|log| LogId(*log)).collect())),
     };
     let is_covered =
-        |sound: &FoundStream, harmed: &FoundStream| covers((LogId(1), sound), (LogId(2), harmed));
+        |sound: &LogSummary, harmed: &LogSummary| covers((LogId(1), sound), (LogId(2), harmed));
     let sound = log(epoch(1, 4), 9, &[1, 2]);
     assert!(is_covered(&sound, &log(epoch(1, 4), 9, &[1, 2])));
     assert!(!is_covered(&sound, &log(epoch(1, 4), 10, &[1, 2])));
     assert!(!is_covered(&sound, &log(epoch(1, 4), 8, &[1, 2, 3])), "another log may have more");
     let cuts = vec![(epoch(1, 4), Version(9))];
-    let ended = FoundStream { cuts: cuts.clone(), ..log(epoch(1, 5), 9, &[2]) };
+    let ended = LogSummary { cuts: cuts.clone(), ..log(epoch(1, 5), 9, &[2]) };
     assert!(is_covered(&sound, &ended));
     assert!(!is_covered(&log(epoch(1, 4), 8, &[1, 2]), &ended), "the end of the epoch is missing");
     // The sound log may have messages that were cut, and the damaged one another message in
     // their place.
-    let went_on = FoundStream { cuts: cuts.clone(), ..log(epoch(1, 5), 10, &[2]) };
+    let went_on = LogSummary { cuts: cuts.clone(), ..log(epoch(1, 5), 10, &[2]) };
     assert!(!is_covered(&log(epoch(1, 4), 12, &[1, 2]), &went_on));
-    let other_life = FoundStream { cuts, ..log(epoch(2, 0), 9, &[2]) };
+    let other_life = LogSummary { cuts, ..log(epoch(2, 0), 9, &[2]) };
     assert!(!is_covered(&sound, &other_life), "it would win when its files come back");
-    let unknown = FoundStream { begun: None, ..log(epoch(1, 2), u64::MAX, &[]) };
+    let unknown = LogSummary { begun: None, ..log(epoch(1, 2), u64::MAX, &[]) };
     assert!(!is_covered(&sound, &unknown), "where it ended is not known");
-    assert!(!is_covered(&FoundStream { complete_from: Version(3), ..sound }, &ended));
+    assert!(!is_covered(&LogSummary { complete_from: Version(3), ..sound }, &ended));
 }
 
 fn a_view(keeps: &[bool], votes: &[u16]) -> LoggedView {
@@ -286,10 +286,11 @@ fn a_view(keeps: &[bool], votes: &[u16]) -> LoggedView {
     LoggedView { era: 1, number: 5, members: members.collect(), awaits: Vec::new() }
 }
 
-fn back(view: &LoggedView, who: u32) -> BTreeMap<LogId, Found> {
+fn back(view: &LoggedView, who: u32) -> BTreeMap<LogId, FolderSummary> {
     let logs = view.members.iter().filter_map(|member| member.log);
     let logs = logs.filter(|log| who & (1 << log.0) != 0);
-    logs.map(|log| (log, Found { views: vec![view.clone()], streams: BTreeMap::new() })).collect()
+    logs.map(|log| (log, FolderSummary { views: vec![view.clone()], streams: BTreeMap::new() }))
+        .collect()
 }
 
 /// Every group of up to five members, with every choice of votes, of members that keep logs, and of
@@ -306,10 +307,10 @@ fn group_does_not_restart_if_missing_members_may_have_continued() {
                 let view_of = a_view(&keeps, &votes);
                 for who in 1..1_u32 << size {
                     let found = back(&view_of, who);
-                    let may = |reach| matches!(view(reach, &found), Verdict::Ready(_));
+                    let may = |reach| matches!(view(reach, &found), RestartVerdict::Ready(_));
                     let all: usize = keeps.iter().filter(|keeps| **keeps).count();
-                    assert!(!may(Reach::Local) || found.len() == all);
-                    if !may(Reach::Networked) {
+                    assert!(!may(GroupScope::Local) || found.len() == all);
+                    if !may(GroupScope::Networked) {
                         continue;
                     }
                     let left = |log: Option<LogId>| log.is_none_or(|log| !found.contains_key(&log));
@@ -327,19 +328,28 @@ fn group_does_not_restart_if_missing_members_may_have_continued() {
 #[test]
 fn three_of_five_members_restart_and_two_wait_for_other_logs() {
     let view_of = a_view(&[true; 5], &[1; 5]);
-    assert_eq!(view(Reach::Networked, &back(&view_of, 0b00111)), Verdict::Ready(view_of.clone()));
+    assert_eq!(
+        view(GroupScope::Networked, &back(&view_of, 0b00111)),
+        RestartVerdict::Ready(view_of.clone())
+    );
     let others = [LogId(2), LogId(3), LogId(4)];
-    assert_eq!(view(Reach::Networked, &back(&view_of, 0b00011)), Verdict::Wait(others.into()));
+    assert_eq!(
+        view(GroupScope::Networked, &back(&view_of, 0b00011)),
+        RestartVerdict::Wait(others.into())
+    );
     // Two of three members that keep logs are back, and two others vote: the third may have gone on
     // with these two.
     let view_of = a_view(&[true, true, true, false, false], &[1; 5]);
-    assert_eq!(view(Reach::Networked, &back(&view_of, 0b00110)), Verdict::Wait([LogId(0)].into()));
+    assert_eq!(
+        view(GroupScope::Networked, &back(&view_of, 0b00110)),
+        RestartVerdict::Wait([LogId(0)].into())
+    );
 }
 
 #[test]
 fn tail_beyond_trim_is_cut_and_stream_waits_for_complete_log() {
     let (first, second) = (EpochId { view: 1, sequence: 0 }, EpochId { view: 2, sequence: 0 });
-    let log = |tail: Tail| FoundStream {
+    let log = |tail: Tail| LogSummary {
         tail,
         complete_from: Version(1),
         checkpoint: None,
@@ -350,18 +360,18 @@ fn tail_beyond_trim_is_cut_and_stream_waits_for_complete_log() {
     let mut trimmed = log(Tail { epoch: second, version: Version(6) });
     trimmed.cuts.push((first, Version(6)));
     trimmed.begun = Some((second, vec![LogId(1), LogId(2)]));
-    let of = |stream: &FoundStream| Found {
+    let of = |stream: &LogSummary| FolderSummary {
         views: vec![],
         streams: BTreeMap::from([(KEY, stream.clone())]),
     };
     let mut found = BTreeMap::from([(LogId(0), of(&ahead)), (LogId(1), of(&trimmed))]);
-    let Some(Verdict::Ready(restart)) = stream(KEY, &found) else { panic!("it restarts") };
+    let Some(RestartVerdict::Ready(restart)) = stream(KEY, &found) else { panic!("it restarts") };
     assert_eq!((restart.winner, restart.tail.version), (LogId(1), Version(6)));
     assert_eq!(restart.cuts, BTreeMap::from([(LogId(0), Version(6))]));
     assert_eq!(restart.completions[&LogId(0)], Completion::After(Version(6)));
     // The only returning log of the last epoch lacks its beginning.
     trimmed.complete_from = Version(3);
     found.insert(LogId(1), of(&trimmed));
-    assert_eq!(stream(KEY, &found), Some(Verdict::Wait([LogId(2)].into())));
+    assert_eq!(stream(KEY, &found), Some(RestartVerdict::Wait([LogId(2)].into())));
     assert_eq!(stream(StreamKey(9), &found), None);
 }

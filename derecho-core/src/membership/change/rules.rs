@@ -1,26 +1,29 @@
 //! Rules of the view change: wedge, propose, accept, settle, install.
 //!
 //! Owns: the rules I-40 to I-45. Never does: receive a message, or cause an effect other
-//! than an [`Action`].
+//! than an [`ViewChangeAction`].
 
 use alloc::vec::Vec;
 use core::mem;
 
-use super::{Action, Decision, Fate, Hearsay, Membership, Row, Standing};
+use super::{
+    Decision, ExitReason, MemberRow, MemberStatus, Membership, UnconfirmedDecision,
+    ViewChangeAction,
+};
 use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Rank};
-use crate::membership::arbitration::{Arbitration, Known, Verdict};
-use crate::membership::{Member, Message, RankSet, Report, View};
+use crate::membership::arbitration::{Arbitration, ArbitrationVerdict, FailureKnowledge};
+use crate::membership::{RankSet, Report, View, ViewChangeMessage, ViewMember};
 
 impl<R: Report> Membership<R> {
     /// Applies all rules to the current knowledge.
     pub(super) fn advance(&mut self) {
-        if self.standing != Standing::Member {
+        if self.status != MemberStatus::Member {
             return;
         }
         if !self.wedged && self.has_cause() {
             self.wedged = true;
-            self.actions.push(Action::Wedge);
+            self.actions.push(ViewChangeAction::Wedge);
         }
         if self.own().report.is_none() {
             return;
@@ -30,7 +33,7 @@ impl<R: Report> Membership<R> {
             self.accept();
         }
         self.finish();
-        self.believe_hearsay();
+        self.adopt_unconfirmed();
     }
 
     fn has_cause(&self) -> bool {
@@ -99,7 +102,7 @@ impl<R: Report> Membership<R> {
 
     fn accept_as(&mut self, ballot: Rank, decision: Decision<R>) {
         let view = self.view.number;
-        self.tell_all(&Message::Accepted { view, ballot, decision: decision.clone() });
+        self.tell_all(&ViewChangeMessage::Accepted { view, ballot, decision: decision.clone() });
         self.rows[self.rank.index()].accepted = Some((ballot, decision));
     }
 
@@ -113,20 +116,20 @@ impl<R: Report> Membership<R> {
         });
         let cut = R::cut(reports);
         let stay = heard.iter().filter(|&rank| !self.row(rank).leaves);
-        let mut members: Vec<Member> = stay
+        let mut members: Vec<ViewMember> = stay
             .map(|rank| {
                 let member = *self.view.member(rank);
-                Member { votes: member.weight, ..member }
+                ViewMember { votes: member.weight, ..member }
             })
             .collect();
         // A new member that vanishes must not remove a majority, but some member must have votes.
         let voiceless = members.iter().all(|member| member.votes == 0);
         for (&node, &weight) in &self.joiners {
-            let taken = |slot| members.iter().any(|member: &Member| member.slot == slot);
+            let taken = |slot| members.iter().any(|member: &ViewMember| member.slot == slot);
             let slot = self.view.free_slot(taken).filter(|_| members.len() < RankSet::MOST);
             let Some(slot) = slot else { break };
             let votes = if voiceless || planted(Fault::JoinersVote) { weight } else { 0 };
-            members.push(Member { node, slot, votes, weight });
+            members.push(ViewMember { node, slot, votes, weight });
         }
         let View { group, number, .. } = self.view;
         Decision { next: View { group, number: number + 1, members }, cut }
@@ -172,12 +175,13 @@ impl<R: Report> Membership<R> {
         for ballot in ballots.iter() {
             let Some(decision) = self.decision_of(ballot) else { continue };
             match self.judge(&decision, ballot, self.known()) {
-                Verdict::Final => return self.decided(decision),
-                Verdict::Ask if self.asked.is_none() => {
+                ArbitrationVerdict::Final => return self.decided(decision),
+                ArbitrationVerdict::Ask if self.asked.is_none() => {
                     self.asked = Some(ballot);
-                    self.actions.push(Action::Settle { view: self.view.number + 1, ballot });
+                    self.actions
+                        .push(ViewChangeAction::Settle { view: self.view.number + 1, ballot });
                 }
-                Verdict::Ask | Verdict::Wait => {}
+                ArbitrationVerdict::Ask | ArbitrationVerdict::Wait => {}
             }
         }
         if let Some(decision) = self.winner.and_then(|winner| self.decision_of(winner)) {
@@ -190,12 +194,17 @@ impl<R: Report> Membership<R> {
         accepted.map(|(ballot, _)| *ballot).collect()
     }
 
-    fn known(&self) -> Known {
-        Known { suspects: self.suspects(), gone: self.gone }
+    fn known(&self) -> FailureKnowledge {
+        FailureKnowledge { suspects: self.suspects(), gone: self.gone }
     }
 
     /// Verdict of the arbitration rule on a decision, with this knowledge.
-    fn judge(&self, decision: &Decision<R>, ballot: Rank, known: Known) -> Verdict {
+    fn judge(
+        &self,
+        decision: &Decision<R>,
+        ballot: Rank,
+        known: FailureKnowledge,
+    ) -> ArbitrationVerdict {
         let accepted = |rank: &Rank| self.row(*rank).has_accepted(ballot);
         let accepted: RankSet = self.view.ranks().iter().filter(accepted).collect();
         let kept = decision.next.members.iter();
@@ -203,17 +212,19 @@ impl<R: Report> Membership<R> {
         match self.arbitration.judge(&self.view, known, kept, accepted) {
             // A member that the next view excludes leaves the submission to members of
             // the next view.
-            Verdict::Ask if !kept.has(self.rank) && !self.own().leaves => Verdict::Wait,
+            ArbitrationVerdict::Ask if !kept.has(self.rank) && !self.own().leaves => {
+                ArbitrationVerdict::Wait
+            }
             verdict => verdict,
         }
     }
 
     /// Whether this member has submitted a ballot to the host's decision word, or could do so with
     /// this knowledge. The answer may be that this member goes on, with any set of members.
-    pub(super) fn can_ask(&self, known: Known) -> bool {
+    pub(super) fn can_ask(&self, known: FailureKnowledge) -> bool {
         let asks = |ballot| {
             let decision = self.decision_of(ballot);
-            decision.is_some_and(|what| self.judge(&what, ballot, known) == Verdict::Ask)
+            decision.is_some_and(|what| self.judge(&what, ballot, known) == ArbitrationVerdict::Ask)
         };
         self.asked.is_some() || self.ballots().iter().any(asks)
     }
@@ -229,12 +240,12 @@ impl<R: Report> Membership<R> {
     pub(super) fn decided(&mut self, decision: Decision<R>) {
         let next = &decision.next;
         // A late founder is in no view yet either.
-        let viewless = self.standing == Standing::Joining
-            || (self.standing == Standing::Member && self.view.number == 0);
+        let viewless = self.status == MemberStatus::Joining
+            || (self.status == MemberStatus::Member && self.view.number == 0);
         let joins = viewless && next.rank_of(self.me).is_some();
         let same = next.group == self.view.group;
         let follows =
-            self.standing == Standing::Member && same && next.number == self.view.number + 1;
+            self.status == MemberStatus::Member && same && next.number == self.view.number + 1;
         if !joins && !follows {
             return;
         }
@@ -246,7 +257,10 @@ impl<R: Report> Membership<R> {
             let new = new.filter(|node| self.view.rank_of(*node).is_none());
             let all: Vec<NodeId> = old.chain(new).filter(|node| *node != self.me).collect();
             for node in all {
-                self.actions.push(Action::Send(node, Message::Decided(decision.clone())));
+                self.actions.push(ViewChangeAction::Send(
+                    node,
+                    ViewChangeMessage::Decided(decision.clone()),
+                ));
             }
         }
         let Some(rank) = next.rank_of(self.me) else {
@@ -262,17 +276,17 @@ impl<R: Report> Membership<R> {
         let ended = ended.map(|member| member.node);
         self.former.extend(ended.filter(|node| next.rank_of(*node).is_none()));
         self.former.drain(..self.former.len().saturating_sub(RankSet::MOST));
-        (self.standing, self.rank) = (Standing::Member, rank);
+        (self.status, self.rank) = (MemberStatus::Member, rank);
         self.view = decision.next.clone();
-        self.rows = self.view.members.iter().map(|_| Row::new()).collect();
+        self.rows = self.view.members.iter().map(|_| MemberRow::new()).collect();
         (self.gone, self.held_back) = (RankSet::EMPTY, RankSet::EMPTY);
         (self.wedged, self.reported, self.promotes) = (false, false, false);
         (self.asked, self.winner) = (None, None);
-        let mut hearsay = mem::take(&mut self.hearsay);
+        let mut hearsay = mem::take(&mut self.unconfirmed);
         hearsay.retain(|hearsay| hearsay.decision == decision);
         self.joiners.retain(|node, _| self.view.rank_of(*node).is_none());
-        self.actions.push(Action::Install(decision));
-        for Hearsay { node, later, .. } in hearsay {
+        self.actions.push(ViewChangeAction::Install(decision));
+        for UnconfirmedDecision { node, later, .. } in hearsay {
             later.into_iter().for_each(|message| self.hear(node, message));
         }
         // The next view change deals with members that failed meanwhile.
@@ -291,29 +305,31 @@ impl<R: Report> Membership<R> {
                 Membership::joiner(self.me, self.arbitration).keeping(mem::take(&mut self.actions));
         } else if self.own().leaves {
             // A leaving member has reported like the others and delivers up to the same cut.
-            self.actions.push(Action::Install(decision));
-            self.out(Fate::Left);
+            self.actions.push(ViewChangeAction::Install(decision));
+            self.out(ExitReason::Left);
         } else {
-            self.out(Fate::Excluded);
+            self.out(ExitReason::Excluded);
         }
     }
 
-    fn keeping(self, actions: Vec<Action<R>>) -> Membership<R> {
+    fn keeping(self, actions: Vec<ViewChangeAction<R>>) -> Membership<R> {
         Membership { actions, ..self }
     }
 
-    pub(super) fn out(&mut self, fate: Fate) {
+    pub(super) fn out(&mut self, fate: ExitReason) {
         if !planted(Fault::OutGoesOn) {
-            self.standing = Standing::Out(fate);
+            self.status = MemberStatus::Out(fate);
         }
-        self.actions.push(Action::Out(fate));
+        self.actions.push(ViewChangeAction::Out(fate));
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use crate::ids::{NodeId, Rank};
-    use crate::membership::{Arbitration, Condition, Membership, Message, RankSet, Report, View};
+    use crate::membership::{
+        Arbitration, Membership, RankSet, Report, View, ViewChangeMessage, WaitCondition,
+    };
 
     impl Report for u64 {
         type Cut = u64;
@@ -335,8 +351,8 @@ mod tests {
         Membership::founder(nodes[1], arbitration, view).expect("it is a member")
     }
 
-    fn reports(suspects: RankSet) -> Message<u64> {
-        Message::Wedged { view: 1, suspects, leaves: false, report: 0 }
+    fn reports(suspects: RankSet) -> ViewChangeMessage<u64> {
+        ViewChangeMessage::Wedged { view: 1, suspects, leaves: false, report: 0 }
     }
 
     #[test]
@@ -349,9 +365,9 @@ mod tests {
             leader.hear(other, reports(RankSet::one(Rank(0))));
         }
         assert_eq!(leader.leader(), Some(Rank(1)));
-        assert_eq!(leader.waits(), [(Condition::Report, Rank(3))]);
+        assert_eq!(leader.waits(), [(WaitCondition::Report, Rank(3))]);
         leader.suspect([NodeId(4)], false);
-        let accepts = [(Condition::Acceptance, Rank(2)), (Condition::Acceptance, Rank(4))];
+        let accepts = [(WaitCondition::Acceptance, Rank(2)), (WaitCondition::Acceptance, Rank(4))];
         assert_eq!(leader.waits(), accepts, "it has proposed");
     }
 
@@ -377,8 +393,8 @@ mod tests {
     fn member_that_knows_a_joiner_awaits_the_leader() {
         let mut member = second_of_five();
         assert_eq!(member.waits(), []);
-        member.hear(NodeId(9), Message::Join { node: NodeId(9), weight: 1 });
-        assert_eq!(member.waits(), [(Condition::Admission, Rank(0))]);
+        member.hear(NodeId(9), ViewChangeMessage::Join { node: NodeId(9), weight: 1 });
+        assert_eq!(member.waits(), [(WaitCondition::Admission, Rank(0))]);
         member.forget_joiner(NodeId(9));
         assert_eq!(member.waits(), []);
     }

@@ -4,15 +4,15 @@ use super::*;
 use crate::memory::OwnRegion;
 use crate::multicast::geometry::GRAIN;
 
-fn source(number: u16) -> Arc<Source> {
+fn source(number: u16) -> Arc<SenderReplica> {
     let geometry = Geometry::fitting(256, 2, 64).expect("a small shape");
     let replica = OwnRegion::heap(geometry.words()).replica();
-    Source::new(replica, geometry, number, Arc::new(|| {}))
+    SenderReplica::new(replica, geometry, number, Arc::new(|| {}))
 }
 
-fn put(inbox: &Inbox, sources: &[Arc<Source>], rank: usize, number: u64) {
-    let extent = Extent { position: 0, length: 1 };
-    Source::hold(&sources[rank], 0, 1);
+fn put(inbox: &Inbox, sources: &[Arc<SenderReplica>], rank: usize, number: u64) {
+    let extent = RecordExtent { position: 0, length: 1 };
+    SenderReplica::hold(&sources[rank], 0, 1);
     assert!(inbox.put(&[Delivery::new(rank, extent, number)]));
     inbox.publish();
 }
@@ -28,17 +28,17 @@ fn chunks_in_use_become_private_and_adjacent_chunks_are_merged() {
         effects.take_privatized().map(|(_, bytes)| bytes).collect::<Vec<_>>()
     };
     assert_eq!(private(0), []);
-    [0, 1, 3].into_iter().for_each(|chunk| Source::hold(&source, chunk, 1));
+    [0, 1, 3].into_iter().for_each(|chunk| SenderReplica::hold(&source, chunk, 1));
     let chunk = |index| geometry.chunk_bytes(index);
     assert_eq!(private(0), [chunk(0).start..chunk(1).end, chunk(3)]);
     let all = private(1 << 2);
     assert_eq!((all.len(), all.first()), (1, Some(&(chunk(0).start..chunk(3).end))));
     let this = NonNull::from(&*source);
     // SAFETY: the reference to chunk 1 was counted above and is released once.
-    unsafe { Source::release(this, 1) };
+    unsafe { SenderReplica::release(this, 1) };
     assert_eq!(private(0), [chunk(0), chunk(3)]);
     // SAFETY: as above, for the references to chunks 0 and 3.
-    [0, 3].into_iter().for_each(|chunk| unsafe { Source::release(this, chunk) });
+    [0, 3].into_iter().for_each(|chunk| unsafe { SenderReplica::release(this, chunk) });
     assert_eq!(private(0), []);
 }
 
@@ -84,15 +84,15 @@ fn queue_continues_from_one_set_of_senders_to_the_next() {
 fn queue_grows_with_number_of_waiting_records() {
     let geometry = Geometry::fitting(4 << 20, 1 << 20, GRAIN).expect("a shape");
     let replica = OwnRegion::heap(geometry.words()).replica();
-    let source = Source::new(replica, geometry, 3, Arc::new(|| {}));
+    let source = SenderReplica::new(replica, geometry, 3, Arc::new(|| {}));
     let sources = [Arc::clone(&source)];
     let inbox = Inbox::beginning(sources.clone().into(), 7);
     let places = |inbox: &Inbox| inbox.back().places.len() / PLACE_WORDS;
     let grains = geometry.grains();
     assert!(grains > 2 * PLACES);
     let deliver = |inbox: &Inbox, number: u64| {
-        let extent = Extent { position: number as u32 % grains as u32, length: 1 };
-        Source::hold(&source, geometry.chunk_of(extent.position as usize), 1);
+        let extent = RecordExtent { position: number as u32 % grains as u32, length: 1 };
+        SenderReplica::hold(&source, geometry.chunk_of(extent.position as usize), 1);
         inbox.put(&[Delivery::new(0, extent, number)])
     };
     // While few records wait, the queue does not grow, whatever their total number.
@@ -110,7 +110,7 @@ fn queue_grows_with_number_of_waiting_records() {
     }
     assert!(inbox.is_empty() && inbox.take().is_none(), "nothing was shown yet");
     assert!(put >= grains as u64 && places(&inbox) == grains.next_power_of_two(), "{put}");
-    let extent = Extent { position: 0, length: 1 };
+    let extent = RecordExtent { position: 0, length: 1 };
     assert!(!inbox.put(&[Delivery::new(0, extent, put)]), "the sender has overrun its memory");
     inbox.publish();
     assert_eq!((inbox.len() as u64, inbox.place(), inbox.next_put()), (put, first, first + put));

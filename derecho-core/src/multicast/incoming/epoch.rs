@@ -4,12 +4,12 @@
 //! Owns: the entries to which this node returns, or which it drops first, to reach an epoch's
 //! start. Never does: decide where an epoch begins, or go below what was delivered.
 
-use super::Incoming;
-use crate::multicast::Fault;
-use crate::multicast::entry::{Entry, Found};
-use crate::multicast::stream::Beginning;
+use super::IncomingStream;
+use crate::multicast::PeerFault;
+use crate::multicast::entry::{EntryRead, RingEntry};
+use crate::multicast::stream::StreamStart;
 
-impl Incoming {
+impl IncomingStream {
     /// Begins an epoch with this mark at this entry. Entries from there on are received once more,
     /// because their slots are counted from the start (I-30).
     ///
@@ -26,16 +26,16 @@ impl Incoming {
         (self.slots, self.message_slots) = (0, 0);
     }
 
-    /// Begins an epoch as [`Incoming::begin`] does, for a node that delivers received entries at
+    /// Begins an epoch as [`IncomingStream::begin`] does, for a node that delivers received entries at
     /// once; they stay delivered.
     pub(in super::super) fn go_on(&mut self, start: u64, epoch: u32) {
         (self.start, self.epoch, self.ended) = (start, epoch, false);
         (self.slots, self.message_slots) = (0, 0);
         for index in start..self.entries {
-            let found = Entry::decode(self.words(index), index, self.source.geometry());
-            let Found::Entry(entry) = found else { continue };
+            let found = RingEntry::decode(self.words(index), index, self.sender_replica.geometry());
+            let EntryRead::Entry(entry) = found else { continue };
             self.slots += entry.slots();
-            if matches!(entry, Entry::Message(_)) {
+            if matches!(entry, RingEntry::Message(_)) {
                 self.message_slots = self.slots;
             }
         }
@@ -43,17 +43,17 @@ impl Incoming {
 
     /// Position of this entry, with the number of messages before it. The entry was received or is
     /// the next one, and was not reclaimed yet.
-    pub(in super::super) fn beginning_at(&self, entry: u64) -> Beginning {
+    pub(in super::super) fn beginning_at(&self, entry: u64) -> StreamStart {
         let mut others = self.others;
         for index in entry..self.entries {
-            let found = Entry::decode(self.words(index), index, self.source.geometry());
+            let found = RingEntry::decode(self.words(index), index, self.sender_replica.geometry());
             // A peer may have changed the entry since.
             others = others.saturating_sub(u64::from(matches!(
                 found,
-                Found::Entry(Entry::Nulls(_) | Entry::End(_))
+                EntryRead::Entry(RingEntry::Nulls(_) | RingEntry::End(_))
             )));
         }
-        Beginning { entry, message: entry.wrapping_sub(others) }
+        StreamStart { entry, message: entry.wrapping_sub(others) }
     }
 
     /// Whether any entry of the epoch below this one remains to be delivered.
@@ -61,22 +61,22 @@ impl Incoming {
         self.taken.max(self.start) < entry
     }
 
-    /// Position as from [`Incoming::beginning_at`], also of an entry that this node has not
+    /// Position as from [`IncomingStream::beginning_at`], also of an entry that this node has not
     /// received: a member that only sends may be behind members that read. `None` if the entry is
     /// not visible yet.
-    pub(in super::super) fn beginning_of(&self, entry: u64) -> Option<Beginning> {
+    pub(in super::super) fn beginning_of(&self, entry: u64) -> Option<StreamStart> {
         if entry <= self.entries {
             return Some(self.beginning_at(entry));
         }
         let mut others = self.others;
         for index in self.entries..entry {
-            match Entry::decode(self.words(index), index, self.source.geometry()) {
-                Found::Entry(Entry::Message(_)) => {}
-                Found::Entry(_) => others += 1,
-                Found::NotYet | Found::Nonsense => return None,
+            match RingEntry::decode(self.words(index), index, self.sender_replica.geometry()) {
+                EntryRead::Entry(RingEntry::Message(_)) => {}
+                EntryRead::Entry(_) => others += 1,
+                EntryRead::NotYet | EntryRead::Invalid => return None,
             }
         }
-        Some(Beginning { entry, message: entry.wrapping_sub(others) })
+        Some(StreamStart { entry, message: entry.wrapping_sub(others) })
     }
 
     /// Whether any entry above this one was delivered. Ends of other epochs are passed, and
@@ -132,8 +132,8 @@ impl Incoming {
         let before = self.taken;
         while self.stale > 0 && self.taken < self.entries {
             let words = self.words(self.taken);
-            match Entry::decode(words, self.taken, self.source.geometry()) {
-                Found::Entry(Entry::End(epoch)) if epoch != self.epoch => {
+            match RingEntry::decode(words, self.taken, self.sender_replica.geometry()) {
+                EntryRead::Entry(RingEntry::End(epoch)) if epoch != self.epoch => {
                     self.note_passed(self.taken);
                     self.taken += 1;
                     self.stale -= 1;
@@ -149,15 +149,15 @@ impl Incoming {
     /// Receives and drops entries before the epoch, up to `end`: this node did not read, and is
     /// behind nodes that did. The entries are acknowledged now that they have arrived (I-37).
     #[cold]
-    pub(super) fn catch_up(&mut self, end: u64) -> Result<usize, Fault> {
+    pub(super) fn catch_up(&mut self, end: u64) -> Result<usize, PeerFault> {
         let first = self.entries;
         while self.entries < end {
             let words = self.words(self.entries);
-            match Entry::decode(words, self.entries, self.source.geometry()) {
-                Found::Entry(Entry::Message(_)) => {}
-                Found::Entry(_) => self.others += 1,
-                Found::NotYet => break,
-                Found::Nonsense => return Err(Fault::Entry { index: self.entries }),
+            match RingEntry::decode(words, self.entries, self.sender_replica.geometry()) {
+                EntryRead::Entry(RingEntry::Message(_)) => {}
+                EntryRead::Entry(_) => self.others += 1,
+                EntryRead::NotYet => break,
+                EntryRead::Invalid => return Err(PeerFault::Entry { index: self.entries }),
             }
             self.entries += 1;
         }

@@ -5,11 +5,11 @@
 
 use alloc::sync::Arc;
 
-use super::{Level, Source, Subgroup};
+use super::{DeliveryGuarantee, Subgroup, SubgroupSource};
 use crate::ids::Peer;
 use crate::machine::Effects;
-use crate::multicast::Fault;
-use crate::multicast::entry::Entry;
+use crate::multicast::PeerFault;
+use crate::multicast::entry::RingEntry;
 use crate::multicast::inbox::{Delivery, Inbox};
 
 /// Result for an entry that takes no slot.
@@ -21,20 +21,20 @@ impl Subgroup {
     pub(super) fn deliver(
         &mut self,
         effects: &mut Effects,
-        faulty: &mut dyn FnMut(Peer, Fault),
+        faulty: &mut dyn FnMut(Peer, PeerFault),
     ) -> usize {
         effects.work().predicates += 1;
-        let most = self.terms.ablation.most_delivered();
+        let most = self.config.ablation.most_delivered();
         if !self.members[self.me].reads {
             return self.drop_all();
         }
-        let done = match self.terms.level {
-            Level::Unordered => {
+        let done = match self.config.level {
+            DeliveryGuarantee::Unordered => {
                 // In an unordered subgroup no member can wait for an order.
                 self.next.count = self.received;
                 self.deliver_received(most, faulty)
             }
-            Level::Atomic => {
+            DeliveryGuarantee::Atomic => {
                 if self.next.count == self.received {
                     return 0;
                 }
@@ -59,15 +59,16 @@ impl Subgroup {
 
     /// Delivers everything below the trim, all of which this node has received. A sender with
     /// nothing more below its trim is passed over.
-    pub(super) fn deliver_trim(&mut self, trim: &[u64], faulty: &mut dyn FnMut(Peer, Fault)) {
-        if self.terms.level == Level::Unordered {
+    pub(super) fn deliver_trim(&mut self, trim: &[u64], faulty: &mut dyn FnMut(Peer, PeerFault)) {
+        if self.config.level == DeliveryGuarantee::Unordered {
             // An unordered subgroup agrees on nothing: everything that has arrived is delivered.
             self.deliver_received(u64::MAX, faulty);
             return self.show_delivered();
         }
         let senders = self.sources.len();
         let mut batch = Batch::new(&self.inboxes);
-        let left = |source: &Source, trim: u64| !source.broken && source.incoming.is_below(trim);
+        let left =
+            |source: &SubgroupSource, trim: u64| !source.broken && source.incoming.is_below(trim);
         while self.sources.iter().zip(trim).any(|(source, trim)| left(source, *trim)) {
             let rank = self.next.rank;
             let rounds = if rank == 0 { self.rounds_without(trim) } else { 0 };
@@ -108,7 +109,7 @@ impl Subgroup {
     }
 
     /// Number of positions of the order that all reading members have received without a gap.
-    fn stable(&mut self, faulty: &mut dyn FnMut(Peer, Fault)) -> u64 {
+    fn stable(&mut self, faulty: &mut dyn FnMut(Peer, PeerFault)) -> u64 {
         let mut stable = self.received;
         for member in self.members.iter_mut().filter(|member| member.reads) {
             match member.received() {
@@ -127,7 +128,7 @@ impl Subgroup {
         &mut self,
         stable: u64,
         most: u64,
-        faulty: &mut dyn FnMut(Peer, Fault),
+        faulty: &mut dyn FnMut(Peer, PeerFault),
     ) -> usize {
         let senders = self.sources.len();
         let (mut done, mut messages) = (0, 0);
@@ -174,12 +175,13 @@ impl Subgroup {
         nulls.min((stable - self.next.count) / self.sources.len() as u64)
     }
 
-    fn deliver_received(&mut self, most: u64, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
+    fn deliver_received(&mut self, most: u64, faulty: &mut dyn FnMut(Peer, PeerFault)) -> usize {
         let mut done = 0;
         let mut batch = Batch::new(&self.inboxes);
         for rank in 0..self.sources.len() {
             let source = &mut self.sources[rank];
-            let received = |source: &Source| source.incoming.taken() < source.incoming.entries();
+            let received =
+                |source: &SubgroupSource| source.incoming.taken() < source.incoming.entries();
             while !source.broken && received(source) && done < most {
                 match batch.take_from(source, rank, &self.inboxes) {
                     Ok(_) => done += 1,
@@ -226,16 +228,16 @@ impl Batch {
     #[inline(always)]
     fn take_from(
         &mut self,
-        source: &mut Source,
+        source: &mut SubgroupSource,
         rank: usize,
         inboxes: &[Arc<Inbox>],
-    ) -> Result<u64, (usize, Fault)> {
+    ) -> Result<u64, (usize, PeerFault)> {
         if self.left == 0 {
             self.look_for_room(rank, inboxes)?;
         }
         match source.incoming.take().map_err(|fault| (rank, fault))? {
-            Entry::Nulls(run) => Ok(u64::from(run)),
-            Entry::Message(extent) => {
+            RingEntry::Nulls(run) => Ok(u64::from(run)),
+            RingEntry::Message(extent) => {
                 let number = source.incoming.number();
                 if !inboxes.is_empty() {
                     source.incoming.refer(extent, inboxes.len() as u32);
@@ -249,19 +251,23 @@ impl Batch {
                 Ok(0)
             }
             // A sender that has ended has unlimited nulls.
-            Entry::End(epoch) if source.incoming.pass_end(epoch) => Ok(ENDLESS),
-            Entry::End(_) => Ok(PASSED),
+            RingEntry::End(epoch) if source.incoming.pass_end(epoch) => Ok(ENDLESS),
+            RingEntry::End(_) => Ok(PASSED),
         }
     }
 
     /// Finds room in the queues. All senders share the queues: a sender that overruns them must not
     /// cost the other senders a message.
     #[cold]
-    fn look_for_room(&mut self, rank: usize, inboxes: &[Arc<Inbox>]) -> Result<(), (usize, Fault)> {
+    fn look_for_room(
+        &mut self,
+        rank: usize,
+        inboxes: &[Arc<Inbox>],
+    ) -> Result<(), (usize, PeerFault)> {
         self.flush(inboxes);
         self.left = left_in(inboxes);
         match inboxes.iter().find(|inbox| inbox.room_left() == 0) {
-            Some(full) => Err((full.overrun_by(rank), Fault::Overrun)),
+            Some(full) => Err((full.overrun_by(rank), PeerFault::Overrun)),
             None => Ok(()),
         }
     }

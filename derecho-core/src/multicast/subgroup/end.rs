@@ -13,21 +13,21 @@
 //! ```
 
 use super::Subgroup;
-use super::epoch::Phase;
-use super::member::{FINISHED, Member};
-use super::parting::Successor;
+use super::epoch::EpochPhase;
+use super::member::{FINISHED, SubgroupMember};
+use super::parting::SuccessorEpoch;
 use crate::fault::{Fault as Planted, planted};
 use crate::ids::{Peer, RegionId};
 use crate::machine::Effects;
-use crate::multicast::Fault;
-use crate::multicast::stream::Beginning;
+use crate::multicast::PeerFault;
+use crate::multicast::stream::StreamStart;
 
 impl Subgroup {
     /// Ends the epoch: messages committed from about now on belong to the next epoch. Every member
     /// is told so, and eventually the epoch is [complete](Subgroup::is_complete) at each of them.
     pub fn close(&mut self) {
-        if self.phase == Phase::Open {
-            self.phase = Phase::Closing;
+        if self.phase == EpochPhase::Open {
+            self.phase = EpochPhase::Closing;
             self.close_own();
         }
     }
@@ -43,13 +43,13 @@ impl Subgroup {
     }
 
     /// Beginning of the next epoch in this member's stream, once it is certain.
-    pub fn cut(&self) -> Option<Beginning> {
+    pub fn cut(&self) -> Option<StreamStart> {
         self.own.as_ref().and_then(|own| own.closed)
     }
 
     /// Whether everything of the epoch is delivered here, and all members have received it.
     pub fn is_complete(&self) -> bool {
-        self.phase == Phase::Complete
+        self.phase == EpochPhase::Complete
     }
 
     /// One past the last position of the order that can have any contents, plus one round, so that
@@ -61,13 +61,13 @@ impl Subgroup {
     }
 
     /// Checks whether the epoch is complete. Returns 1 if it has just become complete.
-    pub(super) fn look_for_completion(&mut self, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
+    pub(super) fn look_for_completion(&mut self, faulty: &mut dyn FnMut(Peer, PeerFault)) -> usize {
         let mut incoming = self.sources.iter().map(|source| &source.incoming);
         if !incoming.all(|i| i.is_ended() && i.taken() >= i.entries()) {
             return 0;
         }
         let length = self.length();
-        let asked = |member: &&mut Member| member.reads || !member.gone;
+        let asked = |member: &&mut SubgroupMember| member.reads || !member.gone;
         let members = self.members.iter_mut().filter(asked).map(|member| (member, length));
         // A member that has left the epoch before still reads lines that the next epoch is
         // going to use.
@@ -88,15 +88,15 @@ impl Subgroup {
         for source in &mut self.sources {
             source.end = source.incoming.entries();
         }
-        self.phase = Phase::Complete;
+        self.phase = EpochPhase::Complete;
         1
     }
 
     /// Leaves the subgroup: this node is no member of the next epoch. Members that go on are told
     /// that this node has finished. Its readers can take the rest of their queues, and memory to
     /// which this node refers stays unchanged (I-260).
-    pub fn leave(&mut self, successor: &Successor, effects: &mut Effects) {
-        if self.phase == Phase::Complete {
+    pub fn leave(&mut self, successor: &SuccessorEpoch, effects: &mut Effects) {
+        if self.phase == EpochPhase::Complete {
             self.received = FINISHED;
             self.untold = true;
             self.acknowledge(effects);
@@ -110,11 +110,11 @@ impl Subgroup {
         self.sources.clear();
         self.inboxes.clear();
         self.upcall = None;
-        self.phase = Phase::Left;
+        self.phase = EpochPhase::Left;
     }
 
     /// Position of this entry of this member's own stream, with the number of messages before it.
-    pub fn own_beginning(&self, entry: u64) -> Option<Beginning> {
+    pub fn own_start_at(&self, entry: u64) -> Option<StreamStart> {
         let own = self.own.as_ref()?;
         self.sources[own.rank].incoming.beginning_of(entry)
     }
@@ -127,9 +127,9 @@ impl Subgroup {
     }
 
     /// Beginning of this epoch in this member's own stream, with the number of messages before it.
-    pub fn own_start(&self) -> Option<Beginning> {
+    pub fn own_start(&self) -> Option<StreamStart> {
         let own = self.own.as_ref()?;
-        self.own_beginning(self.sources[own.rank].incoming.start_of_epoch())
+        self.own_start_at(self.sources[own.rank].incoming.start_of_epoch())
     }
 
     /// Beginning of the next epoch in each sender's stream, as far as known here, with the
@@ -137,7 +137,7 @@ impl Subgroup {
     /// complete or finished.
     pub fn starts(
         &self,
-    ) -> impl Iterator<Item = ((Option<Peer>, RegionId), Option<Beginning>)> + '_ {
+    ) -> impl Iterator<Item = ((Option<Peer>, RegionId), Option<StreamStart>)> + '_ {
         let known = self.is_over();
         self.sources.iter().map(move |source| {
             let start = known.then(|| source.incoming.beginning_of(source.end)).flatten();

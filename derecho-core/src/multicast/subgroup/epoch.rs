@@ -14,39 +14,42 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::member::{Bank, Member};
-use super::{Former, Founder, Kept, LINE_SLOTS, Level, Own, Sends, Source, Subgroup};
+use super::member::{LineBank, SubgroupMember};
+use super::{
+    DeliveryGuarantee, FormerMember, LINE_SLOTS, OpeningMember, OwnStream, RetainedMemory,
+    SentStream, Subgroup, SubgroupSource,
+};
 use crate::fault::{Fault as Planted, planted};
 use crate::ids::{Peer, RegionId};
 use crate::memory::LINE_WORDS;
-use crate::multicast::Fault;
+use crate::multicast::PeerFault;
 use crate::multicast::acknowledgement::epoch_mark;
 use crate::multicast::claim::SenderMemory;
-use crate::multicast::incoming::Incoming;
-use crate::multicast::order::Position;
+use crate::multicast::incoming::IncomingStream;
+use crate::multicast::order::SlotPosition;
 use crate::multicast::send::Sender;
-use crate::multicast::stream::Beginning;
+use crate::multicast::stream::StreamStart;
 
 /// Beginning of an epoch. The same at all its members, except for the local views of the members.
 #[derive(Clone, Debug)]
-pub struct Opening {
+pub struct EpochOpening {
     /// Number of the epoch, greater than that of the epoch before.
     pub epoch: u64,
     /// Name of the epoch in its members' lines and its senders' streams, different from any other
     /// name that may appear there.
     pub name: u64,
     /// Members of the epoch, including this node, in an order that all agree on.
-    pub members: Vec<Founder>,
+    pub members: Vec<OpeningMember>,
     /// Memory of this node's stream, if it begins to send.
     pub memory: Option<(SenderMemory, RegionId)>,
     /// Epochs with this node as a sender that it has passed over, oldest first.
-    pub passed: Vec<Passed>,
+    pub skipped: Vec<SkippedEpoch>,
 }
 
 /// Epoch that ended before this node had begun it. Other members may have begun it, and may refer
 /// to messages that this node had committed by then (I-260).
 #[derive(Clone, Debug)]
-pub struct Passed {
+pub struct SkippedEpoch {
     /// Number of the epoch.
     pub epoch: u64,
     /// Name of the epoch.
@@ -56,12 +59,12 @@ pub struct Passed {
     /// Stream of this node in the epoch.
     pub stream: RegionId,
     /// Other members of the epoch.
-    pub members: Vec<Founder>,
+    pub members: Vec<OpeningMember>,
 }
 
 /// Phase of a member in an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Phase {
+pub enum EpochPhase {
     /// The epoch is in progress.
     Open,
     /// The member was told that the epoch ends.
@@ -76,17 +79,17 @@ pub enum Phase {
     Left,
 }
 
-impl Phase {
+impl EpochPhase {
     /// Whether the member takes turns in this phase.
     #[inline]
     pub(super) fn is_at_work(self) -> bool {
-        matches!(self, Phase::Open | Phase::Closing | Phase::Complete)
+        matches!(self, EpochPhase::Open | EpochPhase::Closing | EpochPhase::Complete)
     }
 }
 
 /// Progress of a member in one sender's stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reach {
+pub struct SourceProgress {
     /// Sender of the stream; `None` if it is this node.
     pub peer: Option<Peer>,
     /// Region of the stream.
@@ -104,13 +107,13 @@ impl Subgroup {
     }
 
     /// Phase of this member in the epoch.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> EpochPhase {
         self.phase
     }
 
     /// Whether the epoch is over here, so that the next one may begin.
     pub fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Complete | Phase::Finished)
+        matches!(self.phase, EpochPhase::Complete | EpochPhase::Finished)
     }
 
     /// Whether this node refers to memory of any sender.
@@ -121,12 +124,12 @@ impl Subgroup {
     /// Stops the subgroup (I-32). Applications continue to claim and commit.
     pub fn wedge(&mut self) {
         if self.phase.is_at_work() {
-            self.phase = Phase::Wedged;
+            self.phase = EpochPhase::Wedged;
         }
     }
 
     /// Progress of this member in the epoch, reported when it is wedged.
-    pub fn reach(&self) -> impl Iterator<Item = Reach> + '_ {
+    pub fn progress(&self) -> impl Iterator<Item = SourceProgress> + '_ {
         self.sources.iter().map(|source| {
             let (peer, stream) = source.origin;
             let start = source.incoming.start_of_epoch();
@@ -135,11 +138,12 @@ impl Subgroup {
             let received = source.incoming.entries().max(start);
             // Entries beyond the end do not belong to the epoch (I-56), and none below it can be
             // cut away any more (I-337).
-            let end =
-                |fault| (self.phase == Phase::Finished && !planted(fault)).then_some(source.end);
+            let end = |fault| {
+                (self.phase == EpochPhase::Finished && !planted(fault)).then_some(source.end)
+            };
             let start = end(Planted::EndsDecidedAnew).unwrap_or(start);
             let received = end(Planted::BeyondTheEnd).unwrap_or(received);
-            Reach { peer, stream, start, received }
+            SourceProgress { peer, stream, start, received }
         })
     }
 
@@ -148,7 +152,7 @@ impl Subgroup {
     pub fn sources(&self) -> impl Iterator<Item = (u16, Option<Peer>, RegionId)> + '_ {
         self.sources.iter().map(|source| {
             let (peer, stream) = source.origin;
-            (source.incoming.source().number(), peer, stream)
+            (source.incoming.sender_replica().number(), peer, stream)
         })
     }
 
@@ -161,12 +165,12 @@ impl Subgroup {
     /// Ends the epoch as decided. `trim`: end of the epoch for each sender. A wedged member that
     /// reads delivers everything below the trim that was not delivered yet, and nothing above.
     /// `false` if it cannot: it has not received as much, or has delivered more already.
-    pub fn finish(&mut self, trim: &[u64], faulty: &mut dyn FnMut(Peer, Fault)) -> bool {
-        if self.phase != Phase::Wedged || trim.len() != self.sources.len() {
+    pub fn finish(&mut self, trim: &[u64], faulty: &mut dyn FnMut(Peer, PeerFault)) -> bool {
+        if self.phase != EpochPhase::Wedged || trim.len() != self.sources.len() {
             return false;
         }
         let reads = self.members[self.me].reads;
-        let ordered = self.terms.level == Level::Atomic;
+        let ordered = self.config.level == DeliveryGuarantee::Atomic;
         for (rank, (source, trim)) in self.sources.iter().zip(trim).enumerate() {
             let (incoming, start) = (&source.incoming, source.incoming.start_of_epoch());
             let lacks = *trim > incoming.entries().max(start);
@@ -189,7 +193,7 @@ impl Subgroup {
         for (source, trim) in self.sources.iter_mut().zip(trim) {
             source.end = *trim;
         }
-        self.phase = Phase::Finished;
+        self.phase = EpochPhase::Finished;
         true
     }
 
@@ -197,7 +201,7 @@ impl Subgroup {
     /// whether this member was to read in that epoch. If it was not, its readers get none of the
     /// deliveries of that epoch and nothing more, and are added again when it reads again.
     pub fn pass_over(&mut self, reads: bool) {
-        if self.phase == Phase::Finished && !reads {
+        if self.phase == EpochPhase::Finished && !reads {
             self.members[self.me].reads = false;
             self.place = self.place();
             self.inboxes.clear();
@@ -208,29 +212,30 @@ impl Subgroup {
     /// this line slot. Members that leave by that epoch may have been told, and then say under its
     /// name that they have finished (I-260).
     pub fn expect_partings_in(&mut self, epoch: u64, name: u64, slot: usize) {
-        self.passed.push(Bank::new(epoch, name, slot));
+        self.skipped.push(LineBank::new(epoch, name, slot));
     }
 
     /// Begins the next epoch, when this one is complete or finished. `false` if the opening is
     /// invalid; in that case nothing has changed.
-    pub fn next_epoch(&mut self, opening: Opening) -> bool {
+    pub fn next_epoch(&mut self, opening: EpochOpening) -> bool {
         let over = self.is_over();
         let other = opening.epoch > self.epoch && epoch_mark(opening.name) != self.mark;
         over && other && self.begin(opening)
     }
 
-    pub(super) fn begin(&mut self, opening: Opening) -> bool {
-        let Opening { epoch, name, members: founders, memory, passed } = opening;
+    pub(super) fn begin(&mut self, opening: EpochOpening) -> bool {
+        let EpochOpening { epoch, name, members: founders, memory, skipped: passed } = opening;
         let Some(me) = founders.iter().position(|founder| founder.target.is_none()) else {
             return false;
         };
         if !self.makes_sense(epoch, &founders, memory.as_ref()) {
             return false;
         }
-        let bank = Bank::new(epoch, name, founders[me].slot);
+        let bank = LineBank::new(epoch, name, founders[me].slot);
         let own_sends = founders[me].sends.as_ref();
         let own_start = own_sends.map_or(0, |sends| self.start_of(None, sends).entry);
-        let continues = |own: &Own| own_sends.is_some_and(|s| s.stream == own.sender.region());
+        let continues =
+            |own: &OwnStream| own_sends.is_some_and(|s| s.stream == own.sender.region());
         let goes_on = self.own.as_ref().is_some_and(continues);
         // A member that is new here may have begun in an epoch that has ended without this node.
         let from = match (&self.own, own_sends.and_then(|s| self.source_of(None, s.stream))) {
@@ -244,18 +249,21 @@ impl Subgroup {
             let former = self.former.iter().rev().map(|former| &former.member);
             match self.members.iter().chain(former).find(|member| member.peer() == peer) {
                 Some(known) => known.go_on(founder, source, &self.lines, bank, own_start),
-                None => Member::new(founder, source, &self.lines, bank, from, own_start),
+                None => SubgroupMember::new(founder, source, &self.lines, bank, from, own_start),
             }
         });
-        let Some(mut members) = members.collect::<Option<Vec<Member>>>() else { return false };
+        let Some(mut members) = members.collect::<Option<Vec<SubgroupMember>>>() else {
+            return false;
+        };
         let before = core::mem::take(&mut self.members);
         let read_before = before.get(self.me).is_some_and(|member| member.reads);
         let was_member = |peer| before.iter().any(|member| member.peer() == peer);
-        let unfinished = (self.phase == Phase::Complete).then(|| self.length());
+        let unfinished = (self.phase == EpochPhase::Complete).then(|| self.length());
         let own_rank = members[me].source;
         self.begin_sources(&founders, epoch_mark(name), founders[me].reads && !read_before);
         self.begin_own(own_rank.zip(memory).filter(|_| !goes_on), own_rank, own_start);
-        let goes_on_from = |member: &Member| before.iter().any(|other| other.goes_on_in(member));
+        let goes_on_from =
+            |member: &SubgroupMember| before.iter().any(|other| other.goes_on_in(member));
         for member in members.iter_mut().filter(|member| !goes_on_from(member)) {
             // The member begins in lines of its own, or does not begin at all.
             member.unknown = true;
@@ -273,16 +281,18 @@ impl Subgroup {
             }
         }
         self.keep_former(before, &members, (unfinished, goes_on), bank);
-        self.keep_for_passed(&passed, &members, bank);
+        self.retain_for_skipped(&passed, &members, bank);
         self.members = members;
         (self.epoch, self.mark, self.me) = (epoch, epoch_mark(name), me);
-        (self.received, self.next) = (0, Position::default());
-        (self.phase, self.stalled, self.untold) = (Phase::Open, false, true);
+        (self.received, self.next) = (0, SlotPosition::default());
+        (self.phase, self.stalled, self.untold) = (EpochPhase::Open, false, true);
         if !self.members[me].reads {
             self.inboxes.clear();
         }
         for inbox in &self.inboxes {
-            inbox.go_on(self.sources.iter().map(|source| Arc::clone(source.incoming.source())));
+            inbox.go_on(
+                self.sources.iter().map(|source| Arc::clone(source.incoming.sender_replica())),
+            );
         }
         self.tell_audience();
         true
@@ -291,23 +301,23 @@ impl Subgroup {
     /// Turns members of the epoch before that are not members now into former ones.
     fn keep_former(
         &mut self,
-        before: Vec<Member>,
-        members: &[Member],
+        before: Vec<SubgroupMember>,
+        members: &[SubgroupMember],
         (unfinished, goes_on): (Option<u64>, bool),
-        bank: Bank,
+        bank: LineBank,
     ) {
         let is_there = |peer| members.iter().any(|member| member.peer() == peer);
         let is_cut = unfinished.is_none();
         // A leaver may have heard of an epoch that this member passed over, and then says nothing
         // of this one.
-        let mut banks = core::mem::take(&mut self.passed);
+        let mut banks = core::mem::take(&mut self.skipped);
         banks.push(bank);
         if !goes_on {
             // I-36: no memory of the earlier stream is used again.
-            self.former.iter_mut().for_each(|former| former.kept = None);
+            self.former.iter_mut().for_each(|former| former.retained = None);
         }
-        self.former.retain(|former| former.kept.is_some() || !is_there(former.member.peer()));
-        for Former { member, unfinished, kept } in &mut self.former {
+        self.former.retain(|former| former.retained.is_some() || !is_there(former.member.peer()));
+        for FormerMember { member, unfinished, retained: kept } in &mut self.former {
             *unfinished = None;
             // The former member may have been told to leave by an epoch that it did not come to.
             if let Some(kept) = kept.as_mut().filter(|kept| is_cut && !kept.has_finished()) {
@@ -316,7 +326,8 @@ impl Subgroup {
         }
         // A member that has left and come back, in epochs that this node did not come to, is also
         // a former member.
-        let goes_on_as = |member: &Member| members.iter().any(|other| other.goes_on_in(member));
+        let goes_on_as =
+            |member: &SubgroupMember| members.iter().any(|other| other.goes_on_in(member));
         let leave = before.into_iter().filter(|member| !goes_on_as(member));
         for mut member in leave.filter(|member| member.peer().is_some() && !member.gone) {
             let sender = self.own.as_ref().filter(|_| goes_on && !member.put_out);
@@ -324,13 +335,13 @@ impl Subgroup {
             // A member that has not begun the epoch that is cut off has looked at nothing, and may
             // hear of neither epoch.
             let sender = sender.filter(|sender| !is_cut || member.is_known(sender));
-            let mut kept = sender.map(|sender| Kept::new(&member, sender.returned()));
+            let mut kept = sender.map(|sender| RetainedMemory::new(&member, sender.returned()));
             if let Some(kept) = kept.as_mut().filter(|_| is_cut) {
                 banks.iter().for_each(|bank| kept.expect_in(&member, *bank));
             }
             let unfinished = unfinished.filter(|_| !member.put_out);
             if kept.is_some() || !is_there(member.peer()) {
-                self.former.push(Former { member, unfinished, kept });
+                self.former.push(FormerMember { member, unfinished, retained: kept });
             }
         }
         if !goes_on {
@@ -340,17 +351,23 @@ impl Subgroup {
 
     /// Adds members of passed-over epochs that do not go on to the former members: this node has
     /// not met them in those epochs.
-    fn keep_for_passed(&mut self, passed: &[Passed], members: &[Member], bank: Bank) {
+    fn retain_for_skipped(
+        &mut self,
+        passed: &[SkippedEpoch],
+        members: &[SubgroupMember],
+        bank: LineBank,
+    ) {
         let Some(own) = &self.own else { return };
         let of_own = passed.iter().filter(|it| it.stream == own.sender.region());
-        let banks = of_own.clone().map(|it| Bank::new(it.epoch, it.name, it.slot));
-        let banks: Vec<Bank> = banks.chain([bank]).collect();
+        let banks = of_own.clone().map(|it| LineBank::new(it.epoch, it.name, it.slot));
+        let banks: Vec<LineBank> = banks.chain([bank]).collect();
         for (index, passed) in of_own.enumerate() {
             for founder in &passed.members {
                 let start = own.sender.entries();
-                let member = Member::new(founder, None, &self.lines, banks[index], start, start);
+                let member =
+                    SubgroupMember::new(founder, None, &self.lines, banks[index], start, start);
                 let Some(mut member) = member else { continue };
-                let former = self.former.iter().filter(|former| former.kept.is_some());
+                let former = self.former.iter().filter(|former| former.retained.is_some());
                 let mut known = members.iter().chain(former.map(|former| &former.member));
                 if known.any(|other| other.goes_on_in(&member)) {
                     continue;
@@ -362,9 +379,9 @@ impl Subgroup {
                 if !is_known && !later.iter().any(|bank| member.has_parted_in(*bank)) {
                     continue;
                 }
-                let mut kept = Kept::new(&member, own.sender.returned());
+                let mut kept = RetainedMemory::new(&member, own.sender.returned());
                 later.iter().for_each(|bank| kept.expect_in(&member, *bank));
-                self.former.push(Former { member, unfinished: None, kept: Some(kept) });
+                self.former.push(FormerMember { member, unfinished: None, retained: Some(kept) });
             }
         }
     }
@@ -372,7 +389,7 @@ impl Subgroup {
     fn makes_sense(
         &self,
         epoch: u64,
-        founders: &[Founder],
+        founders: &[OpeningMember],
         memory: Option<&(SenderMemory, RegionId)>,
     ) -> bool {
         let own = founders.iter().filter(|founder| founder.target.is_none()).count();
@@ -400,24 +417,24 @@ impl Subgroup {
         own == 1 && fits && sends_right
     }
 
-    fn source_of(&self, peer: Option<Peer>, stream: RegionId) -> Option<&Source> {
+    fn source_of(&self, peer: Option<Peer>, stream: RegionId) -> Option<&SubgroupSource> {
         self.sources.iter().find(|source| source.origin == (peer, stream))
     }
 
     /// Beginning of the coming epoch in a stream.
-    fn start_of(&self, peer: Option<Peer>, sends: &Sends) -> Beginning {
+    fn start_of(&self, peer: Option<Peer>, sends: &SentStream) -> StreamStart {
         let ended = || {
             let source = self.source_of(peer, sends.stream)?;
             // The message number is computed where it is needed.
-            Some(Beginning { entry: source.end, message: 0 })
+            Some(StreamStart { entry: source.end, message: 0 })
         };
-        sends.start.or_else(ended).unwrap_or(Beginning { entry: 0, message: 0 })
+        sends.start.or_else(ended).unwrap_or(StreamStart { entry: 0, message: 0 })
     }
 
     /// Sets up the sources of the epoch, continuing known ones. `again`: this member did
     /// not read before.
-    fn begin_sources(&mut self, founders: &[Founder], mark: u32, again: bool) {
-        let ordered = self.terms.level == Level::Atomic;
+    fn begin_sources(&mut self, founders: &[OpeningMember], mark: u32, again: bool) {
+        let ordered = self.config.level == DeliveryGuarantee::Atomic;
         let mut sources = Vec::new();
         for founder in founders {
             let Some(sends) = &founder.sends else { continue };
@@ -432,14 +449,14 @@ impl Subgroup {
                     } else {
                         source.incoming.go_on(start.entry, mark);
                     }
-                    Source { nulls: 0, wanted: 0, ..source }
+                    SubgroupSource { nulls: 0, wanted: 0, ..source }
                 }
                 None => {
-                    let Sends { replica, geometry, .. } = sends;
+                    let SentStream { replica, geometry, .. } = sends;
                     let (number, waker) = (self.next_number, Arc::clone(&self.waker));
                     self.next_number = self.next_number.wrapping_add(1);
                     let mut incoming =
-                        Incoming::numbered(number, replica.clone(), *geometry, waker);
+                        IncomingStream::numbered(number, replica.clone(), *geometry, waker);
                     incoming.start(start.entry, start.message);
                     incoming.begin(start.entry, mark, false);
                     // This precedes the first handle of a reader's queue to the source.
@@ -447,7 +464,7 @@ impl Subgroup {
                         incoming.notice_in(word, *bit);
                     }
                     let end = start.entry;
-                    Source { incoming, nulls: 0, broken: false, origin, end, wanted: 0 }
+                    SubgroupSource { incoming, nulls: 0, broken: false, origin, end, wanted: 0 }
                 }
             };
             sources.push(source);
@@ -466,7 +483,7 @@ impl Subgroup {
         self.own = match (new, before, rank) {
             (Some((rank, (memory, region))), before, _) => {
                 before.iter().for_each(|own| own.sender.memory().set_audience(0, false));
-                Some(Own {
+                Some(OwnStream {
                     sender: Sender::new(memory, region),
                     rank,
                     closed: None,
@@ -475,7 +492,7 @@ impl Subgroup {
                 })
             }
             (None, Some(own), Some(rank)) => {
-                Some(Own { rank, closed: None, wanted: 0, told: 0, ..own })
+                Some(OwnStream { rank, closed: None, wanted: 0, told: 0, ..own })
             }
             (None, before, _) => {
                 // I-36: the stream reclaims nothing any more.

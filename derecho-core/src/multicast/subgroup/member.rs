@@ -7,13 +7,13 @@ use crate::ids::{Peer, RegionId};
 use crate::link::{INLINE_WORDS, Sharing};
 use crate::machine::{Effects, Target};
 use crate::memory::{LINE_WORDS, OwnRegion, Replica};
-use crate::multicast::Fault;
+use crate::multicast::PeerFault;
 use crate::multicast::acknowledgement::{AckLine, AckView, Acknowledged};
-use crate::multicast::budget::Bells;
+use crate::multicast::budget::BellAction;
 use crate::multicast::geometry::{ENTRY_WORDS, Geometry};
-use crate::multicast::incoming::Incoming;
+use crate::multicast::incoming::IncomingStream;
 use crate::multicast::send::Sender;
-use crate::multicast::stream::Beginning;
+use crate::multicast::stream::StreamStart;
 
 /// Number of line slots: the maximum number of members of a subgroup with more than one epoch.
 pub const LINE_SLOTS: usize = 64;
@@ -22,17 +22,17 @@ pub const SUBGROUP_LINES: usize = 2 * LINE_SLOTS;
 
 /// Description of a member, required before an epoch can begin.
 #[derive(Clone, Debug)]
-pub struct Founder {
+pub struct OpeningMember {
     /// Location of the member; `None` if it is this node.
     pub target: Option<Target>,
     /// Bell of the member.
-    pub place: Option<u32>,
+    pub bell: Option<u32>,
     /// Line slot of the member.
     pub slot: usize,
     /// Whether the member delivers.
     pub reads: bool,
     /// Stream of the member, if it sends.
-    pub sends: Option<Sends>,
+    pub sends: Option<SentStream>,
     /// Whether this node's stream can be posted to the member already.
     pub ready: bool,
     /// Region of the member's lines.
@@ -41,7 +41,7 @@ pub struct Founder {
 
 /// Stream of a member.
 #[derive(Clone, Debug)]
-pub struct Sends {
+pub struct SentStream {
     /// Region of the stream.
     pub stream: RegionId,
     /// View of the stream's memory from this node.
@@ -51,7 +51,7 @@ pub struct Sends {
     /// Beginning of the epoch in the stream. Not needed by a node that has received the stream
     /// in the epoch before, which ended there. An unknown stream without this value begins at
     /// its first entry.
-    pub start: Option<Beginning>,
+    pub start: Option<StreamStart>,
 }
 
 /// Acknowledgement lines of this node.
@@ -65,7 +65,7 @@ pub struct OwnLines {
 
 /// Common properties of the lines of an epoch, as one member sees them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bank {
+pub(super) struct LineBank {
     /// First line.
     first: usize,
     /// Name of the epoch in the lines.
@@ -74,9 +74,9 @@ pub(super) struct Bank {
     slot: usize,
 }
 
-impl Bank {
-    pub(super) fn new(epoch: u64, name: u64, slot: usize) -> Bank {
-        Bank { first: (epoch % 2) as usize * LINE_SLOTS, name, slot }
+impl LineBank {
+    pub(super) fn new(epoch: u64, name: u64, slot: usize) -> LineBank {
+        LineBank { first: (epoch % 2) as usize * LINE_SLOTS, name, slot }
     }
 
     /// Index of the slot's line.
@@ -97,13 +97,13 @@ impl Bank {
     }
 }
 
-fn line_to(founder: &Founder, lines: &OwnLines, bank: Bank) -> AckLine {
+fn line_to(founder: &OpeningMember, lines: &OwnLines, bank: LineBank) -> AckLine {
     let line = AckLine::new(lines.region.clone(), lines.id, bank.first + founder.slot, bank.name);
     line.clear();
     line
 }
 
-fn view_of(founder: &Founder, bank: Bank, seen: Acknowledged) -> Option<AckView> {
+fn view_of(founder: &OpeningMember, bank: LineBank, seen: Acknowledged) -> Option<AckView> {
     AckView::going_on(founder.lines.clone(), bank.line()?, bank.name, seen)
 }
 
@@ -114,9 +114,9 @@ pub(super) const FINISHED: u64 = 1 << 38;
 /// Number of entries in a write whose contents are taken at the post.
 const SHORT: u64 = (INLINE_WORDS / ENTRY_WORDS) as u64;
 
-pub(super) struct Member {
+pub(super) struct SubgroupMember {
     target: Option<Target>,
-    place: Option<u32>,
+    bell: Option<u32>,
     pub(super) reads: bool,
     /// Rank of the member among the senders.
     pub(super) source: Option<usize>,
@@ -143,21 +143,21 @@ pub(super) struct Member {
     pub(super) unknown: bool,
 }
 
-impl Member {
+impl SubgroupMember {
     /// Creates a new member. This node's stream, in which the epoch begins at `start`, is sent to
     /// the member from entry `from` on. `None` if the member's lines do not lie in its region.
     pub(super) fn new(
-        founder: &Founder,
+        founder: &OpeningMember,
         source: Option<usize>,
         lines: &OwnLines,
-        bank: Bank,
+        bank: LineBank,
         from: u64,
         start: u64,
-    ) -> Option<Member> {
+    ) -> Option<SubgroupMember> {
         let seen = Acknowledged { received: 0, taken: start, held: 0 };
-        Some(Member {
+        Some(SubgroupMember {
             target: founder.target,
-            place: founder.place,
+            bell: founder.bell,
             reads: founder.reads,
             source,
             line: line_to(founder, lines, bank),
@@ -179,17 +179,17 @@ impl Member {
     /// must deliver in the new epoch (I-35).
     pub(super) fn go_on(
         &self,
-        founder: &Founder,
+        founder: &OpeningMember,
         source: Option<usize>,
         lines: &OwnLines,
-        bank: Bank,
+        bank: LineBank,
         start: u64,
-    ) -> Option<Member> {
+    ) -> Option<SubgroupMember> {
         let Acknowledged { taken, held, .. } = self.view.seen();
         let seen = Acknowledged { received: 0, taken: taken.min(start), held };
-        Some(Member {
+        Some(SubgroupMember {
             target: self.target,
-            place: self.place,
+            bell: self.bell,
             reads: founder.reads,
             source,
             line: line_to(founder, lines, bank),
@@ -207,13 +207,13 @@ impl Member {
     }
 
     /// Line of another epoch in which the member says that it has finished.
-    pub(super) fn parting_view(&self, bank: Bank) -> Option<AckView> {
+    pub(super) fn parting_view(&self, bank: LineBank) -> Option<AckView> {
         let nothing = Acknowledged { received: 0, taken: 0, held: 0 };
         self.view.in_line(bank.line()?, bank.name(), nothing)
     }
 
     /// Whether the member shows anything under the name of another epoch.
-    pub(super) fn has_parted_in(&self, bank: Bank) -> bool {
+    pub(super) fn has_parted_in(&self, bank: LineBank) -> bool {
         let view = self.parting_view(bank);
         view.is_some_and(|mut view| view.look_received(|| u64::MAX).is_ok() && view.is_named())
     }
@@ -230,7 +230,7 @@ impl Member {
 
     /// Whether `other` is this member in another epoch. If their lines lie in different regions,
     /// the member has left and come back.
-    pub(super) fn goes_on_in(&self, other: &Member) -> bool {
+    pub(super) fn goes_on_in(&self, other: &SubgroupMember) -> bool {
         self.peer() == other.peer() && self.view.is_with(&other.view)
     }
 
@@ -265,12 +265,12 @@ impl Member {
 
     /// Location and bell of the member.
     pub(super) fn bell(&self) -> (Option<Target>, Option<u32>) {
-        (self.target, self.place)
+        (self.target, self.bell)
     }
 
     /// Whether the member shows that it has begun, and has received the order up to `count`. Always
     /// true for this node itself.
-    pub(super) fn has_received(&mut self, count: u64) -> Result<bool, Fault> {
+    pub(super) fn has_received(&mut self, count: u64) -> Result<bool, PeerFault> {
         let received = self.received()?;
         Ok(received.is_none_or(|received| self.view.is_named() && received >= count))
     }
@@ -309,10 +309,15 @@ impl Member {
 
     /// Shows the member the entries that the sender has taken in since the last call. Returns
     /// whether anything is posted.
-    pub(super) fn send(&mut self, sender: &Sender, bells: Bells, effects: &mut Effects) -> bool {
+    pub(super) fn send(
+        &mut self,
+        sender: &Sender,
+        bells: BellAction,
+        effects: &mut Effects,
+    ) -> bool {
         self.left = self.shown;
         let (mut from, to) = (self.shown, sender.entries());
-        let is_news = from < to || bells == Bells::Due;
+        let is_news = from < to || bells == BellAction::Due;
         let Some(target) = self.target.filter(|_| self.ready && !self.gone && is_news) else {
             return false;
         };
@@ -328,7 +333,7 @@ impl Member {
                     sender.post(target, from, to, effects);
                 }
             }
-            Sharing::Shared if bells == Bells::PutOff => {}
+            Sharing::Shared if bells == BellAction::Delayed => {}
             Sharing::Shared => effects.touch(target.peer),
         }
         let is_posted = target.sharing == Sharing::Copied && self.shown < to;
@@ -341,7 +346,7 @@ impl Member {
     pub(super) fn tell(
         &mut self,
         received: u64,
-        incoming: Option<&Incoming>,
+        incoming: Option<&IncomingStream>,
         effects: &mut Effects,
     ) {
         let Some(target) = self.target.filter(|_| !self.gone) else { return };
@@ -355,7 +360,7 @@ impl Member {
         self.told = Some(what);
         match incoming {
             Some(incoming) => {
-                let geometry = incoming.source().geometry();
+                let geometry = incoming.sender_replica().geometry();
                 self.line.store(what, geometry);
                 self.line.post(Some(target), geometry, effects);
             }
@@ -368,7 +373,7 @@ impl Member {
 
     /// Position up to which the member has received the order; `None` for this node itself.
     #[inline]
-    pub(super) fn received(&mut self) -> Result<Option<u64>, Fault> {
+    pub(super) fn received(&mut self) -> Result<Option<u64>, PeerFault> {
         match self.target {
             None => Ok(None),
             Some(_) if self.broken => Ok(Some(self.view.seen().received)),
@@ -379,7 +384,7 @@ impl Member {
 
     /// Acknowledgement of this node's entries by the member; `None` for this node itself.
     #[inline]
-    pub(super) fn taken(&mut self, sender: &Sender) -> Result<Option<Acknowledged>, Fault> {
+    pub(super) fn taken(&mut self, sender: &Sender) -> Result<Option<Acknowledged>, PeerFault> {
         let Some(target) = self.target else { return Ok(None) };
         let geometry = sender.memory().geometry();
         let mut seen = match self.broken {

@@ -12,19 +12,19 @@
 
 use alloc::vec::Vec;
 
-use super::epoch::Phase;
-use super::member::{Bank, FINISHED, Member};
-use super::{Former, Source, Subgroup};
+use super::epoch::EpochPhase;
+use super::member::{FINISHED, LineBank, SubgroupMember};
+use super::{FormerMember, Subgroup, SubgroupSource};
 use crate::fault::{Fault as Planted, planted};
 use crate::ids::{Peer, RegionId};
 use crate::machine::{Effects, Target};
 use crate::multicast::acknowledgement::{AckLine, AckView, Acknowledged};
 use crate::multicast::claim::SenderMemory;
-use crate::multicast::incoming::Incoming;
+use crate::multicast::incoming::IncomingStream;
 
 /// Description of the epoch that begins without the leaver.
 #[derive(Clone, Debug, Default)]
-pub struct Successor {
+pub struct SuccessorEpoch {
     /// Number of the epoch.
     pub epoch: u64,
     /// Name of the epoch.
@@ -34,7 +34,7 @@ pub struct Successor {
 }
 
 /// Memory that a sender keeps for a former member.
-pub(super) struct Kept {
+pub(super) struct RetainedMemory {
     /// Lines in which the member may say that it has finished, each with the count that says so.
     /// The change of which the member heard determines the line that it uses.
     views: Vec<(AckView, u64)>,
@@ -42,16 +42,16 @@ pub(super) struct Kept {
     until: Acknowledged,
 }
 
-impl Kept {
+impl RetainedMemory {
     /// Creates the state for a member of the epoch that is over. `returned`: number of entries
     /// reclaimed so far.
-    pub(super) fn new(member: &Member, returned: u64) -> Kept {
+    pub(super) fn new(member: &SubgroupMember, returned: u64) -> RetainedMemory {
         let until = Acknowledged { received: 0, taken: returned, held: member.seen().held };
-        Kept { views: alloc::vec![(member.view(), FINISHED)], until }
+        RetainedMemory { views: alloc::vec![(member.view(), FINISHED)], until }
     }
 
     /// Adds the line of another epoch begun by a view change: the member may hear only of that one.
-    pub(super) fn expect_in(&mut self, member: &Member, bank: Bank) {
+    pub(super) fn expect_in(&mut self, member: &SubgroupMember, bank: LineBank) {
         self.views.extend(member.parting_view(bank).map(|view| (view, 1)));
     }
 
@@ -81,17 +81,17 @@ impl Kept {
 }
 
 /// Sender of the epoch that this node has left, to whose memory this node may still refer.
-pub(super) struct Parted {
-    incoming: Incoming,
+pub(super) struct FormerSource {
+    incoming: IncomingStream,
     line: AckLine,
     target: Target,
     /// Contents of the line.
     told: Acknowledged,
 }
 
-impl Parted {
+impl FormerSource {
     fn tell(&mut self, effects: &mut Effects) {
-        let geometry = self.incoming.source().geometry();
+        let geometry = self.incoming.sender_replica().geometry();
         // Applies to copied memory too: earlier posts may be read late, and must find
         // their bytes unchanged.
         self.told.held = self.incoming.acknowledged(0).held;
@@ -100,7 +100,7 @@ impl Parted {
     }
 }
 
-impl Former {
+impl FormerMember {
     /// Whether the member, at the last look, had not shown that it has finished an epoch that it
     /// left by a layout change.
     fn is_unfinished(&self) -> bool {
@@ -112,20 +112,23 @@ impl Former {
 impl Subgroup {
     /// Tells all senders of the epoch that begins without this node that it reads no entry any
     /// more, and to which chunks it still refers.
-    pub(super) fn part(&mut self, successor: &Successor, effects: &mut Effects) {
-        let is_complete = self.phase == Phase::Complete;
+    pub(super) fn part(&mut self, successor: &SuccessorEpoch, effects: &mut Effects) {
+        let is_complete = self.phase == EpochPhase::Complete;
         for &(target, slot, stream) in &successor.senders {
-            let bank = Bank::new(successor.epoch, successor.name, slot);
+            let bank = LineBank::new(successor.epoch, successor.name, slot);
             let line = match is_complete {
-                true => {
-                    self.members.iter().find(|it| it.peer() == Some(target.peer)).map(Member::line)
-                }
+                true => self
+                    .members
+                    .iter()
+                    .find(|it| it.peer() == Some(target.peer))
+                    .map(SubgroupMember::line),
                 false => bank.own_line(&self.lines).inspect(AckLine::clear),
             };
             let Some(line) = line else { continue };
             let origin = (Some(target.peer), stream);
             let source = self.sources.iter().position(|source| source.origin == origin);
-            let Some(Source { incoming, .. }) = source.map(|index| self.sources.swap_remove(index))
+            let Some(SubgroupSource { incoming, .. }) =
+                source.map(|index| self.sources.swap_remove(index))
             else {
                 // The sender began to send in an epoch that this node did not come to.
                 if !is_complete {
@@ -135,25 +138,25 @@ impl Subgroup {
             };
             let received = if is_complete { FINISHED } else { 1 };
             let told = Acknowledged { received, taken: incoming.taken(), held: 0 };
-            let mut parted = Parted { incoming, line, target, told };
+            let mut parted = FormerSource { incoming, line, target, told };
             parted.incoming.count();
             parted.incoming.release(true);
             parted.tell(effects);
             if parted.incoming.is_held() {
-                self.parted.push(parted);
+                self.former_sources.push(parted);
             }
         }
     }
 
     /// Whether this node has left, and still refers to memory of senders that have gone on.
     pub(super) fn lingers(&self) -> bool {
-        self.phase == Phase::Left && !self.parted.is_empty()
+        self.phase == EpochPhase::Left && !self.former_sources.is_empty()
     }
 
     /// Reports chunks that were released since the last call. Returns the amount of work done.
     pub(super) fn linger(&mut self, effects: &mut Effects) -> usize {
         let mut done = 0;
-        self.parted.retain_mut(|parted| {
+        self.former_sources.retain_mut(|parted| {
             if parted.incoming.release(true) {
                 parted.tell(effects);
                 done += 1;
@@ -170,7 +173,7 @@ impl Subgroup {
             member.put_out = true;
         }
         for former in self.former.iter_mut().filter(|former| former.member.peer() == Some(peer)) {
-            (former.kept, former.unfinished) = (None, None);
+            (former.retained, former.unfinished) = (None, None);
         }
         self.part_from(peer);
     }
@@ -180,12 +183,12 @@ impl Subgroup {
     pub fn privatize(&mut self, effects: &mut Effects) {
         let others = self.sources.iter_mut().filter(|source| source.origin.0.is_some());
         others.for_each(|source| source.incoming.privatize(effects));
-        self.parted.iter_mut().for_each(|parted| parted.incoming.privatize(effects));
+        self.former_sources.iter_mut().for_each(|parted| parted.incoming.privatize(effects));
     }
 
     /// Forgets a former sender that is gone and needs no report.
     pub(super) fn part_from(&mut self, peer: Peer) {
-        self.parted.retain(|parted| parted.target.peer != peer);
+        self.former_sources.retain(|parted| parted.target.peer != peer);
     }
 
     /// Memory of this node's stream that former members still need: entries from the first number
@@ -195,13 +198,13 @@ impl Subgroup {
         let Some(own) = &self.own else { return (taken, held) };
         let (committed, memory) = (own.sender.committed(), own.sender.memory());
         for former in &mut self.former {
-            let Some(kept) = &mut former.kept else { continue };
+            let Some(kept) = &mut former.retained else { continue };
             match kept.look(committed, memory) {
                 Some(needed) if !planted(Planted::LeaverForgotten) => {
                     taken = taken.min(needed.taken);
                     held |= needed.held;
                 }
-                _ => former.kept = None,
+                _ => former.retained = None,
             }
         }
         (taken, held)
@@ -218,17 +221,17 @@ impl Subgroup {
     /// with these chunks.
     pub(super) fn holding_former(&self) -> impl Iterator<Item = (Peer, u64)> + '_ {
         self.former.iter().filter_map(|former| {
-            let held = former.kept.as_ref()?.until.held;
+            let held = former.retained.as_ref()?.until.held;
             Some((former.member.peer().filter(|_| held != 0)?, held))
         })
     }
 
     /// Former members that have not shown yet that they have finished.
     pub(super) fn lagging_former(&self) -> impl Iterator<Item = Peer> + '_ {
-        let closing = self.phase == Phase::Closing;
-        let lags = move |former: &&Former| {
+        let closing = self.phase == EpochPhase::Closing;
+        let lags = move |former: &&FormerMember| {
             let unfinished = closing && former.is_unfinished();
-            unfinished || former.kept.as_ref().is_some_and(|kept| !kept.has_finished())
+            unfinished || former.retained.as_ref().is_some_and(|kept| !kept.has_finished())
         };
         self.former.iter().filter(lags).filter_map(|former| former.member.peer())
     }

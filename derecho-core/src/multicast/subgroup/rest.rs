@@ -6,8 +6,8 @@
 
 use alloc::sync::Arc;
 
-use super::epoch::Phase;
-use super::{Source, Subgroup};
+use super::epoch::EpochPhase;
+use super::{Subgroup, SubgroupSource};
 use crate::atomic::AtomicU64;
 use crate::ids::Peer;
 use crate::link::Sharing;
@@ -38,7 +38,7 @@ impl Subgroup {
     /// be shown the end of the quiet. `counts`: whether a peer can be shown that.
     /// [`Subgroup::look_again`] must follow after a barrier.
     pub fn fall_quiet(&self, counts: impl Fn(Peer) -> bool) -> bool {
-        let Some(own) = self.own.as_ref().filter(|_| self.phase == Phase::Open) else {
+        let Some(own) = self.own.as_ref().filter(|_| self.phase == EpochPhase::Open) else {
             return false;
         };
         let shown = self.members.iter().all(|member| member.gone || member.is_shown(&own.sender));
@@ -54,7 +54,7 @@ impl Subgroup {
     /// Location of the sender with this rank (`None` for this node), and number of its mark. `None`
     /// if it has no mark, as far as can be seen yet.
     pub fn mark_of(&self, rank: usize) -> Option<(Option<Target>, usize)> {
-        let number = named(self.sources[rank].incoming.source().replica())?;
+        let number = named(self.sources[rank].incoming.sender_replica().replica())?;
         let member = self.members.iter().find(|member| member.source == Some(rank))?;
         Some((member.bell().0, number))
     }
@@ -63,8 +63,8 @@ impl Subgroup {
     /// this node has left it and has nothing more to report.
     pub fn may_rest(&self) -> bool {
         match self.phase {
-            Phase::Open => !self.stalled,
-            phase => phase == Phase::Left && !self.lingers(),
+            EpochPhase::Open => !self.stalled,
+            phase => phase == EpochPhase::Left && !self.lingers(),
         }
     }
 
@@ -74,7 +74,7 @@ impl Subgroup {
     pub fn rest(&self) -> bool {
         let rests = self.may_rest()
             && !self.members.iter().any(|member| member.gone)
-            && !self.may_find(Source::has_next)
+            && !self.may_find(SubgroupSource::has_next)
             && self.sources.iter().all(|source| source.incoming.rest_while_held());
         if !rests {
             self.look();

@@ -15,17 +15,17 @@
 //! Each condition is measured against the last look (I-65). Therefore a stopped member is named at
 //! every look, however much the others send meanwhile, and a member that keeps up is not named.
 
-use super::epoch::Phase;
-use super::member::Member;
-use super::{Level, Subgroup};
+use super::epoch::EpochPhase;
+use super::member::SubgroupMember;
+use super::{DeliveryGuarantee, Subgroup};
 use crate::ids::Peer;
-use crate::membership::{Answer, Condition};
+use crate::membership::{WaitAnswer, WaitCondition};
 use crate::multicast::acknowledgement::Acknowledged;
 use crate::multicast::order::owed;
 
 /// Progress of this member when it last looked for awaited members.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Looked {
+pub(super) struct LastProgress {
     /// Mark of the epoch, which distinguishes it from earlier epochs.
     mark: u32,
     /// Number of positions of the order received without a gap.
@@ -40,7 +40,7 @@ impl Subgroup {
     /// Number of slots that the order needs of the sender with this rank, for messages that
     /// were received here.
     fn wanted_of(&self, rank: usize) -> u64 {
-        if self.terms.level != Level::Atomic || self.terms.ablation.nulls {
+        if self.config.level != DeliveryGuarantee::Atomic || self.config.ablation.nulls {
             return 0;
         }
         let others = self.sources.iter().enumerate().filter(|(other, _)| *other != rank);
@@ -51,7 +51,8 @@ impl Subgroup {
     /// that waking this node: this member does not deliver them itself, or its memory is half full.
     fn awaits_takers(&self) -> bool {
         let Some(own) = &self.own else { return false };
-        let delivers = self.members[self.me].reads && self.terms.level == Level::Atomic;
+        let delivers =
+            self.members[self.me].reads && self.config.level == DeliveryGuarantee::Atomic;
         let is_short = own.sender.memory().is_half_full() || own.sender.wants_place();
         (!delivers || is_short) && !own.sender.is_acknowledged()
     }
@@ -60,7 +61,7 @@ impl Subgroup {
     /// wakes this node.
     pub fn awaits_room(&self) -> bool {
         let Some(own) = self.own.as_ref().filter(|_| self.phase.is_at_work()) else { return false };
-        let holds = |member: &Member| member.peer().is_some() && member.seen().held != 0;
+        let holds = |member: &SubgroupMember| member.peer().is_some() && member.seen().held != 0;
         self.awaits_takers()
             || own.sender.lacks_chunk()
                 && (self.members.iter().any(holds) || self.holding_former().next().is_some())
@@ -69,11 +70,11 @@ impl Subgroup {
     /// Calls `name` for each member that this one awaits, with a condition that the member has not
     /// made true since the last call, and with the member's progress: a number that changes with
     /// each step of progress.
-    pub fn waits(&mut self, name: &mut dyn FnMut(Condition, Peer, u64)) {
+    pub fn waits(&mut self, name: &mut dyn FnMut(WaitCondition, Peer, u64)) {
         let is_at_work = self.phase.is_at_work();
         let entries = self.own.as_ref().map_or(0, |own| own.sender.entries());
-        let closing = self.phase == Phase::Closing;
-        let now = Looked { mark: self.mark, received: self.received, entries, closing };
+        let closing = self.phase == EpochPhase::Closing;
+        let now = LastProgress { mark: self.mark, received: self.received, entries, closing };
         let before = core::mem::replace(&mut self.looked, now);
         let is_same_epoch = before.mark == self.mark;
         let mut late = 0_u64;
@@ -88,29 +89,30 @@ impl Subgroup {
             return;
         }
         let (length, awaits_takers) = (self.length(), self.awaits_takers());
-        let delivers = self.terms.level == Level::Atomic && self.members[self.me].reads;
+        let delivers =
+            self.config.level == DeliveryGuarantee::Atomic && self.members[self.me].reads;
         let receipt = delivers && self.next.count < self.received;
         self.needed_by_former();
-        self.lagging_former().for_each(|peer| name(Condition::End, peer, 0));
+        self.lagging_former().for_each(|peer| name(WaitCondition::End, peer, 0));
         let lacks_chunk = self.own.as_ref().is_some_and(|own| own.sender.lacks_chunk());
         if lacks_chunk {
-            self.holding_former().for_each(|(peer, held)| name(Condition::Room, peer, held));
+            self.holding_former().for_each(|(peer, held)| name(WaitCondition::Room, peer, held));
         }
         let Subgroup { members, sources, own, .. } = self;
         for member in members.iter_mut().filter(|member| !member.gone) {
             let Some(peer) = member.peer() else { continue };
             let slots = member.source.map_or(0, |rank| sources[rank].incoming.slots());
             if member.source.is_some_and(|rank| late >> (rank % 64) & 1 == 1) {
-                name(Condition::Slot, peer, slots);
+                name(WaitCondition::Slot, peer, slots);
             }
             let received = member.received().ok().flatten().unwrap_or(0);
             if receipt && member.reads && !member.has_received(before.received).unwrap_or(true) {
-                name(Condition::Receipt, peer, received);
+                name(WaitCondition::Receipt, peer, received);
             }
             if closing && before.closing {
                 let open = member.source.is_some_and(|rank| !sources[rank].incoming.is_ended());
                 if open || !member.has_received(length).unwrap_or(true) {
-                    name(Condition::End, peer, received.wrapping_add(slots));
+                    name(WaitCondition::End, peer, received.wrapping_add(slots));
                 }
             }
             if let Some(own) = own.as_ref().filter(|_| awaits_takers || lacks_chunk) {
@@ -119,7 +121,7 @@ impl Subgroup {
                     awaits_takers && seen.taken < before.entries || lacks_chunk && seen.held != 0
                 };
                 if let Some(seen) = seen.filter(is_behind) {
-                    name(Condition::Room, peer, seen.taken ^ seen.held);
+                    name(WaitCondition::Room, peer, seen.taken ^ seen.held);
                 }
             }
         }
@@ -127,46 +129,48 @@ impl Subgroup {
 
     /// Answer of this member to one that awaits it in this epoch for the condition. `progress`:
     /// this member's progress as the asking member sees it (I-336).
-    pub fn answer(&self, condition: Condition, progress: u64) -> Answer {
+    pub fn answer(&self, condition: WaitCondition, progress: u64) -> WaitAnswer {
         let own = self.own.as_ref();
         let has_ended = own.is_none_or(|own| own.closed.is_some());
         let is_hindered = own.is_some_and(|own| own.sender.is_hindered());
-        let known = |is_true: bool| if is_true { Answer::True } else { Answer::Excused };
+        let known = |is_true: bool| if is_true { WaitAnswer::True } else { WaitAnswer::Excused };
         match condition {
-            _ if !self.phase.is_at_work() => Answer::Excused,
-            Condition::Receipt if self.received > progress => Answer::True,
-            Condition::Receipt => Answer::Unseen,
-            Condition::Slot => match own {
-                None => Answer::Excused,
-                Some(own) if own.sender.slots() > progress => Answer::True,
-                Some(_) if is_hindered => Answer::Excused,
-                Some(_) if has_ended => Answer::True,
-                Some(own) if self.wanted_of(own.rank) > own.sender.slots() => Answer::Due,
-                Some(_) => Answer::Unseen,
+            _ if !self.phase.is_at_work() => WaitAnswer::Excused,
+            WaitCondition::Receipt if self.received > progress => WaitAnswer::True,
+            WaitCondition::Receipt => WaitAnswer::Unseen,
+            WaitCondition::Slot => match own {
+                None => WaitAnswer::Excused,
+                Some(own) if own.sender.slots() > progress => WaitAnswer::True,
+                Some(_) if is_hindered => WaitAnswer::Excused,
+                Some(_) if has_ended => WaitAnswer::True,
+                Some(own) if self.wanted_of(own.rank) > own.sender.slots() => WaitAnswer::Due,
+                Some(_) => WaitAnswer::Unseen,
             },
-            Condition::End if self.phase == Phase::Closing && !has_ended && !is_hindered => {
-                Answer::Due
+            WaitCondition::End
+                if self.phase == EpochPhase::Closing && !has_ended && !is_hindered =>
+            {
+                WaitAnswer::Due
             }
-            Condition::End => known(self.phase == Phase::Complete),
-            _ => Answer::Excused,
+            WaitCondition::End => known(self.phase == EpochPhase::Complete),
+            _ => WaitAnswer::Excused,
         }
     }
 
     /// Observation of this member about another one that a third one awaits, as a witness.
     /// `Unseen`: this member needs the same, and does not see it either.
-    pub fn testify(&mut self, peer: Peer, condition: Condition, progress: u64) -> Answer {
+    pub fn testify(&mut self, peer: Peer, condition: WaitCondition, progress: u64) -> WaitAnswer {
         let member = self.members.iter().position(|member| member.peer() == Some(peer));
         let member = member.filter(|member| !self.members[*member].gone);
         let Some(member) = member.filter(|_| self.phase.is_at_work()) else {
-            return Answer::Excused;
+            return WaitAnswer::Excused;
         };
         let rank = self.members[member].source;
         let (is_true, needs) = match (condition, rank) {
-            (Condition::Receipt, _) => {
+            (WaitCondition::Receipt, _) => {
                 let has_received = self.members[member].has_received(progress.saturating_add(1));
                 (has_received.unwrap_or(false), self.received > progress)
             }
-            (Condition::Slot, Some(rank)) => {
+            (WaitCondition::Slot, Some(rank)) => {
                 let incoming = &self.sources[rank].incoming;
                 let is_true = incoming.is_ended() || incoming.slots() > progress;
                 (is_true, self.wanted_of(rank) > progress)
@@ -174,9 +178,9 @@ impl Subgroup {
             _ => (false, false),
         };
         match (is_true, needs) {
-            (true, _) => Answer::True,
-            (false, true) => Answer::Unseen,
-            (false, false) => Answer::Excused,
+            (true, _) => WaitAnswer::True,
+            (false, true) => WaitAnswer::Unseen,
+            (false, false) => WaitAnswer::Excused,
         }
     }
 }

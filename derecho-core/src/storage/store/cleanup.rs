@@ -5,17 +5,17 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use super::{Key, Says, Store};
+use super::{Key, KeyLiveness, Store};
 
 /// Keys that are not alive.
 #[derive(Default)]
-pub(super) struct Dues {
+pub(super) struct DeadKeys {
     since: BTreeMap<Key, u64>,
     /// Same keys and times, ordered by time.
     order: BTreeSet<(u64, Key)>,
 }
 
-impl Dues {
+impl DeadKeys {
     /// Notes that a key is not alive since this time, replacing any other time.
     fn begin(&mut self, key: Key, since: u64) {
         self.end(key);
@@ -40,8 +40,8 @@ impl Store {
     /// Forgets all keys that have not been alive for the cleanup delay, by the time of this record.
     pub(super) fn clean(&mut self, record: &[u8], version: u64) {
         let Some(delay) = self.retention.cleanup else { return };
-        let Some(until) = (self.meaning.time)(record).checked_sub(delay) else { return };
-        while let Some(key) = self.dues.first(until) {
+        let Some(until) = (self.format.time)(record).checked_sub(delay) else { return };
+        while let Some(key) = self.dead_keys.first(until) {
             for place in self.index.remove(&key).into_iter().flatten() {
                 self.let_go(place, version);
             }
@@ -55,24 +55,24 @@ impl Store {
         if self.retention.cleanup.is_none() {
             return;
         }
-        let (says, beside) = (self.meaning.says, self.meaning.beside);
-        let since = (self.meaning.time)(record);
+        let (says, beside) = (self.format.liveness, self.format.companion);
+        let since = (self.format.time)(record);
         says(record, &mut |key, what| {
             if !self.index.contains_key(&key) {
                 return;
             }
             let is_over = match what {
-                Says::Lives => false,
-                Says::Over => true,
-                Says::Beside => !self.index.contains_key(&beside(key)),
+                KeyLiveness::Alive => false,
+                KeyLiveness::NotAlive => true,
+                KeyLiveness::Companion => !self.index.contains_key(&beside(key)),
             };
             match is_over {
-                true => self.dues.begin(key, since),
-                false => self.dues.end(key),
+                true => self.dead_keys.begin(key, since),
+                false => self.dead_keys.end(key),
             }
-            if what != Says::Beside {
+            if what != KeyLiveness::Companion {
                 // The record that accompanies this key does so again.
-                self.dues.end(beside(key));
+                self.dead_keys.end(beside(key));
             }
         });
     }
@@ -83,26 +83,26 @@ impl Store {
         if self.retention.cleanup.is_none() {
             return;
         }
-        self.dues.end(key);
-        let other = (self.meaning.beside)(key);
-        if let Some((Says::Beside, since)) = self.last_of(other) {
-            self.dues.begin(other, since);
+        self.dead_keys.end(key);
+        let other = (self.format.companion)(key);
+        if let Some((KeyLiveness::Companion, since)) = self.last_of(other) {
+            self.dead_keys.begin(other, since);
         }
     }
 
     /// Returns the statement of a key's last record about the key, and that record's time.
-    fn last_of(&self, key: Key) -> Option<(Says, u64)> {
+    fn last_of(&self, key: Key) -> Option<(KeyLiveness, u64)> {
         let place = self.index.get(&key)?.back()?;
-        let segment = &self.pieces[self.piece(place.segment)].segment;
+        let segment = &self.segments[self.piece(place.segment)].segment;
         let at = place.at as usize;
         let record = segment.record(at, segment.head(at).length as usize);
         let mut last = None;
-        (self.meaning.says)(record, &mut |of, says| {
+        (self.format.liveness)(record, &mut |of, says| {
             if of == key {
                 last = Some(says);
             }
         });
-        Some((last?, (self.meaning.time)(record)))
+        Some((last?, (self.format.time)(record)))
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::super::tests::STREAM;
-    use super::super::{Meaning, Retention};
+    use super::super::{RecordFormat, StoreRetention};
     use super::*;
 
     const LIVES: u8 = 0;
@@ -121,33 +121,33 @@ mod tests {
     const BESIDE: u8 = 2;
 
     /// A key, and a record's statement about it.
-    type Part = (u8, u8);
+    type KeyStatement = (u8, u8);
 
     /// Encoded as the time, the number of parts, and the parts.
-    fn parts(record: &[u8]) -> impl Iterator<Item = Part> + '_ {
+    fn parts(record: &[u8]) -> impl Iterator<Item = KeyStatement> + '_ {
         record[9..].chunks(2).take(record[8].into()).map(|part| (part[0], part[1]))
     }
 
-    const MEANING: Meaning = Meaning {
+    const MEANING: RecordFormat = RecordFormat {
         key: |record| record[9].into(),
         time: |record| u64::from_le_bytes(*record.first_chunk().expect("a time")),
-        several: |record| {
+        all_keys: |record| {
             (record[8] > 1).then(|| parts(record).map(|(key, _)| key.into()).collect())
         },
-        says: |record, each| {
+        liveness: |record, each| {
             for (key, says) in parts(record) {
                 let says = match says {
-                    LIVES => Says::Lives,
-                    OVER => Says::Over,
-                    _ => Says::Beside,
+                    LIVES => KeyLiveness::Alive,
+                    OVER => KeyLiveness::NotAlive,
+                    _ => KeyLiveness::Companion,
                 };
                 each(key.into(), says);
             }
         },
-        beside: |key| key ^ 0x80,
+        companion: |key| key ^ 0x80,
     };
 
-    fn record(time: u64, of: &[Part]) -> Vec<u8> {
+    fn record(time: u64, of: &[KeyStatement]) -> Vec<u8> {
         let mut record = time.to_le_bytes().to_vec();
         record.push(of.len() as u8);
         record.extend(of.iter().flat_map(|(key, says)| [*key, *says]));
@@ -155,7 +155,7 @@ mod tests {
         record
     }
 
-    fn put(store: &mut Store, time: u64, of: &[Part]) {
+    fn put(store: &mut Store, time: u64, of: &[KeyStatement]) {
         let stream = store.stream(STREAM);
         store.append(stream, store.version(), &record(time, of));
     }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn after(delay: u64) -> Store {
-        Store::new(Retention { cleanup: Some(delay), ..Retention::default() }, MEANING)
+        Store::new(StoreRetention { cleanup: Some(delay), ..StoreRetention::default() }, MEANING)
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(versions(&store), [1], "what stands beside it is forgotten as well");
         put(&mut store, 91, &[(0x82, BESIDE)]);
         assert_eq!(versions(&store), [1, 4], "and that beside what lives is not");
-        assert!(store.dues.since.is_empty());
+        assert!(store.dead_keys.since.is_empty());
     }
 
     #[test]
@@ -232,12 +232,13 @@ mod tests {
         assert_eq!((versions(&store), store.index.len()), (vec![0, 2], 1));
         put(&mut store, 130, &[(4, LIVES)]);
         assert_eq!(versions(&store), [3]);
-        assert!(store.several.is_empty());
+        assert!(store.key_counts.is_empty());
     }
 
     #[test]
     fn set_without_room_for_its_keys_expires_no_record() {
-        let retention = Retention { keys: Some(1), lifespan: Some(10), ..Retention::default() };
+        let retention =
+            StoreRetention { keys: Some(1), lifespan: Some(10), ..StoreRetention::default() };
         let mut store = Store::new(retention, MEANING);
         put(&mut store, 100, &[(1, LIVES)]);
         put(&mut store, 200, &[(2, LIVES), (3, LIVES)]);
@@ -248,7 +249,8 @@ mod tests {
 
     #[test]
     fn dead_keys_do_not_accumulate_in_memory() {
-        let retention = Retention { depth: Some(1), cleanup: Some(100), ..Retention::default() };
+        let retention =
+            StoreRetention { depth: Some(1), cleanup: Some(100), ..StoreRetention::default() };
         let mut store = Store::new(retention, MEANING);
         let meter = store.meter();
         for round in 0..100_000_u64 {
@@ -258,15 +260,15 @@ mod tests {
             put(&mut store, round * 3 + 2, &[(key | 0x80, BESIDE)]);
         }
         assert!(store.len() < 80 && store.index.len() < 80, "{}", store.len());
-        assert!(store.dues.since.len() < 80 && store.dues.order.len() < 80);
+        assert!(store.dead_keys.since.len() < 80 && store.dead_keys.order.len() < 80);
         assert!(meter.bytes() < 4 << 20, "{} bytes", meter.bytes());
     }
 
     /// Model of a store, in the simplest form.
     struct Plain {
-        retention: Retention,
+        retention: StoreRetention,
         /// Version, time and parts.
-        records: BTreeMap<u64, (u64, Vec<Part>)>,
+        records: BTreeMap<u64, (u64, Vec<KeyStatement>)>,
         index: BTreeMap<u8, Vec<u64>>,
     }
 
@@ -299,7 +301,7 @@ mod tests {
             }
         }
 
-        fn append(&mut self, version: u64, time: u64, of: &[Part]) {
+        fn append(&mut self, version: u64, time: u64, of: &[KeyStatement]) {
             self.clean(time);
             self.records.insert(version, (time, of.to_vec()));
             let mut keys: Vec<u8> = of.iter().map(|(key, _)| *key).collect();
@@ -342,7 +344,7 @@ mod tests {
             let mut some = |limit: u64| (random(3) > 0).then(|| 1 + random(limit));
             let (depth, most) = (some(4).map(|depth| depth as u32), some(60));
             let (keys, cleanup) = (some(30), Some(some(400).unwrap_or(0)));
-            let retention = Retention { depth, most, keys, lifespan: None, cleanup };
+            let retention = StoreRetention { depth, most, keys, lifespan: None, cleanup };
             let mut store = Store::new(retention, MEANING);
             let mut plain = Plain { retention, records: BTreeMap::new(), index: BTreeMap::new() };
             let mut others: Vec<Store> = Vec::new();
@@ -355,7 +357,7 @@ mod tests {
                     (key, 1) => (key | 0x80, BESIDE),
                     (key, _) => (key, LIVES),
                 };
-                let of: Vec<Part> = (0..count).map(part).collect();
+                let of: Vec<KeyStatement> = (0..count).map(part).collect();
                 let before = plain.kept().len();
                 for store in others.iter_mut().chain([&mut store]) {
                     put(store, time, &of);
@@ -366,7 +368,7 @@ mod tests {
                     assert_eq!(versions(&store), plain.kept(), "seed {seed}, {retention:?}");
                     assert_eq!(store.index.len(), plain.index.len());
                     let since = plain.index.keys().filter(|key| plain.since(**key).is_some());
-                    assert_eq!(store.dues.since.len(), since.count(), "seed {seed}");
+                    assert_eq!(store.dead_keys.since.len(), since.count(), "seed {seed}");
                 }
                 if !has_sets && random(300) == 0 {
                     let mut other = Store::new(retention, MEANING);

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::Store;
 use crate::group::report::StreamId;
-use crate::storage::parcel::Told;
+use crate::storage::store_message::AnnouncedStream;
 
 impl Store {
     /// Returns a stream's number in this store.
@@ -39,7 +39,7 @@ impl Store {
     }
 
     /// Returns what another store must be told of each stream: when it began and ended.
-    pub(in crate::storage) fn known(&self) -> impl Iterator<Item = Told> + '_ {
+    pub(in crate::storage) fn known(&self) -> impl Iterator<Item = AnnouncedStream> + '_ {
         let over: BTreeMap<StreamId, u64> =
             self.over.iter().map(|(at, stream)| (*stream, *at)).collect();
         self.met().map(move |(stream, met)| {
@@ -49,7 +49,7 @@ impl Store {
 
     /// Returns the streams that are announced before a transfer (I-157): those that have not ended,
     /// and the `most_over` that ended last.
-    pub(in crate::storage) fn offered(&self, most_over: usize) -> Vec<Told> {
+    pub(in crate::storage) fn offered(&self, most_over: usize) -> Vec<AnnouncedStream> {
         let last = &self.over[self.over.len().saturating_sub(most_over)..];
         let last: BTreeMap<StreamId, u64> =
             last.iter().map(|(at, stream)| (*stream, *at)).collect();
@@ -77,7 +77,7 @@ impl Store {
 
     /// Takes out the first stream that had ended at this version. The stream no longer counts as
     /// ended here.
-    pub(in crate::storage) fn take_over(&mut self, version: u64) -> Option<StreamId> {
+    pub(in crate::storage) fn take_ended(&mut self, version: u64) -> Option<StreamId> {
         let is_over = self.over.first().is_some_and(|(over, _)| *over <= version);
         let (_, stream) = is_over.then(|| self.over.remove(0))?;
         self.ended.remove(&stream);
@@ -85,7 +85,7 @@ impl Store {
     }
 
     /// Streams that have ended, with the version at which they ended, in order of version.
-    pub fn over(&self) -> &[(u64, StreamId)] {
+    pub fn ended_streams(&self) -> &[(u64, StreamId)] {
         &self.over
     }
 
@@ -116,7 +116,7 @@ impl Store {
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests {
-    use super::super::Retention;
+    use super::super::StoreRetention;
     use super::super::tests::OF_ONE_KEY;
     use super::*;
     use crate::ids::{NodeId, RegionId};
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn knowledge_of_very_many_streams_is_transferred_to_another_store() {
         const MANY: u64 = 50_000;
-        let mut stores = [(); 2].map(|()| Store::new(Retention::default(), OF_ONE_KEY));
+        let mut stores = [(); 2].map(|()| Store::new(StoreRetention::default(), OF_ONE_KEY));
         let [ours, theirs] = &mut stores;
         for number in 0..MANY {
             let index = ours.stream(stream(number));
@@ -148,18 +148,18 @@ mod tests {
             }
         }
         assert_eq!(theirs.known().collect::<Vec<_>>(), ours.known().collect::<Vec<_>>());
-        assert_eq!(theirs.over(), ours.over());
+        assert_eq!(theirs.ended_streams(), ours.ended_streams());
         assert_eq!(ours.number_of(stream(MANY - 1)), Some(4));
         assert_eq!(theirs.number_of(stream(MANY)), None);
-        assert_eq!(theirs.take_over(1), None);
-        assert_eq!(theirs.take_over(2), Some(stream(1)));
+        assert_eq!(theirs.take_ended(1), None);
+        assert_eq!(theirs.take_ended(2), Some(stream(1)));
         theirs.end(stream(1), 9);
-        assert!(theirs.over().contains(&(9, stream(1))), "it may be said anew");
+        assert!(theirs.ended_streams().contains(&(9, stream(1))), "it may be said anew");
     }
 
     #[test]
     fn next_number_of_stream_follows_announcement_or_last_record() {
-        let mut store = Store::new(Retention::default(), OF_ONE_KEY);
+        let mut store = Store::new(StoreRetention::default(), OF_ONE_KEY);
         let index = store.stream(stream(1));
         assert_eq!(store.next_in(index), None);
         store.expect(stream(1), 5);
@@ -176,14 +176,14 @@ mod tests {
 
     #[test]
     fn streams_that_do_not_continue_end_at_current_version() {
-        let mut store = Store::new(Retention::default(), OF_ONE_KEY);
+        let mut store = Store::new(StoreRetention::default(), OF_ONE_KEY);
         for number in 1..5 {
             let index = store.stream(stream(number));
             store.append(index, 0, &[0; 16]);
         }
         store.end(stream(2), 1);
         store.end_others(|of| of == stream(3));
-        assert_eq!(store.over(), [(1, stream(2)), (4, stream(1)), (4, stream(4))]);
+        assert_eq!(store.ended_streams(), [(1, stream(2)), (4, stream(1)), (4, stream(4))]);
         let met = [(stream(3), (u64::MAX, u64::MAX)), (stream(4), (u64::MAX, 4))];
         assert_eq!(store.offered(1), met, "who is there, and the last one that is not");
     }

@@ -6,7 +6,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::{Key, LARGEST, Piece, Place, SMALLEST, Store};
+use super::{Key, LARGEST, NumberedSegment, RecordLocation, SMALLEST, Store};
 use crate::atomic::{Ordering, fence};
 use crate::storage::segment::Segment;
 
@@ -21,8 +21,8 @@ impl Store {
     /// Drops segments without kept records, and merges sparse ones. Nothing moves while a cursor
     /// exists, because a cursor may still return removed records.
     pub(super) fn tidy(&mut self) {
-        self.trim_front();
-        while self.pieces.len() > 1 && self.is_first_empty() {
+        self.trim_past();
+        while self.segments.len() > 1 && self.is_first_empty() {
             self.pop_first();
         }
         if self.retention.is_by_order() || Arc::strong_count(&self.pinned) > 1 {
@@ -32,10 +32,10 @@ impl Store {
         fence(Ordering::Acquire);
         // More merges than new segments, but no more than a turn has time for.
         for _ in 0..MERGES {
-            let last = self.pieces.len() - 1;
+            let last = self.segments.len() - 1;
             let sparse = |index: &usize| {
                 *index + 1 < last
-                    && self.pieces[*index].live + self.pieces[*index + 1].live <= SPARSE
+                    && self.segments[*index].live + self.segments[*index + 1].live <= SPARSE
             };
             let Some(index) = (0..last).find(sparse) else { return };
             self.merge(index);
@@ -44,12 +44,12 @@ impl Store {
 
     /// Drops the first segment, and keeps its memory if it can be reused.
     fn pop_first(&mut self) {
-        let first = self.pieces.pop_front();
+        let first = self.segments.pop_front();
         first.into_iter().for_each(|first| self.spare(first));
     }
 
     /// Keeps the memory of a segment that is no longer needed, if it can be reused.
-    pub(super) fn spare(&mut self, piece: Piece) {
+    pub(super) fn spare(&mut self, piece: NumberedSegment) {
         let has_room = self.spare.len() < MOST_SPARE;
         let memory = Segment::into_memory(piece.segment);
         self.spare.extend(memory.filter(|memory| has_room && memory.size() == LARGEST));
@@ -58,7 +58,7 @@ impl Store {
     /// In a store that keeps everything: drops whole segments below this version, which are no
     /// longer needed.
     pub(in crate::storage) fn let_go_below(&mut self, version: u64) {
-        while self.pieces.get(1).is_some_and(|next| next.begins_by(version)) {
+        while self.segments.get(1).is_some_and(|next| next.begins_by(version)) {
             self.pop_first();
         }
     }
@@ -76,32 +76,34 @@ impl Store {
     /// Whether no record in the first segment is kept.
     fn is_first_empty(&self) -> bool {
         match self.retention.window() {
-            Some(_) => self.pieces[1].begins_by(self.floor()),
-            None => self.pieces[0].live == 0,
+            Some(_) => self.segments[1].begins_by(self.floor()),
+            None => self.segments[0].live == 0,
         }
     }
 
     /// Merges the kept records of a segment and of the next one into one segment.
     fn merge(&mut self, index: usize) {
-        let (number, bytes) =
-            (self.pieces[index].number, self.pieces[index].live + self.pieces[index + 1].live);
+        let (number, bytes) = (
+            self.segments[index].number,
+            self.segments[index].live + self.segments[index + 1].live,
+        );
         let merged = Segment::new(bytes.max(SMALLEST), &self.total);
-        let mut moved: Vec<(Key, Place, Place)> = Vec::new();
-        for Piece { number: from, segment, .. } in self.pieces.range(index..index + 2) {
+        let mut moved: Vec<(Key, RecordLocation, RecordLocation)> = Vec::new();
+        for NumberedSegment { number: from, segment, .. } in self.segments.range(index..index + 2) {
             let (mut at, shown) = (0, segment.shown());
             while at < shown {
                 let head = segment.head(at);
                 if segment.died(at).is_none() {
                     let record = segment.record(at, head.length as usize);
                     let to = merged.put(head, record).expect("the segment has room for both");
-                    let old = Place { segment: *from, at: at as u32 };
-                    let new = Place { segment: number, at: to as u32 };
-                    match self.several.moves(old, new) {
+                    let old = RecordLocation { segment: *from, at: at as u32 };
+                    let new = RecordLocation { segment: number, at: to as u32 };
+                    match self.key_counts.moves(old, new) {
                         true => {
-                            let keys = (self.meaning.several)(record).into_iter().flatten();
+                            let keys = (self.format.all_keys)(record).into_iter().flatten();
                             moved.extend(keys.map(|key| (key, old, new)));
                         }
-                        false => moved.push(((self.meaning.key)(record), old, new)),
+                        false => moved.push(((self.format.key)(record), old, new)),
                     }
                 }
                 at += head.footprint();
@@ -111,14 +113,14 @@ impl Store {
             let places = self.index.get_mut(&key).into_iter().flatten();
             places.filter(|place| **place == old).for_each(|place| *place = new);
         }
-        merged.set_next(self.pieces.get(index + 2).map(|piece| Arc::clone(&piece.segment)));
+        merged.set_next(self.segments.get(index + 2).map(|piece| Arc::clone(&piece.segment)));
         if let Some(before) = index.checked_sub(1) {
-            self.pieces[before].segment.set_next(Some(Arc::clone(&merged)));
+            self.segments[before].segment.set_next(Some(Arc::clone(&merged)));
         }
-        self.pieces.remove(index);
-        self.pieces[index] = Piece { number, segment: merged, live: bytes };
+        self.segments.remove(index);
+        self.segments[index] = NumberedSegment { number, segment: merged, live: bytes };
         if self.piece(self.oldest.segment) <= index {
-            self.oldest = Place { segment: 0, at: 0 };
+            self.oldest = RecordLocation { segment: 0, at: 0 };
         }
     }
 }
@@ -126,13 +128,13 @@ impl Store {
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests {
-    use super::super::Retention;
+    use super::super::StoreRetention;
     use super::super::tests::{MEANING, STREAM, record};
     use super::*;
-    use crate::storage::cursor::Cursor;
+    use crate::storage::cursor::StoreCursor;
 
-    const LAST: Retention =
-        Retention { depth: Some(1), most: None, keys: None, lifespan: None, cleanup: None };
+    const LAST: StoreRetention =
+        StoreRetention { depth: Some(1), most: None, keys: None, lifespan: None, cleanup: None };
 
     /// Puts in a record of one KiB, including its header.
     fn put(store: &mut Store, key: u64) {
@@ -142,26 +144,26 @@ mod tests {
 
     /// Returns the size of each segment in KiB.
     fn sizes(store: &Store) -> Vec<usize> {
-        store.pieces.iter().map(|piece| piece.segment.size() >> 10).collect()
+        store.segments.iter().map(|piece| piece.segment.size() >> 10).collect()
     }
 
     /// Returns the kept records of each segment, by its records and by its counter.
     fn living(store: &Store) -> impl Iterator<Item = (usize, usize)> + '_ {
-        store.pieces.iter().map(|piece| {
+        store.segments.iter().map(|piece| {
             let places = (0..piece.segment.shown()).step_by(1024);
             let living = places.filter(|at| piece.segment.died(*at).is_none());
             (living.count(), piece.live / 1024)
         })
     }
 
-    fn versions(cursor: Cursor) -> Vec<u64> {
+    fn versions(cursor: StoreCursor) -> Vec<u64> {
         cursor.map(|kept| kept.version()).collect()
     }
 
     /// A small store takes little memory, and a large one few segments.
     #[test]
     fn segment_size_doubles_up_to_the_largest_size() {
-        let mut store = Store::new(Retention::default(), MEANING);
+        let mut store = Store::new(StoreRetention::default(), MEANING);
         (0..4000).for_each(|key| put(&mut store, key));
         let grown = [16, 32, 64, 128, 256, 512, 1024, 1024, 1024];
         assert_eq!(sizes(&store), grown, "what keeps all moves nothing");
@@ -220,7 +222,8 @@ mod tests {
         assert!(sizes(&store).len() < 8, "and then it is");
         assert_eq!(versions(store.cursor()).len(), 2501);
         // The same holds if only the oldest records are ever removed.
-        let mut store = Store::new(Retention { most: Some(100), ..Retention::default() }, MEANING);
+        let mut store =
+            Store::new(StoreRetention { most: Some(100), ..StoreRetention::default() }, MEANING);
         (0..60).for_each(|key| put(&mut store, key));
         assert_eq!(sizes(&store), [16, 32, 64]);
     }
@@ -228,7 +231,7 @@ mod tests {
     /// Only memory of the largest size is kept, and no more than can be reused.
     #[test]
     fn memory_of_largest_segments_is_reused_up_to_a_limit() {
-        let mut store = Store::new(Retention::default(), MEANING);
+        let mut store = Store::new(StoreRetention::default(), MEANING);
         let meter = store.meter();
         (0..500).for_each(|key| put(&mut store, key));
         store.let_go_below(500);
@@ -241,7 +244,8 @@ mod tests {
         assert_eq!((sizes(&store), store.spare.len()), (alloc::vec![1024; 3], 0));
         assert_eq!(meter.bytes(), 3 << 20);
         // Also for a store that removes records strictly in order.
-        let mut store = Store::new(Retention { most: Some(1), ..Retention::default() }, MEANING);
+        let mut store =
+            Store::new(StoreRetention { most: Some(1), ..StoreRetention::default() }, MEANING);
         let meter = store.meter();
         for key in 0..9000 {
             put(&mut store, key);
@@ -252,12 +256,12 @@ mod tests {
     /// Whole segments below a version are dropped.
     #[test]
     fn whole_segments_below_a_version_are_dropped() {
-        let mut store = Store::new(Retention::default(), MEANING);
+        let mut store = Store::new(StoreRetention::default(), MEANING);
         (0..240).for_each(|key| put(&mut store, key));
         assert_eq!(sizes(&store), [16, 32, 64, 128]);
         for (version, first) in [(0, 0), (15, 0), (16, 16), (47, 16), (48, 48), (999, 112)] {
             store.let_go_below(version);
-            assert_eq!(store.pieces[0].segment.head(0).version, first, "below {version}");
+            assert_eq!(store.segments[0].segment.head(0).version, first, "below {version}");
         }
     }
 }

@@ -6,10 +6,10 @@
 use idl_cdr::{LongDouble, WChar};
 
 use super::{UnionValue, Value, layout};
-use crate::model::{Graph, Kind, Member, NodeId, Primitive, Union};
+use crate::model::{NodeKind, Primitive, StructureMember, TypeGraph, TypeNodeId, Union};
 
 /// Returns a union in the given case with the member's default.
-pub(crate) fn union_of_case(graph: &Graph, of: &Union, case: usize) -> UnionValue {
+pub(crate) fn union_of_case(graph: &TypeGraph, of: &Union, case: usize) -> UnionValue {
     let member = of.cases.get(case).and_then(|case| case.member.as_ref());
     UnionValue {
         discriminator: layout::discriminator(graph, of, case),
@@ -20,7 +20,7 @@ pub(crate) fn union_of_case(graph: &Graph, of: &Union, case: usize) -> UnionValu
 
 /// Returns the union that the discriminator's default selects; in the first case, if the default
 /// selects nothing.
-fn default_of_union(graph: &Graph, of: &Union) -> UnionValue {
+fn default_of_union(graph: &TypeGraph, of: &Union) -> UnionValue {
     let held = union_of_case(graph, of, layout::default_case(graph, of));
     let discriminator = default_of_member(graph, &of.discriminator);
     match layout::case_of(of, discriminator.label()) {
@@ -30,7 +30,7 @@ fn default_of_union(graph: &Graph, of: &Union) -> UnionValue {
 }
 
 /// Returns the value of a member that a sample lacks.
-pub(crate) fn default_of_member(graph: &Graph, of: &Member) -> Value {
+pub(crate) fn default_of_member(graph: &TypeGraph, of: &StructureMember) -> Value {
     match &of.default {
         Some(default) => default.clone(),
         None if of.optional => Value::Absent,
@@ -39,9 +39,9 @@ pub(crate) fn default_of_member(graph: &Graph, of: &Member) -> Value {
 }
 
 /// Returns the initial value of a type. Types with infinite values have been refused before.
-pub(crate) fn default_of(graph: &Graph, of: NodeId) -> Value {
+pub(crate) fn default_of(graph: &TypeGraph, of: TypeNodeId) -> Value {
     match graph.kind(of) {
-        Kind::Primitive(primitive) => match primitive {
+        NodeKind::Primitive(primitive) => match primitive {
             Primitive::Boolean => Value::Bool(false),
             Primitive::Int8 | Primitive::Int16 | Primitive::Int32 | Primitive::Int64 => {
                 Value::Signed(0)
@@ -57,29 +57,29 @@ pub(crate) fn default_of(graph: &Graph, of: NodeId) -> Value {
             Primitive::Char8 => Value::Char('\0'),
             Primitive::Char16 => Value::WideChar(WChar(0)),
         },
-        Kind::Text { .. } => Value::Text(String::new()),
-        Kind::Fixed { scale, .. } => Value::Fixed { units: 0, scale: *scale },
-        Kind::Sequence { .. } => Value::Collection(Vec::new()),
-        Kind::Array { element, count } => {
+        NodeKind::Text { .. } => Value::Text(String::new()),
+        NodeKind::Fixed { scale, .. } => Value::Fixed { units: 0, scale: *scale },
+        NodeKind::Sequence { .. } => Value::Collection(Vec::new()),
+        NodeKind::Array { element, count } => {
             Value::Collection(vec![default_of(graph, element.of); *count as usize])
         }
-        Kind::Map { .. } => Value::Map(Vec::new()),
-        Kind::Enumeration { literals, .. } => {
+        NodeKind::Map { .. } => Value::Map(Vec::new()),
+        NodeKind::Enumeration { literals, .. } => {
             let default = literals.iter().find(|literal| literal.default).or(literals.first());
             default.map_or(Value::Absent, |literal| Value::Enumerator {
                 value: literal.value,
                 name: literal.name.text.clone(),
             })
         }
-        Kind::Bitmask { .. } => Value::Bitmask(0),
-        Kind::Bitset(fields) => {
+        NodeKind::Bitmask { .. } => Value::Bitmask(0),
+        NodeKind::Bitset(fields) => {
             Value::Structure(fields.iter().map(|field| default_of(graph, field.of)).collect())
         }
-        Kind::Structure(structure) => {
+        NodeKind::Structure(structure) => {
             let members = graph.members(structure);
             Value::Structure(members.into_iter().map(|of| default_of_member(graph, of)).collect())
         }
-        Kind::Union(union) => Value::Union(Box::new(default_of_union(graph, union))),
-        Kind::Alias(_) | Kind::Later => Value::Absent,
+        NodeKind::Union(union) => Value::Union(Box::new(default_of_union(graph, union))),
+        NodeKind::Alias(_) | NodeKind::Later => Value::Absent,
     }
 }

@@ -8,30 +8,33 @@ use idl_cdr::Extensibility;
 use idl_cdr::derived::{bytes_for, length_code_for};
 
 use super::Value;
-use crate::model::{Element, Graph, Kind, Member, NO_BOUND, NodeId, Primitive, Structure, Union};
+use crate::model::{
+    Element, NO_BOUND, NodeKind, Primitive, Structure, StructureMember, TypeGraph, TypeNodeId,
+    Union,
+};
 
 /// Whether CDR counts an element as primitive.
-pub(crate) fn is_primitive(graph: &Graph, element: &Element) -> bool {
-    matches!(graph.kind(element.of), Kind::Primitive(_))
+pub(crate) fn is_primitive(graph: &TypeGraph, element: &Element) -> bool {
+    matches!(graph.kind(element.of), NodeKind::Primitive(_))
 }
 
 /// Whether an array of such elements holds only primitives, in all its dimensions.
-pub(crate) fn is_primitive_row(graph: &Graph, element: &Element) -> bool {
+pub(crate) fn is_primitive_row(graph: &TypeGraph, element: &Element) -> bool {
     match graph.kind(element.of) {
         // Peers treat a fixed as an array of octets.
-        Kind::Primitive(_) | Kind::Fixed { .. } => true,
-        Kind::Array { element, .. } => is_primitive_row(graph, element),
+        NodeKind::Primitive(_) | NodeKind::Fixed { .. } => true,
+        NodeKind::Array { element, .. } => is_primitive_row(graph, element),
         _ => false,
     }
 }
 
 /// Returns the length code of a value in a parameter of XCDR2.
-pub(crate) fn length_code(graph: &Graph, of: NodeId) -> u32 {
+pub(crate) fn length_code(graph: &TypeGraph, of: TypeNodeId) -> u32 {
     match graph.kind(of) {
-        Kind::Primitive(primitive) => length_code_for(primitive.size()),
-        Kind::Text { .. } => 5,
-        Kind::Sequence { element, .. } => match graph.kind(element.of) {
-            Kind::Primitive(primitive) => match primitive.size() {
+        NodeKind::Primitive(primitive) => length_code_for(primitive.size()),
+        NodeKind::Text { .. } => 5,
+        NodeKind::Sequence { element, .. } => match graph.kind(element.of) {
+            NodeKind::Primitive(primitive) => match primitive.size() {
                 1 => 5,
                 4 => 6,
                 8 => 7,
@@ -39,19 +42,23 @@ pub(crate) fn length_code(graph: &Graph, of: NodeId) -> u32 {
             },
             _ => 5,
         },
-        Kind::Array { element, .. } if is_primitive_row(graph, element) => 4,
-        Kind::Map { key, value, .. } if is_primitive(graph, key) && is_primitive(graph, value) => 4,
-        Kind::Array { .. } | Kind::Map { .. } => 5,
-        Kind::Enumeration { bit_bound, .. } | Kind::Bitmask { bit_bound, .. } => {
+        NodeKind::Array { element, .. } if is_primitive_row(graph, element) => 4,
+        NodeKind::Map { key, value, .. }
+            if is_primitive(graph, key) && is_primitive(graph, value) =>
+        {
+            4
+        }
+        NodeKind::Array { .. } | NodeKind::Map { .. } => 5,
+        NodeKind::Enumeration { bit_bound, .. } | NodeKind::Bitmask { bit_bound, .. } => {
             length_code_for(bytes_for(*bit_bound))
         }
-        Kind::Bitset(fields) => length_code_for(bytes_for(total_bits(fields))),
-        Kind::Structure(Structure { extensibility, .. })
-        | Kind::Union(Union { extensibility, .. }) => match extensibility {
+        NodeKind::Bitset(fields) => length_code_for(bytes_for(total_bits(fields))),
+        NodeKind::Structure(Structure { extensibility, .. })
+        | NodeKind::Union(Union { extensibility, .. }) => match extensibility {
             Extensibility::Final => 4,
             Extensibility::Appendable | Extensibility::Mutable => 5,
         },
-        Kind::Fixed { .. } | Kind::Alias(_) | Kind::Later => 4,
+        NodeKind::Fixed { .. } | NodeKind::Alias(_) | NodeKind::Later => 4,
     }
 }
 
@@ -61,7 +68,9 @@ pub(crate) fn total_bits(fields: &[crate::model::BitField]) -> u32 {
 }
 
 /// Returns the key members in the order of their ids; all members if none is marked.
-pub(crate) fn key_members<'a>(members: &[&'a Member]) -> Vec<(usize, &'a Member)> {
+pub(crate) fn key_members<'a>(
+    members: &[&'a StructureMember],
+) -> Vec<(usize, &'a StructureMember)> {
     let mut keys: Vec<_> = members.iter().copied().enumerate().collect();
     if members.iter().any(|member| member.key) {
         keys.retain(|(_, member)| member.key);
@@ -71,10 +80,10 @@ pub(crate) fn key_members<'a>(members: &[&'a Member]) -> Vec<(usize, &'a Member)
 }
 
 /// Returns the changes that a type allows.
-pub(crate) fn extensibility_of(graph: &Graph, of: NodeId) -> Extensibility {
+pub(crate) fn extensibility_of(graph: &TypeGraph, of: TypeNodeId) -> Extensibility {
     match graph.kind(of) {
-        Kind::Structure(of) => of.extensibility,
-        Kind::Union(of) => of.extensibility,
+        NodeKind::Structure(of) => of.extensibility,
+        NodeKind::Union(of) => of.extensibility,
         _ => Extensibility::Final,
     }
 }
@@ -83,22 +92,22 @@ pub(crate) fn extensibility_of(graph: &Graph, of: NodeId) -> Extensibility {
 /// ([`DdsType::MIN_CDR_SIZE`](idl_cdr::DdsType::MIN_CDR_SIZE)), so that both refuse the
 /// same lengths.
 #[derive(Debug, Default)]
-pub(crate) struct LeastSizes(BTreeMap<NodeId, usize>);
+pub(crate) struct LeastSizes(BTreeMap<TypeNodeId, usize>);
 
 impl LeastSizes {
-    pub(crate) fn of(&mut self, graph: &Graph, of: NodeId) -> usize {
+    pub(crate) fn of(&mut self, graph: &TypeGraph, of: TypeNodeId) -> usize {
         match graph.kind(of) {
-            Kind::Primitive(primitive) => primitive.size(),
-            Kind::Text { .. } | Kind::Sequence { .. } | Kind::Map { .. } => 4,
-            Kind::Fixed { digits, .. } => *digits as usize / 2 + 1,
-            Kind::Array { element, count } => {
+            NodeKind::Primitive(primitive) => primitive.size(),
+            NodeKind::Text { .. } | NodeKind::Sequence { .. } | NodeKind::Map { .. } => 4,
+            NodeKind::Fixed { digits, .. } => *digits as usize / 2 + 1,
+            NodeKind::Array { element, count } => {
                 (*count as usize).saturating_mul(self.of(graph, element.of))
             }
-            Kind::Enumeration { bit_bound, .. } | Kind::Bitmask { bit_bound, .. } => {
+            NodeKind::Enumeration { bit_bound, .. } | NodeKind::Bitmask { bit_bound, .. } => {
                 bytes_for(*bit_bound)
             }
-            Kind::Bitset(fields) => bytes_for(total_bits(fields)),
-            Kind::Structure(structure) => {
+            NodeKind::Bitset(fields) => bytes_for(total_bits(fields)),
+            NodeKind::Structure(structure) => {
                 if let Some(known) = self.0.get(&of) {
                     return *known;
                 }
@@ -115,30 +124,30 @@ impl LeastSizes {
                 self.0.insert(of, least);
                 least
             }
-            Kind::Union(union) if union.extensibility == Extensibility::Mutable => 4,
-            Kind::Union(union) => self.of(graph, union.discriminator.of),
-            Kind::Alias(_) | Kind::Later => 1,
+            NodeKind::Union(union) if union.extensibility == Extensibility::Mutable => 4,
+            NodeKind::Union(union) => self.of(graph, union.discriminator.of),
+            NodeKind::Alias(_) | NodeKind::Later => 1,
         }
     }
 }
 
 /// Whether a type has a key.
-pub(crate) fn is_keyed(graph: &Graph, of: NodeId) -> bool {
+pub(crate) fn is_keyed(graph: &TypeGraph, of: TypeNodeId) -> bool {
     match graph.kind(of) {
-        Kind::Structure(structure) => graph.members(structure).iter().any(|member| member.key),
-        Kind::Union(union) => union.discriminator.key,
+        NodeKind::Structure(structure) => graph.members(structure).iter().any(|member| member.key),
+        NodeKind::Union(union) => union.discriminator.key,
         _ => false,
     }
 }
 
 /// Whether the keys of all values of the type fit into a key hash.
-pub(crate) fn keys_fit_hash(graph: &Graph, of: NodeId) -> bool {
+pub(crate) fn keys_fit_hash(graph: &TypeGraph, of: TypeNodeId) -> bool {
     !is_keyed(graph, of) || end_of(graph, of, 0, 0).is_some_and(|end| end <= 16)
 }
 
 /// Returns the end of the longest value that begins at the offset, in the form of keys; `None` if
 /// it exceeds a key hash.
-fn end_of(graph: &Graph, of: NodeId, offset: usize, depth: u32) -> Option<usize> {
+fn end_of(graph: &TypeGraph, of: TypeNodeId, offset: usize, depth: u32) -> Option<usize> {
     if offset > 16 || depth > 64 {
         return None;
     }
@@ -147,7 +156,7 @@ fn end_of(graph: &Graph, of: NodeId, offset: usize, depth: u32) -> Option<usize>
     let delimiter = |element: &Element| {
         if is_primitive_row(graph, element) { 0 } else { 4 }
     };
-    let repeat = |count: usize, start: usize, of: NodeId| {
+    let repeat = |count: usize, start: usize, of: TypeNodeId| {
         let mut offset = start;
         for _ in 0..count {
             let end = end_of(graph, of, offset, depth + 1)?;
@@ -159,17 +168,17 @@ fn end_of(graph: &Graph, of: NodeId, offset: usize, depth: u32) -> Option<usize>
         Some(offset)
     };
     match graph.kind(of) {
-        Kind::Primitive(primitive) => Some(align(offset, primitive.size()) + primitive.size()),
-        Kind::Text { wide: false, bound } => Some(align(offset, 4) + 4 + bounded(*bound)? + 1),
-        Kind::Text { wide: true, bound } => Some(align(offset, 4) + 4 + 2 * bounded(*bound)?),
-        Kind::Fixed { digits, .. } => Some(offset + *digits as usize / 2 + 1),
-        Kind::Sequence { element, bound } => {
+        NodeKind::Primitive(primitive) => Some(align(offset, primitive.size()) + primitive.size()),
+        NodeKind::Text { wide: false, bound } => Some(align(offset, 4) + 4 + bounded(*bound)? + 1),
+        NodeKind::Text { wide: true, bound } => Some(align(offset, 4) + 4 + 2 * bounded(*bound)?),
+        NodeKind::Fixed { digits, .. } => Some(offset + *digits as usize / 2 + 1),
+        NodeKind::Sequence { element, bound } => {
             let start = if is_primitive(graph, element) { 0 } else { 4 };
             repeat(bounded(*bound)?, align(offset, 4) + start + 4, element.of)
         }
-        Kind::Array { element, count } => {
+        NodeKind::Array { element, count } => {
             let (mut innermost, mut count) = (element, *count as usize);
-            while let Kind::Array { element, count: more } = graph.kind(innermost.of) {
+            while let NodeKind::Array { element, count: more } = graph.kind(innermost.of) {
                 count = count.saturating_mul(*more as usize);
                 innermost = element;
             }
@@ -179,22 +188,22 @@ fn end_of(graph: &Graph, of: NodeId, offset: usize, depth: u32) -> Option<usize>
             };
             repeat(count, start, innermost.of)
         }
-        Kind::Enumeration { bit_bound, .. } | Kind::Bitmask { bit_bound, .. } => {
+        NodeKind::Enumeration { bit_bound, .. } | NodeKind::Bitmask { bit_bound, .. } => {
             let size = bytes_for(*bit_bound);
             Some(align(offset, size) + size)
         }
-        Kind::Bitset(fields) => {
+        NodeKind::Bitset(fields) => {
             let size = bytes_for(total_bits(fields));
             Some(align(offset, size) + size)
         }
-        Kind::Structure(structure) => {
+        NodeKind::Structure(structure) => {
             let members = graph.members(structure);
             key_members(&members).iter().try_fold(offset, |offset, (_, member)| {
                 let marked = offset + usize::from(member.optional);
                 end_of(graph, member.of, marked, depth + 1)
             })
         }
-        Kind::Union(union) => {
+        NodeKind::Union(union) => {
             let start = end_of(graph, union.discriminator.of, offset, depth + 1)?;
             if union.discriminator.key {
                 return Some(start);
@@ -204,7 +213,7 @@ fn end_of(graph: &Graph, of: NodeId, offset: usize, depth: u32) -> Option<usize>
                 Some(end_of(graph, member.of, start, depth + 1)?.max(most))
             })
         }
-        Kind::Map { .. } | Kind::Alias(_) | Kind::Later => None,
+        NodeKind::Map { .. } | NodeKind::Alias(_) | NodeKind::Later => None,
     }
 }
 
@@ -228,7 +237,7 @@ pub(crate) fn integer(primitive: Primitive, number: i128) -> Option<Value> {
 }
 
 /// Returns the discriminator for a case: its first label, or the first value that no case has.
-pub(crate) fn discriminator(graph: &Graph, of: &Union, case: usize) -> Value {
+pub(crate) fn discriminator(graph: &TypeGraph, of: &Union, case: usize) -> Value {
     let kind = graph.kind(of.discriminator.of);
     let first = of.cases.get(case).and_then(|case| case.labels.first().copied());
     let label = first.or_else(|| {
@@ -236,7 +245,7 @@ pub(crate) fn discriminator(graph: &Graph, of: &Union, case: usize) -> Value {
         let taken: BTreeSet<i64> =
             of.cases.iter().flat_map(|case| case.labels.iter().copied()).collect();
         match kind {
-            Kind::Enumeration { literals, .. } => {
+            NodeKind::Enumeration { literals, .. } => {
                 let mut values = literals.iter().map(|literal| i64::from(literal.value));
                 values.find(|label| !taken.contains(label))
             }
@@ -247,11 +256,11 @@ pub(crate) fn discriminator(graph: &Graph, of: &Union, case: usize) -> Value {
 }
 
 /// Whether the discriminator can have every label as a value.
-pub(crate) fn are_labels(graph: &Graph, of: &Union) -> bool {
+pub(crate) fn are_labels(graph: &TypeGraph, of: &Union) -> bool {
     let kind = graph.kind(of.discriminator.of);
     let mut labels = of.cases.iter().flat_map(|case| case.labels.iter().copied());
     match kind {
-        Kind::Enumeration { literals, .. } => {
+        NodeKind::Enumeration { literals, .. } => {
             let values: BTreeSet<i64> =
                 literals.iter().map(|literal| literal.value.into()).collect();
             labels.all(|label| values.contains(&label))
@@ -261,21 +270,21 @@ pub(crate) fn are_labels(graph: &Graph, of: &Union) -> bool {
 }
 
 /// Returns the value that a label denotes, if the type has it.
-fn from_label(kind: &Kind, label: i64) -> Option<Value> {
+fn from_label(kind: &NodeKind, label: i64) -> Option<Value> {
     match kind {
-        Kind::Primitive(Primitive::Boolean) => {
+        NodeKind::Primitive(Primitive::Boolean) => {
             matches!(label, 0 | 1).then_some(Value::Bool(label == 1))
         }
-        Kind::Primitive(Primitive::Char8) => {
+        NodeKind::Primitive(Primitive::Char8) => {
             u8::try_from(label).ok().map(|c| Value::Char(c.into()))
         }
-        Kind::Primitive(Primitive::Char16) => {
+        NodeKind::Primitive(Primitive::Char16) => {
             u16::try_from(label).ok().map(|unit| Value::WideChar(idl_cdr::WChar(unit)))
         }
         // Labels of unsigned 64-bit types are their bits.
-        Kind::Primitive(Primitive::Uint64) => Some(Value::Unsigned(label as u64)),
-        Kind::Primitive(primitive) => integer(*primitive, i128::from(label)),
-        Kind::Enumeration { literals, .. } => {
+        NodeKind::Primitive(Primitive::Uint64) => Some(Value::Unsigned(label as u64)),
+        NodeKind::Primitive(primitive) => integer(*primitive, i128::from(label)),
+        NodeKind::Enumeration { literals, .. } => {
             let literal = literals.iter().find(|literal| i64::from(literal.value) == label)?;
             Some(Value::Enumerator { value: literal.value, name: literal.name.text.clone() })
         }
@@ -284,7 +293,7 @@ fn from_label(kind: &Kind, label: i64) -> Option<Value> {
 }
 
 /// Checks that a value belongs to a type, bounds included; otherwise returns the reason.
-pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<(), String> {
+pub(crate) fn require_fit(graph: &TypeGraph, of: TypeNodeId, value: &Value) -> Result<(), String> {
     let kind = graph.kind(of);
     let within = |bound: u32, count: usize, what: &str| {
         if bound == NO_BOUND || count <= bound as usize {
@@ -293,46 +302,46 @@ pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<()
         Err(format!("has at most {bound} {what}, found {count}"))
     };
     let is_one = match (kind, value) {
-        (Kind::Primitive(Primitive::Boolean), Value::Bool(_))
-        | (Kind::Primitive(Primitive::Float32), Value::Float(_))
-        | (Kind::Primitive(Primitive::Float64), Value::Double(_))
-        | (Kind::Primitive(Primitive::Float128), Value::LongDouble(_))
-        | (Kind::Primitive(Primitive::Char16), Value::WideChar(_)) => true,
-        (Kind::Primitive(Primitive::Char8), Value::Char(c)) => u8::try_from(*c).is_ok(),
-        (Kind::Primitive(primitive), Value::Signed(number)) => {
+        (NodeKind::Primitive(Primitive::Boolean), Value::Bool(_))
+        | (NodeKind::Primitive(Primitive::Float32), Value::Float(_))
+        | (NodeKind::Primitive(Primitive::Float64), Value::Double(_))
+        | (NodeKind::Primitive(Primitive::Float128), Value::LongDouble(_))
+        | (NodeKind::Primitive(Primitive::Char16), Value::WideChar(_)) => true,
+        (NodeKind::Primitive(Primitive::Char8), Value::Char(c)) => u8::try_from(*c).is_ok(),
+        (NodeKind::Primitive(primitive), Value::Signed(number)) => {
             integer(*primitive, i128::from(*number)).is_some_and(|fit| fit == *value)
         }
-        (Kind::Primitive(primitive), Value::Unsigned(number)) => {
+        (NodeKind::Primitive(primitive), Value::Unsigned(number)) => {
             integer(*primitive, i128::from(*number)).is_some_and(|fit| fit == *value)
         }
-        (Kind::Text { wide, bound }, Value::Text(text)) => {
+        (NodeKind::Text { wide, bound }, Value::Text(text)) => {
             if !wide && text.contains('\0') {
                 return Err("is a string with a NUL inside, which would end the string".to_owned());
             }
             let count = if *wide { text.encode_utf16().count() } else { text.len() };
             return within(*bound, count, "characters");
         }
-        (Kind::Fixed { digits, scale }, Value::Fixed { units, scale: other }) => {
+        (NodeKind::Fixed { digits, scale }, Value::Fixed { units, scale: other }) => {
             scale == other && units.unsigned_abs() < 10_u128.pow(*digits)
         }
-        (Kind::Enumeration { literals, .. }, Value::Enumerator { value, name }) => {
+        (NodeKind::Enumeration { literals, .. }, Value::Enumerator { value, name }) => {
             literals.iter().any(|literal| literal.value == *value && literal.name.text == *name)
         }
         // Unnamed bits of a later version are preserved.
-        (Kind::Bitmask { bit_bound, .. }, Value::Bitmask(bits)) => {
+        (NodeKind::Bitmask { bit_bound, .. }, Value::Bitmask(bits)) => {
             bits.checked_shr(8 * bytes_for(*bit_bound) as u32).unwrap_or(0) == 0
         }
-        (Kind::Sequence { element, bound }, Value::Collection(parts)) => {
+        (NodeKind::Sequence { element, bound }, Value::Collection(parts)) => {
             within(*bound, parts.len(), "elements")?;
             return parts.iter().try_for_each(|part| require_fit(graph, element.of, part));
         }
-        (Kind::Array { element, count }, Value::Collection(parts)) => {
+        (NodeKind::Array { element, count }, Value::Collection(parts)) => {
             if parts.len() != *count as usize {
                 return Err(format!("has {count} elements, found {}", parts.len()));
             }
             return parts.iter().try_for_each(|part| require_fit(graph, element.of, part));
         }
-        (Kind::Map { key, value, bound }, Value::Map(entries)) => {
+        (NodeKind::Map { key, value, bound }, Value::Map(entries)) => {
             within(*bound, entries.len(), "entries")?;
             let ascend = |two: &[(Value, Value)]| two[0].0.order(&two[1].0).is_lt();
             if !entries.windows(2).all(ascend) {
@@ -343,11 +352,11 @@ pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<()
                 require_fit(graph, value.of, other)
             });
         }
-        (Kind::Bitset(fields), Value::Structure(parts)) => {
+        (NodeKind::Bitset(fields), Value::Structure(parts)) => {
             fields.len() == parts.len()
                 && fields.iter().zip(parts).all(|(field, part)| field_bits(field, part).is_some())
         }
-        (Kind::Structure(structure), Value::Structure(parts)) => {
+        (NodeKind::Structure(structure), Value::Structure(parts)) => {
             let members = graph.members(structure);
             if members.len() != parts.len() {
                 return Err(format!("has {} members, found {}", members.len(), parts.len()));
@@ -359,7 +368,7 @@ pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<()
                 }
             });
         }
-        (Kind::Union(union), Value::Union(held)) => {
+        (NodeKind::Union(union), Value::Union(held)) => {
             require_fit(graph, union.discriminator.of, &held.discriminator)?;
             if case_of(union, held.discriminator.label()) != Some(held.case) {
                 return Err("has a discriminator that selects another case".to_owned());
@@ -374,7 +383,7 @@ pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<()
     if is_one { Ok(()) } else { Err(format!("is {}, found {value:?}", words(kind))) }
 }
 
-fn words(kind: &Kind) -> &'static str {
+fn words(kind: &NodeKind) -> &'static str {
     crate::words::word_of(kind)
 }
 
@@ -385,10 +394,10 @@ pub(crate) fn case_of(of: &Union, label: i64) -> Option<usize> {
 }
 
 /// Returns the default case: the one that the discriminator's default selects, or the first.
-pub(crate) fn default_case(graph: &Graph, of: &Union) -> usize {
+pub(crate) fn default_case(graph: &TypeGraph, of: &Union) -> usize {
     let label = match (&of.discriminator.default, graph.kind(of.discriminator.of)) {
         (Some(default), _) => default.label(),
-        (None, Kind::Enumeration { literals, .. }) => {
+        (None, NodeKind::Enumeration { literals, .. }) => {
             let default = literals.iter().find(|literal| literal.default).or(literals.first());
             default.map_or(0, |literal| literal.value.into())
         }

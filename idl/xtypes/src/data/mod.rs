@@ -23,7 +23,7 @@ pub use serialized::SerializedData;
 pub use text::TextError;
 
 use crate::DynamicType;
-use crate::model::{Graph, Kind, NodeId, Primitive};
+use crate::model::{NodeKind, Primitive, TypeGraph, TypeNodeId};
 
 /// A value of a type that is known only at run time.
 #[derive(Clone, Debug, PartialEq)]
@@ -397,7 +397,7 @@ impl DynamicData {
 }
 
 /// A step into a value.
-pub(crate) enum Part {
+pub(crate) enum ValueStep {
     Place(usize),
     /// A case of a union.
     Case(usize),
@@ -406,53 +406,53 @@ pub(crate) enum Part {
 
 /// Returns the part of a type that a step leads to, and its type.
 pub(crate) fn part_of(
-    graph: &Graph,
-    of: NodeId,
+    graph: &TypeGraph,
+    of: TypeNodeId,
     step: &PathStep,
-) -> Result<(Part, NodeId), String> {
+) -> Result<(ValueStep, TypeNodeId), String> {
     let no_member = |name: &str, names: Vec<&str>| {
         let names = names.join(", ");
         Err(format!("`{}` has no member `{name}`; it has {names}", graph.node(of).name))
     };
     match (graph.kind(of), step) {
-        (Kind::Structure(structure), PathStep::Member(name)) => {
+        (NodeKind::Structure(structure), PathStep::Member(name)) => {
             let members = graph.members(structure);
             match members.iter().position(|member| *member.name.text == **name) {
-                Some(place) => Ok((Part::Place(place), members[place].of)),
+                Some(place) => Ok((ValueStep::Place(place), members[place].of)),
                 None => no_member(name, members.iter().map(|member| &*member.name.text).collect()),
             }
         }
-        (Kind::Bitset(fields), PathStep::Member(name)) => {
+        (NodeKind::Bitset(fields), PathStep::Member(name)) => {
             match fields.iter().position(|field| *field.name.text == **name) {
-                Some(place) => Ok((Part::Place(place), fields[place].of)),
+                Some(place) => Ok((ValueStep::Place(place), fields[place].of)),
                 None => no_member(name, fields.iter().map(|field| &*field.name.text).collect()),
             }
         }
-        (Kind::Union(union), PathStep::Member(name)) => {
+        (NodeKind::Union(union), PathStep::Member(name)) => {
             if **name == *union.discriminator.name.text {
-                return Ok((Part::Place(0), union.discriminator.of));
+                return Ok((ValueStep::Place(0), union.discriminator.of));
             }
             let members = || {
                 let cases = union.cases.iter().enumerate();
                 cases.filter_map(|(at, case)| Some((at, case.member.as_ref()?)))
             };
             match members().find(|(_, member)| *member.name.text == **name) {
-                Some((case, member)) => Ok((Part::Case(case), member.of)),
+                Some((case, member)) => Ok((ValueStep::Case(case), member.of)),
                 None => no_member(name, members().map(|(_, member)| &*member.name.text).collect()),
             }
         }
-        (Kind::Sequence { element, .. }, PathStep::Index(index)) => {
-            Ok((Part::Place(place(*index)?), element.of))
+        (NodeKind::Sequence { element, .. }, PathStep::Index(index)) => {
+            Ok((ValueStep::Place(place(*index)?), element.of))
         }
-        (Kind::Array { element, count }, PathStep::Index(index)) => {
+        (NodeKind::Array { element, count }, PathStep::Index(index)) => {
             let place = place(*index)?;
             match place < *count as usize {
-                true => Ok((Part::Place(place), element.of)),
+                true => Ok((ValueStep::Place(place), element.of)),
                 false => Err(format!("the array has {count} elements, found index {place}")),
             }
         }
-        (Kind::Map { key, value, .. }, step) => {
-            Ok((Part::Key(key_of(graph, key.of, step)?), value.of))
+        (NodeKind::Map { key, value, .. }, step) => {
+            Ok((ValueStep::Key(key_of(graph, key.of, step)?), value.of))
         }
         (kind, PathStep::Member(name)) => {
             Err(format!("{} has no member `{name}`", crate::words::word_of(kind)))
@@ -466,26 +466,28 @@ fn place(index: i64) -> Result<usize, String> {
 }
 
 /// Returns the key of a map's entry that a path gives.
-fn key_of(graph: &Graph, of: NodeId, step: &PathStep) -> Result<Value, String> {
+fn key_of(graph: &TypeGraph, of: TypeNodeId, step: &PathStep) -> Result<Value, String> {
     let key = match (graph.kind(of), step) {
-        (Kind::Text { .. }, PathStep::Key(text)) => Value::Text(text.clone()),
-        (Kind::Text { .. }, PathStep::Index(number)) => Value::Text(number.to_string()),
-        (Kind::Enumeration { literals, .. }, PathStep::Key(text)) => {
+        (NodeKind::Text { .. }, PathStep::Key(text)) => Value::Text(text.clone()),
+        (NodeKind::Text { .. }, PathStep::Index(number)) => Value::Text(number.to_string()),
+        (NodeKind::Enumeration { literals, .. }, PathStep::Key(text)) => {
             let literal = literals.iter().find(|literal| *literal.name.text == **text);
             literal.map_or(Value::Absent, |literal| Value::Enumerator {
                 value: literal.value,
                 name: literal.name.text.clone(),
             })
         }
-        (Kind::Primitive(Primitive::Boolean), PathStep::Key(text)) => match &**text {
+        (NodeKind::Primitive(Primitive::Boolean), PathStep::Key(text)) => match &**text {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
             _ => Value::Absent,
         },
-        (Kind::Primitive(Primitive::Char8), PathStep::Key(text)) if text.chars().count() == 1 => {
+        (NodeKind::Primitive(Primitive::Char8), PathStep::Key(text))
+            if text.chars().count() == 1 =>
+        {
             Value::Char(text.chars().next().unwrap_or_default())
         }
-        (Kind::Primitive(primitive), PathStep::Index(number)) => {
+        (NodeKind::Primitive(primitive), PathStep::Index(number)) => {
             layout::integer(*primitive, i128::from(*number)).unwrap_or(Value::Absent)
         }
         _ => Value::Absent,
@@ -496,23 +498,23 @@ fn key_of(graph: &Graph, of: NodeId, step: &PathStep) -> Result<Value, String> {
     }
 }
 
-fn inside<'a>(value: &'a Value, part: &Part) -> Option<&'a Value> {
+fn inside<'a>(value: &'a Value, part: &ValueStep) -> Option<&'a Value> {
     match (value, part) {
-        (Value::Structure(parts) | Value::Collection(parts), Part::Place(place)) => {
+        (Value::Structure(parts) | Value::Collection(parts), ValueStep::Place(place)) => {
             parts.get(*place)
         }
-        (Value::Union(union), Part::Place(_)) => Some(&union.discriminator),
-        (Value::Union(union), Part::Case(case)) if union.case == *case => Some(&union.member),
-        (Value::Map(entries), Part::Key(key)) => {
+        (Value::Union(union), ValueStep::Place(_)) => Some(&union.discriminator),
+        (Value::Union(union), ValueStep::Case(case)) if union.case == *case => Some(&union.member),
+        (Value::Map(entries), ValueStep::Key(key)) => {
             entries.iter().find(|(other, _)| other == key).map(|(_, value)| value)
         }
         _ => None,
     }
 }
 
-fn is_optional(graph: &Graph, of: NodeId, part: &Part) -> bool {
+fn is_optional(graph: &TypeGraph, of: TypeNodeId, part: &ValueStep) -> bool {
     match (graph.kind(of), part) {
-        (Kind::Structure(structure), Part::Place(place)) => {
+        (NodeKind::Structure(structure), ValueStep::Place(place)) => {
             graph.members(structure).get(*place).is_some_and(|member| member.optional)
         }
         _ => false,
@@ -520,15 +522,15 @@ fn is_optional(graph: &Graph, of: NodeId, part: &Part) -> bool {
 }
 
 fn inside_mut<'a>(
-    graph: &Graph,
-    of: NodeId,
+    graph: &TypeGraph,
+    of: TypeNodeId,
     value: &'a mut Value,
-    part: &Part,
-    part_type: NodeId,
+    part: &ValueStep,
+    part_type: TypeNodeId,
 ) -> Result<&'a mut Value, String> {
-    let is_sequence = matches!(graph.kind(of), Kind::Sequence { .. });
+    let is_sequence = matches!(graph.kind(of), NodeKind::Sequence { .. });
     match (value, part) {
-        (Value::Structure(parts) | Value::Collection(parts), Part::Place(place)) => {
+        (Value::Structure(parts) | Value::Collection(parts), ValueStep::Place(place)) => {
             let count = parts.len();
             if *place == count && is_sequence {
                 parts.push(default_of(graph, part_type));
@@ -537,18 +539,18 @@ fn inside_mut<'a>(
                 .get_mut(*place)
                 .ok_or_else(|| format!("the value has {count} elements, found index {place}"))
         }
-        (Value::Union(_), Part::Place(_)) => {
+        (Value::Union(_), ValueStep::Place(_)) => {
             Err("the discriminator follows from the member: set the member".to_owned())
         }
-        (Value::Union(union), Part::Case(case)) => {
+        (Value::Union(union), ValueStep::Case(case)) => {
             if union.case != *case
-                && let Kind::Union(of) = graph.kind(of)
+                && let NodeKind::Union(of) = graph.kind(of)
             {
                 **union = union_of_case(graph, of, *case);
             }
             Ok(&mut union.member)
         }
-        (Value::Map(entries), Part::Key(key)) => {
+        (Value::Map(entries), ValueStep::Key(key)) => {
             let found = entries.binary_search_by(|(other, _)| other.order(key));
             let place = found.unwrap_or_else(|place| {
                 entries.insert(place, (key.clone(), default_of(graph, part_type)));

@@ -9,7 +9,7 @@ use idl_cdr::{CdrReader, Encoding, Endianness, LongDouble};
 use super::cdr::read_primitive;
 use super::{DataError, Value};
 use crate::DynamicType;
-use crate::model::{Graph, Kind, NodeId, Primitive};
+use crate::model::{NodeKind, Primitive, TypeGraph, TypeNodeId};
 
 /// Encoding of numbers in memory, which is that of a CDR writer with this byte order.
 const NATIVE: Encoding = match Endianness::NATIVE {
@@ -20,7 +20,7 @@ const NATIVE: Encoding = match Endianness::NATIVE {
 /// Reads a value from its bytes; `places` are the offsets from
 /// [`DdsType::places`](idl_cdr::DdsType::places).
 pub(super) fn read(of: &DynamicType, places: &[u32], bytes: &[u8]) -> Result<Value, DataError> {
-    let mut walk = Walk { graph: &of.graph, places: places.iter(), bytes };
+    let mut walk = PlainTraversal { graph: &of.graph, places: places.iter(), bytes };
     let value = walk.read(of.root, 0).filter(|_| walk.places.len() == 0);
     value.ok_or_else(|| DataError::Unfit {
         path: of.name().to_owned(),
@@ -28,24 +28,24 @@ pub(super) fn read(of: &DynamicType, places: &[u32], bytes: &[u8]) -> Result<Val
     })
 }
 
-struct Walk<'a> {
-    graph: &'a Graph,
+struct PlainTraversal<'a> {
+    graph: &'a TypeGraph,
     places: std::slice::Iter<'a, u32>,
     bytes: &'a [u8],
 }
 
-impl<'a> Walk<'a> {
-    fn read(&mut self, of: NodeId, at: usize) -> Option<Value> {
+impl<'a> PlainTraversal<'a> {
+    fn read(&mut self, of: TypeNodeId, at: usize) -> Option<Value> {
         let graph = self.graph;
         match graph.kind(of) {
-            Kind::Primitive(Primitive::Float128) => {
+            NodeKind::Primitive(Primitive::Float128) => {
                 Some(Value::LongDouble(LongDouble(*self.bytes.get(at..)?.first_chunk()?)))
             }
-            Kind::Primitive(primitive) => {
+            NodeKind::Primitive(primitive) => {
                 let bytes = self.bytes.get(at..at.checked_add(primitive.size())?)?;
                 read_primitive(*primitive, &mut CdrReader::new(bytes, NATIVE)).ok()
             }
-            Kind::Bitmask { bit_bound, .. } => {
+            NodeKind::Bitmask { bit_bound, .. } => {
                 let size = bytes_for(*bit_bound);
                 let bytes = self.bytes.get(at..at.checked_add(size)?)?;
                 let mut wide = [0; 8];
@@ -55,8 +55,8 @@ impl<'a> Walk<'a> {
                 }
                 Some(Value::Bitmask(u64::from_ne_bytes(wide)))
             }
-            Kind::Alias(of) => self.read(*of, at),
-            Kind::Array { element, count } => {
+            NodeKind::Alias(of) => self.read(*of, at),
+            NodeKind::Array { element, count } => {
                 let distance = *self.places.next()? as usize;
                 let inside = self.places.clone();
                 let mut elements = Vec::new();
@@ -67,7 +67,7 @@ impl<'a> Walk<'a> {
                 }
                 Some(Value::Collection(elements))
             }
-            Kind::Structure(structure) => {
+            NodeKind::Structure(structure) => {
                 let mut parts = Vec::new();
                 if let Some(base) = structure.base {
                     let at = at.checked_add(*self.places.next()? as usize)?;

@@ -4,7 +4,7 @@
 //! into the IDL text. Never does: look up a name.
 
 use super::types::TypeReader;
-use crate::xml::error::{Path, Wrong, quoted};
+use crate::xml::error::{ElementPath, UnplacedError, quoted};
 use crate::xml::read::attributes;
 use crate::xml::source::Element;
 use crate::xml::suggest::suggest;
@@ -25,14 +25,14 @@ const KINDS: [(&str, &str); 34] = [
 const NON_BASIC: &str = "";
 impl TypeReader<'_> {
     /// Checks an element that has only attributes.
-    pub(super) fn leaf(&mut self, element: &Element, path: &Path<'_>, known: &[&str]) {
+    pub(super) fn leaf(&mut self, element: &Element, path: &ElementPath<'_>, known: &[&str]) {
         attributes(self.report, element, known, path);
         if let Err(wrong) = no_text(element, || "expected attributes alone".to_owned()) {
             self.wrong(element, path, wrong);
         }
         for child in &element.children {
             let path = &path.inner(&child.name);
-            let wrong = Wrong::new("found an unknown element", "expected attributes alone");
+            let wrong = UnplacedError::new("found an unknown element", "expected attributes alone");
             self.wrong(child, path, wrong);
         }
     }
@@ -41,14 +41,14 @@ impl TypeReader<'_> {
         &mut self,
         element: &'e Element,
         name: &str,
-        path: &Path<'_>,
+        path: &ElementPath<'_>,
     ) -> Option<&'e str> {
         let value = element.attribute(name);
         if value.is_none() {
             self.wrong(
                 element,
                 path,
-                Wrong::new(format!("found no attribute `{name}`"), "expected one"),
+                UnplacedError::new(format!("found no attribute `{name}`"), "expected one"),
             );
         }
         value
@@ -60,10 +60,10 @@ impl TypeReader<'_> {
         (attribute, text): (&str, &str),
         expected: &str,
         element: &Element,
-        path: &Path<'_>,
+        path: &ElementPath<'_>,
     ) {
         let found = format!("{attribute}: found {}", quoted(text));
-        self.wrong(element, path, Wrong::new(found, expected));
+        self.wrong(element, path, UnplacedError::new(found, expected));
     }
 
     /// Returns an attribute that has two spellings.
@@ -71,12 +71,12 @@ impl TypeReader<'_> {
         &mut self,
         element: &'e Element,
         [first, second]: [&'static str; 2],
-        path: &Path<'_>,
+        path: &ElementPath<'_>,
     ) -> Option<(&'static str, &'e str)> {
         match (element.attribute(first), element.attribute(second)) {
             (Some(_), Some(_)) => {
                 let found = format!("found both `{first}` and `{second}`");
-                self.wrong(element, path, Wrong::new(found, "expected one of them"));
+                self.wrong(element, path, UnplacedError::new(found, "expected one of them"));
                 None
             }
             (Some(value), None) => Some((first, value)),
@@ -85,18 +85,18 @@ impl TypeReader<'_> {
     }
 
     /// Whether an attribute, in one of its spellings, is true.
-    pub(super) fn is(&mut self, element: &Element, names: &[&str], path: &Path<'_>) -> bool {
+    pub(super) fn is(&mut self, element: &Element, names: &[&str], path: &ElementPath<'_>) -> bool {
         let said = names.iter().find_map(|name| Some((name, element.attribute(name)?)));
         let Some((name, text)) = said else { return false };
         boolean(text).unwrap_or_else(|wrong| {
             let found = format!("{name}: {}", wrong.found);
-            self.wrong(element, path, Wrong { found, ..wrong });
+            self.wrong(element, path, UnplacedError { found, ..wrong });
             false
         })
     }
 
     /// Returns the name of a definition in a form that is not a keyword of IDL.
-    pub(super) fn name(&mut self, element: &Element, path: &Path<'_>) -> Option<String> {
+    pub(super) fn name(&mut self, element: &Element, path: &ElementPath<'_>) -> Option<String> {
         let name = self.required(element, "name", path)?;
         if is_word(name) {
             return Some(format!("_{name}"));
@@ -112,7 +112,7 @@ impl TypeReader<'_> {
         text: &str,
         attribute: &str,
         element: &Element,
-        path: &Path<'_>,
+        path: &ElementPath<'_>,
     ) -> Option<String> {
         let (absolute, names) = match text.strip_prefix("::") {
             Some(names) => ("::", names),
@@ -134,7 +134,7 @@ impl TypeReader<'_> {
         text: &str,
         attribute: &str,
         element: &Element,
-        path: &Path<'_>,
+        path: &ElementPath<'_>,
     ) -> Option<String> {
         let text = text.trim();
         let mut depth = 0_i32;
@@ -157,7 +157,7 @@ impl TypeReader<'_> {
         text: &str,
         attribute: &str,
         element: &Element,
-        path: &Path<'_>,
+        path: &ElementPath<'_>,
     ) -> Option<String> {
         let kind = KINDS.iter().find(|(name, _)| *name == kind).map_or(NON_BASIC, |(_, idl)| *idl);
         let (mark, wide) = match kind {
@@ -171,7 +171,7 @@ impl TypeReader<'_> {
                     Ok(false) => Some("FALSE".to_owned()),
                     Err(wrong) => {
                         let found = format!("{attribute}: {}", wrong.found);
-                        self.wrong(element, path, Wrong { found, ..wrong });
+                        self.wrong(element, path, UnplacedError { found, ..wrong });
                         None
                     }
                 };
@@ -197,7 +197,11 @@ impl TypeReader<'_> {
         Some(literal)
     }
 
-    pub(super) fn extensibility(&mut self, element: &Element, path: &Path<'_>) -> &'static str {
+    pub(super) fn extensibility(
+        &mut self,
+        element: &Element,
+        path: &ElementPath<'_>,
+    ) -> &'static str {
         const NAMES: [&str; 3] = ["final", "appendable", "mutable"];
         let Some(text) = element.attribute("extensibility") else { return "" };
         let plain = text.to_ascii_lowercase();
@@ -207,7 +211,7 @@ impl TypeReader<'_> {
             "mutable" => "@mutable ",
             other => {
                 let found = format!("extensibility: found {}", quoted(text));
-                let wrong = Wrong::new(found, format!("expected {}", one_of(&NAMES)));
+                let wrong = UnplacedError::new(found, format!("expected {}", one_of(&NAMES)));
                 self.wrong(element, path, wrong.suggest(suggest(other, NAMES)));
                 ""
             }
@@ -215,7 +219,7 @@ impl TypeReader<'_> {
     }
 
     /// Returns the annotations of a struct or union.
-    pub(super) fn type_notes(&mut self, element: &Element, path: &Path<'_>) -> String {
+    pub(super) fn type_notes(&mut self, element: &Element, path: &ElementPath<'_>) -> String {
         let mut notes = self.extensibility(element, path).to_owned();
         let is_part =
             element.attribute("topLevel").is_some() && !self.is(element, &["topLevel"], path);
@@ -233,7 +237,7 @@ impl TypeReader<'_> {
         notes
     }
 
-    pub(super) fn member_notes(&mut self, element: &Element, path: &Path<'_>) -> String {
+    pub(super) fn member_notes(&mut self, element: &Element, path: &ElementPath<'_>) -> String {
         let mut notes = String::new();
         const MARKS: [(&[&str], &str); 4] = [
             (&["key"], "@key "),
@@ -271,7 +275,7 @@ impl TypeReader<'_> {
                 notes += &format!("@try_construct({name}) ");
             } else {
                 let found = format!("{which}: found {}", quoted(text));
-                let wrong = Wrong::new(found, format!("expected {}", one_of(&NAMES)));
+                let wrong = UnplacedError::new(found, format!("expected {}", one_of(&NAMES)));
                 self.wrong(element, path, wrong.suggest(suggest(text, NAMES)));
             }
         }
@@ -280,7 +284,7 @@ impl TypeReader<'_> {
 
     /// Returns the declaration of a member or typedef: its type, its name, and the lengths of
     /// an array.
-    pub(super) fn declared(&mut self, element: &Element, path: &Path<'_>) -> Option<String> {
+    pub(super) fn declared(&mut self, element: &Element, path: &ElementPath<'_>) -> Option<String> {
         let (name, kind) = (self.name(element, path), self.type_of(element, path));
         let kind = self.collection(kind, element, path);
         let mut lengths = String::new();
@@ -298,7 +302,7 @@ impl TypeReader<'_> {
         &mut self,
         kind: Option<String>,
         element: &Element,
-        path: &Path<'_>,
+        path: &ElementPath<'_>,
     ) -> Option<String> {
         let key = self.either(element, ["mapKeyType", "key_type"], path);
         let sequence = element.attribute("sequenceMaxLength");
@@ -306,7 +310,8 @@ impl TypeReader<'_> {
             .into_iter()
             .find(|name| key.is_none() && element.attribute(name).is_some())
         {
-            let wrong = Wrong::new(format!("found `{name}`"), "expected it beside `mapKeyType`");
+            let wrong =
+                UnplacedError::new(format!("found `{name}`"), "expected it beside `mapKeyType`");
             self.wrong(element, path, wrong);
         }
         let bound =
@@ -315,7 +320,7 @@ impl TypeReader<'_> {
             (Some(_), Some(_)) => {
                 let found = "found both `mapKeyType` and `sequenceMaxLength`";
                 let expected = "expected one of them; a sequence of maps takes a typedef";
-                self.wrong(element, path, Wrong::new(found, expected));
+                self.wrong(element, path, UnplacedError::new(found, expected));
                 None
             }
             (None, None) => kind,
@@ -340,7 +345,7 @@ impl TypeReader<'_> {
     }
 
     /// Returns the type that `type` and `nonBasicTypeName` name.
-    pub(super) fn type_of(&mut self, element: &Element, path: &Path<'_>) -> Option<String> {
+    pub(super) fn type_of(&mut self, element: &Element, path: &ElementPath<'_>) -> Option<String> {
         let kind = self.required(element, "type", path)?;
         let parts = (element.attribute("nonBasicTypeName"), element.attribute("stringMaxLength"));
         self.kind(kind, parts, ["type", "nonBasicTypeName", "stringMaxLength"], element, path)
@@ -352,25 +357,26 @@ impl TypeReader<'_> {
         (name, bound): (Option<&str>, Option<&str>),
         [which, of_name, of_bound]: [&str; 3],
         element: &Element,
-        path: &Path<'_>,
+        path: &ElementPath<'_>,
     ) -> Option<String> {
         let Some((_, idl)) = KINDS.iter().find(|(known, _)| *known == kind) else {
             let found = format!("{which}: found {}", quoted(kind));
             let expected = "expected a basic type such as `int32`, `float64` or `string`, or `nonBasic` with the type's name in";
-            let wrong = Wrong::new(found, format!("{expected} `{of_name}`"));
+            let wrong = UnplacedError::new(found, format!("{expected} `{of_name}`"));
             let meant = suggest(kind, KINDS.map(|(known, _)| known));
             self.wrong(element, path, wrong.suggest(meant));
             return None;
         };
         if bound.is_some() && !idl.ends_with("string") {
-            let wrong = Wrong::new(format!("found `{of_bound}`"), "expected it of a string alone");
+            let wrong =
+                UnplacedError::new(format!("found `{of_bound}`"), "expected it of a string alone");
             self.wrong(element, path, wrong);
             return None;
         }
         match (name, *idl) {
             (Some(name), NON_BASIC) => self.reference(name, of_name, element, path),
             (None, NON_BASIC) => {
-                let wrong = Wrong::new(
+                let wrong = UnplacedError::new(
                     format!("found no attribute `{of_name}`"),
                     "expected the type's name in it",
                 );
@@ -379,7 +385,11 @@ impl TypeReader<'_> {
             }
             (Some(_), _) => {
                 let found = format!("found `{of_name}` beside the type `{kind}`");
-                self.wrong(element, path, Wrong::new(found, "expected it beside `nonBasic` alone"));
+                self.wrong(
+                    element,
+                    path,
+                    UnplacedError::new(found, "expected it beside `nonBasic` alone"),
+                );
                 None
             }
             (None, idl) => match bound {
@@ -399,7 +409,7 @@ impl TypeReader<'_> {
         text: &str,
         attribute: &str,
         element: &Element,
-        path: &Path<'_>,
+        path: &ElementPath<'_>,
     ) -> Option<Option<String>> {
         if text.trim() == "-1" {
             return Some(None);

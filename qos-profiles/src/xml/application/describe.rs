@@ -3,7 +3,7 @@
 //! Owns: the form of a description. Never does: make one; `resolve` does.
 
 use super::type_text::TypeText;
-use crate::xml::error::Place;
+use crate::xml::error::FilePosition;
 use std::error::Error;
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub struct ParticipantDescription {
     /// Subscribers; the one without a name has the readers outside of subscribers.
     pub subscribers: Vec<GroupDescription>,
     /// Position in the file.
-    pub place: Place,
+    pub place: FilePosition,
 }
 
 /// A topic of a participant.
@@ -77,7 +77,7 @@ pub struct FilterDescription {
     /// Values of `%0` and so on.
     pub parameters: Vec<String>,
     /// Position in the file, and the path of elements from the root.
-    pub place: (Place, String),
+    pub place: (FilePosition, String),
 }
 
 /// All types in files, with their uses.
@@ -97,7 +97,7 @@ pub struct RegisteredType {
     /// Name of the type, with modules.
     pub type_name: String,
     /// Position of the use, and the path of elements from the root.
-    pub place: (Place, String),
+    pub place: (FilePosition, String),
 }
 
 /// Error: no participant has this name.

@@ -20,7 +20,7 @@ pub use describe::{
     ApplicationTypes, EndpointDescription, FilterDescription, GroupDescription,
     ParticipantDescription, RegisteredType, TopicDescription, UnknownParticipant,
 };
-pub(super) use model::{Applications, MOST_ROOMS, Room};
+pub(super) use model::{Applications, DomainOrParticipant, MOST_ROOMS};
 pub(super) use read::{domain, participant};
 pub(super) use resolve::{check, describe};
 pub use type_text::TypeText;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the parts, and the position of each. Never does: look for one by a name.
 
-use crate::xml::error::{At, Place};
+use crate::xml::error::{FilePosition, LineColumn};
 use crate::xml::model::Base;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,7 +17,7 @@ pub(super) struct Registered {
     pub(super) name: Box<str>,
     /// Own name of the type.
     pub(super) of: Box<str>,
-    pub(super) at: At,
+    pub(super) at: LineColumn,
 }
 
 /// A topic.
@@ -26,7 +26,7 @@ pub(super) struct Topic {
     pub(super) registered: Box<str>,
     /// Set of policies, if one is given.
     pub(super) qos: Option<Box<str>>,
-    pub(super) at: At,
+    pub(super) at: LineColumn,
 }
 
 /// Content filter of a reader.
@@ -34,7 +34,7 @@ pub(super) struct Filter {
     pub(super) name: Option<Box<str>>,
     pub(super) expression: Box<str>,
     pub(super) parameters: Vec<String>,
-    pub(super) at: At,
+    pub(super) at: LineColumn,
 }
 
 /// A writer or reader.
@@ -43,7 +43,7 @@ pub(super) struct Endpoint {
     pub(super) topic: Box<str>,
     pub(super) qos: Option<Box<str>>,
     pub(super) filter: Option<Filter>,
-    pub(super) at: At,
+    pub(super) at: LineColumn,
 }
 
 /// A publisher or subscriber; the one without a name has the endpoints outside of both.
@@ -55,7 +55,7 @@ pub(super) struct Group {
 }
 
 /// A domain or a participant.
-pub(in crate::xml) struct Room {
+pub(in crate::xml) struct DomainOrParticipant {
     pub(super) library: Box<str>,
     /// Full name, with the library.
     pub(super) name: String,
@@ -69,22 +69,22 @@ pub(in crate::xml) struct Room {
     pub(super) publishers: Vec<Group>,
     pub(super) subscribers: Vec<Group>,
     pub(super) file: Arc<str>,
-    pub(super) at: At,
+    pub(super) at: LineColumn,
     /// Path of elements from the root.
     pub(super) path: Box<str>,
 }
 
-impl Room {
-    pub(super) fn place(&self, at: At) -> Place {
-        Place::new(&self.file, at)
+impl DomainOrParticipant {
+    pub(super) fn place(&self, at: LineColumn) -> FilePosition {
+        FilePosition::new(&self.file, at)
     }
 }
 
 /// All domains and participants in files.
 #[derive(Default)]
 pub(in crate::xml) struct Applications {
-    pub(super) domains: BTreeMap<String, Room>,
-    pub(super) participants: BTreeMap<String, Room>,
+    pub(super) domains: BTreeMap<String, DomainOrParticipant>,
+    pub(super) participants: BTreeMap<String, DomainOrParticipant>,
 }
 
 impl Applications {
@@ -96,7 +96,11 @@ impl Applications {
 
     /// Adds a domain or participant; if its name exists already, returns the position of the
     /// other one.
-    pub(in crate::xml) fn add(&mut self, is_domain: bool, room: Room) -> Option<Place> {
+    pub(in crate::xml) fn add(
+        &mut self,
+        is_domain: bool,
+        room: DomainOrParticipant,
+    ) -> Option<FilePosition> {
         let rooms = if is_domain { &mut self.domains } else { &mut self.participants };
         match rooms.entry(room.name.clone()) {
             Entry::Occupied(other) => Some(other.get().place(other.get().at)),

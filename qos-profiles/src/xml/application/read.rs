@@ -3,11 +3,11 @@
 //! Owns: the elements allowed in them, and the sets of policies they define. Never does: resolve
 //! a reference.
 
-use super::model::{Endpoint, Filter, Group, Registered, Room, Topic};
+use super::model::{DomainOrParticipant, Endpoint, Filter, Group, Registered, Topic};
 use crate::EntityKind;
 use crate::xml::entity;
-use crate::xml::error::{At, Path, Report, Wrong, quoted};
-use crate::xml::model::{Base, Entry, Library};
+use crate::xml::error::{ElementPath, FileReport, LineColumn, UnplacedError, quoted};
+use crate::xml::model::{Base, Library, PolicySet};
 use crate::xml::read::{attributes, check_name, kind_of, taken, unknown_element};
 use crate::xml::source::Element;
 use crate::xml::values::no_text;
@@ -24,11 +24,11 @@ const MOST_PARAMETERS: usize = 100;
 pub(in crate::xml) fn domain(
     library: (&str, &mut Library),
     element: &Element,
-    path: &Path<'_>,
-    report: &mut Report,
-) -> Option<Room> {
+    path: &ElementPath<'_>,
+    report: &mut FileReport,
+) -> Option<DomainOrParticipant> {
     attributes(report, element, &["name", "base_name", "domain_id"], path);
-    Reader { library, report, room: Box::default() }.room(
+    ApplicationReader { library, report, room: Box::default() }.room(
         element,
         path,
         &["register_type", "topic"],
@@ -39,9 +39,9 @@ pub(in crate::xml) fn domain(
 pub(in crate::xml) fn participant(
     library: (&str, &mut Library),
     element: &Element,
-    path: &Path<'_>,
-    report: &mut Report,
-) -> Option<Room> {
+    path: &ElementPath<'_>,
+    report: &mut FileReport,
+) -> Option<DomainOrParticipant> {
     attributes(report, element, &["name", "base_name", "domain_ref", "domain_id"], path);
     const PARTS: [&str; 7] = [
         "register_type",
@@ -52,25 +52,30 @@ pub(in crate::xml) fn participant(
         "data_reader",
         "domain_participant_qos",
     ];
-    Reader { library, report, room: Box::default() }.room(element, path, &PARTS)
+    ApplicationReader { library, report, room: Box::default() }.room(element, path, &PARTS)
 }
 
-struct Reader<'a> {
+struct ApplicationReader<'a> {
     library: (&'a str, &'a mut Library),
-    report: &'a mut Report,
+    report: &'a mut FileReport,
     /// Name of the domain or participant, in its library.
     room: Box<str>,
 }
 
-impl Reader<'_> {
-    fn wrong(&mut self, at: At, path: &Path<'_>, wrong: Wrong) {
+impl ApplicationReader<'_> {
+    fn wrong(&mut self, at: LineColumn, path: &ElementPath<'_>, wrong: UnplacedError) {
         self.report.error(at, path, wrong);
     }
 
-    fn room(mut self, element: &Element, path: &Path<'_>, parts: &[&str]) -> Option<Room> {
+    fn room(
+        mut self,
+        element: &Element,
+        path: &ElementPath<'_>,
+        parts: &[&str],
+    ) -> Option<DomainOrParticipant> {
         let name = self.name(element, path);
         self.room = name.unwrap_or_default().into();
-        let mut room = Room {
+        let mut room = DomainOrParticipant {
             library: self.library.0.into(),
             name: crate::xml::model::full_name(self.library.0, &self.room),
             base: self.reference(element, "base_name", path),
@@ -119,7 +124,7 @@ impl Reader<'_> {
                     self.wrong(
                         child.at,
                         inner,
-                        Wrong::new("found this element a second time", "expected it once"),
+                        UnplacedError::new("found this element a second time", "expected it once"),
                     );
                 }
                 _ => {
@@ -132,37 +137,37 @@ impl Reader<'_> {
     }
 
     /// Returns the elements in an element, up to the limit.
-    fn parts_of<'e>(&mut self, element: &'e Element, path: &Path<'_>) -> &'e [Element] {
+    fn parts_of<'e>(&mut self, element: &'e Element, path: &ElementPath<'_>) -> &'e [Element] {
         let parts = &element.children[..];
         if parts.len() > MOST_PARTS {
             let found = format!("found {} elements in it", parts.len());
             self.wrong(
                 element.at,
                 path,
-                Wrong::new(found, format!("expected {MOST_PARTS} at most")),
+                UnplacedError::new(found, format!("expected {MOST_PARTS} at most")),
             );
         }
         &parts[..parts.len().min(MOST_PARTS)]
     }
 
-    fn no_text(&mut self, element: &Element, path: &Path<'_>) {
+    fn no_text(&mut self, element: &Element, path: &ElementPath<'_>) {
         if let Err(wrong) = no_text(element, || "expected elements alone".to_owned()) {
             self.wrong(element.at, path, wrong);
         }
     }
 
-    fn again(&mut self, element: &Element, name: &str, path: &Path<'_>) {
+    fn again(&mut self, element: &Element, name: &str, path: &ElementPath<'_>) {
         let found = format!("found a second `{}` of the name {}", element.name, quoted(name));
-        self.wrong(element.at, path, Wrong::new(found, "expected names that differ"));
+        self.wrong(element.at, path, UnplacedError::new(found, "expected names that differ"));
     }
 
     /// Returns the name of an element; references and sets of policies combine several names.
-    fn name<'e>(&mut self, element: &'e Element, path: &Path<'_>) -> Option<&'e str> {
+    fn name<'e>(&mut self, element: &'e Element, path: &ElementPath<'_>) -> Option<&'e str> {
         let checked = match element.attribute("name") {
-            None => Err(Wrong::new("found no attribute `name`", "expected one")),
+            None => Err(UnplacedError::new("found no attribute `name`", "expected one")),
             Some(name) if name.contains('/') => {
                 let found = format!("found the name {}", quoted(name));
-                Err(Wrong::new(found, "expected one without `/`"))
+                Err(UnplacedError::new(found, "expected one without `/`"))
             }
             Some(name) => check_name(name).map(|()| name),
         };
@@ -174,41 +179,57 @@ impl Reader<'_> {
         &mut self,
         element: &'e Element,
         attribute: &str,
-        path: &Path<'_>,
+        path: &ElementPath<'_>,
     ) -> Option<&'e str> {
         let wrong = match element.attribute(attribute) {
-            Some("") => Wrong::new(format!("{attribute}: found nothing"), "expected a name"),
+            Some("") => {
+                UnplacedError::new(format!("{attribute}: found nothing"), "expected a name")
+            }
             Some(name) => return Some(name),
-            None => Wrong::new(format!("found no attribute `{attribute}`"), "expected one"),
+            None => UnplacedError::new(format!("found no attribute `{attribute}`"), "expected one"),
         };
         self.wrong(element.at, path, wrong);
         None
     }
 
     /// Returns a reference to a domain or participant: `Name`, or `Library::Name`.
-    fn reference(&mut self, element: &Element, attribute: &str, path: &Path<'_>) -> Option<Base> {
+    fn reference(
+        &mut self,
+        element: &Element,
+        attribute: &str,
+        path: &ElementPath<'_>,
+    ) -> Option<Base> {
         let text = element.attribute(attribute)?;
         let parts: Vec<&str> = text.splitn(4, "::").collect();
         if parts.len() > 2 || parts.iter().any(|part| check_name(part).is_err()) {
             let found = format!("{attribute}: found {}", quoted(text));
-            self.wrong(element.at, path, Wrong::new(found, "expected `Name` or `Library::Name`"));
+            self.wrong(
+                element.at,
+                path,
+                UnplacedError::new(found, "expected `Name` or `Library::Name`"),
+            );
             return None;
         }
         Some(Base { name: text.into(), at: element.at })
     }
 
-    fn domain_id(&mut self, element: &Element, path: &Path<'_>) -> Option<u32> {
+    fn domain_id(&mut self, element: &Element, path: &ElementPath<'_>) -> Option<u32> {
         let text = element.attribute("domain_id")?;
         let id = text.parse().ok().filter(|id| *id <= GREATEST_DOMAIN);
         if id.is_none() {
             let found = format!("domain_id: found {}", quoted(text));
             let expected = format!("expected a number from 0 to {GREATEST_DOMAIN}");
-            self.wrong(element.at, path, Wrong::new(found, expected));
+            self.wrong(element.at, path, UnplacedError::new(found, expected));
         }
         id
     }
 
-    fn registered(&mut self, element: &Element, path: &Path<'_>, types: &mut Vec<Registered>) {
+    fn registered(
+        &mut self,
+        element: &Element,
+        path: &ElementPath<'_>,
+        types: &mut Vec<Registered>,
+    ) {
         attributes(self.report, element, &["name", "type_ref"], path);
         self.leaf(element, path);
         let Some(name) = self.named(element, "name", path) else { return };
@@ -224,15 +245,15 @@ impl Reader<'_> {
         types.push(Registered { name: name.into(), of, at: element.at });
     }
 
-    fn leaf(&mut self, element: &Element, path: &Path<'_>) {
+    fn leaf(&mut self, element: &Element, path: &ElementPath<'_>) {
         self.no_text(element, path);
         for child in &element.children {
-            let wrong = Wrong::new("found an unknown element", "expected attributes alone");
+            let wrong = UnplacedError::new("found an unknown element", "expected attributes alone");
             self.wrong(child.at, &path.inner(&child.name), wrong);
         }
     }
 
-    fn topic(&mut self, element: &Element, path: &Path<'_>, topics: &mut Vec<Topic>) {
+    fn topic(&mut self, element: &Element, path: &ElementPath<'_>, topics: &mut Vec<Topic>) {
         attributes(self.report, element, &["name", "register_type_ref"], path);
         let (name, registered) =
             (self.name(element, path), self.named(element, "register_type_ref", path));
@@ -250,7 +271,7 @@ impl Reader<'_> {
     }
 
     /// Reads a publisher or subscriber.
-    fn group(&mut self, element: &Element, path: &Path<'_>) -> Option<Group> {
+    fn group(&mut self, element: &Element, path: &ElementPath<'_>) -> Option<Group> {
         attributes(self.report, element, &["name"], path);
         self.no_text(element, path);
         let (kind, part) = match element.name.as_str() {
@@ -269,7 +290,7 @@ impl Reader<'_> {
                 self.wrong(
                     child.at,
                     inner,
-                    Wrong::new("found this element a second time", "expected it once"),
+                    UnplacedError::new("found this element a second time", "expected it once"),
                 );
             } else {
                 group.qos = self.qos(kind, name.unwrap_or_default(), None, child, inner);
@@ -282,7 +303,7 @@ impl Reader<'_> {
         &mut self,
         group: &str,
         element: &Element,
-        path: &Path<'_>,
+        path: &ElementPath<'_>,
         all: &mut Vec<Endpoint>,
     ) {
         attributes(self.report, element, &["name", "topic_ref"], path);
@@ -307,7 +328,7 @@ impl Reader<'_> {
         name: Option<&str>,
         topic: Option<&str>,
         element: &Element,
-        path: &Path<'_>,
+        path: &ElementPath<'_>,
     ) -> (Option<Box<str>>, Option<Filter>) {
         self.no_text(element, path);
         let (mut qos, mut filter) = (None, None);
@@ -325,7 +346,7 @@ impl Reader<'_> {
                 self.wrong(
                     child.at,
                     inner,
-                    Wrong::new("found this element a second time", "expected it once"),
+                    UnplacedError::new("found this element a second time", "expected it once"),
                 );
             } else if part == "filter" {
                 filter = self.filter(child, inner);
@@ -346,7 +367,7 @@ impl Reader<'_> {
         name: &str,
         topic: Option<&str>,
         element: &Element,
-        path: &Path<'_>,
+        path: &ElementPath<'_>,
     ) -> Option<Box<str>> {
         attributes(self.report, element, &["base_name"], path);
         let (_, spelling) = kind_of(&element.name)?;
@@ -359,7 +380,7 @@ impl Reader<'_> {
             return None;
         }
         let whole = crate::xml::model::full_name(self.library.0, &name).into();
-        let entry = Entry {
+        let entry = PolicySet {
             name: Some(name.as_str().into()),
             path: Some(path.to_string().into()),
             topic: topic.map(Into::into),
@@ -369,7 +390,7 @@ impl Reader<'_> {
         Some(whole)
     }
 
-    fn filter(&mut self, element: &Element, path: &Path<'_>) -> Option<Filter> {
+    fn filter(&mut self, element: &Element, path: &ElementPath<'_>) -> Option<Filter> {
         attributes(self.report, element, &["name", "kind"], path);
         self.no_text(element, path);
         if let Some(kind) = element.attribute("kind").filter(|kind| *kind != "builtin.sql") {
@@ -377,7 +398,7 @@ impl Reader<'_> {
             self.wrong(
                 element.at,
                 path,
-                Wrong::new(found, "expected `builtin.sql`, which is the only one"),
+                UnplacedError::new(found, "expected `builtin.sql`, which is the only one"),
             );
         }
         let (mut expression, mut parameters) = (None, Vec::new());
@@ -390,7 +411,7 @@ impl Reader<'_> {
                     self.wrong(
                         child.at,
                         inner,
-                        Wrong::new("found this element a second time", "expected it once"),
+                        UnplacedError::new("found this element a second time", "expected it once"),
                     );
                 }
                 "expression" => expression = self.text(child, inner).map(Box::from),
@@ -415,21 +436,25 @@ impl Reader<'_> {
             self.wrong(
                 element.at,
                 path,
-                Wrong::new(found, format!("expected {MOST_PARAMETERS} at most")),
+                UnplacedError::new(found, format!("expected {MOST_PARAMETERS} at most")),
             );
         }
         if !seen.contains(&"expression") {
-            self.wrong(element.at, path, Wrong::new("found no `expression`", "expected one"));
+            self.wrong(
+                element.at,
+                path,
+                UnplacedError::new("found no `expression`", "expected one"),
+            );
         }
         let name = element.attribute("name").map(Into::into);
         Some(Filter { name, expression: expression?, parameters, at: element.at })
     }
 
-    fn text<'e>(&mut self, element: &'e Element, path: &Path<'_>) -> Option<&'e str> {
+    fn text<'e>(&mut self, element: &'e Element, path: &ElementPath<'_>) -> Option<&'e str> {
         match element.children.first() {
             None => Some(&element.text),
             Some(inner) => {
-                let wrong = Wrong::new("found an element", "expected a text");
+                let wrong = UnplacedError::new("found an element", "expected a text");
                 self.wrong(inner.at, &path.inner(&inner.name), wrong);
                 None
             }

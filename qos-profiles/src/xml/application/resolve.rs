@@ -7,9 +7,9 @@ use super::describe::{
     ApplicationTypes, EndpointDescription, FilterDescription, GroupDescription,
     ParticipantDescription, RegisteredType, TopicDescription, UnknownParticipant,
 };
-use super::model::{Applications, Endpoint, Filter, Group, Registered, Room, Topic};
+use super::model::{Applications, DomainOrParticipant, Endpoint, Filter, Group, Registered, Topic};
 use super::type_text::TypeText;
-use crate::xml::error::{At, MOST_ERRORS, ProfileError, Wrong, quoted};
+use crate::xml::error::{LineColumn, MOST_ERRORS, ProfileError, UnplacedError, quoted};
 use crate::xml::model::{Base, full_name};
 use crate::xml::suggest::suggest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,32 +17,32 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum length of a chain of bases.
 const LONGEST_CHAIN: usize = 8;
 
-type Rooms = BTreeMap<String, Room>;
+type DomainsAndParticipants = BTreeMap<String, DomainOrParticipant>;
 
 /// An item, and the domain or participant that defines it.
-struct In<'a, T> {
-    room: &'a Room,
-    of: &'a T,
+struct DefinedItem<'a, T> {
+    definer: &'a DomainOrParticipant,
+    item: &'a T,
 }
 
-impl<T> Clone for In<'_, T> {
+impl<T> Clone for DefinedItem<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for In<'_, T> {}
+impl<T> Copy for DefinedItem<'_, T> {}
 
-impl<T> In<'_, T> {
+impl<T> DefinedItem<'_, T> {
     /// Returns the path of elements from the root to the item.
     fn path(&self, inside: &str) -> String {
-        format!("{}/{inside}", self.room.path)
+        format!("{}/{inside}", self.definer.path)
     }
 }
 
 /// Finds all errors in the references of applications.
 pub(in crate::xml) fn check(applications: &Applications) -> Vec<ProfileError> {
-    let mut check = Check { errors: Vec::new() };
+    let mut check = ApplicationCheck { errors: Vec::new() };
     // A base participant may leave the choice of a domain to the participants that inherit from it.
     let bases: BTreeSet<&str> = applications
         .participants
@@ -52,17 +52,17 @@ pub(in crate::xml) fn check(applications: &Applications) -> Vec<ProfileError> {
         .collect();
     for room in applications.domains.values() {
         if let Some(chain) = check.chain(&applications.domains, room) {
-            let whole = Whole::new(&chain, &[]);
+            let whole = MergedContents::new(&chain, &[]);
             check.topics(&whole, room, false);
         }
     }
     for room in applications.participants.values() {
         let Some(chain) = check.chain(&applications.participants, room) else { continue };
         let Ok(domain) = check.domain(applications, room, &chain) else { continue };
-        let whole = Whole::new(&chain, &domain);
+        let whole = MergedContents::new(&chain, &domain);
         let is_part = domain.is_empty() && bases.contains(room.name.as_str());
         if id(&chain, &domain).is_none() && !bases.contains(room.name.as_str()) {
-            let wrong = Wrong::new(
+            let wrong = UnplacedError::new(
                 "found no domain",
                 "expected `domain_ref`, `domain_id`, or a base that has one",
             );
@@ -78,11 +78,13 @@ impl Applications {
     /// Returns all types, and their uses.
     pub(in crate::xml) fn of_types<'a>(&self, text: &'a TypeText) -> ApplicationTypes<'a> {
         let rooms = self.domains.values().chain(self.participants.values());
-        let registered = rooms.flat_map(|room| room.types.iter().map(move |of| In { room, of }));
+        let registered = rooms.flat_map(|room| {
+            room.types.iter().map(move |of| DefinedItem { definer: room, item: of })
+        });
         let registered = registered.map(|registered| {
-            let path = registered.path(&format!("register_type[{}]", registered.of.name));
-            let place = (registered.room.place(registered.of.at), path);
-            RegisteredType { type_name: registered.of.of.to_string(), place }
+            let path = registered.path(&format!("register_type[{}]", registered.item.name));
+            let place = (registered.definer.place(registered.item.at), path);
+            RegisteredType { type_name: registered.item.of.to_string(), place }
         });
         let registered = registered.collect();
         // If many participants inherit a filter, each type that it applies to is listed once.
@@ -90,17 +92,21 @@ impl Applications {
         for room in self.participants.values() {
             let Some((whole, _)) = whole(self, room) else { continue };
             let alone = whole.readers.values().map(|reader| (*reader, None));
-            let inside = whole.subscribers.values().flat_map(|In { room, of: group }| {
-                let readers = group.endpoints.iter();
-                readers.map(move |of| (In { room, of }, group.name.as_deref()))
-            });
+            let inside = whole.subscribers.values().flat_map(
+                |DefinedItem { definer: room, item: group }| {
+                    let readers = group.endpoints.iter();
+                    readers.map(move |of| {
+                        (DefinedItem { definer: room, item: of }, group.name.as_deref())
+                    })
+                },
+            );
             for (reader, group) in alone.chain(inside) {
-                let Some(filter) = &reader.of.filter else { continue };
-                let topic = whole.topics.get(&*reader.of.topic);
-                let of = topic.and_then(|topic| whole.types.get(&*topic.of.registered));
+                let Some(filter) = &reader.item.filter else { continue };
+                let topic = whole.topics.get(&*reader.item.topic);
+                let of = topic.and_then(|topic| whole.types.get(&*topic.item.registered));
                 let Some(of) = of else { continue };
                 filters
-                    .entry((filter, &of.of.of))
+                    .entry((filter, &of.item.of))
                     .or_insert_with(|| describe_filter(filter, reader, group));
             }
         }
@@ -125,7 +131,11 @@ pub(in crate::xml) fn describe(
     })
 }
 
-fn find<'a>(rooms: &'a Rooms, library: &str, name: &Base) -> Option<&'a Room> {
+fn find<'a>(
+    rooms: &'a DomainsAndParticipants,
+    library: &str,
+    name: &Base,
+) -> Option<&'a DomainOrParticipant> {
     match name.name.contains("::") {
         true => rooms.get(&*name.name),
         false => rooms.get(&full_name(library, &name.name)),
@@ -135,9 +145,9 @@ fn find<'a>(rooms: &'a Rooms, library: &str, name: &Base) -> Option<&'a Room> {
 /// Returns an item and all its bases, the furthest first; or the names of a chain that is cyclic or
 /// too long.
 fn chain<'a>(
-    rooms: &'a Rooms,
-    room: &'a Room,
-) -> Result<Vec<&'a Room>, Result<Vec<String>, &'a Room>> {
+    rooms: &'a DomainsAndParticipants,
+    room: &'a DomainOrParticipant,
+) -> Result<Vec<&'a DomainOrParticipant>, Result<Vec<String>, &'a DomainOrParticipant>> {
     let mut chain = vec![room];
     let mut last = room;
     while let Some(base) = &last.base {
@@ -156,47 +166,58 @@ fn chain<'a>(
 }
 
 /// Returns the domain of a participant, and the reference to it.
-fn domain_of<'a>(chain: &[&'a Room]) -> Option<(&'a Room, &'a Base)> {
+fn domain_of<'a>(chain: &[&'a DomainOrParticipant]) -> Option<(&'a DomainOrParticipant, &'a Base)> {
     chain.iter().rev().find_map(|room| Some((*room, room.domain.as_ref()?)))
 }
 
 /// Returns the number of a participant's domain: its own number takes precedence over that of the
 /// referenced domain.
-fn id(chain: &[&Room], domain: &[&Room]) -> Option<u32> {
+fn id(chain: &[&DomainOrParticipant], domain: &[&DomainOrParticipant]) -> Option<u32> {
     chain.iter().rev().chain(domain.iter().rev()).find_map(|room| room.id)
 }
 
 /// Contents of a domain or participant, own and inherited, by name. An own item replaces an
 /// inherited one of the same name.
-struct Whole<'a> {
-    types: BTreeMap<&'a str, In<'a, Registered>>,
-    topics: BTreeMap<&'a str, In<'a, Topic>>,
-    publishers: BTreeMap<Option<&'a str>, In<'a, Group>>,
-    subscribers: BTreeMap<Option<&'a str>, In<'a, Group>>,
+struct MergedContents<'a> {
+    types: BTreeMap<&'a str, DefinedItem<'a, Registered>>,
+    topics: BTreeMap<&'a str, DefinedItem<'a, Topic>>,
+    publishers: BTreeMap<Option<&'a str>, DefinedItem<'a, Group>>,
+    subscribers: BTreeMap<Option<&'a str>, DefinedItem<'a, Group>>,
     /// Writers and readers outside of publishers and subscribers, which are inherited one by one.
-    writers: BTreeMap<&'a str, In<'a, Endpoint>>,
-    readers: BTreeMap<&'a str, In<'a, Endpoint>>,
+    writers: BTreeMap<&'a str, DefinedItem<'a, Endpoint>>,
+    readers: BTreeMap<&'a str, DefinedItem<'a, Endpoint>>,
 }
 
-impl<'a> Whole<'a> {
-    fn new(chain: &[&'a Room], domain: &[&'a Room]) -> Whole<'a> {
+impl<'a> MergedContents<'a> {
+    fn new(
+        chain: &[&'a DomainOrParticipant],
+        domain: &[&'a DomainOrParticipant],
+    ) -> MergedContents<'a> {
         let (types, topics) = (BTreeMap::new(), BTreeMap::new());
         let (publishers, subscribers) = (BTreeMap::new(), BTreeMap::new());
         let (writers, readers) = (BTreeMap::new(), BTreeMap::new());
-        let mut whole = Whole { types, topics, publishers, subscribers, writers, readers };
+        let mut whole = MergedContents { types, topics, publishers, subscribers, writers, readers };
         for room in domain.iter().chain(chain).copied() {
-            whole.types.extend(room.types.iter().map(|of| (&*of.name, In { room, of })));
-            whole.topics.extend(room.topics.iter().map(|of| (&*of.name, In { room, of })));
+            whole.types.extend(
+                room.types.iter().map(|of| (&*of.name, DefinedItem { definer: room, item: of })),
+            );
+            whole.topics.extend(
+                room.topics.iter().map(|of| (&*of.name, DefinedItem { definer: room, item: of })),
+            );
             for (groups, all, alone) in [
                 (&room.publishers, &mut whole.publishers, &mut whole.writers),
                 (&room.subscribers, &mut whole.subscribers, &mut whole.readers),
             ] {
                 for of in groups {
                     match &of.name {
-                        Some(_) => drop(all.insert(of.name.as_deref(), In { room, of })),
-                        None => {
-                            alone.extend(of.endpoints.iter().map(|of| (&*of.name, In { room, of })))
-                        }
+                        Some(_) => drop(
+                            all.insert(of.name.as_deref(), DefinedItem { definer: room, item: of }),
+                        ),
+                        None => alone.extend(
+                            of.endpoints
+                                .iter()
+                                .map(|of| (&*of.name, DefinedItem { definer: room, item: of })),
+                        ),
                     }
                 }
             }
@@ -205,13 +226,19 @@ impl<'a> Whole<'a> {
     }
 }
 
-struct Check {
+struct ApplicationCheck {
     errors: Vec<ProfileError>,
 }
 
-impl Check {
-    fn error(&mut self, room: &Room, at: At, path: String, wrong: Wrong) {
-        let Wrong { found, expected, suggestion } = wrong;
+impl ApplicationCheck {
+    fn error(
+        &mut self,
+        room: &DomainOrParticipant,
+        at: LineColumn,
+        path: String,
+        wrong: UnplacedError,
+    ) {
+        let UnplacedError { found, expected, suggestion } = wrong;
         if self.errors.len() < MOST_ERRORS {
             self.errors.push(ProfileError {
                 place: room.place(at),
@@ -225,7 +252,11 @@ impl Check {
 
     /// Returns an item and all its bases. An error in a base is reported once, where the base
     /// is named.
-    fn chain<'a>(&mut self, rooms: &'a Rooms, room: &'a Room) -> Option<Vec<&'a Room>> {
+    fn chain<'a>(
+        &mut self,
+        rooms: &'a DomainsAndParticipants,
+        room: &'a DomainOrParticipant,
+    ) -> Option<Vec<&'a DomainOrParticipant>> {
         let wrong = match chain(rooms, room) {
             Ok(chain) => return Some(chain),
             Err(Err(at)) if std::ptr::eq(at, room) => {
@@ -233,7 +264,7 @@ impl Check {
                 unknown("base", &base.name, &room.library, rooms)
             }
             // A cycle is reported only for the member with the smallest name.
-            Err(Ok(names)) if names.iter().min() == Some(&room.name) => Wrong::new(
+            Err(Ok(names)) if names.iter().min() == Some(&room.name) => UnplacedError::new(
                 format!("found a chain of bases that is circular or too long ({})", told(&names)),
                 format!("expected a chain of at most {LONGEST_CHAIN} bases without a cycle"),
             ),
@@ -248,9 +279,9 @@ impl Check {
     fn domain<'a>(
         &mut self,
         applications: &'a Applications,
-        room: &Room,
-        own: &[&'a Room],
-    ) -> Result<Vec<&'a Room>, ()> {
+        room: &DomainOrParticipant,
+        own: &[&'a DomainOrParticipant],
+    ) -> Result<Vec<&'a DomainOrParticipant>, ()> {
         let Some((by, base)) = domain_of(own) else { return Ok(Vec::new()) };
         let Some(domain) = find(&applications.domains, &by.library, base) else {
             if std::ptr::eq(by, room) {
@@ -264,7 +295,7 @@ impl Check {
     }
 
     /// Checks the types of topics that the item defines itself.
-    fn topics(&mut self, whole: &Whole<'_>, room: &Room, is_part: bool) {
+    fn topics(&mut self, whole: &MergedContents<'_>, room: &DomainOrParticipant, is_part: bool) {
         for topic in &room.topics {
             if is_part || whole.types.contains_key(&*topic.registered) {
                 continue;
@@ -273,7 +304,7 @@ impl Check {
                 "register_type_ref: found {}, which is not registered",
                 quoted(&topic.registered)
             );
-            let wrong = Wrong::new(
+            let wrong = UnplacedError::new(
                 found,
                 "expected the name of a `register_type` of this domain or participant",
             );
@@ -288,7 +319,7 @@ impl Check {
     }
 
     /// Checks the topics of writers and readers that the item defines itself.
-    fn endpoints(&mut self, whole: &Whole<'_>, room: &Room, is_part: bool) {
+    fn endpoints(&mut self, whole: &MergedContents<'_>, room: &DomainOrParticipant, is_part: bool) {
         for (groups, outer, kind) in [
             (&room.publishers, "publisher", "data_writer"),
             (&room.subscribers, "subscriber", "data_reader"),
@@ -300,7 +331,7 @@ impl Check {
                     }
                     let found =
                         format!("topic_ref: found {}, which is not there", quoted(&endpoint.topic));
-                    let wrong = Wrong::new(
+                    let wrong = UnplacedError::new(
                         found,
                         "expected a `topic` of this participant or of its domain",
                     );
@@ -327,9 +358,9 @@ fn told(names: &[String]) -> String {
 }
 
 /// Error for a missing domain or base.
-fn unknown(what: &str, name: &str, library: &str, rooms: &Rooms) -> Wrong {
+fn unknown(what: &str, name: &str, library: &str, rooms: &DomainsAndParticipants) -> UnplacedError {
     let found = format!("found the {what} {}, which is not there", quoted(name));
-    let wrong = Wrong::new(found, "expected one of this library, or `Library::Name`");
+    let wrong = UnplacedError::new(found, "expected one of this library, or `Library::Name`");
     let prefix = full_name(library, "");
     let all = rooms.keys().map(String::as_str);
     let near = all.clone().filter_map(|whole| whole.strip_prefix(prefix.as_str()));
@@ -346,8 +377,8 @@ fn unknown(what: &str, name: &str, library: &str, rooms: &Rooms) -> Wrong {
 #[allow(clippy::type_complexity, reason = "two chains, told nowhere else")]
 fn whole<'a>(
     applications: &'a Applications,
-    room: &'a Room,
-) -> Option<(Whole<'a>, (Vec<&'a Room>, Vec<&'a Room>))> {
+    room: &'a DomainOrParticipant,
+) -> Option<(MergedContents<'a>, (Vec<&'a DomainOrParticipant>, Vec<&'a DomainOrParticipant>))> {
     let own = chain(&applications.participants, room).ok()?;
     let domain = match domain_of(&own) {
         None => Vec::new(),
@@ -356,18 +387,21 @@ fn whole<'a>(
             chain(&applications.domains, domain).ok()?
         }
     };
-    Some((Whole::new(&own, &domain), (own, domain)))
+    Some((MergedContents::new(&own, &domain), (own, domain)))
 }
 
-fn description(applications: &Applications, room: &Room) -> Option<ParticipantDescription> {
+fn description(
+    applications: &Applications,
+    room: &DomainOrParticipant,
+) -> Option<ParticipantDescription> {
     let (whole, (chain, domain)) = whole(applications, room)?;
     let owned = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
     let topics = whole.topics.values().map(|topic| {
-        let registered = whole.types.get(&*topic.of.registered)?;
+        let registered = whole.types.get(&*topic.item.registered)?;
         Some(TopicDescription {
-            name: topic.of.name.to_string(),
-            type_name: registered.of.of.to_string(),
-            qos: owned(&topic.of.qos),
+            name: topic.item.name.to_string(),
+            type_name: registered.item.of.to_string(),
+            qos: owned(&topic.item.qos),
         })
     });
     let topics = topics.collect::<Option<Vec<_>>>()?;
@@ -385,30 +419,38 @@ fn description(applications: &Applications, room: &Room) -> Option<ParticipantDe
 }
 
 fn groups(
-    named: &BTreeMap<Option<&str>, In<'_, Group>>,
-    alone: &BTreeMap<&str, In<'_, Endpoint>>,
+    named: &BTreeMap<Option<&str>, DefinedItem<'_, Group>>,
+    alone: &BTreeMap<&str, DefinedItem<'_, Endpoint>>,
 ) -> Vec<GroupDescription> {
     let mut all = Vec::new();
     if !alone.is_empty() {
         let endpoints = alone.values().map(|endpoint| describe_endpoint(*endpoint, None)).collect();
         all.push(GroupDescription { name: None, qos: None, endpoints });
     }
-    all.extend(named.values().map(|In { room, of: group }| {
+    all.extend(named.values().map(|DefinedItem { definer: room, item: group }| {
         GroupDescription {
             name: group.name.as_deref().map(str::to_owned),
             qos: group.qos.as_deref().map(str::to_owned),
             endpoints: group
                 .endpoints
                 .iter()
-                .map(|of| describe_endpoint(In { room, of }, group.name.as_deref()))
+                .map(|of| {
+                    describe_endpoint(
+                        DefinedItem { definer: room, item: of },
+                        group.name.as_deref(),
+                    )
+                })
                 .collect(),
         }
     }));
     all
 }
 
-fn describe_endpoint(endpoint: In<'_, Endpoint>, group: Option<&str>) -> EndpointDescription {
-    let of = endpoint.of;
+fn describe_endpoint(
+    endpoint: DefinedItem<'_, Endpoint>,
+    group: Option<&str>,
+) -> EndpointDescription {
+    let of = endpoint.item;
     let filter = of.filter.as_ref().map(|filter| describe_filter(filter, endpoint, group));
     EndpointDescription {
         name: of.name.to_string(),
@@ -420,15 +462,15 @@ fn describe_endpoint(endpoint: In<'_, Endpoint>, group: Option<&str>) -> Endpoin
 
 fn describe_filter(
     filter: &Filter,
-    reader: In<'_, Endpoint>,
+    reader: DefinedItem<'_, Endpoint>,
     group: Option<&str>,
 ) -> FilterDescription {
     let within = group.map(|group| format!("subscriber[{group}]/")).unwrap_or_default();
-    let path = reader.path(&format!("{within}data_reader[{}]/filter", reader.of.name));
+    let path = reader.path(&format!("{within}data_reader[{}]/filter", reader.item.name));
     FilterDescription {
-        name: filter.name.as_deref().unwrap_or(&reader.of.name).to_owned(),
+        name: filter.name.as_deref().unwrap_or(&reader.item.name).to_owned(),
         expression: filter.expression.to_string(),
         parameters: filter.parameters.clone(),
-        place: (reader.room.place(filter.at), path),
+        place: (reader.definer.place(filter.at), path),
     }
 }

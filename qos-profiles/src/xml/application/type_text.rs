@@ -3,27 +3,27 @@
 //! Owns: the text, in which each line belongs to one element, so that a compiler's message about a
 //! line can be reported for the element. Never does: compile it.
 
-use crate::xml::error::{At, Place};
+use crate::xml::error::{FilePosition, LineColumn};
 use std::sync::Arc;
 
 /// Maximum number of lines: elements of types, and their ends.
 pub(super) const MOST_LINES: usize = 1 << 16;
 
 /// An element that lines of the text come from.
-struct Origin {
+struct LineOrigin {
     /// Enclosing element, if it belongs to types too.
     outer: Option<u32>,
     element: &'static str,
     label: Option<Box<str>>,
     file: Arc<str>,
-    at: At,
+    at: LineColumn,
 }
 
 /// Types of all files, in the order of definition, as IDL.
 #[derive(Default)]
 pub struct TypeText {
     text: String,
-    origins: Vec<Origin>,
+    origins: Vec<LineOrigin>,
     /// Element of each line.
     lines: Vec<u32>,
 }
@@ -35,10 +35,10 @@ impl TypeText {
     }
 
     /// Returns the element of a line, counted from 1: its position, and its path.
-    pub fn origin(&self, line: usize) -> Option<(Place, String)> {
+    pub fn origin(&self, line: usize) -> Option<(FilePosition, String)> {
         let mut at = *self.lines.get(line.checked_sub(1)?)?;
         let origin = &self.origins[at as usize];
-        let place = Place::new(&origin.file, origin.at);
+        let place = FilePosition::new(&origin.file, origin.at);
         let mut parts = Vec::new();
         loop {
             let origin = &self.origins[at as usize];
@@ -65,11 +65,11 @@ impl TypeText {
         outer: Option<u32>,
         element: &'static str,
         label: Option<&str>,
-        (file, at): (&Arc<str>, At),
+        (file, at): (&Arc<str>, LineColumn),
     ) -> u32 {
         let number = u32::try_from(self.origins.len()).expect("lines are limited");
         let file = Arc::clone(file);
-        self.origins.push(Origin { outer, element, label: label.map(Into::into), file, at });
+        self.origins.push(LineOrigin { outer, element, label: label.map(Into::into), file, at });
         number
     }
 

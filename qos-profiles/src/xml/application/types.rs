@@ -4,7 +4,7 @@
 //! judge a type; the compiler of the text does.
 
 use super::type_text::{MOST_LINES, TypeText};
-use crate::xml::error::{Path, Report, Wrong, quoted};
+use crate::xml::error::{ElementPath, FileReport, UnplacedError, quoted};
 use crate::xml::read::{attributes, unknown_element};
 use crate::xml::source::Element;
 use crate::xml::suggest::suggest;
@@ -56,7 +56,7 @@ const MEMBER: [&str; 10] = [
 /// Reader of the types of one file into the text.
 pub(in crate::xml) struct TypeReader<'a> {
     pub(in crate::xml) text: &'a mut TypeText,
-    pub(in crate::xml) report: &'a mut Report,
+    pub(in crate::xml) report: &'a mut FileReport,
 }
 
 impl TypeReader<'_> {
@@ -67,16 +67,26 @@ impl TypeReader<'_> {
         self.text.element(outer, "types", None, (&self.report.file, element.at))
     }
 
-    pub(super) fn wrong(&mut self, element: &Element, path: &Path<'_>, wrong: Wrong) {
+    pub(super) fn wrong(
+        &mut self,
+        element: &Element,
+        path: &ElementPath<'_>,
+        wrong: UnplacedError,
+    ) {
         self.report.error(element.at, path, wrong);
     }
 
     /// Reads one definition with its contents; `outer` is the enclosing element.
-    pub(in crate::xml) fn definition(&mut self, outer: u32, element: &Element, path: &Path<'_>) {
+    pub(in crate::xml) fn definition(
+        &mut self,
+        outer: u32,
+        element: &Element,
+        path: &ElementPath<'_>,
+    ) {
         let path = &path.labelled(&element.name, element.attribute("name"));
         if self.text.is_full() {
             let found = format!("found types of more than {MOST_LINES} elements");
-            return self.wrong(element, path, Wrong::new(found, "expected fewer"));
+            return self.wrong(element, path, UnplacedError::new(found, "expected fewer"));
         }
         if let Err(wrong) = no_text(element, || "expected elements alone".to_owned()) {
             self.wrong(element, path, wrong);
@@ -96,7 +106,7 @@ impl TypeReader<'_> {
             "const" => self.constant(outer, element, path),
             "forward_dcl" => self.forward(outer, element, path),
             "include" => {
-                let wrong = Wrong::new(
+                let wrong = UnplacedError::new(
                     "found an include inside another element",
                     "expected it directly in `types`",
                 );
@@ -111,7 +121,7 @@ impl TypeReader<'_> {
         self.text.element(Some(outer), kind, label.as_deref(), (&self.report.file, element.at))
     }
 
-    fn module(&mut self, outer: u32, element: &Element, path: &Path<'_>) {
+    fn module(&mut self, outer: u32, element: &Element, path: &ElementPath<'_>) {
         attributes(self.report, element, &["name"], path);
         let Some(name) = self.name(element, path) else { return };
         let own = self.open(outer, "module", element);
@@ -120,7 +130,7 @@ impl TypeReader<'_> {
         self.text.line(own, "};");
     }
 
-    fn structure(&mut self, outer: u32, element: &Element, path: &Path<'_>) {
+    fn structure(&mut self, outer: u32, element: &Element, path: &ElementPath<'_>) {
         let known = ["name", "baseType", "extensibility", "nested", "topLevel", "autoid"];
         attributes(self.report, element, &known, path);
         let Some(name) = self.name(element, path) else { return };
@@ -140,7 +150,7 @@ impl TypeReader<'_> {
         self.text.line(own, "};");
     }
 
-    fn member(&mut self, outer: u32, element: &Element, path: &Path<'_>) {
+    fn member(&mut self, outer: u32, element: &Element, path: &ElementPath<'_>) {
         self.leaf(element, path, &[&TYPE[..], &MEMBER[..]].concat());
         let declared = self.declared(element, path);
         let notes = self.member_notes(element, path);
@@ -149,7 +159,7 @@ impl TypeReader<'_> {
         self.text.line(own, &format!("{notes}{declared};"));
     }
 
-    fn union(&mut self, outer: u32, element: &Element, path: &Path<'_>) {
+    fn union(&mut self, outer: u32, element: &Element, path: &ElementPath<'_>) {
         let known = ["name", "extensibility", "nested", "topLevel", "autoid"];
         attributes(self.report, element, &known, path);
         let Some(name) = self.name(element, path) else { return };
@@ -166,7 +176,8 @@ impl TypeReader<'_> {
                     discriminator = Some((child, kind.map(|kind| format!("{key}{kind}"))));
                 }
                 "discriminator" => {
-                    let wrong = Wrong::new("found this element a second time", "expected it once");
+                    let wrong =
+                        UnplacedError::new("found this element a second time", "expected it once");
                     self.wrong(child, path, wrong);
                 }
                 "case" => cases.push(child),
@@ -174,7 +185,7 @@ impl TypeReader<'_> {
             }
         }
         let Some((kind, of)) = discriminator else {
-            let wrong = Wrong::new(
+            let wrong = UnplacedError::new(
                 "found a union without `discriminator`",
                 "expected one, in front of the cases",
             );
@@ -190,7 +201,7 @@ impl TypeReader<'_> {
         self.text.line(own, "};");
     }
 
-    fn case(&mut self, outer: u32, element: &Element, kind: &str, path: &Path<'_>) {
+    fn case(&mut self, outer: u32, element: &Element, kind: &str, path: &ElementPath<'_>) {
         attributes(self.report, element, &[], path);
         if let Err(wrong) = no_text(element, || "expected elements alone".to_owned()) {
             self.wrong(element, path, wrong);
@@ -224,7 +235,10 @@ impl TypeReader<'_> {
             self.wrong(
                 element,
                 path,
-                Wrong::new(found, "expected one `caseDiscriminator` or more, and one `member`"),
+                UnplacedError::new(
+                    found,
+                    "expected one `caseDiscriminator` or more, and one `member`",
+                ),
             );
         }
         if let (1.., [member]) = (labels, &members[..]) {
@@ -233,7 +247,7 @@ impl TypeReader<'_> {
     }
 
     /// Reads an enum or a bitmask.
-    fn literals(&mut self, outer: u32, element: &Element, path: &Path<'_>, of: &Literals) {
+    fn literals(&mut self, outer: u32, element: &Element, path: &ElementPath<'_>, of: &Literals) {
         attributes(self.report, element, &["name", "bitBound", "bit_bound", "extensibility"], path);
         let Some(name) = self.name(element, path) else { return };
         let bound = self.either(element, ["bitBound", "bit_bound"], path);
@@ -267,7 +281,7 @@ impl TypeReader<'_> {
         self.text.line(own, "};");
     }
 
-    fn bitset(&mut self, outer: u32, element: &Element, path: &Path<'_>) {
+    fn bitset(&mut self, outer: u32, element: &Element, path: &ElementPath<'_>) {
         attributes(self.report, element, &["name", "baseType"], path);
         let Some(name) = self.name(element, path) else { return };
         let base = element.attribute("baseType").filter(|base| !base.is_empty());
@@ -283,8 +297,10 @@ impl TypeReader<'_> {
             }
             self.leaf(child, path, &["name", "type", "bitBound", "bit_bound"]);
             let Some((which, bits)) = self.either(child, ["bitBound", "bit_bound"], path) else {
-                let wrong =
-                    Wrong::new("found no attribute `bitBound`", "expected how many bits it has");
+                let wrong = UnplacedError::new(
+                    "found no attribute `bitBound`",
+                    "expected how many bits it has",
+                );
                 self.wrong(child, path, wrong);
                 continue;
             };
@@ -310,14 +326,14 @@ impl TypeReader<'_> {
         self.text.line(own, "};");
     }
 
-    fn typedef(&mut self, outer: u32, element: &Element, path: &Path<'_>) {
+    fn typedef(&mut self, outer: u32, element: &Element, path: &ElementPath<'_>) {
         self.leaf(element, path, &TYPE);
         let Some(declared) = self.declared(element, path) else { return };
         let own = self.open(outer, "typedef", element);
         self.text.line(own, &format!("typedef {declared};"));
     }
 
-    fn constant(&mut self, outer: u32, element: &Element, path: &Path<'_>) {
+    fn constant(&mut self, outer: u32, element: &Element, path: &ElementPath<'_>) {
         self.leaf(element, path, &["name", "type", "nonBasicTypeName", "stringMaxLength", "value"]);
         let (name, kind) = (self.name(element, path), self.type_of(element, path));
         let value = self.required(element, "value", path).and_then(|value| {
@@ -334,13 +350,13 @@ impl TypeReader<'_> {
         self.text.line(own, &format!("const {kind} {name} = {value};"));
     }
 
-    fn forward(&mut self, outer: u32, element: &Element, path: &Path<'_>) {
+    fn forward(&mut self, outer: u32, element: &Element, path: &ElementPath<'_>) {
         const KINDS: [&str; 2] = ["struct", "union"];
         self.leaf(element, path, &["name", "kind"]);
         let (name, kind) = (self.name(element, path), self.required(element, "kind", path));
         let (Some(name), Some(kind)) = (name, kind) else { return };
         if !KINDS.contains(&kind) {
-            let wrong = Wrong::new(
+            let wrong = UnplacedError::new(
                 format!("kind: found {}", quoted(kind)),
                 format!("expected {}", one_of(&KINDS)),
             );

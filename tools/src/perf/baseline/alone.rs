@@ -6,10 +6,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::stable::EVERY;
-use super::{BareOrder, Kind, ring_bytes, throughput};
-use crate::outcome::{Done, Outcome, show};
+use super::{BareRingKind, BareSettings, ring_bytes, throughput};
+use crate::outcome::{CommandAnswer, CommandResult, show};
 use crate::perf::machine::{commit, machine};
-use crate::perf::payload::Read;
+use crate::perf::payload::ReadExtent;
 use crate::perf::role::sample_size;
 use crate::perf::throughput::{seconds, short};
 
@@ -19,7 +19,7 @@ use crate::perf::throughput::{seconds, short};
 pub(crate) struct BareArgs {
     /// Kind of ring.
     #[arg(long, value_enum)]
-    kind: Kind,
+    kind: BareRingKind,
     /// Bytes of a message.
     #[arg(long, value_name = "BYTES", value_parser = sample_size)]
     size: usize,
@@ -27,8 +27,8 @@ pub(crate) struct BareArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
     subs: u32,
     /// Bytes that readers check.
-    #[arg(long, value_enum, default_value_t = Read::Whole)]
-    read: Read,
+    #[arg(long, value_enum, default_value_t = ReadExtent::Whole)]
+    read: ReadExtent,
     /// Seconds of writing.
     #[arg(long, default_value = "2", value_parser = seconds)]
     seconds: f64,
@@ -42,9 +42,9 @@ pub(crate) struct BareArgs {
 }
 
 /// Runs the ring and reports the result.
-pub(crate) fn run(args: &BareArgs, json: bool) -> Done {
+pub(crate) fn run(args: &BareArgs, json: bool) -> CommandResult {
     let found = throughput(
-        BareOrder {
+        BareSettings {
             size: args.size,
             readers: args.subs as usize,
             read: args.read,
@@ -79,5 +79,5 @@ pub(crate) fn run(args: &BareArgs, json: bool) -> Done {
         bytes_per_s / 1e9,
     );
     show(json, &report, &text);
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use super::shared::Mapping;
 use super::wait::{Futex, Wait};
 use crate::perf::clock;
-use crate::perf::control::Control;
-use crate::perf::payload::{Read, check, fill};
-use crate::perf::pingpong::OneWay;
-use crate::perf::track::nanos_histogram;
+use crate::perf::control::HarnessControl;
+use crate::perf::payload::{ReadExtent, check, fill};
+use crate::perf::pingpong::OneWayTimes;
+use crate::perf::subscriber_stats::nanos_histogram;
 
 /// Line of the counter: odd after ping has written, even after pong has.
 const WORD: usize = 0;
@@ -18,23 +18,23 @@ const TO_PING: Futex = Futex { word: 4, sleepers: 5 };
 
 /// Position of the messages of one direction: a ring, so that each message is written to a slot not
 /// used recently.
-struct Lane<'a> {
+struct DirectionRing<'a> {
     mapping: &'a Mapping,
     start: usize,
     size: usize,
     slots: u64,
 }
 
-impl<'a> Lane<'a> {
+impl<'a> DirectionRing<'a> {
     /// Makes one of the two halves of the memory, for messages of this size; `None` for a
     /// bare counter.
-    fn new(mapping: &'a Mapping, half: usize, size: usize) -> Option<Lane<'a>> {
+    fn new(mapping: &'a Mapping, half: usize, size: usize) -> Option<DirectionRing<'a>> {
         if size == 0 {
             return None;
         }
         let room = mapping.ring_bytes() / 2;
         let slots = (room / size.next_multiple_of(8)) as u64;
-        Some(Lane { mapping, start: half * room, size, slots })
+        Some(DirectionRing { mapping, start: half * room, size, slots })
     }
 
     fn place(&self, round: u64) -> usize {
@@ -51,7 +51,7 @@ impl<'a> Lane<'a> {
     fn look(&self, round: u64) -> bool {
         // SAFETY: the count with which the message was published has been seen.
         let slot = unsafe { self.mapping.bytes(self.place(round), self.size) };
-        check(slot, Read::Whole).is_some_and(|(index, _)| index == round)
+        check(slot, ReadExtent::Whole).is_some_and(|(index, _)| index == round)
     }
 }
 
@@ -62,10 +62,11 @@ pub(crate) fn ping(
     wait: Wait,
     rounds: u64,
     size: usize,
-    control: &Control,
-) -> OneWay {
+    control: &HarnessControl,
+) -> OneWayTimes {
     let word = mapping.counter(WORD);
-    let (to_pong, to_ping) = (Lane::new(mapping, 0, size), Lane::new(mapping, 1, size));
+    let (to_pong, to_ping) =
+        (DirectionRing::new(mapping, 0, size), DirectionRing::new(mapping, 1, size));
     let mut times = nanos_histogram();
     let warm_up = rounds / 10;
     for round in 0..warm_up + rounds {
@@ -83,13 +84,20 @@ pub(crate) fn ping(
             times.saturating_record((end - start) / 2);
         }
     }
-    OneWay::of(&times)
+    OneWayTimes::of(&times)
 }
 
 /// Runs pong.
-pub(crate) fn pong(mapping: &Mapping, wait: Wait, rounds: u64, size: usize, control: &Control) {
+pub(crate) fn pong(
+    mapping: &Mapping,
+    wait: Wait,
+    rounds: u64,
+    size: usize,
+    control: &HarnessControl,
+) {
     let word = mapping.counter(WORD);
-    let (to_pong, to_ping) = (Lane::new(mapping, 0, size), Lane::new(mapping, 1, size));
+    let (to_pong, to_ping) =
+        (DirectionRing::new(mapping, 0, size), DirectionRing::new(mapping, 1, size));
     for round in 0..rounds / 10 + rounds {
         wait.until(mapping, TO_PONG, control, || word.load(Acquire) == 2 * round + 1);
         if control.ended() || !to_pong.iter().all(|lane| lane.look(round)) {

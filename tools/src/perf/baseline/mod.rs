@@ -5,11 +5,11 @@
 //! same code writes and checks payloads as for the product.
 
 mod alone;
-mod haul;
 mod line;
 mod ring;
 mod shared;
 mod stable;
+mod transfer;
 mod wait;
 
 use std::hint::black_box;
@@ -19,24 +19,24 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::control::Control;
-use super::crew::Crew;
-use super::payload::Read;
-use super::pingpong::OneWay;
+use super::control::HarnessControl;
+use super::payload::ReadExtent;
+use super::pingpong::OneWayTimes;
+use super::process_group::ProcessGroup;
 use super::role::sample_size;
-use crate::outcome::{Done, Failure, Outcome, say};
-use ring::{Moved, Ring};
-use shared::{MOST_READERS, Mapping, Memory};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, say};
+use ring::{BareRing, RingResult};
+use shared::{InheritedMemory, MOST_READERS, Mapping};
 
 pub(crate) use alone::{BareArgs, run as run_alone};
-pub(crate) use haul::{HaulArgs, Hauled, haul, run as run_haul};
 pub(crate) use ring::ring_bytes;
 pub(crate) use stable::EVERY;
+pub(crate) use transfer::{TransferArgs, TransferResult, run as run_haul, transfer};
 pub(crate) use wait::Wait;
 
 /// Kinds of bare rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Kind {
+pub(crate) enum BareRingKind {
     /// All processes poll.
     Plain,
     /// A process without work sleeps in a futex.
@@ -45,29 +45,29 @@ pub(crate) enum Kind {
     Stable,
 }
 
-impl Kind {
+impl BareRingKind {
     /// Returns the name in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::Plain => "poll",
-            Kind::Futex => "futex",
-            Kind::Stable => "stable",
+            BareRingKind::Plain => "poll",
+            BareRingKind::Futex => "futex",
+            BareRingKind::Stable => "stable",
         }
     }
 
     /// Returns the label for human readers.
     pub(crate) fn label(self) -> &'static str {
         match self {
-            Kind::Plain => "polling",
-            Kind::Futex => "sleeping",
-            Kind::Stable => "waiting until all have it",
+            BareRingKind::Plain => "polling",
+            BareRingKind::Futex => "sleeping",
+            BareRingKind::Stable => "waiting until all have it",
         }
     }
 
     fn wait(self) -> Wait {
         match self {
-            Kind::Plain | Kind::Stable => Wait::Poll,
-            Kind::Futex => Wait::Futex,
+            BareRingKind::Plain | BareRingKind::Stable => Wait::Poll,
+            BareRingKind::Futex => Wait::Futex,
         }
     }
 }
@@ -94,8 +94,8 @@ pub(crate) struct BareNodeArgs {
     #[arg(long, default_value_t = 0)]
     index: usize,
     /// Bytes that readers check.
-    #[arg(long, value_enum, default_value_t = Read::Whole)]
-    read: Read,
+    #[arg(long, value_enum, default_value_t = ReadExtent::Whole)]
+    read: ReadExtent,
     /// Seconds of writing.
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
@@ -123,19 +123,19 @@ enum BareRole {
 }
 
 /// Runs one process of a baseline.
-pub(crate) fn run_node(args: &BareNodeArgs) -> Done {
-    let control = Control::new(true);
+pub(crate) fn run_node(args: &BareNodeArgs) -> CommandResult {
+    let control = HarnessControl::new(true);
     let mapping = Mapping::of(args.memory)?;
     if args.readers > MOST_READERS || args.index >= args.readers {
         return Err(Failure::Usage(format!("a ring has 1 to {MOST_READERS} readers")));
     }
     let starts = matches!(args.role, BareRole::Write | BareRole::Ping);
     if !control.ready(starts.then_some("GO"))? {
-        return Ok(Outcome::Yes);
+        return Ok(CommandAnswer::Yes);
     }
     let result = match args.role {
         BareRole::Write | BareRole::Read => {
-            let ring = Ring::new(mapping, args.size, args.wait)?;
+            let ring = BareRing::new(mapping, args.size, args.wait)?;
             let moved = match (args.role, args.stable) {
                 (BareRole::Write, every) => {
                     let every = every.map_or(1, |every| ring.at_most(every));
@@ -160,7 +160,7 @@ pub(crate) fn run_node(args: &BareNodeArgs) -> Done {
     };
     say(&result.map_err(|error| Failure::new(error.to_string()))?)?;
     control.wait_for_exit();
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 /// Result of a run of the bare ring.
@@ -176,10 +176,10 @@ pub(crate) struct BareThroughput {
 
 /// Settings of a bare run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BareOrder {
+pub(crate) struct BareSettings {
     pub(crate) size: usize,
     pub(crate) readers: usize,
-    pub(crate) read: Read,
+    pub(crate) read: ReadExtent,
     pub(crate) seconds: f64,
     /// Number of messages after which a process of the stable ring reports its position.
     pub(crate) every: u64,
@@ -187,12 +187,15 @@ pub(crate) struct BareOrder {
 }
 
 /// Runs a bare ring.
-pub(crate) fn throughput(order: BareOrder, kind: Kind) -> Result<BareThroughput, Failure> {
-    let BareOrder { size, readers, read, seconds, every, limit } = order;
-    let memory = Memory::new(ring_bytes(size))?;
-    let mut crew = Crew::without_folder(limit);
+pub(crate) fn throughput(
+    order: BareSettings,
+    kind: BareRingKind,
+) -> Result<BareThroughput, Failure> {
+    let BareSettings { size, readers, read, seconds, every, limit } = order;
+    let memory = InheritedMemory::new(ring_bytes(size))?;
+    let mut crew = ProcessGroup::without_folder(limit);
     let common = |role: &str| {
-        let stable = (kind == Kind::Stable).then(|| format!("--stable={every}"));
+        let stable = (kind == BareRingKind::Stable).then(|| format!("--stable={every}"));
         [
             NODE.to_owned(),
             role.to_owned(),
@@ -215,10 +218,10 @@ pub(crate) fn throughput(order: BareOrder, kind: Kind) -> Result<BareThroughput,
     let writer = crew.start("the bare writer", &common("write"))?;
     crew.all_ready()?;
     crew.tell(writer, "GO")?;
-    let written: Moved = crew.result(writer)?;
+    let written: RingResult = crew.result(writer)?;
     let (mut rates, mut cpu_s, mut read_by) = (0.0, written.cpu_s, Vec::new());
     for reader in 0..readers {
-        let moved: Moved = crew.result(reader)?;
+        let moved: RingResult = crew.result(reader)?;
         if moved.wrong > 0 || moved.messages != written.messages {
             return Err(Failure::new(
                 "the bare ring has lost or corrupted messages: a defect of the ring",
@@ -241,9 +244,9 @@ pub(crate) fn latency(
     rounds: u64,
     wait: Wait,
     limit: Duration,
-) -> Result<OneWay, Failure> {
-    let memory = Memory::new(size.map_or(0, |size| 2 * ring_bytes(size)))?;
-    let mut crew = Crew::without_folder(limit);
+) -> Result<OneWayTimes, Failure> {
+    let memory = InheritedMemory::new(size.map_or(0, |size| 2 * ring_bytes(size)))?;
+    let mut crew = ProcessGroup::without_folder(limit);
     let arguments = |role: &str| {
         [
             NODE.to_owned(),

@@ -14,8 +14,8 @@ use super::shared::Mapping;
 use super::wait::{Futex, Wait};
 use crate::outcome::Failure;
 use crate::perf::clock;
-use crate::perf::control::Control;
-use crate::perf::payload::{Read, check, fill};
+use crate::perf::control::HarnessControl;
+use crate::perf::payload::{ReadExtent, check, fill};
 
 pub(super) const HEAD: usize = 0;
 pub(super) const END: usize = 1;
@@ -27,7 +27,7 @@ pub(super) const TAILS: usize = 8;
 const LOOK_EVERY: u64 = 64;
 
 /// The ring in one process.
-pub(crate) struct Ring {
+pub(crate) struct BareRing {
     pub(super) mapping: Mapping,
     pub(super) size: usize,
     stride: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Ring {
 
 /// Result of a process of the baseline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Moved {
+pub(crate) struct RingResult {
     /// Messages written or read.
     pub(crate) messages: u64,
     /// Number of read messages that were wrong.
@@ -53,16 +53,16 @@ pub(crate) fn ring_bytes(size: usize) -> usize {
     (4 * size.next_multiple_of(8)).next_power_of_two().max(USUAL)
 }
 
-impl Ring {
+impl BareRing {
     /// Makes the ring in this memory.
-    pub(crate) fn new(mapping: Mapping, size: usize, wait: Wait) -> Result<Ring, Failure> {
+    pub(crate) fn new(mapping: Mapping, size: usize, wait: Wait) -> Result<BareRing, Failure> {
         let stride = size.next_multiple_of(8);
         let room = mapping.ring_bytes() / stride;
         if room == 0 {
             return Err(Failure::new(format!("the ring has no room for {size} bytes")));
         }
         let slots = 1 << room.ilog2();
-        Ok(Ring { mapping, size, stride, slots, wait })
+        Ok(BareRing { mapping, size, stride, slots, wait })
     }
 
     pub(super) fn offset(&self, message: u64) -> usize {
@@ -81,8 +81,8 @@ impl Ring {
         readers: usize,
         every: u64,
         seconds: f64,
-        control: &Control,
-    ) -> Moved {
+        control: &HarnessControl,
+    ) -> RingResult {
         let (cpu, t_start_ns) = (clock::cpu(), clock::now());
         let deadline = t_start_ns + (seconds * 1e9) as u64;
         let head = self.mapping.counter(HEAD);
@@ -120,11 +120,16 @@ impl Ring {
         fence(SeqCst);
         self.wait.wake(&self.mapping, NEWS);
         let (t_end_ns, cpu_s) = (clock::now(), clock::secs(clock::cpu() - cpu));
-        Moved { messages: next, wrong: 0, t_start_ns, t_end_ns, cpu_s }
+        RingResult { messages: next, wrong: 0, t_start_ns, t_end_ns, cpu_s }
     }
 
     /// Reads until the writer has published the total number of messages.
-    pub(super) fn read(&self, reader: usize, read: Read, control: &Control) -> Moved {
+    pub(super) fn read(
+        &self,
+        reader: usize,
+        read: ReadExtent,
+        control: &HarnessControl,
+    ) -> RingResult {
         let cpu = clock::cpu();
         let (head, end) = (self.mapping.counter(HEAD), self.mapping.counter(END));
         let tail = self.mapping.counter(TAILS + reader);
@@ -150,6 +155,6 @@ impl Ring {
             self.wait.wake(&self.mapping, ROOM);
         }
         let (t_end_ns, cpu_s) = (clock::now(), clock::secs(clock::cpu() - cpu));
-        Moved { messages: next, wrong, t_start_ns, t_end_ns, cpu_s }
+        RingResult { messages: next, wrong, t_start_ns, t_end_ns, cpu_s }
     }
 }

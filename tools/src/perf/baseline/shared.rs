@@ -28,18 +28,18 @@ const LINE: usize = 64;
 pub(crate) const MOST_READERS: usize = 56;
 
 /// An anonymous file that children inherit.
-pub(crate) struct Memory {
+pub(crate) struct InheritedMemory {
     file: OwnedFd,
 }
 
-impl Memory {
+impl InheritedMemory {
     /// Makes zeroed memory with room for a ring of `bytes`.
-    pub(crate) fn new(bytes: usize) -> Result<Memory, Failure> {
+    pub(crate) fn new(bytes: usize) -> Result<InheritedMemory, Failure> {
         let fail = |error| Failure::new(format!("no shared memory can be made: {error}"));
         // The file is not closed on exec, so that the children find it under its number.
         let file = memfd_create("squall-baseline", MemfdFlags::empty()).map_err(fail)?;
         ftruncate(&file, (HEADER + bytes) as u64).map_err(fail)?;
-        Ok(Memory { file })
+        Ok(InheritedMemory { file })
     }
 
     /// Returns its number here and in every child.

@@ -6,11 +6,11 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::ring::{END, HEAD, Moved, NEWS, Ring, TAILS};
+use super::ring::{BareRing, END, HEAD, NEWS, RingResult, TAILS};
 use super::wait::Wait;
 use crate::perf::clock;
-use crate::perf::control::Control;
-use crate::perf::payload::{Read, check};
+use crate::perf::control::HarnessControl;
+use crate::perf::payload::{ReadExtent, check};
 
 /// Number of messages after which the writer and the readers publish their positions. In
 /// alternating runs this is faster than after each message for most sizes (docs/PERFORMANCE.md);
@@ -19,7 +19,7 @@ pub(crate) const EVERY: u64 = 64;
 /// First of the lines in which readers publish their receive positions.
 const RECEIVED: usize = 64;
 
-impl Ring {
+impl BareRing {
     /// Limits the number of messages between two positions to a quarter of the ring, so that writer
     /// and readers work in parallel.
     pub(super) fn at_most(&self, every: u64) -> u64 {
@@ -38,9 +38,9 @@ impl Ring {
         &self,
         (reader, readers): (usize, usize),
         every: u64,
-        read: Read,
-        control: &Control,
-    ) -> Moved {
+        read: ReadExtent,
+        control: &HarnessControl,
+    ) -> RingResult {
         let cpu = clock::cpu();
         let (head, end) = (self.mapping.counter(HEAD), self.mapping.counter(END));
         let (tail, mine) =
@@ -72,7 +72,7 @@ impl Ring {
             tail.store(next, Release);
         }
         let (t_end_ns, cpu_s) = (clock::now(), clock::secs(clock::cpu() - cpu));
-        Moved { messages: next, wrong, t_start_ns, t_end_ns, cpu_s }
+        RingResult { messages: next, wrong, t_start_ns, t_end_ns, cpu_s }
     }
 }
 
@@ -83,24 +83,25 @@ mod tests {
     use std::thread;
 
     use super::super::ring::ring_bytes;
-    use super::super::shared::{Mapping, Memory};
+    use super::super::shared::{InheritedMemory, Mapping};
     use super::*;
 
     const SIZE: usize = 4096;
 
     #[test]
     fn reader_reads_only_messages_that_all_readers_received() {
-        let memory = Memory::new(ring_bytes(SIZE)).unwrap();
+        let memory = InheritedMemory::new(ring_bytes(SIZE)).unwrap();
         let number = memory.number();
         // Each thread maps the memory, as separate processes would.
-        let ring = move || Ring::new(Mapping::of(number).unwrap(), SIZE, Wait::Poll).unwrap();
+        let ring = move || BareRing::new(Mapping::of(number).unwrap(), SIZE, Wait::Poll).unwrap();
         let watch = ring();
         let count = |line: usize| watch.mapping.counter(line).load(Acquire);
-        let reader =
-            move |reader| ring().read_stable((reader, 2), EVERY, Read::Whole, &Control::new(false));
+        let reader = move |reader| {
+            ring().read_stable((reader, 2), EVERY, ReadExtent::Whole, &HarnessControl::new(false))
+        };
         thread::scope(|scope| {
             let first = scope.spawn(move || reader(0));
-            let writer = scope.spawn(move || ring().write(2, 1, 0.02, &Control::new(false)));
+            let writer = scope.spawn(move || ring().write(2, 1, 0.02, &HarnessControl::new(false)));
             // Waits until the writer has filled the ring, and the only active reader has received
             // all of it.
             while count(RECEIVED) < watch.slots {

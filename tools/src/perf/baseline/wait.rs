@@ -8,7 +8,7 @@ use rustix::thread::futex;
 use rustix::time::Timespec;
 
 use super::shared::Mapping;
-use crate::perf::control::Control;
+use crate::perf::control::HarnessControl;
 
 /// Number of polls before the processor is yielded, or the process sleeps.
 const LOOKS: u32 = 200;
@@ -51,7 +51,7 @@ impl Wait {
         self,
         mapping: &Mapping,
         at: Futex,
-        control: &Control,
+        control: &HarnessControl,
         mut ready: impl FnMut() -> bool,
     ) {
         let looks = if self == Wait::Sleep { FEW_LOOKS } else { LOOKS };

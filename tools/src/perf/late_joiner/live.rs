@@ -8,14 +8,14 @@ use std::time::Duration;
 use dds_api::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::part::Part;
+use super::process::ProcessSettings;
 use crate::outcome::{Failure, say};
 use crate::perf::clock;
-use crate::perf::control::Control;
+use crate::perf::control::HarnessControl;
 use crate::perf::payload::{Payload, fill};
 use crate::perf::publish::STALL_LIMIT;
 use crate::perf::role::{LOOK, meet};
-use crate::perf::track::Track;
+use crate::perf::subscriber_stats::SubscriberStats;
 
 /// Window in nanoseconds in which samples are counted together.
 const WINDOW: u64 = 1_000_000;
@@ -26,7 +26,7 @@ const LOOK_EVERY: u64 = 64;
 
 /// Result of the writer.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Wrote {
+pub(super) struct WriterResult {
     /// Seconds for the history.
     pub(super) past_s: f64,
     pub(super) peak_mib: u64,
@@ -34,7 +34,7 @@ pub(super) struct Wrote {
 
 /// Result of the reader.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Lived {
+pub(super) struct ReaderResult {
     /// Start of the first window.
     start_ns: u64,
     /// Number of samples in each window.
@@ -44,7 +44,7 @@ pub(super) struct Lived {
     pub(super) peak_mib: u64,
 }
 
-impl Lived {
+impl ReaderResult {
     fn count(&mut self, now: u64, samples: u32) {
         let window = (now.saturating_sub(self.start_ns) / WINDOW) as usize;
         if window >= self.windows.len() {
@@ -77,9 +77,12 @@ impl Lived {
 }
 
 /// Writes the history, and then at its pace until it is stopped.
-pub(super) fn write<P: Payload>(part: &Part, control: &Control) -> Result<(), Failure> {
+pub(super) fn write<P: Payload>(
+    part: &ProcessSettings,
+    control: &HarnessControl,
+) -> Result<(), Failure> {
     let participant = part.means.join()?;
-    let writer = part.means.writer::<P>(&participant, super::part::TOPIC, part.size)?;
+    let writer = part.means.writer::<P>(&participant, super::process::TOPIC, part.size)?;
     if !meet(control, || writer.wait_for_readers(1, LOOK))? {
         return Ok(());
     }
@@ -129,21 +132,24 @@ pub(super) fn write<P: Payload>(part: &Part, control: &Control) -> Result<(), Fa
         }
         count += 1;
     }
-    let wrote = Wrote { past_s, peak_mib: super::part::peak_mib() };
+    let wrote = WriterResult { past_s, peak_mib: super::process::peak_mib() };
     say(&serde_json::to_string(&wrote).map_err(|error| Failure::new(error.to_string()))?)?;
     control.wait_for_exit();
     Ok(())
 }
 
 /// Reads until it is stopped.
-pub(super) fn read<P: Payload>(part: &Part, control: &Control) -> Result<(), Failure> {
+pub(super) fn read<P: Payload>(
+    part: &ProcessSettings,
+    control: &HarnessControl,
+) -> Result<(), Failure> {
     let participant = part.means.join()?;
-    let reader = part.means.reader::<P>(&participant, super::part::TOPIC, part.size)?;
+    let reader = part.means.reader::<P>(&participant, super::process::TOPIC, part.size)?;
     if !meet(control, || reader.wait_for_writers(1, LOOK))? || !control.ready(None)? {
         return Ok(());
     }
-    let mut track = Track::new(part.read);
-    let mut lived = Lived { start_ns: clock::now(), ..Lived::default() };
+    let mut track = SubscriberStats::new(part.read);
+    let mut lived = ReaderResult { start_ns: clock::now(), ..ReaderResult::default() };
     loop {
         let before = track.seen();
         for sample in reader.take(.., LOOK)? {
@@ -156,7 +162,7 @@ pub(super) fn read<P: Payload>(part: &Part, control: &Control) -> Result<(), Fai
         lived.count(clock::now(), seen as u32);
     }
     lived.wrong = track.lost + track.disorder + track.corrupt;
-    lived.peak_mib = super::part::peak_mib();
+    lived.peak_mib = super::process::peak_mib();
     say(&serde_json::to_string(&lived).map_err(|error| Failure::new(error.to_string()))?)?;
     control.wait_for_exit();
     Ok(())
@@ -168,7 +174,7 @@ mod tests {
 
     #[test]
     fn samples_of_span_are_counted_by_windows() {
-        let mut lived = Lived { start_ns: 5 * WINDOW, ..Lived::default() };
+        let mut lived = ReaderResult { start_ns: 5 * WINDOW, ..ReaderResult::default() };
         for (at, samples) in [(5, 10), (6, 20), (9, 30), (9, 5)] {
             lived.count(at * WINDOW + 17, samples);
         }

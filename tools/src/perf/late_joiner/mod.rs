@@ -12,7 +12,7 @@
 //! A late joiner joins and receives the history.
 
 mod live;
-mod part;
+mod process;
 
 use std::time::Duration;
 
@@ -20,17 +20,17 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::baseline::{Hauled, haul};
-use super::crew::Crew;
+use super::baseline::{TransferResult, transfer};
 use super::machine::{commit, machine, median};
-use super::payload::Read;
-use super::role::{Level, Means, sample_size};
+use super::payload::ReadExtent;
+use super::process_group::ProcessGroup;
+use super::role::{DeliverySettings, PerfLevel, sample_size};
 use super::throughput::{seconds, short};
-use crate::outcome::{Done, Failure, Outcome, progress, show};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
 
-use live::{Lived, Wrote};
-use part::{Came, Stayed};
-pub(crate) use part::{PartArgs, play};
+use live::{ReaderResult, WriterResult};
+use process::{FinalReport, HistoryReport};
+pub(crate) use process::{ProcessArgs, play};
 
 /// Time limit of the measurement, and its increase for each MiB.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -59,8 +59,8 @@ pub(crate) struct LateJoinerArgs {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// Bytes that the late joiner checks.
-    #[arg(long, value_enum, default_value_t = Read::Ends)]
-    read: Read,
+    #[arg(long, value_enum, default_value_t = ReadExtent::Ends)]
+    read: ReadExtent,
 }
 
 impl LateJoinerArgs {
@@ -73,7 +73,8 @@ impl LateJoinerArgs {
     }
 
     fn part(&self, role: &str) -> Vec<String> {
-        let means = Means { keep: self.mib, ..Means::of(Level::Volatile) };
+        let means =
+            DeliverySettings { keep: self.mib, ..DeliverySettings::of(PerfLevel::Volatile) };
         let mut arguments = vec!["late-joiner-part".to_owned(), role.to_owned()];
         arguments.push(format!("--size={}", self.size));
         arguments.extend(means.arguments());
@@ -109,17 +110,17 @@ struct Round {
 }
 
 /// A round before the live samples are evaluated.
-struct Marks {
+struct RoundTimes {
     before: (u64, u64),
-    ring: Hauled,
-    copy: Hauled,
-    came: Came,
+    ring: TransferResult,
+    copy: TransferResult,
+    history: HistoryReport,
     after: (u64, u64),
 }
 
 /// Runs the rounds.
-pub(crate) fn run(args: &LateJoinerArgs, json: bool) -> Done {
-    let mut crew = Crew::new(args.limit())?;
+pub(crate) fn run(args: &LateJoinerArgs, json: bool) -> CommandResult {
+    let mut crew = ProcessGroup::new(args.limit())?;
     let reader = crew.start("the reader", &args.part("reader"))?;
     let writer = crew.start("the writer", &args.part("writer"))?;
     progress(format_args!("{} samples of {} bytes ...", args.samples(), args.size));
@@ -133,18 +134,21 @@ pub(crate) fn run(args: &LateJoinerArgs, json: bool) -> Done {
         stayed.push(stay);
     }
     crew.tell(writer, "STOP")?;
-    let wrote: Wrote = crew.result(writer)?;
+    let wrote: WriterResult = crew.result(writer)?;
     crew.tell(reader, "STOP")?;
-    let lived: Lived = crew.result(reader)?;
+    let lived: ReaderResult = crew.result(reader)?;
     crew.dismiss()?;
     let rounds: Vec<Round> = marks.iter().map(|marks| sum_up(marks, &lived)).collect();
     let wrong = lived.wrong + stayed.iter().map(|stay| stay.wrong).sum::<u64>();
     let report = report(args, &rounds, (&wrote, &lived, &stayed), wrong);
     show(json, &report, &text(&report));
-    Ok(if wrong == 0 { Outcome::Yes } else { Outcome::No })
+    Ok(if wrong == 0 { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
-fn round(args: &LateJoinerArgs, crew: &mut Crew) -> Result<(Marks, Stayed), Failure> {
+fn round(
+    args: &LateJoinerArgs,
+    crew: &mut ProcessGroup,
+) -> Result<(RoundTimes, FinalReport), Failure> {
     let calm = || {
         let start = super::clock::now();
         std::thread::sleep(Duration::from_secs_f64(args.calm));
@@ -152,20 +156,20 @@ fn round(args: &LateJoinerArgs, crew: &mut Crew) -> Result<(Marks, Stayed), Fail
     };
     let bytes = args.samples() as usize * args.size;
     let before = calm();
-    let ring = haul(bytes, true, args.limit())?;
-    let copy = haul(bytes, false, args.limit())?;
+    let ring = transfer(bytes, true, args.limit())?;
+    let copy = transfer(bytes, false, args.limit())?;
     calm();
     let newcomer = crew.start("the newcomer", &args.part("newcomer"))?;
-    let came: Came = crew.result(newcomer)?;
+    let came: HistoryReport = crew.result(newcomer)?;
     let after = calm();
     crew.tell(newcomer, "STOP")?;
-    let stayed: Stayed = crew.result(newcomer)?;
+    let stayed: FinalReport = crew.result(newcomer)?;
     crew.let_go(newcomer)?;
-    Ok((Marks { before, ring, copy, came, after }, stayed))
+    Ok((RoundTimes { before, ring, copy, history: came, after }, stayed))
 }
 
-fn sum_up(marks: &Marks, lived: &Lived) -> Round {
-    let Marks { before, ring, copy, came, after } = marks;
+fn sum_up(marks: &RoundTimes, lived: &ReaderResult) -> Round {
+    let RoundTimes { before, ring, copy, history: came, after } = marks;
     let secs = |from: u64, to: u64| super::clock::secs(to.saturating_sub(from));
     let during = (came.t_start_ns, came.t_last_ns);
     Round {
@@ -186,7 +190,7 @@ fn sum_up(marks: &Marks, lived: &Lived) -> Round {
 fn report(
     args: &LateJoinerArgs,
     rounds: &[Round],
-    (wrote, lived, stayed): (&Wrote, &Lived, &[Stayed]),
+    (wrote, lived, stayed): (&WriterResult, &ReaderResult, &[FinalReport]),
     wrong: u64,
 ) -> Value {
     let of = |value: fn(&Round) -> f64| median(rounds.iter().map(value));

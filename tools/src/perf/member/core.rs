@@ -7,31 +7,31 @@ use std::time::Duration;
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::link::{Bells, Link};
 use derecho_core::memory::LINE_WORDS;
-use derecho_core::multicast::bias::Thread;
+use derecho_core::multicast::bias::ThreadToken;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::multicast::subgroup::{self, Terms, Upcall};
+use derecho_core::multicast::subgroup::{self, SubgroupConfig, Upcall};
 use derecho_core::node::{ACKS, ACKS_WORDS, Node};
-use derecho_node::{Counters, Engine, Pace, Waited};
+use derecho_node::{Counters, Engine, Pace, WaitOutcome};
 
-use super::super::control::Control;
+use super::super::control::HarnessControl;
 use super::super::payload::fill;
-use super::super::role::{LOOK, Level, Means, within_match_limit};
-use super::super::track::Track;
-use super::table::{Bring, Shown, Table};
-use super::{MemberArgs, Seat};
+use super::super::role::{DeliverySettings, LOOK, PerfLevel, within_match_limit};
+use super::super::subscriber_stats::SubscriberStats;
+use super::table::{Contribution, SharedSubgroupState, SubgroupFounder};
+use super::{MemberArgs, TopicAccess};
 use crate::outcome::Failure;
 
 /// Default memory and messages in flight of a sender: those of a DDS writer.
 const USUAL: (usize, usize) = (1 << 20, 7168);
 /// Number of the only thread that writes in a process.
-pub(super) const WRITING: Thread = Thread::new(0);
+pub(super) const WRITING: ThreadToken = ThreadToken::new(0);
 
 /// A member of a subgroup. See the [module](self).
-pub(super) struct CoreSeat {
-    engine: Engine<Table, ShmLink>,
-    shown: Arc<Shown>,
+pub(super) struct CoreAccess {
+    engine: Engine<SubgroupFounder, ShmLink>,
+    shown: Arc<SharedSubgroupState>,
     memory: Option<SenderMemory>,
     bells: Arc<dyn Bells>,
     readers: usize,
@@ -43,7 +43,7 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 }
 
 /// Returns a sender's memory for messages of `size` bytes, as large as a DDS writer's.
-fn geometry(means: &Means, size: usize) -> Result<Geometry, Failure> {
+fn geometry(means: &DeliverySettings, size: usize) -> Result<Geometry, Failure> {
     let (bytes, messages) = (means.memory.unwrap_or(USUAL.0), means.in_flight.map(|n| n as usize));
     let messages = messages.unwrap_or(USUAL.1);
     let entries = match means.level.is_ordered() {
@@ -55,9 +55,9 @@ fn geometry(means: &Means, size: usize) -> Result<Geometry, Failure> {
     })
 }
 
-impl CoreSeat {
+impl CoreAccess {
     /// Joins the subgroup; `upcall`, if given, receives the deliveries.
-    pub(super) fn join(args: &MemberArgs, upcall: Option<Upcall>) -> Result<CoreSeat, Failure> {
+    pub(super) fn join(args: &MemberArgs, upcall: Option<Upcall>) -> Result<CoreAccess, Failure> {
         let means = &args.part.means;
         let config = ShmConfig::new(format!("core-{}", means.domain));
         let mut link = ShmLink::join(config).map_err(failed)?;
@@ -66,17 +66,17 @@ impl CoreSeat {
         let bell = Arc::clone(&parker);
         let node = Node::new(link.node(), acks, Arc::new(move || bell.wake()));
         let level = match means.level {
-            Level::Unordered => subgroup::Level::Unordered,
-            Level::Atomic => subgroup::Level::Atomic,
-            Level::Volatile | Level::Logged => {
+            PerfLevel::Unordered => subgroup::DeliveryGuarantee::Unordered,
+            PerfLevel::Atomic => subgroup::DeliveryGuarantee::Atomic,
+            PerfLevel::Volatile | PerfLevel::Logged => {
                 let text = "the core keeps nothing by itself: add --interface dds";
                 return Err(Failure::Usage(text.to_owned()));
             }
         };
-        let terms = Terms { level, ablation: means.ablation() };
-        let mut table = Table::new(node, terms, args.processes);
+        let terms = SubgroupConfig { level, ablation: means.ablation() };
+        let mut table = SubgroupFounder::new(node, terms, args.processes);
         table.set_upcall(upcall);
-        let shown = table.shown();
+        let shown = table.shared();
         let region = table.fresh_region();
         let lines = (region, link.open(region, args.processes * LINE_WORDS).map_err(failed)?);
         let mut memory = None;
@@ -100,11 +100,11 @@ impl CoreSeat {
             pace.linger = Duration::from_micros(micros);
         }
         let engine = Engine::start(table, link, parker, pace);
-        let bring = Bring { lines, memory: memory.clone(), reads: args.reads };
+        let bring = Contribution { lines, memory: memory.clone(), reads: args.reads };
         engine.act(|table, _, effects| table.join(bring, effects));
         let (readers, size) = (args.readers as usize, args.part.size);
         let memory = memory.map(|(_, memory)| memory);
-        Ok(CoreSeat { engine, shown, memory, bells, readers, size })
+        Ok(CoreAccess { engine, shown, memory, bells, readers, size })
     }
 
     pub(super) fn inbox(&self) -> Option<&Arc<Inbox>> {
@@ -145,24 +145,24 @@ impl CoreSeat {
     ) -> Result<bool, Failure> {
         let deadline = derecho_node::clock::now().after(time.as_nanos() as u64);
         match self.engine.wait(Some(deadline), ready) {
-            Waited::Ready => Ok(true),
-            Waited::TimedOut => Ok(false),
-            Waited::Stopped => Err(Failure::new("the engine has stopped")),
+            WaitOutcome::Ready => Ok(true),
+            WaitOutcome::TimedOut => Ok(false),
+            WaitOutcome::Stopped => Err(Failure::new("the engine has stopped")),
         }
     }
 }
 
-impl Drop for CoreSeat {
+impl Drop for CoreAccess {
     fn drop(&mut self) {
         self.engine.stop();
     }
 }
 
-impl Seat for CoreSeat {
+impl TopicAccess for CoreAccess {
     /// Rank of the writer, which follows from the names of the members.
     type Writer = usize;
 
-    fn meet(&self, control: &Control) -> Result<bool, Failure> {
+    fn meet(&self, control: &HarnessControl) -> Result<bool, Failure> {
         let met = || {
             self.shown.inbox.get().is_some()
                 && self.shown.readers.load(Ordering::Acquire) >= self.readers
@@ -191,10 +191,10 @@ impl Seat for CoreSeat {
         Ok(written)
     }
 
-    fn take(&mut self, track: &mut Track<usize>) -> Result<u64, Failure> {
+    fn take(&mut self, track: &mut SubscriberStats<usize>) -> Result<u64, Failure> {
         let Some(inbox) = self.inbox() else { return Ok(0) };
         // SAFETY: only the thread of this member takes from the queue and asks for its length.
-        let taking = unsafe { inbox.alone() };
+        let taking = unsafe { inbox.consumer_unchecked() };
         let waiting = taking.len();
         for record in std::iter::from_fn(|| taking.take()).take(waiting) {
             track.look(record.bytes(), record.sender());

@@ -4,32 +4,32 @@ use dds_api::prelude::*;
 use derecho_node::Counters;
 
 use super::super::clock;
-use super::super::control::Control;
+use super::super::control::HarnessControl;
 use super::super::payload::{Payload, fill, has_stamp};
-use super::super::publish::{Manner, stamp_every};
+use super::super::publish::{WriteMethod, stamp_every};
 use super::super::role::{LOOK, meet};
 use super::super::subscribe::carries_payload;
-use super::super::track::Track;
-use super::{MemberArgs, Seat};
+use super::super::subscriber_stats::SubscriberStats;
+use super::{MemberArgs, TopicAccess};
 use crate::outcome::Failure;
 
 /// The topic of one measurement.
 const TOPIC: &str = "perf";
 
 /// A participant with a writer, a reader, or both.
-pub(super) struct DdsSeat<P: Payload> {
+pub(super) struct DdsAccess<P: Payload> {
     reader: Option<DataReader<P>>,
     writer: Option<DataWriter<P>>,
     participant: DomainParticipant,
     cast: (usize, usize),
-    manner: Manner,
+    manner: WriteMethod,
     /// Sample to copy from, and the size to request.
     sample: Box<P>,
     size: usize,
     copied: u64,
 }
 
-impl<P: Payload> DdsSeat<P> {
+impl<P: Payload> DdsAccess<P> {
     pub(super) fn join(args: &MemberArgs) -> Result<Self, Failure> {
         let (size, cast) = (args.part.size, args.cast());
         let participant = args.part.means.join()?;
@@ -46,7 +46,7 @@ impl<P: Payload> DdsSeat<P> {
         sample.resize(size);
         let manner = args.manner.manner(size);
         let cast = (cast.writers as usize, cast.readers as usize);
-        Ok(DdsSeat { reader, writer, participant, cast, manner, sample, size, copied: 0 })
+        Ok(DdsAccess { reader, writer, participant, cast, manner, sample, size, copied: 0 })
     }
 }
 
@@ -54,27 +54,27 @@ impl<P: Payload> DdsSeat<P> {
 fn write<P: Payload>(
     writer: &DataWriter<P>,
     sample: &mut P,
-    (manner, size): (Manner, usize),
+    (manner, size): (WriteMethod, usize),
     (index, stamp): (u64, u64),
 ) -> DdsResult<()> {
     match manner {
-        Manner::Loan => {
+        WriteMethod::Loan => {
             let mut loan = P::loan(writer)?;
             loan.resize(size);
             fill(loan.bytes_mut(), index, stamp);
             loan.publish()
         }
-        Manner::Copy => {
+        WriteMethod::Copy => {
             fill(sample.bytes_mut(), index, stamp);
             writer.write(sample)
         }
     }
 }
 
-impl<P: Payload> Seat for DdsSeat<P> {
+impl<P: Payload> TopicAccess for DdsAccess<P> {
     type Writer = InstanceHandle;
 
-    fn meet(&self, control: &Control) -> Result<bool, Failure> {
+    fn meet(&self, control: &HarnessControl) -> Result<bool, Failure> {
         let (writers, readers) = self.cast;
         if let Some(reader) = &self.reader
             && !meet(control, || reader.wait_for_writers(writers, LOOK))?
@@ -108,7 +108,7 @@ impl<P: Payload> Seat for DdsSeat<P> {
         Ok(written)
     }
 
-    fn take(&mut self, track: &mut Track<InstanceHandle>) -> Result<u64, Failure> {
+    fn take(&mut self, track: &mut SubscriberStats<InstanceHandle>) -> Result<u64, Failure> {
         let Some(reader) = &self.reader else { return Ok(0) };
         let mut taken = 0;
         for sample in reader.take(.., Timeout::NOW)? {
@@ -127,7 +127,7 @@ impl<P: Payload> Seat for DdsSeat<P> {
     }
 
     fn copies(&self) -> (f64, u64) {
-        let in_place = P::PLAIN && self.manner == Manner::Loan;
+        let in_place = P::PLAIN && self.manner == WriteMethod::Loan;
         (if in_place { 0.0 } else { 1.0 }, self.copied)
     }
 

@@ -1,7 +1,7 @@
 //! One process of a topic that may write it, read it, or both, from one thread.
 //!
 //! Owns: the loop that writes while there is room and takes in between, and its report. Never does:
-//! know the interface through which samples go; the [`Seat`] does.
+//! know the interface through which samples go; the [`TopicAccess`] does.
 //!
 //! ```text
 //!   to the harness      READY   result as writer, if it writes   result as reader, if it reads
@@ -21,14 +21,16 @@ use derecho_node::Counters;
 use serde::Serialize;
 
 use super::clock;
-use super::control::Control;
-use super::payload::{Read, WithPayload, for_size};
-use super::publish::{Amount, Published, STALL_LIMIT};
-use super::role::{Cast, Interface, Meter, Part, Used, on_large_stack};
-use super::subscribe::{SILENCE_LIMIT, START_LIMIT, Subscribed};
-use super::throughput::{MannerArgs, seconds};
-use super::track::Track;
-use crate::outcome::{Done, Failure, Outcome, say};
+use super::control::HarnessControl;
+use super::payload::{ReadExtent, WithPayload, for_size};
+use super::publish::{PublishLimit, PublisherResult, STALL_LIMIT};
+use super::role::{
+    Interface, ParticipantCounts, ResourceMeter, ResourceUse, RoleSettings, on_large_stack,
+};
+use super::subscribe::{SILENCE_LIMIT, START_LIMIT, SubscriberResult};
+use super::subscriber_stats::SubscriberStats;
+use super::throughput::{WriteMethodArgs, seconds};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, say};
 
 /// Samples written before the next take.
 const BURST: u64 = 64;
@@ -37,7 +39,7 @@ const BURST: u64 = 64;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MemberArgs {
     #[command(flatten)]
-    pub(super) part: Part,
+    pub(super) part: RoleSettings,
     /// Interface to measure.
     #[arg(long, value_enum, default_value_t = Interface::Dds)]
     pub(super) interface: Interface,
@@ -66,39 +68,39 @@ pub(crate) struct MemberArgs {
     #[arg(long, value_parser = seconds)]
     pub(super) seconds: Option<f64>,
     /// Bytes that readers check.
-    #[arg(long, value_enum, default_value_t = Read::Whole)]
-    pub(super) read: Read,
+    #[arg(long, value_enum, default_value_t = ReadExtent::Whole)]
+    pub(super) read: ReadExtent,
     #[command(flatten)]
-    pub(super) manner: MannerArgs,
+    pub(super) manner: WriteMethodArgs,
 }
 
 impl MemberArgs {
-    fn cast(&self) -> Cast {
-        Cast { writers: self.writers, readers: self.readers }
+    fn cast(&self) -> ParticipantCounts {
+        ParticipantCounts { writers: self.writers, readers: self.readers }
     }
 
-    fn amount(&self) -> Amount {
+    fn amount(&self) -> PublishLimit {
         match (self.count, self.seconds) {
-            (Some(count), _) => Amount::Count(count),
-            (None, seconds) => Amount::Seconds(seconds.unwrap_or(1.0)),
+            (Some(count), _) => PublishLimit::Count(count),
+            (None, seconds) => PublishLimit::Seconds(seconds.unwrap_or(1.0)),
         }
     }
 }
 
 /// A process's access to the measured topic.
-trait Seat {
+trait TopicAccess {
     /// Identifier of a writer, equal in all processes.
     type Writer: Copy + PartialEq + Hash;
 
     /// Waits until all processes are present. Returns whether to continue.
-    fn meet(&self, control: &Control) -> Result<bool, Failure>;
+    fn meet(&self, control: &HarnessControl) -> Result<bool, Failure>;
     /// Returns the counters of the engine.
     fn counters(&self) -> &Counters;
     /// Writes samples, numbered from `first`, while there is room and at most `most`. Returns
     /// their number.
     fn write(&mut self, first: u64, most: u64) -> Result<u64, Failure>;
     /// Takes the available samples. Returns their number.
-    fn take(&mut self, track: &mut Track<Self::Writer>) -> Result<u64, Failure>;
+    fn take(&mut self, track: &mut SubscriberStats<Self::Writer>) -> Result<u64, Failure>;
     /// Waits briefly, until there is something to take or, if `writing`, room.
     fn wait(&self, writing: bool) -> Result<(), Failure>;
     /// Returns the number of copies of each written sample, and of all taken samples.
@@ -108,35 +110,39 @@ trait Seat {
 }
 
 /// Runs the role.
-pub(crate) fn run(args: MemberArgs) -> Done {
+pub(crate) fn run(args: MemberArgs) -> CommandResult {
     on_large_stack(move || match args.interface {
-        Interface::Dds => for_size(args.part.size, OverDds(args)),
+        Interface::Dds => for_size(args.part.size, DdsMember(args)),
         Interface::Core => {
-            let mut seat = core::CoreSeat::join(&args, None)?;
-            play(&args, &Control::new(true), &mut seat)
+            let mut seat = core::CoreAccess::join(&args, None)?;
+            play(&args, &HarnessControl::new(true), &mut seat)
         }
     })?;
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
-struct OverDds(MemberArgs);
+struct DdsMember(MemberArgs);
 
-impl WithPayload for OverDds {
+impl WithPayload for DdsMember {
     type Output = Result<(), Failure>;
 
     fn with<P: super::payload::Payload>(self) -> Result<(), Failure> {
-        let control = Control::new(true);
-        let mut seat = dds::DdsSeat::<P>::join(&self.0)?;
+        let control = HarnessControl::new(true);
+        let mut seat = dds::DdsAccess::<P>::join(&self.0)?;
         play(&self.0, &control, &mut seat)
     }
 }
 
-fn play<S: Seat>(args: &MemberArgs, control: &Control, seat: &mut S) -> Result<(), Failure> {
+fn play<S: TopicAccess>(
+    args: &MemberArgs,
+    control: &HarnessControl,
+    seat: &mut S,
+) -> Result<(), Failure> {
     if !seat.meet(control)? || !control.ready(Some("GO"))? {
         return Ok(());
     }
-    let mut track = Track::new(args.read);
-    let meter = Meter::start(seat.counters());
+    let mut track = SubscriberStats::new(args.read);
+    let meter = ResourceMeter::start(seat.counters());
     let times = work(args, control, seat, &mut track)?;
     let used = meter.used(seat.counters());
     if args.reads && !control.ended() {
@@ -151,19 +157,19 @@ fn tell(result: &impl Serialize) -> Result<(), Failure> {
 }
 
 /// Times of the first and the last taken sample.
-type Times = (u64, u64);
+type FirstAndLast = (u64, u64);
 
 /// Writes and takes until all is done or the process must end.
-fn work<S: Seat>(
+fn work<S: TopicAccess>(
     args: &MemberArgs,
-    control: &Control,
+    control: &HarnessControl,
     seat: &mut S,
-    track: &mut Track<S::Writer>,
-) -> Result<Times, Failure> {
+    track: &mut SubscriberStats<S::Writer>,
+) -> Result<FirstAndLast, Failure> {
     let t_start_ns = clock::now();
     let (count, deadline) = match args.amount() {
-        Amount::Count(count) => (count, u64::MAX),
-        Amount::Seconds(seconds) => (u64::MAX, t_start_ns + (seconds * 1e9) as u64),
+        PublishLimit::Count(count) => (count, u64::MAX),
+        PublishLimit::Seconds(seconds) => (u64::MAX, t_start_ns + (seconds * 1e9) as u64),
     };
     let all = args.count.map(|count| count * u64::from(args.writers));
     let (mut times, mut sent, mut writing) = ((0, 0), 0, args.writes);
@@ -174,8 +180,8 @@ fn work<S: Seat>(
             writing = false;
             let (role, t_end_ns, copies) = ("pub".to_owned(), clock::now(), seat.copies().0);
             // If the process also reads, its report as a reader has its resource use.
-            let used = Used::default();
-            tell(&Published { role, sent, t_start_ns, t_end_ns, copies, used })?;
+            let used = ResourceUse::default();
+            tell(&PublisherResult { role, sent, t_start_ns, t_end_ns, copies, used })?;
         }
         if writing {
             let written = seat.write(sent, BURST.min(count - sent))?;
@@ -213,18 +219,18 @@ fn work<S: Seat>(
     }
 }
 
-fn seen<S: Seat>(
+fn seen<S: TopicAccess>(
     args: &MemberArgs,
-    control: &Control,
+    control: &HarnessControl,
     seat: &S,
-    (track, (t_first_ns, t_last_ns)): (&Track<S::Writer>, Times),
-    used: Used,
-) -> Subscribed {
+    (track, (t_first_ns, t_last_ns)): (&SubscriberStats<S::Writer>, FirstAndLast),
+    used: ResourceUse,
+) -> SubscriberResult {
     let all = args.count.map(|count| count * u64::from(args.writers));
     let missing = control.total().or(all).map_or(0, |all| all.saturating_sub(track.seen()));
     let latency =
         |quantile| (!track.latency.is_empty()).then(|| track.latency.value_at_quantile(quantile));
-    Subscribed {
+    SubscriberResult {
         role: "sub".to_owned(),
         index: args.index,
         received: track.received,

@@ -13,8 +13,10 @@ use derecho_core::machine::{Effects, Machine};
 use derecho_core::memory::OwnRegion;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::multicast::subgroup::{Terms, Upcall};
-use derecho_core::node::{Charter, Membership, Node, NodeEvent, Origin, Share, SubgroupId};
+use derecho_core::multicast::subgroup::{SubgroupConfig, Upcall};
+use derecho_core::node::{
+    MemberRole, Node, NodeEvent, StreamOrigin, SubgroupDefinition, SubgroupId, SubgroupMemory,
+};
 
 /// Number of the only announcement of a node.
 const ANNOUNCEMENT: u64 = 1;
@@ -23,7 +25,7 @@ const NAME: u64 = 0x5351_4c4c;
 
 /// Contribution of a member.
 #[derive(Clone)]
-pub(super) struct Bring {
+pub(super) struct Contribution {
     pub(super) lines: (RegionId, OwnRegion),
     pub(super) memory: Option<(RegionId, SenderMemory)>,
     pub(super) reads: bool,
@@ -31,7 +33,7 @@ pub(super) struct Bring {
 
 /// State of the subgroup that the application's thread reads.
 #[derive(Default)]
-pub(super) struct Shown {
+pub(super) struct SharedSubgroupState {
     /// Queue of this member, if it reads; set once the subgroup is founded.
     pub(super) inbox: OnceLock<Option<Arc<Inbox>>>,
     /// Number of members that read and have begun.
@@ -39,35 +41,35 @@ pub(super) struct Shown {
 }
 
 /// State machine. See the [module](self).
-pub(super) struct Table {
+pub(super) struct SubgroupFounder {
     node: Node,
-    terms: Terms,
+    terms: SubgroupConfig,
     processes: usize,
-    bring: Option<Bring>,
-    parts: BTreeMap<NodeId, Membership>,
+    contribution: Option<Contribution>,
+    parts: BTreeMap<NodeId, MemberRole>,
     peers: BTreeMap<Peer, NodeId>,
-    shown: Arc<Shown>,
+    shared: Arc<SharedSubgroupState>,
     subgroup: Option<SubgroupId>,
     upcall: Option<Upcall>,
 }
 
-impl Table {
-    pub(super) fn new(node: Node, terms: Terms, processes: usize) -> Table {
-        Table {
+impl SubgroupFounder {
+    pub(super) fn new(node: Node, terms: SubgroupConfig, processes: usize) -> SubgroupFounder {
+        SubgroupFounder {
             node,
             terms,
             processes,
-            bring: None,
+            contribution: None,
             parts: BTreeMap::new(),
             peers: BTreeMap::new(),
-            shown: Arc::new(Shown::default()),
+            shared: Arc::new(SharedSubgroupState::default()),
             subgroup: None,
             upcall: None,
         }
     }
 
-    pub(super) fn shown(&self) -> Arc<Shown> {
-        Arc::clone(&self.shown)
+    pub(super) fn shared(&self) -> Arc<SharedSubgroupState> {
+        Arc::clone(&self.shared)
     }
 
     pub(super) fn fresh_region(&mut self) -> RegionId {
@@ -85,13 +87,17 @@ impl Table {
     }
 
     /// Takes part with this contribution.
-    pub(super) fn join(&mut self, bring: Bring, effects: &mut Effects) {
+    pub(super) fn join(&mut self, bring: Contribution, effects: &mut Effects) {
         let sends = bring.memory.as_ref().map(|(region, _)| *region);
-        let own =
-            Membership { origin: Origin::Own, reads: bring.reads, sends, lines: bring.lines.0 };
+        let own = MemberRole {
+            origin: StreamOrigin::Own,
+            reads: bring.reads,
+            sends,
+            lines: bring.lines.0,
+        };
         self.node.announce(ANNOUNCEMENT, encode(own), effects);
         self.parts.insert(self.node.id(), own);
-        self.bring = Some(bring);
+        self.contribution = Some(bring);
         self.try_found(effects);
     }
 
@@ -101,10 +107,10 @@ impl Table {
         if self.parts.len() < self.processes {
             return;
         }
-        let Some(Bring { lines, memory, .. }) = self.bring.take() else { return };
+        let Some(Contribution { lines, memory, .. }) = self.contribution.take() else { return };
         let members = self.parts.values().copied().collect();
-        let charter = Charter { name: NAME, terms: self.terms, members };
-        let share = Share { lines: lines.1, memory: memory.map(|(_, memory)| memory) };
+        let charter = SubgroupDefinition { name: NAME, config: self.terms, members };
+        let share = SubgroupMemory { lines: lines.1, memory: memory.map(|(_, memory)| memory) };
         // If the announcements do not fit, there is no subgroup, and no member becomes ready.
         self.subgroup = self.node.found(charter, share, effects);
     }
@@ -127,10 +133,10 @@ impl Table {
                     self.node.set_subgroup_upcall(subgroup, upcall);
                 }
                 // The subgroup is founded once, so the value was not set before.
-                let _ = self.shown.inbox.set(inbox);
+                let _ = self.shared.inbox.set(inbox);
             }
             NodeEvent::Gathered { readers, .. } => {
-                self.shown.readers.store(readers, Ordering::Release);
+                self.shared.readers.store(readers, Ordering::Release);
             }
             _ => {}
         }
@@ -147,7 +153,7 @@ impl Table {
     }
 }
 
-impl Machine for Table {
+impl Machine for SubgroupFounder {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         self.node.handle(event, effects);
     }
@@ -169,18 +175,18 @@ impl Machine for Table {
     }
 }
 
-fn encode(member: Membership) -> Vec<u8> {
+fn encode(member: MemberRole) -> Vec<u8> {
     let stream = member.sends.map_or(0, |region| region.0);
     let words = [u64::from(member.reads), stream, member.lines.0];
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-fn decode(bytes: &[u8], peer: Peer) -> Option<Membership> {
+fn decode(bytes: &[u8], peer: Peer) -> Option<MemberRole> {
     let (words, rest) = bytes.as_chunks::<8>();
     let &[reads, stream, lines] = words else { return None };
     let [stream, lines] = [stream, lines].map(|word| RegionId(u64::from_le_bytes(word)));
-    rest.is_empty().then_some(Membership {
-        origin: Origin::Peer(peer),
+    rest.is_empty().then_some(MemberRole {
+        origin: StreamOrigin::Peer(peer),
         reads: u64::from_le_bytes(reads) != 0,
         sends: (stream.0 != 0).then_some(stream),
         lines,
@@ -195,8 +201,12 @@ mod tests {
     fn decoded_membership_equals_announced_membership() {
         let peer = Peer(3);
         for sends in [None, Some(RegionId(17))] {
-            let member =
-                Membership { origin: Origin::Peer(peer), reads: true, sends, lines: RegionId(16) };
+            let member = MemberRole {
+                origin: StreamOrigin::Peer(peer),
+                reads: true,
+                sends,
+                lines: RegionId(16),
+            };
             let bytes = encode(member);
             assert_eq!(decode(&bytes, peer), Some(member));
             assert_eq!(decode(&bytes[1..], peer), None);

@@ -14,20 +14,20 @@ use derecho_core::multicast::subgroup::Upcall;
 use serde::{Deserialize, Serialize};
 
 use super::super::clock;
-use super::super::control::Control;
+use super::super::control::HarnessControl;
 use super::super::payload::{fill, has_stamp};
 use super::super::role::LOOK;
-use super::super::track::Track;
-use super::core::{CoreSeat, WRITING};
-use super::{BURST, MemberArgs, Seat, tell};
-use crate::outcome::{Done, Failure, Outcome};
+use super::super::subscriber_stats::SubscriberStats;
+use super::core::{CoreAccess, WRITING};
+use super::{BURST, MemberArgs, TopicAccess, tell};
+use crate::outcome::{CommandAnswer, CommandResult, Failure};
 
 /// Rounds for which a silent sender declares silence: more than any trial has.
 const SILENT_ROUNDS: u64 = u32::MAX as u64;
 
 /// Place where a reader works on each message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Where {
+pub(crate) enum WorkPlace {
     /// In a callback for each delivery, called by the turn.
     Upcall,
     /// In its own thread, which takes from its queue.
@@ -43,8 +43,8 @@ pub(crate) struct TrialArgs {
     #[arg(long, default_value_t = 0)]
     work: u64,
     /// Place of the work.
-    #[arg(long, value_enum, default_value_t = Where::Cache)]
-    place: Where,
+    #[arg(long, value_enum, default_value_t = WorkPlace::Cache)]
+    place: WorkPlace,
     /// Nanoseconds between messages; zero for as fast as there is room.
     #[arg(long, default_value_t = 0)]
     every: u64,
@@ -67,7 +67,7 @@ pub(crate) struct TrialArgs {
 
 /// Result of one process.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Tried {
+pub(crate) struct TrialResult {
     /// Messages that it sent or received.
     pub(crate) count: u64,
     pub(crate) seconds: f64,
@@ -81,7 +81,7 @@ pub(crate) struct Tried {
     pub(crate) cpu_s: f64,
 }
 
-impl Tried {
+impl TrialResult {
     /// Adds messages.
     fn add(&mut self, count: u64, first: u64) {
         self.count += count;
@@ -92,9 +92,9 @@ impl Tried {
 }
 
 /// Messages that a reader has seen, in either place.
-struct Seen {
-    tried: Tried,
-    track: Track<usize>,
+struct ReadTally {
+    tried: TrialResult,
+    track: SubscriberStats<usize>,
 }
 
 fn spin(nanos: u64) {
@@ -105,28 +105,28 @@ fn spin(nanos: u64) {
 }
 
 /// Runs the process.
-pub(crate) fn run(args: TrialArgs) -> Done {
-    let track = Track::new(args.member.read);
-    let seen = Arc::new(Mutex::new(Seen { tried: Tried::default(), track }));
+pub(crate) fn run(args: TrialArgs) -> CommandResult {
+    let track = SubscriberStats::new(args.member.read);
+    let seen = Arc::new(Mutex::new(ReadTally { tried: TrialResult::default(), track }));
     let over = Arc::new(AtomicBool::new(false));
-    let upcall = (args.member.reads && args.place == Where::Upcall)
+    let upcall = (args.member.reads && args.place == WorkPlace::Upcall)
         .then(|| works_in_turn(&args, Arc::clone(&seen), Arc::clone(&over)));
-    let seat = CoreSeat::join(&args.member, upcall)?;
-    let control = Control::new(true);
+    let seat = CoreAccess::join(&args.member, upcall)?;
+    let control = HarnessControl::new(true);
     if !seat.meet(&control)? {
-        return Ok(Outcome::Yes);
+        return Ok(CommandAnswer::Yes);
     }
     if args.declares && !seat.declare_silence(SILENT_ROUNDS) {
         return Err(Failure::new("silence cannot be declared"));
     }
     if !control.ready(Some("GO"))? {
-        return Ok(Outcome::Yes);
+        return Ok(CommandAnswer::Yes);
     }
     let (cpu, start) = (clock::cpu(), clock::now());
     let end = start + (args.member.seconds.unwrap_or(1.0) * 1e9) as u64;
     let mut tried = if args.member.writes && !args.silent {
         send(&args, &control, &seat, (start, end))?
-    } else if args.member.reads && args.place == Where::Cache {
+    } else if args.member.reads && args.place == WorkPlace::Cache {
         take(&args, &control, &seat, &seen, end)?
     } else {
         // The engine's thread does all the work.
@@ -134,7 +134,7 @@ pub(crate) fn run(args: TrialArgs) -> Done {
             std::thread::sleep(Duration::from_nanos(end.saturating_sub(clock::now())).min(LOOK));
         }
         over.store(true, Ordering::Relaxed);
-        Tried::default()
+        TrialResult::default()
     };
     if args.member.reads {
         let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,16 +150,16 @@ pub(crate) fn run(args: TrialArgs) -> Done {
     tried.cpu_s = clock::secs(clock::cpu() - cpu);
     tell(&tried)?;
     // Messages still on their way are taken without work, so that they do not block the others.
-    let takes = args.place == Where::Cache;
+    let takes = args.place == WorkPlace::Cache;
     while !control.may_leave() {
         let some = || takes && seat.inbox().is_some_and(|inbox| inbox.take().is_some());
         seat.wait_for(LOOK, some)?;
     }
-    Ok(Outcome::Yes)
+    Ok(CommandAnswer::Yes)
 }
 
 /// Returns the work for each delivery as a callback of the turn.
-fn works_in_turn(args: &TrialArgs, seen: Arc<Mutex<Seen>>, over: Arc<AtomicBool>) -> Upcall {
+fn works_in_turn(args: &TrialArgs, seen: Arc<Mutex<ReadTally>>, over: Arc<AtomicBool>) -> Upcall {
     let (work, first) = (args.work, args.first);
     Box::new(move |inbox| {
         while let Some(record) = inbox.take() {
@@ -177,17 +177,17 @@ fn works_in_turn(args: &TrialArgs, seen: Arc<Mutex<Seen>>, over: Arc<AtomicBool>
 /// Takes from the queue and works on each message, in this thread.
 fn take(
     args: &TrialArgs,
-    control: &Control,
-    seat: &CoreSeat,
-    seen: &Mutex<Seen>,
+    control: &HarnessControl,
+    seat: &CoreAccess,
+    seen: &Mutex<ReadTally>,
     end: u64,
-) -> Result<Tried, Failure> {
+) -> Result<TrialResult, Failure> {
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     while clock::now() < end && !control.ended() {
         let Some(inbox) = seat.inbox() else { break };
         // Reading the clock for each message would be work, too. SAFETY: `seen` is locked, and
         // every thread that takes here, or asks for the queue length, has locked it.
-        let taking = unsafe { inbox.alone() };
+        let taking = unsafe { inbox.consumer_unchecked() };
         let most = if args.work > 0 { 1 } else { taking.len().min(BURST as usize) };
         let mut taken = 0;
         for record in std::iter::from_fn(|| taking.take()).take(most) {
@@ -204,17 +204,17 @@ fn take(
             seat.wait_for(left.min(LOOK), || !inbox.is_empty())?;
         }
     }
-    Ok(Tried::default())
+    Ok(TrialResult::default())
 }
 
 /// Sends each message when it is due.
 fn send(
     args: &TrialArgs,
-    control: &Control,
-    seat: &CoreSeat,
+    control: &HarnessControl,
+    seat: &CoreAccess,
     (start, end): (u64, u64),
-) -> Result<Tried, Failure> {
-    let (size, mut tried) = (args.member.part.size, Tried::default());
+) -> Result<TrialResult, Failure> {
+    let (size, mut tried) = (args.member.part.size, TrialResult::default());
     let Some(memory) = seat.memory() else { return Ok(tried) };
     let mut held: Vec<Claim<'_>> = Vec::with_capacity(args.fixed_batch);
     let (mut built, mut untold) = (0, 0);

@@ -10,7 +10,7 @@ use super::super::source::Processor;
 use super::*;
 
 /// Counter of 2.5 ticks per nanosecond; the clock differs from it by parts per million.
-struct Turned {
+struct SkewedClock {
     trusted: bool,
     ticks: Cell<f64>,
     nanos: Cell<f64>,
@@ -18,9 +18,9 @@ struct Turned {
     looks: Cell<u64>,
 }
 
-impl Turned {
-    fn new() -> Turned {
-        Turned {
+impl SkewedClock {
+    fn new() -> SkewedClock {
+        SkewedClock {
             trusted: true,
             ticks: Cell::new(123_456_789.0),
             nanos: Cell::new(7e12),
@@ -38,7 +38,7 @@ impl Turned {
 
     /// Returns the largest error of `follower` while `nanos` pass in steps of `step`. Checks that
     /// time never goes back.
-    fn worst(&self, follower: &Follower, nanos: f64, step: f64) -> u64 {
+    fn worst(&self, follower: &ClockFollower, nanos: f64, step: f64) -> u64 {
         let (mut last, mut worst) = (0, 0);
         for _ in 0..(nanos / step) as u64 {
             self.pass(step);
@@ -51,7 +51,7 @@ impl Turned {
     }
 }
 
-impl Source for Turned {
+impl TickSource for SkewedClock {
     fn is_trusted(&self) -> bool {
         self.trusted
     }
@@ -69,7 +69,7 @@ impl Source for Turned {
 
 #[test]
 fn follower_tracks_clock_with_few_clock_reads() {
-    let (turned, follower) = (Turned::new(), Follower::new(PERIOD));
+    let (turned, follower) = (SkewedClock::new(), ClockFollower::new(PERIOD));
     assert!(turned.worst(&follower, 20e6, 100.0) <= 5, "while it learns, and right after");
     turned.looks.set(0);
     assert!(turned.worst(&follower, 1e9, 1000.0) <= 5);
@@ -78,7 +78,7 @@ fn follower_tracks_clock_with_few_clock_reads() {
 
 #[test]
 fn follower_tracks_clock_whose_speed_changes() {
-    let (turned, follower) = (Turned::new(), Follower::new(PERIOD));
+    let (turned, follower) = (SkewedClock::new(), ClockFollower::new(PERIOD));
     turned.worst(&follower, 100e6, 1000.0);
     for millionths in [500.0, -500.0, 0.0, 100_000.0, 0.0] {
         let turn: f64 = millionths - turned.millionths.get();
@@ -97,7 +97,7 @@ fn follower_tracks_clock_whose_speed_changes() {
 
 #[test]
 fn follower_is_accurate_immediately_after_idle_time() {
-    let (turned, follower) = (Turned::new(), Follower::new(PERIOD));
+    let (turned, follower) = (SkewedClock::new(), ClockFollower::new(PERIOD));
     turned.millionths.set(40.0);
     turned.worst(&follower, 100e6, 1000.0);
     for rest in [1e3, 3.9e6, 4.1e6, 1e9, 86_400e9, 1e16] {
@@ -109,11 +109,11 @@ fn follower_is_accurate_immediately_after_idle_time() {
 
 #[test]
 fn follower_does_not_go_back_after_reading_between_two_lines() {
-    let (turned, follower) = (Turned::new(), Follower::new(PERIOD));
+    let (turned, follower) = (SkewedClock::new(), ClockFollower::new(PERIOD));
     turned.worst(&follower, 100e6, 1000.0);
     // A thread draws the next line, has read the clock, and is interrupted.
     let (ticks, nanos) = (turned.ticks.get() + PERIOD as f64 * 2.5, turned.nanos.get());
-    let drawing = follower.drawing.lock().unwrap();
+    let drawing = follower.calibration.lock().unwrap();
     turned.pass(PERIOD as f64 + 5000.0);
     let between = follower.now(&turned);
     assert_eq!(between, turned.nanos.get() as u64, "nobody waits");
@@ -126,12 +126,12 @@ fn follower_does_not_go_back_after_reading_between_two_lines() {
 
 #[test]
 fn follower_abandons_counter_that_restarts_or_changes_speed() {
-    let again = |turned: &Turned| turned.ticks.set(17.0);
-    let slower = |turned: &Turned| turned.millionths.set(500_000.0);
-    let faster = |turned: &Turned| turned.millionths.set(-500_000.0);
-    type Break = fn(&Turned);
+    let again = |turned: &SkewedClock| turned.ticks.set(17.0);
+    let slower = |turned: &SkewedClock| turned.millionths.set(500_000.0);
+    let faster = |turned: &SkewedClock| turned.millionths.set(-500_000.0);
+    type Break = fn(&SkewedClock);
     for (name, change) in [("again", again as Break), ("slower", slower), ("faster", faster)] {
-        let (turned, follower) = (Turned::new(), Follower::new(PERIOD));
+        let (turned, follower) = (SkewedClock::new(), ClockFollower::new(PERIOD));
         turned.worst(&follower, 100e6, 1000.0);
         let last = follower.now(&turned);
         change(&turned);
@@ -144,7 +144,8 @@ fn follower_abandons_counter_that_restarts_or_changes_speed() {
 
 #[test]
 fn follower_reads_clock_itself_without_trusted_counter() {
-    let (turned, follower) = (Turned { trusted: false, ..Turned::new() }, Follower::new(PERIOD));
+    let (turned, follower) =
+        (SkewedClock { trusted: false, ..SkewedClock::new() }, ClockFollower::new(PERIOD));
     assert_eq!(turned.worst(&follower, 50e6, 1000.0), 0);
     assert!(follower.distrusted.load(Relaxed));
     assert_eq!(turned.looks.get(), 50_000, "each reading is one look, and one only");
@@ -153,7 +154,7 @@ fn follower_reads_clock_itself_without_trusted_counter() {
 #[test]
 fn time_never_goes_back_while_lines_are_replaced_constantly() {
     // Lines a thousand times shorter than in production: each thread crosses many ends of lines.
-    let follower = Follower::new(PERIOD / 1000);
+    let follower = ClockFollower::new(PERIOD / 1000);
     let heard = AtomicU64::new(0);
     let run = || {
         let (start, mut last) = (Instant::now(), 0);

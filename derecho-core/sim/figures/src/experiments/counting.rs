@@ -5,7 +5,7 @@ use derecho_sim::{CostModel, Random};
 use sst_programs::counting::{self, Count};
 
 use super::within;
-use crate::bed::{Bed, Kind};
+use crate::sst_test_bed::{SstTestBed, SstTransfer};
 use crate::{Figure, FigureError, Network, Options, Series};
 
 /// Number of counts before the measurement, so that meeting and starting are not measured.
@@ -18,7 +18,7 @@ const BEDS: u64 = 3;
 pub(crate) fn time_per_count(
     options: &Options,
     network: Network,
-    kind: Kind,
+    kind: SstTransfer,
     nodes: usize,
     counts: u64,
 ) -> Result<f64, FigureError> {
@@ -35,12 +35,12 @@ pub(crate) fn time_per_count(
 fn count(
     costs: CostModel,
     seed: u64,
-    kind: Kind,
+    kind: SstTransfer,
     nodes: usize,
     counts: u64,
 ) -> Result<u64, FigureError> {
     let last = WARM_UP + counts;
-    let mut bed = Bed::new(costs, kind, nodes, seed, Count::ZERO, move |_, _| {
+    let mut bed = SstTestBed::new(costs, kind, nodes, seed, Count::ZERO, move |_, _| {
         Box::new(counting::setup(last, |_| {}))
     })?;
     let reached =
@@ -61,7 +61,7 @@ fn lines(
     network: Network,
     sizes: &[usize],
 ) -> Result<(), FigureError> {
-    for kind in [Kind::Writes, Kind::Reads] {
+    for kind in [SstTransfer::Writes, SstTransfer::Reads] {
         let mut line = Series::new(kind.name());
         for &nodes in sizes {
             let time = time_per_count(options, network, kind, nodes, counts(options))?;
@@ -92,14 +92,14 @@ pub(crate) fn figure_8(options: &Options) -> Result<Figure, FigureError> {
     let sizes: &[usize] =
         if options.quick { &[2, 3, 8, 16, 28] } else { &[2, 3, 4, 6, 8, 12, 16, 20, 24, 28] };
     lines(&mut figure, options, Network::Susitna, sizes)?;
-    let at = |figure: &Figure, kind: Kind, nodes: f64| {
+    let at = |figure: &Figure, kind: SstTransfer, nodes: f64| {
         figure.line(kind.name()).and_then(|line| line.at(nodes)).unwrap_or(f64::NAN)
     };
     for (kind, nodes, rate) in [
-        (Kind::Writes, 3.0, 325_000.0),
-        (Kind::Writes, 28.0, 48_000.0),
-        (Kind::Reads, 3.0, 400_000.0),
-        (Kind::Reads, 28.0, 40_000.0),
+        (SstTransfer::Writes, 3.0, 325_000.0),
+        (SstTransfer::Writes, 28.0, 48_000.0),
+        (SstTransfer::Reads, 3.0, 400_000.0),
+        (SstTransfer::Reads, 28.0, 40_000.0),
     ] {
         let measured = 1e6 / at(&figure, kind, nodes);
         let met = within(measured, rate, 1.5);
@@ -110,7 +110,7 @@ pub(crate) fn figure_8(options: &Options) -> Result<Figure, FigureError> {
             met,
         );
     }
-    for kind in [Kind::Writes, Kind::Reads] {
+    for kind in [SstTransfer::Writes, SstTransfer::Reads] {
         let uneven = figure.line(kind.name()).map_or(f64::NAN, unevenness);
         figure.claim(
             &format!("{}: time grows linearly with the nodes", kind.name()),
@@ -119,7 +119,8 @@ pub(crate) fn figure_8(options: &Options) -> Result<Figure, FigureError> {
             uneven < 0.1,
         );
     }
-    let (writes, reads) = (at(&figure, Kind::Writes, 28.0), at(&figure, Kind::Reads, 28.0));
+    let (writes, reads) =
+        (at(&figure, SstTransfer::Writes, 28.0), at(&figure, SstTransfer::Reads, 28.0));
     figure.claim(
         "SST-writes scales better: time of reads / time of writes at 28 nodes",
         48.0 / 40.0,
@@ -152,8 +153,9 @@ pub(crate) fn figure_11(options: &Options) -> Result<Figure, FigureError> {
     let mut figure = Figure::new("sst-11", title, "nodes", "time of one count, µs");
     let sizes: &[usize] = if options.quick { &[2, 8, 16] } else { &[2, 4, 6, 8, 10, 12, 14, 16] };
     lines(&mut figure, options, Network::Marmot, sizes)?;
-    let line = |kind: Kind| figure.line(kind.name()).cloned().unwrap_or_else(|| Series::new(""));
-    let (writes, reads) = (line(Kind::Writes), line(Kind::Reads));
+    let line =
+        |kind: SstTransfer| figure.line(kind.name()).cloned().unwrap_or_else(|| Series::new(""));
+    let (writes, reads) = (line(SstTransfer::Writes), line(SstTransfer::Reads));
     let uneven = unevenness(&writes);
     figure.claim(
         "SST-writes still scales linearly",
@@ -190,7 +192,8 @@ pub(crate) fn table_5(options: &Options) -> Result<Figure, FigureError> {
     for (network, name, _) in paper {
         let mut line = Series::new(name);
         for nodes in [2, 8, 16] {
-            let time = time_per_count(options, network, Kind::Writes, nodes, counts(options))?;
+            let time =
+                time_per_count(options, network, SstTransfer::Writes, nodes, counts(options))?;
             line.push(nodes as f64, time);
         }
         figure.series.push(line);

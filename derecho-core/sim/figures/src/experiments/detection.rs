@@ -5,8 +5,8 @@ use derecho_sim::Random;
 use sst_programs::detection::{self, Elements, Push};
 
 use super::within;
-use crate::bed::{Bed, Kind, Setup};
 use crate::raw;
+use crate::sst_test_bed::{SstTestBed, SstTransfer, TableSetup};
 use crate::{Figure, FigureError, Network, Options, Series};
 
 /// Longest random wait before a round, in nanoseconds: several refreshes long.
@@ -17,22 +17,22 @@ const ROUNDS_OF_A_BED: usize = 5;
 
 /// Mean and standard deviation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spread {
+pub(crate) struct MeanAndDeviation {
     pub(crate) mean: f64,
     pub(crate) deviation: f64,
 }
 
 /// Returns the spread, in microseconds, of times in nanoseconds.
-pub(crate) fn spread(times: &[f64]) -> Spread {
+pub(crate) fn spread(times: &[f64]) -> MeanAndDeviation {
     let count = times.len() as f64;
     let mean = times.iter().sum::<f64>() / count;
     let variance = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / count;
-    Spread { mean: mean / 1000.0, deviation: variance.sqrt() / 1000.0 }
+    MeanAndDeviation { mean: mean / 1000.0, deviation: variance.sqrt() / 1000.0 }
 }
 
 /// Nodes that answer node 0.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
+enum AnsweringNodes {
     /// All other nodes.
     All,
     /// One node; the others satisfy all predicates from the start.
@@ -40,21 +40,21 @@ enum Answer {
 }
 
 /// Repeated round trips of detection.
-pub(crate) struct Trips {
+pub(crate) struct RoundTrips {
     network: Network,
-    kind: Kind,
+    kind: SstTransfer,
     nodes: usize,
     /// Rows of node 0's predicate; its own row is the first one if the range begins at 0.
     rows: std::ops::RangeInclusive<u16>,
-    answer: Answer,
+    answer: AnsweringNodes,
     push: Push,
 }
 
-impl Trips {
+impl RoundTrips {
     /// Returns the simplest predicate, over one remote row.
-    pub(crate) fn simplest(network: Network, kind: Kind, nodes: usize) -> Trips {
-        let (answer, push) = (Answer::One(Rank(1)), Push::Mark);
-        Trips { network, kind, nodes, rows: 1..=1, answer, push }
+    pub(crate) fn simplest(network: Network, kind: SstTransfer, nodes: usize) -> RoundTrips {
+        let (answer, push) = (AnsweringNodes::One(Rank(1)), Push::Mark);
+        RoundTrips { network, kind, nodes, rows: 1..=1, answer, push }
     }
 
     /// Returns the times from node 0's set to node 0's detection, in nanoseconds, with a random
@@ -66,8 +66,8 @@ impl Trips {
     ) -> Result<Vec<f64>, FigureError> {
         let costs = self.network.costs(&options.prices)?;
         let (answer, push) = (self.answer, self.push);
-        let role = move |rank: Rank, _| -> Setup<Elements<S>> {
-            let answers = answer == Answer::All || answer == Answer::One(rank);
+        let role = move |rank: Rank, _| -> TableSetup<Elements<S>> {
+            let answers = answer == AnsweringNodes::All || answer == AnsweringNodes::One(rank);
             if rank == Rank(0) {
                 Box::new(|_| {})
             } else if answers {
@@ -80,7 +80,8 @@ impl Trips {
         let mut times = Vec::with_capacity(rounds);
         while times.len() < rounds {
             let (kind, nodes, seed) = (self.kind, self.nodes, random.next_word());
-            let mut bed = Bed::new(costs.clone(), kind, nodes, seed, Elements::ready(), role)?;
+            let mut bed =
+                SstTestBed::new(costs.clone(), kind, nodes, seed, Elements::ready(), role)?;
             bed.pass(2 * WAIT);
             for round in 1..=ROUNDS_OF_A_BED as i32 {
                 let (rows, log) = (self.rows.clone(), bed.log().clone());
@@ -118,7 +119,7 @@ pub(crate) fn table_4(options: &Options) -> Result<Figure, FigureError> {
     let costs = Network::Susitna.costs(&options.prices)?;
     let half = |times: Vec<f64>| spread(&times.iter().map(|time| time / 2.0).collect::<Vec<_>>());
     let mut sst = Vec::new();
-    for kind in [Kind::Reads, Kind::Writes] {
+    for kind in [SstTransfer::Reads, SstTransfer::Writes] {
         let trips = simplest(kind, 2).run::<1>(options, rounds)?;
         sst.push(half(trips));
         sst.push(half(raw::round_trips(costs.clone(), kind, options.seed, rounds, WAIT)?));
@@ -174,10 +175,13 @@ pub(crate) fn complex(options: &Options) -> Result<Figure, FigureError> {
     let title = format!("A predicate over all rows, {nodes} nodes: mean over {rounds} round trips");
     let mut figure = Figure::new("sst-complex", title, "", "time to detect, µs");
     figure.ticks = vec!["simplest predicate".into(), "predicate over all rows".into()];
-    for (kind, paper) in [(Kind::Reads, 12.04), (Kind::Writes, 11.6)] {
+    for (kind, paper) in [(SstTransfer::Reads, 12.04), (SstTransfer::Writes, 11.6)] {
         let simple = simplest(kind, nodes).mean::<1>(options, rounds)? / 2.0;
-        let all =
-            Trips { rows: 1..=nodes as u16 - 1, answer: Answer::All, ..simplest(kind, nodes) };
+        let all = RoundTrips {
+            rows: 1..=nodes as u16 - 1,
+            answer: AnsweringNodes::All,
+            ..simplest(kind, nodes)
+        };
         let complex = all.mean::<1>(options, rounds)? - simple;
         figure.series.push(Series {
             name: kind.name().into(),
@@ -201,12 +205,12 @@ pub(crate) fn complex(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-fn simplest(kind: Kind, nodes: usize) -> Trips {
-    Trips::simplest(Network::Susitna, kind, nodes)
+fn simplest(kind: SstTransfer, nodes: usize) -> RoundTrips {
+    RoundTrips::simplest(Network::Susitna, kind, nodes)
 }
 
 /// Figure 5: latency by the number of rows in the predicate, for several numbers of nodes.
-fn figure_5(options: &Options, name: &str, kind: Kind) -> Result<Figure, FigureError> {
+fn figure_5(options: &Options, name: &str, kind: SstTransfer) -> Result<Figure, FigureError> {
     let rounds = rounds(options);
     let title = format!("{}: detection by predicate complexity, mean over {rounds}", kind.name());
     let mut figure = Figure::new(name, title, "rows in the predicate", "time to detect, µs");
@@ -219,8 +223,11 @@ fn figure_5(options: &Options, name: &str, kind: Kind) -> Result<Figure, FigureE
         let mut line = Series::new(format!("{nodes} nodes"));
         let simple = simplest(kind, nodes).mean::<1>(options, rounds)? / 2.0;
         for &r in complexities.iter().filter(|&&r| usize::from(r) < nodes) {
-            let trips =
-                Trips { rows: 1..=r, answer: Answer::One(Rank(r)), ..simplest(kind, nodes) };
+            let trips = RoundTrips {
+                rows: 1..=r,
+                answer: AnsweringNodes::One(Rank(r)),
+                ..simplest(kind, nodes)
+            };
             line.push(f64::from(r), trips.mean::<1>(options, rounds)? - simple);
         }
         figure.series.push(line);
@@ -242,7 +249,7 @@ fn ends(line: &Series) -> (f64, f64) {
 
 /// Figure 5(a).
 pub(crate) fn figure_5a(options: &Options) -> Result<Figure, FigureError> {
-    let mut figure = figure_5(options, "sst-5a", Kind::Reads)?;
+    let mut figure = figure_5(options, "sst-5a", SstTransfer::Reads)?;
     let lines: Vec<(f64, f64)> = figure.series.iter().map(ends).collect();
     let (small, large) = (lines[0], lines[lines.len() - 1]);
     let most = figure.series.last().map_or(&[][..], |line| &line.y[..]);
@@ -265,7 +272,7 @@ pub(crate) fn figure_5a(options: &Options) -> Result<Figure, FigureError> {
 
 /// Figure 5(b).
 pub(crate) fn figure_5b(options: &Options) -> Result<Figure, FigureError> {
-    let mut figure = figure_5(options, "sst-5b", Kind::Writes)?;
+    let mut figure = figure_5(options, "sst-5b", SstTransfer::Writes)?;
     let lines: Vec<(f64, f64)> = figure.series.iter().map(ends).collect();
     let (small, large) = (lines[0], lines[lines.len() - 1]);
     let (nodes, r) = figure
@@ -276,9 +283,9 @@ pub(crate) fn figure_5b(options: &Options) -> Result<Figure, FigureError> {
     let count = nodes.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(25);
     let reads = |r: u16| -> Result<f64, FigureError> {
         let rounds = rounds(options);
-        let simple = simplest(Kind::Reads, count).mean::<1>(options, rounds)? / 2.0;
-        let answer = Answer::One(Rank(r));
-        let trips = Trips { rows: 1..=r, answer, ..simplest(Kind::Reads, count) };
+        let simple = simplest(SstTransfer::Reads, count).mean::<1>(options, rounds)? / 2.0;
+        let answer = AnsweringNodes::One(Rank(r));
+        let trips = RoundTrips { rows: 1..=r, answer, ..simplest(SstTransfer::Reads, count) };
         Ok(trips.mean::<1>(options, rounds)? - simple)
     };
     let (simple, complex) = (reads(1)?, reads(r)?);
@@ -321,10 +328,10 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
         ($($elements:literal),*) => {$({
             let mut line = Series::new(format!("{} bytes", 4 * $elements));
             for &nodes in sizes {
-                line.push(nodes as f64, whole_rows::<$elements>(options, Kind::Reads, nodes, rounds)?);
+                line.push(nodes as f64, whole_rows::<$elements>(options, SstTransfer::Reads, nodes, rounds)?);
             }
             let last = sizes[sizes.len() - 1];
-            writes.push((last, whole_rows::<$elements>(options, Kind::Writes, last, rounds)?));
+            writes.push((last, whole_rows::<$elements>(options, SstTransfer::Writes, last, rounds)?));
             figure.series.push(line);
         })*};
     }
@@ -372,14 +379,14 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
 /// is set.
 fn whole_rows<const S: usize>(
     options: &Options,
-    kind: Kind,
+    kind: SstTransfer,
     nodes: usize,
     rounds: usize,
 ) -> Result<f64, FigureError> {
     let push = Push::Row;
-    let simple = Trips { push, ..simplest(kind, nodes) }.mean::<S>(options, rounds)? / 2.0;
+    let simple = RoundTrips { push, ..simplest(kind, nodes) }.mean::<S>(options, rounds)? / 2.0;
     let last = nodes as u16 - 1;
-    let answer = Answer::One(Rank(last));
-    let trips = Trips { rows: 0..=last, answer, push, ..simplest(kind, nodes) };
+    let answer = AnsweringNodes::One(Rank(last));
+    let trips = RoundTrips { rows: 0..=last, answer, push, ..simplest(kind, nodes) };
     Ok(trips.mean::<S>(options, rounds)? - simple)
 }

@@ -3,20 +3,20 @@
 use derecho_core::ids::{Rank, Time};
 use sst_programs::routing::{self, LinkState};
 
-use crate::bed::{Bed, Kind, Log, Setup, Stamp};
+use crate::sst_test_bed::{SstTestBed, SstTransfer, Stamp, StampLog, TableSetup};
 use crate::{Figure, FigureError, Network, Options, Series};
 
 const HUB_COST: i32 = 10;
 const RING_COST: i32 = 100;
 
 /// Times of one link change.
-struct Change {
+struct LinkChangeTimes {
     start: Time,
     /// First install of every router after the change, by the order in which they ended.
     installs: Vec<Stamp>,
 }
 
-impl Change {
+impl LinkChangeTimes {
     fn all(&self) -> u64 {
         self.installs.iter().map(|stamp| stamp.at.since(self.start)).max().unwrap_or(0)
     }
@@ -34,12 +34,12 @@ impl Change {
 /// Changes a link of the hub, back and forth, and waits for all routers each time.
 fn changes(
     options: &Options,
-    kind: Kind,
+    kind: SstTransfer,
     routers: usize,
     rounds: u64,
-) -> Result<Vec<Change>, FigureError> {
+) -> Result<Vec<LinkChangeTimes>, FigureError> {
     let costs = Network::Susitna.costs(&options.prices)?;
-    let role = move |rank: Rank, log: Log| -> Setup<LinkState> {
+    let role = move |rank: Rank, log: StampLog| -> TableSetup<LinkState> {
         Box::new(move |scope| {
             let own = LinkState::hub_and_ring(routers, rank.index(), HUB_COST, RING_COST);
             for to in 0..routers {
@@ -49,7 +49,7 @@ fn changes(
             routing::setup(move |_| log.stamp(rank, 0))(scope);
         })
     };
-    let mut bed = Bed::new(costs, kind, routers, options.seed, LinkState::ALONE, role)?;
+    let mut bed = SstTestBed::new(costs, kind, routers, options.seed, LinkState::ALONE, role)?;
     bed.pass(20_000_000);
     bed.log().take();
     let mut random = derecho_sim::Random::new(options.seed);
@@ -65,12 +65,12 @@ fn changes(
         bed.run_until(&what, |log, _| log.len() == routers - 1)?;
         bed.pass(1_000_000);
         let installs = bed.log().take();
-        changes.push(Change { start, installs });
+        changes.push(LinkChangeTimes { start, installs });
     }
     Ok(changes)
 }
 
-fn mean(changes: &[Change], of: impl Fn(&Change) -> u64) -> f64 {
+fn mean(changes: &[LinkChangeTimes], of: impl Fn(&LinkChangeTimes) -> u64) -> f64 {
     changes.iter().map(of).sum::<u64>() as f64 / changes.len() as f64 / 1000.0
 }
 
@@ -86,13 +86,18 @@ pub(crate) fn figure_9(options: &Options) -> Result<Figure, FigureError> {
     let mut once = true;
     for &routers in sizes {
         let x = routers as f64;
-        let run = changes(options, Kind::Writes, routers, rounds)?;
+        let run = changes(options, SstTransfer::Writes, routers, rounds)?;
         once &= run.iter().all(|change| change.installs.len() == routers - 1);
-        all.push(x, mean(&run, Change::all));
-        first.push(x, mean(&run, Change::first_remote));
+        all.push(x, mean(&run, LinkChangeTimes::all));
+        first.push(x, mean(&run, LinkChangeTimes::first_remote));
         // Where rows are fetched, a turn posts nothing: its length is the computation.
-        computing
-            .push(x, mean(&changes(options, Kind::Reads, routers, rounds)?, Change::computing));
+        computing.push(
+            x,
+            mean(
+                &changes(options, SstTransfer::Reads, routers, rounds)?,
+                LinkChangeTimes::computing,
+            ),
+        );
     }
     let ordered = (0..sizes.len()).all(|i| computing.y[i] < first.y[i] && first.y[i] < all.y[i]);
     figure.claim(

@@ -6,10 +6,10 @@ use sst_programs::counting::Count;
 use sst_programs::detection::{self, Elements, Push};
 
 use super::counting::time_per_count;
-use super::detection::Trips;
+use super::detection::RoundTrips;
 use super::within;
-use crate::bed::{Bed, Kind, Setup};
 use crate::raw;
+use crate::sst_test_bed::{SstTestBed, SstTransfer, TableSetup};
 use crate::{Figure, FigureError, Network, Options, Series};
 
 /// Figure 3: operations to several nodes at once.
@@ -19,10 +19,10 @@ pub(crate) fn figure_3(options: &Options) -> Result<Figure, FigureError> {
     let mut figure = Figure::new("sst-3", title, "operations at once", "time, µs");
     let counts: &[usize] = if options.quick { &[1, 4, 7] } else { &[1, 2, 3, 4, 5, 6, 7] };
     let costs = Network::Susitna.costs(&options.prices)?;
-    for kind in [Kind::Reads, Kind::Writes] {
+    for kind in [SstTransfer::Reads, SstTransfer::Writes] {
         let operation = match kind {
-            Kind::Reads => "reads",
-            Kind::Writes => "writes",
+            SstTransfer::Reads => "reads",
+            SstTransfer::Writes => "writes",
         };
         for bytes in [8, 64, 512, 1024, 4096] {
             let mut line = Series::new(format!("{operation}, {bytes} bytes"));
@@ -32,7 +32,7 @@ pub(crate) fn figure_3(options: &Options) -> Result<Figure, FigureError> {
             }
             let growth = line.at(7.0).unwrap_or(f64::NAN) / line.at(1.0).unwrap_or(f64::NAN);
             figure.series.push(line);
-            if kind == Kind::Writes && bytes == 8 {
+            if kind == SstTransfer::Writes && bytes == 8 {
                 continue; // An input: it bounds the price of a post.
             }
             figure.claim(
@@ -69,14 +69,15 @@ fn firings_per_second(
     costs.write.base_ns *= slower;
     costs.read.base_ns *= slower;
     let millis = if options.quick { 1 } else { 10 };
-    let role = move |rank: Rank, log: crate::bed::Log| -> Setup<Elements<1>> {
+    let role = move |rank: Rank, log: crate::sst_test_bed::StampLog| -> TableSetup<Elements<1>> {
         if rank == Rank(0) {
             Box::new(detection::spin(1..=rows, move || log.stamp(rank, 0)))
         } else {
             Box::new(|scope| detection::set_mark(scope, 1, Push::Mark))
         }
     };
-    let mut bed = Bed::new(costs, Kind::Writes, nodes, options.seed, Elements::ready(), role)?;
+    let mut bed =
+        SstTestBed::new(costs, SstTransfer::Writes, nodes, options.seed, Elements::ready(), role)?;
     bed.pass(1_000_000);
     bed.log().take();
     let start = bed.now();
@@ -114,7 +115,7 @@ pub(crate) fn figure_7(options: &Options) -> Result<Figure, FigureError> {
 }
 
 /// Throughput of nodes that push as fast as they can.
-struct Free {
+struct PushThroughput {
     /// Updates of one node per second.
     updates: f64,
     /// Share of the others' updates that a node sees.
@@ -124,10 +125,10 @@ struct Free {
 }
 
 /// Measures nodes that update and push at every evaluation, and read all rows.
-fn free_running(options: &Options, nodes: usize) -> Result<Free, FigureError> {
+fn free_running(options: &Options, nodes: usize) -> Result<PushThroughput, FigureError> {
     const SEEN: u64 = 1;
     let costs = Network::Derecho.costs(&options.prices)?;
-    let role = move |rank: Rank, log: crate::bed::Log| -> Setup<Count> {
+    let role = move |rank: Rank, log: crate::sst_test_bed::StampLog| -> TableSetup<Count> {
         Box::new(move |scope| {
             scope.when(
                 Fire::Always,
@@ -157,19 +158,21 @@ fn free_running(options: &Options, nodes: usize) -> Result<Free, FigureError> {
             );
         })
     };
-    let mut bed = Bed::new(costs, Kind::Writes, nodes, options.seed, Count::ZERO, role)?;
+    let mut bed =
+        SstTestBed::new(costs, SstTransfer::Writes, nodes, options.seed, Count::ZERO, role)?;
     bed.pass(500_000);
     bed.log().take();
-    let updates = |bed: &Bed<Count>| -> Vec<u64> {
+    let updates = |bed: &SstTestBed<Count>| -> Vec<u64> {
         bed.ranks().map(|rank| bed.table(rank, |table| table.get(rank, Count::count))).collect()
     };
-    let posts = |bed: &Bed<Count>| bed.ranks().map(|rank| bed.counters(rank).writes).sum::<u64>();
+    let posts =
+        |bed: &SstTestBed<Count>| bed.ranks().map(|rank| bed.counters(rank).writes).sum::<u64>();
     let (start, before, posted) = (bed.now(), updates(&bed), posts(&bed));
     bed.pass(if options.quick { 1_000_000 } else { 10_000_000 });
     let made: u64 = updates(&bed).iter().zip(&before).map(|(now, then)| now - then).sum();
     let seen = bed.log().take().len() as f64;
     let seconds = bed.now().since(start) as f64 / 1e9;
-    Ok(Free {
+    Ok(PushThroughput {
         updates: made as f64 / nodes as f64 / seconds,
         witnessed: seen / (made as f64 * (nodes as f64 - 1.0)),
         posts: (posts(&bed) - posted) as f64 / made as f64,
@@ -194,7 +197,7 @@ pub(crate) fn derecho(options: &Options) -> Result<Figure, FigureError> {
         free.push(nodes as f64, run.updates / 1000.0);
         witnessed = witnessed.min(run.witnessed);
         posts.push(run.posts);
-        let time = time_per_count(options, Network::Derecho, Kind::Writes, nodes, counts)?;
+        let time = time_per_count(options, Network::Derecho, SstTransfer::Writes, nodes, counts)?;
         step.push(nodes as f64, 1000.0 / time);
     }
     let at = |nodes: f64| free.at(nodes).unwrap_or(f64::NAN) * 1000.0;
@@ -205,7 +208,7 @@ pub(crate) fn derecho(options: &Options) -> Result<Figure, FigureError> {
     figure.claim("4 nodes: updates per second each", 275e3, four, met(four, 275e3));
     let claim = "share of the others' updates that a node witnesses, at worst";
     figure.claim(claim, "all", witnessed, witnessed > 0.99);
-    let trips = Trips::simplest(Network::Derecho, Kind::Writes, 4);
+    let trips = RoundTrips::simplest(Network::Derecho, SstTransfer::Writes, 4);
     let latency = trips.mean::<1>(options, if options.quick { 30 } else { 300 })? / 2.0;
     figure.claim("4 nodes: latency, µs", "1-2", latency, (1.0..=2.0).contains(&latency));
     figure.note(format!(

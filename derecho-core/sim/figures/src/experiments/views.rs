@@ -8,17 +8,26 @@ use derecho_sim::Random;
 
 use crate::figure::{Figure, Series, short};
 use crate::parallel::each;
-use crate::views::{CRASH_KNOWN, Change, Habits, Kind, Setup, Step, Town};
+use crate::views::{
+    CRASH_KNOWN, GroupKind, MemberStep, ViewChangeKind, ViewParameters, ViewTestBed, ViewTestSetup,
+};
 use crate::{FigureError, Network, Options};
 
 /// Share of the previous rate from which on a rate counts as recovered.
 const RECOVERED: f64 = 0.8;
 const MS: u64 = 1_000_000;
 
-fn setup(options: &Options, kind: Kind, members: usize) -> Result<Setup, FigureError> {
+fn setup(options: &Options, kind: GroupKind, members: usize) -> Result<ViewTestSetup, FigureError> {
     let costs = options.costs.network(Network::Derecho).costs(&options.prices)?;
-    let habits = Habits { bytes: 10 << 10, window: 100, pause: 0 };
-    Ok(Setup { costs, seed: options.seed, kind, members, senders: members, habits })
+    let habits = ViewParameters { bytes: 10 << 10, window: 100, pause: 0 };
+    Ok(ViewTestSetup {
+        costs,
+        seed: options.seed,
+        kind,
+        members,
+        senders: members,
+        parameters: habits,
+    })
 }
 
 /// Adds the inputs common to all figures of this module.
@@ -37,7 +46,7 @@ fn sign(figure: &mut Figure, options: &Options) {
 }
 
 /// Deliveries of one run of figure 5.
-struct Flow {
+struct DeliveryCurve {
     /// Delivered GB/s to each remaining member, by time.
     line: Series,
     /// Longest pauses of deliveries after a join, a leave, a crash, in µs, over the
@@ -55,14 +64,19 @@ const FLOWS: [(&str, usize, usize, usize); 4] = [
     ("1 MB, one sends", 1 << 20, 2, 1),
 ];
 
-fn flow(setup: &Setup, name: &str, stretch: u64, bucket: u64) -> Result<Flow, FigureError> {
-    let mut town = Town::settle(setup)?;
+fn flow(
+    setup: &ViewTestSetup,
+    name: &str,
+    stretch: u64,
+    bucket: u64,
+) -> Result<DeliveryCurve, FigureError> {
+    let mut town = ViewTestBed::settle(setup)?;
     town.pass(2 * MS);
     // The last member crashes at the end.
     let stay = setup.members - 1;
     let begin = town.now();
     let (mut stops, mut moments) = (Vec::new(), Vec::new());
-    for change in Change::EACH {
+    for change in ViewChangeKind::EACH {
         town.pass(stretch);
         let at = town.now();
         moments.push(at);
@@ -80,7 +94,7 @@ fn flow(setup: &Setup, name: &str, stretch: u64, bucket: u64) -> Result<Flow, Fi
     let rate = |from: u64, to: u64| {
         let (from, to) = (Time(from), Time(to));
         let taken: u64 = (0..stay).map(|member| town.taken(member, from, to)).sum();
-        taken as f64 * setup.habits.bytes as f64 / stay as f64 / to.since(from) as f64
+        taken as f64 * setup.parameters.bytes as f64 / stay as f64 / to.since(from) as f64
     };
     let mut line = Series::new(name);
     let mut from = begin.0;
@@ -92,7 +106,7 @@ fn flow(setup: &Setup, name: &str, stretch: u64, bucket: u64) -> Result<Flow, Fi
     let calm = stretch * 3 / 4;
     let ends = moments.iter().map(|at| at.0).chain([end.0]);
     let rates = ends.map(|end| rate(end - calm, end)).collect();
-    Ok(Flow { line, stops, rates })
+    Ok(DeliveryCurve { line, stops, rates })
 }
 
 /// Figure 5 (a): bandwidth through a join, a leave and a crash.
@@ -101,10 +115,10 @@ pub(crate) fn figure_5(options: &Options) -> Result<Figure, FigureError> {
     let y = "delivered to each member that stays, GB/s";
     let mut figure = Figure::new("derecho-5", title, "time, ms", y);
     let (stretch, bucket) = if options.quick { (4 * MS, 500_000) } else { (8 * MS, 500_000) };
-    let base = setup(options, Kind::Network, 4)?;
+    let base = setup(options, GroupKind::Network, 4)?;
     let flows = each(&FLOWS, |&(name, bytes, window, senders)| {
-        let habits = Habits { bytes, window, pause: 0 };
-        flow(&Setup { senders, habits, ..base.clone() }, name, stretch, bucket)
+        let habits = ViewParameters { bytes, window, pause: 0 };
+        flow(&ViewTestSetup { senders, parameters: habits, ..base.clone() }, name, stretch, bucket)
     })?;
     for ((name, ..), flow) in FLOWS.iter().zip(&flows) {
         // Once the newcomer has joined and a member has left, the number of members is the
@@ -126,7 +140,7 @@ pub(crate) fn figure_5(options: &Options) -> Result<Figure, FigureError> {
     let [small, _, large, lone] = &flows[..] else {
         return Err(FigureError::Stuck("figure 5 has four lines".into()));
     };
-    for (index, change) in Change::EACH.iter().enumerate().take(2) {
+    for (index, change) in ViewChangeKind::EACH.iter().enumerate().take(2) {
         let name = change.name();
         let ratio = large.stops[index] / lone.stops[index];
         let claim = format!("1 MB, {name}: the stop with all senders / with one");
@@ -151,16 +165,16 @@ pub(crate) fn figure_5(options: &Options) -> Result<Figure, FigureError> {
 }
 
 /// One band of figure 6: the steps of each member, in µs from the beginning.
-struct Band {
+struct StepBand {
     rows: Vec<String>,
-    points: Vec<(Step, usize, f64)>,
+    points: Vec<(MemberStep, usize, f64)>,
 }
 
-impl Band {
+impl StepBand {
     /// Collects a band. `begin`: the step that counts as zero; earlier ones are left out of
     /// the picture.
-    fn of(town: &Town, name: &str, members: &[usize], begin: Step) -> Band {
-        let chronicle = town.chronicle();
+    fn of(town: &ViewTestBed, name: &str, members: &[usize], begin: MemberStep) -> StepBand {
+        let chronicle = town.measurements();
         let steps = || chronicle.steps.iter();
         let begun = steps().filter(|step| step.1 == begin).map(|step| step.2).min();
         let begun = begun.unwrap_or(Time(0));
@@ -169,60 +183,64 @@ impl Band {
         let points = steps().filter(|step| step.2 >= begun).filter_map(|(member, step, at)| {
             Some((*step, row(*member)?, at.since(begun) as f64 / 1000.0))
         });
-        Band { rows, points: points.collect() }
+        StepBand { rows, points: points.collect() }
     }
 
     /// Returns the times of a step, over the members.
-    fn times(&self, step: Step) -> impl Iterator<Item = f64> + '_ {
+    fn times(&self, step: MemberStep) -> impl Iterator<Item = f64> + '_ {
         self.points.iter().filter(move |point| point.0 == step).map(|point| point.2)
     }
 
-    fn first(&self, step: Step) -> f64 {
+    fn first(&self, step: MemberStep) -> f64 {
         self.times(step).fold(f64::INFINITY, f64::min)
     }
 
-    fn last(&self, step: Step) -> f64 {
+    fn last(&self, step: MemberStep) -> f64 {
         self.times(step).fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
 /// Follows one multicast in a group whose members all send slowly. Also returns the number of
 /// messages that were delivered together with it.
-fn multicast(base: &Setup) -> Result<(Band, u64), FigureError> {
+fn multicast(base: &ViewTestSetup) -> Result<(StepBand, u64), FigureError> {
     let mut setup = base.clone();
-    setup.habits.pause = 20_000;
-    let mut town = Town::settle(&setup)?;
+    setup.parameters.pause = 20_000;
+    let mut town = ViewTestBed::settle(&setup)?;
     town.pass(MS);
     town.watch();
     town.follow(0);
     town.until("a message is not delivered everywhere", |town| {
-        let chronicle = town.chronicle();
-        let done = |member: &usize| chronicle.when(*member, Step::Delivered).is_some();
+        let chronicle = town.measurements();
+        let done = |member: &usize| chronicle.when(*member, MemberStep::Delivered).is_some();
         town.members().iter().all(done)
     })?;
-    let batch = town.chronicle().batch;
-    Ok((Band::of(&town, "multicast", &town.members(), Step::Committed), batch))
+    let batch = town.measurements().batch;
+    Ok((StepBand::of(&town, "multicast", &town.members(), MemberStep::Committed), batch))
 }
 
 /// Follows one view change, in a group whose members all send as fast as they can. Also returns the
 /// times after the crash, in µs, at which the links and then the members reported it.
-fn change(base: &Setup, change: Change) -> Result<(Band, [f64; 2]), FigureError> {
-    let mut town = Town::settle(base)?;
+fn change(
+    base: &ViewTestSetup,
+    change: ViewChangeKind,
+) -> Result<(StepBand, [f64; 2]), FigureError> {
+    let mut town = ViewTestBed::settle(base)?;
     town.pass(MS);
     let struck = town.strike(change)?;
     town.until_resumed()?;
     let mut members = town.members();
-    if change == Change::Leave {
+    if change == ViewChangeKind::Leave {
         members.push(struck);
     }
-    let begin = if change == Change::Crash { Step::Suspected } else { Step::Asked };
-    let told = [Step::Noticed, Step::Suspected].map(|step| {
-        let chronicle = town.chronicle();
-        let asked = chronicle.when(struck, Step::Asked);
+    let begin =
+        if change == ViewChangeKind::Crash { MemberStep::Suspected } else { MemberStep::Asked };
+    let told = [MemberStep::Noticed, MemberStep::Suspected].map(|step| {
+        let chronicle = town.measurements();
+        let asked = chronicle.when(struck, MemberStep::Asked);
         let first = members.iter().filter_map(|member| chronicle.when(*member, step)).min();
         asked.zip(first).map_or(f64::NAN, |(asked, first)| first.since(asked) as f64 / 1000.0)
     });
-    Ok((Band::of(&town, change.name(), &members, begin), told))
+    Ok((StepBand::of(&town, change.name(), &members, begin), told))
 }
 
 /// Figures 5 (b) and 6: the steps of a multicast, of a join, of a leave and of a crash at
@@ -230,17 +248,17 @@ fn change(base: &Setup, change: Change) -> Result<(Band, [f64; 2]), FigureError>
 pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
     let title = "What happens when: a multicast, a join, a leave, a crash; 5 members, networked";
     let mut figure = Figure::new("derecho-6", title, "time, µs", "member");
-    let base = setup(options, Kind::Network, 5)?;
+    let base = setup(options, GroupKind::Network, 5)?;
     let (followed, batch) = multicast(&base)?;
-    let (join, _) = change(&base, Change::Join)?;
-    let (leave, _) = change(&base, Change::Leave)?;
-    let (crash, told) = change(&base, Change::Crash)?;
-    let everywhere = followed.last(Step::Received);
+    let (join, _) = change(&base, ViewChangeKind::Join)?;
+    let (leave, _) = change(&base, ViewChangeKind::Leave)?;
+    let (crash, told) = change(&base, ViewChangeKind::Crash)?;
+    let everywhere = followed.last(MemberStep::Received);
     figure.claim(
         "multicast: the first delivery after the last member has received it, µs",
         "later",
-        followed.first(Step::Delivered) - everywhere,
-        followed.first(Step::Delivered) > everywhere,
+        followed.first(MemberStep::Delivered) - everywhere,
+        followed.first(MemberStep::Delivered) > everywhere,
     );
     figure.claim(
         "multicast: delivered in a batch of so many messages (5 senders)",
@@ -249,36 +267,37 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
         (1..=10).contains(&batch),
     );
     for (name, band) in [("join", &join), ("leave", &leave), ("crash", &crash)] {
-        let (wedged, proposed) = (band.last(Step::Wedged), band.first(Step::Proposed));
+        let (wedged, proposed) = (band.last(MemberStep::Wedged), band.first(MemberStep::Proposed));
         let text = format!("{} and {}", short(wedged), short(proposed));
         let claim = format!("{name}: the last wedges, then the leader proposes the trim, µs");
         figure.claim(&claim, "in this order", text, wedged <= proposed);
-        let (decided, resumed) = (band.first(Step::Installed), band.last(Step::Resumed));
+        let (decided, resumed) =
+            (band.first(MemberStep::Installed), band.last(MemberStep::Resumed));
         figure.note(format!(
             "{name}: the last is wedged at {} µs, the leader proposes at {}, the first is in the next view at {}, the \
              last at {}, and all deliver again at {}.",
             short(wedged),
             short(proposed),
             short(decided),
-            short(band.last(Step::Installed)),
+            short(band.last(MemberStep::Installed)),
             short(resumed)
         ));
     }
-    let view = join.last(Step::Installed) - join.first(Step::Wedged);
-    let anew = join.last(Step::Resumed) - join.last(Step::Installed);
+    let view = join.last(MemberStep::Installed) - join.first(MemberStep::Wedged);
+    let anew = join.last(MemberStep::Resumed) - join.last(MemberStep::Installed);
     figure.claim(
         "join: from the view to the last first delivery / from the first wedging to the view",
         "new sessions, which wait for the view, limit",
         anew / view,
         anew > view,
     );
-    let late = crash.last(Step::Wedged) - crash.first(Step::Suspected);
+    let late = crash.last(MemberStep::Wedged) - crash.first(MemberStep::Suspected);
     let claim = "crash: from the first suspicion that is told to the last member's wedging, µs";
     figure.claim(
         claim,
         "each wedges when it learns of it",
         late,
-        late < crash.first(Step::Proposed),
+        late < crash.first(MemberStep::Proposed),
     );
     figure.note(format!(
         "The crash's time begins with the first suspicion that is told, {} µs after the crash; the first link knew of \
@@ -294,7 +313,7 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
     );
     sign(&mut figure, options);
     let bands = [followed, join, leave, crash];
-    for step in Step::EACH {
+    for step in MemberStep::EACH {
         let mut line = Series::new(step.name());
         let mut first = 1;
         for band in &bands {
@@ -313,19 +332,22 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
 
 /// Measures one view change: the longest pause of deliveries of each survivor, and of each member
 /// in a millisecond before the change, in µs.
-fn stop(setup: &Setup, change: Change) -> Result<(Vec<f64>, Vec<f64>), FigureError> {
-    let mut town = Town::settle(setup)?;
+fn stop(
+    setup: &ViewTestSetup,
+    change: ViewChangeKind,
+) -> Result<(Vec<f64>, Vec<f64>), FigureError> {
+    let mut town = ViewTestBed::settle(setup)?;
     town.pass(MS);
     let begin = town.now();
     town.pass(MS);
-    let silences = |town: &Town, stay: &[usize], from| -> Vec<f64> {
+    let silences = |town: &ViewTestBed, stay: &[usize], from| -> Vec<f64> {
         stay.iter().map(|member| town.silence(*member, from) as f64 / 1000.0).collect()
     };
     let before = silences(&town, &town.members(), begin);
     let at = town.now();
     // Any member may go, including the leader. In a networked pair, only the one without which the
     // other has a majority.
-    let pair = setup.kind == Kind::Network && setup.members == 2;
+    let pair = setup.kind == GroupKind::Network && setup.members == 2;
     let anybody = Random::new(setup.seed ^ 0x1ead).below(setup.members as u64) as usize;
     town.put_last(if pair { 1 } else { anybody });
     let mut stay = town.members();
@@ -344,9 +366,9 @@ pub(crate) fn view_change(options: &Options) -> Result<Figure, FigureError> {
     figure.log_y = true;
     let sizes: &[usize] = if options.quick { &[2, 4, 8] } else { &[2, 3, 4, 6, 8, 12, 16] };
     let seeds = if options.quick { 1 } else { 5 };
-    let mut lines: Vec<(Kind, Change)> = Vec::new();
-    for kind in [Kind::Local, Kind::Network] {
-        lines.extend(Change::EACH.map(|change| (kind, change)));
+    let mut lines: Vec<(GroupKind, ViewChangeKind)> = Vec::new();
+    for kind in [GroupKind::Local, GroupKind::Network] {
+        lines.extend(ViewChangeKind::EACH.map(|change| (kind, change)));
     }
     let mut runs = Vec::new();
     for &(kind, change) in &lines {
@@ -354,7 +376,7 @@ pub(crate) fn view_change(options: &Options) -> Result<Figure, FigureError> {
             for seed in 0..seeds {
                 let mut setup = setup(options, kind, members)?;
                 setup.seed = options.seed.wrapping_add(seed * 1000);
-                setup.habits = Habits { bytes: 1 << 10, window: 16, pause: 5_000 };
+                setup.parameters = ViewParameters { bytes: 1 << 10, window: 16, pause: 5_000 };
                 runs.push((setup, change));
             }
         }
@@ -366,7 +388,7 @@ pub(crate) fn view_change(options: &Options) -> Result<Figure, FigureError> {
         let mut median = Series::new(format!("{name}: median"));
         let mut worst = Series::new(format!("{name}: worst"));
         for &members in sizes {
-            let is_own = |run: &(Setup, Change)| {
+            let is_own = |run: &(ViewTestSetup, ViewChangeKind)| {
                 run.0.members == members && line.is_none_or(|line| line == (run.0.kind, run.1))
             };
             let own = runs.iter().zip(&found).filter(|(run, _)| is_own(run));
@@ -382,7 +404,7 @@ pub(crate) fn view_change(options: &Options) -> Result<Figure, FigureError> {
         }
         if let (Some((_, change)), Some(first), Some(last)) =
             (line, median.y.first(), median.y.last())
-            && change != Change::Crash
+            && change != ViewChangeKind::Crash
         {
             let claim = format!("{name}: the most members / the fewest, median");
             figure.claim(&claim, "grows with the senders", last / first, last > first);

@@ -10,21 +10,21 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use derecho_core::group::council::{Entrance, Host};
-use derecho_core::group::registry::{Layout, Seat};
-use derecho_core::group::watch::Patience;
-use derecho_core::group::{Group, GroupEvent, Share, State, Terms};
+use derecho_core::group::membership_service::{HostInterface, JoinMode};
+use derecho_core::group::registry::{Layout, LayoutMember};
+use derecho_core::group::silence_detector::MemberTimeouts;
+use derecho_core::group::{Group, GroupConfig, GroupEvent, ReplicatedState, SubgroupRegions};
 use derecho_core::ids::{NodeId, RegionId, Time};
 use derecho_core::link::{Interest, Link, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
-use derecho_core::membership::{Fate, Stage, Standing, View};
+use derecho_core::membership::{ExitReason, MemberStatus, View, ViewChangeStage};
 use derecho_core::memory::LINE;
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::multicast::subgroup::Level;
-use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, Origin};
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
+use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, StreamOrigin};
 use derecho_sim::SimLink;
 
 /// Key of the subgroup of all members.
@@ -40,7 +40,7 @@ const HEAD: usize = 16;
 /// submit nothing.
 pub(crate) struct Everyone;
 
-impl State for Everyone {
+impl ReplicatedState for Everyone {
     fn apply(&mut self, _: NodeId, _: &[u8]) -> Vec<u64> {
         Vec::new()
     }
@@ -52,9 +52,9 @@ impl State for Everyone {
     }
 
     fn layout(&self, _: u64, view: &View) -> Layout {
-        let seat = |node| Seat { node, reads: true, sends: Some(STREAM), lines: LINES };
+        let seat = |node| LayoutMember { node, reads: true, sends: Some(STREAM), lines: LINES };
         let seats = view.members.iter().map(|member| seat(member.node)).collect();
-        Layout { level: Level::Atomic, seats }
+        Layout { level: DeliveryGuarantee::Atomic, members: seats }
     }
 
     fn snapshot(&self) -> Vec<u8> {
@@ -68,7 +68,7 @@ impl State for Everyone {
 
 /// Steps of a member in a multicast or in a view change, in their order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Step {
+pub(crate) enum MemberStep {
     /// The application has committed the message.
     Committed,
     /// The member has received the message.
@@ -98,49 +98,49 @@ pub(crate) enum Step {
     Resumed,
 }
 
-impl Step {
-    pub(crate) const EACH: [Step; 13] = [
-        Step::Committed,
-        Step::Received,
-        Step::Stable,
-        Step::Delivered,
-        Step::Asked,
-        Step::Noticed,
-        Step::Suspected,
-        Step::Wedged,
-        Step::Reported,
-        Step::Proposed,
-        Step::Accepted,
-        Step::Installed,
-        Step::Resumed,
+impl MemberStep {
+    pub(crate) const EACH: [MemberStep; 13] = [
+        MemberStep::Committed,
+        MemberStep::Received,
+        MemberStep::Stable,
+        MemberStep::Delivered,
+        MemberStep::Asked,
+        MemberStep::Noticed,
+        MemberStep::Suspected,
+        MemberStep::Wedged,
+        MemberStep::Reported,
+        MemberStep::Proposed,
+        MemberStep::Accepted,
+        MemberStep::Installed,
+        MemberStep::Resumed,
     ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Step::Committed => "committed",
-            Step::Received => "received",
-            Step::Stable => "stable",
-            Step::Delivered => "delivered",
-            Step::Asked => "asked, crashed",
-            Step::Noticed => "noticed",
-            Step::Suspected => "suspected",
-            Step::Wedged => "wedged",
-            Step::Reported => "reported",
-            Step::Proposed => "proposed",
-            Step::Accepted => "accepted",
-            Step::Installed => "installed",
-            Step::Resumed => "delivers again",
+            MemberStep::Committed => "committed",
+            MemberStep::Received => "received",
+            MemberStep::Stable => "stable",
+            MemberStep::Delivered => "delivered",
+            MemberStep::Asked => "asked, crashed",
+            MemberStep::Noticed => "noticed",
+            MemberStep::Suspected => "suspected",
+            MemberStep::Wedged => "wedged",
+            MemberStep::Reported => "reported",
+            MemberStep::Proposed => "proposed",
+            MemberStep::Accepted => "accepted",
+            MemberStep::Installed => "installed",
+            MemberStep::Resumed => "delivers again",
         }
     }
 }
 
 /// Measurements of all members, by their index in the order of joining.
 #[derive(Default)]
-pub(crate) struct Chronicle {
+pub(crate) struct ViewMeasurements {
     /// Times of takes, with the number of messages taken.
     pub(crate) taken: Vec<Vec<(Time, u64)>>,
     /// First time of each step since the list was last cleared.
-    pub(crate) steps: Vec<(usize, Step, Time)>,
+    pub(crate) steps: Vec<(usize, MemberStep, Time)>,
     /// Whether steps are recorded.
     pub(crate) watching: bool,
     /// Followed message: its sender and number. `entry` is its entry once it is committed.
@@ -152,14 +152,14 @@ pub(crate) struct Chronicle {
     pub(crate) faults: Vec<String>,
 }
 
-impl Chronicle {
+impl ViewMeasurements {
     /// Returns the time at which a member took a step.
-    pub(crate) fn when(&self, member: usize, step: Step) -> Option<Time> {
-        let is_it = |known: &&(usize, Step, Time)| (known.0, known.1) == (member, step);
+    pub(crate) fn when(&self, member: usize, step: MemberStep) -> Option<Time> {
+        let is_it = |known: &&(usize, MemberStep, Time)| (known.0, known.1) == (member, step);
         self.steps.iter().find(is_it).map(|(_, _, at)| *at)
     }
 
-    pub(crate) fn note(&mut self, member: usize, step: Step, at: Time) {
+    pub(crate) fn note(&mut self, member: usize, step: MemberStep, at: Time) {
         if self.watching && self.when(member, step).is_none() {
             self.steps.push((member, step, at));
         }
@@ -168,7 +168,7 @@ impl Chronicle {
 
 /// Parameters common to all members of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Habits {
+pub(crate) struct ViewParameters {
     /// Bytes of a message.
     pub(crate) bytes: usize,
     /// Maximum number of messages of a sender in flight.
@@ -178,12 +178,12 @@ pub(crate) struct Habits {
 }
 
 /// The member, see the [module](self).
-pub(crate) struct Member {
+pub(crate) struct ViewTestMember {
     me: usize,
     id: NodeId,
-    habits: Habits,
+    parameters: ViewParameters,
     link: SimLink,
-    prepared: Option<(Node, Share, Share)>,
+    prepared: Option<(Node, SubgroupRegions, SubgroupRegions)>,
     group: Option<Group<Everyone>>,
     memory: SenderMemory,
     inbox: Option<Arc<Inbox>>,
@@ -191,31 +191,31 @@ pub(crate) struct Member {
     suspects: usize,
     /// Start of the last turn, and the steps in it.
     began: Time,
-    passed: Vec<Step>,
+    passed: Vec<MemberStep>,
     sent: u64,
-    chronicle: Rc<RefCell<Chronicle>>,
+    measurements: Rc<RefCell<ViewMeasurements>>,
 }
 
-impl Member {
+impl ViewTestMember {
     pub(crate) fn new(
         link: &mut SimLink,
-        habits: Habits,
-        chronicle: &Rc<RefCell<Chronicle>>,
-    ) -> Result<Member, String> {
+        habits: ViewParameters,
+        chronicle: &Rc<RefCell<ViewMeasurements>>,
+    ) -> Result<ViewTestMember, String> {
         let text = |error: derecho_core::link::LinkError| error.to_string();
         let acks = link.open(ACKS, ACKS_WORDS).map_err(text)?;
         let node = Node::new(link.node(), acks, Arc::new(|| {}));
-        let control = Share::open_control(link).map_err(text)?;
+        let control = SubgroupRegions::open_control(link).map_err(text)?;
         let record = habits.bytes.next_multiple_of(LINE);
         let geometry = Geometry::fitting(record * habits.window, habits.window, record)
             .ok_or_else(|| format!("no memory fits {habits:?}"))?;
-        let share = Share::open(link, LINES, Some((STREAM, geometry))).map_err(text)?;
+        let share = SubgroupRegions::open(link, LINES, Some((STREAM, geometry))).map_err(text)?;
         let Some((_, memory)) = share.memory.clone() else { return Err("no stream".into()) };
         chronicle.borrow_mut().taken.push(Vec::new());
-        Ok(Member {
+        Ok(ViewTestMember {
             me: link.index().0,
             id: link.node(),
-            habits,
+            parameters: habits,
             link: link.clone(),
             prepared: Some((node, control, share)),
             group: None,
@@ -226,7 +226,7 @@ impl Member {
             began: Time(0),
             passed: Vec::new(),
             sent: 0,
-            chronicle: Rc::clone(chronicle),
+            measurements: Rc::clone(chronicle),
         })
     }
 
@@ -236,13 +236,18 @@ impl Member {
     }
 
     /// Enters its group, with a product's patience.
-    pub(crate) fn begin(&mut self, entrance: Entrance) {
+    pub(crate) fn begin(&mut self, entrance: JoinMode) {
         let Some((node, control, share)) = self.prepared.take() else { return };
-        let local = matches!(entrance, Entrance::Local);
+        let local = matches!(entrance, JoinMode::Local);
         let host = self.link.arbiter().filter(|_| local);
-        let host = host.map(|arbiter| Host { arbiter, is_halted: Arc::new(|_| false) });
+        let host = host.map(|arbiter| HostInterface { arbiter, is_halted: Arc::new(|_| false) });
         let ablation = Ablation::default();
-        let terms = Terms { entrance, weight: 1, patience: Patience::default(), ablation };
+        let terms = GroupConfig {
+            join_mode: entrance,
+            weight: 1,
+            timeouts: MemberTimeouts::default(),
+            ablation,
+        };
         let mut group = Group::new(node, terms, Everyone, control, host);
         group.bring(ALL, share);
         self.group = Some(group);
@@ -270,16 +275,16 @@ impl Member {
         if self.out {
             return None;
         }
-        let Habits { bytes, pause, .. } = self.habits;
+        let ViewParameters { bytes, pause, .. } = self.parameters;
         let Ok(mut claim) = self.memory.claim(bytes) else { return Some(now.after(LOOK_AGAIN)) };
         claim.bytes()[..8].copy_from_slice(&(self.me as u64).to_le_bytes());
         claim.bytes()[8..HEAD].copy_from_slice(&self.sent.to_le_bytes());
         claim.commit(bytes, |_, _| {});
         effects.work().committed += 1;
         self.sent += 1;
-        let mut chronicle = self.chronicle.borrow_mut();
+        let mut chronicle = self.measurements.borrow_mut();
         if chronicle.followed == Some((self.me, self.sent - 1)) {
-            chronicle.note(self.me, Step::Committed, now);
+            chronicle.note(self.me, MemberStep::Committed, now);
             // Earlier messages were taken in long ago: a followed message is sent without haste.
             let entry = self.group.as_ref().and_then(|group| received(group, self.id));
             chronicle.entry = entry.map(|entry| (self.id, entry));
@@ -294,7 +299,7 @@ impl Member {
 
     /// Takes the deliveries of the last turn, which has ended, as the application.
     fn take(&mut self, now: Time) -> usize {
-        let mut chronicle = self.chronicle.borrow_mut();
+        let mut chronicle = self.measurements.borrow_mut();
         let chronicle = &mut *chronicle;
         for step in self.passed.drain(..) {
             chronicle.note(self.me, step, now);
@@ -308,15 +313,15 @@ impl Member {
             }
         }
         if followed {
-            chronicle.note(self.me, Step::Stable, self.began);
-            chronicle.note(self.me, Step::Delivered, now);
+            chronicle.note(self.me, MemberStep::Stable, self.began);
+            chronicle.note(self.me, MemberStep::Delivered, now);
             chronicle.batch = chronicle.batch.max(count);
         }
         if count > 0 {
             chronicle.taken[self.me].push((now, count));
-            let installed = chronicle.when(self.me, Step::Installed);
+            let installed = chronicle.when(self.me, MemberStep::Installed);
             if installed.is_some_and(|at| at < now) {
-                chronicle.note(self.me, Step::Resumed, now);
+                chronicle.note(self.me, MemberStep::Resumed, now);
             }
         }
         count as usize
@@ -328,23 +333,26 @@ impl Member {
         let agreement = group.agreement();
         let suspects = agreement.suspects().count();
         if suspects > self.suspects {
-            self.passed.push(Step::Suspected);
+            self.passed.push(MemberStep::Suspected);
         }
         self.suspects = suspects;
         let stage = agreement.stage();
-        let stages = [(Stage::Wedged, Step::Wedged), (Stage::Reported, Step::Reported)];
+        let stages = [
+            (ViewChangeStage::Wedged, MemberStep::Wedged),
+            (ViewChangeStage::Reported, MemberStep::Reported),
+        ];
         let through = stages.iter().filter(|(passed, _)| *passed <= stage).map(|(_, step)| *step);
         self.passed.extend(through);
         match stage {
-            Stage::Proposed => self.passed.push(Step::Proposed),
-            Stage::Accepted => self.passed.push(Step::Accepted),
+            ViewChangeStage::Proposed => self.passed.push(MemberStep::Proposed),
+            ViewChangeStage::Accepted => self.passed.push(MemberStep::Accepted),
             _ => {}
         }
-        let chronicle = self.chronicle.borrow();
+        let chronicle = self.measurements.borrow();
         if let Some((sender, entry)) = chronicle.entry
             && received(group, sender).is_some_and(|received| received > entry)
         {
-            self.passed.push(Step::Received);
+            self.passed.push(MemberStep::Received);
         }
     }
 
@@ -356,20 +364,24 @@ impl Member {
             }
             GroupEvent::Installed(_) => {
                 // The member may have passed several steps within one turn.
-                self.passed.extend([Step::Wedged, Step::Reported, Step::Installed]);
+                self.passed.extend([
+                    MemberStep::Wedged,
+                    MemberStep::Reported,
+                    MemberStep::Installed,
+                ]);
             }
             GroupEvent::Out(fate) => {
                 self.out = true;
-                if fate != Fate::Left {
+                if fate != ExitReason::Left {
                     let text = format!("member {} is out: {fate:?}", self.me);
-                    self.chronicle.borrow_mut().faults.push(text);
+                    self.measurements.borrow_mut().faults.push(text);
                 }
             }
             GroupEvent::Node(NodeEvent::PeerUp { .. } | NodeEvent::PeerDown { .. }) => {
-                self.passed.push(Step::Noticed);
+                self.passed.push(MemberStep::Noticed);
             }
             GroupEvent::Node(NodeEvent::Faulty { fault, .. }) => {
-                self.chronicle.borrow_mut().faults.push(fault.to_string());
+                self.measurements.borrow_mut().faults.push(fault.to_string());
             }
             _ => {}
         }
@@ -379,15 +391,15 @@ impl Member {
 /// Returns how many entries of a member's stream have been received.
 fn received(group: &Group<Everyone>, sender: NodeId) -> Option<u64> {
     let node = group.node();
-    let (_, reaches) = node.reach(group.subgroup(ALL)?)?;
+    let (_, reaches) = node.progress(group.subgroup(ALL)?)?;
     let of = |origin| match origin {
-        Origin::Own => Some(node.id()),
-        Origin::Peer(peer) => node.node_of(peer),
+        StreamOrigin::Own => Some(node.id()),
+        StreamOrigin::Peer(peer) => node.node_of(peer),
     };
     reaches.iter().find(|reach| of(reach.origin) == Some(sender)).map(|reach| reach.received)
 }
 
-impl Machine for Member {
+impl Machine for ViewTestMember {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         if let Some(group) = &mut self.group {
             group.handle(event, effects);
@@ -398,7 +410,7 @@ impl Machine for Member {
         let mut done = self.take(now);
         self.began = now;
         let Some(group) = &mut self.group else { return done };
-        let was_joining = group.standing() == Standing::Joining;
+        let was_joining = group.status() == MemberStatus::Joining;
         done += group.turn(now, effects);
         if !was_joining {
             self.look();
@@ -408,7 +420,7 @@ impl Machine for Member {
             done += 1;
         }
         if was_joining {
-            self.passed.retain(|step| matches!(step, Step::Noticed | Step::Installed));
+            self.passed.retain(|step| matches!(step, MemberStep::Noticed | MemberStep::Installed));
         }
         done
     }

@@ -9,14 +9,14 @@ mod member;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use derecho_core::group::council::Entrance;
+use derecho_core::group::membership_service::JoinMode;
 use derecho_core::ids::{NodeId, Time};
 use derecho_core::link::Evidence;
-use derecho_sim::{Cluster, Config, CostModel, NodeIndex, Random, Stop};
+use derecho_sim::{Cluster, Config, CostModel, NodeIndex, Random, StopReason};
 
 use crate::FigureError;
-use member::Member;
-pub(crate) use member::{Chronicle, Habits, Step};
+use member::ViewTestMember;
+pub(crate) use member::{MemberStep, ViewMeasurements, ViewParameters};
 
 /// Index of a member's only thread.
 const POLLING: usize = 0;
@@ -30,68 +30,69 @@ pub(crate) const CRASH_KNOWN: (u64, u64) = (10_000, 100_000);
 
 /// Environment of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum GroupKind {
     /// Nodes of one host: a crash is certain, and the kernel picks the decision.
     Local,
     /// Nodes of several hosts: a crash is only likely, and a majority decides.
     Network,
 }
 
-impl Kind {
+impl GroupKind {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::Local => "local",
-            Kind::Network => "networked",
+            GroupKind::Local => "local",
+            GroupKind::Network => "networked",
         }
     }
 }
 
 /// Change of a view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Change {
+pub(crate) enum ViewChangeKind {
     Join,
     Leave,
     Crash,
 }
 
-impl Change {
-    pub(crate) const EACH: [Change; 3] = [Change::Join, Change::Leave, Change::Crash];
+impl ViewChangeKind {
+    pub(crate) const EACH: [ViewChangeKind; 3] =
+        [ViewChangeKind::Join, ViewChangeKind::Leave, ViewChangeKind::Crash];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Change::Join => "join",
-            Change::Leave => "leave",
-            Change::Crash => "crash",
+            ViewChangeKind::Join => "join",
+            ViewChangeKind::Leave => "leave",
+            ViewChangeKind::Crash => "crash",
         }
     }
 }
 
 /// Parameters of a group.
 #[derive(Clone, Debug)]
-pub(crate) struct Setup {
+pub(crate) struct ViewTestSetup {
     pub(crate) costs: CostModel,
     pub(crate) seed: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: GroupKind,
     pub(crate) members: usize,
     /// Number of sending members, counted from the first; a joining member sends if all do.
     pub(crate) senders: usize,
-    pub(crate) habits: Habits,
+    pub(crate) parameters: ViewParameters,
 }
 
 /// A running group.
-pub(crate) struct Town {
-    setup: Setup,
-    cluster: Cluster<Member>,
-    chronicle: Rc<RefCell<Chronicle>>,
+pub(crate) struct ViewTestBed {
+    setup: ViewTestSetup,
+    cluster: Cluster<ViewTestMember>,
+    measurements: Rc<RefCell<ViewMeasurements>>,
     random: Random,
     founders: Vec<(NodeId, u16)>,
     /// Members in the order of joining.
     members: Vec<NodeIndex>,
 }
 
-impl Town {
+impl ViewTestBed {
     /// Creates a group whose nodes are all members of one view, and makes them begin to send.
-    pub(crate) fn settle(setup: &Setup) -> Result<Town, FigureError> {
+    pub(crate) fn settle(setup: &ViewTestSetup) -> Result<ViewTestBed, FigureError> {
         let mut config = Config {
             costs: setup.costs.clone(),
             deadline: Time(u64::MAX),
@@ -99,14 +100,14 @@ impl Town {
             ..Config::costed(setup.seed)
         };
         let evidence = match setup.kind {
-            Kind::Local => Evidence::Certain,
-            Kind::Network => Evidence::Uncertain,
+            GroupKind::Local => Evidence::Certain,
+            GroupKind::Network => Evidence::Uncertain,
         };
         config.evidence.crash = Some((evidence, CRASH_KNOWN));
-        let mut town = Town {
+        let mut town = ViewTestBed {
             setup: setup.clone(),
             cluster: Cluster::new(config),
-            chronicle: Rc::default(),
+            measurements: Rc::default(),
             random: Random::new(setup.seed),
             founders: Vec::new(),
             members: Vec::new(),
@@ -126,15 +127,16 @@ impl Town {
     }
 
     fn add(&mut self) -> Result<NodeIndex, FigureError> {
-        let (habits, chronicle) = (self.setup.habits, Rc::clone(&self.chronicle));
+        let (habits, chronicle) = (self.setup.parameters, Rc::clone(&self.measurements));
         let mut failed = None;
-        let node = self.cluster.add_node(|link| match Member::new(link, habits, &chronicle) {
-            Ok(member) => vec![member],
-            Err(problem) => {
-                failed = Some(problem);
-                Vec::new()
-            }
-        });
+        let node =
+            self.cluster.add_node(|link| match ViewTestMember::new(link, habits, &chronicle) {
+                Ok(member) => vec![member],
+                Err(problem) => {
+                    failed = Some(problem);
+                    Vec::new()
+                }
+            });
         match failed {
             Some(problem) => Err(FigureError::Stuck(format!("a member cannot begin: {problem}"))),
             None => Ok(node),
@@ -143,8 +145,8 @@ impl Town {
 
     fn begin(&mut self, node: NodeIndex) {
         let entrance = match self.setup.kind {
-            Kind::Local => Entrance::Local,
-            Kind::Network => Entrance::Network(self.founders.clone()),
+            GroupKind::Local => JoinMode::Local,
+            GroupKind::Network => JoinMode::Network(self.founders.clone()),
         };
         self.cluster.machine_mut(node, POLLING).begin(entrance);
     }
@@ -152,9 +154,10 @@ impl Town {
     /// Makes a member send from some time on; members with pauses do not send in step with
     /// each other.
     fn send(&mut self, node: NodeIndex) {
-        let spread = self.random.between(0, self.setup.habits.pause.max(2_000));
+        let spread = self.random.between(0, self.setup.parameters.pause.max(2_000));
         let start = self.now().after(spread);
-        let act = |member: &mut Member, now: Time, effects: &mut _| member.send(now, effects);
+        let act =
+            |member: &mut ViewTestMember, now: Time, effects: &mut _| member.send(now, effects);
         self.cluster.inject_again(node, POLLING, start, act);
     }
 
@@ -164,8 +167,8 @@ impl Town {
     }
 
     /// Returns the measurements.
-    pub(crate) fn chronicle(&self) -> std::cell::RefMut<'_, Chronicle> {
-        self.chronicle.borrow_mut()
+    pub(crate) fn measurements(&self) -> std::cell::RefMut<'_, ViewMeasurements> {
+        self.measurements.borrow_mut()
     }
 
     /// Makes the member of this rank the next one that leaves or crashes.
@@ -191,16 +194,16 @@ impl Town {
     pub(crate) fn until(
         &mut self,
         what: &str,
-        condition: impl Fn(&Town) -> bool,
+        condition: impl Fn(&ViewTestBed) -> bool,
     ) -> Result<(), FigureError> {
         let end = self.now().after(PATIENCE);
         while !condition(self) {
             let stop = self.cluster.run_until(self.now().after(SLICE));
-            let chronicle = self.chronicle.borrow();
+            let chronicle = self.measurements.borrow();
             if let Some(fault) = chronicle.faults.first() {
                 return Err(FigureError::Stuck(format!("{what}: {fault}")));
             }
-            if stop != Stop::Reached || self.now() > end {
+            if stop != StopReason::Reached || self.now() > end {
                 return Err(FigureError::Stuck(format!("{what}: not by {} ns", self.now().0)));
             }
         }
@@ -218,7 +221,7 @@ impl Town {
 
     /// Starts to record steps, and drops earlier ones.
     pub(crate) fn watch(&mut self) {
-        let mut chronicle = self.chronicle();
+        let mut chronicle = self.measurements();
         chronicle.steps.clear();
         chronicle.watching = true;
     }
@@ -226,14 +229,14 @@ impl Town {
     /// Follows the message after a member's next one through the group.
     pub(crate) fn follow(&mut self, sender: usize) {
         let number = self.cluster.machine(self.members[sender], POLLING).sent() + 1;
-        self.chronicle().followed = Some((sender, number));
+        self.measurements().followed = Some((sender, number));
     }
 
     /// Makes a node join, or the last of the members leave or crash. Returns that node.
-    pub(crate) fn strike(&mut self, change: Change) -> Result<usize, FigureError> {
+    pub(crate) fn strike(&mut self, change: ViewChangeKind) -> Result<usize, FigureError> {
         self.watch();
         let node = match change {
-            Change::Join => {
+            ViewChangeKind::Join => {
                 let node = self.add()?;
                 self.begin(node);
                 self.members.push(node);
@@ -242,12 +245,12 @@ impl Town {
                 }
                 node
             }
-            Change::Leave | Change::Crash => {
+            ViewChangeKind::Leave | ViewChangeKind::Crash => {
                 let Some(node) = self.members.pop() else {
                     return Err(FigureError::Stuck("nobody is left".into()));
                 };
                 match change {
-                    Change::Crash => self.cluster.crash(node),
+                    ViewChangeKind::Crash => self.cluster.crash(node),
                     _ => {
                         let now = self.now();
                         self.cluster.inject(node, POLLING, now, |member, _, _| member.leave());
@@ -257,7 +260,7 @@ impl Town {
             }
         };
         let now = self.now();
-        self.chronicle().note(node.0, Step::Asked, now);
+        self.measurements().note(node.0, MemberStep::Asked, now);
         Ok(node.0)
     }
 
@@ -265,14 +268,14 @@ impl Town {
     pub(crate) fn until_resumed(&mut self) -> Result<(), FigureError> {
         self.until_settled()?;
         self.until("messages are not delivered again", |town| {
-            let chronicle = town.chronicle();
-            town.members.iter().all(|node| chronicle.when(node.0, Step::Resumed).is_some())
+            let chronicle = town.measurements();
+            town.members.iter().all(|node| chronicle.when(node.0, MemberStep::Resumed).is_some())
         })
     }
 
     /// The longest time without a delivery at a member after `from`, in nanoseconds.
     pub(crate) fn silence(&self, member: usize, from: Time) -> u64 {
-        let chronicle = self.chronicle();
+        let chronicle = self.measurements();
         let taken = &chronicle.taken[member];
         let pairs = taken.windows(2).filter(|pair| pair[1].0 > from);
         pairs.map(|pair| pair[1].0.since(pair[0].0)).max().unwrap_or(0)
@@ -280,7 +283,7 @@ impl Town {
 
     /// Returns the number of messages delivered to a member from `from` to before `to`.
     pub(crate) fn taken(&self, member: usize, from: Time, to: Time) -> u64 {
-        let chronicle = self.chronicle();
+        let chronicle = self.measurements();
         let within = chronicle.taken[member].iter().filter(|(at, _)| (from..to).contains(at));
         within.map(|(_, count)| count).sum()
     }

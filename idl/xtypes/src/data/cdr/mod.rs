@@ -9,14 +9,14 @@ mod write;
 pub(super) use read::read_primitive;
 
 use idl_cdr::{
-    CdrError, CdrReader, CdrVersion, CdrWriter, Encoding, Extensibility, Form, KeyForm, UNBOUNDED,
-    WriteDefault,
+    CdrError, CdrReader, CdrVersion, CdrWriter, Encoding, Extensibility, KeyForm, MemberFraming,
+    UNBOUNDED, WriteDefault,
 };
 
 use super::layout::LeastSizes;
 use super::{DataError, Value, default_of};
 use crate::DynamicType;
-use crate::model::{Graph, Member, NO_BOUND};
+use crate::model::{NO_BOUND, StructureMember, TypeGraph};
 
 /// Type name in errors of CDR, which take names of derived types only; the path identifies
 /// the type.
@@ -92,7 +92,7 @@ fn pass(
     mut writer: CdrWriter<'_>,
     is_empty: bool,
 ) -> Result<usize, DataError> {
-    let mut walk = Walk::new(of);
+    let mut walk = CdrTraversal::new(of);
     writer
         .write_header(of.extensibility())
         .and_then(|()| match is_empty {
@@ -114,7 +114,7 @@ pub(crate) fn write_key(of: &DynamicType, value: &Value) -> Result<Vec<u8>, Data
             true => CdrWriter::over(&mut key, Encoding::PLAIN_CDR2_BE),
         }
         .of_keys(KeyForm::Hash);
-        let mut walk = Walk::new(of);
+        let mut walk = CdrTraversal::new(of);
         walk.write(of.root, value, &mut writer).map_err(|source| walk.fail(source))?;
         let size = writer.position();
         key.resize(size, 0);
@@ -123,7 +123,7 @@ pub(crate) fn write_key(of: &DynamicType, value: &Value) -> Result<Vec<u8>, Data
 }
 
 pub(crate) fn read(of: &DynamicType, payload: &[u8], key: bool) -> Result<Value, DataError> {
-    let mut walk = Walk::new(of);
+    let mut walk = CdrTraversal::new(of);
     let mut reader = CdrReader::from_payload(payload).map_err(|source| walk.fail(source))?;
     let extensibility = of.extensibility();
     if key {
@@ -149,21 +149,21 @@ pub(crate) fn read(of: &DynamicType, payload: &[u8], key: bool) -> Result<Value,
 
 /// Returns the default of a member, which the function of a derived type writes.
 pub(crate) fn default_of_descriptor(
-    graph: &Graph,
-    member: &Member,
+    graph: &TypeGraph,
+    member: &StructureMember,
     write: WriteDefault,
 ) -> Option<Value> {
     let mut counter = CdrWriter::counting(Encoding::PLAIN_CDR2_LE);
     write(&mut counter).ok()?;
     let mut bytes = vec![0; counter.position()];
     write(&mut CdrWriter::over(&mut bytes, Encoding::PLAIN_CDR2_LE)).ok()?;
-    let mut walk = Walk { graph, name: "", path: Vec::new(), least: LeastSizes::default() };
+    let mut walk = CdrTraversal { graph, name: "", path: Vec::new(), least: LeastSizes::default() };
     let mut reader = CdrReader::new(&bytes, Encoding::PLAIN_CDR2_LE);
-    walk.read_inside(member, &mut reader, Form::Plain, true).ok()
+    walk.read_inside(member, &mut reader, MemberFraming::Plain, true).ok()
 }
 
-struct Walk<'a> {
-    graph: &'a Graph,
+struct CdrTraversal<'a> {
+    graph: &'a TypeGraph,
     name: &'a str,
     /// Members on the way to the current one; they stay when an error occurs.
     path: Vec<&'a str>,
@@ -172,7 +172,7 @@ struct Walk<'a> {
 
 type Done = Result<(), CdrError>;
 
-impl<'a> Walk<'a> {
+impl<'a> CdrTraversal<'a> {
     fn new(of: &'a DynamicType) -> Self {
         let least = LeastSizes::default();
         Self { graph: &of.graph, name: of.name(), path: Vec::new(), least }
@@ -196,9 +196,9 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn form_of(extensibility: Extensibility) -> Form {
+fn form_of(extensibility: Extensibility) -> MemberFraming {
     match extensibility {
-        Extensibility::Mutable => Form::Parameters,
-        Extensibility::Final | Extensibility::Appendable => Form::Plain,
+        Extensibility::Mutable => MemberFraming::Parameters,
+        Extensibility::Final | Extensibility::Appendable => MemberFraming::Plain,
     }
 }

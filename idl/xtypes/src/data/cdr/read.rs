@@ -5,38 +5,41 @@
 
 use idl_cdr::derived::{bytes_for, read_bits, read_fixed};
 use idl_cdr::{
-    CdrError, CdrReader, CdrVersion, DdsType, Extensibility, Form, Limits, LongDouble,
+    CdrError, CdrReader, CdrVersion, DdsType, Extensibility, Limits, LongDouble, MemberFraming,
     TryConstruct, UNBOUNDED, WChar, WString,
 };
 
-use super::{Done, NAME, Walk};
+use super::{CdrTraversal, Done, NAME};
 use crate::data::layout::{case_of, is_primitive, is_primitive_row, key_members, total_bits};
 use crate::data::{UnionValue, Value, default_of, default_of_member, union_of_case};
-use crate::model::{Element, Graph, Kind, Member, NO_BOUND, NodeId, Primitive, Structure, Union};
+use crate::model::{
+    Element, NO_BOUND, NodeKind, Primitive, Structure, StructureMember, TypeGraph, TypeNodeId,
+    Union,
+};
 
-impl<'a> Walk<'a> {
+impl<'a> CdrTraversal<'a> {
     /// Reads a value. If `relaxed`, the bound of its outermost string, sequence or map is ignored.
     pub(super) fn read(
         &mut self,
-        of: NodeId,
+        of: TypeNodeId,
         reader: &mut CdrReader<'_>,
         relaxed: bool,
     ) -> Result<Value, CdrError> {
         let graph = self.graph;
         let bound_of = |bound: u32| if relaxed { UNBOUNDED } else { super::bound_of(bound) };
         match graph.kind(of) {
-            Kind::Primitive(primitive) => read_primitive(*primitive, reader),
-            Kind::Text { wide: false, bound } => {
+            NodeKind::Primitive(primitive) => read_primitive(*primitive, reader),
+            NodeKind::Text { wide: false, bound } => {
                 reader.read_string(bound_of(*bound)).map(|text| Value::Text(text.to_owned()))
             }
-            Kind::Text { wide: true, bound } => {
+            NodeKind::Text { wide: true, bound } => {
                 WString::deserialize_bounded(reader, Limits::new(&[bound_of(*bound)], &[]))
                     .map(|text| Value::Text(text.0))
             }
-            Kind::Fixed { digits, scale } => {
+            NodeKind::Fixed { digits, scale } => {
                 read_fixed(reader, *digits).map(|units| Value::Fixed { units, scale: *scale })
             }
-            Kind::Sequence { element, bound } => {
+            NodeKind::Sequence { element, bound } => {
                 let least = self.least.of(graph, element.of);
                 let open = match is_primitive(graph, element) {
                     true => None,
@@ -56,7 +59,7 @@ impl<'a> Walk<'a> {
                 }
                 Ok(Value::Collection(parts))
             }
-            Kind::Array { element, count } => {
+            NodeKind::Array { element, count } => {
                 if is_primitive_row(graph, element) {
                     return self.read_row(element, *count, reader);
                 }
@@ -65,7 +68,7 @@ impl<'a> Walk<'a> {
                 reader.end_delimited(open)?;
                 Ok(row)
             }
-            Kind::Map { key, value, bound } => {
+            NodeKind::Map { key, value, bound } => {
                 let delimited = !(is_primitive(graph, key) && is_primitive(graph, value));
                 let open = if delimited { Some(reader.begin_delimited()?) } else { None };
                 let offset = reader.position();
@@ -87,7 +90,7 @@ impl<'a> Walk<'a> {
                 }
                 Ok(Value::Map(entries))
             }
-            Kind::Enumeration { bit_bound, literals, .. } => {
+            NodeKind::Enumeration { bit_bound, literals, .. } => {
                 let offset = reader.position();
                 let found = read_bits(reader, *bit_bound)? as u32;
                 let mask = u32::MAX >> (32 - 8 * bytes_for(*bit_bound));
@@ -98,8 +101,10 @@ impl<'a> Walk<'a> {
                 };
                 Ok(Value::Enumerator { value: literal.value, name: literal.name.text.clone() })
             }
-            Kind::Bitmask { bit_bound, .. } => read_bits(reader, *bit_bound).map(Value::Bitmask),
-            Kind::Bitset(fields) => {
+            NodeKind::Bitmask { bit_bound, .. } => {
+                read_bits(reader, *bit_bound).map(Value::Bitmask)
+            }
+            NodeKind::Bitset(fields) => {
                 let number = read_bits(reader, total_bits(fields))?;
                 let part = |field: &crate::model::BitField| {
                     let bits = number >> field.position & (u64::MAX >> (64 - field.bits));
@@ -114,9 +119,9 @@ impl<'a> Walk<'a> {
                 };
                 Ok(Value::Structure(fields.iter().map(part).collect()))
             }
-            Kind::Structure(structure) => self.read_struct(structure, reader),
-            Kind::Union(union) => self.read_union(of, union, reader),
-            Kind::Alias(_) | Kind::Later => Ok(Value::Absent),
+            NodeKind::Structure(structure) => self.read_struct(structure, reader),
+            NodeKind::Union(union) => self.read_union(of, union, reader),
+            NodeKind::Alias(_) | NodeKind::Later => Ok(Value::Absent),
         }
     }
 
@@ -144,7 +149,7 @@ impl<'a> Walk<'a> {
         let mut parts = Vec::new();
         for _ in 0..count {
             parts.push(match self.graph.kind(of.of) {
-                Kind::Array { element, count } if !of.external => {
+                NodeKind::Array { element, count } if !of.external => {
                     self.read_row(element, *count, reader)?
                 }
                 _ => self.try_element(of, reader)?,
@@ -160,7 +165,7 @@ impl<'a> Walk<'a> {
     ) -> Result<Value, CdrError> {
         let graph = self.graph;
         let members = graph.members(of);
-        let default = |member: &Member| default_of_member(graph, member);
+        let default = |member: &StructureMember| default_of_member(graph, member);
         if reader.is_of_keys() && of.extensibility != Extensibility::Mutable {
             let mut parts: Vec<Value> = members.iter().map(|member| default(member)).collect();
             let open = match of.extensibility {
@@ -170,7 +175,7 @@ impl<'a> Walk<'a> {
             let mut keys = key_members(&members);
             keys.sort_by_key(|(place, _)| *place);
             for (place, member) in keys {
-                parts[place] = self.read_member(member, reader, Form::Plain)?;
+                parts[place] = self.read_member(member, reader, MemberFraming::Plain)?;
             }
             if let Some(open) = open {
                 reader.skip_delimited(open);
@@ -181,7 +186,7 @@ impl<'a> Walk<'a> {
         match of.extensibility {
             Extensibility::Final => {
                 for member in members {
-                    parts.push(self.read_member(member, reader, Form::Plain)?);
+                    parts.push(self.read_member(member, reader, MemberFraming::Plain)?);
                 }
             }
             Extensibility::Appendable => {
@@ -189,7 +194,7 @@ impl<'a> Walk<'a> {
                 for member in members {
                     parts.push(match reader.lacks_more() {
                         true => default(member),
-                        false => self.read_member(member, reader, Form::Plain)?,
+                        false => self.read_member(member, reader, MemberFraming::Plain)?,
                     });
                 }
                 reader.skip_delimited(open);
@@ -206,7 +211,7 @@ impl<'a> Walk<'a> {
 
     fn read_parameters(
         &mut self,
-        members: &[&'a Member],
+        members: &[&'a StructureMember],
         parts: &mut [Value],
         reader: &mut CdrReader<'_>,
     ) -> Done {
@@ -217,7 +222,8 @@ impl<'a> Walk<'a> {
             let known = members.iter().position(|member| member.id == id);
             match known.filter(|_| !parameter.ignored) {
                 Some(place) => {
-                    parts[place] = self.read_member(members[place], reader, Form::Parameters)?;
+                    parts[place] =
+                        self.read_member(members[place], reader, MemberFraming::Parameters)?;
                     require_end(reader)?;
                     missing.retain(|missing| *missing != id);
                 }
@@ -239,9 +245,9 @@ impl<'a> Walk<'a> {
 
     fn read_member(
         &mut self,
-        member: &'a Member,
+        member: &'a StructureMember,
         reader: &mut CdrReader<'_>,
-        form: Form,
+        form: MemberFraming,
     ) -> Result<Value, CdrError> {
         self.enter(&member.name.text, reader.position())?;
         let value = match member.try_construct {
@@ -255,9 +261,9 @@ impl<'a> Walk<'a> {
     /// Reads a member and applies its `try_construct`.
     fn try_member(
         &mut self,
-        member: &'a Member,
+        member: &'a StructureMember,
         reader: &mut CdrReader<'_>,
-        form: Form,
+        form: MemberFraming,
     ) -> Result<Value, CdrError> {
         let graph = self.graph;
         let default = || default_of_member(graph, member);
@@ -267,8 +273,8 @@ impl<'a> Walk<'a> {
             reader,
             default,
             |walk, reader, relaxed| match form {
-                Form::Plain => walk.read_inside(member, reader, form, relaxed),
-                Form::Parameters => reader.read_confined(default, |reader| {
+                MemberFraming::Plain => walk.read_inside(member, reader, form, relaxed),
+                MemberFraming::Parameters => reader.read_confined(default, |reader| {
                     walk.read_inside(member, reader, form, relaxed)
                 }),
             },
@@ -291,7 +297,7 @@ impl<'a> Walk<'a> {
     fn read_tried(
         &mut self,
         how: TryConstruct,
-        of: NodeId,
+        of: TypeNodeId,
         reader: &mut CdrReader<'_>,
         default: impl Fn() -> Value,
         read: impl FnOnce(&mut Self, &mut CdrReader<'_>, bool) -> Result<Value, CdrError>,
@@ -313,14 +319,14 @@ impl<'a> Walk<'a> {
 
     pub(super) fn read_inside(
         &mut self,
-        member: &Member,
+        member: &StructureMember,
         reader: &mut CdrReader<'_>,
-        form: Form,
+        form: MemberFraming,
         relaxed: bool,
     ) -> Result<Value, CdrError> {
         let (of, external) = (member.of, member.external);
         let element = Element { of, external, try_construct: TryConstruct::Discard };
-        if form == Form::Parameters || !member.optional {
+        if form == MemberFraming::Parameters || !member.optional {
             return self.read_element(&element, reader, relaxed);
         }
         if reader.encoding().version == CdrVersion::Xcdr2 {
@@ -347,7 +353,7 @@ impl<'a> Walk<'a> {
 
     fn read_union(
         &mut self,
-        id: NodeId,
+        id: TypeNodeId,
         of: &'a Union,
         reader: &mut CdrReader<'_>,
     ) -> Result<Value, CdrError> {
@@ -376,7 +382,7 @@ impl<'a> Walk<'a> {
     /// Reads the discriminator and the member in sequence.
     fn union_members(
         &mut self,
-        id: NodeId,
+        id: TypeNodeId,
         of: &'a Union,
         reader: &mut CdrReader<'_>,
     ) -> Result<Value, CdrError> {
@@ -384,14 +390,14 @@ impl<'a> Walk<'a> {
         if may_end && reader.lacks_more() {
             return Ok(default_of(self.graph, id));
         }
-        let mut held = self.begin_case(of, reader, Form::Plain)?;
+        let mut held = self.begin_case(of, reader, MemberFraming::Plain)?;
         let is_key = reader.is_of_keys() && of.discriminator.key;
         let is_short = may_end && reader.lacks_more();
         if let Some(member) = &of.cases[held.case].member
             && !is_key
             && !is_short
         {
-            held.member = self.read_member(member, reader, Form::Plain)?;
+            held.member = self.read_member(member, reader, MemberFraming::Plain)?;
         }
         Ok(Value::Union(Box::new(held)))
     }
@@ -408,13 +414,13 @@ impl<'a> Walk<'a> {
             let selected = held.as_ref().and_then(|held| of.cases[held.case].member.as_ref());
             if parameter.ignored {
             } else if id == of.discriminator.id {
-                let begun = self.begin_case(of, reader, Form::Parameters)?;
+                let begun = self.begin_case(of, reader, MemberFraming::Parameters)?;
                 require_end(reader)?;
                 held = Some(begun);
             } else if let (Some(held), Some(member)) =
                 (&mut held, selected.filter(|member| member.id == id))
             {
-                held.member = self.read_member(member, reader, Form::Parameters)?;
+                held.member = self.read_member(member, reader, MemberFraming::Parameters)?;
                 require_end(reader)?;
             } else if parameter.must_understand {
                 return Err(CdrError::UnknownMember { offset, type_name: NAME, id });
@@ -431,7 +437,7 @@ impl<'a> Walk<'a> {
         &mut self,
         of: &'a Union,
         reader: &mut CdrReader<'_>,
-        form: Form,
+        form: MemberFraming,
     ) -> Result<UnionValue, CdrError> {
         let unknown =
             |offset, found| CdrError::UnknownDiscriminator { offset, type_name: NAME, found };
@@ -460,20 +466,20 @@ fn require_end(reader: &CdrReader<'_>) -> Done {
     Ok(())
 }
 
-fn trim(graph: &Graph, of: NodeId, value: &mut Value) {
+fn trim(graph: &TypeGraph, of: TypeNodeId, value: &mut Value) {
     match (graph.kind(of), value) {
-        (Kind::Text { wide: false, bound }, Value::Text(text)) if *bound != NO_BOUND => {
+        (NodeKind::Text { wide: false, bound }, Value::Text(text)) if *bound != NO_BOUND => {
             text.truncate(text.floor_char_boundary(*bound as usize));
         }
-        (Kind::Text { wide: true, bound }, Value::Text(text)) if *bound != NO_BOUND => {
+        (NodeKind::Text { wide: true, bound }, Value::Text(text)) if *bound != NO_BOUND => {
             let mut wide = WString(std::mem::take(text));
             wide.trim_to(*bound);
             *text = wide.0;
         }
-        (Kind::Sequence { bound, .. }, Value::Collection(parts)) if *bound != NO_BOUND => {
+        (NodeKind::Sequence { bound, .. }, Value::Collection(parts)) if *bound != NO_BOUND => {
             parts.truncate(*bound as usize);
         }
-        (Kind::Map { bound, .. }, Value::Map(entries)) if *bound != NO_BOUND => {
+        (NodeKind::Map { bound, .. }, Value::Map(entries)) if *bound != NO_BOUND => {
             entries.truncate(*bound as usize);
         }
         _ => {}

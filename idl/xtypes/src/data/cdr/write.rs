@@ -5,31 +5,37 @@
 
 use idl_cdr::derived::{write_bits, write_fixed};
 use idl_cdr::{
-    CdrError, CdrVersion, CdrWriter, DdsType, Extensibility, Form, KeyForm, TryConstruct, WString,
+    CdrError, CdrVersion, CdrWriter, DdsType, Extensibility, KeyForm, MemberFraming, TryConstruct,
+    WString,
 };
 
-use super::{Done, NAME, Walk, bound_of, form_of};
+use super::{CdrTraversal, Done, NAME, bound_of, form_of};
 use crate::data::layout::{
     field_bits, is_primitive, is_primitive_row, key_members, length_code, total_bits,
 };
 use crate::data::{UnionValue, Value};
-use crate::model::{Element, Kind, Member, NodeId, Primitive, Structure, Union};
+use crate::model::{Element, NodeKind, Primitive, Structure, StructureMember, TypeNodeId, Union};
 
-impl<'a> Walk<'a> {
-    pub(super) fn write(&mut self, of: NodeId, value: &Value, writer: &mut CdrWriter<'_>) -> Done {
+impl<'a> CdrTraversal<'a> {
+    pub(super) fn write(
+        &mut self,
+        of: TypeNodeId,
+        value: &Value,
+        writer: &mut CdrWriter<'_>,
+    ) -> Done {
         let graph = self.graph;
         match (graph.kind(of), value) {
-            (Kind::Primitive(primitive), value) => write_primitive(*primitive, value, writer),
-            (Kind::Text { wide: false, bound }, Value::Text(text)) => {
+            (NodeKind::Primitive(primitive), value) => write_primitive(*primitive, value, writer),
+            (NodeKind::Text { wide: false, bound }, Value::Text(text)) => {
                 writer.write_string(text, bound_of(*bound))
             }
-            (Kind::Text { wide: true, bound }, Value::Text(text)) => {
+            (NodeKind::Text { wide: true, bound }, Value::Text(text)) => {
                 WString(text.clone()).serialize_bounded(writer, &[bound_of(*bound)])
             }
-            (Kind::Fixed { digits, .. }, Value::Fixed { units, .. }) => {
+            (NodeKind::Fixed { digits, .. }, Value::Fixed { units, .. }) => {
                 write_fixed(writer, *units, *digits)
             }
-            (Kind::Sequence { element, bound }, Value::Collection(parts)) => {
+            (NodeKind::Sequence { element, bound }, Value::Collection(parts)) => {
                 if is_primitive(graph, element) {
                     writer.write_length(parts.len(), bound_of(*bound))?;
                     return parts.iter().try_for_each(|part| self.write(element.of, part, writer));
@@ -41,7 +47,7 @@ impl<'a> Walk<'a> {
                 writer.leave();
                 writer.end_delimited(open)
             }
-            (Kind::Array { element, .. }, Value::Collection(parts)) => {
+            (NodeKind::Array { element, .. }, Value::Collection(parts)) => {
                 if is_primitive_row(graph, element) {
                     return self.write_row(element, parts, writer);
                 }
@@ -49,7 +55,7 @@ impl<'a> Walk<'a> {
                 self.write_row(element, parts, writer)?;
                 writer.end_delimited(open)
             }
-            (Kind::Map { key, value: of_value, bound }, Value::Map(entries)) => {
+            (NodeKind::Map { key, value: of_value, bound }, Value::Map(entries)) => {
                 let delimited = !(is_primitive(graph, key) && is_primitive(graph, of_value));
                 let open = if delimited { Some(writer.begin_delimited()?) } else { None };
                 writer.write_length(entries.len(), bound_of(*bound))?;
@@ -61,13 +67,13 @@ impl<'a> Walk<'a> {
                 writer.leave();
                 open.map_or(Ok(()), |open| writer.end_delimited(open))
             }
-            (Kind::Enumeration { bit_bound, .. }, Value::Enumerator { value, .. }) => {
+            (NodeKind::Enumeration { bit_bound, .. }, Value::Enumerator { value, .. }) => {
                 write_bits(writer, u64::from(*value as u32), *bit_bound)
             }
-            (Kind::Bitmask { bit_bound, .. }, Value::Bitmask(bits)) => {
+            (NodeKind::Bitmask { bit_bound, .. }, Value::Bitmask(bits)) => {
                 write_bits(writer, *bits, *bit_bound)
             }
-            (Kind::Bitset(fields), Value::Structure(parts)) => {
+            (NodeKind::Bitset(fields), Value::Structure(parts)) => {
                 let mut number = 0;
                 for (field, part) in fields.iter().zip(parts) {
                     let bits = CdrError::BitsExceeded { bits: field.bits };
@@ -75,8 +81,10 @@ impl<'a> Walk<'a> {
                 }
                 write_bits(writer, number, total_bits(fields))
             }
-            (Kind::Structure(of), Value::Structure(parts)) => self.write_struct(of, parts, writer),
-            (Kind::Union(of), Value::Union(held)) => self.write_union(of, held, writer),
+            (NodeKind::Structure(of), Value::Structure(parts)) => {
+                self.write_struct(of, parts, writer)
+            }
+            (NodeKind::Union(of), Value::Union(held)) => self.write_union(of, held, writer),
             _ => Err(CdrError::NoLabel { offset: writer.position(), type_name: NAME }),
         }
     }
@@ -93,7 +101,7 @@ impl<'a> Walk<'a> {
 
     /// Writes the elements of an array. An array of arrays has the elements of one array.
     fn write_row(&mut self, of: &Element, parts: &[Value], writer: &mut CdrWriter<'_>) -> Done {
-        if let Kind::Array { element, .. } = self.graph.kind(of.of)
+        if let NodeKind::Array { element, .. } = self.graph.kind(of.of)
             && !of.external
         {
             return parts.iter().try_for_each(|part| match part {
@@ -115,7 +123,7 @@ impl<'a> Walk<'a> {
         match writer.key_form() {
             Some(KeyForm::Hash) => {
                 return written.into_iter().try_for_each(|(place, member)| {
-                    self.write_member(member, &parts[place], writer, Form::Plain)
+                    self.write_member(member, &parts[place], writer, MemberFraming::Plain)
                 });
             }
             Some(KeyForm::Payload) => written.sort_by_key(|(place, _)| *place),
@@ -137,30 +145,30 @@ impl<'a> Walk<'a> {
 
     fn write_member(
         &mut self,
-        member: &'a Member,
+        member: &'a StructureMember,
         value: &Value,
         writer: &mut CdrWriter<'_>,
-        form: Form,
+        form: MemberFraming,
     ) -> Done {
         self.enter(&member.name.text, writer.position())?;
         let is_absent = *value == Value::Absent;
         let id = member.id;
         match form {
-            Form::Parameters if is_absent && member.optional => {}
-            Form::Parameters => {
+            MemberFraming::Parameters if is_absent && member.optional => {}
+            MemberFraming::Parameters => {
                 let code = length_code(self.graph, member.of);
                 let open = writer.begin_parameter(id, member.must_understand, code)?;
                 self.write_inside(member, value, writer)?;
                 writer.end_parameter(open)?;
             }
-            Form::Plain if !member.optional => self.write_inside(member, value, writer)?,
-            Form::Plain if writer.encoding().version == CdrVersion::Xcdr2 => {
+            MemberFraming::Plain if !member.optional => self.write_inside(member, value, writer)?,
+            MemberFraming::Plain if writer.encoding().version == CdrVersion::Xcdr2 => {
                 writer.write_bool(!is_absent)?;
                 if !is_absent {
                     self.write_inside(member, value, writer)?;
                 }
             }
-            Form::Plain => {
+            MemberFraming::Plain => {
                 let open = writer.begin_parameter(id, member.must_understand, 4)?;
                 if !is_absent {
                     self.write_inside(member, value, writer)?;
@@ -172,7 +180,12 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn write_inside(&mut self, member: &Member, value: &Value, writer: &mut CdrWriter<'_>) -> Done {
+    fn write_inside(
+        &mut self,
+        member: &StructureMember,
+        value: &Value,
+        writer: &mut CdrWriter<'_>,
+    ) -> Done {
         let (of, external) = (member.of, member.external);
         let element = Element { of, external, try_construct: TryConstruct::Discard };
         self.write_element(&element, value, writer)
@@ -188,13 +201,13 @@ impl<'a> Walk<'a> {
         let is_flat =
             writer.key_form() == Some(KeyForm::Hash) || of.extensibility == Extensibility::Final;
         let open = if is_flat { None } else { Some(writer.begin_delimited()?) };
-        let form = if is_flat { Form::Plain } else { form_of(of.extensibility) };
+        let form = if is_flat { MemberFraming::Plain } else { form_of(of.extensibility) };
         self.write_member(&of.discriminator, &held.discriminator, writer, form)?;
         let member = of.cases.get(held.case).and_then(|case| case.member.as_ref());
         if let Some(member) = member.filter(|_| is_whole) {
             self.write_member(member, &held.member, writer, form)?;
         }
-        if form == Form::Parameters {
+        if form == MemberFraming::Parameters {
             writer.end_parameters()?;
         }
         open.map_or(Ok(()), |open| writer.end_delimited(open))

@@ -61,7 +61,7 @@ fn shown(any: &Any) -> Option<DynamicData> {
 impl Parser<'_> {
     /// Reads the members of an `any`. `type` is for human readers. After `type_objects` in
     /// hexadecimal digits, `value` is of that type.
-    pub(super) fn any(&mut self, octets: crate::model::NodeId) -> Parsed<Value> {
+    pub(super) fn any(&mut self, octets: crate::model::TypeNodeId) -> Parsed<Value> {
         let mut parts = vec![Value::Collection(Vec::new()), Value::Collection(Vec::new())];
         let mut told: Option<DynamicType> = None;
         self.members("an any", |parser, at, name| {

@@ -10,7 +10,7 @@ use idl_cdr::LongDouble;
 use super::is_part_of_word;
 use crate::DynamicType;
 use crate::data::{Value, default_of, default_of_member, layout, union_of_case};
-use crate::model::{Graph, Kind, Literal, Member, NodeId, Primitive, Union};
+use crate::model::{Literal, NodeKind, Primitive, StructureMember, TypeGraph, TypeNodeId, Union};
 
 /// Maximum nesting depth of a text.
 const MOST_LEVELS: usize = 200;
@@ -61,7 +61,7 @@ pub(crate) fn parse(of: &DynamicType, text: &str) -> Result<Value, TextError> {
 }
 
 pub(super) struct Parser<'a> {
-    pub(super) graph: &'a Graph,
+    pub(super) graph: &'a TypeGraph,
     pub(super) text: &'a str,
     pub(super) at: usize,
     /// Steps to the current part; they stay when an error occurs.
@@ -178,11 +178,11 @@ impl<'a> Parser<'a> {
         self.fail("the text that begins here has no closing quote in its line")
     }
 
-    pub(super) fn value(&mut self, of: NodeId) -> Parsed<Value> {
+    pub(super) fn value(&mut self, of: TypeNodeId) -> Parsed<Value> {
         let graph = self.graph;
         let node = graph.resolved(of);
         let value = match graph.kind(of) {
-            Kind::Sequence { element, .. } => {
+            NodeKind::Sequence { element, .. } => {
                 let mut parts = Vec::new();
                 self.list('[', ']', "a sequence", |parser| {
                     let step = format!("[{}]", parts.len());
@@ -191,7 +191,7 @@ impl<'a> Parser<'a> {
                 })?;
                 Value::Collection(parts)
             }
-            Kind::Array { element, count } => {
+            NodeKind::Array { element, count } => {
                 self.space();
                 let start = self.at;
                 let mut parts = Vec::new();
@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
                 }
                 Value::Collection(parts)
             }
-            Kind::Map { key, value, .. } => {
+            NodeKind::Map { key, value, .. } => {
                 let mut entries = Vec::new();
                 self.list('[', ']', "a map", |parser| {
                     let step = format!("[{}]", entries.len());
@@ -216,11 +216,11 @@ impl<'a> Parser<'a> {
                 entries.sort_by(|(one, _), (other, _): &(Value, Value)| one.order(other));
                 Value::Map(entries)
             }
-            Kind::Structure(structure) if graph.is_any(node) => {
+            NodeKind::Structure(structure) if graph.is_any(node) => {
                 self.any(structure.members[0].of)?
             }
-            Kind::Structure(structure) => self.structure(&graph.members(structure))?,
-            Kind::Bitset(fields) => {
+            NodeKind::Structure(structure) => self.structure(&graph.members(structure))?,
+            NodeKind::Bitset(fields) => {
                 let mut parts: Vec<Value> =
                     fields.iter().map(|field| default_of(graph, field.of)).collect();
                 self.members("a bitset", |parser, at, name| {
@@ -233,7 +233,7 @@ impl<'a> Parser<'a> {
                 })?;
                 Value::Structure(parts)
             }
-            Kind::Union(union) => self.union(union)?,
+            NodeKind::Union(union) => self.union(union)?,
             _ => self.scalar(of)?,
         };
         match layout::require_fit(graph, node, &value) {
@@ -272,7 +272,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn structure(&mut self, members: &[&Member]) -> Parsed<Value> {
+    fn structure(&mut self, members: &[&StructureMember]) -> Parsed<Value> {
         let graph = self.graph;
         let mut parts: Vec<Value> = members
             .iter()
@@ -364,7 +364,7 @@ impl<'a> Parser<'a> {
         Ok(Value::Union(Box::new(held)))
     }
 
-    fn entry(&mut self, key: NodeId, value: NodeId) -> Parsed<(Value, Value)> {
+    fn entry(&mut self, key: TypeNodeId, value: TypeNodeId) -> Parsed<(Value, Value)> {
         let (mut one, mut other) = (None, None);
         self.space();
         let start = self.at;
@@ -382,24 +382,24 @@ impl<'a> Parser<'a> {
         one.zip(other).ok_or((start, "an entry has a `key` and a `value`".to_owned()))
     }
 
-    fn scalar(&mut self, of: NodeId) -> Parsed<Value> {
+    fn scalar(&mut self, of: TypeNodeId) -> Parsed<Value> {
         let kind = self.graph.kind(of);
         let what = crate::words::word_of(kind);
         let is_quoted = self.is_quoted();
         let (at, word) = self.word(what)?;
         let value = match kind {
-            Kind::Text { .. } if is_quoted => Some(Value::Text(word.clone())),
-            Kind::Enumeration { literals, .. } => literal_of(literals, &word),
-            Kind::Bitmask { .. } => {
+            NodeKind::Text { .. } if is_quoted => Some(Value::Text(word.clone())),
+            NodeKind::Enumeration { literals, .. } => literal_of(literals, &word),
+            NodeKind::Bitmask { .. } => {
                 whole(&word).and_then(|bits| u64::try_from(bits).ok()).map(Value::Bitmask)
             }
-            Kind::Fixed { scale, .. } => fixed(&word, *scale),
-            Kind::Primitive(primitive) => scalar_of(*primitive, &word, is_quoted),
+            NodeKind::Fixed { scale, .. } => fixed(&word, *scale),
+            NodeKind::Primitive(primitive) => scalar_of(*primitive, &word, is_quoted),
             _ => None,
         };
         let found = if is_quoted { format!("{word:?}") } else { format!("`{word}`") };
         value.ok_or_else(|| match kind {
-            Kind::Enumeration { literals, .. } => {
+            NodeKind::Enumeration { literals, .. } => {
                 let names: Vec<&str> = literals.iter().map(|literal| &*literal.name.text).collect();
                 (at, format!("{found} is not one of {}", names.join(", ")))
             }

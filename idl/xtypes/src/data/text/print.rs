@@ -9,7 +9,7 @@ use idl_cdr::LongDouble;
 use super::is_word;
 use crate::DynamicType;
 use crate::data::Value;
-use crate::model::{Graph, Kind, NodeId};
+use crate::model::{NodeKind, TypeGraph, TypeNodeId};
 
 /// Output formats.
 #[derive(Clone, Copy, PartialEq)]
@@ -27,7 +27,7 @@ pub(crate) fn print(of: &DynamicType, value: &Value, style: Style) -> String {
 }
 
 pub(super) struct Printer<'a> {
-    pub(super) graph: &'a Graph,
+    pub(super) graph: &'a TypeGraph,
     pub(super) out: String,
     pub(super) style: Style,
     /// Remaining levels of nested `any` values that are shown by their types.
@@ -35,7 +35,7 @@ pub(super) struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    pub(super) fn value(&mut self, of: NodeId, value: &Value, level: usize) -> fmt::Result {
+    pub(super) fn value(&mut self, of: TypeNodeId, value: &Value, level: usize) -> fmt::Result {
         let graph = self.graph;
         match (graph.kind(of), value) {
             (_, Value::Absent) => self.out.write_str("null"),
@@ -70,34 +70,34 @@ impl Printer<'_> {
             (_, Value::Text(text)) => self.quoted(text),
             (_, Value::Enumerator { name, .. }) => self.name(name),
             (
-                Kind::Sequence { element, .. } | Kind::Array { element, .. },
+                NodeKind::Sequence { element, .. } | NodeKind::Array { element, .. },
                 Value::Collection(parts),
             ) => {
                 // Numbers are printed on one line.
-                let is_short = matches!(graph.kind(element.of), Kind::Primitive(_));
+                let is_short = matches!(graph.kind(element.of), NodeKind::Primitive(_));
                 self.list(parts.iter(), '[', ']', is_short, level, |printer, part, level| {
                     printer.value(element.of, part, level)
                 })
             }
-            (Kind::Map { key, value: of, .. }, Value::Map(entries)) => {
+            (NodeKind::Map { key, value: of, .. }, Value::Map(entries)) => {
                 self.list(entries.iter(), '[', ']', false, level, |printer, (one, other), level| {
                     let parts = [("key", key.of, one), ("value", of.of, other)];
                     printer.named(parts.into_iter(), true, level)
                 })
             }
-            (Kind::Bitset(fields), Value::Structure(parts)) => {
+            (NodeKind::Bitset(fields), Value::Structure(parts)) => {
                 let parts = fields.iter().zip(parts);
                 let parts = parts.map(|(field, part)| (&*field.name.text, field.of, part));
                 self.named(parts, true, level)
             }
             (_, Value::Structure(_)) if graph.is_any(of) && self.any(value, level)? => Ok(()),
-            (Kind::Structure(of), Value::Structure(parts)) => {
+            (NodeKind::Structure(of), Value::Structure(parts)) => {
                 let members = graph.members(of);
                 let parts = members.iter().zip(parts).filter(|(_, part)| **part != Value::Absent);
                 let parts = parts.map(|(member, part)| (&*member.name.text, member.of, part));
                 self.named(parts, false, level)
             }
-            (Kind::Union(of), Value::Union(held)) => {
+            (NodeKind::Union(of), Value::Union(held)) => {
                 let discriminator = &of.discriminator;
                 let first = (&*discriminator.name.text, discriminator.of, &held.discriminator);
                 let member = of.cases.get(held.case).and_then(|case| case.member.as_ref());
@@ -146,7 +146,7 @@ impl Printer<'_> {
 
     fn named<'v>(
         &mut self,
-        parts: impl Iterator<Item = (&'v str, NodeId, &'v Value)>,
+        parts: impl Iterator<Item = (&'v str, TypeNodeId, &'v Value)>,
         is_short: bool,
         level: usize,
     ) -> fmt::Result {

@@ -1,8 +1,10 @@
 //! Opportunistic batching: figures 3, 4, 5 and 7.
 
-use super::{BYTES, Bench, ENOUGH, Senders, Stage, gigabytes, mean_ratio, near, utilisation};
-use crate::crowd::{Outcome, Setup, mean};
+use super::{
+    BYTES, Bench, ENOUGH, Optimisations, Senders, gigabytes, mean_ratio, near, utilisation,
+};
 use crate::member::Batches;
+use crate::multicast_test_bed::{MulticastOutcome, MulticastTestSetup, mean};
 use crate::{Figure, FigureError, Options, Series};
 
 /// Figure 3: batching and the baseline.
@@ -10,9 +12,11 @@ pub(crate) fn figure_3(options: &Options) -> Result<Figure, FigureError> {
     let bench = Bench::new(options)?;
     let title = "One subgroup with opportunistic batching, 10 KB";
     let mut figure = Figure::new("spindle-3", title, "members", "bandwidth, GB/s");
-    let lines: Vec<(Stage, Senders)> = Senders::EACH
+    let lines: Vec<(Optimisations, Senders)> = Senders::EACH
         .into_iter()
-        .flat_map(|senders| [(Stage::Batching, senders), (Stage::Baseline, senders)])
+        .flat_map(|senders| {
+            [(Optimisations::Batching, senders), (Optimisations::Baseline, senders)]
+        })
         .collect();
     let found = bench.sweep(&lines, |(stage, who), n| bench.setup(n, who.of(n), stage))?;
     for (&(stage, senders), outcomes) in lines.iter().zip(&found) {
@@ -73,11 +77,11 @@ pub(crate) fn figure_4(options: &Options) -> Result<Figure, FigureError> {
         .flat_map(|senders| sizes.map(|(name, bytes)| (senders, name, bytes)))
         .collect();
     let found = bench.sweep(&lines, |(senders, _, bytes), n| {
-        let mut setup = bench.setup(n, senders.of(n), Stage::Batching);
-        setup.habits.bytes = bytes;
+        let mut setup = bench.setup(n, senders.of(n), Optimisations::Batching);
+        setup.parameters.bytes = bytes;
         setup
     })?;
-    let rate = |outcome: &Outcome| outcome.messages / 1e6;
+    let rate = |outcome: &MulticastOutcome| outcome.messages / 1e6;
     for (&(senders, name, _), outcomes) in lines.iter().zip(&found) {
         let name = format!("{name}, {}", senders.name());
         figure.series.push(bench.line(name, outcomes, rate));
@@ -107,16 +111,25 @@ pub(crate) fn figure_5(options: &Options) -> Result<Figure, FigureError> {
     let y = "bandwidth, GB/s; latency, ms";
     let mut figure = Figure::new("spindle-5", title, "members", y);
     figure.log_y = true;
-    let stages = [Stage::Baseline, Stage::Delivery, Stage::Receive, Stage::Batching];
+    let stages = [
+        Optimisations::Baseline,
+        Optimisations::Delivery,
+        Optimisations::Receive,
+        Optimisations::Batching,
+    ];
     let found = bench.sweep(&stages, |stage, n| bench.setup(n, n, stage))?;
-    let latency = |outcome: &Outcome| outcome.latency / 1000.0;
+    let latency = |outcome: &MulticastOutcome| outcome.latency / 1000.0;
     for (stage, outcomes) in stages.iter().zip(&found) {
-        let name = if *stage == Stage::Batching { "delivery, receive, send" } else { stage.name() };
+        let name = if *stage == Optimisations::Batching {
+            "delivery, receive, send"
+        } else {
+            stage.name()
+        };
         figure.series.push(bench.line(format!("{name}: bandwidth"), outcomes, gigabytes));
         figure.series.push(bench.line(format!("{name}: latency"), outcomes, latency));
     }
     for (pair, stage) in found.windows(2).zip(&stages[1..]) {
-        let name = if *stage == Stage::Batching { "send" } else { stage.name() };
+        let name = if *stage == Optimisations::Batching { "send" } else { stage.name() };
         let more = mean_ratio(&pair[1], &pair[0], gigabytes);
         figure.claim(&format!("adding {name}: bandwidth"), "above 1", more, more > 1.0);
         let less = mean_ratio(&pair[1], &pair[0], latency);
@@ -133,21 +146,21 @@ pub(crate) fn figure_5(options: &Options) -> Result<Figure, FigureError> {
 }
 
 /// Compares the paper's counters of the greatest group.
-fn counters(bench: &Bench<'_>, figure: &mut Figure, found: &[Vec<Outcome>]) {
+fn counters(bench: &Bench<'_>, figure: &mut Figure, found: &[Vec<MulticastOutcome>]) {
     let (Some(baseline), Some(batched)) = (found[0].last(), found[3].last()) else { return };
     let members = bench.most();
     let others = members as f64 - 1.0;
     // The paper's members deliver 16 million messages; each of their requests goes to all others.
-    let requests = |outcome: &Outcome| outcome.writes / others * 16.0;
+    let requests = |outcome: &MulticastOutcome| outcome.writes / others * 16.0;
     let claim = format!("{members} senders, baseline: requests for 16 million messages, millions");
     figure.claim(&claim, 18.2, requests(baseline), near(requests(baseline), 18.2));
     let claim = format!("{members} senders, batching: requests for 16 million messages, millions");
     figure.claim(&claim, 1.1, requests(batched), requests(batched) <= 1.1 / ENOUGH);
-    let posting = |outcome: &Outcome| outcome.posting / outcome.messages * 16e6;
+    let posting = |outcome: &MulticastOutcome| outcome.posting / outcome.messages * 16e6;
     let less = posting(baseline) / posting(batched);
     let claim = format!("{members} senders: time spent in posts, baseline / batching");
     figure.claim(&claim, 64.84 / 4.29, less, less >= 64.84 / 4.29 * ENOUGH);
-    let waiting = |outcome: &Outcome| outcome.waiting * 100.0;
+    let waiting = |outcome: &MulticastOutcome| outcome.waiting * 100.0;
     let claim =
         format!("{members} senders, baseline: sending thread waits for room, % of the time");
     figure.claim(&claim, 97.6, waiting(baseline), waiting(baseline) >= 97.6 * ENOUGH);
@@ -173,8 +186,8 @@ pub(crate) fn figure_7(options: &Options) -> Result<Figure, FigureError> {
     let members = bench.most();
     let title = format!("Sizes of batches, {members} senders, window 100, batching only");
     let mut figure = Figure::new("spindle-7", title, "messages in a batch", "share of batches, %");
-    let setup: Setup = bench.setup(members, members, Stage::Batching);
-    let outcome = crate::crowd::run(&setup)?;
+    let setup: MulticastTestSetup = bench.setup(members, members, Optimisations::Batching);
+    let outcome = crate::multicast_test_bed::run(&setup)?;
     let shares = |name: &str, batches: &Batches| {
         let mut line = Series::new(name);
         let all: u64 = batches.values().sum();

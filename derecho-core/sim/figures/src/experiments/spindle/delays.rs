@@ -1,7 +1,7 @@
 //! Senders that lag behind, and nulls: figures 10 and 11.
 
-use super::{Bench, ENOUGH, Senders, Stage, gigabytes, mean_ratio};
-use crate::crowd::{Delay, Outcome};
+use super::{Bench, ENOUGH, Optimisations, Senders, gigabytes, mean_ratio};
+use crate::multicast_test_bed::{Delay, MulticastOutcome};
 use crate::{Figure, FigureError, Options};
 
 /// A sender's delays after each message.
@@ -24,7 +24,7 @@ pub(crate) fn figure_10(options: &Options) -> Result<Figure, FigureError> {
     let indices: Vec<usize> = (0..lines.len()).collect();
     let found = bench.sweep(&indices, |line, n| {
         let (_, who, delay) = &lines[line];
-        let mut setup = bench.setup(n, n, Stage::Nulls);
+        let mut setup = bench.setup(n, n, Optimisations::Nulls);
         setup.delay = delay.map(|nanos| Delay { senders: who.of(n), nanos });
         setup
     })?;
@@ -43,7 +43,7 @@ pub(crate) fn figure_10(options: &Options) -> Result<Figure, FigureError> {
     figure.claim("peak, GB/s", 10.0, peak, peak >= 10.0 * ENOUGH);
     // Loss of the undelayed senders due to the others, if any.
     let members = bench.most() as f64;
-    let active = |outcome: &Outcome, delayed: f64| outcome.gigabytes / (members - delayed);
+    let active = |outcome: &MulticastOutcome, delayed: f64| outcome.gigabytes / (members - delayed);
     let (Some(even), Some(one)) = (none.last(), found[3].last()) else {
         return Err(FigureError::Stuck("a line has no points".into()));
     };
@@ -70,16 +70,17 @@ pub(crate) fn figure_11(options: &Options) -> Result<Figure, FigureError> {
     let bench = Bench::new(options)?;
     let title = "Nulls where nobody is delayed";
     let mut figure = Figure::new("spindle-11", title, "members", "bandwidth, GB/s");
-    let lines: Vec<(Senders, Stage)> = Senders::EACH
+    let lines: Vec<(Senders, Optimisations)> = Senders::EACH
         .into_iter()
-        .flat_map(|senders| [(senders, Stage::Nulls), (senders, Stage::Batching)])
+        .flat_map(|senders| [(senders, Optimisations::Nulls), (senders, Optimisations::Batching)])
         .collect();
     let found = bench.sweep(&lines, |(senders, stage), n| bench.setup(n, senders.of(n), stage))?;
     for (&(senders, stage), outcomes) in lines.iter().zip(&found) {
         let name = format!("{}, {}", stage.name(), senders.name());
         figure.series.push(bench.line(name, outcomes, gigabytes));
     }
-    let ratio = |with: &Outcome, without: &Outcome| with.gigabytes / without.gigabytes;
+    let ratio =
+        |with: &MulticastOutcome, without: &MulticastOutcome| with.gigabytes / without.gigabytes;
     for (pair, senders) in found.chunks(2).zip(Senders::EACH) {
         let ratios = pair[0].iter().zip(&pair[1]).map(|(with, without)| ratio(with, without));
         let worst = ratios.fold(f64::MAX, f64::min);

@@ -1,17 +1,24 @@
 //! Posting at the end, copies, and everything together: figures 12, 15, 16 and 17, and Derecho's
 //! figure 2.
 
-use super::{BYTES, Bench, ENOUGH, PORT, Senders, Stage, gigabytes, mean_ratio, span, utilisation};
-use crate::crowd::{Delay, Outcome, run};
+use super::{
+    BYTES, Bench, ENOUGH, Optimisations, PORT, Senders, gigabytes, mean_ratio, span, utilisation,
+};
+use crate::multicast_test_bed::{Delay, MulticastOutcome, run};
 use crate::{Figure, FigureError, Network, Options};
-use derecho_core::multicast::subgroup::Level;
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
 
 /// Figure 12: posting at the end, on top of batching and nulls.
 pub(crate) fn figure_12(options: &Options) -> Result<Figure, FigureError> {
     let bench = Bench::new(options)?;
     let title = "One optimisation after the other, all senders";
     let mut figure = Figure::new("spindle-12", title, "members", "bandwidth, GB/s");
-    let stages = [Stage::Full, Stage::Nulls, Stage::Batching, Stage::Baseline];
+    let stages = [
+        Optimisations::Full,
+        Optimisations::Nulls,
+        Optimisations::Batching,
+        Optimisations::Baseline,
+    ];
     let found = bench.sweep(&stages, |stage, n| bench.setup(n, n, stage))?;
     for (stage, outcomes) in stages.iter().zip(&found) {
         figure.series.push(bench.line(stage.name().into(), outcomes, gigabytes));
@@ -29,8 +36,8 @@ pub(crate) fn figure_12(options: &Options) -> Result<Figure, FigureError> {
 }
 
 /// Compares the share of its port that a member fills with everything on.
-fn full_speed(figure: &mut Figure, bench: &Bench<'_>, full: &[Outcome]) {
-    let used = |outcome: &Outcome, n: usize| utilisation(outcome, n) * 100.0;
+fn full_speed(figure: &mut Figure, bench: &Bench<'_>, full: &[MulticastOutcome]) {
+    let used = |outcome: &MulticastOutcome, n: usize| utilisation(outcome, n) * 100.0;
     for (&n, outcome) in bench.sizes().iter().zip(full) {
         if n == 4 {
             let delivered = outcome.gigabytes / PORT * 100.0;
@@ -52,9 +59,9 @@ pub(crate) fn figure_15(options: &Options) -> Result<Figure, FigureError> {
     let bench = Bench::new(options)?;
     let title = "Messages copied at the send and at the delivery";
     let mut figure = Figure::new("spindle-15", title, "members", "bandwidth, GB/s");
-    let lines: Vec<(Senders, Stage)> = Senders::EACH
+    let lines: Vec<(Senders, Optimisations)> = Senders::EACH
         .into_iter()
-        .flat_map(|senders| [(senders, Stage::Copying), (senders, Stage::Full)])
+        .flat_map(|senders| [(senders, Optimisations::Copying), (senders, Optimisations::Full)])
         .collect();
     let found = bench.sweep(&lines, |(senders, stage), n| bench.setup(n, senders.of(n), stage))?;
     for (&(senders, stage), outcomes) in lines.iter().zip(&found) {
@@ -72,9 +79,9 @@ pub(crate) fn figure_15(options: &Options) -> Result<Figure, FigureError> {
         let claim = format!("{}: copied / in place, mean over the sizes", senders.name());
         figure.claim(&claim, paper, left, left >= least);
     }
-    let small = bench.sweep(&[Stage::Copying, Stage::Full], |stage, n| {
+    let small = bench.sweep(&[Optimisations::Copying, Optimisations::Full], |stage, n| {
         let mut setup = bench.setup(n, n, stage);
-        setup.habits.bytes = 1;
+        setup.parameters.bytes = 1;
         setup
     })?;
     let left = mean_ratio(&small[0], &small[1], gigabytes);
@@ -90,20 +97,20 @@ pub(crate) fn figure_15(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-const FINAL: [(Stage, Senders); 6] = [
-    (Stage::Full, Senders::All),
-    (Stage::Baseline, Senders::All),
-    (Stage::Full, Senders::Half),
-    (Stage::Baseline, Senders::Half),
-    (Stage::Full, Senders::One),
-    (Stage::Baseline, Senders::One),
+const FINAL: [(Optimisations, Senders); 6] = [
+    (Optimisations::Full, Senders::All),
+    (Optimisations::Baseline, Senders::All),
+    (Optimisations::Full, Senders::Half),
+    (Optimisations::Baseline, Senders::Half),
+    (Optimisations::Full, Senders::One),
+    (Optimisations::Baseline, Senders::One),
 ];
 
 fn last_runs(
     bench: &Bench<'_>,
     figure: &mut Figure,
-    what: fn(&Outcome) -> f64,
-) -> Result<Vec<Vec<Outcome>>, FigureError> {
+    what: fn(&MulticastOutcome) -> f64,
+) -> Result<Vec<Vec<MulticastOutcome>>, FigureError> {
     let found = bench.sweep(&FINAL, |(stage, who), n| bench.setup(n, who.of(n), stage))?;
     for ((stage, senders), outcomes) in FINAL.iter().zip(&found) {
         let name = format!("{}, {}", stage.name(), senders.name());
@@ -172,7 +179,7 @@ const LOAD: f64 = 9.7;
 /// in flight for which their senders waited for room.
 fn same_load(bench: &Bench<'_>, figure: &mut Figure) -> Result<(), FigureError> {
     let members = bench.most();
-    let mut setup = bench.setup(members, members, Stage::Full);
+    let mut setup = bench.setup(members, members, Optimisations::Full);
     // Share of the load of each sender, as the time from one of its messages to the next.
     let nanos = BYTES as f64 * members as f64 / LOAD;
     setup.delay = Some(Delay { senders: members, nanos: Some(nanos as u64) });
@@ -200,14 +207,14 @@ pub(crate) fn small_messages(options: &Options) -> Result<Figure, FigureError> {
     let y = "messages delivered by a member per second, millions";
     let mut figure = Figure::new("derecho-2", title, "members", y);
     let raw = |members: usize, senders: usize| {
-        let mut setup = bench.setup(members, senders, Stage::Full);
-        setup.habits.bytes = bytes;
-        setup.habits.window = 1000;
-        setup.habits.terms.level = Level::Unordered;
+        let mut setup = bench.setup(members, senders, Optimisations::Full);
+        setup.parameters.bytes = bytes;
+        setup.parameters.window = 1000;
+        setup.parameters.terms.level = DeliveryGuarantee::Unordered;
         setup
     };
     let found = bench.sweep(&Senders::EACH, |who, n| raw(n, who.of(n)))?;
-    let rate = |outcome: &Outcome| outcome.messages / 1e6;
+    let rate = |outcome: &MulticastOutcome| outcome.messages / 1e6;
     for (senders, outcomes) in Senders::EACH.iter().zip(&found) {
         figure.series.push(bench.line(senders.name().into(), outcomes, rate));
     }

@@ -1,25 +1,25 @@
 //! A topic at each level of service: figure 18.
 
-use derecho_core::multicast::subgroup::Level;
+use derecho_core::multicast::subgroup::DeliveryGuarantee;
 use derecho_core::storage::MOST_BEHIND;
 
-use super::{BYTES, Bench, ENOUGH, Stage, WINDOW, mean_ratio, near, span};
-use crate::crowd::Outcome;
-use crate::keeping::Keeping;
+use super::{BYTES, Bench, ENOUGH, Optimisations, WINDOW, mean_ratio, near, span};
+use crate::keeping::StorageMode;
+use crate::multicast_test_bed::MulticastOutcome;
 use crate::{Figure, FigureError, Options, Series};
 
 /// The paper's four levels: agreement, storage, and name.
-const LEVELS: [(Level, Keeping, &str); 4] = [
-    (Level::Unordered, Keeping::Nothing, "unordered"),
-    (Level::Atomic, Keeping::Nothing, "atomic"),
-    (Level::Atomic, Keeping::Memory, "volatile storage"),
-    (Level::Atomic, Keeping::Log, "logged storage"),
+const LEVELS: [(DeliveryGuarantee, StorageMode, &str); 4] = [
+    (DeliveryGuarantee::Unordered, StorageMode::Nothing, "unordered"),
+    (DeliveryGuarantee::Atomic, StorageMode::Nothing, "atomic"),
+    (DeliveryGuarantee::Atomic, StorageMode::Memory, "volatile storage"),
+    (DeliveryGuarantee::Atomic, StorageMode::Log, "logged storage"),
 ];
-const STAGES: [Stage; 2] = [Stage::Full, Stage::Baseline];
+const STAGES: [Optimisations; 2] = [Optimisations::Full, Optimisations::Baseline];
 /// Limits of the axis of the paper's figure, in MB/s: the only values that remain of it.
 const AXIS: (f64, f64) = (100.0, 6000.0);
 
-fn megabytes(outcome: &Outcome) -> f64 {
+fn megabytes(outcome: &MulticastOutcome) -> f64 {
     outcome.gigabytes * 1000.0
 }
 
@@ -34,9 +34,9 @@ pub(crate) fn figure_18(options: &Options) -> Result<Figure, FigureError> {
         LEVELS.into_iter().flat_map(|level| STAGES.map(|stage| (level, stage))).collect();
     let found = bench.sweep_over(subscribers, &lines, |((level, keeping, _), stage), count| {
         let mut setup = bench.setup(count + 1, 1, stage);
-        setup.habits.terms.level = level;
-        setup.habits.keeping = keeping;
-        if keeping == Keeping::Log {
+        setup.parameters.terms.level = level;
+        setup.parameters.keeping = keeping;
+        if keeping == StorageMode::Log {
             // A log that blocks the stream releases it in whole batches: from one such time to the
             // next, as many bytes are taken as the log may be behind.
             let tides = if options.quick { 1.0 } else { 3.0 };
@@ -76,7 +76,7 @@ pub(crate) fn figure_18(options: &Options) -> Result<Figure, FigureError> {
 
 /// Adds the paper's claims of this figure; `found` has the lines of each level in turn, with
 /// everything and as the baseline.
-fn claims(figure: &mut Figure, found: &[Vec<Outcome>]) {
+fn claims(figure: &mut Figure, found: &[Vec<MulticastOutcome>]) {
     for (pair, (.., name)) in found.chunks(2).zip(LEVELS) {
         let ratios =
             pair[0].iter().zip(&pair[1]).map(|(full, base)| megabytes(full) / megabytes(base));

@@ -12,12 +12,12 @@ pub(crate) mod subgroups;
 pub(crate) mod windows;
 
 use derecho_core::multicast::ablation::Ablation;
-use derecho_core::multicast::subgroup::{Level, Terms};
+use derecho_core::multicast::subgroup::{DeliveryGuarantee, SubgroupConfig};
 use derecho_sim::CostModel;
 
-use crate::crowd::{Outcome, Setup, run_all};
-use crate::keeping::Keeping;
-use crate::member::Habits;
+use crate::keeping::StorageMode;
+use crate::member::MulticastParameters;
+use crate::multicast_test_bed::{MulticastOutcome, MulticastTestSetup, run_all};
 use crate::{Figure, FigureError, Network, Options, Series};
 
 /// Default bytes of a message: the paper's 10 KB.
@@ -59,7 +59,7 @@ impl Senders {
 
 /// Set of enabled optimisations; the paper adds them one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum Optimisations {
     Baseline,
     Delivery,
     Receive,
@@ -72,16 +72,16 @@ enum Stage {
     Copying,
 }
 
-impl Stage {
+impl Optimisations {
     fn name(self) -> &'static str {
         match self {
-            Stage::Baseline => "baseline",
-            Stage::Delivery => "delivery",
-            Stage::Receive => "delivery, receive",
-            Stage::Batching => "batching",
-            Stage::Nulls => "batching, nulls",
-            Stage::Full => "everything",
-            Stage::Copying => "everything, copied",
+            Optimisations::Baseline => "baseline",
+            Optimisations::Delivery => "delivery",
+            Optimisations::Receive => "delivery, receive",
+            Optimisations::Batching => "batching",
+            Optimisations::Nulls => "batching, nulls",
+            Optimisations::Full => "everything",
+            Optimisations::Copying => "everything, copied",
         }
     }
 
@@ -89,17 +89,17 @@ impl Stage {
     /// own baseline builds messages in place, so copies are not part of it.
     fn ablation(self) -> Ablation {
         let on: &[&str] = match self {
-            Stage::Baseline => &["in-place"],
-            Stage::Delivery => &["in-place", "delivery-batching"],
-            Stage::Receive => &["in-place", "delivery-batching", "receive-batching"],
-            Stage::Batching => {
+            Optimisations::Baseline => &["in-place"],
+            Optimisations::Delivery => &["in-place", "delivery-batching"],
+            Optimisations::Receive => &["in-place", "delivery-batching", "receive-batching"],
+            Optimisations::Batching => {
                 &["in-place", "delivery-batching", "receive-batching", "send-batching"]
             }
-            Stage::Nulls => {
+            Optimisations::Nulls => {
                 &["in-place", "delivery-batching", "receive-batching", "send-batching", "nulls"]
             }
-            Stage::Full => return Ablation::default(),
-            Stage::Copying => return Ablation { in_place: true, ..Ablation::default() },
+            Optimisations::Full => return Ablation::default(),
+            Optimisations::Copying => return Ablation { in_place: true, ..Ablation::default() },
         };
         let mut ablation = Ablation::all();
         for name in on {
@@ -137,19 +137,22 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns the setup of a run with the paper's message size and window.
-    fn setup(&self, members: usize, senders: usize, stage: Stage) -> Setup {
-        Setup {
+    fn setup(&self, members: usize, senders: usize, stage: Optimisations) -> MulticastTestSetup {
+        MulticastTestSetup {
             costs: self.costs.clone(),
             seed: self.options.seed,
-            habits: Habits {
+            parameters: MulticastParameters {
                 members,
                 senders,
                 subgroups: 1,
                 active: 1,
                 bytes: BYTES,
                 window: WINDOW,
-                terms: Terms { level: Level::Atomic, ablation: stage.ablation() },
-                keeping: Keeping::Nothing,
+                terms: SubgroupConfig {
+                    level: DeliveryGuarantee::Atomic,
+                    ablation: stage.ablation(),
+                },
+                keeping: StorageMode::Nothing,
             },
             delay: None,
             warm_windows: if self.options.quick { 0.5 } else { 1.0 },
@@ -163,8 +166,8 @@ impl<'a> Bench<'a> {
     fn sweep<T: Copy>(
         &self,
         lines: &[T],
-        setup: impl Fn(T, usize) -> Setup,
-    ) -> Result<Vec<Vec<Outcome>>, FigureError> {
+        setup: impl Fn(T, usize) -> MulticastTestSetup,
+    ) -> Result<Vec<Vec<MulticastOutcome>>, FigureError> {
         self.sweep_over(self.sizes(), lines, setup)
     }
 
@@ -173,17 +176,22 @@ impl<'a> Bench<'a> {
         &self,
         xs: &[X],
         lines: &[T],
-        setup: impl Fn(T, X) -> Setup,
-    ) -> Result<Vec<Vec<Outcome>>, FigureError> {
+        setup: impl Fn(T, X) -> MulticastTestSetup,
+    ) -> Result<Vec<Vec<MulticastOutcome>>, FigureError> {
         let setup = &setup;
-        let setups: Vec<Setup> =
+        let setups: Vec<MulticastTestSetup> =
             lines.iter().flat_map(|&line| xs.iter().map(move |&x| setup(line, x))).collect();
         let outcomes = run_all(&setups)?;
-        Ok(outcomes.chunks(xs.len().max(1)).map(<[Outcome]>::to_vec).collect())
+        Ok(outcomes.chunks(xs.len().max(1)).map(<[MulticastOutcome]>::to_vec).collect())
     }
 
     /// Returns a line through outcomes, over the sizes of groups.
-    fn line(&self, name: String, outcomes: &[Outcome], what: impl Fn(&Outcome) -> f64) -> Series {
+    fn line(
+        &self,
+        name: String,
+        outcomes: &[MulticastOutcome],
+        what: impl Fn(&MulticastOutcome) -> f64,
+    ) -> Series {
         let mut line = Series::new(name);
         for (&size, outcome) in self.sizes().iter().zip(outcomes) {
             line.push(size as f64, what(outcome));
@@ -212,18 +220,22 @@ fn near(measured: f64, paper: f64) -> bool {
 }
 
 /// Returns the GB/s of an outcome.
-fn gigabytes(outcome: &Outcome) -> f64 {
+fn gigabytes(outcome: &MulticastOutcome) -> f64 {
     outcome.gigabytes
 }
 
 /// Returns the mean ratio of `better` to `worse`.
-fn mean_ratio(better: &[Outcome], worse: &[Outcome], what: impl Fn(&Outcome) -> f64) -> f64 {
+fn mean_ratio(
+    better: &[MulticastOutcome],
+    worse: &[MulticastOutcome],
+    what: impl Fn(&MulticastOutcome) -> f64,
+) -> f64 {
     let ratios = better.iter().zip(worse).map(|(better, worse)| what(better) / what(worse));
     ratios.sum::<f64>() / better.len().max(1) as f64
 }
 
 /// Returns the least and the greatest value of a line.
-fn span(outcomes: &[Outcome], what: impl Fn(&Outcome) -> f64) -> (f64, f64) {
+fn span(outcomes: &[MulticastOutcome], what: impl Fn(&MulticastOutcome) -> f64) -> (f64, f64) {
     outcomes
         .iter()
         .map(what)
@@ -231,6 +243,6 @@ fn span(outcomes: &[Outcome], what: impl Fn(&Outcome) -> f64) -> (f64, f64) {
 }
 
 /// Returns the share of its port's bandwidth that a member of a group delivers from the others.
-fn utilisation(outcome: &Outcome, members: usize) -> f64 {
+fn utilisation(outcome: &MulticastOutcome, members: usize) -> f64 {
     outcome.gigabytes * (members as f64 - 1.0) / members as f64 / PORT
 }

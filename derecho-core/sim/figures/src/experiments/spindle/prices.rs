@@ -19,9 +19,9 @@ pub(crate) fn figure_1(options: &Options) -> Result<Figure, FigureError> {
         let bytes = 1_usize << log;
         let one = raw::writes(bench.costs.clone(), options.seed, bytes, 1)?;
         let many = raw::writes(bench.costs.clone(), options.seed, bytes, 64)?;
-        latency.push(f64::from(log), one.way / 1000.0);
+        latency.push(f64::from(log), one.arrival / 1000.0);
         posting.push(f64::from(log), one.post / 1000.0);
-        bandwidth.push(f64::from(log), 64.0 * bytes as f64 / (many.post + many.way));
+        bandwidth.push(f64::from(log), 64.0 * bytes as f64 / (many.post + many.arrival));
     }
     let at = |log: f64| latency.at(log).unwrap_or(f64::NAN);
     let close = |measured: f64, paper: f64| (measured / paper - 1.0).abs() < 0.01;

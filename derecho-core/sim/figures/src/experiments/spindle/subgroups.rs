@@ -1,7 +1,7 @@
 //! Several subgroups: figures 8, 9 and 13.
 
-use super::{Bench, ENOUGH, Stage, gigabytes, near, span};
-use crate::crowd::{Outcome, Setup, mean};
+use super::{Bench, ENOUGH, Optimisations, gigabytes, near, span};
+use crate::multicast_test_bed::{MulticastOutcome, MulticastTestSetup, mean};
 use crate::{Figure, FigureError, Options};
 
 /// Numbers of subgroups in the paper.
@@ -13,10 +13,16 @@ fn name(count: usize) -> String {
 
 /// Creates the setup of `all` subgroups over the same members, all of which send in the first
 /// `active` ones.
-fn crowd(bench: &Bench<'_>, members: usize, stage: Stage, all: usize, active: usize) -> Setup {
+fn crowd(
+    bench: &Bench<'_>,
+    members: usize,
+    stage: Optimisations,
+    all: usize,
+    active: usize,
+) -> MulticastTestSetup {
     let mut setup = bench.setup(members, members, stage);
-    setup.habits.subgroups = all;
-    setup.habits.active = active;
+    setup.parameters.subgroups = all;
+    setup.parameters.active = active;
     if all > 5 && active == 1 {
         // Turns are long: a part of a window shows the rate.
         (setup.warm_windows, setup.least_windows) = (0.2, 0.2);
@@ -30,7 +36,7 @@ fn counts(options: &Options) -> &'static [usize] {
 
 /// Returns the mean, over the sizes, of the rate with more subgroups as a share of the rate
 /// with one.
-fn left(many: &[Outcome], one: &[Outcome]) -> f64 {
+fn left(many: &[MulticastOutcome], one: &[MulticastOutcome]) -> f64 {
     super::mean_ratio(many, one, gigabytes)
 }
 
@@ -40,7 +46,7 @@ pub(crate) fn figure_8(options: &Options) -> Result<Figure, FigureError> {
     let title = "The baseline with one active subgroup";
     let mut figure = Figure::new("spindle-8", title, "members", "bandwidth, GB/s");
     let counts = counts(options);
-    let found = bench.sweep(counts, |all, n| crowd(&bench, n, Stage::Baseline, all, 1))?;
+    let found = bench.sweep(counts, |all, n| crowd(&bench, n, Optimisations::Baseline, all, 1))?;
     for (&count, outcomes) in counts.iter().zip(&found) {
         figure.series.push(bench.line(name(count), outcomes, gigabytes));
     }
@@ -68,13 +74,13 @@ pub(crate) fn figure_9(options: &Options) -> Result<Figure, FigureError> {
     let title = "Batching with one active subgroup";
     let mut figure = Figure::new("spindle-9", title, "members", "bandwidth, GB/s");
     let counts = counts(options);
-    let found = bench.sweep(counts, |all, n| crowd(&bench, n, Stage::Batching, all, 1))?;
+    let found = bench.sweep(counts, |all, n| crowd(&bench, n, Optimisations::Batching, all, 1))?;
     for (&count, outcomes) in counts.iter().zip(&found) {
         figure.series.push(bench.line(format!("batching, {}", name(count)), outcomes, gigabytes));
     }
     let ends = [1, 50];
-    let full = bench.sweep(&ends, |all, n| crowd(&bench, n, Stage::Full, all, 1))?;
-    let base = bench.sweep(&ends, |all, n| crowd(&bench, n, Stage::Baseline, all, 1))?;
+    let full = bench.sweep(&ends, |all, n| crowd(&bench, n, Optimisations::Full, all, 1))?;
+    let base = bench.sweep(&ends, |all, n| crowd(&bench, n, Optimisations::Baseline, all, 1))?;
     for ((count, full), base) in ends.iter().zip(&full).zip(&base) {
         figure.series.push(bench.line(format!("everything, {}", name(*count)), full, gigabytes));
         figure.series.push(bench.line(format!("baseline, {}", name(*count)), base, gigabytes));
@@ -101,7 +107,12 @@ pub(crate) fn figure_9(options: &Options) -> Result<Figure, FigureError> {
 }
 
 /// Adds the mean batches in the greatest group.
-fn batches(figure: &mut Figure, bench: &Bench<'_>, counts: &[usize], found: &[Vec<Outcome>]) {
+fn batches(
+    figure: &mut Figure,
+    bench: &Bench<'_>,
+    counts: &[usize],
+    found: &[Vec<MulticastOutcome>],
+) {
     let paper =
         [(1, "1.7, 22, 35"), (2, "6.2, 49, 128"), (10, "22, 79, 334"), (50, "50, 207, 639")];
     let mut sizes = Vec::new();
@@ -141,7 +152,7 @@ pub(crate) fn figure_13(options: &Options) -> Result<Figure, FigureError> {
     let mut figure = Figure::new("spindle-13", title, "members", "bandwidth, GB/s");
     let counts: &[usize] = if options.quick { &[1, 10] } else { &COUNTS };
     let mut full = Vec::new();
-    for stage in [Stage::Full, Stage::Baseline] {
+    for stage in [Optimisations::Full, Optimisations::Baseline] {
         for &count in counts {
             let fitting: Vec<usize> =
                 bench.sizes().iter().copied().filter(|&n| fits(n, count)).collect();
@@ -154,8 +165,8 @@ pub(crate) fn figure_13(options: &Options) -> Result<Figure, FigureError> {
             })?;
             let title = format!("{}, {}", stage.name(), name(count));
             figure.series.push(bench.line(title, &found[0], gigabytes));
-            if stage == Stage::Full {
-                full.push(found.into_iter().flatten().collect::<Vec<Outcome>>());
+            if stage == Optimisations::Full {
+                full.push(found.into_iter().flatten().collect::<Vec<MulticastOutcome>>());
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Size of the window: figure 6.
 
-use super::{BYTES, Bench, ENOUGH, Stage, WINDOW, gigabytes, mean_ratio};
-use crate::crowd::Outcome;
+use super::{BYTES, Bench, ENOUGH, Optimisations, WINDOW, gigabytes, mean_ratio};
+use crate::multicast_test_bed::MulticastOutcome;
 use crate::{Figure, FigureError, Options};
 
 /// Number of members above which a group counts as large in the claim about large windows.
@@ -14,10 +14,10 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
     let mut figure = Figure::new("spindle-6", title, "members", "bandwidth, GB/s");
     let windows: &[usize] =
         if options.quick { &[5, 10, 50, 100] } else { &[5, 10, 50, 100, 500, 1000] };
-    let baseline = bench.sweep(&[Stage::Baseline], |stage, n| bench.setup(n, n, stage))?;
+    let baseline = bench.sweep(&[Optimisations::Baseline], |stage, n| bench.setup(n, n, stage))?;
     let found = bench.sweep(windows, |window, n| {
-        let mut setup = bench.setup(n, n, Stage::Batching);
-        setup.habits.window = window;
+        let mut setup = bench.setup(n, n, Optimisations::Batching);
+        setup.parameters.window = window;
         // A window of a thousand is used fewer times than one of five, but once before the
         // measurement: otherwise the start of a run would distort the result.
         setup.least_windows = (100.0 / window as f64).clamp(2.0, 5.0);
@@ -32,14 +32,14 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
     let claim = "window 5 / baseline with window 100, mean over the sizes";
     figure.claim(claim, 4.5, five, five >= 4.5 * ENOUGH);
     let of = |window: usize| windows.iter().position(|&own| own == window).map(|i| &found[i]);
-    let sum = |outcomes: &Vec<Outcome>| outcomes.iter().map(gigabytes).sum::<f64>();
+    let sum = |outcomes: &Vec<MulticastOutcome>| outcomes.iter().map(gigabytes).sum::<f64>();
     if let Some(hundred) = of(100) {
         let best = found.iter().map(sum).fold(0.0, f64::max);
         let share = sum(hundred) / best;
         figure.claim("window 100 / the best window, over all sizes", 1.0, share, share > 0.95);
     }
     if let (Some(hundred), Some(thousand)) = (of(100), of(1000)) {
-        let above = |outcomes: &[Outcome]| {
+        let above = |outcomes: &[MulticastOutcome]| {
             let large = outcomes.iter().zip(bench.sizes()).filter(|(_, n)| **n > LARGE_GROUP);
             large.map(|(outcome, _)| outcome.gigabytes).sum::<f64>()
         };

@@ -1,0 +1,174 @@
+//! The roster: the entities of a participant whose listeners may be called, and the thread that
+//! calls them.
+//!
+//! ```text
+//!   resting ──a turn did something, or a check is due──> entities report changes ──> resting
+//! ```
+//! The thread starts when the first listener is set. It drives nothing: a listener may take any
+//! time, and delays only other listeners of its participant.
+//!
+//! Owns: when entities are checked. Never does: keep an entity alive that its application
+//! has dropped.
+
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use derecho_core::ids::Time;
+use derecho_node::{TurnListener, clock};
+
+use super::assembly::DomainEngine;
+use super::entity::Entity;
+use super::thread_waker::ThreadWaker;
+
+/// Pause after a check that found nothing. While samples arrive that no listener wants, every turn
+/// is news.
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// An entity that may have changes to report to its listeners.
+pub(crate) trait ListenedEntity: Entity {
+    /// Calls listeners for changes. Returns whether there were any.
+    fn notify_listeners(self: Arc<Self>) -> bool;
+    /// Time at which something changes without any news.
+    fn next_look(&self) -> Option<Time>;
+    /// Priority of the entity: its listeners are called before those of entities with
+    /// smaller values.
+    fn priority(&self) -> i32 {
+        0
+    }
+}
+
+#[derive(Default)]
+struct DispatcherState {
+    entities: Mutex<Vec<Weak<dyn ListenedEntity>>>,
+    /// Number of times that an entity was added or its priority changed. The code that changes a
+    /// priority increments this.
+    reordered: Arc<AtomicU64>,
+    /// Bell that wakes the thread, once the thread exists.
+    waker: OnceLock<Arc<ThreadWaker>>,
+    over: AtomicBool,
+}
+
+impl DispatcherState {
+    fn entities(&self) -> MutexGuard<'_, Vec<Weak<dyn ListenedEntity>>> {
+        self.entities.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    fn run(&self, engine: &DomainEngine) {
+        let bell = Arc::new(ThreadWaker::new(true));
+        let bell = self.waker.get_or_init(|| bell);
+        let hearer: Arc<dyn TurnListener> = Arc::clone(bell) as _;
+        engine.add_listener(&hearer);
+        let (mut all, mut seen) = (Vec::new(), None);
+        while !self.is_over() {
+            bell.reset();
+            let mut next: Option<Time> = None;
+            let mut has_told = false;
+            // Acquire: the changes that were counted are visible.
+            let reordered = Some(self.reordered.load(Ordering::Acquire));
+            if reordered != seen {
+                seen = reordered;
+                all.clone_from(&self.entities());
+                all.sort_by_cached_key(|it| Reverse(it.upgrade().map_or(0, |it| it.priority())));
+            }
+            for entity in &all {
+                let Some(entity) = entity.upgrade() else { continue };
+                has_told |= Arc::clone(&entity).notify_listeners();
+                next = next.into_iter().chain(entity.next_look()).min();
+            }
+            if !has_told {
+                self.rest(bell, next);
+            }
+        }
+    }
+
+    fn rest(&self, bell: &ThreadWaker, next: Option<Time>) {
+        std::thread::park_timeout(PAUSE);
+        while !bell.is_woken() && !self.is_over() {
+            match next.map(|next| next.since(clock::now())) {
+                None => std::thread::park(),
+                Some(0) => return,
+                Some(left) => std::thread::park_timeout(Duration::from_nanos(left)),
+            }
+        }
+    }
+}
+
+/// Maximum time that an ending participant waits for a listener that is being called.
+const LISTENER_LIMIT: Duration = Duration::from_secs(5);
+/// Interval between checks whether that listener has returned.
+const LOOK: Duration = Duration::from_micros(200);
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct ListenerDispatcher {
+    shared: Arc<DispatcherState>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl ListenerDispatcher {
+    /// Adds this entity.
+    pub(crate) fn add(&self, entity: Weak<dyn ListenedEntity>) {
+        let mut entities = self.shared.entities();
+        entities.retain(|entity| entity.strong_count() > 0);
+        entities.push(entity);
+        self.shared.reordered.fetch_add(1, Ordering::Release);
+    }
+
+    /// Counter to increment when the [priority](Attended::priority) of an entity has changed.
+    pub(crate) fn reordered(&self) -> &Arc<AtomicU64> {
+        &self.shared.reordered
+    }
+
+    /// Entities that exist.
+    pub(crate) fn entities(&self) -> Vec<Arc<dyn ListenedEntity>> {
+        let entities = self.shared.entities().clone();
+        entities.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Starts to call listeners. Listeners that were set just now are told of earlier changes.
+    pub(crate) fn start(&self, engine: &DomainEngine) -> std::io::Result<()> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            let (shared, engine) = (Arc::clone(&self.shared), engine.clone());
+            let tell = move || shared.run(&engine);
+            let made = std::thread::Builder::new().name("squall-listener".into()).spawn(tell)?;
+            *thread = Some(made);
+        }
+        drop(thread);
+        self.shared.waker.get().into_iter().for_each(|bell| bell.on_turn());
+        Ok(())
+    }
+
+    /// Stops calling listeners. Waits for a listener that is being called, unless that is the
+    /// caller or does not return in time; then it is left behind.
+    pub(super) fn end(&self) {
+        self.shared.over.store(true, Ordering::Release);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
+        // A listener may have held the last handle on its participant.
+        if thread.thread().id() == std::thread::current().id() {
+            return;
+        }
+        thread.thread().unpark();
+        let deadline = Instant::now() + LISTENER_LIMIT;
+        while !thread.is_finished() {
+            if Instant::now() >= deadline {
+                tracing::error!(
+                    "a listener has not returned in time; its participant ends without waiting"
+                );
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+        if thread.join().is_err() {
+            tracing::error!("the thread that calls listeners panicked");
+        }
+    }
+}

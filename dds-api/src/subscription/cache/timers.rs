@@ -1,0 +1,86 @@
+//! Timers of a cache.
+//!
+//! Owns: times, and the actions due at them. Never does: look at a clock, or know whether an action
+//! still applies.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Kind of an action. Actions due at the same time are done in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum TimerKind {
+    /// LIFESPAN of a sample has ended.
+    Expire,
+    /// TIME_BASED_FILTER lets the waiting sample of an instance pass.
+    Release,
+    /// READER_DATA_LIFECYCLE removes the samples of an instance.
+    Purge,
+}
+
+/// An action for a slot at this epoch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct CacheTimer {
+    pub(super) time: u64,
+    pub(super) kind: TimerKind,
+    pub(super) at: u32,
+    pub(super) epoch: u32,
+}
+
+/// Number of obsolete entries, in excess of the current ones, up to which the agenda is not swept.
+const SLACK: usize = 64;
+
+#[derive(Default)]
+pub(super) struct CacheTimers {
+    dues: BinaryHeap<Reverse<CacheTimer>>,
+}
+
+impl CacheTimers {
+    pub(super) fn next_time(&self) -> Option<u64> {
+        self.dues.peek().map(|Reverse(due)| due.time)
+    }
+
+    pub(super) fn add(&mut self, due: CacheTimer) {
+        self.dues.push(Reverse(due));
+    }
+
+    /// Removes and returns the next action that is due by `now`.
+    #[inline]
+    pub(super) fn due(&mut self, now: u64) -> Option<CacheTimer> {
+        if self.next_time()? > now {
+            return None;
+        }
+        self.dues.pop().map(|Reverse(due)| due)
+    }
+
+    /// Whether the agenda is larger than this number of slots can require.
+    pub(super) fn is_overgrown(&self, places: usize) -> bool {
+        self.dues.len() > SLACK + 2 * places
+    }
+
+    pub(super) fn sweep(&mut self, mut is_still: impl FnMut(&CacheTimer) -> bool) {
+        self.dues.retain(|Reverse(due)| is_still(due));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sweep goes over all entries. It is rare enough to cost each entry only a few steps, and
+    /// frequent enough to keep the agenda in proportion to its cache.
+    #[test]
+    fn agenda_is_overgrown_above_64_timers_plus_two_per_place() {
+        for places in [0, 1, 10, 1000] {
+            let mut agenda = CacheTimers::default();
+            let add = |agenda: &mut CacheTimers, time| {
+                agenda.add(CacheTimer { time, kind: TimerKind::Expire, at: 0, epoch: 0 });
+            };
+            (0..64 + 2 * places).for_each(|time| add(&mut agenda, time));
+            assert!(!agenda.is_overgrown(places as usize));
+            for time in 0..2 {
+                add(&mut agenda, time);
+                assert!(agenda.is_overgrown(places as usize));
+            }
+        }
+    }
+}

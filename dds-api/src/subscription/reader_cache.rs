@@ -1,0 +1,429 @@
+//! The reader cache in use: records from the reader's queues go into it, together with information
+//! about the writers.
+//!
+//! ```text
+//!   queues ──> cache ──> read, take      filled when a call looks; if only the last samples are
+//!                                        kept, also without a call; a sample without room waits,
+//!                                        and so does everything behind it
+//! ```
+//! Owns: the cache, and which writers are lost. Never does: wait.
+
+mod filling;
+
+use std::collections::BTreeMap;
+
+use derecho_core::group::report::StreamId;
+use derecho_core::ids::Time;
+use derecho_node::clock;
+use idl_xtypes::TopicData;
+
+use super::cache::{
+    Arrival, CacheSettings, CachedSampleInfo, InstanceChange, Key, LimitReached, NEVER, Rejection,
+    SampleCache, Selection, ShareSample,
+};
+use super::in_step::StagedSamples;
+use super::sample::{Sample, SampleBody};
+use crate::infrastructure::InstanceHandle;
+use crate::infrastructure::deadlines::Deadlines;
+use crate::mapping::record::{RecordEffect, key_payload};
+
+/// Reason for which samples were rejected: the limit of RESOURCE_LIMITS that was reached.
+///
+/// ```
+/// use dds_api::subscription::SampleRejectedStatusKind;
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// if reader.sample_rejected_status().last_reason == SampleRejectedStatusKind::RejectedBySamplesLimit {
+///     println!("there are max_samples already");
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SampleRejectedStatusKind {
+    /// No sample was rejected.
+    #[default]
+    NotRejected,
+    /// max_instances.
+    RejectedByInstancesLimit,
+    /// max_samples.
+    RejectedBySamplesLimit,
+    /// max_samples_per_instance.
+    RejectedBySamplesPerInstanceLimit,
+}
+
+impl From<LimitReached> for SampleRejectedStatusKind {
+    fn from(reason: LimitReached) -> Self {
+        match reason {
+            LimitReached::Instances => Self::RejectedByInstancesLimit,
+            LimitReached::Samples => Self::RejectedBySamplesLimit,
+            LimitReached::SamplesPerInstance => Self::RejectedBySamplesPerInstanceLimit,
+        }
+    }
+}
+
+/// SAMPLE_REJECTED: samples for which there was no room. They are not lost: each waits, and holds
+/// up its writer, until something is taken.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// let status = reader.sample_rejected_status();
+/// println!("{} samples found no room at first, the last of {:?}", status.total_count, status.last_reason);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct SampleRejectedStatus {
+    /// Total number of rejected samples.
+    pub total_count: u64,
+    /// Number of samples rejected since the status was last read.
+    pub total_count_change: u64,
+    /// Reason for which the last sample was rejected.
+    pub last_reason: SampleRejectedStatusKind,
+    /// Instance of the last rejected sample.
+    pub last_instance_handle: Option<InstanceHandle>,
+}
+
+/// A sample on its way into the cache, and the stream that brought it.
+pub(super) type Incoming<T> = (Arrival<SampleBody<T>>, StreamId);
+
+/// See the [module](self).
+pub(super) struct ReaderCache<T: TopicData> {
+    support: T::TypeSupport,
+    pub(super) cache: SampleCache<SampleBody<T>>,
+    /// The stream by which the samples of each writer came.
+    writers: BTreeMap<InstanceHandle, StreamId>,
+    /// The last entry of `writers` that was used: consecutive samples usually have the same writer.
+    last_writer: Option<(InstanceHandle, StreamId)>,
+    /// The streams that may bring samples, as of the last known change of the queues.
+    sending: Vec<StreamId>,
+    /// A sample for which the cache has no room.
+    stalled: Option<Incoming<T>>,
+    /// A coherent set for which the cache has no room.
+    pub(super) stalled_set: Vec<Incoming<T>>,
+    /// Samples that were taken from the queues in step with other readers, and are not in the
+    /// cache yet.
+    pub(super) staged: StagedSamples<T>,
+    /// Whether the lack of room for `staged` was already counted.
+    pub(super) told_of_staged: bool,
+    /// The unregistration that came in one record with a dispose. It goes into the cache next.
+    pub(super) next: Option<Incoming<T>>,
+    pub(super) rejected: SampleRejectedStatus,
+    /// Whether `rejected` has changed since the change was last shown on the status board.
+    pub(super) has_rejected: bool,
+    /// Change number of the queues for which lost writers are known.
+    seen: Option<u64>,
+    /// Change number of the queues for which the queues are being emptied.
+    looked: u64,
+    /// Whether a record came from a writer that was not known.
+    has_news: bool,
+    /// Deadlines of instances, if DEADLINE is set.
+    deadlines: Option<Deadlines>,
+    /// Number of samples that have come into the cache.
+    arrivals: u64,
+}
+
+impl<T: TopicData> ReaderCache<T> {
+    pub(super) fn new(settings: CacheSettings, support: &T::TypeSupport) -> ReaderCache<T> {
+        ReaderCache {
+            support: support.clone(),
+            cache: SampleCache::new(settings),
+            writers: BTreeMap::new(),
+            last_writer: None,
+            sending: Vec::new(),
+            stalled: None,
+            stalled_set: Vec::new(),
+            staged: Vec::new(),
+            told_of_staged: false,
+            next: None,
+            rejected: SampleRejectedStatus::default(),
+            has_rejected: false,
+            seen: None,
+            looked: 0,
+            has_news: false,
+            deadlines: deadlines(&settings),
+            arrivals: 0,
+        }
+    }
+
+    /// Removes everything.
+    pub(super) fn clear(&mut self, settings: CacheSettings) {
+        *self = ReaderCache::new(settings, &self.support);
+    }
+
+    /// Number of samples that have come into the cache so far.
+    pub(super) fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
+    /// Whether something waits for room.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.stalled.is_some() || !self.stalled_set.is_empty() || !self.staged.is_empty()
+    }
+
+    /// Time at which something may become visible although nothing arrives.
+    pub(super) fn next_look(&self) -> Option<Time> {
+        let expected = self.deadlines.as_ref().and_then(Deadlines::next);
+        let due = self.cache.next_time().into_iter().chain(expected).min()?;
+        Some(clock::now().after(due.saturating_sub(wall())))
+    }
+
+    /// Removes samples that have expired.
+    pub(super) fn let_time_pass(&mut self) {
+        if self.cache.next_time().is_some() {
+            self.cache.advance(wall());
+        }
+    }
+
+    /// Whether all changes of the queues so far are known.
+    pub(super) fn has_seen(&self, changes: u64) -> bool {
+        self.seen == Some(changes)
+    }
+
+    /// SAMPLE_REJECTED. Reading it resets its change count.
+    pub(super) fn take_rejected(&mut self) -> SampleRejectedStatus {
+        let status = self.rejected;
+        self.rejected.total_count_change = 0;
+        status
+    }
+
+    /// A value with the key of a known instance.
+    pub(super) fn key_value(&self, handle: InstanceHandle) -> Option<T> {
+        T::read_key(&self.support, self.cache.key_value(handle.instance_key()?)?).ok()
+    }
+
+    /// Whether an instance with this handle is known.
+    pub(super) fn knows(&self, handle: InstanceHandle) -> bool {
+        handle.instance_key().is_some_and(|key| self.cache.knows(key))
+    }
+
+    pub(super) fn arrival(
+        &mut self,
+        sample: SampleBody<T>,
+        stream: StreamId,
+        lifespan: u64,
+    ) -> Incoming<T> {
+        // The header lies in the writer's memory, so it is read only once.
+        let header = sample.header();
+        let fate = sample.effect();
+        let change = match fate {
+            RecordEffect::Alive => InstanceChange::Alive,
+            RecordEffect::Disposed | RecordEffect::DisposedAndUnregistered => {
+                InstanceChange::Dispose
+            }
+            RecordEffect::Unregistered => InstanceChange::Unregister,
+        };
+        let entity = u64::from(header.writer);
+        let writer = InstanceHandle { node: stream.node, entity };
+        let source_timestamp = header.timestamp;
+        let expires = sample.expiry(lifespan);
+        let (key, strength) = (sample.key(), sample.strength());
+        if fate == RecordEffect::DisposedAndUnregistered {
+            let (change, data) = (InstanceChange::Unregister, sample.share());
+            let second = Arrival { change, key, writer, strength, source_timestamp, expires, data };
+            self.next = Some((second, stream));
+        }
+        let data = sample;
+        (Arrival { change, key, writer, strength, source_timestamp, expires, data }, stream)
+    }
+
+    /// Puts an arrival into the cache; `false` if there is no room for it.
+    pub(super) fn put(&mut self, now: u64, (arrival, stream): Incoming<T>, is_again: bool) -> bool {
+        let (writer, key, change) = (arrival.writer, arrival.key, arrival.change);
+        let key_value =
+            |sample: &SampleBody<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
+        match self.cache.put(now, arrival, key_value) {
+            Ok(_) => {
+                self.note_arrival(now, change, (key, writer, stream));
+                true
+            }
+            Err(Rejection { reason, arrival }) => {
+                self.note_rejected(is_again, 1, (reason, Some(key)));
+                self.stalled = Some((arrival, stream));
+                false
+            }
+        }
+    }
+
+    /// Notes that a sample has come into the cache.
+    #[inline(always)]
+    fn note_arrival(
+        &mut self,
+        now: u64,
+        change: InstanceChange,
+        (key, writer, stream): (Key, InstanceHandle, StreamId),
+    ) {
+        self.arrivals += 1;
+        if let Some(deadlines) = &mut self.deadlines {
+            match change {
+                InstanceChange::Alive => {
+                    deadlines.touch(key, now);
+                }
+                InstanceChange::Dispose | InstanceChange::Unregister => deadlines.forget(key),
+            }
+        }
+        let written = Some((writer, stream));
+        if self.last_writer != written {
+            self.has_news |= self.writers.insert(writer, stream) != Some(stream);
+            self.last_writer = written;
+        }
+    }
+
+    /// Whether a sample may pass through the cache.
+    #[inline(always)]
+    fn lets_pass(&self, sample: &SampleBody<T>, lifespan: u64) -> bool {
+        self.cache.lets_pass()
+            && sample.effect() == RecordEffect::Alive
+            && sample.expiry(lifespan) == NEVER
+    }
+
+    /// Passes a sample through the cache that [may](Shelf::lets_pass) pass; `false` if there is no
+    /// room for it. Inlined into the code that takes the sample out of the queues, so that the
+    /// sample is moved once.
+    #[inline(always)]
+    fn pass(&mut self, now: u64, sample: SampleBody<T>, stream: StreamId) -> bool {
+        let header = sample.header();
+        let (key, strength) = (sample.key(), sample.strength());
+        let writer = InstanceHandle { node: stream.node, entity: u64::from(header.writer) };
+        let (change, source_timestamp, expires) = (InstanceChange::Alive, header.timestamp, NEVER);
+        let data = ();
+        let arrival = Arrival { change, key, writer, strength, source_timestamp, expires, data };
+        let key_value =
+            |sample: &SampleBody<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
+        match self.cache.pass(now, arrival, sample, key_value) {
+            Ok(_) => {
+                self.note_arrival(now, change, (key, writer, stream));
+                true
+            }
+            Err(Rejection { reason, arrival }) => {
+                self.note_rejected(false, 1, (reason, Some(key)));
+                self.stalled = Some((arrival, stream));
+                false
+            }
+        }
+    }
+
+    /// Samples that have passed through the cache, for a call that takes everything up to `max`
+    /// samples. If none has passed, or more than `max`, the result is `None`, and what has passed
+    /// is put into the cache.
+    pub(super) fn give_passing(&mut self, max: usize) -> Option<Vec<Sample<T>>> {
+        let count = self.cache.passing();
+        if count == 0 || count > max {
+            self.cache.keep_passing();
+            return None;
+        }
+        let mut found = Vec::with_capacity(count);
+        self.cache.give_passing(|data, info| found.push(data.with_info(info)));
+        Some(found)
+    }
+
+    /// Counts `count` samples for which there was no room; `last` is the instance of the last one.
+    pub(super) fn note_rejected(
+        &mut self,
+        is_again: bool,
+        count: usize,
+        (reason, last): (LimitReached, Option<Key>),
+    ) {
+        if !is_again {
+            self.rejected.total_count += count as u64;
+            self.rejected.total_count_change += count as u64;
+            self.has_rejected = true;
+        }
+        self.rejected.last_reason = reason.into();
+        self.rejected.last_instance_handle = last.map(InstanceHandle::of_instance);
+    }
+
+    /// Retries what found no room; `false` if there is still none.
+    fn take_up_stalled(&mut self, now: u64) -> bool {
+        if let Some(stalled) = self.stalled.take()
+            && !self.put(now, stalled, true)
+        {
+            return false;
+        }
+        if self.stalled_set.is_empty() {
+            return true;
+        }
+        let stalled = std::mem::take(&mut self.stalled_set);
+        self.put_set(now, stalled, true)
+    }
+
+    /// Applies new settings to the cache from now on.
+    pub(super) fn set_settings(&mut self, settings: CacheSettings) {
+        match &mut self.deadlines {
+            Some(known) if settings.deadline != NEVER => {
+                if settings.deadline != self.cache.settings().deadline {
+                    known.set_period(settings.deadline, wall());
+                }
+            }
+            place => *place = deadlines(&settings),
+        }
+        self.cache.set_settings(settings);
+    }
+
+    /// Marks the writers as lost for which `is_over` holds, given the writer and its stream: they
+    /// send nothing more.
+    pub(super) fn lose(&mut self, now: u64, is_over: impl Fn(InstanceHandle, StreamId) -> bool) {
+        let (cache, support) = (&mut self.cache, &self.support);
+        self.last_writer = None;
+        self.writers.retain(|&writer, stream| {
+            let is_there = !is_over(writer, *stream);
+            if !is_there {
+                let read = |key: &[u8]| T::read_key(support, key).ok();
+                let told = |key: &[u8]| Some(SampleBody::of_loss(read(key)?, now, writer));
+                cache.lose(now, writer, told);
+            }
+            is_there
+        });
+    }
+
+    /// Removes writers that are ignored from now on: they own no instance, and their samples no
+    /// longer wait for room.
+    #[cold]
+    fn part_from(&mut self, now: u64, parted: &[InstanceHandle]) {
+        let is_parted = |(arrival, _): &Incoming<T>| parted.contains(&arrival.writer);
+        self.stalled.take_if(|it| is_parted(it));
+        self.next.take_if(|it| is_parted(it));
+        self.stalled_set.retain(|it| !is_parted(it));
+        self.staged.retain(|(_, it)| !is_parted(it));
+        self.lose(now, |writer, _| parted.contains(&writer));
+    }
+
+    /// Takes or reads the samples that are wanted.
+    pub(super) fn access(
+        &mut self,
+        now: u64,
+        takes: bool,
+        wanted: &Selection,
+        query: &dyn Fn(&T) -> bool,
+    ) -> Vec<Sample<T>> {
+        let mut found: Vec<Sample<T>> = Vec::new();
+        let condition = |sample: Option<&SampleBody<T>>| sample.is_none_or(|sample| query(sample));
+        // Samples go straight into the result list, so that each is moved once.
+        let count = self.cache.choose(now, wanted, condition);
+        found.reserve_exact(count);
+        let give = |data: Option<SampleBody<T>>, info: &CachedSampleInfo| {
+            found.extend(data.map(|data| data.with_info(info)));
+        };
+        match takes {
+            true => self.cache.take_chosen(give),
+            false => self.cache.read_chosen(give),
+        }
+        found
+    }
+}
+
+/// Deadlines of instances, if DEADLINE is set.
+fn deadlines(settings: &CacheSettings) -> Option<Deadlines> {
+    (settings.deadline != NEVER).then(|| Deadlines::new(settings.deadline))
+}
+
+/// The wall clock, in nanoseconds since 1970.
+pub(super) fn wall() -> u64 {
+    clock::wall(clock::now())
+}

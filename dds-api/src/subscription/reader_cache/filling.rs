@@ -1,0 +1,293 @@
+//! Path of queued records into a reader's cache, or through it.
+//!
+//! Owns: the order of filling and the other tasks of a look: new policies, writers that are gone,
+//! samples that found no room. Never does: wait.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use idl_xtypes::TopicData;
+
+use super::{ReaderCache, wall};
+use crate::domain::{FillCache, FillResult};
+use crate::infrastructure::InstanceHandle;
+use crate::infrastructure::status::StatusKind;
+use crate::mapping::policies::Policies;
+use crate::mapping::record::{NEVER, RecordEffect, expiry_of, is_plain, lies_in_place};
+use crate::subscription::cache::CacheSettings;
+use crate::subscription::intake::{ReaderCore, SampleDestination};
+use crate::subscription::sample::SampleBody;
+
+/// Maximum number of samples taken out of the queues under one lock, so that a thread that asks
+/// whether samples wait gets its answer soon.
+const LONGEST_RUN: usize = 64;
+
+impl<T: TopicData> ReaderCore<T> {
+    /// The cache, filled with all that the queues hold. The first call creates it.
+    pub(in crate::subscription) fn cache(&self) -> MutexGuard<'_, ReaderCache<T>> {
+        self.cache_for(false)
+    }
+
+    /// Does what [`ReaderCore::cache`] does. With `takes_all` the call takes all available samples,
+    /// and records may then pass through the cache (I-146).
+    pub(in crate::subscription) fn cache_for(
+        &self,
+        takes_all: bool,
+    ) -> MutexGuard<'_, ReaderCache<T>> {
+        if let Some(leader) = self.leader() {
+            leader.fill();
+            return self.cache_as_is();
+        }
+        let mut shelf = self.cache_as_is();
+        self.take_up_settings(&mut shelf);
+        self.fill(&mut shelf, takes_all);
+        self.tell_of_filling(&mut shelf);
+        shelf
+    }
+
+    /// The cache as it is. Nothing comes into it.
+    pub(in crate::subscription) fn cache_as_is(&self) -> MutexGuard<'_, ReaderCache<T>> {
+        let shelf = self
+            .cache
+            .get_or_init(|| ReaderCache::new(self.settings(), self.topic.support()).into());
+        shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(in crate::subscription) fn take_up_settings(&self, shelf: &mut ReaderCache<T>) {
+        if let Some(settings) = self.new_settings() {
+            shelf.set_settings(settings);
+        }
+    }
+
+    /// Updates the statuses after the cache was filled.
+    pub(in crate::subscription) fn tell_of_filling(&self, shelf: &mut ReaderCache<T>) {
+        self.look_at_deadlines(shelf);
+        if std::mem::take(&mut shelf.has_rejected) {
+            self.shared.board.raise(StatusKind::SampleRejected);
+        }
+    }
+
+    /// New settings for the cache, if policies have changed since the last call.
+    fn new_settings(&self) -> Option<CacheSettings> {
+        let policies = self.shared.take_new_policies()?;
+        let Policies::Requested { reader, .. } = &*policies else { return None };
+        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        *settings = settings.changed_to(reader);
+        Some(*settings)
+    }
+
+    /// Counts missed deadlines, after all that has come is known.
+    fn look_at_deadlines(&self, shelf: &mut ReaderCache<T>) {
+        let Some(deadlines) = &mut shelf.deadlines else { return };
+        let missed = deadlines.advance(wall());
+        if missed.count > 0 {
+            self.shared.board.note(StatusKind::RequestedDeadlineMissed, |all| {
+                let status = &mut all.requested_deadline_missed;
+                status.count(missed.count);
+                status.last_instance_handle = Some(InstanceHandle::of_instance(missed.last));
+            });
+        }
+    }
+
+    fn fill(&self, shelf: &mut ReaderCache<T>, takes_all: bool) {
+        let now = wall();
+        if !self.begin_filling(shelf, now) {
+            return;
+        }
+        if takes_all {
+            shelf.cache.let_pass();
+        }
+        loop {
+            self.note_sending(shelf);
+            if !self.empty_queues(shelf, now) || self.note_losses(shelf, now) {
+                return;
+            }
+        }
+    }
+
+    /// Handles new samples of joined topics, writers that are now ignored, and samples that wait
+    /// for room. Runs before the queues are emptied, so a writer from which the reader parts is
+    /// lost before anything else comes in (I-188). `false` if something finds no room.
+    pub(in crate::subscription) fn begin_filling(
+        &self,
+        shelf: &mut ReaderCache<T>,
+        now: u64,
+    ) -> bool {
+        shelf.cache.advance(now);
+        if let Some(joining) = self.joined_readers.get() {
+            self.join_changes(joining);
+        }
+        if let Some(parted) = self.shared.take_ignored_writers() {
+            shelf.part_from(now, &parted);
+        }
+        shelf.take_up_stalled(now)
+    }
+
+    /// Notes which streams may still send, before the queues are emptied. If a stream has already
+    /// ended at that time, the queues hold all that it sent.
+    pub(in crate::subscription) fn note_sending(&self, shelf: &mut ReaderCache<T>) {
+        shelf.looked = self.changes();
+        if !shelf.has_seen(shelf.looked) {
+            shelf.sending = self.sending();
+        }
+    }
+
+    /// Marks writers as lost whose streams have ended, after all queued records have come into the
+    /// cache. `false` if the queues have changed since they were emptied.
+    pub(in crate::subscription) fn note_losses(
+        &self,
+        shelf: &mut ReaderCache<T>,
+        now: u64,
+    ) -> bool {
+        let changes = shelf.looked;
+        if changes != self.changes() {
+            return false;
+        }
+        let is_seen = shelf.has_seen(changes);
+        if std::mem::take(&mut shelf.has_news) || !is_seen {
+            shelf.seen = Some(changes);
+            if !self.reads_history() {
+                let sending = std::mem::take(&mut shelf.sending);
+                shelf.lose(now, |_, stream| !sending.contains(&stream));
+                shelf.sending = sending;
+            }
+        }
+        true
+    }
+
+    /// Passes queued records through the cache while they can be read in place; `false` if there is
+    /// no room. A record that cannot pass is the next that is taken out of the queues. Whether the
+    /// participant is a member is checked once for all records, when the call gives them. If it is
+    /// not, and will never be again, the call gives nothing.
+    fn pass_queued(&self, shelf: &mut ReaderCache<T>, now: u64, lifespan: u64) -> bool {
+        let is_usual = is_plain::<T>() && self.filter.is_none() && !self.may_rejoin();
+        if !is_usual
+            || !shelf.cache.lets_pass()
+            || self.opened_sets.has_next()
+            || !self.is_volatile()
+        {
+            return true;
+        }
+        let standing = &self.participant.membership;
+        loop {
+            // Code of the type itself runs here only to hash a key.
+            let mut queues = self.queues();
+            for _ in 0..LONGEST_RUN {
+                let Some((record, stream, life)) = queues.take(&self.shared) else { return true };
+                let bytes = record.bytes();
+                let may_pass = standing.is_in(life)
+                    && !self.departures.are_any()
+                    && !self.is_refused(bytes)
+                    && lies_in_place::<T>(bytes)
+                    && expiry_of(bytes, lifespan) == NEVER;
+                if !may_pass {
+                    queues.put_back(record, stream, life);
+                    return true;
+                }
+                if !shelf.pass(now, SampleBody::in_place(record, stream.node), stream) {
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Puts the contents of the queues into the cache; `false` if there is no room for all of them.
+    fn empty_queues(&self, shelf: &mut ReaderCache<T>, now: u64) -> bool {
+        let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
+        loop {
+            if !self.pass_queued(shelf, now, lifespan) {
+                return false;
+            }
+            let next = match shelf.next.take() {
+                Some(next) => next,
+                None => {
+                    let popped = self.pop(SampleDestination::Cache);
+                    self.take_departures(shelf);
+                    let Some((sample, stream)) = popped else { return true };
+                    if self.opened_sets.has_next() {
+                        let set = self.whole_set((sample, stream), shelf, lifespan);
+                        if !shelf.put_set(now, set, false) {
+                            return false;
+                        }
+                        continue;
+                    }
+                    if !self.passes(&sample) {
+                        continue;
+                    }
+                    let Some(sample) = self.own(sample, shelf.cache.settings()) else { continue };
+                    if shelf.lets_pass(&sample, lifespan) {
+                        if !shelf.pass(now, sample, stream) {
+                            return false;
+                        }
+                        continue;
+                    }
+                    shelf.arrival(sample, stream, lifespan)
+                }
+            };
+            if !shelf.put(now, next, false) {
+                return false;
+            }
+        }
+    }
+
+    /// Whether a sample passes the filter. Notices about an instance always do.
+    #[inline(always)]
+    pub(in crate::subscription) fn passes(&self, sample: &SampleBody<T>) -> bool {
+        let filter = self.filter.as_ref().filter(|_| sample.effect() == RecordEffect::Alive);
+        filter.is_none_or(|filter| filter.accepts::<T>(sample))
+    }
+
+    /// A sample that may stay in the cache without a limit in time. It is copied out of its
+    /// writer's memory if the cache keeps only the last samples, or if the memory might be
+    /// overwritten while the sample stays.
+    #[inline(always)]
+    pub(in crate::subscription) fn own(
+        &self,
+        sample: SampleBody<T>,
+        settings: &CacheSettings,
+    ) -> Option<SampleBody<T>> {
+        if settings.depth.is_none() && !self.may_rejoin() {
+            return Some(sample);
+        }
+        self.copied_for_good(sample)
+    }
+
+    fn copied_for_good(&self, sample: SampleBody<T>) -> Option<SampleBody<T>> {
+        let own = sample.into_own();
+        // A sample whose memory was overwritten during the copy is discarded.
+        own.filter(|_| !self.is_evicted())
+    }
+}
+
+/// Filling of the cache while the application does not read.
+impl<T: TopicData> FillCache for ReaderCore<T> {
+    fn fill_cache(&self) -> FillResult {
+        if let Some(leader) = self.leader() {
+            return self.fill_in_step(leader);
+        }
+        // If another thread holds the lock, that thread fills the cache.
+        let Some(Ok(mut shelf)) = self.cache.get().map(Mutex::try_lock) else {
+            return FillResult::Nothing;
+        };
+        if shelf.is_stalled() || !self.has_queued() {
+            return FillResult::Nothing;
+        }
+        let holds_up = self.holds_up();
+        self.fill(&mut shelf, false);
+        // Increased under the lock: a thread that has seen the cache as it was before waits for
+        // another number.
+        self.collected.fetch_add(1, Ordering::SeqCst);
+        drop(shelf);
+        self.wake_waiting();
+        if holds_up { FillResult::Much } else { FillResult::Little }
+    }
+}
+
+impl<T: TopicData> ReaderCore<T> {
+    /// Wakes threads that wait for something in the cache, so that they look again.
+    pub(in crate::subscription) fn wake_waiting(&self) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.participant.engine.nudge();
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! One membership of a process in a group, from its join until it falls out: an engine, a desk, and
+//! the upcall thread.
+//!
+//! Owns: the exchange between the machine and the desk, and the resulting wake-ups. Never does:
+//! hold the engine's lock while an object works, or any lock during an upcall.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::thread::{JoinHandle, ThreadId};
+use std::time::{Duration, Instant};
+
+use derecho_core::group::membership_service::{HostInterface, JoinMode};
+use derecho_core::group::view_log::{DurabilityGate, GatedLogPort};
+use derecho_core::group::{Group, GroupConfig, SubgroupRegions};
+use derecho_core::ids::NodeId;
+use derecho_core::link::{Link, Parker};
+use derecho_core::log::LogId;
+use derecho_core::membership::ExitReason;
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::node::{ACKS, ACKS_WORDS, Node};
+use derecho_core::replicated::object_host::{ApplicationEvent, LogOpener, ObjectHost};
+use derecho_core::replicated::plan::{Declaration, ShardPlan, key_of_log, log_of, shard_of};
+use derecho_core::replicated::shard_directory::ShardDirectory;
+use derecho_core::replicated::shard_machine::{ShardEvent, ShardMachine};
+use derecho_core::storage::log_port::LogPort;
+use derecho_node::logs::{FullDiskPolicy, LogScope, ProcessLogs};
+use derecho_node::{Engine, clock};
+
+use crate::builder::{Connect, Factory, GroupBuilder, ObjectUpcall, ViewUpcall};
+use crate::error::{GroupError, Result};
+use crate::group::{ObjectEvent, View, ViewChange};
+use crate::replicated::{AnyObject, BoxedObject};
+
+/// Maximum number of items given to the desk under one lock, so that readers of objects get
+/// their turn.
+const BATCH: usize = 64;
+/// Interval at which a thread that waits for a condition outside of the desk checks again.
+const LOOK: Duration = Duration::from_millis(1);
+/// Pause between attempts of a process to rejoin.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// State that all handles share, over all memberships.
+pub(crate) struct Shared<L: Link + Send + 'static> {
+    membership: RwLock<Arc<GroupMembership<L>>>,
+    state: Mutex<GroupStatus>,
+    changed: Condvar,
+    pub(crate) types: Arc<[Declaration]>,
+    /// This process's folder of logs, if it keeps any.
+    pub(crate) process_logs: OnceLock<Arc<ProcessLogs>>,
+    closing: AtomicBool,
+    upcaller: Mutex<Option<ThreadId>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// State that waits check; changed by the upcall thread.
+#[derive(Default)]
+pub(crate) struct GroupStatus {
+    pub(crate) view: Option<View>,
+    pub(crate) fate: Option<ExitReason>,
+    pub(crate) leaving: bool,
+    refused: bool,
+}
+
+impl GroupStatus {
+    /// Fails if this process is not a member.
+    pub(crate) fn check_member(&self) -> Result<()> {
+        match self.fate {
+            _ if self.refused => Err(GroupError::OtherDeclarations),
+            Some(fate) => Err(GroupError::Isolated(fate)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// One membership.
+pub(crate) struct GroupMembership<L: Link + Send + 'static> {
+    pub(crate) me: NodeId,
+    pub(crate) engine: Engine<ShardMachine, L>,
+    pub(crate) object_host: Mutex<ObjectHost<BoxedObject>>,
+    /// Sender memories of this process, by shard; apart from the desk, so that upcalls may send.
+    pub(crate) sending: Mutex<BTreeMap<u64, SenderMemory>>,
+    news: Arc<AtomicBool>,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic in an upcall is the application's fault; the guarded state is consistent between
+    // two items.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Everything needed to begin another membership.
+struct MembershipFactory<L> {
+    connect: Connect<L>,
+    builder: GroupBuilder,
+    types: Arc<[Declaration]>,
+    process_logs: Option<Arc<ProcessLogs>>,
+}
+
+impl<L: Link + Send + 'static> MembershipFactory<L> {
+    fn begin(&mut self) -> Result<GroupMembership<L>> {
+        let (mut link, parker): (L, Arc<dyn Parker>) =
+            (self.connect)().map_err(GroupError::Join)?;
+        self.open_archive(LogId(link.node().0))?;
+        let GroupBuilder { entrance, weight, patience, attributes, pace, .. } = &self.builder;
+        let refused = |error| GroupError::Join(format!("the link refused memory: {error}"));
+        let acks = link.open(ACKS, ACKS_WORDS).map_err(refused)?;
+        let control = SubgroupRegions::open_control(&mut link).map_err(refused)?;
+        let bell = Arc::clone(&parker);
+        let node = Node::new(link.node(), acks, Arc::new(move || bell.wake()));
+        let me = node.id();
+        let host = match entrance {
+            JoinMode::Local => {
+                let arbiter = link.arbiter().ok_or_else(|| {
+                    GroupError::Join("a group without founders needs a link of one host".into())
+                })?;
+                Some(HostInterface { arbiter, is_halted: link.halts() })
+            }
+            JoinMode::Network(_) => None,
+        };
+        let terms = GroupConfig {
+            join_mode: entrance.clone(),
+            weight: *weight,
+            timeouts: *patience,
+            ablation: Ablation::default(),
+        };
+        let agenda = ShardDirectory::new(Arc::clone(&self.types));
+        let mut group = Group::new(node, terms, agenda, control, host);
+        let gate = self.process_logs.as_ref().map(|archive| {
+            let parker = Arc::clone(&parker);
+            group.keep_logs(Box::new(archive.views(move || parker.wake())))
+        });
+        let mut house = ShardMachine::new(group, attributes.clone(), self.builder.geometry()?);
+        let factories: Vec<Factory> = self.builder.factories.clone();
+        let mut desk = ObjectHost::new(me, Box::new(move |key| factories[shard_of(key).0]()));
+        for (key, checkpoint) in &self.builder.checkpoints {
+            house.has_checkpoint(*key, checkpoint.position);
+            desk.begin_from(*key, checkpoint.bytes.clone());
+        }
+        if let (Some(archive), Some(gate)) = (&self.process_logs, gate) {
+            let logs = archive.streams();
+            house.has_logs(logs.into_iter().filter_map(|log| key_of_log(&self.types, log)));
+            let opened =
+                open_logs((archive, &gate), &self.types, (house.nudge(), Arc::clone(&parker)));
+            desk.keep_logs(opened, self.builder.checkpointing);
+        }
+        let news = house.news();
+        let engine = Engine::start(house, link, parker, *pace);
+        let (desk, sending) = (Mutex::new(desk), Mutex::default());
+        Ok(GroupMembership { me, engine, object_host: desk, sending, news })
+    }
+}
+
+impl<L> MembershipFactory<L> {
+    /// Opens the folder in which this process keeps its logs, through all its memberships.
+    fn open_archive(&mut self, fresh: LogId) -> Result<()> {
+        let logged = self.types.iter().any(|it| it.logged);
+        if !logged || self.process_logs.is_some() {
+            return Ok(());
+        }
+        let GroupBuilder { name, logs, log_settings, .. } = &self.builder;
+        let Some(folder) = logs else {
+            let why = "a logged type is declared, but no folder for logs; add `logs(folder)`";
+            return Err(GroupError::Join(why.into()));
+        };
+        let is_logged = |key: &u64| self.types.get(shard_of(*key).0).is_some_and(|it| it.logged);
+        if self.builder.checkpoints.iter().any(|(key, _)| is_logged(key)) {
+            let why = "a checkpoint is declared for a logged type, which begins from its logs";
+            return Err(GroupError::Join(why.into()));
+        }
+        let archive = ProcessLogs::open(folder, &LogScope::of_group(name), fresh, *log_settings);
+        let archive = archive.map_err(|error| {
+            let folder = folder.display();
+            GroupError::Join(format!("no logs can be kept in `{folder}`: {error}"))
+        })?;
+        self.process_logs = Some(Arc::new(archive));
+        Ok(())
+    }
+}
+
+/// Returns the opener of the shards' logs in an archive; any change of a log's state wakes the
+/// upcall thread.
+fn open_logs(
+    (archive, gate): (&Arc<ProcessLogs>, &Arc<DurabilityGate>),
+    types: &Arc<[Declaration]>,
+    (nudge, parker): (impl Fn() + Send + Sync + 'static, Arc<dyn Parker>),
+) -> LogOpener {
+    let (archive, types, nudge) = (Arc::clone(archive), Arc::clone(types), Arc::new(nudge));
+    let gate = Arc::clone(gate);
+    Box::new(move |key| {
+        let (nudge, parker) = (Arc::clone(&nudge), Arc::clone(&parker));
+        let wake = move || {
+            nudge();
+            parker.wake();
+        };
+        let journal = archive.journal(log_of(&types, key)?, (FullDiskPolicy::Wait, None), wake);
+        Some(Box::new(GatedLogPort::new(Box::new(journal), Arc::clone(&gate))) as Box<dyn LogPort>)
+    })
+}
+
+impl<L: Link + Send + 'static> Shared<L> {
+    pub(crate) fn start(mut builder: GroupBuilder, connect: Connect<L>) -> Result<Arc<Shared<L>>> {
+        let types: Arc<[Declaration]> = builder.types.clone().into();
+        let (on_view, on_object) = (builder.on_view.take(), builder.on_object.take());
+        let rejoins = builder.rejoins;
+        let mut cradle =
+            MembershipFactory { connect, builder, types: Arc::clone(&types), process_logs: None };
+        let first = cradle.begin()?;
+        let archive = OnceLock::new();
+        if let Some(opened) = &cradle.process_logs {
+            let _ = archive.set(Arc::clone(opened));
+        }
+        let shared = Arc::new(Shared {
+            membership: RwLock::new(Arc::new(first)),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            types,
+            process_logs: archive,
+            closing: AtomicBool::new(false),
+            upcaller: Mutex::default(),
+            thread: Mutex::default(),
+        });
+        let upcalls = UpcallThread { shared: Arc::clone(&shared), on_view, on_object };
+        let thread = std::thread::Builder::new().name("derecho-upcalls".into());
+        let run = move || upcalls.run(cradle, rejoins);
+        let thread = thread.spawn(run).map_err(|error| GroupError::Join(error.to_string()))?;
+        *lock(&shared.thread) = Some(thread);
+        Ok(shared)
+    }
+
+    pub(crate) fn membership(&self) -> Arc<GroupMembership<L>> {
+        Arc::clone(&self.membership.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, GroupStatus> {
+        lock(&self.state)
+    }
+
+    /// Returns the index of the type with this name.
+    pub(crate) fn index_of(&self, subgroup: &str) -> Result<usize> {
+        let index = self.types.iter().position(|it| it.name == subgroup);
+        index.ok_or_else(|| GroupError::NoSuchSubgroup(subgroup.into()))
+    }
+
+    pub(crate) fn plan(&self, index: usize) -> Result<Vec<ShardPlan>> {
+        self.state().check_member()?;
+        let subgroup = self.types[index].name.clone();
+        self.membership().engine.act(|house, _, _| match house.directory().plan(index) {
+            Ok(plan) => Ok(plan.to_vec()),
+            Err(missing) => Err(GroupError::Inadequate { subgroup, missing: missing.into() }),
+        })
+    }
+
+    /// Fails on the upcall thread, which must not wait for its own work.
+    pub(crate) fn refuse_in_upcall(&self) -> Result<()> {
+        match *lock(&self.upcaller) == Some(std::thread::current().id()) {
+            true => Err(GroupError::InUpcall),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits until `ready` returns a value.
+    pub(crate) fn wait<T>(
+        &self,
+        limit: Duration,
+        mut ready: impl FnMut(&GroupStatus) -> Result<Option<T>>,
+    ) -> Result<T> {
+        self.refuse_in_upcall()?;
+        let deadline = Instant::now() + limit;
+        let mut state = self.state();
+        loop {
+            if let Some(found) = ready(&state)? {
+                return Ok(found);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(GroupError::TimedOut(limit));
+            }
+            let woken = self.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits until `ready` returns a value, without holding the state's lock.
+    pub(crate) fn wait_outside<T>(
+        &self,
+        limit: Duration,
+        mut ready: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<T> {
+        self.refuse_in_upcall()?;
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(found) = ready()? {
+                return Ok(found);
+            }
+            if Instant::now() >= deadline {
+                return Err(GroupError::TimedOut(limit));
+            }
+            let state = self.state();
+            drop(self.changed.wait_timeout(state, LOOK));
+        }
+    }
+
+    fn tell_waiters(&self) {
+        let _state = self.state();
+        self.changed.notify_all();
+    }
+
+    /// Closes the group when the last handle is dropped.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.membership().engine.stop();
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+            && thread.join().is_err()
+        {
+            tracing::error!("an upcall panicked");
+        }
+    }
+}
+
+/// The upcall thread.
+struct UpcallThread<L: Link + Send + 'static> {
+    shared: Arc<Shared<L>>,
+    on_view: Option<ViewUpcall>,
+    on_object: Option<ObjectUpcall>,
+}
+
+impl<L: Link + Send + 'static> UpcallThread<L> {
+    fn run(mut self, mut cradle: MembershipFactory<L>, rejoins: bool) {
+        *lock(&self.shared.upcaller) = Some(std::thread::current().id());
+        loop {
+            let life = self.shared.membership();
+            self.live(&life);
+            life.engine.stop();
+            drop(life);
+            let state = self.shared.state();
+            let again = rejoins && !state.leaving && !state.refused;
+            drop(state);
+            if !again || self.shared.closing.load(Ordering::Acquire) {
+                return;
+            }
+            let Some(next) = self.begin_again(&mut cradle) else { return };
+            let me = next.me;
+            *self.shared.membership.write().unwrap_or_else(PoisonError::into_inner) =
+                Arc::new(next);
+            let mut state = self.shared.state();
+            (state.fate, state.view) = (None, None);
+            drop(state);
+            self.tell_object(&ObjectEvent::Rejoined(me));
+        }
+    }
+
+    /// Begins the next membership, as soon as possible; `None` if the group was closed.
+    fn begin_again(&self, cradle: &mut MembershipFactory<L>) -> Option<GroupMembership<L>> {
+        while !self.shared.closing.load(Ordering::Acquire) {
+            match cradle.begin() {
+                Ok(next) => return Some(next),
+                Err(error) => tracing::warn!(%error, "rejoin failed; trying again"),
+            }
+            std::thread::sleep(RETRY);
+        }
+        None
+    }
+
+    /// Runs until this process is out, or the group was closed.
+    fn live(&mut self, life: &Arc<GroupMembership<L>>) {
+        loop {
+            let deadline = lock(&life.object_host).wants_tending(clock::now());
+            life.engine.wait(deadline, || {
+                life.news.load(Ordering::Acquire) || self.shared.closing.load(Ordering::Acquire)
+            });
+            if self.shared.closing.load(Ordering::Acquire) {
+                return;
+            }
+            let (items, opened) = life.engine.act(|house, link, _| {
+                let opened = house.open(link);
+                (house.take_events(), opened)
+            });
+            if let Err(error) = opened {
+                tracing::error!(%error, "no memory for a shard: this process leaves its group");
+                life.engine.act(|house, _, _| house.leave());
+            }
+            let mut out = false;
+            let mut items = items.into_iter().peekable();
+            // Even without items: logs may have news.
+            loop {
+                let batch: Vec<ShardEvent> = items.by_ref().take(BATCH).collect();
+                out |= self.pass(life, batch);
+                if items.peek().is_none() {
+                    break;
+                }
+            }
+            if out {
+                return;
+            }
+        }
+    }
+
+    /// Gives some items to the desk, then serves errands, waiters, and upcalls. Returns whether
+    /// this process is out.
+    fn pass(&mut self, life: &Arc<GroupMembership<L>>, batch: Vec<ShardEvent>) -> bool {
+        let mut desk = lock(&life.object_host);
+        for item in batch {
+            match &item {
+                ShardEvent::Begun { key, memory: Some(memory), .. } => {
+                    lock(&life.sending).insert(*key, memory.clone());
+                }
+                ShardEvent::Left { key } => {
+                    lock(&life.sending).remove(key);
+                }
+                ShardEvent::Out(_) => lock(&life.sending).clear(),
+                _ => {}
+            }
+            desk.take(item);
+        }
+        if desk.stage() {
+            drop(desk);
+            let is_member = !life.engine.act(|house, _, _| house.group().is_overtaken());
+            desk = lock(&life.object_host);
+            if is_member {
+                desk.tend(clock::now());
+            }
+        }
+        let errands = desk.take_machine_requests();
+        let mut occasions = Vec::new();
+        while let Some(occasion) = desk.next_event() {
+            occasions.push(occasion);
+        }
+        drop(desk);
+        if !errands.is_empty() {
+            life.engine.act(|house, _, effects| house.perform(errands, effects));
+        }
+        let out = occasions.iter().any(|it| matches!(it, ApplicationEvent::Out(_)));
+        occasions.into_iter().for_each(|occasion| self.tell(life, occasion));
+        self.shared.tell_waiters();
+        out
+    }
+
+    fn tell(&mut self, life: &Arc<GroupMembership<L>>, occasion: ApplicationEvent) {
+        let name = |key| self.shared.types[shard_of(key).0].name.clone();
+        match occasion {
+            ApplicationEvent::View { view, joined, departed } => {
+                let view = View::of(&view);
+                self.shared.state().view = Some(view.clone());
+                self.shared.tell_waiters();
+                if let Some(upcall) = &mut self.on_view {
+                    upcall(&ViewChange { view, joined, departed });
+                }
+            }
+            ApplicationEvent::Begun { .. } => {}
+            ApplicationEvent::Started { key, origin: start } => {
+                let (subgroup, shard) = (name(key), shard_of(key).1);
+                self.tell_object(&ObjectEvent::Started { subgroup, shard, origin: start });
+            }
+            ApplicationEvent::Unreadable { key, from } => {
+                let (subgroup, shard) = (name(key), shard_of(key).1);
+                self.tell_object(&ObjectEvent::Unreadable { subgroup, shard, from });
+            }
+            ApplicationEvent::Left { key } => {
+                let (subgroup, shard) = (name(key), shard_of(key).1);
+                self.tell_object(&ObjectEvent::Left { subgroup, shard });
+            }
+            ApplicationEvent::Refused => {
+                self.shared.state().refused = true;
+                life.engine.act(|house, _, _| house.leave());
+            }
+            ApplicationEvent::Out(fate) => {
+                self.shared.state().fate = Some(fate);
+                self.shared.tell_waiters();
+                self.tell_object(&ObjectEvent::Isolated(fate));
+            }
+        }
+    }
+
+    fn tell_object(&mut self, event: &ObjectEvent) {
+        if let Some(upcall) = &mut self.on_object {
+            upcall(event);
+        }
+    }
+}
+
+/// Casts an object to its type.
+pub(crate) fn as_object<T: 'static>(object: &BoxedObject) -> Option<&T> {
+    let any: &dyn AnyObject = &**object;
+    any.as_any().downcast_ref()
+}

@@ -1,0 +1,499 @@
+//! The log of one stream as a member's turn sees it; the log thread does the work.
+//!
+//! Owns: the batch of this turn, and the pending errand. Never does: wait for the log thread; a
+//! full queue refuses, and the turn tries again.
+
+use std::path::PathBuf;
+use std::sync::mpsc::TrySendError;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use derecho_core::log::restart_permission::{self, RestartPermission};
+use derecho_core::log::views::VIEWS;
+use derecho_core::log::{
+    Disk, DiskError, EpochMark, LogEntry, LogError, LogId, StreamKey, StreamLog, Version, WallTime,
+    aside, folder,
+};
+use derecho_core::storage::log_damage::{self, DamageOutcome, LogDamage};
+use derecho_core::storage::log_election::LogClaim;
+use derecho_core::storage::log_port::{LogPort, LogPortCondition, LogTask, LogTaskResult};
+use derecho_core::storage::log_tasks::{self, ReachableFolder, TopicLogRetention};
+
+use super::batch::Batch;
+use super::damage_cache::DamageCache;
+use super::folder::Folder;
+use super::shared_log_state::SharedLogState;
+use super::thread::{
+    FullDiskPolicy, LogJob, LogSettings, LogWriter, Logs, OpenLog, PushRefusal, StreamHandle,
+    StreamState, VIEWS_FILE,
+};
+use crate::clock;
+
+/// Bytes of a batch; further records go into the next one.
+const BATCH: usize = 1 << 20;
+
+/// Hand-over of an errand and its answer.
+#[derive(Default)]
+struct LogTaskSlot {
+    task: Mutex<Option<LogTask>>,
+    answer: Mutex<Option<LogTaskResult>>,
+}
+
+impl LogTaskSlot {
+    fn take_errand(&self) -> Option<LogTask> {
+        self.task.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A pending errand: it is answered however it ends.
+struct PendingLogTask {
+    slot: Arc<LogTaskSlot>,
+    log_state: Arc<SharedLogState>,
+    root: PathBuf,
+    state: TaskProgress,
+}
+
+#[derive(PartialEq, Eq)]
+enum TaskProgress {
+    Waits,
+    Begun,
+    Answered,
+}
+
+impl PendingLogTask {
+    fn run(mut self, writer: &mut LogWriter<Folder>) {
+        let Some(errand) = self.slot.take_errand() else { return };
+        self.state = TaskProgress::Begun;
+        let answer = do_errand(writer, &self.log_state, &self.root, &errand);
+        self.answer(answer);
+    }
+
+    fn answer(&mut self, answer: LogTaskResult) {
+        self.state = TaskProgress::Answered;
+        *self.slot.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        (self.log_state.waker)();
+    }
+}
+
+impl Drop for PendingLogTask {
+    fn drop(&mut self) {
+        // The log thread has ended before it reached the errand, or in the middle of it. An errand
+        // that has been taken back is no longer in the slot.
+        let unanswered = match self.state {
+            TaskProgress::Waits => self.slot.take_errand().is_some(),
+            TaskProgress::Begun => true,
+            TaskProgress::Answered => false,
+        };
+        if unanswered {
+            self.log_state.show_failed(LogError::Failed);
+            self.answer(LogTaskResult::Failed(LogError::Failed));
+        }
+    }
+}
+
+/// Journal of one stream, see the [module](self).
+pub struct StreamLogPort {
+    log: LogId,
+    handle: StreamHandle,
+    slot: Arc<LogTaskSlot>,
+    batch: Batch,
+    /// Folder that contains this process's folder and its neighbours.
+    root: PathBuf,
+}
+
+impl StreamLogPort {
+    pub(super) fn new(
+        logs: &Logs,
+        root: PathBuf,
+        of: (StreamKey, FullDiskPolicy, Option<TopicLogRetention>),
+        waker: impl Fn() + Send + Sync + 'static,
+    ) -> StreamLogPort {
+        StreamLogPort {
+            log: logs.owner().log,
+            handle: logs.handle(Arc::new(SharedLogState::new(of, waker))),
+            slot: Arc::default(),
+            batch: Batch::default(),
+            root,
+        }
+    }
+
+    /// Hands the batch on. Returns `false` if the queue is full.
+    fn push(&mut self) -> bool {
+        if self.batch.is_empty() {
+            return true;
+        }
+        let batch = std::mem::replace(&mut self.batch, self.handle.batch());
+        match self.handle.try_push(batch) {
+            Err(PushRefusal::Full(batch)) => {
+                self.batch = batch;
+                return false;
+            }
+            // The log thread has ended without a report.
+            Err(PushRefusal::Over(StreamState::Closed))
+                if self.handle.state() == StreamState::Open =>
+            {
+                self.handle.state.show_failed(LogError::Failed);
+            }
+            Err(PushRefusal::Over(_)) | Ok(()) => {}
+        }
+        true
+    }
+}
+
+fn now() -> WallTime {
+    WallTime(clock::wall(clock::now()))
+}
+
+impl LogPort for StreamLogPort {
+    fn log(&self) -> LogId {
+        self.log
+    }
+
+    fn ask(&mut self, errand: &mut Option<LogTask>) -> bool {
+        if !self.push() {
+            return false;
+        }
+        *self.slot.task.lock().unwrap_or_else(PoisonError::into_inner) = errand.take();
+        let (slot, log_state) = (Arc::clone(&self.slot), Arc::clone(&self.handle.state));
+        let log_tasks =
+            PendingLogTask { slot, log_state, root: self.root.clone(), state: TaskProgress::Waits };
+        let work = Box::new(move |writer: &mut LogWriter<Folder>| log_tasks.run(writer));
+        if let Err(TrySendError::Full(_refused)) = self.handle.queue.try_send(LogJob::Work(work)) {
+            *errand = self.slot.take_errand();
+            return false;
+        }
+        true
+    }
+
+    fn answer(&mut self) -> Option<LogTaskResult> {
+        self.slot.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&mut self, entry: LogEntry<'_>) -> bool {
+        if self.batch.bytes() >= BATCH && !self.push() {
+            return false;
+        }
+        // A message that no record can hold would have been refused at its write.
+        let _ = self.batch.push(LogEntry { reception_time: now(), ..entry });
+        true
+    }
+
+    fn mark(&mut self, mark: EpochMark) -> bool {
+        self.batch.mark(mark, now());
+        true
+    }
+
+    fn hand_over(&mut self) {
+        self.push();
+    }
+
+    fn durable(&self) -> Version {
+        self.handle.durable()
+    }
+
+    fn noted(&self) -> u64 {
+        self.handle.state.noted()
+    }
+
+    fn condition(&self) -> LogPortCondition {
+        match self.handle.state() {
+            StreamState::Open => LogPortCondition::Open,
+            StreamState::Full => LogPortCondition::Full,
+            StreamState::Damaged => LogPortCondition::Damaged(self.handle.error()),
+            StreamState::Detached => LogPortCondition::Detached,
+            StreamState::Failed | StreamState::Closed => {
+                LogPortCondition::Failed(self.handle.error())
+            }
+        }
+    }
+}
+
+impl Drop for StreamLogPort {
+    fn drop(&mut self) {
+        // Hand over the rest of the batch and the end: no further writes follow. If the queue is
+        // full, the log thread finds the rest once it has made room.
+        let rest = std::mem::take(&mut self.batch);
+        self.handle.state.leave(rest);
+        let _ = self.handle.queue.try_send(LogJob::Work(Box::new(|_: &mut LogWriter<Folder>| {})));
+    }
+}
+
+/// Runs an errand on the log thread. If the disk is full, waits for room or gives up, as
+/// appends do.
+fn do_errand(
+    writer: &mut LogWriter<Folder>,
+    shown: &Arc<SharedLogState>,
+    root: &std::path::Path,
+    errand: &LogTask,
+) -> LogTaskResult {
+    loop {
+        let answer = try_errand(writer, shown, root, errand);
+        let LogTaskResult::Failed(error) = &answer else {
+            shown.show_room();
+            return answer;
+        };
+        match writer.judge(shown, error) {
+            // Its state after the partial errand is read when the log is opened again.
+            None => drop(writer.logs.remove(&shown.key)),
+            Some(state) => {
+                let error = error.clone().within(&writer.disk.place());
+                writer.give_up(shown.key, (state, error.clone()));
+                shown.show(state, Some(error));
+                return answer;
+            }
+        }
+    }
+}
+
+fn try_errand(
+    writer: &mut LogWriter<Folder>,
+    shown: &Arc<SharedLogState>,
+    root: &std::path::Path,
+    errand: &LogTask,
+) -> LogTaskResult {
+    // The whole log behind a claim is checked, once.
+    let harm = match writer.open_or_damage(shown, matches!(errand, LogTask::Claim(_))) {
+        Ok(harm) => harm,
+        Err(error) => return LogTaskResult::Failed(error),
+    };
+    let locks = matches!(errand, LogTask::Claim(_) | LogTask::Register);
+    let mut neighbours = match neighbours(root, writer.owner.log, locks) {
+        Ok(neighbours) => neighbours,
+        // An unread neighbour may be the one that matters, so nothing begins without it.
+        Err(error) if locks => return LogTaskResult::Failed(error),
+        Err(_) => Vec::new(),
+    };
+    for neighbour in &mut neighbours {
+        neighbour.damage = writer.harm.find((shown.key, neighbour.log), &neighbour.disk.place());
+    }
+    if let Some(harm) = harm {
+        let judged = open_damaged(writer, (shown, root, errand), &mut neighbours, harm);
+        note_damage(&mut writer.harm, shown.key, &neighbours);
+        match judged {
+            Ok(None) => {}
+            Ok(Some(claim)) => return LogTaskResult::Claimed(claim),
+            Err(error) => return LogTaskResult::Failed(error),
+        }
+    }
+    let Some(kept) = writer.logs.get_mut(&shown.key) else {
+        return LogTaskResult::Failed(LogError::Failed);
+    };
+    // Use what was read of the neighbours' logs a moment ago.
+    for neighbour in &mut neighbours {
+        neighbour.known = writer.known.remove(&(shown.key, neighbour.log));
+    }
+    let known = aside::asides(&mut writer.disk).unwrap_or_default();
+    let mut answer = log_tasks::run(errand, &mut kept.log, &mut writer.disk, &mut neighbours);
+    if let LogTaskResult::Claimed(claim) = &mut answer {
+        let own = (writer.owner, shown.key, &mut writer.disk);
+        let more = log_tasks::excused(&permissions_in(root), own, None, &mut neighbours);
+        claim.accounts.extend(more);
+    }
+    note_damage(&mut writer.harm, shown.key, &neighbours);
+    if matches!(answer, LogTaskResult::NotYet) {
+        let known = neighbours.into_iter().filter_map(|it| Some((it.log, it.known?)));
+        writer.known.extend(known.map(|(of, log)| ((shown.key, of), log)));
+    }
+    kept.shown.publish(kept.log.durable());
+    if let Ok(now) = aside::asides(&mut writer.disk)
+        && let Some(numbers) = now.get(&shown.key)
+        && let Some(number) = numbers.last()
+        && now != known
+    {
+        tracing::warn!(
+            "the log of stream {} was put aside as number {number}, because its topic has \
+             continued without this log; `squall log dump {} --aside {number}` shows it; {} logs \
+             of the stream are aside now, and the last {} are kept",
+            shown.key,
+            writer.disk.place(),
+            numbers.len(),
+            aside::MOST
+        );
+        tidy_asides(writer, shown);
+    }
+    answer
+}
+
+/// Returns the claim of a harmed log (I-98). `None`: the log was put aside, and is open and empty.
+fn open_damaged(
+    writer: &mut LogWriter<Folder>,
+    (shown, root, errand): (&Arc<SharedLogState>, &std::path::Path, &LogTask),
+    neighbours: &mut [ReachableFolder<Folder>],
+    harm: LogDamage,
+) -> Result<Option<Box<LogClaim>>, LogError> {
+    let (owner, stream, place) = (writer.owner, shown.key, writer.disk.place());
+    let begins = matches!(errand, LogTask::Load(..) | LogTask::Read(_));
+    if begins && !writer.harm.is_known((stream, owner.log)) {
+        // The log was claimed as a sound one: a start from it must find what was claimed.
+        return Err(harm.error);
+    }
+    let judged = log_damage::judge(errand, (owner, stream, &mut writer.disk), neighbours, &harm);
+    let error = harm.error.clone().within(&place);
+    let number = match judged? {
+        DamageOutcome::PutAside(number) => number,
+        DamageOutcome::Claimed(mut claim) => {
+            let own = (owner, stream, &mut writer.disk);
+            let more = log_tasks::excused(&permissions_in(root), own, Some(&harm), neighbours);
+            claim.accounts.extend(more);
+            writer.harm.set((stream, owner.log), &place, Some(harm));
+            // Other members that hold the store complete it.
+            if matches!(errand, LogTask::Claim(true)) {
+                shown.show_damaged(error);
+            }
+            return Ok(Some(claim));
+        }
+    };
+    tracing::warn!(
+        "the log of stream {stream} is damaged: {error}. The log was put aside in {place} as \
+         number {number}, and its records are fetched from other logs"
+    );
+    writer.harm.set((stream, owner.log), &place, None);
+    writer.open(shown)?;
+    tidy_asides(writer, shown);
+    Ok(None)
+}
+
+/// Removes logs put aside beyond the limit (I-96), and logs their removal.
+fn tidy_asides(writer: &mut LogWriter<Folder>, shown: &SharedLogState) {
+    let (stream, most) = (shown.key, shown.retention.as_ref().and_then(|keep| keep.past.bytes));
+    match aside::keep_last(&mut writer.disk, stream, most) {
+        Ok(removed) => {
+            for (number, bytes) in removed {
+                tracing::warn!(
+                    "a log of stream {stream} that was put aside in {} was removed: number \
+                     {number}, {bytes} bytes; only the last {} logs put aside are kept, as far as \
+                     the topic's log retention has room",
+                    writer.disk.place(),
+                    aside::MOST
+                );
+            }
+        }
+        // They are examined again when the next log is put aside.
+        Err(error) => tracing::warn!("logs that were put aside cannot be removed: {error}"),
+    }
+}
+
+/// Returns the logs without which an operator has allowed to proceed.
+fn permissions_in(root: &std::path::Path) -> Vec<RestartPermission> {
+    let said = Folder::read(root).and_then(|mut root| restart_permission::permissions(&mut root));
+    said.unwrap_or_else(|error| {
+        tracing::warn!("decisions of `squall log proceed` cannot be read: {error}");
+        Vec::new()
+    })
+}
+
+/// Records which logs in reach are harmed.
+fn note_damage(known: &mut DamageCache, stream: StreamKey, neighbours: &[ReachableFolder<Folder>]) {
+    for neighbour in neighbours {
+        let of = (stream, neighbour.log);
+        if neighbour.damage.is_some() || known.is_known(of) {
+            known.set(of, &neighbour.disk.place(), neighbour.damage.clone());
+        }
+    }
+}
+
+impl LogWriter<Folder> {
+    /// Ensures that the log of a stream is open and shown here, or returns its harm. A harmed log
+    /// of views is an error.
+    fn open_or_damage(
+        &mut self,
+        shown: &Arc<SharedLogState>,
+        checks: bool,
+    ) -> Result<Option<LogDamage>, LogError> {
+        let (owner, stream) = (self.owner, shown.key);
+        let (of, log) = ((owner, stream), (stream, owner.log));
+        if self.harm.is_known(log) {
+            if let Some(harm) = self.harm.find(log, &self.disk.place()) {
+                return Ok(Some(harm));
+            }
+            // Other files may have the same names now.
+            self.disk.close_files();
+        }
+        let error = match self.open(shown) {
+            Err(error) if error.is_damage() && stream != VIEWS => Some(error),
+            Err(error) => return Err(error),
+            Ok(()) => {
+                let kept = self.logs.get_mut(&stream).filter(|it| checks && !it.is_checked);
+                kept.and_then(|kept| {
+                    kept.is_checked = true;
+                    kept.log.find_damage(&mut self.disk).filter(|_| stream != VIEWS)
+                })
+            }
+        };
+        Ok(error.map(|error| {
+            self.logs.remove(&stream);
+            LogDamage::of(&mut self.disk, of, error)
+        }))
+    }
+
+    /// Ensures that the log of a stream is open and shown here.
+    fn open(&mut self, shown: &Arc<SharedLogState>) -> Result<(), LogError> {
+        let is_left =
+            self.logs.get(&shown.key).is_some_and(|kept| !Arc::ptr_eq(&kept.shown, shown));
+        if is_left {
+            // The previous user has left the log, and this thread has not processed that yet.
+            self.close_left();
+        }
+        if let Some(kept) = self.logs.get_mut(&shown.key) {
+            kept.shown = Arc::clone(shown);
+            return Ok(());
+        }
+        if !shown.takes() {
+            return Err(shown.error().unwrap_or(LogError::Failed));
+        }
+        let (of, LogSettings { mut limits, check, .. }) = ((self.owner, shown.key), self.settings);
+        if shown.key == VIEWS {
+            limits.segment_bytes = limits.segment_bytes.min(VIEWS_FILE);
+        }
+        let (log, recovery) = StreamLog::open(&mut self.disk, of, limits, check)?;
+        if let Some(torn) = recovery.torn {
+            tracing::warn!("the torn end of the log of stream {} was cut: {torn:?}", shown.key);
+        }
+        shown.publish(log.durable());
+        shown.show_open();
+        self.logs.insert(shown.key, OpenLog::new(log, shown));
+        Ok(())
+    }
+}
+
+/// Returns the folders beside this process's own. With `locks`, folders without a writer are locked
+/// for reading; a process that wants one waits for that (see [`Archive`](super::Archive)).
+fn neighbours(
+    root: &std::path::Path,
+    own: LogId,
+    locks: bool,
+) -> Result<Vec<ReachableFolder<Folder>>, LogError> {
+    let unread = |path: &std::path::Path, error: std::io::Error| LogError::Disk {
+        file: path.display().to_string(),
+        cause: DiskError::Other(error.to_string()),
+    };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(root).map_err(|error| unread(root, error))? {
+        let path = entry.map_err(|error| unread(root, error))?.path();
+        if !path.is_dir() {
+            continue;
+        }
+        let mut disk = Folder::read(&path)?;
+        let within = |error: LogError| error.within(&path.display().to_string());
+        let Some(owner) = folder::owner(&mut disk).map_err(within)? else {
+            match folder::streams(&mut disk).map_err(within)?.first() {
+                None => continue,
+                Some(stream) => {
+                    let folder = path.display().to_string();
+                    return Err(LogError::NoIdentity { folder, stream: *stream });
+                }
+            }
+        };
+        if owner.log == own {
+            continue;
+        }
+        let (disk, busy) = match locks.then(|| Folder::look(&path)) {
+            Some(Ok(looked)) => (looked, false),
+            _ => (disk, true),
+        };
+        found.push(ReachableFolder { log: owner.log, disk, busy, known: None, damage: None });
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Groups whose members keep their logs on disks of their own, and restarts in which some of these
+//! are missing.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use derecho_core::storage::store::StoreRetention;
+use derecho_sim::{Config, NodeIndex};
+
+use super::World;
+use super::checker::StoreChecker;
+use super::log_folders::LogFolders;
+
+/// Returns the retention of the run of this seed.
+pub(crate) fn retention(seed: u64) -> StoreRetention {
+    let retention = match seed % 3 {
+        0 => StoreRetention::default(),
+        1 => StoreRetention { depth: Some(2), ..StoreRetention::default() },
+        _ => StoreRetention { most: Some(40), ..StoreRetention::default() },
+    };
+    // With every fourth group of three seeds, keys that are over are removed, sooner or
+    // later (I-240).
+    StoreRetention { cleanup: (seed / 3 % 4 == 3).then_some(seed % 9), ..retention }
+}
+
+/// Members whose logs are on disks of their own, which no other host reaches.
+pub(crate) struct SeparateDisks {
+    seed: u64,
+    pub(crate) checker: Rc<RefCell<StoreChecker>>,
+    pub(crate) folders: LogFolders,
+    pub(crate) world: World,
+}
+
+impl SeparateDisks {
+    pub(crate) fn new(seed: u64, nodes: usize) -> SeparateDisks {
+        SeparateDisks::over(seed, |config, over| World::over(config, nodes, true, over))
+    }
+
+    fn over(
+        seed: u64,
+        world: impl FnOnce(Config, (Rc<RefCell<StoreChecker>>, Option<LogFolders>)) -> World,
+    ) -> SeparateDisks {
+        let mut court = StoreChecker::default();
+        (court.retention, court.logged) = (retention(seed), true);
+        let (court, root) = (Rc::new(RefCell::new(court)), LogFolders::separate());
+        let over = (Rc::clone(&court), Some(root.clone()));
+        let world = world(Config::adversarial(seed), over);
+        SeparateDisks { seed, checker: court, folders: root, world }
+    }
+
+    /// Creates five members of a networked group, two of which keep the log of the subgroup. The
+    /// second one crashes, and the first one continues. Also returns the number of durable messages
+    /// at the crash.
+    pub(crate) fn with_crashed_holder(seed: u64) -> (SeparateDisks, usize) {
+        let world = |config, over| World::with_bystanders(config, 5, 3, over);
+        let mut apart = SeparateDisks::over(seed, world);
+        let world = &mut apart.world;
+        world.settle();
+        world.flow(6);
+        world.settle();
+        world.run(1_000_000);
+        world.crash(NodeIndex(1));
+        let before = apart.durable();
+        let world = &mut apart.world;
+        world.run(30_000_000);
+        world.flow(10);
+        world.settle();
+        (apart, before)
+    }
+
+    pub(crate) fn durable(&self) -> usize {
+        self.checker.borrow().durable
+    }
+
+    /// Crashes all, and brings back one without this folder; it waits, by this rule.
+    pub(crate) fn restart_without(&mut self, hidden: usize, life: u64, rule: &str) {
+        self.restart(hidden, (life, 1, true), rule);
+    }
+
+    /// Crashes all members of a networked group, and brings back all but the one with this folder;
+    /// they wait (I-106).
+    pub(crate) fn restart_in_a_network(&mut self, hidden: usize) {
+        let others = self.folders.count().0 - 1;
+        self.restart(hidden, (1, others, false), "I-106");
+    }
+
+    fn restart(&mut self, hidden: usize, (life, nodes, local): (u64, usize, bool), rule: &str) {
+        let SeparateDisks { seed, checker: court, folders: root, world } = self;
+        world.crash_all();
+        court.borrow_mut().restart_somewhere();
+        root.hide(hidden, true);
+        let config = Config::adversarial(*seed + life * 1_000_000);
+        *world = World::over(config, nodes, local, (Rc::clone(court), Some(root.clone())));
+        world.run(300_000_000);
+        assert!(!world.has_begun(), "{rule}: seed {seed}: it begins without those who have it");
+    }
+
+    /// Brings this folder back, and checks the result.
+    pub(crate) fn bring_back(&mut self, hidden: usize) {
+        let SeparateDisks { checker: court, folders: root, world, .. } = self;
+        root.hide(hidden, false);
+        assert!(world.bring_back());
+        world.settle();
+        world.flow(3);
+        world.check();
+        court.borrow().compare(&root.logs(super::member::LOG));
+    }
+}

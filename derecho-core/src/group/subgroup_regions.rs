@@ -1,0 +1,138 @@
+//! Regions that a node brings into a subgroup, opened on its link. Every host of a
+//! [`Group`](super::Group) uses the same ones.
+//!
+//! Owns: the set of these regions, and the lifetime of a stream's memory. Never does: open a region
+//! on its own.
+
+use alloc::vec::Vec;
+
+use super::control::{CONTROL_LINES, CONTROL_STREAM, control_geometry};
+use super::registry::Epoch;
+use super::{Group, ReplicatedState};
+use crate::fault::{Fault, planted};
+use crate::ids::RegionId;
+use crate::link::{Link, LinkError};
+use crate::memory::{LINE_WORDS, OwnRegion};
+use crate::multicast::claim::SenderMemory;
+use crate::multicast::geometry::Geometry;
+use crate::multicast::subgroup::SUBGROUP_LINES;
+
+/// Regions that a node brings into a subgroup.
+#[derive(Clone)]
+pub struct SubgroupRegions {
+    /// Region with [`SUBGROUP_LINES`] acknowledgement lines.
+    pub lines: (RegionId, OwnRegion),
+    /// Memory of the node's stream, if the node sends.
+    pub memory: Option<(RegionId, SenderMemory)>,
+}
+
+impl SubgroupRegions {
+    /// Opens the regions of a share: the lines, and the stream with this geometry if
+    /// the node sends.
+    pub fn open(
+        link: &mut (impl Link + ?Sized),
+        lines: RegionId,
+        stream: Option<(RegionId, Geometry)>,
+    ) -> Result<SubgroupRegions, LinkError> {
+        let opened = link.open(lines, SUBGROUP_LINES * LINE_WORDS)?;
+        let memory = stream.map(|(region, geometry)| {
+            let memory = match link.open(region, geometry.words()) {
+                Ok(memory) => memory,
+                Err(error) => {
+                    // An incomplete share is useless.
+                    let _ = link.close(lines);
+                    return Err(error);
+                }
+            };
+            Ok((region, SenderMemory::with_nulls(memory, geometry)))
+        });
+        Ok(SubgroupRegions { lines: (lines, opened), memory: memory.transpose()? })
+    }
+
+    /// Opens the regions that every member brings into the control stream.
+    pub fn open_control(link: &mut (impl Link + ?Sized)) -> Result<SubgroupRegions, LinkError> {
+        SubgroupRegions::open(link, CONTROL_LINES, Some((CONTROL_STREAM, control_geometry())))
+    }
+
+    /// Regions of the share, for closing.
+    pub fn regions(&self) -> impl Iterator<Item = RegionId> + '_ {
+        core::iter::once(self.lines.0).chain(self.memory.iter().map(|(region, _)| *region))
+    }
+}
+
+/// Memory from which this node sends a stream.
+pub(super) struct StreamMemory {
+    pub(super) memory: SenderMemory,
+    /// Number of messages that this node had submitted to the control stream when it brought
+    /// another memory. No later message leads to an epoch of this stream.
+    replaced: Option<u64>,
+}
+
+/// Memory that a share brings into a subgroup, keyed by subgroup and region.
+pub(super) fn stream_memory(
+    key: u64,
+    share: &SubgroupRegions,
+) -> Option<((u64, RegionId), StreamMemory)> {
+    let (region, memory) = share.memory.clone()?;
+    Some(((key, region), StreamMemory { memory, replaced: None }))
+}
+
+impl<S: ReplicatedState> Group<S> {
+    /// Adds this node's share of a subgroup. Must be called before the state makes
+    /// this node a member. The regions serve no other subgroup, and serve this one
+    /// until it is [left](super::GroupEvent::Left).
+    ///
+    /// The memory of an earlier stream of this node serves the coming epochs of that stream (I-78).
+    pub fn bring(&mut self, key: u64, share: SubgroupRegions) {
+        let said = self.control.submitted();
+        for (_, memory) in self.memories.iter_mut().filter(|((of, _), _)| *of == key) {
+            memory.replaced.get_or_insert(said);
+        }
+        self.memories.extend(stream_memory(key, &share));
+        self.regions.insert((key, share.lines.0), share);
+        self.unsettled = true;
+    }
+
+    /// Withdraws the share of a subgroup in which this node got no seat. `None` if the share is, or
+    /// is about to be, at work.
+    pub fn withdraw(&mut self, key: u64, lines: RegionId) -> Option<SubgroupRegions> {
+        let me = self.node.id();
+        let is_at_work = self.progress.get(&key).is_some_and(|walk| walk.lines() == lines);
+        let mut epochs = self.registry.epochs(key).chain(self.expected.get(&key));
+        let seat = |epoch: &Epoch| epoch.layout.member(me).is_some_and(|seat| seat.lines == lines);
+        if is_at_work || epochs.any(seat) {
+            return None;
+        }
+        drop(epochs);
+        let share = self.regions.remove(&(key, lines))?;
+        if let Some((region, _)) = &share.memory {
+            self.memories.remove(&(key, *region));
+        }
+        Some(share)
+    }
+
+    /// Drops the memory of replaced streams, once no epoch of them can follow (I-78).
+    pub(super) fn forget_memories(&mut self, key: u64) {
+        let heard = self.control.heard_own();
+        let of_it = self.memories.iter().filter(|((of, _), _)| *of == key);
+        let replaced =
+            of_it.filter(|(_, memory)| memory.replaced.is_some_and(|said| said <= heard));
+        let is_over =
+            |region: &RegionId| planted(Fault::MemoryReplaced) || !self.sends(key, *region);
+        let over = replaced.map(|((_, region), _)| *region).filter(is_over);
+        for region in over.collect::<Vec<RegionId>>() {
+            self.memories.remove(&(key, region));
+        }
+    }
+
+    /// Drops the share of a subgroup that this node has left.
+    pub(super) fn forget_regions(&mut self, key: u64, lines: RegionId) {
+        let share = self.regions.remove(&(key, lines));
+        if let Some((region, _)) = share.and_then(|share| share.memory)
+            && !self.sends(key, region)
+        {
+            self.memories.remove(&(key, region));
+        }
+        self.forget_memories(key);
+    }
+}

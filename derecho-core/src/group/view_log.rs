@@ -1,0 +1,260 @@
+//! A member's log of the group's views, and the data whose durability depends on that log.
+//!
+//! Owns: the contents of that log, and the gate through which a member's other logs report
+//! durability (I-150). Never does: wait for the log, or decide who restarts; [`log_register`] has the rule.
+//!
+//! ```text
+//!   Roll errand ──> Enrols, to all ──> views and changes of the book are put ──> durable
+//!                                                          │                       └──> gate opens
+//!                                                          └──> Notes, to all, if awaited
+//! ```
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::log_register::{self, LogRegister};
+use crate::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::bytes::Wire;
+use crate::fault::{Fault, planted};
+use crate::ids::NodeId;
+use crate::log::views::LoggedView;
+use crate::log::{EpochMark, LogEntry, LogError, LogId, Version, WallTime};
+use crate::membership::View;
+use crate::storage::log_port::{LogPort, LogPortCondition, LogTask, LogTaskResult};
+
+/// Maximum time between two turns while an entry is on its way to the log, in nanoseconds.
+pub(super) const LOOK: u64 = 1_000_000;
+/// Maximum number of views that wait for the log; beyond that the oldest are dropped.
+const MOST_WAITING: usize = 64;
+/// Maximum number of streams in one message.
+const STREAMS_AT_ONCE: usize = 512;
+
+/// Conditions that all logs of a member observe.
+#[derive(Debug, Default)]
+pub struct DurabilityGate {
+    /// The member has told all members what its logs know of views.
+    enrolled: AtomicBool,
+    /// All views that the member has seen are durable in its log.
+    settled: AtomicBool,
+    /// The log of views waits for room.
+    full: AtomicBool,
+    /// Views are no longer logged.
+    over: AtomicBool,
+}
+
+/// Log of a stream beside a log of views.
+pub struct GatedLogPort {
+    journal: Box<dyn LogPort>,
+    gate: Arc<DurabilityGate>,
+    /// Last version that was reported while the gate was open.
+    durable: AtomicU64,
+    noted: AtomicU64,
+}
+
+impl GatedLogPort {
+    /// Combines a log with the gate.
+    pub fn new(journal: Box<dyn LogPort>, gate: Arc<DurabilityGate>) -> GatedLogPort {
+        GatedLogPort { journal, gate, durable: AtomicU64::new(0), noted: AtomicU64::new(0) }
+    }
+
+    /// Durable version, as far as the gate permits its report.
+    fn told(&self, last: &AtomicU64, now: impl FnOnce() -> u64) -> u64 {
+        if self.gate.settled.load(Ordering::Acquire) || planted(Fault::DurableBeforeView) {
+            last.store(now(), Ordering::Relaxed);
+        }
+        last.load(Ordering::Relaxed)
+    }
+}
+
+impl LogPort for GatedLogPort {
+    fn log(&self) -> LogId {
+        self.journal.log()
+    }
+
+    fn ask(&mut self, errand: &mut Option<LogTask>) -> bool {
+        // Claims must be heard after the enrolment, which tells what is known of views.
+        self.gate.enrolled.load(Ordering::Acquire) && self.journal.ask(errand)
+    }
+
+    fn answer(&mut self) -> Option<LogTaskResult> {
+        self.journal.answer()
+    }
+
+    fn put(&mut self, entry: LogEntry<'_>) -> bool {
+        self.journal.put(entry)
+    }
+
+    fn mark(&mut self, mark: EpochMark) -> bool {
+        self.journal.mark(mark)
+    }
+
+    fn hand_over(&mut self) {
+        self.journal.hand_over();
+    }
+
+    fn durable(&self) -> Version {
+        Version(self.told(&self.durable, || self.journal.durable().0))
+    }
+
+    fn noted(&self) -> u64 {
+        self.told(&self.noted, || self.journal.noted())
+    }
+
+    fn condition(&self) -> LogPortCondition {
+        // An error of the log itself is more specific.
+        let own = self.journal.condition();
+        if own.is_over() {
+            return own;
+        }
+        match (self.gate.over.load(Ordering::Acquire), self.gate.full.load(Ordering::Acquire)) {
+            (true, _) => LogPortCondition::Failed(Some(LogError::NoViews)),
+            (false, true) => LogPortCondition::Full,
+            (false, false) => own,
+        }
+    }
+}
+
+/// A member's log of views. See the [module](self).
+pub(super) struct ViewLog {
+    journal: Box<dyn LogPort>,
+    gate: Arc<DurabilityGate>,
+    errand: Option<LogTask>,
+    asked: bool,
+    /// Version of the last view that was put, once the log is open.
+    put: Option<u64>,
+    /// Newest view that was seen, in its logged form.
+    last: Option<LoggedView>,
+    /// Views that the log has not taken yet, each with the number of enrolments at that time.
+    waiting: VecDeque<(LoggedView, u64)>,
+    /// Versions of logged views that are not known to be durable, each with the
+    /// number of enrolments.
+    unsynced: VecDeque<(u64, u64)>,
+    /// Number of enrolments that are durable in the log, and number last announced to all members.
+    synced: u64,
+    noted: u64,
+    over: bool,
+}
+
+impl ViewLog {
+    pub(super) fn new(journal: Box<dyn LogPort>) -> ViewLog {
+        ViewLog {
+            journal,
+            gate: Arc::default(),
+            errand: Some(LogTask::Register),
+            asked: false,
+            put: None,
+            last: None,
+            waiting: VecDeque::new(),
+            unsynced: VecDeque::new(),
+            synced: 0,
+            noted: 0,
+            over: false,
+        }
+    }
+
+    pub(super) fn gate(&self) -> Arc<DurabilityGate> {
+        Arc::clone(&self.gate)
+    }
+
+    /// Whether the log needs a turn soon.
+    pub(super) fn is_busy(&self) -> bool {
+        let is_asking = self.asked || self.errand.is_some();
+        !self.over && (is_asking || !self.waiting.is_empty() || !self.unsynced.is_empty())
+    }
+
+    /// Notes the current view and continues. Returns the amount of work done, and the messages
+    /// for all members.
+    pub(super) fn turn(
+        &mut self,
+        (log_register, view, me): (&LogRegister, &View, NodeId),
+        leans: &BTreeSet<LogId>,
+    ) -> (usize, Vec<log_register::LogRegisterMessage>) {
+        let mut said = Vec::new();
+        if self.over {
+            return (0, said);
+        }
+        if let Some(now) = log_register.record(view, me, leans) {
+            self.see(now, log_register.changes());
+        }
+        let mut done = self.enrol(&mut said);
+        done += self.write();
+        let condition = self.journal.condition();
+        self.gate.full.store(condition == LogPortCondition::Full, Ordering::Release);
+        if self.over || condition.is_over() {
+            self.over = true;
+            self.gate.over.store(true, Ordering::Release);
+            return (done + 1, Vec::new());
+        }
+        if self.synced > self.noted && log_register.lacks_note_of(me) {
+            self.noted = self.synced;
+            said.push(log_register::LogRegisterMessage::RegistrationsDurable(self.synced));
+        }
+        (done, said)
+    }
+
+    fn see(&mut self, now: LoggedView, enrolled: u64) {
+        if self.last.as_ref() == Some(&now) {
+            return;
+        }
+        // From here on, nothing that is delivered counts as durable before this view does.
+        self.gate.settled.store(false, Ordering::Release);
+        if self.waiting.len() == MOST_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back((now.clone(), enrolled));
+        self.last = Some(now);
+    }
+
+    /// Requests the last logged view, and announces the answer.
+    fn enrol(&mut self, said: &mut Vec<log_register::LogRegisterMessage>) -> usize {
+        if self.errand.is_some() && !self.asked {
+            self.asked = self.journal.ask(&mut self.errand);
+        }
+        if !self.asked {
+            return 0;
+        }
+        match self.journal.answer() {
+            None => return 0,
+            Some(LogTaskResult::Registered(roll, streams)) => {
+                let some = streams.chunks(STREAMS_AT_ONCE);
+                said.extend(
+                    some.map(|some| log_register::LogRegisterMessage::HasStreams(some.to_vec())),
+                );
+                said.push(log_register::LogRegisterMessage::Registers(roll));
+                self.put = Some(self.journal.durable().0);
+                self.gate.enrolled.store(true, Ordering::Release);
+            }
+            Some(_) => self.over = true,
+        }
+        self.asked = false;
+        1
+    }
+
+    fn write(&mut self) -> usize {
+        let Some(put) = &mut self.put else { return 0 };
+        let mut done = 0;
+        while let Some((view, enrolled)) = self.waiting.front() {
+            if !self.journal.put(view.entry(&view.to_bytes(), WallTime(0))) {
+                break;
+            }
+            *put += 1;
+            self.unsynced.push_back((*put, *enrolled));
+            self.waiting.pop_front();
+            done += 1;
+        }
+        if !self.unsynced.is_empty() {
+            self.journal.hand_over();
+        }
+        let durable = self.journal.durable().0;
+        while let Some((_, enrolled)) = self.unsynced.pop_front_if(|next| next.0 <= durable) {
+            (self.synced, done) = (enrolled, done + 1);
+        }
+        let is_settled = self.last.is_some() && self.waiting.is_empty() && self.unsynced.is_empty();
+        if is_settled && !self.gate.settled.swap(true, Ordering::AcqRel) {
+            done += 1;
+        }
+        done
+    }
+}

@@ -1,0 +1,387 @@
+//! Objects of a member: the other side of a [`House`](super::house::House), outside of all
+//! its turns.
+//!
+//! Owns: the objects of this member, its queries, and the queue of events for its application.
+//! Never does: wait, or touch the machine; operations on the machine are [`MachineRequest`]s.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use super::messages::{MachineRequest, ObjectMessage, QueryOutcome};
+pub use super::object_replica::{Checkpointing, LogOpener, MessageHeader, ObjectLogStatus};
+use super::object_replica::{ObjectReplica, ReplicaContext};
+use super::query_table::QueryTable;
+use super::shard_machine::ShardEvent;
+use super::{Object, Position};
+use crate::ids::{NodeId, Time};
+use crate::membership::{ExitReason, View};
+use crate::multicast::claim::SenderMemory;
+
+/// Interval, in nanoseconds, between searches for awaited logs.
+const CLAIM_AGAIN: u64 = 100_000_000;
+/// Maximum interval, in nanoseconds, between calls while a log is busy.
+const LOOK: u64 = 1_000_000;
+
+/// Origin of an object at a member.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ObjectOrigin {
+    /// The object begins in its initial state, because no member had it.
+    Initial,
+    /// No member had the object, and it begins from the checkpoint that this member has offered.
+    Checkpoint,
+    /// No member had the object, and it begins with the content of this member's log.
+    Logged {
+        /// Number of updates that led to it.
+        version: u64,
+    },
+    /// This member had kept the object since an earlier stay in the shard.
+    Retained,
+    /// Another member has transferred the object.
+    Transferred {
+        /// The other member.
+        from: NodeId,
+        /// Length of the object in bytes.
+        bytes: usize,
+    },
+}
+
+/// Event for the application, in order of occurrence.
+#[derive(Debug)]
+pub enum ApplicationEvent {
+    /// A view was installed.
+    View {
+        /// The view.
+        view: View,
+        /// Members that were not in the previous view.
+        joined: Vec<NodeId>,
+        /// Members of the previous view that are gone.
+        departed: Vec<NodeId>,
+    },
+    /// This member has a seat in a shard.
+    Begun {
+        /// The shard.
+        key: u64,
+        /// The readers.
+        readers: Vec<NodeId>,
+    },
+    /// This member has the object of a shard.
+    Started {
+        /// The shard.
+        key: u64,
+        /// Origin of the object.
+        origin: ObjectOrigin,
+    },
+    /// Another member has transferred an object that this member cannot decode.
+    Unreadable {
+        /// The shard.
+        key: u64,
+        /// The other member.
+        from: NodeId,
+    },
+    /// This member no longer has a seat in a shard.
+    Left {
+        /// The shard.
+        key: u64,
+    },
+    /// The other members have declared other subgroups than this member.
+    Refused,
+    /// This member is out of the group.
+    Out(ExitReason),
+}
+
+/// Creates the object of a shard.
+pub type Make<O> = Box<dyn FnMut(u64) -> O + Send>;
+
+/// Objects of a member; see the [module](self).
+pub struct ObjectHost<O> {
+    me: NodeId,
+    make: Make<O>,
+    replicas: BTreeMap<u64, ObjectReplica<O>>,
+    sending: BTreeMap<u64, SenderMemory>,
+    members: Vec<NodeId>,
+    queries: QueryTable,
+    machine_requests: Vec<MachineRequest>,
+    events: VecDeque<ApplicationEvent>,
+    checkpoints: BTreeMap<u64, Vec<u8>>,
+    open_log: LogOpener,
+    checkpointing: Option<Checkpointing>,
+    /// Time of the next search for awaited logs.
+    claim_at: Option<Time>,
+    out: Option<ExitReason>,
+}
+
+impl<O: Object> ObjectHost<O> {
+    /// Creates a desk for a node, without objects.
+    pub fn new(me: NodeId, make: Make<O>) -> ObjectHost<O> {
+        ObjectHost {
+            me,
+            make,
+            replicas: BTreeMap::new(),
+            sending: BTreeMap::new(),
+            members: Vec::new(),
+            queries: QueryTable::default(),
+            machine_requests: Vec::new(),
+            events: VecDeque::new(),
+            checkpoints: BTreeMap::new(),
+            open_log: Box::new(|_| None),
+            checkpointing: None,
+            claim_at: None,
+            out: None,
+        }
+    }
+
+    /// Sets how logs of logged shards are opened, and how often objects are put into them as
+    /// a whole.
+    pub fn keep_logs(&mut self, open: LogOpener, checkpointing: Option<Checkpointing>) {
+        (self.open_log, self.checkpointing) = (open, checkpointing);
+    }
+
+    /// Prepares the updates that logs take next. Returns whether there are any logs. If so, the
+    /// caller must [tend](Desk::tend) them if this member is still a member when checked after this
+    /// call (I-108).
+    pub fn stage(&mut self) -> bool {
+        self.replicas.values_mut().for_each(ObjectReplica::stage);
+        self.out.is_none() && self.replicas.values().any(ObjectReplica::has_log)
+    }
+
+    /// Advances logs as far as possible; needed whenever a log has news. Returns how much was done.
+    pub fn tend(&mut self, now: Time) -> usize {
+        if self.out.is_some() {
+            return 0;
+        }
+        let again = self.claim_at.is_none_or(|at| at <= now);
+        if again {
+            self.claim_at = Some(now.after(CLAIM_AGAIN));
+        }
+        self.replicas.values_mut().for_each(ObjectReplica::vouch);
+        self.tend_all(again)
+    }
+
+    fn tend_all(&mut self, again: bool) -> usize {
+        let (mut done, checkpointing) = (0, self.checkpointing);
+        for key in self.replicas.keys().copied().collect::<Vec<u64>>() {
+            if let Some((keeper, mut around)) = self.keeper(key) {
+                if again && keeper.awaits_logs() {
+                    keeper.claim_again();
+                }
+                done += keeper.log(checkpointing, &mut around);
+            }
+        }
+        done
+    }
+
+    /// Latest time of the next call of [`ObjectHost::tend`].
+    pub fn wants_tending(&self, now: Time) -> Option<Time> {
+        if self.replicas.values().any(ObjectReplica::is_logging) {
+            return Some(now.after(LOOK));
+        }
+        self.claim_at.filter(|_| self.replicas.values().any(ObjectReplica::awaits_logs))
+    }
+
+    /// State of a logged object; `None` if this member knows no such object.
+    pub fn log_status(&self, key: u64) -> Option<ObjectLogStatus> {
+        self.replicas.get(&key)?.log_status()
+    }
+
+    /// Number of messages sent by this member in this stay in a shard that were applied here, and
+    /// the version of a logged object after the last of them.
+    pub fn own(&self, key: u64) -> (u64, u64) {
+        self.replicas.get(&key).map(ObjectReplica::own).unwrap_or_default()
+    }
+
+    /// Sets the checkpoint from which a shard's object begins, if it begins here. The house must be
+    /// told the checkpoint's position.
+    pub fn begin_from(&mut self, key: u64, checkpoint: Vec<u8>) {
+        self.checkpoints.insert(key, checkpoint);
+    }
+
+    /// Takes in the next item of the house.
+    pub fn take(&mut self, item: ShardEvent) {
+        match item {
+            ShardEvent::View { view, joined, departed } => {
+                self.members = view.members.iter().map(|member| member.node).collect();
+                self.queries.failed(&departed);
+                self.events.push_back(ApplicationEvent::View { view, joined, departed });
+            }
+            ShardEvent::Status { key, status: standing } => {
+                let me = self.me;
+                let is_logged = standing.logs.is_some();
+                if is_logged || self.replicas.contains_key(&key) || standing.holders.contains(&me) {
+                    let ordered = standing.ordered;
+                    self.keep(key, ordered, |keeper, around| keeper.set_status(standing, around));
+                }
+            }
+            ShardEvent::Begun { key, epoch, layout, memory, status: standing, numbers } => {
+                let members = layout.members.iter().map(|seat| seat.node).collect();
+                let readers = layout.members.iter().filter(|seat| seat.reads);
+                let readers: Vec<NodeId> = readers.map(|seat| seat.node).collect();
+                let reads = readers.contains(&self.me);
+                self.sending.extend(memory.map(|memory| (key, memory)));
+                let told = readers.clone();
+                self.events.push_back(ApplicationEvent::Begun { key, readers });
+                let ordered = standing.ordered;
+                self.keep(key, ordered, |keeper, around| {
+                    keeper.set_status(standing, around);
+                    keeper.begun((epoch, members), (told, reads), numbers, around);
+                });
+            }
+            ShardEvent::Message { key, from, record } => {
+                if let Some((keeper, mut around)) = self.keeper(key) {
+                    keeper.message(from, record, &mut around);
+                }
+            }
+            ShardEvent::Left { key } => {
+                self.sending.remove(&key);
+                if let Some((keeper, mut around)) = self.keeper(key) {
+                    keeper.left(&mut around);
+                }
+                self.events.push_back(ApplicationEvent::Left { key });
+            }
+            ShardEvent::Direct { from, message: parcel, .. } => self.parcel(from, parcel),
+            ShardEvent::Refused => self.events.push_back(ApplicationEvent::Refused),
+            ShardEvent::Out(fate) => {
+                // Updates known to be valid go into the log as far as the log accepts them now.
+                self.tend_all(false);
+                self.out = Some(fate);
+                self.sending.clear();
+                self.replicas.values_mut().for_each(ObjectReplica::let_go_of_log);
+                self.queries.out();
+                self.events.push_back(ApplicationEvent::Out(fate));
+            }
+        }
+    }
+
+    fn keep(
+        &mut self,
+        key: u64,
+        ordered: bool,
+        act: impl FnOnce(&mut ObjectReplica<O>, &mut ReplicaContext<'_>),
+    ) {
+        if !self.replicas.contains_key(&key) {
+            let checkpoint = self.checkpoints.remove(&key);
+            let keeper = ObjectReplica::new(key, (self.make)(key), ordered, checkpoint);
+            self.replicas.insert(key, keeper);
+        }
+        if let Some((keeper, mut around)) = self.keeper(key) {
+            act(keeper, &mut around);
+        }
+    }
+
+    fn keeper(&mut self, key: u64) -> Option<(&mut ObjectReplica<O>, ReplicaContext<'_>)> {
+        let ObjectHost {
+            me,
+            replicas: keepers,
+            queries: ledger,
+            machine_requests: errands,
+            events: occasions,
+            members,
+            open_log,
+            ..
+        } = self;
+        let around = ReplicaContext {
+            me: *me,
+            members,
+            queries: ledger,
+            machine_requests: errands,
+            events: occasions,
+            open_log,
+        };
+        Some((keepers.get_mut(&key)?, around))
+    }
+
+    fn parcel(&mut self, from: NodeId, parcel: ObjectMessage) {
+        match parcel {
+            // The house handles this message.
+            ObjectMessage::Taken(_) => {}
+            ObjectMessage::Want { key, epoch, request } => {
+                // Other members may learn before this one that it begins.
+                self.keep(key, true, |keeper, around| {
+                    keeper.wanted(from, epoch, request, around);
+                });
+            }
+            ObjectMessage::Fragment { key, request, position, edition, last, bytes } => {
+                if let Some((keeper, mut around)) = self.keeper(key) {
+                    let part = (request, (position, edition), last, bytes.as_slice());
+                    keeper.part(from, part, &mut around);
+                }
+            }
+            ObjectMessage::Durable { key, version } => {
+                if let Some((keeper, _)) = self.keeper(key) {
+                    keeper.told_durable(from, version);
+                }
+            }
+            ObjectMessage::Say { key, bytes } => {
+                if let Some((keeper, _)) = self.keeper(key)
+                    && keeper.is_seated()
+                {
+                    keeper.object.hear(from, &bytes);
+                }
+            }
+            ObjectMessage::Ask { key, query, bytes } => {
+                let keeper = self.replicas.get(&key).filter(|it| it.position().is_some());
+                let answer = keeper.map(|keeper| keeper.object.answer(from, &bytes));
+                let outcome = answer.map_or(QueryOutcome::NoObject, QueryOutcome::Answer);
+                match from == self.me {
+                    true => self.queries.replied(from, query, outcome),
+                    false => self.machine_requests.push(MachineRequest::Direct(
+                        from,
+                        ObjectMessage::Reply { query, outcome },
+                    )),
+                }
+            }
+            ObjectMessage::Reply { query, outcome } => self.queries.replied(from, query, outcome),
+        }
+    }
+
+    /// Takes the errands for the house, in order.
+    pub fn take_machine_requests(&mut self) -> Vec<MachineRequest> {
+        core::mem::take(&mut self.machine_requests)
+    }
+
+    /// Takes the next event for the application.
+    pub fn next_event(&mut self) -> Option<ApplicationEvent> {
+        self.events.pop_front()
+    }
+
+    /// Returns the object of a shard and its position, if this member has it.
+    pub fn object(&self, key: u64) -> Option<(Position, &O)> {
+        let keeper = self.replicas.get(&key)?;
+        Some((keeper.position()?, &keeper.object))
+    }
+
+    /// Returns the encoded object and its position in the order.
+    pub fn checkpoint(&self, key: u64) -> Option<(Position, Vec<u8>)> {
+        self.object(key).map(|(position, object)| (position, object.snapshot()))
+    }
+
+    /// Describes the state of a shard's object for debugging.
+    pub fn describe(&self, key: u64) -> Option<alloc::string::String> {
+        self.replicas.get(&key).map(ObjectReplica::describe)
+    }
+
+    /// Whether this member reads in a shard.
+    pub fn reads(&self, key: u64) -> bool {
+        self.replicas.get(&key).is_some_and(ObjectReplica::is_seated)
+    }
+
+    /// Returns the memory that this member sends from in a shard.
+    pub fn sending(&self, key: u64) -> Option<&SenderMemory> {
+        self.sending.get(&key)
+    }
+
+    /// Members of the newest view that the application may know.
+    pub fn members(&self) -> &[NodeId] {
+        &self.members
+    }
+
+    /// Reason why this member is out of the group, if it is.
+    pub fn fate(&self) -> Option<ExitReason> {
+        self.out
+    }
+
+    /// Returns this member's queries.
+    pub fn queries(&mut self) -> &mut QueryTable {
+        &mut self.queries
+    }
+}

@@ -1,0 +1,482 @@
+//! One object of one member: applied in order, transferred to members that lack it, and received
+//! from a holder.
+//!
+//! Owns: the object, its position, and the messages delivered before it arrived. Never does: decide
+//! which members hold an object; the agenda does.
+//!
+//! ```text
+//!   begun ──> lacks it: keeps messages, asks a holder ──parts──> restores, skips, applies
+//!                │ named to begin it                                         │
+//!                '──> resets (or loads its checkpoint or log), applies all ──┴──> applies new ones
+//! ```
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use self::logging::ObjectLog;
+pub use self::logging::{Checkpointing, LogOpener, ObjectLogStatus};
+use super::messages::{DirectoryChange, MachineRequest, ObjectMessage, QueryOutcome};
+use super::object_host::{ApplicationEvent, ObjectOrigin};
+use super::query_table::QueryTable;
+use super::shard_machine::ShardStatus;
+use super::{Object, ObjectVersion, Position};
+use crate::group::report::StreamId;
+use crate::ids::NodeId;
+use crate::multicast::inbox::Record;
+
+mod logging;
+
+/// Bytes of the object in one message.
+const PART: usize = 128 << 10;
+
+/// Flags at the beginning of a message: whether its sender wants answers, and whether it carries
+/// the time of sending.
+const QUERY: u8 = 1;
+const TIMED: u8 = 2;
+
+/// Header before the payload of an update or a query.
+///
+/// ```text
+///   kind u8 | number of the query u64, if it is one | time u64, if it is logged
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct MessageHeader {
+    bytes: [u8; 17],
+    length: usize,
+}
+
+impl MessageHeader {
+    /// Creates the header of an update or of the query with this number; if the shard is logged,
+    /// with the time of sending.
+    pub fn new(query: Option<u64>, time: Option<u64>) -> MessageHeader {
+        let kind = if query.is_some() { QUERY } else { 0 } | if time.is_some() { TIMED } else { 0 };
+        let mut head = MessageHeader { bytes: [kind; 17], length: 1 };
+        for word in [query, time].into_iter().flatten() {
+            head.bytes[head.length..head.length + 8].copy_from_slice(&word.to_le_bytes());
+            head.length += 8;
+        }
+        head
+    }
+
+    /// Encoded header.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// Content of a message.
+struct Message<'a> {
+    query: Option<u64>,
+    time: u64,
+    payload: &'a [u8],
+}
+
+fn split(message: &[u8]) -> Option<Message<'_>> {
+    let (&kind, mut rest) = message.split_first()?;
+    if kind & !(QUERY | TIMED) != 0 {
+        return None;
+    }
+    let mut word = |flag: u8| -> Option<Option<u64>> {
+        if kind & flag == 0 {
+            return Some(None);
+        }
+        let (word, after) = rest.split_first_chunk::<8>()?;
+        rest = after;
+        Some(Some(u64::from_le_bytes(*word)))
+    };
+    let (query, time) = (word(QUERY)?, word(TIMED)?);
+    Some(Message { query, time: time.unwrap_or(0), payload: rest })
+}
+
+/// Event of a reader that lacks the object.
+enum WaitingEvent {
+    Begun { epoch: u64, readers: Vec<NodeId>, numbers: Vec<(StreamId, u64)> },
+    Message(StreamId, Record),
+}
+
+struct PendingObjectRequest {
+    node: NodeId,
+    request: u64,
+    bytes: Vec<u8>,
+}
+
+/// Parts of the desk that a keeper needs.
+pub(super) struct ReplicaContext<'a> {
+    pub(super) me: NodeId,
+    pub(super) members: &'a [NodeId],
+    pub(super) queries: &'a mut QueryTable,
+    pub(super) machine_requests: &'a mut Vec<MachineRequest>,
+    pub(super) events: &'a mut VecDeque<ApplicationEvent>,
+    pub(super) open_log: &'a mut LogOpener,
+}
+
+/// One object of one member; see the [module](self).
+pub(super) struct ObjectReplica<O> {
+    key: u64,
+    pub(super) object: O,
+    /// Whether messages are ordered, so that there is an object that can be transferred.
+    ordered: bool,
+    /// Position of the object; `None` if this member lacks it.
+    has: Option<Position>,
+    /// Epoch and number of messages passed so far; nothing in `waiting` was passed.
+    cursor: (u64, u64),
+    readers: Vec<NodeId>,
+    seated: bool,
+    waiting: VecDeque<WaitingEvent>,
+    status: ShardStatus,
+    pending_request: Option<PendingObjectRequest>,
+    requests: u64,
+    wants: Vec<(NodeId, u64, u64)>,
+    /// Vacancy in which this member has announced that it lacks the object.
+    spoke: Option<u64>,
+    /// Beginning and vacancy in which it has announced that it has the object.
+    told: Option<(u128, Option<u64>)>,
+    checkpoint: Option<Vec<u8>>,
+    logging: ObjectLog,
+}
+
+impl<O: Object> ObjectReplica<O> {
+    pub(super) fn new(key: u64, object: O, ordered: bool, checkpoint: Option<Vec<u8>>) -> Self {
+        ObjectReplica {
+            key,
+            object,
+            ordered,
+            has: None,
+            cursor: (0, 0),
+            readers: Vec::new(),
+            seated: false,
+            waiting: VecDeque::new(),
+            status: ShardStatus::default(),
+            pending_request: None,
+            requests: 0,
+            wants: Vec::new(),
+            spoke: None,
+            told: None,
+            checkpoint,
+            logging: ObjectLog::default(),
+        }
+    }
+
+    /// Returns the position of the object, if this member has a seat and the object.
+    pub(super) fn position(&self) -> Option<Position> {
+        self.has.filter(|_| self.seated)
+    }
+
+    /// Whether this member has a seat as a reader.
+    pub(super) fn is_seated(&self) -> bool {
+        self.seated
+    }
+
+    pub(super) fn describe(&self) -> alloc::string::String {
+        let asked = self.pending_request.as_ref().map(|it| (it.node, it.request, it.bytes.len()));
+        let (kept, wants) = (self.waiting.len(), &self.wants);
+        let ObjectReplica { has, cursor, seated, .. } = self;
+        let log = self.describe_log();
+        alloc::format!(
+            "has {has:?}, passed {cursor:?}, seated {seated}, kept {kept}, asked {asked:?}, wants {wants:?}{log}"
+        )
+    }
+
+    /// Takes in the state of the shard according to the agenda.
+    pub(super) fn set_status(&mut self, standing: ShardStatus, around: &mut ReplicaContext<'_>) {
+        self.status = standing;
+        if !self.ordered {
+            return;
+        }
+        let (beginning, me) = (self.status.beginning, around.me);
+        let is_older = self.has.is_none_or(|has| has.beginning < beginning);
+        let named = self.status.holders.contains(&me);
+        if is_older && named && !self.is_logged() {
+            self.begin_anew(around);
+        } else if self.has.is_some() && (is_older || !(named || self.seated)) {
+            // Without a seat or a name in the agenda, no member asks it for the object any more.
+            self.lose();
+        }
+        self.look_at_logs(around);
+        self.pursue(around);
+    }
+
+    fn begin_anew(&mut self, around: &mut ReplicaContext<'_>) {
+        let restored = self.checkpoint.take().is_some_and(|bytes| self.object.restore(&bytes));
+        if !restored {
+            self.object.reset();
+        }
+        let start = if restored { ObjectOrigin::Checkpoint } else { ObjectOrigin::Initial };
+        self.has = Some(Position { beginning: self.status.beginning, epoch: 0, applied: 0 });
+        self.started(start, around);
+    }
+
+    fn started(&mut self, start: ObjectOrigin, around: &mut ReplicaContext<'_>) {
+        self.pending_request = None;
+        around.events.push_back(ApplicationEvent::Started { key: self.key, origin: start });
+        for kept in core::mem::take(&mut self.waiting) {
+            self.pass(kept, around);
+        }
+        self.serve(around);
+    }
+
+    /// Begins an epoch in which this member may or may not read.
+    pub(super) fn begun(
+        &mut self,
+        (epoch, members): (u64, Vec<NodeId>),
+        (readers, reads): (Vec<NodeId>, bool),
+        numbers: Vec<(StreamId, u64)>,
+        around: &mut ReplicaContext<'_>,
+    ) {
+        let me = around.me;
+        let comes = reads && !core::mem::replace(&mut self.seated, reads);
+        self.meet(&members, me);
+        if !reads {
+            self.pending_request = None;
+            self.lose();
+            return self.give_up_kept(around);
+        }
+        if comes && self.ordered && !self.status.holders.contains(&me) {
+            self.lose();
+        }
+        if comes && !self.ordered {
+            self.has = Some(Position::default());
+        }
+        if comes && self.has.is_some() && self.ordered && self.cursor.0 > 0 {
+            around.events.push_back(ApplicationEvent::Started {
+                key: self.key,
+                origin: ObjectOrigin::Retained,
+            });
+        }
+        self.take(WaitingEvent::Begun { epoch, readers, numbers }, around);
+        self.pursue(around);
+    }
+
+    /// Takes in a delivered message.
+    pub(super) fn message(
+        &mut self,
+        from: StreamId,
+        record: Record,
+        around: &mut ReplicaContext<'_>,
+    ) {
+        if self.seated {
+            self.take(WaitingEvent::Message(from, record), around);
+        }
+    }
+
+    /// Ends this member's stay.
+    pub(super) fn left(&mut self, around: &mut ReplicaContext<'_>) {
+        self.seated = false;
+        self.pending_request = None;
+        self.give_up_kept(around);
+        self.forget_own();
+        if !self.ordered || !self.status.holders.contains(&around.me) {
+            self.lose();
+        }
+        around.queries.left(self.key);
+    }
+
+    /// Drops the waiting messages because the object did not arrive in time: queries among them get
+    /// no answer from this member.
+    fn give_up_kept(&mut self, around: &mut ReplicaContext<'_>) {
+        for kept in core::mem::take(&mut self.waiting) {
+            let WaitingEvent::Message(from, record) = kept else { continue };
+            if let Some(Message { query: Some(query), .. }) = split(record.bytes()) {
+                around.reply(from.node, query, QueryOutcome::NoObject);
+            }
+        }
+    }
+
+    fn take(&mut self, kept: WaitingEvent, around: &mut ReplicaContext<'_>) {
+        match self.has {
+            Some(_) => self.pass(kept, around),
+            None => self.waiting.push_back(kept),
+        }
+    }
+
+    /// Applies a delivered message, unless the object contains it already.
+    fn pass(&mut self, kept: WaitingEvent, around: &mut ReplicaContext<'_>) {
+        let Some(has) = &mut self.has else { return };
+        let (from, record) = match kept {
+            WaitingEvent::Begun { epoch, readers, .. } => {
+                (self.cursor, self.readers) = ((epoch, 0), readers);
+                if has.epoch < epoch {
+                    (has.epoch, has.applied) = (epoch, 0);
+                }
+                if let Some(logs) = self.status.logs.clone() {
+                    self.turn_over(&logs);
+                }
+                return self.serve(around);
+            }
+            WaitingEvent::Message(from, record) => (from, record),
+        };
+        let is_new = self.cursor >= (has.epoch, has.applied);
+        self.cursor.1 += 1;
+        // I-330: the applied bytes and the logged ones are the same.
+        let mut message = record.bytes().to_vec();
+        let Some(Message { query, time, payload }) = split(&message) else {
+            // No correct member sends this; it counts all the same, as it does at all members.
+            has.applied += u64::from(is_new);
+            if is_new {
+                self.note((from, record), (None, 0), around.me);
+            }
+            return;
+        };
+        let answer = is_new.then(|| {
+            has.applied = self.cursor.1;
+            self.object.apply(from.node, payload)
+        });
+        let head = message.len() - payload.len();
+        let update = message.split_off(head);
+        match is_new {
+            true => self.note((from, record), (Some(update), time), around.me),
+            false => self.had(from, record.number(), around.me),
+        }
+        let Some(query) = query else { return };
+        if from.node == around.me {
+            let version = self.version().filter(|_| is_new);
+            around.queries.delivered((query, version), self.readers.clone(), around.members);
+        }
+        let outcome = answer.map_or(QueryOutcome::Transferred, QueryOutcome::Answer);
+        around.reply(from.node, query, outcome);
+    }
+
+    /// Takes the next step towards having the object. A holder that still loads the object queues
+    /// the request (I-73).
+    fn pursue(&mut self, around: &mut ReplicaContext<'_>) {
+        if !self.seated || !self.ordered {
+            return;
+        }
+        if self.has.is_some() {
+            return self.tell_holding(around);
+        }
+        let ShardStatus { holders, vacancy, .. } = &self.status;
+        let Some(WaitingEvent::Begun { epoch, .. }) = self.waiting.front() else { return };
+        if self.pending_request.as_ref().is_some_and(|asked| holders.contains(&asked.node)) {
+            return;
+        }
+        self.pending_request = None;
+        let other = holders.iter().copied().find(|node| *node != around.me);
+        if let Some(node) = other {
+            self.requests += 1;
+            let (key, request) = (self.key, self.requests);
+            self.pending_request = Some(PendingObjectRequest { node, request, bytes: Vec::new() });
+            around.direct(node, ObjectMessage::Want { key, epoch: *epoch, request });
+        } else if let Some(vacancy) = *vacancy
+            && self.spoke != Some(vacancy)
+        {
+            self.spoke = Some(vacancy);
+            around.submit(DirectoryChange::Lacks { key: self.key, vacancy });
+        }
+    }
+
+    /// Takes in a member's request for the object.
+    pub(super) fn wanted(
+        &mut self,
+        from: NodeId,
+        epoch: u64,
+        request: u64,
+        around: &mut ReplicaContext<'_>,
+    ) {
+        self.wants.retain(|(node, ..)| *node != from);
+        self.wants.push((from, epoch, request));
+        self.serve(around);
+    }
+
+    fn serve(&mut self, around: &mut ReplicaContext<'_>) {
+        let Some(position) = self.position() else { return };
+        self.wants.retain(|(node, ..)| around.members.contains(node));
+        let ready = |want: &&(NodeId, u64, u64)| want.1 <= position.epoch;
+        let due: Vec<_> = self.wants.iter().filter(ready).copied().collect();
+        if due.is_empty() {
+            return;
+        }
+        self.wants.retain(|want| !due.contains(want));
+        let (whole, edition) = (self.object.snapshot(), self.logging.edition);
+        for (node, _, request) in due {
+            let mut rest = whole.as_slice();
+            loop {
+                let (bytes, after) = rest.split_at(rest.len().min(PART));
+                let (last, bytes) = (after.is_empty(), bytes.to_vec());
+                let part = ObjectMessage::Fragment {
+                    key: self.key,
+                    request,
+                    position,
+                    edition,
+                    last,
+                    bytes,
+                };
+                around.direct(node, part);
+                rest = after;
+                if last {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Takes in a part of the object.
+    pub(super) fn part(
+        &mut self,
+        from: NodeId,
+        part: (u64, (Position, ObjectVersion), bool, &[u8]),
+        around: &mut ReplicaContext<'_>,
+    ) {
+        let (request, (position, edition), last, bytes) = part;
+        let Some(asked) = &mut self.pending_request else { return };
+        if (asked.node, asked.request) != (from, request) {
+            return;
+        }
+        asked.bytes.extend_from_slice(bytes);
+        if !last {
+            return;
+        }
+        let whole = core::mem::take(&mut asked.bytes);
+        if position.beginning < self.status.beginning {
+            // The object belongs to an earlier beginning; the agenda names the holders of this one.
+            self.pending_request = None;
+            return self.pursue(around);
+        }
+        if !self.object.restore(&whole) {
+            around.events.push_back(ApplicationEvent::Unreadable { key: self.key, from });
+            return;
+        }
+        self.has = Some(position);
+        let start = ObjectOrigin::Transferred { from, bytes: whole.len() };
+        self.came(edition, whole);
+        self.started(start, around);
+        self.look_at_logs(around);
+        self.tell_holding(around);
+    }
+}
+
+impl ReplicaContext<'_> {
+    pub(super) fn submit(&mut self, motion: DirectoryChange) {
+        self.machine_requests.push(MachineRequest::Submit(motion));
+    }
+
+    pub(super) fn direct(&mut self, to: NodeId, parcel: ObjectMessage) {
+        self.machine_requests.push(MachineRequest::Direct(to, parcel));
+    }
+
+    /// Sends the outcome of a query to the member that asked.
+    pub(super) fn reply(&mut self, to: NodeId, query: u64, outcome: QueryOutcome) {
+        match to == self.me {
+            true => self.queries.replied(to, query, outcome),
+            false => self.direct(to, ObjectMessage::Reply { query, outcome }),
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_head_is_decoded_and_invalid_bytes_are_refused() {
+        for (query, time) in [(None, None), (Some(7), None), (None, Some(8)), (Some(7), Some(8))] {
+            let head = MessageHeader::new(query, time);
+            let message = [head.bytes(), &[1, 2]].concat();
+            let read = split(&message).expect("it makes sense");
+            assert_eq!((read.query, read.time), (query, time.unwrap_or(0)));
+            assert_eq!(read.payload, [1, 2]);
+            assert!((0..head.bytes().len()).all(|end| split(&message[..end]).is_none()));
+        }
+        assert!(split(&[4, 0, 0, 0, 0, 0, 0, 0, 0]).is_none());
+    }
+}

@@ -1,0 +1,452 @@
+//! Log of a keeper's object: its claim, its beginning, its progress, and its status.
+//!
+//! Owns: the object's edition, its scribe, and the known state of the other logs. Never does: put
+//! anything into a log; the scribe does.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::super::messages::{DirectoryChange, ObjectMessage};
+use super::super::object_host::{ApplicationEvent, ObjectOrigin};
+use super::super::object_log_input::{AppliedUpdate, ObjectLogInput, UpdateBytes, state};
+use super::super::shard_machine::ShardLogStatus;
+use super::super::{Object, ObjectVersion, Position};
+use super::{ObjectReplica, ReplicaContext, WaitingEvent};
+use crate::fault::{Fault, planted};
+use crate::group::report::StreamId;
+use crate::ids::{NodeId, RegionId};
+use crate::log::{EpochId, LogId, OwnedRecord, RecordKind};
+use crate::multicast::inbox::Record;
+use crate::storage::durability_tracker::DurabilityTracker;
+use crate::storage::log_election;
+use crate::storage::log_follower::{LogEvent, LogFollower};
+use crate::storage::log_port::{LogPort, LogPortCondition, LogTask};
+use crate::storage::log_tasks::LogContent;
+
+/// Opens the log of a shard; `None` if this member keeps no logs.
+pub type LogOpener = Box<dyn FnMut(u64) -> Option<Box<dyn LogPort>> + Send>;
+
+/// Condition for putting an object into its log as a whole, in place of all updates that led to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Checkpointing {
+    /// Number of updates since the last checkpoint.
+    pub updates: u64,
+    /// Bytes of updates since the last checkpoint, as they are counted in the log.
+    pub bytes: u64,
+}
+
+/// State of a logged object, as far as it is known here.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ObjectLogStatus {
+    /// Newest edition here, if this member has the object.
+    pub edition: Option<ObjectVersion>,
+    /// Last version that is durable in all complete logs.
+    pub durable: u64,
+    /// Last version that is durable in the own log.
+    pub own_durable: u64,
+    /// Number of complete logs.
+    pub logs: usize,
+    /// Own log, and its condition.
+    pub own: Option<(LogId, LogPortCondition)>,
+    /// State of the beginning, with the logs that it waits for.
+    pub awaited: Option<log_election::ElectionState>,
+    /// Descriptions of the logs that it waits for.
+    pub awaited_logs: Vec<String>,
+}
+
+/// Log of an object; see the [module](self).
+#[derive(Default)]
+pub(super) struct ObjectLog {
+    pub(super) edition: ObjectVersion,
+    log_follower: Option<LogFollower<ObjectLogInput>>,
+    /// Updates applied before the log was told to follow.
+    input: Option<(ObjectLogInput, u64)>,
+    durability: DurabilityTracker,
+    /// Whether the log was opened here, so that it may have content.
+    opened: bool,
+    /// Whether the log accepts nothing more, and this was announced.
+    over: bool,
+    /// Version of the last checkpoint, and bytes since then.
+    checkpointed: u64,
+    bytes: u64,
+    /// Number of own messages applied in this stay, and the version after the last of them.
+    own: (u64, u64),
+}
+
+impl ObjectLog {
+    /// Whether the log follows or is over, so that this member may announce that it holds the
+    /// object (I-111).
+    fn is_settled(&self) -> bool {
+        self.log_follower.as_ref().is_none_or(LogFollower::is_settled)
+    }
+
+    fn applied(&mut self, applied: AppliedUpdate) {
+        if let Some(scribe) = &mut self.log_follower
+            && let Some(trail) = scribe.input_mut()
+        {
+            let bytes = trail.push(applied).unwrap_or(0);
+            scribe.grows(bytes);
+            self.bytes += bytes;
+        } else if let Some((trail, _)) = &mut self.input {
+            self.bytes += trail.push(applied).unwrap_or(0);
+        }
+    }
+}
+
+impl<O: Object> ObjectReplica<O> {
+    /// Advances the log as far as possible. Returns how much was done.
+    pub(in crate::replicated) fn log(
+        &mut self,
+        checkpointing: Option<Checkpointing>,
+        around: &mut ReplicaContext<'_>,
+    ) -> usize {
+        if self.status.logs.is_none() {
+            return 0;
+        }
+        self.checkpoint(checkpointing);
+        let mut done = 0;
+        while let Some(scribe) = &mut self.logging.log_follower {
+            let (some, news) = scribe.turn(());
+            done += some;
+            let Some(news) = news else { break };
+            match news {
+                LogEvent::Claimed(vacancy, mut claim) => {
+                    // The member that began earliest has received most; a member that is not
+                    // present has received nothing.
+                    claim.began = match self.waiting.front() {
+                        Some(WaitingEvent::Begun { epoch, .. }) => *epoch,
+                        _ => u64::MAX,
+                    };
+                    around.submit(DirectoryChange::Claims { key: self.key, vacancy, claim });
+                }
+                LogEvent::Recalled(recalled) => self.recalled(&recalled, around),
+                // This keeper has asked for no store.
+                LogEvent::Moved | LogEvent::Loaded(_) => {
+                    if scribe.is_settled() {
+                        scribe.input_mut().into_iter().for_each(ObjectLogInput::forget_state);
+                    }
+                }
+                LogEvent::Over => self.end_log(around),
+            }
+            self.look_at_logs(around);
+            self.tell_holding(around);
+        }
+        // The log may have been busy above, and this may be the last call until the next update.
+        self.checkpoint(checkpointing);
+        done + self.spread(around)
+    }
+
+    /// Whether it keeps a log.
+    pub(in crate::replicated) fn has_log(&self) -> bool {
+        self.logging.log_follower.is_some()
+    }
+
+    /// Releases the senders' memory of the updates that the log takes next.
+    pub(in crate::replicated) fn stage(&mut self) {
+        let trail = self.logging.log_follower.as_mut().and_then(LogFollower::input_mut);
+        trail.into_iter().for_each(ObjectLogInput::stage);
+    }
+
+    /// Confirms that this member was still a member after [`ObjectReplica::stage`].
+    pub(in crate::replicated) fn vouch(&mut self) {
+        let trail = self.logging.log_follower.as_mut().and_then(LogFollower::input_mut);
+        trail.into_iter().for_each(ObjectLogInput::validate_staged);
+    }
+
+    /// Whether the log is busy.
+    pub(in crate::replicated) fn is_logging(&self) -> bool {
+        self.logging.log_follower.as_ref().is_some_and(LogFollower::is_busy)
+    }
+
+    /// Whether it waits for logs that are elsewhere, so that they must be searched for again.
+    pub(in crate::replicated) fn awaits_logs(&self) -> bool {
+        let logs = self.status.logs.as_ref();
+        let waits = logs.and_then(|logs| logs.awaited.as_ref());
+        matches!(waits, Some(log_election::ElectionState::Waits(_)))
+            && self.logging.log_follower.is_some()
+    }
+
+    /// Searches for awaited logs again.
+    pub(in crate::replicated) fn claim_again(&mut self) {
+        let vacancy = self.status.logs.as_ref().map(|logs| logs.vacancy);
+        if let (Some(scribe), Some(vacancy)) = (&mut self.logging.log_follower, vacancy) {
+            scribe.claim(vacancy, true);
+        }
+    }
+
+    /// Gives the log up, because this member is out and the log belongs to others from now on.
+    pub(in crate::replicated) fn let_go_of_log(&mut self) {
+        (self.logging.log_follower, self.logging.input) = (None, None);
+    }
+
+    pub(in crate::replicated) fn log_status(&self) -> Option<ObjectLogStatus> {
+        let logs = self.status.logs.as_ref()?;
+        let scribe = self.logging.log_follower.as_ref();
+        Some(ObjectLogStatus {
+            edition: self.position().map(|_| self.logging.edition),
+            durable: self.logging.durability.everywhere(),
+            own_durable: scribe.map_or(0, LogFollower::durable),
+            logs: logs.complete.len(),
+            own: scribe.map(|scribe| (scribe.log(), scribe.condition())),
+            awaited: logs.awaited.clone(),
+            awaited_logs: logs.awaited_logs.clone(),
+        })
+    }
+
+    /// Describes the state of its log for debugging.
+    pub(super) fn describe_log(&self) -> String {
+        let Some(logs) = &self.status.logs else { return String::new() };
+        let ObjectLog { edition, log_follower: scribe, input: trail, own, .. } = &self.logging;
+        let (complete, awaited, waits) = (&logs.complete, &logs.awaited, trail.is_some());
+        format!(
+            "; logged, {edition:?}, own {own:?}, waits {waits} for {scribe:?}, complete {complete:?}, \
+             awaited {awaited:?}"
+        )
+    }
+
+    /// Number of own messages applied in this stay, and the version after the last of them.
+    pub(in crate::replicated) fn own(&self) -> (u64, u64) {
+        self.logging.own
+    }
+
+    /// Whether delivered messages are logged.
+    pub(super) fn is_logged(&self) -> bool {
+        self.status.logs.is_some()
+    }
+
+    /// Edition after a query, if the object is logged.
+    pub(super) fn version(&self) -> Option<u64> {
+        self.is_logged().then_some(self.logging.edition.version)
+    }
+
+    /// Discards the object: later messages belong to another one.
+    pub(super) fn lose(&mut self) {
+        self.has = None;
+        self.told = None;
+        if self.is_logged() {
+            let logging = &mut self.logging;
+            (logging.input, logging.edition) = (None, ObjectVersion::default());
+            logging.log_follower = logging.log_follower.take().map(LogFollower::begin_again);
+        }
+    }
+
+    /// Resets the count of own messages, because this member has left and other members count its
+    /// messages from 0 when it returns.
+    pub(super) fn forget_own(&mut self) {
+        self.logging.own = (0, 0);
+    }
+
+    /// Sets the members of the epoch that begins.
+    pub(super) fn meet(&mut self, members: &[NodeId], me: NodeId) {
+        // Members stay as long as their nodes do, so one region serves for all.
+        let others = members.iter().filter(|node| **node != me);
+        self.logging.durability.begun(others.map(|node| (*node, RegionId(0))));
+    }
+
+    /// Notes that a member's log is durable up to a version.
+    pub(in crate::replicated) fn told_durable(&mut self, by: NodeId, version: u64) {
+        self.logging.durability.told(by, version);
+    }
+
+    /// Takes in the state of this shard's logs according to the agenda, and decides what follows
+    /// for the own log.
+    pub(super) fn look_at_logs(&mut self, around: &mut ReplicaContext<'_>) {
+        let Some(logs) = self.status.logs.clone() else { return };
+        let (nobody, named) =
+            (self.status.holders.is_empty(), self.status.holders.contains(&around.me));
+        let matters =
+            named || self.seated || logs.wanted || nobody && (logs.known || self.logging.opened);
+        if !matters {
+            // A member without a part in the shard has no claim to keep up.
+            self.logging.log_follower = None;
+            return;
+        }
+        if self.logging.log_follower.is_none() && !self.logging.over {
+            self.logging.log_follower = (around.open_log)(self.key).map(LogFollower::new);
+            self.logging.opened = self.logging.log_follower.is_some();
+        }
+        let Some(scribe) = &mut self.logging.log_follower else { return };
+        if scribe.may_claim(logs.vacancy) && !named {
+            scribe.claim(logs.vacancy, nobody);
+        }
+        if named && self.has.is_none_or(|has| has.beginning < self.status.beginning) {
+            let kept = self.waiting.iter();
+            scribe.load(|| LogTask::Read(first_of(kept)));
+        }
+        if self.has.is_some()
+            && scribe.awaits_input()
+            && logs.claimed
+            && let Some((trail, begin)) = self.logging.input.take()
+        {
+            let others = logs.complete.iter().filter(|(node, _)| *node != around.me);
+            let (others, waiting) = (others.map(|(_, log)| *log).collect(), trail.bytes());
+            scribe.follow((trail, begin), (logs.base, logs.era), others);
+            scribe.grows(waiting);
+        }
+        self.turn_over(&logs);
+    }
+
+    /// Notes the epoch of later messages, and the logs that keep it.
+    pub(super) fn turn_over(&mut self, logs: &ShardLogStatus) {
+        let epoch = EpochId { view: logs.era, sequence: self.cursor.0 };
+        let version = self.logging.edition.version;
+        if self.has.is_some()
+            && self.cursor.0 > 0
+            && let Some(scribe) = &mut self.logging.log_follower
+        {
+            let mut keepers = logs.kept_logs.clone();
+            // A member that is about to leave is no longer named by the others, and its log is
+            // complete so far.
+            if !keepers.contains(&scribe.log()) {
+                keepers.push(scribe.log());
+            }
+            scribe.change_epoch(version, epoch, keepers);
+        }
+    }
+
+    /// Announces that the log accepts nothing more.
+    fn end_log(&mut self, around: &mut ReplicaContext<'_>) {
+        self.logging.over = true;
+        around.submit(DirectoryChange::Disclaims { key: self.key, holds: self.has.is_some() });
+    }
+
+    /// Takes in the object as restored from the log, up to the place where this member began.
+    fn recalled(&mut self, recalled: &LogContent, around: &mut ReplicaContext<'_>) {
+        let is_read = match &recalled.state {
+            Some(state) => self.object.restore(state.record().entry.payload),
+            None => {
+                self.object.reset();
+                true
+            }
+        };
+        if !is_read {
+            around
+                .events
+                .push_back(ApplicationEvent::Unreadable { key: self.key, from: around.me });
+            self.logging.log_follower = None;
+            return self.end_log(around);
+        }
+        let of = |record: &OwnedRecord| {
+            let record = record.record();
+            ObjectVersion { version: record.version.0, time: record.entry.source_time.0 }
+        };
+        let mut edition = recalled.state.as_ref().map(of).unwrap_or_default();
+        self.logging.checkpointed = edition.version;
+        for message in &recalled.messages {
+            let entry = message.record().entry;
+            if entry.kind == RecordKind::Sample {
+                self.object.apply(entry.writer, entry.payload);
+            }
+            edition = of(message);
+        }
+        self.logging.edition = edition;
+        self.has = Some(Position { beginning: self.status.beginning, epoch: 0, applied: 0 });
+        let begin = edition.version;
+        if let (Some(scribe), Some(logs)) = (&mut self.logging.log_follower, &self.status.logs) {
+            let trail = ObjectLogInput::new(begin, None);
+            scribe.follow((trail, begin), (recalled.tail, logs.era), Vec::new());
+        }
+        let start = if begin == 0 {
+            ObjectOrigin::Initial
+        } else {
+            ObjectOrigin::Logged { version: begin }
+        };
+        self.started(start, around);
+    }
+
+    /// Notes that the object came from another member, in this edition.
+    pub(super) fn came(&mut self, edition: ObjectVersion, bytes: Vec<u8>) {
+        if self.is_logged() {
+            self.logging.edition = edition;
+            self.logging.checkpointed = edition.version;
+            let trail = ObjectLogInput::new(edition.version, Some((edition, bytes)));
+            self.logging.input = Some((trail, edition.version));
+        }
+    }
+
+    /// Notes an update that was just applied to the object.
+    pub(super) fn note(
+        &mut self,
+        (from, record): (StreamId, Record),
+        (update, time): (Option<Vec<u8>>, u64),
+        me: NodeId,
+    ) {
+        if !self.is_logged() {
+            return;
+        }
+        let logging = &mut self.logging;
+        let version = logging.edition.version;
+        logging.edition =
+            ObjectVersion { version: version + 1, time: logging.edition.time.max(time) };
+        if from.node == me {
+            logging.own = (record.number() + 1, version + 1);
+        }
+        let (time, number, is_sound) = (logging.edition.time, record.number(), update.is_some());
+        let update = UpdateBytes { bytes: update.unwrap_or_default(), holds: Some(record) };
+        logging.applied(AppliedUpdate { version, time, from, number, is_sound, update });
+    }
+
+    /// Notes an update that the object contained when it arrived.
+    pub(super) fn had(&mut self, from: StreamId, number: u64, me: NodeId) {
+        if from.node == me {
+            self.logging.own = (number + 1, self.logging.edition.version);
+        }
+    }
+
+    /// Puts the object as a whole into the log, if it is time.
+    fn checkpoint(&mut self, checkpointing: Option<Checkpointing>) {
+        let Some(Checkpointing { updates, bytes }) = checkpointing else { return };
+        let Some(logs) = self.status.logs.as_ref().filter(|_| self.has.is_some()) else { return };
+        let ObjectLog { edition, log_follower: scribe, checkpointed, bytes: since, .. } =
+            &mut self.logging;
+        let Some(scribe) = scribe else { return };
+        let new = edition.version - (*checkpointed).min(edition.version);
+        if new == 0 || new < updates && *since < bytes || !scribe.takes_checkpoint(edition.version)
+        {
+            return;
+        }
+        let epoch = EpochId { view: logs.era, sequence: self.cursor.0 };
+        scribe.put_checkpoint(edition.version, state(*edition, epoch, &self.object.snapshot()));
+        (*checkpointed, *since) = (edition.version, 0);
+    }
+
+    /// Reports how far the own log is durable, and computes what is durable everywhere. Returns
+    /// whether that has advanced.
+    fn spread(&mut self, around: &mut ReplicaContext<'_>) -> usize {
+        let Some(logs) = &self.status.logs else { return 0 };
+        let ObjectLog { durability: frontier, log_follower: scribe, .. } = &mut self.logging;
+        let own = scribe.as_ref().map_or(0, LogFollower::durable);
+        for node in frontier.untold(own) {
+            around.direct(node, ObjectMessage::Durable { key: self.key, version: own });
+            frontier.tells(node, own);
+        }
+        let storers = logs.complete.iter().map(|(node, _)| *node);
+        usize::from(frontier.settle((around.me, own), storers))
+    }
+
+    /// Announces that this member has the object, if that is not known and the log is complete.
+    pub(super) fn tell_holding(&mut self, around: &mut ReplicaContext<'_>) {
+        let Some(has) = self.has.filter(|_| self.seated && self.ordered) else { return };
+        let now = (self.status.beginning, self.status.vacancy);
+        let known = self.status.holders.contains(&around.me);
+        if !known && self.told != Some(now) && self.logging.is_settled() {
+            self.told = Some(now);
+            around.submit(DirectoryChange::Holds { key: self.key, beginning: has.beginning });
+        }
+    }
+}
+
+/// Returns the number of the first waiting message of each stream.
+fn first_of<'a>(kept: impl Iterator<Item = &'a WaitingEvent>) -> Vec<(StreamId, u64)> {
+    let mut first = BTreeMap::new();
+    for kept in kept {
+        let WaitingEvent::Begun { numbers, .. } = kept else { continue };
+        for (stream, number) in numbers {
+            first.entry(*stream).or_insert(*number);
+        }
+    }
+    if planted(Fault::RecallUncut) { Vec::new() } else { first.into_iter().collect() }
+}

@@ -1,0 +1,561 @@
+//! Machine of a node's shards: a group, and its events, queued in the order in which objects must
+//! receive them.
+//!
+//! Owns: this node's seats in shards: what is opened for them, offered, and withdrawn. Never does:
+//! call an application; a [`Desk`](super::desk::Desk) takes the items from the queue.
+//!
+//! At the end of a turn, delivered messages are in the readers' queues and belong to the epoch
+//! before any that begins in the turn. The queues are therefore emptied first, and the group's
+//! events follow.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::Position;
+use super::direct_messages::DirectMessages;
+use super::messages::{DirectoryChange, MachineRequest, ObjectMessage};
+use super::plan::{MOST_SHARDS, ShardMember, shard_of};
+use super::shard::ShardOffer;
+use super::shard_directory::ShardDirectory;
+use crate::atomic::{AtomicBool, Ordering};
+use crate::bytes::Wire;
+use crate::group::registry::Layout;
+use crate::group::report::StreamId;
+use crate::group::{Group, GroupEvent, SubgroupRegions};
+use crate::ids::{NodeId, Peer, RegionId, Time};
+use crate::link::{Interest, Link, LinkError, LinkEvent};
+use crate::log::{LogId, Tail};
+use crate::machine::{Effects, Machine};
+use crate::membership::{ExitReason, View};
+use crate::multicast::claim::SenderMemory;
+use crate::multicast::geometry::Geometry;
+use crate::multicast::inbox::{Inbox, Record};
+use crate::multicast::subgroup::DeliveryGuarantee;
+use crate::node::{NodeEvent, StreamOrigin};
+use crate::storage::log_election;
+
+/// State of a shard according to the agenda.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ShardStatus {
+    /// Whether its messages are ordered.
+    pub ordered: bool,
+    /// Members that have the object.
+    pub holders: Vec<NodeId>,
+    /// Number of the present vacancy, if no member is known to have the object.
+    pub vacancy: Option<u64>,
+    /// Number of the object's beginning.
+    pub beginning: u128,
+    /// State of its logs, if it is logged.
+    pub logs: Option<ShardLogStatus>,
+}
+
+/// State of the logs of a shard according to the agenda.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ShardLogStatus {
+    /// Era of what is applied now.
+    pub era: u64,
+    /// End of the log from which the era began.
+    pub base: Tail,
+    /// Vacancy in which members claim.
+    pub vacancy: u64,
+    /// Whether this node is wanted as a reader there.
+    pub wanted: bool,
+    /// Whether this node has a log of the shard from before.
+    pub known: bool,
+    /// Whether this node has claimed its log.
+    pub claimed: bool,
+    /// Logs that are kept.
+    pub kept_logs: Vec<LogId>,
+    /// Logs that are complete, and their members.
+    pub complete: Vec<(NodeId, LogId)>,
+    /// State of the beginning, with the logs that it waits for, if no member has the object.
+    pub awaited: Option<log_election::ElectionState>,
+    /// Descriptions of the logs that it waits for.
+    pub awaited_logs: Vec<String>,
+}
+
+/// Event of a group, in order.
+#[derive(Debug)]
+pub enum ShardEvent {
+    /// A view was installed.
+    View {
+        /// The view.
+        view: View,
+        /// Members that were not in the previous view.
+        joined: Vec<NodeId>,
+        /// Members of the previous view that are gone.
+        departed: Vec<NodeId>,
+    },
+    /// The state of a shard according to the agenda has changed.
+    Status {
+        /// The shard.
+        key: u64,
+        /// The new state.
+        status: ShardStatus,
+    },
+    /// An epoch of a shard has begun.
+    Begun {
+        /// The shard.
+        key: u64,
+        /// Name of the epoch.
+        epoch: u64,
+        /// Members of the epoch.
+        layout: Layout,
+        /// Memory that this node sends from.
+        memory: Option<SenderMemory>,
+        /// State of the shard according to the agenda.
+        status: ShardStatus,
+        /// Number of the next delivered message of each stream.
+        numbers: Vec<(StreamId, u64)>,
+    },
+    /// A message was delivered.
+    Message {
+        /// The shard.
+        key: u64,
+        /// Sender and stream of the message.
+        from: StreamId,
+        /// The message.
+        record: Record,
+    },
+    /// This node no longer has a seat in a shard.
+    Left {
+        /// The shard.
+        key: u64,
+    },
+    /// A direct message arrived.
+    Direct {
+        /// Sender of the message.
+        from: NodeId,
+        /// The message.
+        message: ObjectMessage,
+        /// Length of the message in bytes.
+        length: usize,
+    },
+    /// This node has declared other subgroups than the other members.
+    Refused,
+    /// This node is out of the group.
+    Out(ExitReason),
+}
+
+/// This node's stay in a shard.
+struct ShardSeat {
+    inbox: Option<Arc<Inbox>>,
+    senders: BTreeMap<usize, StreamId>,
+}
+
+/// Resources opened for a shard that are not in use yet.
+struct PendingOffer {
+    lines: RegionId,
+    memory: Option<SenderMemory>,
+    /// Number of motions that this node had submitted when it offered these resources.
+    ticket: u64,
+}
+
+/// Machine of a node's shards; see the [module](self).
+pub struct ShardMachine {
+    group: Group<ShardDirectory>,
+    me: NodeId,
+    attributes: Vec<u8>,
+    geometry: Geometry,
+    checkpoints: BTreeMap<u64, Position>,
+    /// Shards of which this node has logs from before.
+    known_logs: BTreeSet<u64>,
+    seats: BTreeMap<u64, ShardSeat>,
+    pending_offers: BTreeMap<u64, PendingOffer>,
+    wanted: Vec<(u64, ShardMember)>,
+    statuses: BTreeMap<u64, ShardStatus>,
+    direct_messages: DirectMessages,
+    events: VecDeque<ShardEvent>,
+    /// Set if there are items, or resources to open; read without being the driver.
+    news: Arc<AtomicBool>,
+    /// Whether code outside the machine has set `news`.
+    nudged: Arc<AtomicBool>,
+    nodes: BTreeMap<Peer, NodeId>,
+    members: Vec<NodeId>,
+    submitted: u64,
+    greeted: bool,
+    refused: bool,
+    out: Option<ExitReason>,
+}
+
+impl ShardMachine {
+    /// Creates a node's part in a group. `geometry` is that of the memory that it sends from, in
+    /// each shard.
+    pub fn new(
+        group: Group<ShardDirectory>,
+        attributes: Vec<u8>,
+        geometry: Geometry,
+    ) -> ShardMachine {
+        ShardMachine {
+            me: group.node().id(),
+            group,
+            attributes,
+            geometry,
+            checkpoints: BTreeMap::new(),
+            known_logs: BTreeSet::new(),
+            seats: BTreeMap::new(),
+            pending_offers: BTreeMap::new(),
+            wanted: Vec::new(),
+            statuses: BTreeMap::new(),
+            direct_messages: DirectMessages::default(),
+            events: VecDeque::new(),
+            news: Arc::new(AtomicBool::new(false)),
+            nudged: Arc::new(AtomicBool::new(false)),
+            nodes: BTreeMap::new(),
+            members: Vec::new(),
+            submitted: 0,
+            greeted: false,
+            refused: false,
+            out: None,
+        }
+    }
+
+    /// Notes that this node has a checkpoint of a shard's object, at this position.
+    pub fn has_checkpoint(&mut self, key: u64, position: Position) {
+        self.checkpoints.insert(key, position);
+    }
+
+    /// Notes that this node has logs of these shards from before.
+    pub fn has_logs(&mut self, keys: impl IntoIterator<Item = u64>) {
+        self.known_logs.extend(keys);
+    }
+
+    /// Returns the group.
+    pub fn group(&self) -> &Group<ShardDirectory> {
+        &self.group
+    }
+
+    /// Returns the state that all members replicate.
+    pub fn directory(&self) -> &ShardDirectory {
+        self.group.state()
+    }
+
+    /// Returns the flag that is set whenever there are items for the desk, or resources to open.
+    pub fn news(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.news)
+    }
+
+    /// Returns a function that marks data brought to the desk from elsewhere as news. The caller
+    /// wakes the driver afterwards.
+    pub fn nudge(&self) -> impl Fn() + Send + Sync + 'static {
+        let (news, nudged) = (Arc::clone(&self.news), Arc::clone(&self.nudged));
+        move || {
+            news.store(true, Ordering::Release);
+            nudged.store(true, Ordering::Release);
+        }
+    }
+
+    /// Reason why this node is out of the group.
+    pub fn fate(&self) -> Option<ExitReason> {
+        self.out
+    }
+
+    /// Takes the queued items, oldest first. Direct messages among them count as taken.
+    pub fn take_events(&mut self) -> VecDeque<ShardEvent> {
+        self.news.store(false, Ordering::Relaxed);
+        for item in &self.events {
+            if let ShardEvent::Direct { from, length, .. } = item {
+                self.direct_messages.took(*from, *length);
+            }
+        }
+        core::mem::take(&mut self.events)
+    }
+
+    /// Whether resources must be opened.
+    pub fn wants_opening(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    /// Opens the resources of the shards in which this node is wanted, and offers them.
+    pub fn open(&mut self, link: &mut (impl Link + ?Sized)) -> Result<(), LinkError> {
+        for (key, place) in core::mem::take(&mut self.wanted) {
+            let still = self.directory().shard(key).and_then(|shard| shard.member_of(self.me));
+            if still != Some(place) || self.pending_offers.contains_key(&key) {
+                continue;
+            }
+            let lines = self.group.node_mut().fresh_region();
+            let stream = place.sends.then(|| (self.group.node_mut().fresh_region(), self.geometry));
+            let share = SubgroupRegions::open(link, lines, stream)?;
+            let sends = stream.map(|(region, _)| region);
+            let memory = share.memory.as_ref().map(|(_, memory)| memory.clone());
+            self.group.bring(key, share);
+            let checkpoint = self.checkpoints.get(&key).copied();
+            let offer = ShardOffer { lines, sends, reads: place.reads, checkpoint };
+            self.submit(&DirectoryChange::Offer { key, offer });
+            self.pending_offers.insert(key, PendingOffer { lines, memory, ticket: self.submitted });
+        }
+        Ok(())
+    }
+
+    /// Changes this node's attributes.
+    pub fn describe_self(&mut self, attributes: Vec<u8>) {
+        self.attributes = attributes.clone();
+        if self.greeted {
+            let hello = self.directory().hello(attributes);
+            self.submit(&hello);
+        }
+    }
+
+    /// Leaves the group.
+    pub fn leave(&mut self) {
+        self.group.leave();
+    }
+
+    /// Performs the errands of the desk.
+    pub fn perform(&mut self, errands: Vec<MachineRequest>, effects: &mut Effects) {
+        for errand in errands {
+            match errand {
+                MachineRequest::Submit(motion) => self.submit(&motion),
+                MachineRequest::Direct(to, parcel) => self.post(to, &parcel),
+            }
+        }
+        self.dispatch(effects);
+    }
+
+    /// Whether the application may send more to a member now.
+    pub fn has_room_for(&self, node: NodeId) -> bool {
+        self.direct_messages.has_room(node)
+    }
+
+    fn submit(&mut self, motion: &DirectoryChange) {
+        self.submitted += 1;
+        self.group.submit(&motion.to_bytes());
+    }
+
+    fn post(&mut self, to: NodeId, parcel: &ObjectMessage) {
+        if self.members.contains(&to) {
+            self.direct_messages.post(to, parcel.to_bytes());
+        }
+    }
+
+    fn dispatch(&mut self, effects: &mut Effects) -> usize {
+        let mut done = 0;
+        while let Some((node, count)) = self.direct_messages.next_taken() {
+            self.group.send_direct(node, ObjectMessage::Taken(count).to_bytes(), effects);
+        }
+        while let Some((node, bytes)) = self.direct_messages.next() {
+            self.group.send_direct(node, bytes, effects);
+            done += 1;
+        }
+        done
+    }
+
+    fn drain(&mut self) {
+        for (&key, stay) in &self.seats {
+            let Some(inbox) = &stay.inbox else { continue };
+            while let Some(record) = inbox.take() {
+                let Some(&from) = stay.senders.get(&record.sender()) else { continue };
+                self.events.push_back(ShardEvent::Message { key, from, record });
+            }
+        }
+    }
+
+    fn take_in(&mut self, event: GroupEvent) {
+        match event {
+            GroupEvent::Installed(view) => self.installed(view),
+            GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
+                let memory = self.pending_offers.remove(&key).and_then(|opened| opened.memory);
+                let node = self.group.node_mut();
+                let known = ShardSeat { inbox: None, senders: BTreeMap::new() };
+                let stay = self.seats.entry(key).or_insert(known);
+                let reads = layout.member(self.me).is_some_and(|seat| seat.reads);
+                if reads && stay.inbox.is_none() {
+                    stay.inbox = node.add_subgroup_reader(subgroup);
+                }
+                let mut numbers = Vec::new();
+                for ((number, origin, region), next) in node.next_numbers(subgroup) {
+                    let sender = match origin {
+                        StreamOrigin::Own => Some(self.me),
+                        StreamOrigin::Peer(peer) => self.nodes.get(&peer).copied(),
+                    };
+                    let Some(node) = sender else { continue };
+                    let stream = StreamId { node, region };
+                    stay.senders.insert(usize::from(number), stream);
+                    numbers.push((stream, next));
+                }
+                let standing = self.standing_of(key);
+                let begun =
+                    ShardEvent::Begun { key, epoch, layout, memory, status: standing, numbers };
+                self.events.push_back(begun);
+            }
+            GroupEvent::Left { key } => {
+                self.seats.remove(&key);
+                self.pending_offers.remove(&key);
+                self.events.push_back(ShardEvent::Left { key });
+            }
+            // The next view tells which members were suspected.
+            GroupEvent::Stuck { .. } => {}
+            GroupEvent::Direct { from, bytes, .. } => match ObjectMessage::from_bytes(&bytes) {
+                Some(ObjectMessage::Taken(bytes)) => self.direct_messages.taken(from, bytes),
+                Some(ObjectMessage::Want { key, .. }) if !self.is_shard(key) => {}
+                Some(parcel) => {
+                    let length = bytes.len();
+                    self.events.push_back(ShardEvent::Direct { from, message: parcel, length });
+                }
+                // An undecodable message counts as taken, because it has arrived.
+                None => self.direct_messages.took(from, bytes.len()),
+            },
+            GroupEvent::Out(fate) => {
+                self.out = Some(fate);
+                self.events.push_back(ShardEvent::Out(fate));
+            }
+            GroupEvent::Node(NodeEvent::PeerUp { peer, node }) => {
+                self.nodes.insert(peer, node);
+            }
+            GroupEvent::Node(_) | GroupEvent::Changed | GroupEvent::Gathered { .. } => {}
+        }
+    }
+
+    fn installed(&mut self, view: View) {
+        let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
+        let before = core::mem::replace(&mut self.members, members.clone());
+        let not_in = |all: &[NodeId], of: &[NodeId]| -> Vec<NodeId> {
+            of.iter().filter(|node| !all.contains(node)).copied().collect()
+        };
+        let (joined, departed) = (not_in(&before, &members), not_in(&members, &before));
+        self.direct_messages.keep(|node| members.contains(&node));
+        self.events.push_back(ShardEvent::View { view, joined, departed });
+    }
+
+    /// Whether an object with this key may exist.
+    fn is_shard(&self, key: u64) -> bool {
+        let (index, shard) = shard_of(key);
+        let level = self.directory().types().get(index).map(|it| it.level);
+        level == Some(DeliveryGuarantee::Atomic) && shard < MOST_SHARDS
+    }
+
+    fn standing_of(&self, key: u64) -> ShardStatus {
+        let agenda = self.directory();
+        let level = agenda.types().get(shard_of(key).0).map(|it| it.level);
+        let ordered = level == Some(DeliveryGuarantee::Atomic);
+        let Some(shard) = agenda.shard(key) else {
+            return ShardStatus { ordered, ..ShardStatus::default() };
+        };
+        let (holders, vacancy) = (shard.holders().to_vec(), shard.vacancy());
+        let logs = shard.logs().map(|logs| ShardLogStatus {
+            era: logs.era(),
+            base: logs.base(),
+            vacancy: shard.vacancies(),
+            wanted: shard.member_of(self.me).is_some_and(|place| place.reads),
+            known: self.known_logs.contains(&key),
+            claimed: logs.claimed(self.me).is_some(),
+            kept_logs: logs.storers().map(|(_, log)| log).collect(),
+            complete: shard.complete().collect(),
+            awaited_logs: shard.awaited().map_or(Vec::new(), |standing| logs.described(&standing)),
+            awaited: shard.awaited(),
+        });
+        ShardStatus { ordered, holders, vacancy, beginning: shard.beginning(), logs }
+    }
+
+    /// Reacts to a change of the agenda, or to a seat that became free.
+    fn attend(&mut self) {
+        if !self.group.is_informed() || self.out.is_some() {
+            return;
+        }
+        let is_member = self.group.view().rank_of(self.me).is_some();
+        if !self.greeted && is_member {
+            self.greeted = true;
+            let hello = self.directory().hello(self.attributes.clone());
+            self.submit(&hello);
+        }
+        let heard = self.directory().heard(self.me);
+        let known = self.directory().members().iter().any(|member| member.node == self.me);
+        if heard > 0 && !known && !self.refused {
+            self.refused = true;
+            self.events.push_back(ShardEvent::Refused);
+        }
+        self.take_back(heard);
+        let agenda = self.group.state();
+        let (mut wanted, mut changed) = (Vec::new(), Vec::new());
+        for (key, shard) in agenda.shards() {
+            let is_free = !self.seats.contains_key(&key) && !self.pending_offers.contains_key(&key);
+            wanted.extend(shard.member_of(self.me).filter(|_| is_free).map(|place| (key, place)));
+            let has_log = shard.logs().is_some()
+                && (self.known_logs.contains(&key) || shard.member_of(self.me).is_some());
+            let concerns = shard.offer_of(self.me).is_some() || self.seats.contains_key(&key);
+            if concerns
+                || has_log
+                || shard.holders().contains(&self.me)
+                || self.statuses.contains_key(&key)
+            {
+                changed.push(key);
+            }
+        }
+        self.wanted = wanted;
+        for key in changed {
+            let standing = self.standing_of(key);
+            if self.statuses.get(&key) != Some(&standing) {
+                self.statuses.insert(key, standing.clone());
+                self.events.push_back(ShardEvent::Status { key, status: standing });
+            }
+        }
+    }
+
+    /// Withdraws offers that came too late because this node is no longer wanted there.
+    fn take_back(&mut self, heard: u64) {
+        let agenda = self.group.state();
+        let lines = |key| agenda.shard(key)?.offer_of(self.me).map(|offer| offer.lines);
+        let late = |(key, opened): (&u64, &PendingOffer)| {
+            let is_late = heard >= opened.ticket && lines(*key) != Some(opened.lines);
+            is_late.then_some((*key, opened.lines))
+        };
+        let late: Vec<(u64, RegionId)> = self.pending_offers.iter().filter_map(late).collect();
+        for (key, lines) in late {
+            // An offer that an epoch still waits for stays until that epoch; this node leaves the
+            // subgroup afterwards.
+            if self.group.withdraw(key, lines).is_some() {
+                self.pending_offers.remove(&key);
+            }
+        }
+    }
+}
+
+impl Machine for ShardMachine {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        self.group.handle(event, effects);
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        if self.out.is_some() {
+            return 0;
+        }
+        let mut done = self.group.turn(now, effects);
+        // Other threads wait for the results of this turn.
+        done += usize::from(self.nudged.swap(false, Ordering::Acquire));
+        self.drain();
+        let mut attends = false;
+        let mut events = Vec::new();
+        while let Some(event) = self.group.next_event() {
+            attends |= !matches!(event, GroupEvent::Node(_) | GroupEvent::Direct { .. });
+            events.push(event);
+        }
+        done += events.len();
+        // The state of the agenda is queued before events that follow from it.
+        if attends {
+            self.attend();
+        }
+        events.into_iter().for_each(|event| self.take_in(event));
+        if attends {
+            self.attend();
+        }
+        done += self.dispatch(effects);
+        if !self.events.is_empty() || !self.wanted.is_empty() {
+            self.news.store(true, Ordering::Release);
+        }
+        done
+    }
+
+    fn interest(&self) -> Interest {
+        self.group.interest()
+    }
+
+    fn awaits_others(&self) -> bool {
+        self.group.awaits_others()
+    }
+
+    fn wants_turn_at(&self) -> Option<Time> {
+        self.group.wants_turn_at().filter(|_| self.out.is_none())
+    }
+}

@@ -1,0 +1,111 @@
+//! State of a store at a version: the content of a checkpoint.
+//!
+//! Owns: the cursor along the state. Never does: copy it; a log's thread reads the records in
+//! place, while the store goes on.
+
+use core::fmt;
+
+use alloc::vec::Vec;
+
+use super::cursor::{StoreCursor, StoredRecord};
+use super::log_tasks::sequence_of;
+use super::store::{RecordFormat, Store};
+use crate::group::report::StreamId;
+use crate::log::record::AsRecord;
+use crate::log::{
+    EpochId, KeyHash, LogEntry, LogRecord, OwnedRecord, RecordKind, Tail, Version, WallTime,
+};
+
+/// State at a version; see the [module](self).
+pub struct CheckpointState {
+    tail: Tail,
+    content: Content,
+}
+
+enum Content {
+    Store { cursor: StoreCursor, streams: Vec<StreamId>, meaning: RecordFormat },
+    Records(Vec<OwnedRecord>),
+}
+
+impl CheckpointState {
+    /// Creates the state that a cursor along this store still has before it, up to a version in
+    /// an epoch.
+    pub fn new(
+        (cursor, store): (StoreCursor, &Store),
+        (version, epoch): (u64, EpochId),
+        meaning: RecordFormat,
+    ) -> CheckpointState {
+        let tail = Tail { epoch, version: Version(version) };
+        let streams = store.streams().to_vec();
+        CheckpointState { tail, content: Content::Store { cursor, streams, meaning } }
+    }
+
+    /// Creates a state of a few given records.
+    pub fn of_records(tail: Tail, records: Vec<OwnedRecord>) -> CheckpointState {
+        CheckpointState { tail, content: Content::Records(records) }
+    }
+
+    /// Tail of the messages that lead to this state.
+    pub fn tail(&self) -> Tail {
+        self.tail
+    }
+
+    /// Returns the messages of the state, in order.
+    pub fn messages(&self) -> impl Iterator<Item = CheckpointMessage<'_>> {
+        let (kept, records) = match &self.content {
+            Content::Store { cursor, streams, meaning } => {
+                let kept = cursor.fork().take_while(|kept| kept.version() < self.tail.version.0);
+                let of = (&streams[..], (self.tail.epoch, *meaning));
+                (Some(kept.map(move |kept| CheckpointMessage::Stored(kept, of))), None)
+            }
+            Content::Records(records) => (None, Some(records.iter().map(CheckpointMessage::Owned))),
+        };
+        kept.into_iter().flatten().chain(records.into_iter().flatten())
+    }
+}
+
+impl fmt::Debug for CheckpointState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "State({}, epoch {})", self.tail.version, self.tail.epoch)
+    }
+}
+
+/// One message of a state.
+pub enum CheckpointMessage<'a> {
+    /// A record in a store, with the identities of the store's streams.
+    Stored(StoredRecord, (&'a [StreamId], (EpochId, RecordFormat))),
+    /// A record of its own.
+    Owned(&'a OwnedRecord),
+}
+
+impl AsRecord for CheckpointMessage<'_> {
+    fn as_record(&self) -> LogRecord<'_> {
+        match self {
+            CheckpointMessage::Stored(kept, (streams, of)) => {
+                let entry = entry(kept, streams, *of);
+                LogRecord { version: Version(kept.version() + 1), entry }
+            }
+            CheckpointMessage::Owned(record) => record.record(),
+        }
+    }
+}
+
+/// Returns the log entry for a record in a store.
+pub(super) fn entry<'a>(
+    kept: &'a StoredRecord,
+    streams: &[StreamId],
+    (epoch, meaning): (EpochId, RecordFormat),
+) -> LogEntry<'a> {
+    let payload = kept.bytes();
+    let stream = streams[kept.stream() as usize];
+    LogEntry {
+        kind: RecordKind::Sample,
+        epoch,
+        writer: stream.node,
+        writer_sequence: sequence_of(stream, kept.number()),
+        source_time: WallTime((meaning.time)(payload)),
+        reception_time: WallTime(0),
+        key: KeyHash((meaning.key)(payload).to_le_bytes()),
+        payload,
+    }
+}

@@ -1,0 +1,151 @@
+//! Versions up to which the logs of a subgroup are durable everywhere (I-105), and the logs that
+//! they name (I-113).
+//!
+//! Owns: what the members that keep logs have reported, including whose logs wait for space, and
+//! what this member has told others. Never does: take a report of durability back.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use crate::fault::{Fault, planted};
+use crate::ids::{NodeId, RegionId};
+use crate::log::LogId;
+
+/// Durability of a subgroup's logs; see the [module](self).
+#[derive(Default)]
+pub(crate) struct DurabilityTracker {
+    /// The other members of the epoch, with the regions of their lines.
+    members: BTreeMap<NodeId, RegionId>,
+    told_by: BTreeMap<NodeId, u64>,
+    told_to: BTreeMap<NodeId, u64>,
+    everywhere: u64,
+    /// Logs that the logs of others durably name; the logs that this member's log durably names,
+    /// and the members that were told so.
+    named_by: BTreeMap<NodeId, Vec<LogId>>,
+    names: Vec<LogId>,
+    names_told: Vec<NodeId>,
+    /// Members whose logs wait for space.
+    full: BTreeSet<NodeId>,
+    /// Members that know that this member's log waits for space.
+    fullness_told: BTreeSet<NodeId>,
+}
+
+impl DurabilityTracker {
+    /// Sets the other members, with the regions of their lines. A member with a changed region has
+    /// left and joined again: it knows nothing of what it was told before, and may have reported
+    /// something already.
+    pub(crate) fn begun(&mut self, members: impl Iterator<Item = (NodeId, RegionId)>) {
+        let before = core::mem::replace(&mut self.members, members.collect());
+        let members = &self.members;
+        let is_member = |node: &NodeId| members.contains_key(node);
+        self.told_by.retain(|node, _| is_member(node));
+        self.named_by.retain(|node, _| is_member(node));
+        let stays = |node: &NodeId| {
+            members.get(node).is_some_and(|lines| before.get(node).is_none_or(|it| it == lines))
+        };
+        self.full.retain(stays);
+        self.told_to.retain(|node, _| stays(node));
+        self.names_told.retain(stays);
+        self.fullness_told.retain(stays);
+    }
+
+    /// Notes that the log of a member durably names these logs.
+    pub(super) fn names(&mut self, of: NodeId, logs: Vec<LogId>) {
+        self.named_by.insert(of, logs);
+    }
+
+    /// Whether the logs of all these members name this one (I-113).
+    pub(super) fn is_named(&self, log: LogId, by: impl Iterator<Item = NodeId>) -> bool {
+        let mut all = by.map(|node| self.named_by.get(&node));
+        all.all(|names| names.is_some_and(|names| names.contains(&log)))
+    }
+
+    /// Notes that the log of this member durably names these logs. Returns the members that must
+    /// still be told.
+    pub(super) fn names_untold(&mut self, own: &[LogId]) -> Vec<NodeId> {
+        if self.names != own {
+            (self.names, self.names_told) = (own.to_vec(), Vec::new());
+        }
+        if own.is_empty() {
+            return Vec::new();
+        }
+        let untold = self.members.keys().filter(|node| !self.names_told.contains(node));
+        untold.copied().collect()
+    }
+
+    /// Notes that this member was told.
+    pub(super) fn names_told(&mut self, to: NodeId) {
+        self.names_told.push(to);
+    }
+
+    /// Notes whether the log of a member waits for space.
+    pub(super) fn is_full(&mut self, of: NodeId, is_full: bool) {
+        match is_full {
+            true => self.full.insert(of),
+            false => self.full.remove(&of),
+        };
+    }
+
+    /// Other members whose logs wait for space.
+    pub(super) fn full(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.full.iter().copied()
+    }
+
+    /// Returns the members that must still be told whether this member's log waits for space.
+    pub(super) fn fullness_untold(&self, is_full: bool) -> Vec<NodeId> {
+        let knows = |node: &&NodeId| self.fullness_told.contains(*node) == is_full;
+        self.members.keys().filter(|node| !knows(node)).copied().collect()
+    }
+
+    /// Notes that this member was told.
+    pub(super) fn fullness_told(&mut self, to: NodeId, is_full: bool) {
+        match is_full {
+            true => self.fullness_told.insert(to),
+            false => self.fullness_told.remove(&to),
+        };
+    }
+
+    /// Notes the version up to which a member reports its log as durable.
+    pub(crate) fn told(&mut self, by: NodeId, version: u64) {
+        let known = self.told_by.entry(by).or_default();
+        *known = version.max(*known);
+    }
+
+    /// Returns the members that must still be told this version.
+    pub(crate) fn untold(&self, version: u64) -> Vec<NodeId> {
+        let knows = |node: &&NodeId| self.told_to.get(*node).is_none_or(|known| *known < version);
+        self.members.keys().filter(knows).copied().filter(|_| version > 0).collect()
+    }
+
+    /// Notes that this member was told.
+    pub(crate) fn tells(&mut self, to: NodeId, version: u64) {
+        self.told_to.insert(to, version);
+    }
+
+    /// Computes what is durable everywhere, if `storers` are the members with a log that hold the
+    /// store. Returns whether it has advanced.
+    pub(crate) fn settle(
+        &mut self,
+        me: (NodeId, u64),
+        storers: impl Iterator<Item = NodeId>,
+    ) -> bool {
+        let of = |node: NodeId| match node == me.0 {
+            true => me.1,
+            false => self.told_by.get(&node).copied().unwrap_or(0),
+        };
+        let versions = storers.map(of);
+        let least = match planted(Fault::DurableAnywhere) {
+            true => versions.max(),
+            false => versions.min(),
+        };
+        let least = least.unwrap_or(0);
+        let moved = least > self.everywhere;
+        self.everywhere = self.everywhere.max(least);
+        moved
+    }
+
+    /// Last version that is durable everywhere.
+    pub(crate) fn everywhere(&self) -> u64 {
+        self.everywhere
+    }
+}

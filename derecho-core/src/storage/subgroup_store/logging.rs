@@ -1,0 +1,194 @@
+//! A keeper's log: the orders to its scribe, and the announcements to all members.
+//!
+//! Owns: the version at which each epoch begins, for the log. Never does: put anything into a log;
+//! the scribe does.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use super::super::durability_tracker::DurabilityTracker;
+use super::super::holders::Holders;
+use super::super::log_election::LogElection;
+use super::super::log_follower::{LogEvent, LogFollower, footprint};
+use super::super::log_port::{LogPort, LogPortCondition};
+use super::super::store::Store;
+use super::super::store_log_input::StoreLogInput;
+use super::{StoreAnnouncement, StoreStage, SubgroupStore};
+use crate::group::report::StreamId;
+use crate::ids::NodeId;
+use crate::log::{EpochId, LogId};
+
+impl SubgroupStore {
+    /// Begins to keep a log.
+    pub(in crate::storage) fn attach(&mut self, journal: Box<dyn LogPort>) {
+        self.log_follower.get_or_insert_with(|| LogFollower::new(journal));
+    }
+
+    /// Stops keeping a log.
+    pub(in crate::storage) fn detach(&mut self) {
+        self.log_follower = None;
+    }
+
+    /// Writer of its log, if it keeps one.
+    pub(in crate::storage) fn log_follower(&self) -> Option<&LogFollower<StoreLogInput>> {
+        self.log_follower.as_ref()
+    }
+
+    pub(in crate::storage) fn log_follower_mut(
+        &mut self,
+    ) -> Option<&mut LogFollower<StoreLogInput>> {
+        self.log_follower.as_mut()
+    }
+
+    /// Condition of its log, if it keeps one.
+    pub fn condition(&self) -> Option<LogPortCondition> {
+        self.log_follower.as_ref().map(LogFollower::condition)
+    }
+
+    /// Whether its log does not follow the store yet.
+    pub(super) fn awaits_log(&self) -> bool {
+        self.log_follower.as_ref().is_some_and(|scribe| !scribe.is_settled())
+    }
+
+    /// Notes which logs keep the records from now on.
+    pub(in crate::storage) fn note_epoch_logs(&mut self, logs: Option<&LogElection>) {
+        let (Some(logs), Some(scribe)) = (logs, &mut self.log_follower) else { return };
+        self.era = logs.era();
+        let mut keepers: BTreeSet<LogId> = logs.storers().map(|(_, log)| log).collect();
+        if !self.known {
+            // Members that do not know of this log would not wait for it, so it must wait for them.
+            let before = match &self.stage {
+                StoreStage::Lacks(lacking) => {
+                    lacking.epoch_changes.back().map(|(_, _, of)| of.as_slice())
+                }
+                _ => Some(scribe.last_noted()),
+            };
+            keepers.extend(before.unwrap_or(scribe.last_noted()));
+        }
+        let keepers: Vec<LogId> = keepers.into_iter().collect();
+        match &mut self.stage {
+            StoreStage::Has => {
+                let epoch = EpochId { view: self.era, sequence: self.epoch };
+                scribe.change_epoch(self.store.version(), epoch, keepers);
+            }
+            StoreStage::Lacks(lacking) => {
+                let waiting = lacking.waiting.as_ref();
+                let version = waiting.map_or(self.store.version(), Store::version);
+                let known = lacking.epoch_changes.back();
+                if known.is_none_or(|(_, epoch, of)| (*epoch, of) != (self.epoch, &keepers)) {
+                    lacking.epoch_changes.push_back((version, self.epoch, keepers));
+                }
+            }
+            StoreStage::Away => {}
+        }
+    }
+
+    /// Updates whether all holders' logs name its own log. Returns whether they do now and did
+    /// not before.
+    pub(in crate::storage) fn note_named(
+        &mut self,
+        by: impl Iterator<Item = NodeId>,
+        (holders, frontier): (&Holders, Option<&DurabilityTracker>),
+    ) -> bool {
+        let before = self.known;
+        let log =
+            self.log_follower.as_ref().filter(|scribe| !scribe.is_over()).map(LogFollower::log);
+        self.known = match (log, frontier) {
+            // No member is left that could tell.
+            (Some(_), _) if holders.names().is_empty() => self.known,
+            (Some(log), Some(frontier)) => frontier.is_named(log, by),
+            _ => true,
+        };
+        self.known && !before
+    }
+
+    /// Makes its log claim, and follow as soon as possible.
+    pub(super) fn look_at_logs(
+        &mut self,
+        me: NodeId,
+        holders: &Holders,
+        logs: Option<&LogElection>,
+    ) {
+        let (Some(scribe), Some(logs)) = (&mut self.log_follower, logs) else { return };
+        let vacancy = holders.vacancies();
+        (self.base, self.era) = (logs.base(), logs.era());
+        if scribe.may_claim(vacancy) && !holders.names().contains(&me) {
+            scribe.claim(vacancy, holders.names().is_empty());
+        }
+        let others = logs.complete(holders).filter(|(node, _)| *node != me);
+        self.holding = others.map(|(_, log)| log).collect();
+        if matches!(self.stage, StoreStage::Has)
+            && scribe.awaits_input()
+            && logs.claimed(me).is_some()
+        {
+            // The member had the store before it had a log.
+            let start = (StoreLogInput::new(self.store.cursor()), self.store.version());
+            scribe.follow(start, (self.base, logs.era()), self.holding.clone());
+            self.note_epoch_logs(Some(logs));
+        }
+    }
+
+    /// Advances the log. Returns how much was done.
+    pub(in crate::storage) fn log(&mut self) -> usize {
+        let Some(scribe) = &mut self.log_follower else { return 0 };
+        let (done, news) = scribe.turn((&self.store, self.format));
+        match news {
+            Some(LogEvent::Claimed(vacancy, mut claim)) => {
+                claim.began = match &self.stage {
+                    StoreStage::Lacks(lacking) => lacking.epoch,
+                    _ => self.epoch,
+                };
+                self.announcement = Some(StoreAnnouncement::Claims(vacancy, claim));
+            }
+            Some(LogEvent::Loaded(store)) => {
+                self.store = *store;
+                if let StoreStage::Lacks(lacking) = &self.stage {
+                    self.since = Some((lacking.epoch, lacking.from.clone()));
+                }
+                self.begin_replay();
+            }
+            Some(LogEvent::Over) => {
+                self.announcement =
+                    Some(StoreAnnouncement::Disclaims(matches!(self.stage, StoreStage::Has)));
+            }
+            // This keeper has asked for no object.
+            Some(LogEvent::Moved | LogEvent::Recalled(_)) => {}
+            None => return done,
+        }
+        self.speaks = true;
+        done
+    }
+
+    /// Whether its log has made progress that all members may have to learn.
+    pub(in crate::storage) fn has_news(&mut self) -> bool {
+        core::mem::take(&mut self.speaks)
+    }
+
+    /// Whether its log is busy.
+    pub(in crate::storage) fn is_logging(&self) -> bool {
+        self.log_follower.as_ref().is_some_and(LogFollower::is_busy)
+    }
+
+    /// Notes that a message was put into the store.
+    pub(super) fn kept(&mut self, stream: StreamId, bytes: &[u8]) {
+        if let Some(scribe) = &mut self.log_follower {
+            scribe.grows(footprint(bytes));
+        }
+        if stream.node == self.me {
+            self.own = self.store.version();
+        }
+    }
+
+    /// Applies the changes of epoch up to this version of the waiting records.
+    pub(super) fn turn_over(&mut self, waited: u64) {
+        let StoreStage::Lacks(lacking) = &mut self.stage else { return };
+        let Some(scribe) = &mut self.log_follower else { return };
+        while let Some(next) = lacking.epoch_changes.pop_front_if(|next| next.0 <= waited) {
+            // Waiting records belong to the era in which they are put in, whenever they
+            // were delivered.
+            let epoch = EpochId { view: self.era, sequence: next.1 };
+            scribe.change_epoch(self.store.version(), epoch, next.2);
+        }
+    }
+}
