@@ -212,7 +212,7 @@ fn list_covers_each_status_policy_and_kind_of_rule() {
 
 #[test]
 fn conformance_page_matches_list() {
-    let path = root().join("docs/CONFORMANCE.md");
+    let path = root().join("docs/reference/conformance.md");
     let page = page::page(&chapters());
     if std::env::var_os("UPDATE_CONFORMANCE").is_some() {
         std::fs::write(&path, &page).unwrap();

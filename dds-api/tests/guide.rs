@@ -46,8 +46,7 @@ fn play() {
 /// The pages of the guide, with their paths.
 fn pages() -> Vec<(PathBuf, String)> {
     let guide = std::fs::read_dir(root().join("docs/guide")).unwrap().flatten().map(|it| it.path());
-    let others =
-        ["docs/GUIDE.md", "docs/CONFORMANCE.md", "README.md"].map(|path| root().join(path));
+    let others = ["docs/reference/conformance.md", "README.md"].map(|path| root().join(path));
     let pages =
         guide.chain(others).map(|path| (path.clone(), std::fs::read_to_string(path).unwrap()));
     pages.collect()

@@ -358,7 +358,7 @@ pub enum Founding {
 /// ```
 /// A member counts as one until it has [left](Arbiter::left), was [cleared](Arbiter::cleared) by
 /// another member, or is gone: the kernel says that it is dead, or it no longer uses its link. A
-/// stopped member is not gone. See I-60 to I-62 in `docs/PROTOCOL.md`; [`host`] defines the words
+/// stopped member is not gone. See I-60 to I-62 in `docs/internals/protocol/README.md`; [`host`] defines the words
 /// that implement this.
 pub trait Arbiter: Send + Sync {
     /// Founds a group if there is none, that is, if no node has founded one or all members of the

@@ -1,7 +1,7 @@
 //! Logged storage: the records of a stream in the files of one folder, and their recovery after
 //! a crash.
 //!
-//! Owns: the format (`docs/LOG_FORMAT.md`), when a record counts as durable, how a log is opened
+//! Owns: the format (`docs/reference/log-format.md`), when a record counts as durable, how a log is opened
 //! again, and the rule by which a group restarts. Never does: open a file, read a clock or wait;
 //! files are behind the port [`Disk`].
 //!

@@ -13,7 +13,7 @@
 //!              the host's decision word holds its ballot (local group)
 //!   install    streams are trimmed to the cut and continue in the next view
 //! ```
-//! The rules and their invariants (I-40 to I-48) are in `docs/PROTOCOL.md`. `derecho-core/model`
+//! The rules and their invariants (I-40 to I-48) are in `docs/internals/protocol/README.md`. `derecho-core/model`
 //! runs this code through every order of events for small groups.
 
 mod arbitration;

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! For use in a build script, see [`build::compile`]; for directories and macros, see [`Compiler`].
-//! `docs/IDL.md` describes the mapping from IDL to Rust.
+//! `docs/reference/idl.md` describes the mapping from IDL to Rust.
 //!
 //! ```text
 //!  files ──> preprocessor ──> tokens ──> parser ──> syntax tree ──> lower ──> model ──> generator

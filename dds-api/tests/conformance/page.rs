@@ -1,6 +1,6 @@
 //! The page generated from the list.
 //!
-//! Owns: the conversion of rows to `docs/CONFORMANCE.md`. Never does: look at the source tree.
+//! Owns: the conversion of rows to `docs/reference/conformance.md`. Never does: look at the source tree.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ const BEGINNING: &str = "\
 
 What DDS 1.4 asks for, row by row: every operation of its platform-independent model, every status with its counts, and every rule of
 every policy, those that DDS-XTypes adds among them. A row is *shown* by the tests that it names, or **absent**, with the reason and with
-what there is instead. The list stands in [`dds-api/tests/conformance`](../dds-api/tests/conformance); this page is made of it by
+what there is instead. The list stands in [`dds-api/tests/conformance`](../../dds-api/tests/conformance); this page is made of it by
 `UPDATE_CONFORMANCE=1 cargo test -p dds-api --test conformance`. Without that, the same test checks that the page is the list's, that each
 named test is there and is run, that each named call is public, and that the tests of a row use it.
 ";
@@ -72,7 +72,7 @@ fn columns(mark: &RowCoverage) -> (String, String) {
             let here = here.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>().join(", ");
             let here = [here, note.clone()].into_iter().filter(|it| !it.is_empty());
             let by = by.iter().map(|(file, test)| {
-                format!("[{}](../{})::{test}", file.rsplit('/').next().unwrap(), path_of(file))
+                format!("[{}](../../{})::{test}", file.rsplit('/').next().unwrap(), path_of(file))
             });
             (here.collect::<Vec<_>>().join(": "), by.collect::<Vec<_>>().join(", "))
         }

@@ -107,7 +107,7 @@
 //!   [`GroupError::Isolated`]. With [`rejoin`](GroupBuilder::rejoin) the process rejoins as a new
 //!   member, and receives its objects again.
 //!
-//! Rules and invariants: `docs/PROTOCOL.md`; a tour: `docs/GROUPS.md`.
+//! Rules and invariants: `docs/internals/protocol/README.md`; a tour: `docs/guide/groups.md`.
 
 mod builder;
 mod error;

@@ -3,7 +3,7 @@
 //! Owns: the possible next events, and every order of them. Never does: decide where an epoch ends,
 //! or which epochs there are: [`Progress`](derecho_core::group::report::MemberReport) and
 //! [`Registry`](derecho_core::group::registry::Registry) are derecho-core's own. Streams, lines and
-//! each member's steps are the model's, by the rules of `docs/PROTOCOL.md`; the other model checks
+//! each member's steps are the model's, by the rules of `docs/internals/protocol/README.md`; the other model checks
 //! that a view change has one decision.
 //!
 //! ```text

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use derecho_model::{Fault, missed};
 use derecho_sim::{Config, NodeIndex};
 use objects::World;
-use objects::root::Root;
+use objects::log_folders::LogFolders;
 
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 400;
@@ -20,7 +20,7 @@ const SEEDS: u64 = 400;
 /// Returns the rule that a run of this seed breaks, if any.
 fn broken(seed: u64) -> Option<String> {
     let run = || {
-        let root = Root::default();
+        let root = LogFolders::default();
         let over = (Rc::default(), Some(root.clone()));
         let mut world = World::over(Config::adversarial(seed), 1, true, over);
         world.settle();

@@ -1,4 +1,4 @@
-//! The product reads and writes the bytes of `docs/LOG_FORMAT.md`.
+//! The product reads and writes the bytes of `docs/reference/log-format.md`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use derecho_core::ids::NodeId;
@@ -15,7 +15,7 @@ const NAME: &str = "0000000000000000000000000000004f-0000000000000001.log";
 
 /// Returns the bytes of the example, from its lines of hexadecimal numbers.
 fn example() -> Vec<u8> {
-    let page = include_str!("../../../docs/LOG_FORMAT.md");
+    let page = include_str!("../../../docs/reference/log-format.md");
     let lines = page.lines().filter_map(|line| line.split_once(": ")).filter(|(offset, _)| {
         offset.len() == 8 && offset.bytes().all(|digit| digit.is_ascii_hexdigit())
     });

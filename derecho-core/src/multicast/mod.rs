@@ -11,7 +11,7 @@
 //! [`receive`]rs, or [`untethered`] receivers for which the sender does not wait. The records of
 //! several senders, in one order for all members, are a [`subgroup`].
 //!
-//! See `docs/PROTOCOL.md` for the invariants cited here.
+//! See `docs/internals/protocol/README.md` for the invariants cited here.
 
 pub mod ablation;
 pub mod acknowledgement;

@@ -1,6 +1,6 @@
 //! State that a group replicates for its shards: members, the plan, offers, and holders.
 //!
-//! Owns: that state, and how motions and views change it (docs/PROTOCOL.md, "Replicated objects").
+//! Owns: that state, and how motions and views change it (docs/internals/protocol/README.md, "Replicated objects").
 //! Never does: open a region, or touch an object.
 
 use alloc::collections::{BTreeMap, BTreeSet};

@@ -106,7 +106,7 @@ impl DomainParticipant {
     /// Joins a domain as files describe it: with the topics, publishers, subscribers, writers and
     /// readers of a participant in the files, and with policies from their profiles. Samples are
     /// [`DynamicData`]. A program that was compiled with the type uses the same topic.
-    /// `docs/APPLICATION_FILES.md` describes the content of the files.
+    /// `docs/reference/application-files.md` describes the content of the files.
     ///
     /// # Errors
     /// [`DdsError::BadParameter`] if the files have an error or describe no such participant; the

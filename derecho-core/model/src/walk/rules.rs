@@ -1,6 +1,6 @@
 //! Possible next events of the members, and their effects.
 //!
-//! Owns: the preconditions of each event, by the rules of `docs/PROTOCOL.md`. Never does: compute a
+//! Owns: the preconditions of each event, by the rules of `docs/internals/protocol/README.md`. Never does: compute a
 //! cut or a queue of epochs.
 
 use std::collections::BTreeMap;
