@@ -71,6 +71,7 @@ pub mod types {
     };
 }
 
+#[cfg(feature = "laboratory")]
 #[doc(hidden)]
 pub use derecho_core::multicast::ablation::Ablation;
 

@@ -1,6 +1,6 @@
 //! The shared state table between processes: one row per process, predicates over all rows.
 //!
-//! Owns: the table's membership at its meeting place and the engine that drives it. Never does:
+//! Owns: the process's membership in the table, and the engine that drives it. Never does:
 //! interpret the rows. The programming model is that of [`derecho_core::sst`], re-exported here.
 //!
 //! ```no_run
@@ -8,7 +8,7 @@
 //! use dds_api::shared_state::{Fire, SharedState, row};
 //!
 //! row! {
-//!     /// What each process says of its work.
+//!     /// Progress of a process.
 //!     pub struct Step {
 //!         /// Steps done.
 //!         pub done: u64,
@@ -165,7 +165,7 @@ impl<R: TableRow> Machine for PredicateDetector<R> {
 /// # use dds_api::prelude::*;
 /// # use dds_api::shared_state::{SharedState, row};
 /// # row! {
-/// #     /// What each process says of its work.
+/// #     /// Progress of a process.
 /// #     pub struct Step {
 /// #         /// Steps done.
 /// #         pub done: u64,

@@ -141,7 +141,7 @@ fn check(meeting: &TestDomain) -> usize {
     logs.iter().map(|(_, log)| log.len()).sum()
 }
 
-/// Members of a test, and their fates.
+/// Members of a test.
 struct TestMembers<'a> {
     domain: &'a TestDomain,
     actors: Vec<(u64, Actor)>,

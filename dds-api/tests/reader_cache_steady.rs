@@ -72,8 +72,8 @@ fn reader_cache_allocates_nothing_in_steady_state() {
     run(&mut cache, 0..100_000, &mut found);
     let asked = allocations(|| run(&mut cache, 100_000..200_000, &mut found));
     assert_eq!(asked, 0, "{asked} allocations for 100000 samples");
-    // Void entries are removed from the agenda of future events. This is not counted first, because
-    // the thread that started this one also allocates briefly.
+    // Void timers are removed from the queue of timers. This is not counted first, because the
+    // thread that started this one also allocates briefly.
     let mut cache = SampleCache::new(CacheSettings { depth: Some(1), ..CacheSettings::default() });
     replace(&mut cache, 0..1000);
     let asked = allocations(|| replace(&mut cache, 1000..100_000));

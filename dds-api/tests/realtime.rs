@@ -124,7 +124,7 @@ fn config(folder: &Path) -> ParticipantConfig {
     ParticipantConfig::new().runtime_dir(folder)
 }
 
-/// Sends some samples from a writer to a reader, and then calls `look`.
+/// Sends some samples from a writer to a reader, and then calls the given function.
 fn exchange(folder: &Path, config: ParticipantConfig, look: impl FnOnce()) -> DdsResult<()> {
     let participant = DomainParticipant::with_config(0, config)?;
     let other = support::join(folder);

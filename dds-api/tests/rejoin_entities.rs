@@ -155,7 +155,7 @@ impl Drop for TurnThread {
 }
 
 /// Two participants. `busy` has threads of its own and waits for `idle` when its memory is full.
-/// `idle` acts only in its calls, and when its pulse runs.
+/// `idle` acts only in its calls, and when its turn thread runs.
 struct RejoinSetup {
     /// Dropped before the participant whose turns it runs.
     turn_thread: TurnThread,

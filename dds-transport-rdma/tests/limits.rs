@@ -26,7 +26,7 @@ fn refusal(result: Result<derecho_core::memory::OwnRegion, LinkError>) -> String
 }
 
 /// Joins under a limit of file lengths, and opens regions; does nothing unless the program is
-/// started as an actor.
+/// started as a child node.
 #[test]
 fn act() {
     let Some((limit, runtime_dir)) = role() else { return };

@@ -46,7 +46,7 @@ pub enum Fault {
     TrimIgnored,
     /// Streams are wedged when the decision comes, instead of before the report.
     WedgedLate,
-    /// Late joiners are told a start that is one entry too far.
+    /// Late joiners are given a start that is one entry too far.
     NewcomerOffByOne,
     /// State transfer sends the state as it was before the last messages of the view.
     SnapshotEarly,

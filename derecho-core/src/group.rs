@@ -1,11 +1,11 @@
 //! Group: nodes that agree on their membership, and subgroups that continue from view to view.
 //!
-//! Owns: the connection between a node's streams and its seat in the council. Never does: decide
-//! the purpose of a subgroup, or interpret its messages.
+//! Owns: the connection between a node's streams and its membership service. Never does: decide the
+//! purpose of a subgroup, or interpret its messages.
 //!
-//! Reading order: [`silence_detector`] (when a node is suspected), [`membership_service`] (a node's seat), [`report`]
-//! (the stream state that a view change needs), [`registry`] (the existing subgroups), [`log_register`] and
-//! [`chronicle`] (views in logs).
+//! Reading order: [`silence_detector`] (when a node is suspected), [`membership_service`] (a node's
+//! part in the agreement on views), [`report`] (the stream state that a view change needs),
+//! [`registry`] (the existing subgroups), [`log_register`] and [`view_log`] (views in logs).
 //!
 //! ```text
 //!   control stream   an atomic subgroup of all members. Its messages change the replicated state
@@ -108,7 +108,7 @@ pub trait ReplicatedState {
     fn restore(&mut self, bytes: &[u8]) -> bool;
 }
 
-/// Terms on which a node takes part in a group.
+/// Configuration of a node's part in a group.
 #[derive(Clone, Debug)]
 pub struct GroupConfig {
     /// How the node enters the group.
@@ -192,15 +192,16 @@ pub struct Group<S: ReplicatedState> {
     leans: Option<BTreeSet<LogId>>,
     control: ControlStream,
     ablation: Ablation,
-    /// Shares by subgroup and region of the acknowledgement lines.
+    /// Regions that this node brings into subgroups, by subgroup and region of the acknowledgement
+    /// lines.
     regions: BTreeMap<(u64, RegionId), SubgroupRegions>,
     /// Memory of this node's streams, by subgroup and region: kept while an epoch of that stream
-    /// may still have to be told to this node (I-78).
+    /// may still have to be given to the node (I-78).
     memories: BTreeMap<(u64, RegionId), StreamMemory>,
     progress: BTreeMap<u64, EpochProgress>,
-    /// Keys of the walks, by the node's subgroup identifier.
+    /// Keys of `progress`, by the node's subgroup identifier.
     keys: BTreeMap<SubgroupId, u64>,
-    /// Subgroups whose queue may contain an epoch that this node has not been told (I-76).
+    /// Subgroups whose queue may contain an epoch that was not given to the node yet (I-76).
     open: BTreeSet<u64>,
     /// Subgroups that this node has left in this view, each with the epoch in which it was no
     /// longer a member.
@@ -214,13 +215,14 @@ pub struct Group<S: ReplicatedState> {
     /// Peers of all nodes that this node has met, including failed nodes whose streams may
     /// still be named.
     met: BTreeMap<NodeId, Peer>,
-    /// View of the streams: equal to the council's view once the streams have come to the cut.
+    /// View of the streams: equal to the membership service's view once the streams have come to
+    /// the cut.
     installed: View,
     /// Messages of other nodes about views that are not installed here.
     early_messages: BTreeMap<NodeId, EarlyMessages>,
     /// Direct messages of the current view to members that may not have installed this view.
     held: BTreeMap<NodeId, HeldMessages>,
-    /// Epochs that came with a view and could not be told to the node yet.
+    /// Epochs that came with a view and could not be given to the node yet.
     expected: BTreeMap<u64, Epoch>,
     /// Ended epochs in which this node was to be a member, of subgroups that it has not joined yet.
     skipped: BTreeMap<u64, Vec<node::EpochDescription>>,
@@ -242,9 +244,9 @@ pub struct Group<S: ReplicatedState> {
 const LOOK_INTERVAL: u64 = 5_000_000;
 
 impl<S: ReplicatedState> Group<S> {
-    /// Creates a node's part in a group. `control`: this node's share of the control stream, in the
-    /// regions [`CONTROL_LINES`] and [`CONTROL_STREAM`], with the geometry of [`control_geometry`].
-    /// A local group needs a host.
+    /// Creates a node's part in a group. `control`: this node's regions of the control stream,
+    /// [`CONTROL_LINES`] and [`CONTROL_STREAM`], with the geometry of [`control_geometry`]. A local
+    /// group needs a host.
     pub fn new(
         node: Node,
         terms: GroupConfig,
@@ -344,8 +346,8 @@ impl<S: ReplicatedState> Group<S> {
     }
 
     /// Whether the other members have gone on without this node, according to the host. This node
-    /// may have been stopped and have heard nothing. If the answer is no, everything that was read
-    /// before the call was valid when it was read.
+    /// may have been stopped and have received nothing. If the answer is no, everything that was
+    /// read before the call was valid when it was read.
     pub fn is_overtaken(&self) -> bool {
         self.membership_service.is_overtaken()
     }
@@ -575,7 +577,7 @@ impl<S: ReplicatedState> Group<S> {
         }
     }
 
-    /// Sends messages that could not be sent before, after the messages of the council.
+    /// Sends messages that could not be sent before, after the messages of the membership service.
     fn tell_late(&mut self, effects: &mut Effects) {
         let met: Vec<(NodeId, Peer)> =
             self.untold.keys().filter_map(|node| Some((*node, *self.peers.get(node)?))).collect();

@@ -25,9 +25,9 @@
 //!
 //! All code above a link therefore follows one discipline (I-1). News leaves in three steps,
 //! **bytes**, then **counters**, then **vouching words**, each stored before the next *and* posted
-//! before it. A reader loads from right to left: the vouching word first, with [`AtomicWord::load`]. In
-//! shared memory a store is visible without any post, so the order of the stores
-//! ([`AtomicWord::publish`], a release) must be right as well as the order of the posts.
+//! before it. A reader loads from right to left: the vouching word first, with
+//! [`AtomicWord::load`]. In shared memory a store is visible without any post, so the order of the
+//! stores ([`AtomicWord::publish`], a release) must be right as well as the order of the posts.
 //!
 //! Every counter is monotonic, one word, on a cache line that only its owner writes.
 //!
@@ -358,8 +358,8 @@ pub enum Founding {
 /// ```
 /// A member counts as one until it has [left](Arbiter::left), was [cleared](Arbiter::cleared) by
 /// another member, or is gone: the kernel says that it is dead, or it no longer uses its link. A
-/// stopped member is not gone. See I-60 to I-62 in `docs/internals/protocol/README.md`; [`host`] defines the words
-/// that implement this.
+/// stopped member is not gone. See I-60 to I-62 in `docs/internals/protocol/README.md`; [`host`]
+/// defines the words that implement this.
 pub trait Arbiter: Send + Sync {
     /// Founds a group if there is none, that is, if no node has founded one or all members of the
     /// last one are gone. If several nodes ask at once, one of them founds. Waits only briefly, for

@@ -67,7 +67,7 @@ impl<T, M: PlatformLock> BiasedLock<T, M> {
 
 impl<T, M> fmt::Debug for BiasedLock<T, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lock").field("bias", &self.bias).finish_non_exhaustive()
+        f.debug_struct("BiasedLock").field("bias", &self.bias).finish_non_exhaustive()
     }
 }
 

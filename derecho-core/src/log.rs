@@ -1,9 +1,9 @@
 //! Logged storage: the records of a stream in the files of one folder, and their recovery after
 //! a crash.
 //!
-//! Owns: the format (`docs/reference/log-format.md`), when a record counts as durable, how a log is opened
-//! again, and the rule by which a group restarts. Never does: open a file, read a clock or wait;
-//! files are behind the port [`Disk`].
+//! Owns: the format (`docs/reference/log-format.md`), when a record counts as durable, how a log is
+//! opened again, and the rule by which a group restarts. Never does: open a file, read a clock or
+//! wait; files are behind the port [`Disk`].
 //!
 //! ```text
 //!   folder ── identity            the group and the folder that the logs belong to
@@ -151,7 +151,7 @@ pub struct Tail {
     pub version: Version,
 }
 
-/// Note between messages in a log.
+/// Mark between messages in a log.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum EpochMark {
     /// Messages from here on belong to this epoch, and these folders log them.

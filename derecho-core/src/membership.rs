@@ -13,8 +13,8 @@
 //!              the host's decision word holds its ballot (local group)
 //!   install    streams are trimmed to the cut and continue in the next view
 //! ```
-//! The rules and their invariants (I-40 to I-48) are in `docs/internals/protocol/README.md`. `derecho-core/model`
-//! runs this code through every order of events for small groups.
+//! The rules and their invariants (I-40 to I-48) are in `docs/internals/protocol/README.md`. The
+//! crate `derecho-core/model` runs this code through every order of events for small groups.
 
 mod arbitration;
 mod change;

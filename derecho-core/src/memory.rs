@@ -44,7 +44,8 @@ impl AtomicWord {
         AtomicWord(AtomicU64::new(value))
     }
 
-    /// Reads the word. Everything stored before the word was [published](Word::publish) is visible.
+    /// Reads the word. Everything stored before the word was [published](AtomicWord::publish) is
+    /// visible.
     #[inline]
     pub fn load(&self) -> u64 {
         self.0.load(Ordering::Acquire)

@@ -59,7 +59,7 @@ pub use crate::multicast::changes::CHANGES_WORDS;
 /// First region name that is free for streams.
 const FIRST_STREAM: u64 = 16;
 
-/// Maximum number of message bytes in one part: a note has some bytes of overhead.
+/// Maximum number of message bytes in one fragment: a note has some bytes of overhead.
 const MOST_OF_A_FRAGMENT: usize = NOTE_LIMIT - 64;
 /// Maximum length of a message from a peer.
 const MOST_TOLD: u64 = 64 << 20;
@@ -174,7 +174,7 @@ struct PeerState {
     ready: Vec<RegionId>,
     /// Readers that wait until this node can write to the peer.
     attaching: Vec<AttachRequest>,
-    /// Received parts of an incomplete message.
+    /// Received fragments of an incomplete message.
     telling: Vec<u8>,
     faulty: bool,
     /// The peer takes part no more, although it may still run.
@@ -210,8 +210,8 @@ pub struct Node {
     subgroups: Vec<FoundedSubgroup>,
     /// Index of each subgroup in `subgroups`.
     numbers: BTreeMap<SubgroupId, usize>,
-    /// Subgroups that were told something, that have an epoch to begin, or whose members have not
-    /// all begun. Other subgroups have nothing to settle.
+    /// Subgroups that have received an instruction, that have an epoch to begin, or whose members
+    /// have not all begun. Other subgroups have nothing to settle.
     astir: BTreeSet<usize>,
     activity: Activity,
     priority_order: PriorityOrder,

@@ -67,11 +67,11 @@ pub enum Note {
         /// Subscription of the reader.
         reader: u64,
     },
-    /// Part of a message that is sent in several notes.
+    /// Fragment of a message that is sent in several notes.
     Fragment {
-        /// Number of its bytes that follow in other parts.
+        /// Number of the message's bytes that follow in other fragments.
         left: u64,
-        /// Bytes of this part.
+        /// Bytes of this fragment.
         bytes: Vec<u8>,
     },
 }

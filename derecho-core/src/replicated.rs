@@ -3,21 +3,23 @@
 //! Owns: which members are wanted in which shard, which members have an object, how it is
 //! transferred to the others, and the answers to queries. Never does: interpret an object.
 //!
-//! Reading order: [`plan`] (the members wanted in each shard), [`shard_directory`] (the state of all this
-//! that the group replicates), [`shard_machine`] (the machine: a group, and its events in the order in
-//! which objects must receive them), [`object_host`] (the other side of the machine: objects that consume
-//! these events), `object_replica` (one object), `query_table` (answers), `direct_messages` (direct messages with
-//! back-pressure). For logged objects: `object_log_input` (an object as a log follows it), `object_replica/logging`
-//! (the keeper's part in that); the rest is in `storage`.
+//! Reading order: [`plan`] (the members wanted in each shard), [`shard_directory`] (the state of
+//! all this that the group replicates), [`shard_machine`] (the machine: a group, and its events in
+//! the order in which objects must receive them), [`object_host`] (the other side of the machine:
+//! objects that consume these events), `object_replica` (one object), `query_table` (answers),
+//! `direct_messages` (direct messages with back-pressure). For logged objects: `object_log_input`
+//! (an object as a log follows it), `object_replica/logging` (the replica's part in that); the rest
+//! is in `storage`.
 //!
 //! ```text
-//!   house  (a Machine; turned by its driver)         desk  (outside of all turns)
-//!     group ── views, epochs, messages, directs ──items──>  keepers ──> objects
+//!   shard machine  (turned by its driver)            object host  (outside of all turns)
+//!     group ── views, epochs, messages, directs ─events─>  replicas ──> objects
 //!       ^                                                      |
-//!       '─────────────── errands: submit, direct ─────────────'
+//!       '────────── machine requests: submit, direct ─────────'
 //! ```
-//! In production the desk belongs to a thread of its own, so that no application code runs while
-//! the machine is turned. In the simulator the desk runs whenever its node has had a turn.
+//! In production the object host belongs to a thread of its own, so that no application code runs
+//! while the machine is turned. In the simulator the object host runs whenever its node has had a
+//! turn.
 
 pub mod arrangements;
 mod direct_messages;

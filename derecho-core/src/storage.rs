@@ -4,12 +4,13 @@
 //! interpret a record; the creator of the store passes functions that find a record's key.
 //!
 //! Reading order: [`store`] (the records of one member), [`cursor`] (reading them), [`holders`]
-//! (which members are known to have them), `subgroup_store` (a member's part in one subgroup), [`store_set`]
-//! (its part in all subgroups), `transfer_sender` (transfer of records from one member to another). For
-//! stores that are also logged: [`log_port`] (the port), [`log_election`] (the logs that a store begins
-//! from), `log_follower` (how a log follows a store), `store_log_input` (a store as a log follows it), [`checkpoint_state`]
-//! (the content of a checkpoint), [`log_tasks`] (slow operations), [`log_damage`] (errands of a log that
-//! cannot be opened), `durability_tracker` (what is durable everywhere).
+//! (which members are known to have them), `subgroup_store` (a member's part in one subgroup),
+//! [`store_set`] (its part in all subgroups), `transfer_sender` (transfer of records from one
+//! member to another). For stores that are also logged: [`log_port`] (the port), [`log_election`]
+//! (the logs that a store begins from), `log_follower` (how a log follows a store),
+//! `store_log_input` (a store as a log follows it), [`checkpoint_state`] (the content of a
+//! checkpoint), [`log_tasks`] (slow operations), [`log_damage`] (log tasks of a member whose log is
+//! damaged), `durability_tracker` (what is durable everywhere).
 
 mod announcement;
 pub mod checkpoint_state;

@@ -263,7 +263,7 @@ fn is_readable(descriptor: &OwnedFd) -> bool {
     poll(&mut set, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(1)
 }
 
-/// Rings a bell and checks that it is heard.
+/// Rings a bell and checks that the ring arrives.
 fn wake_ups() -> Check {
     let name = "eventfd";
     let advice = "allow eventfd: sleeping participants are woken by it";
@@ -277,7 +277,7 @@ fn wake_ups() -> Check {
     let mut value = [0; 8];
     let taken = fs::File::from(bell).read_exact(&mut value).is_ok();
     let works = quiet && rung && heard && taken && u64::from_ne_bytes(value) == 1;
-    let found = if works { "a ring is heard" } else { "a ring is not heard" };
+    let found = if works { "a ring arrives" } else { "a ring does not arrive" };
     Check::of(name, works, found, advice)
 }
 

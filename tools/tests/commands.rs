@@ -275,7 +275,7 @@ fn throughput_checks_all_writing_members_and_compares_one_sender() {
         assert!(report["ratio_one_sender"].as_f64() > Some(0.0));
         let one = &report["one_sender"]["runs"][0];
         assert_eq!((&one["sent"], &one["lost"]), (&3000.into(), &0.into()), "{arguments}");
-        assert_eq!(one["orders_agree"], true, "one sender's order is one");
+        assert_eq!(one["orders_agree"], true, "the orders of one sender agree");
     }
     let arguments = "perf throughput --size 64 --members 2 --seconds 0.1 --runs 1 --level atomic";
     let text = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0);

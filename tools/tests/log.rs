@@ -199,7 +199,7 @@ fn proceed_command_records_decision_to_restart_without_missing_log() {
     place
         .run(&["log", "proceed", dir, "--without", "2", "--by", "anna"])
         .code(1)
-        .says("nobody waits for this log");
+        .says("no restart waits for this log");
     place.run(&["log", "proceed", dir, "--without", "77", "--by", "anna"]).code(1).says(&missing);
     place
         .run(&["log", "proceed", dir, "--without", "4f", "--by", " "])
@@ -244,7 +244,7 @@ fn proceed_command_records_decision_to_restart_without_damaged_log() {
     place
         .run(&["log", "proceed", dir, "--without", "2", "--by", "anna"])
         .code(1)
-        .says("nobody waits for this log");
+        .says("no restart waits for this log");
     let report =
         place.run(&["log", "proceed", dir, "--without", "4f", "--by", "anna", "--json"]).code(0);
     assert_eq!(report.json()["harmed"][0], harmed);

@@ -148,7 +148,7 @@ fn log_commands_do_not_change_folder_in_use_by_store() {
     }
     place.run(&["log", "verify", text(&folder)]).code(0);
     let mut other = self::store(&place, &root);
-    assert!(root.join("domain-0").join("1").exists(), "it has one of its own");
+    assert!(root.join("domain-0").join("1").exists(), "the application has a folder of its own");
     end(&mut other, 0);
     end(&mut store, 0);
 }

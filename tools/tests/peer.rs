@@ -25,7 +25,7 @@ fn two_subscribers_receive_all_samples_of_publisher() {
     });
     publisher.expect_ready();
     subscribers.iter_mut().for_each(RunningCommand::expect_ready);
-    assert!(!publisher.has_more_lines(), "it waits for GO");
+    assert!(!publisher.has_more_lines(), "the publisher waits for GO");
     publisher.tell("GO");
     let sent = publisher.result();
     assert_eq!((&sent["role"], &sent["sent"]), (&json!("pub"), &json!(5000)));
@@ -41,7 +41,7 @@ fn two_subscribers_receive_all_samples_of_publisher() {
         assert!(sent["t_start_ns"].as_u64() <= seen["t_first_ns"].as_u64());
         assert!(seen["t_first_ns"].as_u64() <= seen["t_last_ns"].as_u64());
     }
-    assert!(publisher.child.try_wait().unwrap().is_none(), "it waits for EXIT");
+    assert!(publisher.child.try_wait().unwrap().is_none(), "the publisher waits for EXIT");
     for process in [publisher].into_iter().chain(subscribers) {
         let mut process = process;
         process.tell("EXIT");

@@ -52,7 +52,7 @@ fn samples_outlive_applications_and_the_store() {
     let mut first = store(&place, "Flight/*");
     write(&place, 0..1000);
     assert_eq!(read(&place, 1000), (0..1000).collect::<Vec<_>>());
-    assert!(first.child.try_wait().unwrap().is_none(), "it is there");
+    assert!(first.child.try_wait().unwrap().is_none(), "the first store runs");
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     let mut second = store(&place, "Flight/*");

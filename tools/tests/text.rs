@@ -9,6 +9,39 @@ const LONGEST: usize = 100;
 /// Words that open no doc comment: they name no thing.
 const FILLERS: [&str; 9] =
     ["It", "What", "Who", "Whoever", "So", "Of", "That", "The same", "Those"];
+/// Names that do not say the role of a type.
+const BARE: [&str; 40] = [
+    "Answer", "Asked", "Broken", "Due", "Fate", "Found", "Given", "Held", "Kept", "Kind", "Known",
+    "Level", "Line", "Look", "Mark", "Member", "Opened", "Own", "Part", "Parts", "Place", "Plan",
+    "Reach", "Reason", "Said", "Seat", "Share", "Shown", "Source", "Stage", "Standing", "Start",
+    "Stay", "Step", "Taken", "Terms", "Told", "Way", "Word", "Wrong",
+];
+/// Endings of the names of types that act or keep something. Each of them is in the glossary.
+const ROLES: [&str; 14] = [
+    "Attendant",
+    "Detector",
+    "Directory",
+    "Dispatcher",
+    "Filler",
+    "Follower",
+    "Host",
+    "Machine",
+    "Monitor",
+    "Register",
+    "Replica",
+    "Service",
+    "StoreSet",
+    "Tracker",
+];
+/// Rooms whose role types are in the glossary.
+const ROOMS: [&str; 6] = [
+    "derecho-core/src",
+    "derecho-core/node/src",
+    "dds-transport-rdma/src",
+    "dds-api/src/mapping",
+    "dds-api/src/publication",
+    "dds-api/src/subscription",
+];
 /// Folders of generated or foreign text.
 const LEFT_OUT: [&str; 3] = ["target", ".git", "idl/tests/golden"];
 /// File names in documents that stand for files of the reader's own.
@@ -91,6 +124,80 @@ fn comment_lines_have_at_most_100_characters() {
         }
     }
     report(&found);
+}
+
+/// Name of the type that a line defines.
+fn type_of(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = match line.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(')')?.1,
+        Some(rest) => rest,
+        None => line,
+    };
+    let mut words = line.split_whitespace();
+    let is_type = ["struct", "enum", "trait", "type", "union"].contains(&words.next()?);
+    let name = words.next().filter(|_| is_type)?;
+    Some(name.split(|it: char| !it.is_alphanumeric() && it != '_').next().unwrap_or(name))
+}
+
+/// All types that the code defines, with their files.
+fn types() -> Vec<(String, String)> {
+    let code = files("rs");
+    let of = |(name, text): (&String, &String)| {
+        let types = text.lines().filter_map(type_of);
+        types.map(|it| (it.to_owned(), name.clone())).collect::<Vec<_>>()
+    };
+    code.iter().flat_map(of).collect()
+}
+
+/// Tests and examples define types as a user would.
+#[test]
+fn no_type_of_the_product_has_a_bare_name() {
+    let is_of_users = |file: &str| ["tests/", "examples/"].iter().any(|it| file.contains(it));
+    let bare = types()
+        .into_iter()
+        .filter(|(name, file)| BARE.contains(&name.as_str()) && !is_of_users(file));
+    report(
+        &bare
+            .map(|(name, file)| format!("{file}: `{name}` does not say a role"))
+            .collect::<Vec<_>>(),
+    );
+}
+
+fn glossary() -> String {
+    fs::read_to_string(root().join("docs/GLOSSARY.md")).expect("there is a glossary")
+}
+
+/// Names of types in backticks, without the modules before them.
+fn types_named_in(text: &str) -> BTreeSet<String> {
+    let named = text.split('`').skip(1).step_by(2);
+    let names = named.flat_map(|it| it.split(|it: char| !it.is_alphanumeric() && it != '_'));
+    let is_type =
+        |name: &&str| name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
+    names.filter(is_type).map(str::to_owned).collect()
+}
+
+#[test]
+fn types_named_in_the_glossary_exist() {
+    let known: BTreeSet<String> = types().into_iter().map(|(name, _)| name).collect();
+    let unknown = types_named_in(&glossary()).into_iter().filter(|name| !known.contains(name));
+    report(&unknown.map(|name| format!("docs/GLOSSARY.md: no type `{name}`")).collect::<Vec<_>>());
+}
+
+#[test]
+fn role_types_are_in_the_glossary() {
+    let named = types_named_in(&glossary());
+    let has_role = |name: &str| ROLES.iter().any(|role| name.ends_with(role));
+    let is_in_room = |file: &str| ROOMS.iter().any(|room| file.starts_with(room));
+    let is_missing = |(name, file): &(String, String)| {
+        has_role(name) && is_in_room(file) && !file.ends_with("tests.rs") && !named.contains(name)
+    };
+    let missing = types().into_iter().filter(is_missing);
+    report(
+        &missing
+            .map(|(name, file)| format!("{file}: `{name}` is not in the glossary"))
+            .collect::<Vec<_>>(),
+    );
 }
 
 /// Invariants in a text: `I-` and a number.

@@ -226,7 +226,7 @@ fn publish_writes_samples_from_command_line_and_standard_input() {
 fn samples_with_hundreds_of_members_are_shown_and_published() {
     use idl_xtypes::{DynamicType, ObjectKind, object_bytes};
     let told = object_bytes(&DynamicType::of::<Report>().objects(ObjectKind::Complete)).len();
-    assert!(told > 2 * (16 << 10), "{told} bytes are told in one or two parts");
+    assert!(told > 2 * (16 << 10), "{told} bytes are sent in one or two parts");
     let place = TestFolder::new();
     let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();

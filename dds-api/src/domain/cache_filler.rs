@@ -1,4 +1,4 @@
-//! The collector thread: moves samples into the caches of readers from which no thread reads, so
+//! The cache filler thread: moves samples into the caches of readers from which no thread reads, so
 //! that readers that keep the last samples do not hold up writers (I-144).
 //!
 //! ```text
@@ -49,7 +49,7 @@ pub(crate) trait FillCache: Send + Sync {
     fn fill_cache(&self) -> FillResult;
 }
 
-/// Entry of a reader in the collector's list.
+/// Entry of a reader in the cache filler's list.
 pub(crate) struct FillerEntry(Mutex<Option<Arc<dyn FillCache>>>);
 
 impl FillerEntry {
@@ -86,7 +86,7 @@ impl FillerState {
         all.iter().map(|charge| charge.fill_cache()).max().unwrap_or(FillResult::Nothing)
     }
 
-    /// Checks until the collector ends.
+    /// Checks until the cache filler ends.
     fn run(&self, engine: &DomainEngine) {
         while !self.over.load(Ordering::Acquire) {
             self.rest(engine);
@@ -106,10 +106,10 @@ impl FillerState {
     /// Sleeps until a turn did something.
     fn rest(&self, engine: &DomainEngine) {
         let bell = Arc::new(ThreadWaker::new(false));
-        // The hearer lives as long as this call; afterwards turns have nobody to notify.
+        // The listener lives as long as this call; afterwards turns have nobody to notify.
         let hearer: Arc<dyn TurnListener> = Arc::clone(&bell) as _;
         engine.add_listener(&hearer);
-        // Takes in what arrived before the hearer was registered.
+        // Takes in what arrived before the listener was registered.
         if self.look() > FillResult::Nothing {
             return;
         }
@@ -145,7 +145,7 @@ impl CacheFiller {
         if thread.is_none() {
             let (shared, engine) = (Arc::clone(&self.shared), engine.clone());
             let collect = move || shared.run(&engine);
-            let made = std::thread::Builder::new().name("squall-collector".into()).spawn(collect);
+            let made = std::thread::Builder::new().name("squall-cache".into()).spawn(collect);
             *thread = made
                 .map_err(|error| {
                     tracing::error!(%error, "the thread that fills idle caches cannot start");

@@ -168,15 +168,16 @@ impl ParticipantConfig {
     }
 
     /// Switches optimisations of atomic topics off, to measure the effect of each.
+    #[cfg(feature = "laboratory")]
     #[doc(hidden)]
     pub fn ablation(mut self, ablation: Ablation) -> Self {
         self.ablation = ablation;
         self
     }
 
-    /// Sets how long a waiting thread polls for news (5 µs by default) before it
-    /// [lingers](ParticipantConfig::linger). A longer time answers sooner and uses more
-    /// processor time.
+    /// Sets how long a waiting thread polls for events (5 µs by default) before it
+    /// [lingers](ParticipantConfig::linger). A longer time answers sooner and uses more processor
+    /// time.
     pub fn spin(mut self, spin: Duration) -> Self {
         self.pace.spin = spin;
         self

@@ -95,9 +95,9 @@ impl DomainParticipant {
 /// entity is named by its own name, as in the `key` of [builtin data](ParticipantBuiltinTopicData),
 /// or by its instance in a builtin topic.
 ///
-/// Ignoring affects this participant only: the others are not told, continue as before, and receive
-/// what it writes. An ignored reader therefore still receives samples, and may hold up writers here
-/// like any other reader. PUBLICATION_MATCHED and
+/// Ignoring affects this participant only: the others are not notified, continue as before, and
+/// receive what it writes. An ignored reader therefore still receives samples, and may hold up
+/// writers here like any other reader. PUBLICATION_MATCHED and
 /// [`DataWriter::matched_subscriptions`](crate::publication::DataWriter::matched_subscriptions) do
 /// not count it, while
 /// [`DataWriter::matched_readers`](crate::publication::DataWriter::matched_readers) of a topic

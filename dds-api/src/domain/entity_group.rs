@@ -319,7 +319,7 @@ macro_rules! grouped {
         }
 
         impl ListenedEntity for EntityGroup<$qos, $member, dyn $listener> {
-            // The group is told of its entities' changes, and has none of its own.
+            // A group's listener is called for changes of its entities. The group itself has none.
             fn notify_listeners(self: Arc<Self>) -> bool {
                 false
             }

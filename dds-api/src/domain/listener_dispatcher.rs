@@ -1,5 +1,5 @@
-//! The roster: the entities of a participant whose listeners may be called, and the thread that
-//! calls them.
+//! The listener dispatcher: the entities of a participant whose listeners may be called, and the
+//! thread that calls them.
 //!
 //! ```text
 //!   resting ──a turn did something, or a check is due──> entities report changes ──> resting
@@ -24,14 +24,14 @@ use super::entity::Entity;
 use super::thread_waker::ThreadWaker;
 
 /// Pause after a check that found nothing. While samples arrive that no listener wants, every turn
-/// is news.
+/// wakes the thread.
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// An entity that may have changes to report to its listeners.
 pub(crate) trait ListenedEntity: Entity {
     /// Calls listeners for changes. Returns whether there were any.
     fn notify_listeners(self: Arc<Self>) -> bool;
-    /// Time at which something changes without any news.
+    /// Time at which something changes without an event.
     fn next_look(&self) -> Option<Time>;
     /// Priority of the entity: its listeners are called before those of entities with
     /// smaller values.
@@ -46,7 +46,7 @@ struct DispatcherState {
     /// Number of times that an entity was added or its priority changed. The code that changes a
     /// priority increments this.
     reordered: Arc<AtomicU64>,
-    /// Bell that wakes the thread, once the thread exists.
+    /// Waker of the thread, once the thread exists.
     waker: OnceLock<Arc<ThreadWaker>>,
     over: AtomicBool,
 }
@@ -121,7 +121,7 @@ impl ListenerDispatcher {
         self.shared.reordered.fetch_add(1, Ordering::Release);
     }
 
-    /// Counter to increment when the [priority](Attended::priority) of an entity has changed.
+    /// Counter to increment when the [priority](ListenedEntity::priority) of an entity has changed.
     pub(crate) fn reordered(&self) -> &Arc<AtomicU64> {
         &self.shared.reordered
     }
@@ -132,7 +132,8 @@ impl ListenerDispatcher {
         entities.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Starts to call listeners. Listeners that were set just now are told of earlier changes.
+    /// Starts to call listeners. Listeners that were set just now are called for earlier changes
+    /// too.
     pub(crate) fn start(&self, engine: &DomainEngine) -> std::io::Result<()> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {

@@ -1,6 +1,6 @@
-//! The attendant thread. It takes part in topics of other participants that must be logged here,
-//! because that needs memory, which no turn can allocate. It also reads logs for participants that
-//! keep none.
+//! The log service thread. It joins topics of other participants that must be logged here, because
+//! that needs memory, which no turn can allocate. It also reads logs for participants that keep
+//! none.
 //!
 //! Owns: when it checks, and its end. Never does: keep a participant alive that its application
 //! has dropped.
@@ -45,7 +45,7 @@ impl LogServiceThread {
                 std::thread::park_timeout(CHECK_INTERVAL);
             }
         };
-        let thread = std::thread::Builder::new().name("squall-keeper".into()).spawn(attend);
+        let thread = std::thread::Builder::new().name("squall-service".into()).spawn(attend);
         let thread = thread.map_err(|error| {
             DdsError::OutOfResources(format!("the thread that serves logs cannot start: {error}"))
         })?;

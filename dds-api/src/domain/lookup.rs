@@ -1,7 +1,7 @@
 //! The participant as an entity and as a container of entities: policies, enabling, looking up,
 //! finding, deleting.
 //!
-//! Owns: the calls. Never does: keep a list of its own; the roster has it.
+//! Owns: the calls. Never does: keep a list of its own; the listener dispatcher has it.
 
 use std::any::TypeId;
 use std::time::{Duration, SystemTime};

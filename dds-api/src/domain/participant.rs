@@ -38,7 +38,7 @@ use crate::topic::{
 
 /// The greatest domain number, as in the standard's default port mapping.
 const GREATEST_DOMAIN: u32 = 232;
-/// Maximum time that a leaving participant waits until the others have heard of it.
+/// Maximum time that a leaving participant waits until the others know of its departure.
 const GOODBYE: Duration = Duration::from_millis(500);
 /// Environment variable that names the log folder, if the configuration does not.
 const LOG_FOLDER: &str = "SQUALL_LOG_FOLDER";
@@ -134,8 +134,8 @@ impl ParticipantInner {
         self.delete_builtin();
         self.cache_filler.end();
         self.dispatcher.end();
-        // After the goodbye no member waits for this participant. It leaves even if others do
-        // not answer.
+        // Once the members know of the departure, none of them waits for this participant. It
+        // leaves even if others do not answer.
         self.engine.act(|machine, _, _| machine.leave());
         let deadline = Timeout::from(GOODBYE).deadline();
         self.engine.wait(deadline, || self.membership.has_ended());
@@ -159,7 +159,8 @@ fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Drop for ParticipantInner {
     fn drop(&mut self) {
         if self.engine.is_inherited() {
-            // A goodbye would be the parent's. Everything stays as it is until this process ends.
+            // An announced departure would be the parent's. Everything stays as it is until this
+            // process ends.
             let _ = std::mem::ManuallyDrop::new(self.engine.clone());
             return;
         }
@@ -339,7 +340,7 @@ impl DomainParticipant {
     /// that its time is over.
     ///
     /// # Panics
-    /// If `ready` asks for something that only a turn of this participant can tell, such as
+    /// If `ready` asks for something that only a turn of this participant can determine, such as
     /// [`stored_topics`](Self::stored_topics): no turn runs while `ready` runs.
     ///
     /// [`DataReader::has_samples`]: crate::subscription::DataReader::has_samples
@@ -450,9 +451,9 @@ impl DomainParticipant {
         self.topic(T::TOPIC.unwrap_or(T::TYPE_NAME))
     }
 
-    /// A topic whose type is known at run time only: built by the program, read from IDL, or [told
-    /// by others](Self::find_dynamic_topic). A program that was compiled with the type uses the
-    /// same topic.
+    /// A topic whose type is known at run time only: built by the program, read from IDL, or
+    /// [announced by other participants](Self::find_dynamic_topic). A program that was compiled
+    /// with the type uses the same topic.
     ///
     /// ```no_run
     /// use dds_api::prelude::*;

@@ -110,7 +110,7 @@ impl ParticipantConfig {
     }
 
     /// Makes the thread that drives the participant, its own or one that waits in a call, poll for
-    /// news and never sleep. The thread needs a core for itself. [`spin`](Self::spin) and
+    /// events and never sleep. The thread needs a core for itself. [`spin`](Self::spin) and
     /// [`linger`](Self::linger) then have no effect.
     pub fn polling(mut self, polls: bool) -> Self {
         self.real_time.polls = Some(polls);

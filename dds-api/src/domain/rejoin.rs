@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   out ──> new link, new machine ──> both replace the old, between two turns ──> joining ──> in
-//!    ^           │ no memory, folder or place                                                 │
+//!    ^           │ no memory, folder or room                                                  │
 //!    '── pause ──┴────────────────────── out again soon, or not admitted for long ────────────'
 //! ```
 //! The engine stays: threads that wait in calls continue to wait, and drive the new machine.
@@ -35,9 +35,9 @@ const ADMISSION: Duration = Duration::from_secs(10);
 
 /// Parker that sleeps, and is woken, on the participant's present link.
 ///
-/// A thread that wakes the sleeper first publishes the reason, in words that the sleeper checks
-/// between arming and sleeping. A wake-up on the old link, while the new link replaces it, is
-/// therefore seen on the new link.
+/// A thread that wakes the sleeper first publishes the reason, in memory words that the sleeper
+/// checks between arming and sleeping. A wake-up on the old link, while the new link replaces it,
+/// is therefore seen on the new link.
 pub(super) struct SwitchableParker {
     parker: RwLock<Arc<dyn Parker>>,
 }
@@ -105,7 +105,7 @@ impl Rejoiner {
         }
     }
 
-    /// Waits for the end of the thread. The standing must be closed before.
+    /// Waits for the end of the thread. The membership state must be closed before.
     pub(super) fn join(self) {
         if self.thread.join().is_err() {
             tracing::error!("the thread that rejoins panicked");

@@ -1,7 +1,7 @@
-//! A bell for a thread that rests until a turn of its participant's engine did something.
+//! Waker of a thread that rests until a turn of its participant's engine did something.
 //!
-//! Owns: whether the bell was rung. Never does: count the rings; the thread checks itself what
-//! there is to do.
+//! Owns: whether the thread was woken. Never does: count the wake-ups; the thread checks itself
+//! what there is to do.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
@@ -15,17 +15,17 @@ pub(super) struct ThreadWaker {
 }
 
 impl ThreadWaker {
-    /// Creates a bell that wakes the current thread, and that counts as rung or not.
+    /// Creates a waker of the current thread. The thread counts as woken at first, or not.
     pub(super) fn new(rung: bool) -> ThreadWaker {
         ThreadWaker { thread: std::thread::current(), woken: AtomicBool::new(rung) }
     }
 
-    /// Whether the bell was rung since it was last muffled.
+    /// Whether the thread was woken since the last reset.
     pub(super) fn is_woken(&self) -> bool {
         self.woken.load(Ordering::SeqCst)
     }
 
-    /// Resets the bell, so that only later rings count.
+    /// Resets the waker, so that only later wake-ups count.
     pub(super) fn reset(&self) {
         self.woken.store(false, Ordering::SeqCst);
     }

@@ -16,13 +16,13 @@ use super::InstanceHandle;
 pub(crate) trait WaitDriver: Send + Sync {
     /// Waits until `ready` returns true, and drives the engine meanwhile.
     fn wait(&self, deadline: Option<Time>, ready: &mut dyn FnMut() -> bool) -> WaitOutcome;
-    /// Notifies this hearer of news from now on.
+    /// Notifies this listener of events from now on.
     fn tell(&self, hearer: &Arc<dyn TurnListener>);
     /// Makes waiting threads check their conditions again.
     fn nudge(&self);
     /// Takes in what has arrived, on this thread if no other thread drives.
     fn look(&self);
-    /// Notifies the hearers at this time, whether there is news or not.
+    /// Notifies the listeners at this time, whether there is an event or not.
     fn alarm(&self, at: Time);
 }
 
@@ -32,7 +32,7 @@ pub(crate) trait ConditionSource: Send + Sync {
     fn is_triggered(&self) -> bool;
     /// Engine that can make the condition true; none if only the application makes it true.
     fn driver(&self) -> Option<Arc<dyn WaitDriver>>;
-    /// Time at which the condition may come to hold without any news.
+    /// Time at which the condition may come to hold without an event.
     fn next_look(&self) -> Option<Time> {
         None
     }
@@ -40,8 +40,8 @@ pub(crate) trait ConditionSource: Send + Sync {
     fn entity(&self) -> Option<InstanceHandle> {
         None
     }
-    /// Called when a wait set starts to wait for the condition. A condition without an engine rings
-    /// this bell itself.
+    /// Called when a wait set starts to wait for the condition. A condition without an engine calls
+    /// this waker itself.
     fn attached(&self, _bell: &Arc<dyn TurnListener>) {}
 }
 

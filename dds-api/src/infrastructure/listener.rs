@@ -166,7 +166,7 @@ pub trait DataReaderListener<T: TopicData>: Send {
 ///
 /// impl PublisherListener for Warns {
 ///     fn on_liveliness_lost(&mut self, writer: &dyn AnyDataWriter, _: &LivelinessLostStatus) {
-///         eprintln!("a writer of {} has not said that it is alive", writer.topic_name());
+///         eprintln!("a writer of {} has not asserted its liveliness", writer.topic_name());
 ///     }
 /// }
 ///

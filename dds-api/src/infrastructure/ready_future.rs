@@ -13,8 +13,8 @@ use derecho_node::TurnListener;
 
 use super::condition::WaitDriver;
 
-/// Future that completes when `ready` says so. `ready` is called once at first, and again whenever
-/// there is news.
+/// Future that completes when `ready` reports it. `ready` is called once at first, and again after
+/// every event.
 pub(crate) struct ReadyFuture<'a, F> {
     driver: &'a dyn WaitDriver,
     ready: F,
@@ -25,9 +25,9 @@ pub(crate) struct ReadyFuture<'a, F> {
 pub(crate) enum Readiness {
     /// The awaited event has happened.
     Ready,
-    /// The event has not happened; news will announce it.
+    /// The event has not happened; a later turn will announce it.
     NotYet,
-    /// The event has not happened, and may happen at this time without any news.
+    /// The event has not happened, and may happen at this time without another event.
     NotBefore(Time),
 }
 
@@ -37,12 +37,13 @@ impl From<bool> for Readiness {
     }
 }
 
-/// Waker of the task to wake when there is news.
+/// Waker of the task to wake after an event.
 #[derive(Default)]
 pub(crate) struct WakerSlot(Mutex<Option<Waker>>);
 
 impl WakerSlot {
-    /// Registers this waker for the next news. The caller must check for earlier events afterwards.
+    /// Registers this waker for the next event. The caller must check for earlier events
+    /// afterwards.
     pub(crate) fn register(
         ear: &mut Option<Arc<WakerSlot>>,
         driver: &dyn WaitDriver,

@@ -281,7 +281,7 @@ counted! {
     /// # struct Track { #[dds(key)] id: u32, height: f64 }
     /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
     /// let status = reader.requested_deadline_missed_status();
-    /// println!("{} deadlines missed since it was last asked", status.total_count_change);
+    /// println!("{} deadlines missed since the last read", status.total_count_change);
     /// # Ok(())
     /// # }
     /// ```
@@ -297,7 +297,7 @@ counted! {
     /// # struct Track { #[dds(key)] id: u32, height: f64 }
     /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
     /// let status = reader.sample_lost_status();
-    /// println!("{} samples lost, {} since it was last asked", status.total_count, status.total_count_change);
+    /// println!("{} samples lost, {} since the last read", status.total_count, status.total_count_change);
     /// # Ok(())
     /// # }
     /// ```
@@ -331,7 +331,7 @@ counted! {
     /// # #[derive(DdsType, Clone, Debug, Default)]
     /// # struct Track { #[dds(key)] id: u32, height: f64 }
     /// # fn example(writer: &DataWriter<Track>) -> DdsResult<()> {
-    /// println!("said too late that it is alive: {} times", writer.liveliness_lost_status().total_count);
+    /// println!("liveliness asserted too late: {} times", writer.liveliness_lost_status().total_count);
     /// # Ok(())
     /// # }
     /// ```

@@ -2,7 +2,7 @@
 //! reads them.
 //!
 //! Owns: the statuses of one entity, and which of them have changed since they were last read.
-//! Never does: notify anybody; the engine notifies waiting threads, as for all news.
+//! Never does: notify anybody; the engine notifies waiting threads, as after all events.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -61,7 +61,7 @@ impl StatusBoard {
         read
     }
 
-    /// Marks a status as changed that has no counts on the board.
+    /// Marks a status as changed that has no counts on the status board.
     pub(crate) fn raise(&self, kind: StatusKind) {
         self.changed.fetch_or(kind as u32, Ordering::Release);
     }

@@ -48,7 +48,7 @@ struct StatusConditionSource<E, F, N> {
     /// Owner of the statuses.
     entity: E,
     changes: F,
-    /// Time at which a status may change without any news.
+    /// Time at which a status may change without an event.
     next_look: N,
     enabled: Arc<EnabledStatuses>,
     driver: Arc<dyn WaitDriver>,

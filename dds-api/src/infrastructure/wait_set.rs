@@ -4,9 +4,9 @@
 //!
 //! ```text
 //!   conditions of one participant   the waiting thread drives that participant's engine
-//!   of several participants         the thread drives the first engine; the other engines ring
-//!                                   the bell, which nudges the first one
-//!   of none (guards only)           the thread sleeps on the bell
+//!   of several participants         the thread drives the first engine; the other engines call
+//!                                   the wait set's waker, which nudges the first one
+//!   of none (guards only)           the thread sleeps until the waker is called
 //! ```
 
 use std::future::poll_fn;
@@ -78,7 +78,7 @@ impl WaitSetWaker {
     }
 
     fn triggered(&self) -> Vec<Condition> {
-        // Without the bell's lock: the conditions check readers, which have locks of their own.
+        // Without the waker's lock: the conditions check readers, which have locks of their own.
         let attached = self.lock().attached.clone();
         attached.into_iter().filter(Condition::trigger_value).collect()
     }
@@ -276,7 +276,7 @@ impl WaitSet {
     }
 }
 
-/// Rings the bell for engines that the waiting thread does not drive.
+/// Calls the wait set's waker for engines that the waiting thread does not drive.
 struct RelayWaker(Arc<WaitSetWaker>);
 
 impl TurnListener for RelayWaker {

@@ -1,13 +1,13 @@
 //! Topics whose samples come in one order: this participant's part in each of them.
 //!
-//! Owns: the participant's stays in ordered topics, each from its first endpoint to its last. Never
-//! does: decide who else is a member; that follows from the announcements.
+//! Owns: the participant's memberships in ordered topics, each from its first endpoint to its last.
+//! Never does: decide who else is a member; that follows from the announcements.
 //!
 //! ```text
 //!   first endpoint     opens lines, and memory for writers; shared with the group, then announced
 //!   Begun              an epoch has begun: readers have queues, and know the senders
-//!   last endpoint      retracted once no records are held any more; until then a guest stands in
-//!   Left               the memory is released; endpoints added meanwhile begin another stay
+//!   last endpoint      retracted once no records are held any more; until then a stand-in exists
+//!   Left               the memory is released; endpoints added meanwhile begin another membership
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -55,13 +55,13 @@ struct OrderedReader {
     wants_history: bool,
 }
 
-/// Progress of a stay towards its end.
+/// Progress of a membership towards its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ExitPhase {
-    /// The stay has endpoints.
+    /// The membership has endpoints.
     Active,
-    /// The stay has no endpoints, but the application still holds samples. A guest with this id
-    /// is announced.
+    /// The membership has no endpoints, but the application still holds samples. A stand-in with
+    /// this id is announced.
     HoldingSamples(u64),
     /// All announcements are withdrawn, this id last. `true` once all members know that.
     Leaving(u64, bool),
@@ -76,7 +76,7 @@ struct OldMemory {
     is_retracted: bool,
 }
 
-/// A participant's stay in a topic: the time in which it is a member of the topic's subgroup.
+/// A participant's membership in the subgroup of a topic.
 struct TopicMembership {
     lines: (RegionId, OwnRegion),
     memory: Option<(RegionId, SenderMemory)>,
@@ -86,7 +86,7 @@ struct TopicMembership {
     endpoints: BTreeMap<u64, Endpoint>,
     readers: BTreeMap<u64, OrderedReader>,
     writers: BTreeMap<u64, Arc<WriterShared>>,
-    /// Whether the stay was announced to the group.
+    /// Whether the membership was announced to the group.
     announced: bool,
     exit: ExitPhase,
     subgroup: Option<SubgroupId>,
@@ -109,12 +109,12 @@ struct TopicMembership {
     priority: i32,
 }
 
-/// This participant's stays in ordered topics, by topic key. For each topic, the stay that the
-/// group knows, and a next one that waits for its end.
+/// This participant's memberships in ordered topics, by topic key. For each topic, the membership
+/// that the group knows, and a next one that waits for its end.
 #[derive(Default)]
 pub(crate) struct AtomicTopics {
     memberships: BTreeMap<u64, VecDeque<TopicMembership>>,
-    /// Whether a stay waits for a condition that no event reports.
+    /// Whether a membership waits for a condition that no event reports.
     leaving: bool,
     /// Kept samples of topics.
     depot: StoreSet,
@@ -129,8 +129,8 @@ pub(crate) struct AtomicTopics {
 }
 
 impl AtomicTopics {
-    /// The stay for an endpoint, which is begun if necessary; and whether it is the topic's
-    /// first stay.
+    /// The membership for an endpoint, which is begun if necessary; and whether it is the topic's
+    /// first membership.
     fn membership(
         &mut self,
         domain: &mut DomainGroup,
@@ -151,7 +151,7 @@ impl AtomicTopics {
             stays.push_back(TopicMembership::new(lines, endpoint));
         }
         let is_first = stays.len() == 1;
-        Ok((stays.back_mut().expect("last stay of the topic exists"), is_first))
+        Ok((stays.back_mut().expect("last membership of the topic exists"), is_first))
     }
 
     /// Adds a writer. Returns its memory, which all local writers of this topic share.
@@ -208,7 +208,7 @@ impl AtomicTopics {
         Ok(endpoint)
     }
 
-    /// Removes an endpoint. `guest` is the id of a stand-in for samples that the application
+    /// Removes an endpoint. The second id is that of a stand-in for samples that the application
     /// still holds.
     pub(super) fn remove(
         &mut self,
@@ -224,7 +224,7 @@ impl AtomicTopics {
         let stay = &mut stays[index];
         stay.remove(domain, id, guest);
         if !stay.announced && stay.endpoints.is_empty() {
-            // No member has ever heard of the stay.
+            // No member knows of the membership.
             stays.remove(index).into_iter().for_each(|stay| stay.close(effects));
         }
         self.leaving = true;
@@ -331,7 +331,7 @@ impl AtomicTopics {
         match stays.front_mut() {
             Some(next) => {
                 next.begin(domain, key);
-                // The samples kept in the earlier stay were dropped with it.
+                // The samples kept in the earlier membership were dropped with it.
                 let endpoint = next.endpoints.values().next().cloned();
                 endpoint.into_iter().for_each(|endpoint| self.keep(domain, &endpoint));
             }
@@ -368,12 +368,12 @@ impl AtomicTopics {
         }
     }
 
-    /// Whether a stay waits for its end. The wait is checked periodically.
+    /// Whether a membership waits for its end. The wait is checked periodically.
     pub(super) fn is_leaving(&self) -> bool {
         self.leaving
     }
 
-    /// Advances stays that wait for their end. Returns the number of steps taken.
+    /// Advances memberships that wait for their end. Returns the number of steps taken.
     pub(super) fn leave(&mut self, domain: &mut DomainGroup, effects: &mut Effects) -> usize {
         let (mut done, mut leaving, mut over) = (0, false, Vec::new());
         for (&key, stays) in &mut self.memberships {
@@ -387,7 +387,7 @@ impl AtomicTopics {
                     }
                 }
                 ExitPhase::Leaving(_, heard) => {
-                    // The stay began and ended between two views, so no epoch ever included it.
+                    // The membership began and ended between two views: no epoch included it.
                     if heard && !domain.is_in_subgroup(key) {
                         over.push(key);
                     }
@@ -427,8 +427,8 @@ impl TopicMembership {
         }
     }
 
-    /// Whether an endpoint can join the stay. A stay that only holds samples takes no endpoint
-    /// whose samples are kept in another way, although its own endpoints are gone.
+    /// Whether an endpoint can join the membership. A membership that only holds samples takes no
+    /// endpoint whose samples are kept in another way, although its own endpoints are gone.
     fn takes(&self, endpoint: &Endpoint) -> bool {
         let is_alike = self.level == endpoint.level && self.retention == endpoint.retention;
         match self.exit {
@@ -438,7 +438,7 @@ impl TopicMembership {
         }
     }
 
-    /// Adds an endpoint. It is announced now, or when the stay before this one is over.
+    /// Adds an endpoint. It is announced now, or when the membership before this one is over.
     fn add(
         &mut self,
         domain: &mut DomainGroup,

@@ -2,9 +2,9 @@
 //! discovery data.
 //!
 //! ```text
-//!   directory, endpoints ──change──> fact about one entity ──if new──> each listener for its kind
+//!   directory, endpoints ──change──> fact about one entity ──if new──> each sink for its kind
 //! ```
-//! Owns: the fact last reported to each listener. Never does: keep samples; the readers' caches do.
+//! Owns: the fact last reported to each sink. Never does: keep samples; the readers' caches do.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,16 +65,16 @@ impl PartialEq for EntityFact {
 /// An entity and its current fact; `None` if the entity has gone.
 pub(crate) type EntityUpdate = (InstanceHandle, Option<EntityFact>);
 
-/// A listener for one kind of entities: a reader of their builtin topic.
+/// A sink of facts about one kind of entities: a reader of their builtin topic.
 pub(crate) trait DiscoverySink: Send + Sync {
-    /// The kind; `None` for a listener of no kind.
+    /// The kind; `None` for a sink of no kind.
     fn kind(&self) -> Option<BuiltinKind>;
 
-    /// Called by the machine. The listener stores the facts. It neither waits nor calls other code.
+    /// Called by the machine. The sink stores the facts. It neither waits nor calls other code.
     fn report(&self, told: Vec<EntityUpdate>);
 }
 
-/// A listener, and the facts reported to it.
+/// A discovery sink, and the facts reported to it.
 pub(super) struct RegisteredSink {
     sink: Arc<dyn DiscoverySink>,
     pub(super) shared: Arc<ReaderShared>,
@@ -96,7 +96,7 @@ impl RegisteredSink {
         self.sink.kind()
     }
 
-    /// Entities that are known to the listener.
+    /// Entities that are known to the sink.
     pub(super) fn known(&self) -> impl Iterator<Item = InstanceHandle> {
         self.known.keys().copied()
     }
@@ -108,7 +108,7 @@ impl RegisteredSink {
         self
     }
 
-    /// Reports those of these facts that are new to the listener.
+    /// Reports those of these facts that are new to the sink.
     pub(super) fn report(&mut self, present: impl IntoIterator<Item = EntityUpdate>) {
         let mut news = Vec::new();
         for (handle, fact) in present {

@@ -1,6 +1,6 @@
 //! Entities that a participant ignores by the standard's `ignore_..` calls.
 //!
-//! Owns: their names. Never does: notify anyone; the other participants do not notice (I-187).
+//! Owns: their names. Never does: notify anyone; the other participants are unaffected (I-187).
 
 use std::collections::BTreeSet;
 

@@ -92,7 +92,7 @@ struct ReplayState {
     passed: usize,
 }
 
-/// Result of a look at the kept samples.
+/// Result of a check of the kept samples.
 pub(crate) enum ReplayStep {
     /// The next sample, and its stream.
     Kept(StoredRecord, StreamId),

@@ -60,8 +60,8 @@ pub(crate) struct KnownWriters {
 /// to be taken.
 const MOST_GONE: usize = 1 << 12;
 
-/// Policies by which a writer makes a promise about the future. A departed writer neither keeps nor
-/// breaks it.
+/// Policies by which a writer promises something for the future. A departed writer neither keeps
+/// nor breaks such a promise.
 const PROMISES: [PolicyId; 3] = [PolicyId::Deadline, PolicyId::LatencyBudget, PolicyId::Liveliness];
 
 /// Representations that a reader accepts from departed writers (I-177).

@@ -71,7 +71,7 @@ pub(crate) struct ParticipantMachine {
     writers: BTreeMap<u64, LocalWriter>,
     /// Readers and writers by topic name.
     by_topic: BTreeMap<String, BTreeSet<u64>>,
-    /// Boards for topic statuses, by topic name.
+    /// Status boards of topics, by topic name.
     topics: BTreeMap<String, Arc<StatusBoard>>,
     /// Endpoints whose topic is inconsistent with the topic of the same name here.
     inconsistent: BTreeSet<(NodeId, u64)>,
@@ -486,8 +486,8 @@ impl ParticipantMachine {
         // The endpoints of departed members are withdrawn.
         self.discover();
         if self.has_doubts {
-            // A participant that founds a group receives no state, so builtin readers are told to
-            // drop old facts.
+            // A participant that founds a group receives no state, so old facts are withdrawn from
+            // the readers of builtin topics.
             self.has_doubts = false;
             self.report_all();
         }

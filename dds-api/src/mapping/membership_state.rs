@@ -2,7 +2,7 @@
 //! the participant is a member.
 //!
 //! Owns: the reason why the participant is no longer a member, and the numbers of its lives. Never
-//! does: decide that, or rejoin; it says when a rejoin is wanted.
+//! does: decide that, or rejoin; it reports when a rejoin is wanted.
 //!
 //! ```text
 //!   word   life: 56 | state: 8        IN of the first life is zero
@@ -36,7 +36,7 @@ const BLIND: u64 = 7;
 const STATE_BITS: u32 = 8;
 const STATE: u64 = (1 << STATE_BITS) - 1;
 
-/// One life of a participant in its domain, from its joining until it falls out.
+/// One life of a participant in its domain, from its joining until the membership ends.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Life(u64);
 
@@ -71,7 +71,7 @@ pub(crate) struct MembershipState {
     node: RwLock<NodeId>,
     /// Stored here and not in the machine, so that callers can read it while they hold the machine.
     snapshot: RwLock<MembershipSnapshot>,
-    /// Whether the participant rejoins after it has fallen out.
+    /// Whether the participant rejoins after its membership has ended.
     rejoins: AtomicBool,
     /// Lock of the rejoining thread's wait; `true` once no rejoin is wanted any more.
     closing: Mutex<bool>,
@@ -79,7 +79,7 @@ pub(crate) struct MembershipState {
 }
 
 impl MembershipState {
-    /// Membership of a participant that rejoins after it has fallen out, or does not.
+    /// Membership of a participant that rejoins after its membership has ended, or does not.
     pub(crate) fn new(rejoins: bool) -> MembershipState {
         MembershipState {
             word: AtomicU64::new(Life::default().in_state(IN)),
@@ -178,7 +178,7 @@ impl MembershipState {
         self.word.load(Ordering::Acquire) == life.in_state(IN)
     }
 
-    /// Whether the other members go on without this life. The host may know that although the
+    /// Whether the other members continue without this life. The host may know that although the
     /// machine had no turn since, because the process was stopped. If the result is `false`,
     /// everything that the caller read before the call was valid.
     #[inline]
@@ -202,7 +202,7 @@ impl MembershipState {
         host.as_ref().is_some_and(is_out)
     }
 
-    /// Whether the other members go on without the current life.
+    /// Whether the other members continue without the current life.
     pub(crate) fn is_evicted(&self) -> bool {
         self.is_evicted_from(self.life())
     }
@@ -295,7 +295,7 @@ impl MembershipState {
         }
     }
 
-    /// Whether the participant rejoins after it has fallen out.
+    /// Whether the participant rejoins after its membership has ended.
     pub(crate) fn may_rejoin(&self) -> bool {
         self.rejoins.load(Ordering::Relaxed)
     }

@@ -22,7 +22,7 @@ pub(super) enum MatchSide {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Partner {
-    /// Whether the endpoint says that it is alive.
+    /// Whether the endpoint is announced as alive.
     Matched(bool),
     Incompatible(Vec<PolicyId>),
     Inconsistent,
@@ -39,8 +39,8 @@ pub(super) struct Partners {
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum MatchOutcome {
     Nothing,
-    /// The endpoint is newly found to be inconsistent: it means something else by a topic of the
-    /// same name.
+    /// The endpoint is newly found to be inconsistent: its topic of the same name is a different
+    /// one.
     Inconsistent(String),
 }
 
@@ -61,8 +61,8 @@ impl Partners {
         matched.map(|(who, _)| *who)
     }
 
-    /// Applies the verdict of a match with an endpoint, and whether that endpoint says that it
-    /// is alive.
+    /// Applies the verdict of a match with an endpoint, and whether that endpoint is announced as
+    /// alive.
     pub(super) fn judge(
         &mut self,
         board: &StatusBoard,

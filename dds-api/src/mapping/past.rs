@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   participant without a log                      participant with a complete log
-//!     --- Ask(reading, page, wanted) --------->    its attendant thread reads from the files
+//!     --- Ask(reading, page, wanted) --------->    its log service thread reads from the files
 //!     <-- Answer(reading, page, records) ------
 //!     ... the next page, from the same participant, or from another one if that is gone ...
 //! ```

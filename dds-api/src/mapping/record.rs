@@ -3,7 +3,7 @@
 //! ```text
 //!   byte  0   source timestamp: u64    nanoseconds since 1970
 //!         8   writer: u32              number of the writer within its participant
-//!        12   form: u32                plain or CDR; fate of the instance; fields that follow;
+//!        12   form: u32                plain or CDR; effect on the instance; fields that follow;
 //!                                      a mark: the version of a type that may change, otherwise
 //!                                      the memory layout of its values
 //!        16   payload                  aligned to 16 bytes; only the key if the instance ends

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::topic::Bytes;
 
-    /// A record with these contents, payload, fate of the instance and lifespan.
+    /// A record with these contents, payload, effect on the instance and lifespan.
     fn record(
         contents: PayloadKind,
         payload: &[u8],

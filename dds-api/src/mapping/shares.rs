@@ -27,8 +27,7 @@ use crate::infrastructure::status_board::StatusBoard;
 pub(crate) struct ReaderShared {
     /// Queues of the matched writers.
     pub(crate) sources: Mutex<Vec<ReaderSource>>,
-    /// Number of changes of `sources` and `life`, so that a reader looks at them only after
-    /// a change.
+    /// Number of changes of `sources` and `life`, so that a reader checks them only after a change.
     pub(crate) changes: AtomicU64,
     /// Number of matched writers.
     pub(crate) matched: AtomicU32,
@@ -292,7 +291,7 @@ pub(crate) struct WriterShared {
     budget: AtomicU64,
     /// Whether a thread performs deferred wake-ups.
     may_defer_wakeups: AtomicBool,
-    /// Whether the writer's samples carry any terms.
+    /// Whether the writer's samples carry any policy metadata.
     has_policy_metadata: AtomicBool,
     policy_metadata: RwLock<PolicyMetadata>,
     /// Memory of the current life, if the participant has rejoined since the writer was made.
@@ -314,13 +313,13 @@ impl WriterShared {
         }
     }
 
-    /// Whether the writer's samples carry any terms.
+    /// Whether the writer's samples carry any policy metadata.
     #[inline(always)]
     pub(crate) fn has_policy_metadata(&self) -> bool {
         self.has_policy_metadata.load(Ordering::Relaxed)
     }
 
-    /// Terms of the writer's samples.
+    /// Policy metadata of the writer's samples.
     #[inline(always)]
     pub(crate) fn policy_metadata(&self) -> PolicyMetadata {
         match self.has_policy_metadata() {
@@ -334,7 +333,7 @@ impl WriterShared {
         self.policy_metadata.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sets the policies that the writer's calls need, and the terms of later samples.
+    /// Sets the policies that the writer's calls need, and the policy metadata of later samples.
     pub(crate) fn set_policies(&self, policies: &Policies, terms: PolicyMetadata) {
         if let Policies::Offered { writer, .. } = policies {
             let lifecycle = &writer.writer_data_lifecycle;

@@ -14,7 +14,7 @@ use qos_profiles::{DataWriterQos, LivelinessQosPolicyKind};
 
 use crate::infrastructure::deadlines::{Deadlines, MissedDeadlines};
 
-/// Signs of life of a participant's application.
+/// Liveliness assertions of a participant's application.
 #[derive(Default)]
 pub(crate) struct ParticipantLiveliness {
     asserted: AtomicU64,

@@ -1,9 +1,8 @@
-//! Participation of endpoints in ordered topics. Endpoints that contradict the present ones
-//! are excluded.
+//! Endpoints of ordered topics. Endpoints that contradict the present ones are excluded.
 //!
 //! ```text
-//!   announced ──> agrees with present ones? ── yes ──> inside ──> gone
-//!                                            └ no ───> excluded ──> those are gone: inside (I-178)
+//!   announced ──> agrees with present ones? ── yes ──> included ──> gone
+//!                                            └ no ───> excluded ──those gone──> included (I-178)
 //! ```
 //! Owns: the endpoints of a key that belong together. Never does: decide the consequences.
 

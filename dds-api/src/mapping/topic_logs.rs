@@ -23,7 +23,7 @@ pub(crate) struct TopicLogs {
     /// Name patterns of topics that are logged here even if they are not used here.
     chosen: Vec<String>,
     wake: Arc<dyn Fn() + Send + Sync>,
-    /// Samples do not count as durable before the views do.
+    /// Gate that counts samples as durable only once the views are durable.
     gate: Arc<DurabilityGate>,
 }
 

@@ -1,6 +1,7 @@
 //! Description of a topic by its endpoints, for a participant without an endpoint of that topic.
 //!
-//! Owns: the choice of the representative endpoint. Never does: look for endpoints; discovery does.
+//! Owns: the choice of the representative endpoint. Never does: search for endpoints; discovery
+//! does.
 
 use std::collections::BTreeSet;
 

@@ -559,8 +559,8 @@ mod tests {
         assert!(gone <= MOST_BYTES_GONE && gone > MOST_BYTES_GONE - LONGEST, "{gone} bytes");
     }
 
-    /// Descriptions damaged in every bit. Some of them still describe a type, and none does
-    /// any harm.
+    /// Descriptions damaged in every bit. Some of them still describe a type, and none causes a
+    /// failure.
     #[test]
     fn truncated_type_description_is_rejected_and_bit_flips_are_harmless() {
         let whole = bytes::<new::Pose>();

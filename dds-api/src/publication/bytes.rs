@@ -55,7 +55,7 @@ impl ByteLoan<'_> {
     pub fn publish(mut self) -> DdsResult<()> {
         let writer = self.writer;
         writer.enabling.check()?;
-        // Under the terms for which room was claimed.
+        // With the policy metadata for which room was claimed.
         let seal = writer.metadata_with(&Bytes::default(), std::mem::take(&mut self.terms))?;
         let length = self.length;
         let size = HEADER + payload_size(writer, length)?;

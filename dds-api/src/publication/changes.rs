@@ -26,7 +26,7 @@ const IN_SET: u32 = 1;
 /// Writes wake no reader.
 const SUSPENDED: u32 = 2;
 
-/// Authors of the gathered samples.
+/// Number of writers of the gathered samples: one or several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SetWriterCount {
     /// The writer that publishes the record.
@@ -77,7 +77,7 @@ struct SetPart {
 }
 
 impl SetPart {
-    /// The writer that publishes the part: the first author that still exists.
+    /// The writer that publishes the part: the first one with samples in it that still exists.
     fn writer(&self) -> Option<Arc<dyn HeldBackWriter>> {
         self.writers.iter().find_map(|author| author.writer.upgrade())
     }
@@ -183,7 +183,7 @@ impl HeldChanges {
         state.check_open()?;
         if state.depth == 1 {
             while let Some(part) = state.parts.first() {
-                // The samples of a deleted writer are lost, unless the part has other authors.
+                // The samples of a deleted writer are lost, unless the part has other writers.
                 if part.gathered.samples() > 0
                     && let Some(writer) = part.writer()
                 {

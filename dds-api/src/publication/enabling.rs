@@ -44,7 +44,7 @@ pub(super) struct WriterDraft {
 /// State of an enabled writer.
 pub(super) struct EnabledWriter {
     /// The memory of the membership in which the writer was enabled. Kept until the writer ends, so
-    /// that writing there does not require a look at the memory of later memberships.
+    /// that writing there does not require a check of the memory of later memberships.
     pub(super) first_memory: WriterMemory,
     pub(super) id: u64,
     pub(super) max_blocking: Timeout,

@@ -110,7 +110,7 @@ impl<T: TopicData> Loan<'_, T> {
     #[inline(always)]
     pub fn publish(mut self) -> DdsResult<()> {
         self.writer.enabling.check()?;
-        // Under the terms for which room was claimed.
+        // With the policy metadata for which room was claimed.
         let terms = match &mut self.build {
             LoanStorage::InPlace { terms, .. } => std::mem::take(terms),
             LoanStorage::Heap(_) => PolicyMetadata::default(),

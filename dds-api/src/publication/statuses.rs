@@ -60,7 +60,7 @@ impl<T: TopicData> DataWriter<T> {
 
     /// Changes the policies. On an enabled writer only changeable policies may differ; before
     /// enabling, any may. Policies that are carried by samples apply from the next sample on.
-    /// Readers are matched again when they learn of the change.
+    /// Readers are matched again when they receive the changed announcement.
     ///
     /// # Errors
     /// [`DdsError::ImmutablePolicy`] if an unchangeable policy differs;

@@ -97,7 +97,7 @@ impl<T: TopicData> Deref for DataWriter<T> {
 }
 
 impl<T: TopicData> DataWriter<T> {
-    /// Makes a writer from its state and enters it in the participant's roster.
+    /// Makes a writer from its state and adds it to the participant's listener dispatcher.
     pub(super) fn new(core: WriterCore<T>) -> DataWriter<T> {
         let writer = DataWriter(Arc::new(core));
         let entity: Weak<WriterCore<T>> = Arc::downgrade(&writer.0);
@@ -264,14 +264,14 @@ impl<T: TopicData> DataWriter<T> {
             })
     }
 
-    /// Metadata of a sample: its key, if samples are kept or the terms require keys, and the terms
-    /// that follow from the writer's policies.
+    /// Metadata of a sample: its key, if samples are kept or the policy metadata requires keys, and
+    /// the policy metadata itself.
     #[inline(always)]
     pub(super) fn metadata_of(&self, sample: &T) -> DdsResult<RecordMetadata> {
         self.metadata_with(sample, self.shared.policy_metadata())
     }
 
-    /// As `metadata_of`, with the given terms.
+    /// As `metadata_of`, with the given policy metadata.
     #[inline(always)]
     pub(super) fn metadata_with(
         &self,
@@ -294,7 +294,7 @@ impl<T: TopicData> DataWriter<T> {
         })
     }
 
-    /// Number of bytes of a sample's metadata under these terms.
+    /// Number of bytes of a sample's metadata with this policy metadata.
     #[inline(always)]
     pub(super) fn metadata_size(&self, terms: &PolicyMetadata) -> usize {
         terms.size() + if self.is_kept() || terms.keyed { KEY } else { 0 }

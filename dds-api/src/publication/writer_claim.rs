@@ -1,7 +1,7 @@
 //! A claim together with a handle that keeps the claimed memory alive.
 //!
-//! Owns: a handle on the writer's memory of one membership (a berth), which the writer may leave
-//! meanwhile. Never does: let a claim outlive its berth.
+//! Owns: a handle on the writer's memory of one membership, which the writer may leave meanwhile.
+//! Never does: let a claim outlive that memory.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::mapping::shares::WriterMemory;
 
 /// Room for one record, of a writer that lives for at least `'a`.
 pub(super) struct WriterClaim<'a> {
-    /// Declared first, so that it is dropped before the berth.
+    /// Declared first, so that it is dropped before the memory.
     claim: Claim<'a>,
     /// Keeps the claimed memory alive; `None` if the writer does so until its end.
     writer_memory: Option<Arc<WriterMemory>>,
@@ -32,14 +32,15 @@ impl<'a> WriterClaim<'a> {
         size: usize,
     ) -> Result<WriterClaim<'a>, ClaimError> {
         let claim = berth.memory.claim_on(thread, size)?;
-        // SAFETY: only the lifetime changes. The claim refers to memory that the berth keeps and
-        // that does not move while a handle on the berth exists. Such a handle lies beside the
-        // claim, and code that separates the two keeps the handle until the claim is gone.
+        // SAFETY: only the lifetime changes. The claim refers to memory that the writer memory
+        // keeps and that does not move while a handle on the writer memory exists. Such a handle
+        // lies beside the claim, and code that separates the two keeps the handle until the claim
+        // is gone.
         let claim: Claim<'a> = unsafe { std::mem::transmute::<Claim<'_>, Claim<'a>>(claim) };
         Ok(WriterClaim { claim, writer_memory: Some(berth) })
     }
 
-    /// The berth of the claim; `None` for the memory that the writer keeps until its end.
+    /// The writer memory of the claim; `None` for the memory that the writer keeps until its end.
     #[inline(always)]
     pub(super) fn writer_memory(&self) -> Option<&WriterMemory> {
         self.writer_memory.as_deref()

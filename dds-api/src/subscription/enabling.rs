@@ -193,7 +193,7 @@ impl<T: TopicData> ActiveReader<T> {
         if !core.enabling.end() {
             return;
         }
-        // The collector no longer fills the cache.
+        // From now on the cache filler leaves the cache alone.
         self.filler_entry.get().into_iter().for_each(|charge| charge.leave());
         self.leave_group();
         // The contents refer to the memory of writers.

@@ -32,8 +32,8 @@ use crate::mapping::set;
 use crate::mapping::shares::ReaderShared;
 use crate::topic::{SharedFilter, Topic};
 
-/// State of a reader, shared with the collector, which fills the cache while the application does
-/// not read.
+/// State of a reader, shared with the cache filler, the thread that fills the cache while the
+/// application does not read.
 #[doc(hidden)]
 pub struct ReaderCore<T: TopicData> {
     pub(super) participant: Arc<ParticipantInner>,
@@ -68,7 +68,7 @@ pub struct ReaderCore<T: TopicData> {
     /// Number of threads that wait for something in the cache.
     pub(super) waiting: AtomicU32,
     pub(super) listener: ListenerSlot<dyn DataReaderListener<T>>,
-    /// Number of samples that had come when a listener was last told of data.
+    /// Number of samples that had come when a listener was last called for data.
     pub(super) told: AtomicU64,
 }
 
@@ -139,7 +139,7 @@ impl<T: TopicData> ReaderCore<T> {
         live.flat_map(|source| source.writers.iter().copied()).collect()
     }
 
-    /// Whether the reader reads kept samples. The history reports by itself which streams have
+    /// Whether the reader reads kept samples. Their replay reports by itself which streams have
     /// ended.
     pub(super) fn reads_history(&self) -> bool {
         self.shared.reads_history.load(Ordering::Acquire)
@@ -193,8 +193,9 @@ impl<T: TopicData> ReaderCore<T> {
         Some(Sample::in_place(record, writer.node))
     }
 
-    /// The general case of [`ReaderCore::pop_told`]. An unregistration by one of several writers is
-    /// passed over, because it means nothing to a reader that does not follow instances.
+    /// The next sample for the application, in the general case. An unregistration by one of
+    /// several writers is passed over, because it means nothing to a reader that does not follow
+    /// instances.
     #[inline(never)]
     fn pop_any_told(&self, found: &mut Option<Sample<T>>) {
         while let Some((sample, _)) = self.pop(SampleDestination::Application) {
@@ -205,7 +206,7 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// The case of [`ReaderCore::pop_told`] in which a record was already taken out of the queues.
+    /// The next sample for the application, if a record was already taken out of the queues.
     #[inline(never)]
     fn unpack_told(
         &self,

@@ -30,7 +30,7 @@ const MEMORIES_AT_ONCE: usize = 4;
 pub(super) struct LendingLimit {
     percent: u8,
     paths: Vec<MemoryPath>,
-    /// Index of the trail that was looked at last.
+    /// Index of the path that was used last.
     at: usize,
 }
 
@@ -57,8 +57,8 @@ impl LendingLimit {
         let lot = record.chunk_id();
         match self.paths.get(self.at) {
             Some(trail) if trail.now == lot && !trail.is_full => false,
-            // Uses the lot instead of the record: a record whose address is passed on would have to
-            // lie in memory from the start.
+            // Uses the chunk instead of the record: a record whose address is passed on would have
+            // to lie in memory from the start.
             _ => self.look(record.chunks(), lot),
         }
     }
@@ -115,7 +115,7 @@ fn limit(percent: u8, chunks: usize) -> usize {
     }
 }
 
-/// One call's knowledge of the memories whose records come out of a cache.
+/// Check of the records that come out of a cache, for one call, which counts each memory once.
 #[derive(Default)]
 pub(super) struct LendingCheck {
     known: [Option<(usize, bool)>; MEMORIES_AT_ONCE],

@@ -254,7 +254,7 @@ impl Drop for RemoteLogs {
     }
 }
 
-/// This participant's log of a reader's topic, once the log holds every sample that was delivered
+/// The participant's log of a reader's topic, once the log holds every sample that was delivered
 /// before the call; `None` if other participants must be asked instead.
 pub(super) fn own_log(
     participant: &ParticipantInner,

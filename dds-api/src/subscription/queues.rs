@@ -247,7 +247,7 @@ impl Queues {
             .map_or(WriterAcceptance::Yes, |known| known.judge(stream.node, record))
     }
 
-    /// The history of kept records, while the reader reads it.
+    /// The replay of kept records, while it lasts.
     fn history(&self, shared: &ReaderShared) -> Option<Arc<KeptReplay>> {
         if !shared.reads_history.load(Ordering::Acquire) {
             return None;

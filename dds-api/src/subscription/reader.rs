@@ -50,8 +50,8 @@ pub struct DataReader<T: TopicData> {
 /// the `ReaderCore`.
 pub(super) struct ActiveReader<T: TopicData> {
     pub(super) core: Arc<ReaderCore<T>>,
-    /// Registration with the collector, the thread that fills the cache while the application does
-    /// not read. Set only if the cache needs that.
+    /// Registration with the cache filler, the thread that fills the cache while the application
+    /// does not read. Set only if the cache needs that.
     pub(super) filler_entry: OnceLock<Arc<FillerEntry>>,
     /// Weak reference to this object, for the subscriber, which does not keep its readers alive.
     pub(super) me: Weak<ActiveReader<T>>,

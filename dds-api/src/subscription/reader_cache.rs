@@ -115,7 +115,7 @@ pub(super) struct ReaderCache<T: TopicData> {
     /// The unregistration that came in one record with a dispose. It goes into the cache next.
     pub(super) next: Option<Incoming<T>>,
     pub(super) rejected: SampleRejectedStatus,
-    /// Whether `rejected` has changed since the change was last shown on the status board.
+    /// Whether `rejected` has changed since the status board last noted a change.
     pub(super) has_rejected: bool,
     /// Change number of the queues for which lost writers are known.
     seen: Option<u64>,
@@ -283,9 +283,9 @@ impl<T: TopicData> ReaderCache<T> {
             && sample.expiry(lifespan) == NEVER
     }
 
-    /// Passes a sample through the cache that [may](Shelf::lets_pass) pass; `false` if there is no
-    /// room for it. Inlined into the code that takes the sample out of the queues, so that the
-    /// sample is moved once.
+    /// Passes a sample through the cache that [may](ReaderCache::lets_pass) pass; `false` if there
+    /// is no room for it. Inlined into the code that takes the sample out of the queues, so that
+    /// the sample is moved once.
     #[inline(always)]
     fn pass(&mut self, now: u64, sample: SampleBody<T>, stream: StreamId) -> bool {
         let header = sample.header();

@@ -140,7 +140,7 @@ impl PackedNodeId {
     }
 }
 
-/// Facts about a sample as of one reading call.
+/// Information about a sample as of one reading call.
 #[derive(Clone, Copy)]
 struct CallInfo {
     sample_state: SampleState,
@@ -151,7 +151,7 @@ struct CallInfo {
 }
 
 impl CallInfo {
-    /// Facts about the only sample of a new instance.
+    /// Information about the only sample of a new instance.
     #[inline(always)]
     fn fresh(instance_state: InstanceState) -> CallInfo {
         let (sample_state, view_state) = (SampleState::NotRead, ViewState::New);
@@ -401,7 +401,7 @@ impl<T: TopicData> SampleBody<T> {
     pub(super) fn effect(&self) -> RecordEffect {
         match &self.data {
             SampleData::Decoded(decoded) => decoded.header.effect(),
-            // Records with other fates have no data that can be read in place.
+            // Records with other effects have no data that can be read in place.
             SampleData::InPlace(_) | SampleData::Kept(_) => RecordEffect::Alive,
         }
     }
@@ -416,8 +416,8 @@ impl<T: TopicData> SampleBody<T> {
         }
     }
 
-    /// Time at which the sample expires, by what its writer has said or by a lifespan that is not
-    /// zero; `NEVER` if it does not expire.
+    /// Time at which the sample expires, by the LIFESPAN of its writer or by a `lifespan` that is
+    /// not zero; `NEVER` if it does not expire.
     #[inline(always)]
     pub(super) fn expiry(&self, lifespan: u64) -> u64 {
         match &self.data {
@@ -453,7 +453,7 @@ impl<T: TopicData> Sample<T> {
     /// it that does not follow instances.
     #[inline(always)]
     pub(super) fn in_place(record: Record, writer: NodeId) -> Sample<T> {
-        // Records with other fates cannot be read in place.
+        // Records with other effects cannot be read in place.
         Sample {
             body: SampleBody::in_place(record, writer),
             facts: CallInfo::fresh(InstanceState::Alive),

@@ -202,8 +202,7 @@ impl Subscriber {
     }
 
     /// Calls the listeners of the readers that have unread samples, immediately and on this thread;
-    /// the standard's `notify_datareaders`. It is for a subscriber's listener that is told of data
-    /// on its readers.
+    /// the standard's `notify_datareaders`, meant for a subscriber's listener for DATA_ON_READERS.
     #[doc(alias = "notify_datareaders")]
     pub fn notify_data_readers(&self) -> DdsResult<()> {
         self.0.check()?;

@@ -167,7 +167,7 @@ impl<T: TopicData> ContentFilteredTopic<T> {
 /// use dds_api::prelude::*;
 /// use dds_api::topic::TopicDescription;
 ///
-/// /// Of a topic, or of a part of one.
+/// /// Creates a reader of a topic, or of a part of one, that keeps the last samples.
 /// fn last_of<D: TopicDescription>(
 ///     participant: &DomainParticipant,
 ///     of: &D,

@@ -169,7 +169,7 @@ fn minimum_separation_and_lifespan_end_at_exact_time() {
     assert_eq!(put(&mut cache, InstanceChange::Alive, 2, (30, 31)), ArrivalOutcome::Stored);
 }
 
-/// The agenda loses no due event, however many of its entries have become void.
+/// The cache loses no due timer, however many of its timers have become void.
 #[test]
 fn agenda_keeps_due_events_while_other_entries_become_void() {
     let settings = CacheSettings {
@@ -201,7 +201,7 @@ fn agenda_keeps_due_events_while_other_entries_become_void() {
     assert!(cache.is_empty() && cache.next_time().is_none_or(|next| next > 600_000));
 }
 
-/// The agenda loses no sample that waits for TIME_BASED_FILTER.
+/// The cache loses no sample that waits for TIME_BASED_FILTER.
 #[test]
 fn agenda_keeps_waiting_sample_while_other_instances_end() {
     let settings =

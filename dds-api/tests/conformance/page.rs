@@ -1,6 +1,7 @@
 //! The page generated from the list.
 //!
-//! Owns: the conversion of rows to `docs/reference/conformance.md`. Never does: look at the source tree.
+//! Owns: the conversion of rows to `docs/reference/conformance.md`. Never does: look at the source
+//! tree.
 
 use std::fmt::Write;
 

@@ -81,6 +81,7 @@ fn members_that_all_write_and_read_see_one_order() {
 }
 
 /// The papers' baseline is slow, but it is a group: a member without messages blocks no other.
+#[cfg(feature = "laboratory")]
 #[test]
 fn participants_meet_and_agree_with_all_optimisations_switched_off() {
     let meeting = TestDomain::new();

@@ -17,7 +17,7 @@ struct Command {
     number: u64,
 }
 
-/// Delivery of a topic, by the word that tells it to the actors.
+/// Delivery of a topic.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum How {
     Atomic,

@@ -308,7 +308,7 @@ fn act_holder(folder: &Path) {
     assert!(look() == before, "the samples outlive the participant that was isolated");
 }
 
-/// Waits for this word of an actor while `go_on` runs.
+/// Waits for this line of an actor while `go_on` runs.
 fn hear_meanwhile(actor: &mut Actor, word: &str, go_on: impl Fn(&mut dyn FnMut() -> bool)) {
     let heard = AtomicBool::new(false);
     std::thread::scope(|scope| {

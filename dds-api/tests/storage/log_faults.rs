@@ -449,7 +449,7 @@ fn damaged_log_is_completed_from_the_other_log() {
         let aside = |name: &str| name.ends_with(".aside");
         let names = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name());
         let asides = names.filter(|name| aside(name.to_str().unwrap())).count();
-        assert_eq!(asides, 1, "what was harmed is there to be looked at");
+        assert_eq!(asides, 1, "the damaged files are there to be examined");
         stage.end();
     }
 }

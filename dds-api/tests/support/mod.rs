@@ -294,8 +294,8 @@ impl Drop for Actor {
     }
 }
 
-/// Writes marks, counting them in `written`, until it is `over`, and then one last. Returns the
-/// total number.
+/// Writes checked samples, counting them in `written`, until `over` is set, and then a last one.
+/// Returns the total number.
 pub(crate) fn write_until(
     over: &AtomicBool,
     written: &AtomicU64,

@@ -63,7 +63,8 @@ pub trait LinkRig {
         &[Evidence::Certain, Evidence::Uncertain]
     }
 
-    /// Number of [passes](Rig::pass) after which an event that has not happened will not happen.
+    /// Number of [passes](LinkRig::pass) after which an event that has not happened will not
+    /// happen.
     fn patience(&self) -> usize {
         10_000
     }

@@ -11,7 +11,7 @@
 //! ```
 //! * **Mapped memory cannot be truncated.** The words lie in sealed memory. The file is read
 //!   and written under the folder's lock and never mapped. If a program truncates the file or
-//!   writes nonsense into it, the next node that asks fails with an error; current members are
+//!   writes invalid data to it, the next node that asks fails with an error; current members are
 //!   not affected.
 //! * **The file is complete or absent.** The file is filled under another name and then renamed,
 //!   under the folder's lock; its size never changes. Its last user removes it with the folder.

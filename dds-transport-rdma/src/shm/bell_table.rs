@@ -5,7 +5,7 @@
 //! thread may be stopped for any time between loading its places and ringing them, while peers die
 //! and others come:
 //!
-//! * The pages are readable while the board lives, see [`Pages`]. An unassigned place shows zeros,
+//! * The pages are readable while the table exists, see [`Pages`]. An unassigned place shows zeros,
 //!   which mean that no node sleeps there.
 //! * A thread takes a descriptor from the table, and holds it, before it writes the descriptor. The
 //!   descriptor is therefore not closed, and its number not reused, during the write.
@@ -51,8 +51,8 @@ struct SlowPathState {
 }
 
 impl BellTable {
-    /// Creates a board on which only the node itself has a place. The node's header
-    /// begins `memory`.
+    /// Creates a table in which only the node itself has a place. The node's header begins
+    /// `memory`.
     pub(crate) fn new(
         memory: impl AsFd,
         bell: &Arc<Bell>,
@@ -117,7 +117,7 @@ impl BellTable {
         drop(bell);
     }
 
-    /// Closes the board when the node leaves: no node is rung any more, and the board holds no
+    /// Closes the table when the node leaves: no node is rung any more, and the table holds no
     /// node's memory.
     pub(crate) fn close(&self) {
         for place in 0..=OWN_PLACE {

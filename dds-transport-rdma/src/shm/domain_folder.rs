@@ -21,8 +21,9 @@
 //! * **The lock is complete or absent.** The lock gets its name when its creator already holds it.
 //!   A node that finds the lock missing while other nodes live knows that it was removed.
 //! * **Protected from cleaners.** Each node holds a shared lock on both folders, which
-//!   `systemd-tmpfiles` respects, and [touches](Folder::refresh) the files, so that none is old. If
-//!   files are removed nevertheless, the next node that joins fails with an error, see [`LivenessMarks`].
+//!   `systemd-tmpfiles` respects, and [touches](DomainFolder::refresh) the files, so that none is
+//!   old. If files are removed nevertheless, the next node that joins fails with an error, see
+//!   [`LivenessMarks`].
 //!
 //! The last node to leave removes the domain's folder. It also removes the folder above if a node
 //! created that one and no other domain is in it. Folders of another user stay, and so does a

@@ -59,7 +59,7 @@ pub struct ShmLink {
     fenced_peers: usize,
     reads: VecDeque<(Peer, ReadId)>,
     next_read: u64,
-    /// Counts of operations, except rings, which the board counts.
+    /// Counts of operations, except rings, which the bell table counts.
     counters: LinkCounters,
     thread: Option<JoinHandle<()>>,
     admits_other_users: bool,
@@ -100,7 +100,7 @@ struct ConnectedPeer {
     header: Replica,
     bell: Arc<Bell>,
     node: NodeId,
-    /// The peer's place on the board, if it has one.
+    /// The peer's place in the bell table, if it has one.
     place: Option<u32>,
     barriers: Barriers,
     outbox: Arc<PeerQueueBytes>,

@@ -10,7 +10,7 @@
 //!   arena (memfd, sealed)  ---- the same pages, mapped read-only ---->  Replica of A's region
 //!   header line `parked`   <--- read by B, which sends to A's socket `<node>.bell` if A sleeps
 //! ```
-//! Every thread of B may ring: its board of bells shows it the headers of all peers.
+//! Every thread of B may ring: its bell table shows it the headers of all peers.
 //!
 //! * **Sockets are the only names in the file system**, plus one file that locates the words by
 //!   which the host decides among the nodes of a group. That file exists once a node asks for the

@@ -3,7 +3,7 @@
 //! Owns: the listening socket, all connections, and the record of what each peer has been told.
 //! Sleeps in the kernel while there is nothing to do, except for a check of the peers' processes
 //! twice a second. Never does: touch the words of a region, block on a peer, or let one peer's
-//! nonsense reach another.
+//! invalid data reach another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;

@@ -44,7 +44,8 @@ impl ReservedDescriptors {
         self.0.truncate(KEPT);
     }
 
-    /// Lends one descriptor, if there is one, until the next [`make_up`](Spares::make_up).
+    /// Lends one descriptor, if there is one, until the next
+    /// [`make_up`](ReservedDescriptors::make_up).
     pub(crate) fn lend_one(&mut self) {
         self.0.pop();
     }

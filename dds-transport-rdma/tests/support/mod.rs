@@ -157,20 +157,20 @@ pub(crate) struct ChildNode {
 const ROLE: &str = "SQUALL_TEST_ROLE";
 const FOLDER: &str = "SQUALL_TEST_FOLDER";
 
-/// Returns the role of this process and the runtime folder, if it is an actor.
+/// Returns the role of this process and the runtime folder, if it is a child node.
 pub(crate) fn role() -> Option<(String, PathBuf)> {
     Some((std::env::var(ROLE).ok()?, PathBuf::from(std::env::var_os(FOLDER)?)))
 }
 
-/// Sends a line from an actor to its director. Not through `println`, which a test harness
-/// may capture.
+/// Sends a line from a child node to the test that started it. Not through `println`, which a test
+/// harness may capture.
 pub(crate) fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "@{text}").unwrap();
     out.flush().unwrap();
 }
 
-/// Receives the director's lines, which a thread of their own reads.
+/// Receives the lines of the test that started this child node, which a separate thread reads.
 pub(crate) fn orders() -> Receiver<String> {
     let (lines, told) = channel();
     std::thread::spawn(move || {
@@ -214,20 +214,20 @@ impl ChildNode {
         ChildNode { process, input, output }
     }
 
-    /// Starts the actor as another user.
+    /// Starts the child node as another user.
     pub(crate) fn start_as(role: &str, runtime_dir: &Path, uid: u32, gid: u32) -> ChildNode {
         ChildNode::start_with(role, runtime_dir, |command| {
             command.uid(uid).gid(gid);
         })
     }
 
-    /// Returns the next line of the actor.
+    /// Returns the next line of the child node.
     pub(crate) fn hear(&mut self) -> String {
         loop {
             let mut line = String::new();
             let length = self.output.read_line(&mut line).unwrap();
-            assert!(length > 0, "the actor has ended without a word");
-            // The harness prints before the actor's first word, on the same line.
+            assert!(length > 0, "the child node has ended without a line");
+            // The harness prints before the child node's first line, on the same line.
             if let Some((_, said)) = line.trim_end().split_once('@') {
                 return said.to_owned();
             }

@@ -1,6 +1,6 @@
 //! A process's membership of a group, as its threads use it.
 //!
-//! Owns: the handle. Never does: drive; see `life`.
+//! Owns: the handle. Never does: drive; see `group_membership`.
 
 use std::sync::Arc;
 use std::time::Duration;

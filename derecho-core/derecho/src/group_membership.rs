@@ -1,8 +1,8 @@
-//! One membership of a process in a group, from its join until it falls out: an engine, a desk, and
-//! the upcall thread.
+//! One membership of a process in a group, from its join until it falls out: an engine, an object
+//! host, and the upcall thread.
 //!
-//! Owns: the exchange between the machine and the desk, and the resulting wake-ups. Never does:
-//! hold the engine's lock while an object works, or any lock during an upcall.
+//! Owns: the exchange between the machine and the object host, and the resulting wake-ups. Never
+//! does: hold the engine's lock while an object works, or any lock during an upcall.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,10 +33,10 @@ use crate::error::{GroupError, Result};
 use crate::group::{ObjectEvent, View, ViewChange};
 use crate::replicated::{AnyObject, BoxedObject};
 
-/// Maximum number of items given to the desk under one lock, so that readers of objects get
+/// Maximum number of events given to the object host under one lock, so that readers of objects get
 /// their turn.
 const BATCH: usize = 64;
-/// Interval at which a thread that waits for a condition outside of the desk checks again.
+/// Interval at which a thread that waits for a condition outside of the object host checks again.
 const LOOK: Duration = Duration::from_millis(1);
 /// Pause between attempts of a process to rejoin.
 const RETRY: Duration = Duration::from_millis(100);
@@ -79,14 +79,15 @@ pub(crate) struct GroupMembership<L: Link + Send + 'static> {
     pub(crate) me: NodeId,
     pub(crate) engine: Engine<ShardMachine, L>,
     pub(crate) object_host: Mutex<ObjectHost<BoxedObject>>,
-    /// Sender memories of this process, by shard; apart from the desk, so that upcalls may send.
+    /// Sender memories of this process, by shard; apart from the object host, so that upcalls may
+    /// send.
     pub(crate) sending: Mutex<BTreeMap<u64, SenderMemory>>,
     news: Arc<AtomicBool>,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic in an upcall is the application's fault; the guarded state is consistent between
-    // two items.
+    // A panic in an upcall is the application's fault; the guarded state is consistent between two
+    // events.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -179,8 +180,8 @@ impl<L> MembershipFactory<L> {
     }
 }
 
-/// Returns the opener of the shards' logs in an archive; any change of a log's state wakes the
-/// upcall thread.
+/// Returns the opener of the shards' logs in a process's folder of logs; any change of a log's
+/// state wakes the upcall thread.
 fn open_logs(
     (archive, gate): (&Arc<ProcessLogs>, &Arc<DurabilityGate>),
     types: &Arc<[Declaration]>,
@@ -385,7 +386,7 @@ impl<L: Link + Send + 'static> UpcallThread<L> {
             }
             let mut out = false;
             let mut items = items.into_iter().peekable();
-            // Even without items: logs may have news.
+            // Even without events: logs may have news.
             loop {
                 let batch: Vec<ShardEvent> = items.by_ref().take(BATCH).collect();
                 out |= self.pass(life, batch);
@@ -399,8 +400,8 @@ impl<L: Link + Send + 'static> UpcallThread<L> {
         }
     }
 
-    /// Gives some items to the desk, then serves errands, waiters, and upcalls. Returns whether
-    /// this process is out.
+    /// Gives some events to the object host, then performs its machine requests, wakes waiters, and
+    /// makes upcalls. Returns whether this process is out.
     fn pass(&mut self, life: &Arc<GroupMembership<L>>, batch: Vec<ShardEvent>) -> bool {
         let mut desk = lock(&life.object_host);
         for item in batch {

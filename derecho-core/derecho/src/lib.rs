@@ -94,8 +94,8 @@
 //! * **Layouts.** All members declare the same subgroup types in the same order, each with a layout
 //!   (an [`Arrangement`]) that assigns members to shards. The layout is evaluated again whenever a
 //!   member joins, leaves, fails, or changes its attributes. [`OneShard`], [`FixedShards`] and
-//!   [`BalancedShards`] are predefined; [`CustomShards`] is a function. If the layout finds too few members, the
-//!   type does not exist, and calls return [`GroupError::Inadequate`].
+//!   [`BalancedShards`] are predefined; [`CustomShards`] is a function. If the layout finds too few
+//!   members, the type does not exist, and calls return [`GroupError::Inadequate`].
 //! * **Order.** All members of a shard apply its updates and queries in one order. A joining member
 //!   receives the object from a member that has it, and continues from exactly that point. If the
 //!   sending member fails, another one sends the object. Until a member of a new shard has the

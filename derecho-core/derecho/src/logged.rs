@@ -28,7 +28,7 @@ pub enum LogCondition {
     Open,
     /// The disk is full: the log waits for room, and so do the senders of the shard.
     Full,
-    /// The log is harmed, for this reason, and may have updates that no other log has: the shard
+    /// The log is damaged, for this reason, and may have updates that no other log has: the shard
     /// does not begin without it.
     Damaged(String),
     /// The log has failed, for this reason, and records nothing more; the shard continues

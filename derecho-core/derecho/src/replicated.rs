@@ -47,7 +47,7 @@ pub trait Replicated: Default + Send + 'static {
 /// Upcall of a raw subgroup, with the sender and the message.
 pub(crate) type RawUpcall = Box<dyn FnMut(NodeId, &[u8]) + Send>;
 
-/// Object whose type the desk does not know.
+/// Object whose type the object host does not know.
 pub(crate) trait AnyObject: Object + Send {
     fn as_any(&self) -> &dyn Any;
 }

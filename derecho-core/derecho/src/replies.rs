@@ -85,7 +85,8 @@ impl<R: Wire, L: Link + Send + 'static> Replies<R, L> {
 
 impl<R, L: Link + Send + 'static> Drop for Replies<R, L> {
     fn drop(&mut self) {
-        // In an upcall this thread may hold the desk; queries are only made outside of upcalls.
+        // In an upcall this thread may hold the object host; queries are only made outside of
+        // upcalls.
         lock(&self.membership.object_host).queries().close(self.query);
     }
 }

@@ -75,8 +75,8 @@ fn queue_continues_with_next_epoch_while_records_are_taken() {
     });
 }
 
-/// One turn receives more records than a part of the queue has places: no record is shown before
-/// the references to the part are counted.
+/// One turn receives more records than a section of the queue has places: no record is shown before
+/// the references to the section are counted.
 #[test]
 fn queue_grows_while_records_are_taken() {
     explore(3, || {

@@ -30,7 +30,7 @@ fn reader() -> Reader {
     let memory = memory(shape(4, 2, 2));
     let lines = Arc::new(MemoryLines::of(&memory));
     let line = AckLine::new(OwnRegion::heap(ACK_WORDS), RegionId(1), 0, 5);
-    // The source keeps its waker, so the waker's lifetime shows that of the source.
+    // The sender replica keeps its waker, so the waker's lifetime shows that of the replica.
     let alive = std::sync::Arc::new(());
     let kept = std::sync::Arc::downgrade(&alive);
     let waker = std::sync::Arc::new(move || {
@@ -78,7 +78,7 @@ fn sender_replica_is_kept_until_last_reference_is_released() {
     });
 }
 
-/// Two threads release the last two records of a chunk, and nothing else keeps the source.
+/// Two threads release the last two records of a chunk, and nothing else keeps the sender replica.
 #[test]
 fn sender_replica_is_freed_when_two_threads_release_last_references() {
     explore(3, || {
@@ -100,7 +100,7 @@ fn sender_replica_is_freed_when_two_threads_release_last_references() {
     });
 }
 
-/// Proof that the model can fail: a record that is released twice takes the source from the
+/// Proof that the model can fail: a record that is released twice takes the sender replica from the
 /// next one.
 #[test]
 #[should_panic(expected = "a record keeps what it lies in")]
@@ -112,8 +112,8 @@ fn model_detects_reference_released_twice() {
         let first = ManuallyDrop::new(reader.inbox.take().unwrap());
         let second = ManuallyDrop::new(reader.inbox.take().unwrap());
         for _ in 0..2 {
-            // SAFETY: deliberately unsound; the source lives on in the inbox, and after the second
-            // release nothing is done with either record.
+            // SAFETY: deliberately unsound; the sender replica lives on in the inbox, and after the
+            // second release nothing is done with either record.
             drop(unsafe { core::ptr::read(&*first) });
         }
         let Reader { receiver, inbox, kept, .. } = reader;

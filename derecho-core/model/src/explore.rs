@@ -20,7 +20,7 @@ pub struct Explored {
     pub states: usize,
     /// Longest sequence of events.
     pub depth: usize,
-    /// Number of states in which no live node has anything left to say.
+    /// Number of states in which no live node has anything left to send.
     pub quiet: usize,
     /// Number of different states of single nodes.
     pub of_nodes: usize,
@@ -41,7 +41,7 @@ pub struct Failure {
 
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "broken: {}", self.property)?;
+        writeln!(f, "violated: {}", self.property)?;
         self.description.iter().try_for_each(|line| writeln!(f, "  {line}"))
     }
 }

@@ -60,13 +60,13 @@ impl Report for ModelReport {
     fn cut<'a>(reports: impl Iterator<Item = (NodeId, &'a ModelReport)>) -> ModelCut {
         let none = ModelCut { of: 0, to: u8::MAX };
         reports.fold(none, |cut, (node, report)| {
-            assert_eq!(report.by, 1 << index(node), "a report goes under another's name");
+            assert_eq!(report.by, 1 << index(node), "a report carries the name of another node");
             ModelCut { of: cut.of | report.by, to: cut.to.min(report.received) }
         })
     }
 }
 
-/// ViewChangeMessage with the model's reports.
+/// Membership message with the model's reports.
 pub type ModelMessage = ViewChangeMessage<ModelReport>;
 /// Decision with the model's cuts.
 pub type ModelDecision = Decision<ModelReport>;
@@ -186,7 +186,7 @@ pub struct NodeTable {
 }
 
 impl NodeTable {
-    /// Creates an empty book. `slow`: streams do not stop at once.
+    /// Creates an empty table. `slow`: streams do not stop at once.
     pub fn new(slow: bool) -> NodeTable {
         NodeTable {
             nodes: Table::default(),
@@ -299,7 +299,7 @@ impl NodeTable {
         self.follow(node, before, effects);
     }
 
-    /// Performs the machine's deeds; `at` is the view that it was in, if it was a member.
+    /// Performs the machine's actions; `at` is the view that it was in, if it was a member.
     fn follow(&mut self, node: &mut ModelNode, mut at: Option<u64>, effects: &mut Vec<NodeEffect>) {
         let me = node.me;
         loop {
@@ -341,7 +341,7 @@ impl NodeTable {
                         // out then.
                         if !named && machine.status() != MemberStatus::Out(ExitReason::Left) {
                             effects
-                                .push(NodeEffect::Broken("nobody installs a view without itself"));
+                                .push(NodeEffect::Broken("no node installs a view without itself"));
                         }
                     }
                     ViewChangeAction::Out(fate) => out = Some(fate),
@@ -363,7 +363,7 @@ impl NodeTable {
     }
 }
 
-/// Whether a node that is out stays out and does nothing, whatever it is told (I-48).
+/// Whether a node that is out stays out and does nothing, whatever it receives (I-48).
 fn stays_out(machine: &Membership<ModelReport>) -> bool {
     let mut machine = machine.clone();
     let before = machine.status();

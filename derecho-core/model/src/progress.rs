@@ -24,7 +24,7 @@ impl World {
             world.check_settled(now)?;
             let goes_on = |node| world.look(now, node).member && world.runs_now(now, node);
             let some = (0..world.setting.nodes()).any(goes_on);
-            if clean && !some { Err(Violation("somebody goes on")) } else { Ok(()) }
+            if clean && !some { Err(Violation("at least one member continues")) } else { Ok(()) }
         };
         let waited = self.setting.arbitration == Arbitration::Local || now.stopped == 0;
         if waited {
@@ -150,7 +150,7 @@ impl World {
             // Too few founders keep waiting for the others.
             let waits = look.number == 0;
             if (look.wedged || look.number != newest) && !waits {
-                return Err(Violation("everybody comes to the newest view or is out"));
+                return Err(Violation("every node reaches the newest view or is out"));
             }
         }
         let uncut = (0..nodes).all(|a| (0..nodes).all(|b| !self.is_cut(state, a, b)));
@@ -159,7 +159,7 @@ impl World {
             (0..nodes).filter(running).find(|node| joining(*node) && !members.contains(node));
         let group = members.iter().any(|&node| self.look(state, node).number > 0);
         if group && uncut && joiner.is_some() {
-            return Err(Violation("who wants to be a member becomes one"));
+            return Err(Violation("every joining node becomes a member"));
         }
         Ok(())
     }

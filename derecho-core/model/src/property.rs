@@ -95,7 +95,7 @@ impl World {
             delivered > cut
         };
         let lost = (0..self.setting.members).any(beyond);
-        if lost { Err(Violation("whatever anybody delivered is in the cut")) } else { Ok(()) }
+        if lost { Err(Violation("every delivery is below the cut")) } else { Ok(()) }
     }
 }
 

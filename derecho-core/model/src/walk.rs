@@ -1,14 +1,15 @@
 //! The walk of one subgroup from layout to layout, with view changes in between at every point.
 //!
 //! Owns: the possible next events, and every order of them. Never does: decide where an epoch ends,
-//! or which epochs there are: [`Progress`](derecho_core::group::report::MemberReport) and
+//! or which epochs there are: [`MemberReport`](derecho_core::group::report::MemberReport) and
 //! [`Registry`](derecho_core::group::registry::Registry) are derecho-core's own. Streams, lines and
-//! each member's steps are the model's, by the rules of `docs/internals/protocol/README.md`; the other model checks
-//! that a view change has one decision.
+//! each member's steps are the model's, by the rules of `docs/internals/protocol/README.md`; the
+//! other model checks that a view change has one decision.
 //!
 //! ```text
-//!   change of layout    told (closed, an end in its stream) -> complete -> begun, or left
-//!   view change         wedged, with a report -> decided (the cut) -> installed -> told -> begun
+//!   change of layout    announced (closed, an end in its stream) -> complete -> begun, or left
+//!   view change         wedged, with a report -> decided (the cut) -> installed -> announced
+//!                       -> begun
 //! ```
 
 mod member;
@@ -53,7 +54,7 @@ pub struct WalkSetting {
 /// Error that can be planted into a member's steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PlantedError {
-    /// Newcomers are told a beginning as soon as the sender has put its end.
+    /// A beginning is announced to newcomers as soon as the sender has put its end.
     DebtEarly,
     /// An epoch counts as complete before the other members have shown that they have
     /// received everything.
@@ -84,7 +85,8 @@ pub enum WalkEvent {
     Write(usize),
     /// The next change of layout is delivered to a member.
     Change(usize),
-    /// A member takes its next step: told, complete, begun, left, or debts paid.
+    /// A member takes its next step: announced, complete, begun, left, or pending starts
+    /// announced.
     Step(usize),
     /// A member receives the next entry of another member.
     Receive(usize, usize),
@@ -142,7 +144,7 @@ impl fmt::Debug for WalkResult {
         write!(f, "{} states, {} quiet, {} met", self.states, self.quiet, self.met)?;
         match &self.failure {
             None => Ok(()),
-            Some((what, way, state)) => write!(f, "\nbroken: {what}\n{way:?}\n{state}"),
+            Some((what, way, state)) => write!(f, "\nviolated: {what}\n{way:?}\n{state}"),
         }
     }
 }

@@ -81,7 +81,7 @@ impl World {
         for node in 0..setting.nodes() {
             let machine = if node < setting.members {
                 Membership::founder(id(node), setting.arbitration, setting.first_view())
-                    .expect("it is a member of the first view")
+                    .expect("the node is a member of the first view")
             } else {
                 Membership::joiner(id(node), setting.arbitration)
             };
@@ -299,7 +299,7 @@ impl World {
         match event {
             Event::Deliver(from, to) => {
                 let channel = next.channels[from][to];
-                let message = self.channels.head(channel).expect("it is offered when there is one");
+                let message = self.channels.head(channel).expect("the event is offered when there is a message");
                 next.channels[from][to] = self.channels.rest(channel);
                 self.step(&mut next, to, NodeInput::Hear(from as u8, message))?;
             }

@@ -5,7 +5,7 @@
 //!   epoch 1   a reader, a sender, and a helper, which the sender meets late: the reader begins,
 //!             and delivers what the sender has committed beyond its end of epoch 0; the sender
 //!             does not begin
-//!   view      the helper has crashed: the reader ends epoch 1, and is told epoch 2 with another
+//!   view      the helper has crashed: the reader ends epoch 1, and gets epoch 2 with another
 //!             helper, which it meets late
 //!   view      the second helper has crashed: the reader has finished epoch 1, and reports it; the
 //!             sender reports epoch 0

@@ -7,10 +7,10 @@ use derecho_model::{Arbitration, Fault, Setting, explore, plant};
 const ONE_VIEW: &str = "one view per number";
 const CUT: &str = "the cut is at most what was reported";
 const PRIMARY: &str = "views intersect in a primary partition";
-const JOINS: &str = "who wants to be a member becomes one";
+const JOINS: &str = "every joining node becomes a member";
 const SETTLES: &str = "the group settles";
-const GOES_ON: &str = "somebody goes on";
-const DELIVERED: &str = "whatever anybody delivered is in the cut";
+const GOES_ON: &str = "at least one member continues";
+const DELIVERED: &str = "every delivery is below the cut";
 const OUT: &str = "a node that is out stays out";
 
 fn network(members: usize) -> Setting {
@@ -62,5 +62,5 @@ fn planted_errors_are_found() {
     }
     let streams = Setting { streams: true, unstoppable: true, crashes: 1, ..network(3) };
     let found = explore(streams, 8_000_000).failure.map_or("nothing", |failure| failure.property);
-    assert_eq!(found, DELIVERED, "streams that go on");
+    assert_eq!(found, DELIVERED, "streams continue after they have stopped");
 }

@@ -22,7 +22,7 @@ fn holds(setting: Setting) {
         panic!("{setting:?}: {failure:?}");
     }
     println!("{} states, {} of them quiet", found.states, found.quiet);
-    assert!(found.states > 1 && found.quiet > 0, "nothing has happened in {setting:?}");
+    assert!(found.states > 1 && found.quiet > 0, "no event happens in {setting:?}");
 }
 
 #[test]

@@ -41,11 +41,11 @@ fn planted_errors_are_found() {
     let last = StoreRetention { depth: Some(2), ..all };
     let few = StoreRetention { most: Some(40), ..all };
     let cases = [
-        (Fault::HistoryCutLate, last, "exactly what was kept"),
-        (Fault::HistoryWithoutLive, last, "nothing is missing"),
-        (Fault::HistoryTooShort, all, "everything"),
-        (Fault::HistoryCutLate, few, "exactly what was kept"),
-        (Fault::HistoryUnripe, few, "exactly what was kept"),
+        (Fault::HistoryCutLate, last, "differs from the kept records"),
+        (Fault::HistoryWithoutLive, last, "have a gap"),
+        (Fault::HistoryTooShort, all, "lacks kept records"),
+        (Fault::HistoryCutLate, few, "differs from the kept records"),
+        (Fault::HistoryUnripe, few, "differs from the kept records"),
     ];
     let mut unfound = Vec::new();
     for (fault, retention, rule) in cases {

@@ -2,18 +2,19 @@
 //!
 //! Every sample needs the time, and the system's answer costs more than an idle turn. On processors
 //! whose tick counter the kernel itself uses as its clock, this module reads the counter too. It
-//! converts ticks into nanoseconds along a line that is drawn afresh every 4 ms from the system's
-//! clock. Everywhere else, and as soon as counter and clock disagree, the system's clock answers.
-//! The code is written by hand because libraries for this purpose calibrate once, and then drift
-//! away from the clock of other processes: `docs/decisions/0011-a-clock-from-the-counter.md`.
+//! converts ticks into nanoseconds along a segment of a line that is drawn afresh every 4 ms from
+//! the system's clock. Everywhere else, and as soon as counter and clock disagree, the system's
+//! clock answers. The code is written by hand because libraries for this purpose calibrate once,
+//! and then drift away from the clock of other processes:
+//! `docs/decisions/0011-a-clock-from-the-counter.md`.
 //!
 //! [`now`] returns CLOCK_MONOTONIC to within a microsecond, so that it can be compared with
 //! readings of other processes. The error is up to three microseconds for the few milliseconds
 //! after the kernel has changed the clock's speed by the most that it does at once. In one thread
 //! the time never goes back.
 //!
-//! Owns: the lines (`follower`), the counter and the system's clocks (`source`). Never does: wait,
-//! allocate, or take a lock that any thread waits for.
+//! Owns: the segments (`follower`), the counter and the system's clocks (`source`). Never does:
+//! wait, allocate, or take a lock that any thread waits for.
 
 mod follower;
 mod source;
@@ -24,8 +25,8 @@ use derecho_core::ids::Time;
 use follower::ClockFollower;
 use source::{Processor, monotonic, realtime};
 
-/// Nanoseconds for which a line, and the offset of the wall clock, are valid. After a change of the
-/// wall clock, time stamps follow within this time.
+/// Nanoseconds for which a segment, and the offset of the wall clock, are valid. After a change of
+/// the wall clock, time stamps follow within this time.
 const PERIOD: u64 = 4_000_000;
 /// Maximum number of attempts to read both clocks together without an interruption.
 const TRIES: u32 = 4;

@@ -70,7 +70,7 @@ fn tick_while_others_drive<M: Machine, L: Link>(shared: &Shared<M, L>) {
             shared.away.store(true, Ordering::SeqCst);
             match shared.holder.load(Ordering::SeqCst) == holder::APPLICATION {
                 true => drop(shared.recall.wait(bench)),
-                // The turn below rings, which takes the bench.
+                // The turn below rings, which takes this lock.
                 false => drop(bench),
             }
             shared.away.store(false, Ordering::SeqCst);

@@ -156,7 +156,7 @@ pub(crate) struct Shared<M, L> {
     /// foreign code while it holds this lock: a wait's condition may take a lock whose owner runs a
     /// turn, and a turn takes this lock.
     pub(crate) bench: Mutex<u64>,
-    /// Notified when a turn did something and a thread waits on the bench.
+    /// Notified when a turn did something and a thread waits for another thread's turns.
     pub(crate) news: Condvar,
     /// Notified when the driver thread should check at once instead of at its next tick.
     pub(crate) recall: Condvar,
@@ -463,7 +463,8 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         shared.leave(role, now);
     }
 
-    /// Registers a hearer, which is told whenever a turn did something, while the hearer lives.
+    /// Registers a listener, which is called whenever a turn did something, as long as the listener
+    /// exists.
     pub fn add_listener(&self, hearer: &Arc<dyn TurnListener>) {
         self.shared.listeners.add(hearer);
     }

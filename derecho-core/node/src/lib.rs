@@ -4,8 +4,8 @@
 //! Owns: the choice of the thread that turns the machine, and when. Never does: know the machine's
 //! type or its link; the user of this crate combines the two.
 //!
-//! Read [`event_loop`] (one turn), then [`engine`] (which thread drives), then `driver` (the thread that
-//! drives when no other does); [`logs`] is independent of these.
+//! Read [`event_loop`] (one turn), then [`engine`] (which thread drives), then `driver` (the thread
+//! that drives when no other does); [`logs`] is independent of these.
 
 mod batch_pause;
 pub mod clock;

@@ -9,8 +9,8 @@
 //!      ^                                        │
 //!      └──── durable(): a load <── waker ───────┘ publishes each stream's durable version
 //! ```
-//! Read [`folder`], then [`batch`], then `shared_log_state`, then [`thread`]; then [`process_logs`] (ownership of
-//! folders) and [`stream_log_port`] (the log as a turn sees it).
+//! Read [`folder`], then [`batch`], then `shared_log_state`, then [`thread`]; then [`process_logs`]
+//! (ownership of folders) and [`stream_log_port`] (the log as a turn sees it).
 
 pub mod batch;
 mod damage_cache;

@@ -14,7 +14,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// ```
 /// use derecho_node::{Cores, SchedulingClass, ThreadSettings};
 ///
-/// let settings = ThreadSettings { class: Some(SchedulingClass::Fifo(20)), cores: Cores::new([0])? };
+/// let cores = Cores::new([0])?;
+/// let settings = ThreadSettings { class: Some(SchedulingClass::Fifo(20)), cores };
 /// if let Err(why) = settings.try_out() {
 ///     eprintln!("{why}");                     // which privilege or limit is missing
 /// }

@@ -1,4 +1,4 @@
-//! Listeners that are told when a turn did something, without waiting for it.
+//! Listeners that are called when a turn did something, without waiting for it.
 //!
 //! Owns: the list of listeners. Never does: keep a listener alive, or cost a turn anything while
 //! there is none.
@@ -13,7 +13,7 @@ pub trait TurnListener: Send + Sync {
     fn on_turn(&self);
 }
 
-/// Hearers of an engine.
+/// Listeners of an engine.
 #[derive(Default)]
 pub(crate) struct TurnListeners {
     count: AtomicU32,
@@ -27,7 +27,7 @@ impl TurnListeners {
         self.count.store(list.len() as u32, Ordering::SeqCst);
     }
 
-    /// Tells all hearers that still exist.
+    /// Calls all listeners that still exist.
     #[inline]
     pub(crate) fn tell(&self) {
         if self.count.load(Ordering::SeqCst) > 0 {

@@ -1,8 +1,8 @@
 //! The simulated link: one node's end of a simulated network.
 //!
 //! Owns: the public interface of the network and of its faults. Never does: guarantee more than the
-//! contract in [`derecho_core::link`]. [`NetworkMode::Adversarial`] uses everything that the contract
-//! leaves open:
+//! contract in [`derecho_core::link`]. [`NetworkMode::Adversarial`] uses everything that the
+//! contract leaves open:
 //!
 //! | the contract leaves open | behaviour here |
 //! | --- | --- |
@@ -14,9 +14,9 @@
 //! | values fetched by a read | each word as it was at a moment of its own, in any order |
 //! | report of a peer's end | after everything on its way was dropped or has landed |
 //!
-//! In [`NetworkMode::Costed`] nothing is random: a write's words are read when it leaves its sender's
-//! port and land together when they have passed the receiver's; every delay is the price in
-//! the [`CostModel`].
+//! In [`NetworkMode::Costed`] nothing is random: a write's words are read when it leaves its
+//! sender's port and land together when they have passed the receiver's; every delay is the price
+//! in the [`CostModel`].
 
 use std::cell::RefCell;
 use std::fmt;
@@ -81,7 +81,7 @@ pub struct EvidenceRules {
     /// Evidence of a crash for every peer; `None` for silence.
     pub crash: Option<(Evidence, (u64, u64))>,
     /// Time after which an end of a cut connection concludes, uncertainly, that the other is
-    /// gone, if the cut has not healed by then; `None` for never. The other end then hears of
+    /// gone, if the cut has not healed by then; `None` for never. The other end then learns of
     /// this likewise.
     pub cut: Option<(u64, u64)>,
 }
@@ -263,7 +263,7 @@ impl SimNetwork {
         self.with(|network| Time(network.held_up_until(node.0)))
     }
 
-    /// Tells `at` after `after` nanoseconds that `about` is gone, whether or not it is.
+    /// Reports to `at` after `after` nanoseconds that `about` is gone, whether or not it is.
     pub fn conclude(&self, at: NodeIndex, about: NodeIndex, evidence: Evidence, after: u64) {
         self.with(|network| network.conclude(at.0, about.0, evidence, after));
     }

@@ -409,7 +409,7 @@ impl LogLife {
         for (key, owned) in &state {
             let record = owned.record();
             if !self.messages[record.version.0 as usize - 1].is(&record, record.version.0) {
-                return broken("prefix", format!("the state of {key:?} is another one"));
+                return broken("prefix", format!("the state of {key:?} differs"));
             }
         }
         let found: Vec<_> =
@@ -515,7 +515,7 @@ impl LogLife {
             Err(_) => {}
             Ok((log, recovery)) => {
                 if recovery.torn.is_none() && log.durable().0 < self.reported {
-                    return broken("found", format!("a sector in {file} that is another one's"));
+                    return broken("found", format!("a sector in {file} that belongs to another one"));
                 }
                 self.messages.truncate(log.durable().0 as usize);
                 self.compare(&log, (log.complete_from().0 - 1, 0))?;

@@ -78,9 +78,9 @@ enum Event {
     Ingress { spot: TransferRef },
     /// The oldest control message of a channel arrives.
     Control { from: usize, to: usize, plan: u32 },
-    /// A bell rung by another node is heard.
+    /// A bell rung by another node arrives.
     Bell { from: usize, to: usize, hint: bool },
-    /// A node hears that another one is gone, unless the silence behind this has ended.
+    /// A node learns that another one is gone, unless the silence behind this has ended.
     Evidence { at: usize, about: usize, evidence: Evidence, silence: Option<Silence> },
     /// Event of a driver.
     Driver(DriverEvent),
@@ -132,7 +132,7 @@ struct PendingRead {
 
 /// One node's view of another node's region.
 struct RegionCopy {
-    /// The owner's memory, from which reads fetch. Kept until the reader hears of the closing.
+    /// The owner's memory, from which reads fetch. Kept until the reader learns of the closing.
     source: Replica,
     /// Memory in which writes and reads land; `None` where the reader sees the owner's
     /// memory itself.
@@ -142,9 +142,9 @@ struct RegionCopy {
 /// Everything on the way from one node to another.
 #[derive(Default)]
 struct Channel {
-    /// True once the receiver has heard that the sender is up.
+    /// True once the receiver knows that the sender is up.
     up: bool,
-    /// True once the receiver has heard that the sender is gone; nothing arrives any more.
+    /// True once the receiver knows that the sender is gone; nothing arrives any more.
     down: bool,
     /// True while nothing passes.
     cut: bool,
@@ -298,7 +298,7 @@ impl Network {
         })
     }
 
-    /// Adds a node; all nodes that are up hear of the new node, and the new node hears of them.
+    /// Adds a node; all nodes that are up learn of the new node, and the new node learns of them.
     pub(crate) fn add_node(&mut self) -> usize {
         let node = self.nodes.len();
         let id = u128::from(self.random.next_word()) << 64 | u128::from(self.random.next_word());
@@ -480,7 +480,7 @@ impl Network {
     }
 
     fn handle(&self, node: usize, other: usize) -> Peer {
-        self.peer_of(node, other).expect("only peers that are up here are spoken of")
+        self.peer_of(node, other).expect("events name only peers that are up here")
     }
 
     /// Adds an event to the trace.

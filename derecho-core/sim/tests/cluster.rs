@@ -120,7 +120,7 @@ fn crash_within_a_turn_stops_the_remaining_posts() {
     cluster.crash(node);
     let turns = cluster.machine(node, 0).turns.len();
     cluster.run_until(Time(2_000_000));
-    assert_eq!(cluster.counters(node).writes - before, 2, "the third post was not to be");
+    assert_eq!(cluster.counters(node).writes - before, 2, "the third post is not executed");
     assert_eq!(cluster.machine(node, 0).turns.len(), turns);
     assert!(!cluster.is_running(node));
 }

@@ -218,8 +218,8 @@ fn seed_determines_the_network_trace() {
         nodes.network.trace_hash()
     };
     let hashes: BTreeSet<u64> = SEEDS.map(run).collect();
-    assert_eq!(hashes.len(), SEEDS.count(), "two seeds gave one run");
-    assert!({ SEEDS }.all(|seed| hashes.contains(&run(seed))), "one seed gave two runs");
+    assert_eq!(hashes.len(), SEEDS.count(), "two seeds gave the same run");
+    assert!({ SEEDS }.all(|seed| hashes.contains(&run(seed))), "a seed gave two different runs");
 }
 
 #[test]

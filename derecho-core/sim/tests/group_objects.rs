@@ -22,7 +22,7 @@ fn members_get_the_objects_of_their_shards() {
                 court.answers,
                 court.parcels
             );
-            assert_eq!(court.beginnings, 3, "each object began once");
+            assert_eq!(court.beginnings, 3, "each object begins once");
         }
     }
 }
@@ -75,7 +75,7 @@ fn object_begins_anew_if_all_holders_crash() {
         world.check();
         anew += usize::from(world.checker.borrow().beginnings > 3);
     }
-    assert!(anew > 3, "it began anew {anew} times");
+    assert!(anew > 3, "an object began afresh {anew} times");
 }
 
 /// Returns the seeds that always run; the variable OBJECT_SEEDS selects others, as `60-400`.
@@ -113,7 +113,7 @@ fn objects_stay_consistent_through_joins_leaves_and_crashes() {
 
 /// A view comes when a member has finished an epoch at its cut and not begun the next one. The
 /// member must not report everything that it has received, because the finished epoch would then
-/// end once more, further on, and a newcomer would be told so.
+/// end once more, further on, and that would be announced to a newcomer.
 #[test]
 fn view_change_between_epochs_does_not_extend_the_finished_epoch() {
     anything(44);

@@ -1,4 +1,4 @@
-//! Harmed logs: their claims, and the conditions for putting them aside.
+//! Damaged logs: their claims, and the conditions for putting them aside.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use derecho_core::bytes::Wire;
@@ -92,7 +92,7 @@ fn judge<D: Disk, N: Disk>(
 fn claimed(damaged: DamageOutcome) -> LogClaim {
     match damaged {
         DamageOutcome::Claimed(claim) => *claim,
-        DamageOutcome::PutAside(number) => panic!("it was put aside as {number}"),
+        DamageOutcome::PutAside(number) => panic!("the log was put aside as {number}"),
     }
 }
 
@@ -158,8 +158,8 @@ fn harmed_log_is_put_aside_if_completed_or_if_topic_begins_without_log() {
     ));
 }
 
-/// The operator's word for a damaged log also counts when its folder belongs to a member again;
-/// another harm needs another word.
+/// The operator's permission for a damaged log also counts when its folder belongs to a member
+/// again; other damage needs another permission.
 #[test]
 fn operator_word_for_harmed_log_counts_only_for_this_harm() {
     let none: &mut [ReachableFolder<SimDisk>] = &mut [];
@@ -183,14 +183,14 @@ fn operator_word_for_harmed_log_counts_only_for_this_harm() {
     };
     let error = LogError::Failed.to_string();
     let said = |stream| vec![PermittedDamage { stream, last: 0, error: error.clone() }];
-    assert!(!counts(&mut disk, Some(&harm), vec![]), "its folder is back");
-    assert!(!counts(&mut disk, Some(&harm), said(StreamKey(8))), "the log of another stream");
+    assert!(!counts(&mut disk, Some(&harm), vec![]), "the folder is back, and the permission names no damage");
+    assert!(!counts(&mut disk, Some(&harm), said(StreamKey(8))), "the permission is for another stream");
     assert!(counts(&mut disk, Some(&harm), said(STREAM)));
-    assert!(!counts(&mut disk, None, said(STREAM)), "it is damaged no more");
+    assert!(!counts(&mut disk, None, said(STREAM)), "the log is no longer damaged");
     let other = LogDamage { error: LogError::Locked, ..harm.clone() };
-    assert!(!counts(&mut disk, Some(&other), said(STREAM)), "another harm");
+    assert!(!counts(&mut disk, Some(&other), said(STREAM)), "the permission is for other damage");
     aside::put_damaged(&mut disk, STREAM).unwrap();
-    assert!(!counts(&mut disk, Some(&harm), said(STREAM)), "it was put aside");
+    assert!(!counts(&mut disk, Some(&harm), said(STREAM)), "the log was put aside");
 }
 
 /// No log covers one whose end or last keepers are unknown.
@@ -220,7 +220,7 @@ fn no_log_covers_a_harmed_log_with_unknown_end() {
     ));
 }
 
-/// A member whose neighbour's log is damaged accounts for it if its own log covers it. Harm in
+/// A member whose neighbour's log is damaged accounts for it if its own log covers it. Damage in
 /// closed files is found where the neighbour's log would win.
 #[test]
 fn only_a_covering_log_accounts_for_a_harmed_log_in_reach() {
@@ -296,7 +296,7 @@ fn a_log_with_two_harms_has_no_known_end() {
     assert_eq!(harm.salvaged, None);
 }
 
-/// A disk error in another folder is no harm of the own log.
+/// A disk error in another folder is no damage of the own log.
 #[test]
 fn unreadable_neighbour_log_is_awaited_unless_own_log_is_as_long() {
     for (messages, is_awaited) in [(MESSAGES, false), (MESSAGES - 1, true)] {

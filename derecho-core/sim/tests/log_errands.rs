@@ -1,4 +1,4 @@
-//! Answers of a log on behalf of a topic: it reports nothing as complete, or as accounted for, that
+//! Results of log tasks for a topic: a log reports nothing as complete, or as accounted for, that
 //! may not be so.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -64,7 +64,7 @@ fn claim(own: &mut (StreamLog, SimDisk), others: &mut [ReachableFolder<SimDisk>]
     }
 }
 
-/// A folder without a process says that another log has more: the restart waits for that log.
+/// A folder without a process shows that another log has more: the restart waits for that log.
 #[test]
 fn restart_waits_for_log_that_a_losing_neighbour_log_names() {
     let marks = [EpochMark::Begun(epoch(1, 5), vec![LogId(9)])];
@@ -194,7 +194,7 @@ fn newest_logs_put_aside_survive_trimming_and_crashes() {
     aside::keep_last(&mut disk, STREAM, Some(room)).unwrap();
     assert_eq!(numbers(&mut disk), [times - 1, times]);
     aside::keep_last(&mut disk, STREAM, Some(1)).unwrap();
-    assert_eq!(numbers(&mut disk), [times], "the last one stays whatever it takes");
+    assert_eq!(numbers(&mut disk), [times], "the last one stays, however large it is");
     let mut step = 0;
     loop {
         step += 1;
@@ -212,7 +212,7 @@ fn newest_logs_put_aside_survive_trimming_and_crashes() {
         let owner = own.owner();
         let (log, _) =
             StreamLog::open(&mut disk, (owner, STREAM), LogLimits::default(), Check::All).unwrap();
-        assert_eq!(log.durable(), Version(20), "the log itself is as it was");
+        assert_eq!(log.durable(), Version(20), "the log itself is unchanged");
         let found = survey(&mut Aside::new(disk, 4), (owner, STREAM), |_| {}).unwrap();
         assert_eq!(found.errors, []);
         if done {
@@ -222,7 +222,7 @@ fn newest_logs_put_aside_survive_trimming_and_crashes() {
     assert!(step > 6, "{step} steps");
 }
 
-/// A checkpoint beyond the requested version says nothing of earlier states.
+/// A checkpoint beyond the requested version has no earlier states.
 #[test]
 fn log_cannot_load_a_state_older_than_its_checkpoint() {
     let from = (StreamId { node: NodeId(5), region: RegionId(1) }, 12);
@@ -234,7 +234,7 @@ fn log_cannot_load_a_state_older_than_its_checkpoint() {
     assert!(matches!(answer, LogTaskResult::Failed(LogError::Gone { .. })));
     let errand = LogTask::Load(StoreRetention::default(), MEANING, vec![(from.0, 20)]);
     let answer = log_tasks::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
-    let LogTaskResult::Loaded(store) = answer else { panic!("it is there") };
+    let LogTaskResult::Loaded(store) = answer else { panic!("the store is not loaded") };
     assert_eq!((store.version(), store.len()), (20, 20));
 }
 
@@ -282,7 +282,7 @@ fn dropped_records_are_first_written_to_a_checkpoint() {
         let LogTaskResult::Loaded(store) =
             log_tasks::run::<_, SimDisk>(&errand, log, disk, &mut [])
         else {
-            panic!("it can be read");
+            panic!("the log cannot be read");
         };
         let kept: Vec<(u64, u64)> =
             store.cursor().map(|kept| (kept.version(), kept.number())).collect();

@@ -52,7 +52,7 @@ fn objects_continue_from_logs_after_all_members_crash() {
         world.check();
         world.compare_logs();
         durable += firm(&world);
-        assert!(world.checker.borrow().logged >= 6, "objects began from logs");
+        assert!(world.checker.borrow().logged >= 6, "too few objects began from logs");
     }
     println!("{durable} durable");
     assert!(durable > 1_000, "{durable}");
@@ -83,7 +83,7 @@ fn objects_begin_from_logs_if_all_holders_crash_during_transfer() {
         world.check();
         world.compare_logs();
     }
-    println!("{begun} began from a log amid work");
+    println!("{begun} objects began from a log while members sent updates");
     assert!(begun > 5, "{begun}");
 }
 

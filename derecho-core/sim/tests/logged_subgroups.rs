@@ -151,7 +151,7 @@ fn hosts_apart(seed: u64) -> [usize; 4] {
             waits = true;
             let is_back = world.bring_back();
             world.run(if is_back { 3_000_000 } else { 300_000_000 });
-            assert!(is_back || world.has_begun(), "all are back");
+            assert!(is_back || world.has_begun(), "all logs are back, and the store has not begun");
         }
         waited += usize::from(waits);
         early += usize::from(root.count().1 > 0);
@@ -210,15 +210,15 @@ fn log_that_no_member_has_recorded_does_not_count() {
         let first = world.living()[0];
         let second = world.add_one(true);
         world.run(20_000_000);
-        assert!(world.member(second).whole, "it has all");
-        assert!(!world.is_named(second), "seed {seed}: it counts, and nobody would wait for it");
+        assert!(world.member(second).whole, "the second member lacks records");
+        assert!(!world.is_named(second), "seed {seed}: its log counts, and no restart would wait for it");
         if crashes {
             let before = court.borrow().durable;
             world.crash(first);
             world.run(20_000_000);
             world.flow(10);
             world.run(20_000_000);
-            assert!(!world.is_named(second), "seed {seed}: it goes on alone");
+            assert!(!world.is_named(second), "seed {seed}: its log counts after it continues alone");
             assert_eq!(court.borrow().durable, before, "nothing is durable everywhere meanwhile");
             assert!(world.bring_back());
         } else {
@@ -275,7 +275,7 @@ fn restarted_member_with_empty_log_awaits_the_last_complete_log() {
             _ => world.act(first, |member| member.leave()),
         }
         world.run(30_000_000);
-        assert!(world.has_begun(), "who has it goes on");
+        assert!(world.has_begun(), "a member that has the store does not continue");
         assert!(apart.durable() > 0);
         apart.restart_without(0, 1, "I-156");
         apart.bring_back(0);
@@ -312,11 +312,11 @@ fn late_joiner_missing_in_logged_views_begins_no_stream() {
         root.stall(0, true);
         world.add_one(true);
         world.run(30_000_000);
-        assert!(!world.has_begun(), "I-152: seed {seed}: the first one would not wait for it");
+        assert!(!world.has_begun(), "I-152: seed {seed}: the first member would not wait for its log");
         if crashes {
             world.crash(first);
             world.run(30_000_000);
-            assert!(!world.has_begun(), "I-152: seed {seed}: it begins alone");
+            assert!(!world.has_begun(), "I-152: seed {seed}: the store begins alone");
             assert!(world.bring_back());
         } else {
             root.stall(0, false);
@@ -349,7 +349,7 @@ fn restart_continues_without_a_log_by_operator_word() {
         world.settle();
         assert!(apart.durable() > 0);
         apart.bring_back(0);
-        // The log has been a member since: the word no longer counts.
+        // The log has been a member since: the permission no longer counts.
         apart.restart_without(0, 2, "I-153");
         apart.bring_back(0);
     }
@@ -379,7 +379,7 @@ fn a_majority_of_the_last_view_restarts_in_a_network() {
         let mut world = World::over(config, back, false, over);
         world.run(300_000_000);
         let may = back >= keepers && back >= 3;
-        assert_eq!(world.has_begun(), may, "I-90: seed {seed}: {back} of five, {keepers} keep it");
+        assert_eq!(world.has_begun(), may, "I-90: seed {seed}: {back} of five logs, {keepers} of them of the subgroup");
         if may {
             began += 1;
             world.settle();
@@ -405,7 +405,7 @@ fn other_members_know_of_a_log_that_waits_for_room() {
         world.flow(3);
         world.run(3_000_000);
         assert_eq!(full(&world, second), [world.member(first).me], "seed {seed}");
-        assert_eq!(full(&world, first), [], "seed {seed}: it is the other one's");
+        assert_eq!(full(&world, first), [], "seed {seed}: only the other log is full");
         root.fill(0, false);
         world.flow(3);
         world.settle();
@@ -415,8 +415,8 @@ fn other_members_know_of_a_log_that_waits_for_room() {
     }
 }
 
-/// One of two logs is harmed. The group begins from the other one, which has everything, and the
-/// harmed one is put aside and completed (I-98), whether or not the two can reach each other, and
+/// One of two logs is damaged. The group begins from the other one, which has everything, and the
+/// damaged one is put aside and completed (I-98), whether or not the two can reach each other, and
 /// whichever comes back first.
 #[test]
 fn harmed_log_is_completed_from_a_complete_log() {
@@ -455,7 +455,7 @@ fn harmed_log_is_completed_from_a_complete_log() {
         if at_the_end {
             // The last records are unknown: they may be missing in the other log.
             world.run(300_000_000);
-            assert!(!world.has_begun(), "I-98: seed {seed}: it begins without what may be there");
+            assert!(!world.has_begun(), "I-98: seed {seed}: the store begins without records that the log may have");
             root.proceed_without(harmed, 1 - harmed);
         }
         world.settle();
@@ -473,7 +473,7 @@ fn harmed_log_is_completed_from_a_complete_log() {
     }
 }
 
-/// The group does not continue without a harmed log that has more than the other one, until an
+/// The group does not continue without a damaged log that has more than the other one, until an
 /// operator says so (I-98).
 #[test]
 fn group_awaits_harmed_log_with_more_records_until_operator_word() {
@@ -505,7 +505,7 @@ fn group_awaits_harmed_log_with_more_records_until_operator_word() {
             world.bring_back();
         }
         world.run(300_000_000);
-        assert!(!world.has_begun(), "I-98: seed {seed}: it begins without what is there");
+        assert!(!world.has_begun(), "I-98: seed {seed}: the store begins without records that the log has");
         root.proceed_without(0, 1);
         // One of the two logs is left: the records of both stay durable.
         court.borrow_mut().durable = of_both;
@@ -523,7 +523,7 @@ fn group_awaits_harmed_log_with_more_records_until_operator_word() {
 fn networked_restart_awaits_logs_named_by_the_newest_mark() {
     for seed in 0..20 {
         let (mut apart, before) = SeparateDisks::with_crashed_holder(seed);
-        assert!(apart.durable() > before, "seed {seed}: the other one goes on");
+        assert!(apart.durable() > before, "seed {seed}: the other member makes no progress");
         apart.restart_in_a_network(0);
         apart.bring_back(0);
     }

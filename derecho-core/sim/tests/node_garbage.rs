@@ -157,7 +157,7 @@ impl TestGroup {
             }
             NodeEvent::Subscribed(id, inbox) => {
                 let known = member.subscribed.iter().find(|(known, _)| *known == id);
-                let from = known.expect("it was subscribed to").1;
+                let from = known.expect("records come from subscribed streams").1;
                 member.readers.push(Reader { from, inbox, next: None, held: None });
             }
             NodeEvent::Faulty { peer, .. } => {
@@ -178,7 +178,7 @@ impl TestGroup {
                     // The content is unknown, but all of it must be readable.
                     let _: u64 = record.bytes().iter().map(|byte| u64::from(*byte)).sum();
                 } else {
-                    prop_assert_eq!(slot, reader.next.unwrap_or(slot), "none lost, none twice");
+                    prop_assert_eq!(slot, reader.next.unwrap_or(slot), "a record is lost or duplicated");
                     prop_assert_eq!(record.bytes(), content_of(reader.from as u64, slot));
                     reader.next = Some(slot + 1);
                 }
@@ -228,7 +228,7 @@ impl TestGroup {
                 self.write(*from);
                 GOOD.iter().try_for_each(|&node| self.turn(node))?;
                 turns += 1;
-                prop_assert!(turns < PATIENCE, "the stream of node {} stands still", from);
+                prop_assert!(turns < PATIENCE, "the stream of node {} makes no progress", from);
             }
         }
         for _ in 0..PATIENCE {
@@ -363,7 +363,7 @@ proptest! {
         bus.settles(&[(0, 1), (1, 0)])?;
         for node in GOOD {
             let readers = bus.members[node].node.readers(bus.members[node].stream);
-            prop_assert_eq!(readers, 1, "the other good one");
+            prop_assert_eq!(readers, 1, "only the other good node is left");
         }
     }
 

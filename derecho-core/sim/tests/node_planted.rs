@@ -64,7 +64,7 @@ fn trouble(seed: u64, mischief: Option<PlantedFault>) -> Option<String> {
         .run_until_met(|cluster| readers.iter().all(|&reader| has(cluster, reader, 1, GOAL)));
     let mut complaints = world.complaints();
     if stop != StopReason::Reached {
-        complaints.push(format!("it did not end: {stop:?}"));
+        complaints.push(format!("the run did not end: {stop:?}"));
     }
     complaints.pop()
 }

@@ -41,7 +41,7 @@ fn many_readers_receive_all_records_with_far_less_memory_than_data() {
     const GOAL: u64 = 300;
     for seed in 0..120 {
         let (mut world, _, readers) = one_writer(adversarial(seed), 4, GOAL);
-        world.until("all is taken", |cluster| all_have(cluster, &readers, 1, GOAL));
+        world.until("all records are taken", |cluster| all_have(cluster, &readers, 1, GOAL));
         world.assert_no_complaints();
         readers.iter().for_each(|&reader| world.assert_all(reader, 1, Some(0), GOAL));
     }
@@ -54,7 +54,7 @@ fn untethered_reader_loses_no_record_over_copied_memory() {
     for seed in 0..60 {
         let (mut world, _, readers) = one_writer(adversarial(seed), 3, GOAL);
         world.cluster.machine_mut(readers[1], 0).untethered = true;
-        world.until("all is taken", |cluster| all_have(cluster, &readers, 1, GOAL));
+        world.until("all records are taken", |cluster| all_have(cluster, &readers, 1, GOAL));
         world.assert_no_complaints();
         readers.iter().for_each(|&reader| world.assert_all(reader, 1, Some(0), GOAL));
         assert!(
@@ -75,7 +75,7 @@ fn each_writer_receives_all_records_of_all_writers() {
             world.writes(node, GOAL, 5, nodes.len());
             world.takes(node, Time(END.0 / 2));
         }
-        world.until("all is taken", |cluster| {
+        world.until("all records are taken", |cluster| {
             nodes.iter().all(|from| all_have(cluster, &nodes, from.0 as u64, GOAL))
         });
         world.assert_no_complaints();
@@ -97,7 +97,7 @@ fn readers_that_join_or_leave_mid_stream_cause_no_gap() {
         for &node in &restless {
             world.takes(node, Time(END.0 / 2));
         }
-        world.until("it begins", |cluster| written(cluster, writer) > 0);
+        world.until("the stream begins", |cluster| written(cluster, writer) > 0);
         while written(&world.cluster, writer) < GOAL * 3 / 4 {
             let pause = world.random.between(1_000, 60_000);
             let later = world.cluster.now().after(pause);
@@ -107,7 +107,7 @@ fn readers_that_join_or_leave_mid_stream_cause_no_gap() {
             joins += 1;
         }
         restless.iter().for_each(|&node| world.act(node, |app, _| app.join()));
-        world.until("all is taken", |cluster| all_have(cluster, &readers, 1, GOAL));
+        world.until("all records are taken", |cluster| all_have(cluster, &readers, 1, GOAL));
         // Once it is quiet, all leavers are gone and all joiners are present.
         world.drain();
         assert_eq!(world.app(writer).writers[0].readers, 4, "seed {seed}");
@@ -125,16 +125,16 @@ fn readers_receive_ended_stream_completely_and_detach() {
     for seed in 0..100 {
         let (mut world, writer, readers) = one_writer(adversarial(seed), 3, u64::MAX);
         let end = world.random.between(0, 200);
-        world.until("enough is written", |cluster| written(cluster, writer) >= end);
+        world.until("enough records are written", |cluster| written(cluster, writer) >= end);
         world.act(writer, |app, effects| app.end(0, effects));
         let count = written(&world.cluster, writer);
-        world.until("all have ended", |cluster| {
+        world.until("all streams have ended", |cluster| {
             readers.iter().all(|&reader| {
                 let mut known = cluster.machine(reader, 0).readers.iter();
                 known.all(|reader| reader.ended && (reader.next == count || count == 0))
             })
         });
-        world.until("nobody is waited for", |cluster| {
+        world.until("no reader is awaited", |cluster| {
             let app = cluster.machine(writer, 0);
             app.node.readers(app.writers[0].region) == 0
         });
@@ -161,9 +161,9 @@ fn consecutive_streams_are_not_confused() {
             });
             let goal = world.random.between(1, 150);
             world.writes(writer, goal, 6, 1);
-            world.until("all is taken", |cluster| has(cluster, reader, tag, goal));
+            world.until("all records are taken", |cluster| has(cluster, reader, tag, goal));
             world.act(writer, |app, effects| app.end(0, effects));
-            world.until("it has ended", |cluster| {
+            world.until("the stream has ended", |cluster| {
                 let mut readers = cluster.machine(reader, 0).readers.iter();
                 readers.any(|reader| reader.tag == tag && reader.ended)
             });
@@ -201,7 +201,7 @@ fn stream_announced_before_its_region_is_read_from_its_beginning() {
     for seed in 0..100 {
         let mut world = World::new(adversarial(seed));
         let (writer, reader) = (world.add(false), world.add(false));
-        world.until("they meet", |cluster| {
+        world.until("the nodes meet", |cluster| {
             [writer, reader].iter().all(|&node| !cluster.machine(node, 0).met.is_empty())
         });
         let peer = world.app(reader).met[0];
@@ -211,15 +211,15 @@ fn stream_announced_before_its_region_is_read_from_its_beginning() {
         overtaken += u32::from(world.app(reader).known.is_empty());
         world.act(reader, move |app, _| app.subscribe(StreamOrigin::Peer(peer), stream, 1));
         world.takes(reader, Time(END.0 / 2));
-        world.until("all is taken", |cluster| all_have(cluster, &[reader], 1, GOAL));
+        world.until("all records are taken", |cluster| all_have(cluster, &[reader], 1, GOAL));
         // One stream that is announced and never comes, and one that came and went.
         world.act(writer, |app, effects| app.end(0, effects));
-        world.until("it has ended", |cluster| cluster.machine(reader, 0).readers[0].ended);
+        world.until("the stream has ended", |cluster| cluster.machine(reader, 0).readers[0].ended);
         for never in [stream, RegionId(stream.0 + 99)] {
             world.act(reader, move |app, _| app.subscribe(StreamOrigin::Peer(peer), never, 1));
         }
         world.drain();
-        assert!(!world.app(reader).readers[2].ended, "seed {seed}: nobody has said so");
+        assert!(!world.app(reader).readers[2].ended, "seed {seed}: no end was announced");
         world.act(reader, |app, _| {
             for index in 1..3 {
                 let subscription = app.readers[index].subscription;
@@ -239,14 +239,14 @@ fn crash_of_a_reader_costs_other_readers_no_record() {
     for seed in 0..100 {
         let (mut world, writer, readers) = one_writer(adversarial(seed), 4, GOAL);
         let (survivors, victims) = readers.split_at(2);
-        world.until("it begins", |cluster| written(cluster, writer) > 0);
+        world.until("the stream begins", |cluster| written(cluster, writer) > 0);
         for &victim in victims {
             let more = world.random.between(0, GOAL / 2);
             let goal = written(&world.cluster, writer) + more;
-            world.until("it is in full flow", |cluster| written(cluster, writer) >= goal.min(GOAL));
+            world.until("the stream is at full rate", |cluster| written(cluster, writer) >= goal.min(GOAL));
             world.cluster.crash(victim);
         }
-        world.until("all is taken", |cluster| all_have(cluster, survivors, 1, GOAL));
+        world.until("all records are taken", |cluster| all_have(cluster, survivors, 1, GOAL));
         world.drain();
         world.assert_no_complaints();
         survivors.iter().for_each(|&reader| world.assert_all(reader, 1, Some(0), GOAL));
@@ -264,10 +264,10 @@ fn readers_of_crashed_writer_end_and_another_writer_continues() {
         world.act(other, |app, effects| app.open(2, tiny(), effects));
         world.writes(other, GOAL, 4, readers.len());
         let after = world.random.between(0, 200);
-        world.until("it is in full flow", |cluster| written(cluster, victim) >= after);
+        world.until("the stream is at full rate", |cluster| written(cluster, victim) >= after);
         let count = written(&world.cluster, victim);
         world.cluster.crash(victim);
-        world.until("the other's are taken", |cluster| all_have(cluster, &readers, 2, GOAL));
+        world.until("the other writer's records are taken", |cluster| all_have(cluster, &readers, 2, GOAL));
         world.drain();
         world.assert_no_complaints();
         for &reader in &readers {
@@ -288,7 +288,7 @@ fn posts_stop_after_the_last_record() {
     for seed in 0..20 {
         for config in [adversarial(seed), Config { deadline: END, ..Config::costed(seed) }] {
             let (mut world, _, readers) = one_writer(config, 3, GOAL);
-            world.until("all is taken", |cluster| all_have(cluster, &readers, 1, GOAL));
+            world.until("all records are taken", |cluster| all_have(cluster, &readers, 1, GOAL));
             assert_eq!(world.cluster.run_until_met(|_| false), StopReason::Quiet, "seed {seed}");
             let (posted, steps) = (world.cluster.network().counters(), world.cluster.steps());
             world.cluster.run_until(END);
@@ -311,7 +311,7 @@ fn records_of_one_turn_share_their_writes() {
     let geometry =
         derecho_core::multicast::geometry::Geometry::fitting(1 << 20, 1024, 256).unwrap();
     world.act(writer, move |app, effects| app.open(1, geometry, effects));
-    world.until("it is read", |cluster| cluster.machine(writer, 0).writers[0].readers == 1);
+    world.until("the stream is read", |cluster| cluster.machine(writer, 0).writers[0].readers == 1);
     world.drain();
     let before = (world.cluster.counters(writer).writes, world.cluster.counters(reader).writes);
     for batch in 1..=BATCHES {

@@ -230,7 +230,7 @@ fn writer_continues_while_untethered_readers_sleep() {
         for _ in 0..300 {
             if bus.write(random.between(1, 12)) {
                 bus.turn(WRITER);
-                assert!(!bus.write(1), "seed {seed}: it stands still");
+                assert!(!bus.write(1), "seed {seed}: the writer waits for a sleeping reader");
             }
         }
         bus.settle(&[WRITER]);
@@ -238,7 +238,7 @@ fn writer_continues_while_untethered_readers_sleep() {
         assert!(node.is_acknowledged(bus.stream), "seed {seed}");
         assert_eq!((node.lagging_readers().count(), node.lagging_readers().count()), (0, 0));
         assert!(!node.awaits_readers());
-        assert_eq!(node.readers(bus.stream), 2, "they are readers all the same");
+        assert_eq!(node.readers(bus.stream), 2, "sleeping readers do not count as readers");
         bus.settle(&ALL);
         for at in [2, 3] {
             let reader = bus.reader(at);

@@ -28,7 +28,7 @@ fn first_ones(seed: u64, priorities: [i32; STREAMS as usize]) -> Vec<u64> {
     for tag in 0..STREAMS {
         world.act(writer, move |app, effects| app.open(tag, tiny(), effects));
     }
-    world.until("all are read", |cluster| {
+    world.until("all streams are read", |cluster| {
         cluster.machine(writer, 0).writers.iter().all(|writer| writer.readers == 1)
     });
     // Earlier posts may carry later records with them.
@@ -42,12 +42,12 @@ fn first_ones(seed: u64, priorities: [i32; STREAMS as usize]) -> Vec<u64> {
         (0..STREAMS as usize).for_each(|at| assert_eq!(app.write(at, RECORDS), RECORDS));
     });
     let mut first = Vec::new();
-    world.until("something has come", |cluster| {
+    world.until("a record has arrived", |cluster| {
         first = (0..STREAMS).filter(|tag| has_come(cluster, reader, *tag)).collect();
         !first.is_empty()
     });
     world.takes(reader, Time(200_000_000));
-    world.until("all is taken", |cluster| {
+    world.until("all records are taken", |cluster| {
         (0..STREAMS).all(|tag| has(cluster, reader, tag, RECORDS))
     });
     world.assert_no_complaints();

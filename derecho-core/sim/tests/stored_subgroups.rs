@@ -45,7 +45,7 @@ fn late_joiner_receives_kept_records_and_then_live_records() {
         late += court.late;
     }
     println!("{exact} of {histories} exact, {late} late");
-    assert!(late > 10, "what comes before is waited for, and much comes meanwhile: {late}");
+    assert!(late > 10, "few readers began later than their members: {late}");
     assert!(exact * 10 >= histories * 9, "{exact} of {histories}");
 }
 
@@ -87,7 +87,7 @@ fn late_joiner_starts_afresh_if_all_store_holders_crash() {
 }
 
 /// A newcomer waits longer than a later one, and gets the store from that one. The later one has
-/// never heard of the progress of a member that left in between: the newcomer's own beginning
+/// never learnt of the progress of a member that left in between: the newcomer's own beginning
 /// counts (I-158).
 #[test]
 fn waiting_late_joiner_receives_store_from_a_later_joiner() {
@@ -145,7 +145,7 @@ fn stores_stay_consistent_through_joins_leaves_and_crashes() {
     assert!(ended * 6 < seeds().count());
 }
 
-/// As `whatever_happens`, where a newcomer is told of only one stream that is over, and of others
+/// As `whatever_happens`, where a newcomer learns of only one stream that is over, and of others
 /// only through their remaining records (I-157): all members know the ends of the streams whose
 /// records they have.
 #[test]
@@ -167,6 +167,6 @@ fn stores_stay_consistent_if_late_joiner_learns_few_stream_ends() {
         let court = world.checker.borrow();
         (overs, untold) = (overs + court.overs, untold + court.untold);
     }
-    println!("{overs} streams over, {untold} of which some have not heard");
+    println!("{overs} streams over, {untold} of them unknown to some members");
     assert!(overs > seeds().count() && untold > 10);
 }

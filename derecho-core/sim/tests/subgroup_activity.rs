@@ -32,7 +32,7 @@ fn every_committed_message_of_resting_subgroups_is_delivered() {
         }
         seeds += 1;
     }
-    assert!(rested > seeds / 3, "few of the scenarios can rest: {rested}");
+    assert!(rested > seeds / 3, "few scenarios came to rest: {rested}");
 }
 
 /// Members look only at active subgroups.
@@ -86,7 +86,7 @@ fn crash_stops_only_subgroups_of_the_crashed_member() {
         let court = world.checker.borrow();
         went_on += court.committed.keys().filter(|(at, _)| without(*at)).count();
     }
-    assert!(went_on > 100, "hardly a subgroup went on: {went_on}");
+    assert!(went_on > 100, "few subgroups continued: {went_on}");
 }
 
 #[test]
@@ -176,5 +176,5 @@ fn counts_that_are_not_posted_are_caught() {
 
 #[test]
 fn marks_that_stay_quiet_are_caught() {
-    caught("lets its marks say that it is quiet", posts_marks_only_when_quiet);
+    caught("posts marks only when quiet", posts_marks_only_when_quiet);
 }

@@ -240,7 +240,7 @@ impl TestGroup {
                 self.take(at, keep);
             }
             for turn in 0.. {
-                assert!(turn < 1_000, "somebody never sleeps");
+                assert!(turn < 1_000, "a member never sleeps");
                 let awake: Vec<usize> =
                     (0..self.members.len()).filter(|&at| self.is_awake(at)).collect();
                 awake.iter().for_each(|&at| self.turn(at));

@@ -238,7 +238,7 @@ fn no_member_sleeps_while_other_members_await_its_work() {
                     bus.turn(at);
                 }
             }
-            assert!(turn < 99 || bus.awake() == 0, "seed {seed}: somebody never sleeps");
+            assert!(turn < 99 || bus.awake() == 0, "seed {seed}: a member never sleeps");
         }
     }
 }
@@ -337,5 +337,5 @@ fn settle(bus: &mut TestGroup) {
             return;
         }
     }
-    panic!("somebody never sleeps");
+    panic!("a member never sleeps");
 }

@@ -47,7 +47,7 @@ fn survivors_deliver_only_messages_victim_received_and_report_stall() {
         let world = crash(scenario, seed, victim);
         let court = world.checker.borrow();
         for member in survivors(&world, victim).map(|member| world.member(member)) {
-            assert!(member.stalled, "seed {seed}: member {} says nothing", member.me);
+            assert!(member.stalled, "seed {seed}: member {} has not reported a stall", member.me);
             let delivered = member.node.delivered(member.id.unwrap());
             if member.role.reads {
                 assert!(delivered <= court.received[victim], "seed {seed}");
@@ -55,7 +55,7 @@ fn survivors_deliver_only_messages_victim_received_and_report_stall() {
             }
         }
     }
-    assert!(cut_short > 100, "hardly a crash cut anything short: {cut_short}");
+    assert!(cut_short > 100, "few crashes cut deliveries short: {cut_short}");
 }
 
 /// A sender that does not read is not asked for its receptions; but the order waits for it.

@@ -2,8 +2,8 @@
 //! wrongly, or a member has a planted fault. In every range of seeds, the checker named for the
 //! fault must catch it.
 //!
-//! All faults are planted from outside: in what members are told, in the words that one publishes
-//! or believes, or in its posts. Production has no switch for any of them.
+//! All faults are planted from outside: in announcements to members, in the words that one
+//! publishes or believes, or in its posts. Production has no switch for any of them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -110,7 +110,7 @@ fn forgets_what_it_has_posted(member: &mut TestMember, when: FaultMoment, effect
     assert!(geometry.entry_word(start.entry) >= ENTRIES);
 }
 
-/// Continues to tell excluded members, in the lines of the previous epoch, that it has taken
+/// Continues to report to excluded members, in the lines of the previous epoch, that it has taken
 /// everything and refers to nothing.
 fn tells_whoever_is_out(member: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
     let (FaultMoment::After, Some((id, lines)), Some(epoch)) =
@@ -261,7 +261,7 @@ fn a_start_that_is_one_too_early_is_caught() {
 #[test]
 fn counting_of_an_excluded_member_is_caught() {
     let plant = Some(MembershipFault::CountsWhoIsOut);
-    caught("a member that is counted although it is out", COPIED, plant, None, Rule::Liveness);
+    caught("an excluded member that is counted", COPIED, plant, None, Rule::Liveness);
 }
 
 #[test]
@@ -271,13 +271,13 @@ fn a_cut_that_is_ignored_is_caught() {
 
 #[test]
 fn single_set_of_lines_for_all_epochs_is_caught() {
-    caught("lines that are there once", COPIED, None, Some(has_its_lines_once), Rule::Blame);
+    caught("one set of lines for all epochs", COPIED, None, Some(has_its_lines_once), Rule::Blame);
 }
 
 #[test]
 fn entry_posted_twice_is_caught() {
     let mischief = Some(forgets_what_it_has_posted as PlantedFault);
-    caught("what is posted twice", COPIED, None, mischief, Rule::Once);
+    caught("an entry that is posted twice", COPIED, None, mischief, Rule::Once);
 }
 
 /// As [`trouble`], with a member that is excluded and continues.
@@ -302,14 +302,14 @@ fn acknowledgement_to_an_excluded_member_is_caught() {
         let found = trouble_with_one_put_out(seed, false, Some(tells_whoever_is_out));
         hits += usize::from(found.first() == Some(&Rule::Content));
     }
-    println!("telling whoever is out: {hits} of {} seeds, by Content", RANGES * SEEDS);
+    println!("reports to excluded members: {hits} of {} seeds, by Content", RANGES * SEEDS);
     assert!(hits > 0);
 }
 
 #[test]
 fn held_bits_not_carried_over_to_the_next_epoch_are_caught() {
     let mischief = Some(forgets_what_it_holds as PlantedFault);
-    caught("held that is not carried over", COPIED, None, mischief, Rule::Content);
+    caught("held records that are not carried over", COPIED, None, mischief, Rule::Content);
 }
 
 /// Records that a leaver refers to are kept only because it reports them (I-260).
@@ -321,7 +321,7 @@ fn records_held_but_not_reported_by_a_leaver_are_caught() {
         let found: Vec<_> =
             seeds.map(|seed| trouble_with_leavers(seed, SHARED, None, mischief, true)).collect();
         let hits = found.iter().filter(|found| found.first() == Some(&Rule::Content)).count();
-        println!("what a leaver holds: {hits} of {SEEDS} seeds, by Content");
+        println!("records held by a leaver: {hits} of {SEEDS} seeds, by Content");
         assert!(hits > 0, "not caught in {range}: {found:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A subgroup that rests and changes epochs: resting members hear of what they are told, and of
+//! A subgroup that rests and changes epochs: resting members learn of announcements, and of
 //! messages in the next epoch (I-26, I-29); over memory that is copied, shared, or shared by some.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -93,7 +93,7 @@ fn quiet_mark_that_survives_an_epoch_change_is_caught() {
     for link in LINKS {
         let found: Vec<_> = (0..40).map(|seed| trouble(seed, link, Some(stays_quiet))).collect();
         let hits = found.iter().filter(|found| found.first() == Some(&Rule::Liveness)).count();
-        println!("quiet that survives a change of epoch: {hits} of 40 seeds, by liveness");
+        println!("quiet state that survives a change of epoch: {hits} of 40 seeds, by liveness");
         assert!(hits > 0, "{link:?}: {found:?}");
     }
 }

@@ -174,7 +174,7 @@ impl TestGroup {
                     part.inbox = member.node.add_subgroup_reader(id);
                 }
                 NodeEvent::Faulty { peer, fault } => {
-                    prop_assert_eq!(peer.index(), EVIL, "a good node is blamed: {}", fault);
+                    prop_assert_eq!(peer.index(), EVIL, "a good node is reported as faulty: {}", fault);
                     member.faults += 1;
                 }
                 NodeEvent::Stalled(id) => {
@@ -201,7 +201,7 @@ impl TestGroup {
                     // The content is unknown, but all of it must be readable.
                     let _: u64 = record.bytes().iter().map(|byte| u64::from(*byte)).sum();
                 } else {
-                    prop_assert_eq!(number, part.next[from], "none lost, none twice");
+                    prop_assert_eq!(number, part.next[from], "a record is lost or duplicated");
                     prop_assert_eq!(record.bytes(), content_of(tag_of(from, subgroup), number));
                     part.next[from] += 1;
                 }
@@ -309,7 +309,7 @@ impl TestGroup {
                     self.turn(node)?;
                 }
                 turns += 1;
-                prop_assert!(turns < PATIENCE, "node {} has no room any more", node);
+                prop_assert!(turns < PATIENCE, "node {} never gets room", node);
             }
         }
         let mut idle = 0;
@@ -317,7 +317,7 @@ impl TestGroup {
             let done = self.turn(0)? + self.turn(1)?;
             idle = if done == 0 { idle + 1 } else { 0 };
         }
-        prop_assert!(idle > PATIENCE / 2, "there is always something to do");
+        prop_assert!(idle > PATIENCE / 2, "the nodes never come to rest");
         for at in GOOD {
             for from in GOOD {
                 let written = self.members[from].parts[PURE].written;
@@ -443,7 +443,7 @@ proptest! {
         bus.settles()?;
         if ordered {
             let logs = GOOD.map(|node| bus.members[node].parts[PURE].log.clone());
-            prop_assert_eq!(&logs[0], &logs[1], "the good ones' own order");
+            prop_assert_eq!(&logs[0], &logs[1], "the order of the good nodes' own subgroup");
         }
         for node in GOOD {
             let evidence = Evidence::Certain;

@@ -162,7 +162,7 @@ fn quiescence_nulls_end_with_the_messages() {
     for seed in 0..150 {
         let mut world = World::new(adversarial(seed), roomy(vec![Role::both(Pace::SILENT); 4]));
         gather(&mut world);
-        assert!(nulls(&world).iter().all(|&nulls| nulls == (0, 0)), "nobody has sent anything");
+        assert!(nulls(&world).iter().all(|&nulls| nulls == (0, 0)), "no member has sent a message");
         // One message costs at most one null of each other sender, and then there is silence.
         let sender = seed as usize % 4;
         commit_all(&mut world, sender..sender + 1, 1);
@@ -215,7 +215,7 @@ fn declared_silence_costs_one_entry_and_no_member_waits() {
 
 /// Writes of one turn depend on adjacency, not on the number of messages: two for the bytes
 /// and two for the entries where the memory wraps around, and one line for each member that is
-/// told something.
+/// sent an acknowledgement.
 #[test]
 fn posts_of_a_turn_do_not_grow_with_its_messages() {
     const BATCH: usize = 24;

@@ -266,7 +266,7 @@ fn caught(
 #[test]
 fn delivery_of_messages_received_by_one_member_only_is_caught() {
     let mischief = delivers_what_only_it_has_received;
-    caught("asks nobody", DeliveryGuarantee::Atomic, mischief, Rule::Agreement, false);
+    caught("delivers without acknowledgements", DeliveryGuarantee::Atomic, mischief, Rule::Agreement, false);
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn entries_that_are_posted_before_their_bytes_are_caught() {
 
 #[test]
 fn a_member_that_does_not_acknowledge_is_caught() {
-    caught("tells nobody", DeliveryGuarantee::Atomic, tells_nobody_any_more, Rule::Liveness, false);
+    caught("stops acknowledging", DeliveryGuarantee::Atomic, tells_nobody_any_more, Rule::Liveness, false);
 }
 
 #[test]

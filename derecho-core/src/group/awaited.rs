@@ -1,12 +1,13 @@
 //! Members that this node awaits, each for a condition (I-79).
 //!
 //! Owns: the list of all waits at this node, from the functions of the conditions themselves, and
-//! the start of each wait. Never does: suspect a silent member; the [membership_service](super::council) asks
-//! the awaited members and suspects those that do not answer.
+//! the start of each wait. Never does: suspect a silent member; the [membership
+//! service](super::membership_service) asks the awaited members and suspects those that do not
+//! answer.
 //!
 //! ```text
 //!   membership ── Admission, Promotion, Report, Proposal, Acceptance ─┐
-//!   council    ── Introduction ───────────────────────────────────────┤
+//!   service    ── Introduction ───────────────────────────────────────┤
 //!   group      ── State, Start ───────────────────────────────────────┼──> waits ──> asked, and
 //!   node       ── Opening, Stream ────────────────────────────────────┤              suspected if
 //!   subgroups  ── Receipt, Slot, End, Room ───────────────────────────┘              silent

@@ -35,7 +35,7 @@ pub fn control_geometry() -> Geometry {
 
 /// Message from one member to another outside of the streams.
 pub(super) enum UnicastMessage {
-    /// Message of the council.
+    /// Message of the membership service.
     Membership(Vec<u8>),
     /// State at the beginning of a view, for a member without the state.
     Snapshot { view: u64, registry: Registry, state: Vec<u8> },

@@ -1,7 +1,7 @@
 //! Direct messages from one member to another, outside of the streams and within views (I-70).
 //!
 //! Owns: the decision which of them are taken in. Never does: keep messages that arrive ahead of
-//! their view; [`ahead`](super::ahead) does.
+//! their view; [`early_messages`](super::early_messages) does.
 //!
 //! ```text
 //!   each message carries the number of the sender's view

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   sender     sends direct messages within the budget, holds the rest  ──asks──> receiver
-//!              sends the rest                             <─entered─ has installed the view
+//!              sends the rest                             <─installed─ has installed the view
 //!   receiver   keeps messages ahead of the view, by sender, until the view is installed or the
 //!              sender is gone
 //! ```

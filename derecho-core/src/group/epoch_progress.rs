@@ -1,10 +1,10 @@
 //! Progress of this node through the epochs of its subgroups, each independently.
 //!
-//! Owns: the epoch that a subgroup was told last, and the prerequisites of the next one. Never
+//! Owns: the epoch that each subgroup was given last, and the prerequisites of the next one. Never
 //! does: choose an epoch; the registry holds all of them.
 //!
 //! ```text
-//!   member of the epoch before   told the next epoch when it has begun the one before: it closes
+//!   member of the epoch before   given the next epoch when it has begun the one before: it closes
 //!                                that one and continues
 //!   newcomer                     waits until the senders announce where the epoch begins
 //! ```
@@ -30,7 +30,7 @@ pub(super) struct EpochProgress {
     id: Option<SubgroupId>,
     /// Region of this node's acknowledgement lines.
     lines: RegionId,
-    /// Last epoch that the node was told.
+    /// Last epoch that was given to the node.
     told: Epoch,
     /// Whether that epoch has begun.
     begun: bool,
@@ -39,9 +39,9 @@ pub(super) struct EpochProgress {
     pending_notice: Option<PendingStartNotice>,
 }
 
-/// Newcomers that need the beginning of an epoch in this node's stream. They are told when the
-/// epoch before is complete here. Therefore, if one of them has begun, all readers have
-/// received everything before.
+/// Newcomers that need the beginning of an epoch in this node's stream. They are notified when the
+/// epoch before is complete here. Therefore, if one of them has begun, all readers have received
+/// everything before.
 #[derive(Debug)]
 struct PendingStartNotice {
     start: Option<StreamStart>,
@@ -52,7 +52,7 @@ impl core::fmt::Debug for EpochProgress {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let EpochProgress { id, told, begun, left_behind, pending_notice: owes, .. } = self;
         let told = told.number;
-        write!(f, "{id:?} told {told} begun {begun} behind {left_behind} owes {owes:?}")
+        write!(f, "{id:?} given {told} begun {begun} behind {left_behind} pending {owes:?}")
     }
 }
 
@@ -82,7 +82,7 @@ impl<S: ReplicatedState> Group<S> {
     /// Notes that an epoch of a subgroup has begun here.
     pub(super) fn begun(&mut self, id: SubgroupId) {
         let Some(key) = self.key_of(id) else { return };
-        let walk = self.progress.get_mut(&key).expect("the key of a walk was found above");
+        let walk = self.progress.get_mut(&key).expect("the key was found above");
         let first = !core::mem::replace(&mut walk.begun, true) && walk.told.number == 0;
         (walk.left_behind, self.unsettled) = (false, true);
         let Epoch { number, name: epoch, layout, .. } = walk.told.clone();
@@ -112,8 +112,8 @@ impl<S: ReplicatedState> Group<S> {
             }
             self.forget_regions(key, lines);
         }
-        // A view that was installed before this node noticed that it has left expects an epoch
-        // that nobody can be told any more (I-76).
+        // A view that was installed before this node noticed that it has left expects an epoch that
+        // can be given to no node any more (I-76).
         let me = self.node.id();
         let is_over = |epoch: &Epoch| epoch.layout.member(me).is_none();
         if self.expected.get(&key).is_some_and(is_over) {
@@ -142,7 +142,7 @@ impl<S: ReplicatedState> Group<S> {
         done + self.send_start_notices(effects)
     }
 
-    /// Next epoch for this node, regardless of whether the node can be told already.
+    /// Next epoch for this node, regardless of whether it can be given to the node already.
     pub(super) fn next_of(&self, key: u64) -> Option<&Epoch> {
         let me = self.node.id();
         let mut epochs = self.registry.epochs(key);
@@ -152,11 +152,11 @@ impl<S: ReplicatedState> Group<S> {
         }
     }
 
-    /// Tells an open subgroup its next epoch, if it can be told.
+    /// Gives an open subgroup its next epoch, if all prerequisites are known.
     fn step(&mut self, key: u64, effects: &mut Effects) -> usize {
         let Some(next) = self.next_of(key) else { return 0 };
-        // A debt concerns the epoch that has begun last, and must be paid before the next
-        // one is told.
+        // A pending notice concerns the epoch that has begun last, and must be sent before the next
+        // epoch is given to the node.
         let ready = self.progress.get(&key).is_none_or(EpochProgress::is_settled);
         let told = ready && !self.expected.contains_key(&key) && {
             let next = next.clone();
@@ -169,7 +169,7 @@ impl<S: ReplicatedState> Group<S> {
         usize::from(told)
     }
 
-    /// Tells a subgroup its next epoch, if all prerequisites are known. `ended`: a view has ended
+    /// Gives a subgroup its next epoch, if all prerequisites are known. `ended`: a view has ended
     /// the epoch before.
     pub(super) fn tell_next(
         &mut self,
@@ -193,7 +193,7 @@ impl<S: ReplicatedState> Group<S> {
                 true => self.node.next_epoch(id, epoch, memory, effects),
                 false => self.node.change_layout(id, epoch, memory, effects),
             };
-            let walk = self.progress.get_mut(&key).expect("the subgroup has a walk");
+            let walk = self.progress.get_mut(&key).expect("the subgroup has progress");
             if told {
                 if !ended {
                     let is_new = |node: &NodeId| walk.told.layout.member(*node).is_none();
@@ -322,7 +322,7 @@ impl<S: ReplicatedState> Group<S> {
         MemberRole { origin, reads, sends, lines }
     }
 
-    /// Tells newcomers where this node's streams go on, as soon as this node knows.
+    /// Notifies newcomers where this node's streams go on, as soon as this node knows.
     fn send_start_notices(&mut self, effects: &mut Effects) -> usize {
         let mut due = Vec::new();
         for &key in &self.pending_notices {
@@ -416,7 +416,7 @@ impl<S: ReplicatedState> Group<S> {
         self.met.get(&node).copied()
     }
 
-    /// Drops all debts: epochs that a view has ended are announced again.
+    /// Drops all pending notices: epochs that a view has ended are announced again.
     pub(super) fn forget_start_notices(&mut self) {
         self.progress.values_mut().for_each(|walk| walk.pending_notice = None);
         self.pending_notices.clear();

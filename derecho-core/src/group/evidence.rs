@@ -137,6 +137,6 @@ mod tests {
         }
         assert_eq!(accused(entry, false), []);
         assert_eq!(accused(PeerFault::Overrun, false), []);
-        assert_eq!(accused(note, false), [Peer(1)], "no lateness explains a word");
+        assert_eq!(accused(note, false), [Peer(1)], "no lateness explains an invalid note");
     }
 }

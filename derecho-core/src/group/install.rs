@@ -7,7 +7,7 @@
 //!   control stream     finished at the cut; its remaining deliveries change the state
 //!   state              former members are removed, lowest rank first
 //!   layouts            follow from state and view; every queue of epochs becomes one epoch
-//!   subgroups          finished at the cut, and told that epoch
+//!   subgroups          finished at the cut, and given that epoch
 //!   newcomers          receive the state from a member that has it, and the beginnings of streams
 //!                      from the senders
 //! ```
@@ -111,7 +111,7 @@ impl<S: ReplicatedState> Group<S> {
         }
     }
 
-    /// Passes over epochs that no subgroup of this node could be told: other members may
+    /// Passes over epochs that could not be given to the subgroups of this node: other members may
     /// have begun them.
     fn pass_over_untold(&mut self, next: &View) {
         let mut untold: Vec<(u64, Epoch)> =
@@ -163,7 +163,7 @@ impl<S: ReplicatedState> Group<S> {
         }
     }
 
-    /// Tells subgroups the epochs of the view, as far as all prerequisites are known.
+    /// Gives subgroups the epochs of the view, as far as all prerequisites are known.
     pub(super) fn expect(&mut self, effects: &mut Effects) -> usize {
         let mut done = 0;
         for (key, epoch) in core::mem::take(&mut self.expected) {

@@ -2,7 +2,7 @@
 //! of the group.
 //!
 //! Owns: the rule that names the logs that must be back before anything logged begins (I-151,
-//! I-152). Never does: read or write a log; [`chronicle`](super::chronicle) starts that work.
+//! I-152). Never does: read or write a log; [`view_log`](super::view_log) starts that work.
 //!
 //! ```text
 //!   last view of the previous life   {A, B, C}       awaited until each log is back (I-90)
@@ -36,12 +36,12 @@ in_order! { LogRegistration { log, last } }
 /// Message of a member that keeps logs to all members.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum LogRegisterMessage {
-    /// The member has logs of these streams from before. Sent before the member enrols.
+    /// The member has logs of these streams from before. Sent before the member registers.
     HasStreams(Vec<StreamKey>),
     /// The member keeps logs.
     Registers(Box<LogRegistration>),
-    /// The first enrolments, up to this number, are durable in the member's log as far as the
-    /// enrolled nodes were members at that time.
+    /// The first registrations, up to this number, are durable in the member's log as far as the
+    /// registered nodes were members at that time.
     RegistrationsDurable(u64),
 }
 
@@ -106,7 +106,7 @@ impl AwaitedLogs {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct RegisteredLog {
     log: LogId,
-    /// Number of enrolments up to and including this one.
+    /// Number of registrations up to and including this one.
     since: u64,
     /// Older logs that may not know this log.
     unaware: BTreeSet<LogId>,
@@ -123,21 +123,21 @@ pub struct LogRegister {
     /// no member has kept logs.
     era: u64,
     eras: Vec<u64>,
-    /// Last view of another life that an enrolled member knows.
+    /// Last view of another life that a registered member knows.
     last: Option<LoggedView>,
-    /// Logs of all members that have enrolled in this life.
+    /// Logs of all members that have registered in this life.
     back: BTreeSet<LogId>,
     enrolled: BTreeMap<NodeId, RegisteredLog>,
     /// Streams of which members have logs from before.
     streams: BTreeMap<NodeId, BTreeSet<StreamKey>>,
-    /// Number of enrolments.
+    /// Number of registrations.
     changes: u64,
 }
 
 in_order! { LogRegister { is_local, era, eras, last, back, enrolled, streams, changes } }
 
 impl LogRegister {
-    /// Creates a register without enrolments.
+    /// Creates a register without registrations.
     pub(super) fn new(is_local: bool) -> LogRegister {
         LogRegister {
             is_local,
@@ -174,7 +174,7 @@ impl LogRegister {
         }
         self.changes += 1;
         self.back.insert(log);
-        // Logs that do not know an enrolled member may not know this one either: they would come
+        // Logs that do not know a registered member may not know this one either: they would come
         // back without both.
         let others = self.enrolled.iter().filter(|(other, _)| **other != node);
         let before =
@@ -201,7 +201,7 @@ impl LogRegister {
         for (_, other) in self.enrolled.iter_mut().filter(|(_, it)| it.since <= changes) {
             other.unaware.remove(&log);
             if is_known {
-                // A log that comes back without knowing the enrolled log waits for the log that
+                // A log that comes back without knowing the registered log waits for the log that
                 // does know it.
                 other.unaware.clear();
             }
@@ -237,18 +237,18 @@ impl LogRegister {
         }
     }
 
-    /// Number of enrolments.
+    /// Number of registrations.
     pub(super) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Whether a member still waits for a note from this node.
+    /// Whether a member still waits until its registration is durable in the log of this node.
     pub(super) fn lacks_note_of(&self, node: NodeId) -> bool {
         let log = self.enrolled.get(&node).map(|it| it.log);
         log.is_some_and(|log| self.enrolled.values().any(|it| it.unaware.contains(&log)))
     }
 
-    /// Returns this view in the form that an enrolled member logs. `leans`: logs with durable data
+    /// Returns this view in the form that a registered member logs. `leans`: logs with durable data
     /// that no present member's log has completely.
     pub(super) fn record(
         &self,
@@ -374,7 +374,7 @@ mod tests {
             awaited.logs([B, NodeId(3)].into_iter(), |_| true)
         };
         assert_eq!(awaited(&book), [LogId(1)].into());
-        // The first log is back, and notes the enrolments.
+        // The first log is back, and logs the registrations.
         enrol(&mut book, NodeId(4), 1, None);
         book.apply(NodeId(4), LogRegisterMessage::RegistrationsDurable(3));
         assert_eq!(awaited(&book), BTreeSet::new());

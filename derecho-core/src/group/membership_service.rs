@@ -1,5 +1,4 @@
-//! One node's seat in the group's membership: outgoing and incoming messages, time, and
-//! the host's decisions.
+//! Membership service of one node: outgoing and incoming messages, time, and the host's decisions.
 //!
 //! Owns: the connection of the rules of a view change ([`Membership`]) to a node with peers and a
 //! clock. Never does: stop or start a stream; the caller carries out the [`MembershipAction`]s.
@@ -97,7 +96,7 @@ where
     }
 }
 
-/// A node's seat in its group. See the [module](self).
+/// Membership service of one node in its group. See the [module](self).
 pub struct MembershipService<R: Report> {
     me: NodeId,
     weight: u16,
@@ -130,8 +129,8 @@ impl<R: Report + Wire> MembershipService<R>
 where
     R::Cut: Wire,
 {
-    /// Creates the seat of node `me` with `weight` votes in a networked group. A local group
-    /// needs a host.
+    /// Creates the membership service of node `me` with `weight` votes in a networked group. A
+    /// local group needs a host.
     pub fn new(
         me: NodeId,
         weight: u16,
@@ -238,7 +237,7 @@ where
             },
             // A node that is out counts as dead: it delivers nothing more and submits no ballot.
             MembershipMessage::Out => self.note_gone(node),
-            // Only an answer shows that the node hears as well as speaks.
+            // Only an answer shows that the node receives as well as sends.
             MembershipMessage::Answer => self.silence_detector.heard(node, now),
         }
         self.act();
@@ -258,7 +257,7 @@ where
     }
 
     /// Returns the actions that are due now. `awaited`: the members that this node awaits for the
-    /// membership, for [an introduction](Council::unlinked), and for the streams (I-79).
+    /// membership, for [an introduction](MembershipService::unlinked), and for the streams (I-79).
     pub fn turn(&mut self, awaited: &[NodeId], now: Time) -> Vec<MembershipAction<R>> {
         match self.membership.status() {
             MemberStatus::Joining => self.knock(now),
@@ -275,8 +274,8 @@ where
     }
 
     /// Whether the other members have gone on without this node, according to the host. This node
-    /// may have been stopped and have heard nothing. If the answer is no, everything that was read
-    /// before the call was valid when it was read.
+    /// may have been stopped and have received nothing. If the answer is no, everything that was
+    /// read before the call was valid when it was read.
     pub fn is_overtaken(&self) -> bool {
         let member = self.entered && self.membership.status() == MemberStatus::Member;
         member && self.host.as_ref().is_some_and(|host| !host.arbiter.is_member())
@@ -313,8 +312,8 @@ where
             }
         }
         if self.local_host().is_some() && !self.answered {
-            // I-77: without a seat, this node would look to the other members like a member
-            // that keeps silent.
+            // I-77: without a seat on the host, this node would look to the other members like a
+            // member that keeps silent.
             self.next_found = now;
             return;
         }

@@ -18,10 +18,10 @@ use crate::ids::{NodeId, RegionId};
 use crate::multicast::ablation::Ablation;
 use crate::multicast::subgroup::{DeliveryGuarantee, SubgroupConfig};
 
-/// Seat of one member of a subgroup.
+/// Member of a subgroup, as its layout describes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LayoutMember {
-    /// Member that has the seat.
+    /// Node of the member.
     pub node: NodeId,
     /// Whether the member delivers.
     pub reads: bool,
@@ -41,12 +41,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Terms of the subgroup.
+    /// Configuration of the subgroup.
     pub fn config(&self, ablation: Ablation) -> SubgroupConfig {
         SubgroupConfig { level: self.level, ablation }
     }
 
-    /// Seat of a node.
+    /// Returns the member on the given node.
     pub fn member(&self, node: NodeId) -> Option<&LayoutMember> {
         self.members.iter().find(|seat| seat.node == node)
     }

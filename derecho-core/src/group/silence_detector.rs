@@ -69,7 +69,7 @@ pub struct DetectorActions {
 }
 
 impl SilenceDetector {
-    /// Creates a watch without awaited members.
+    /// Creates a detector without awaited members.
     pub fn new(patience: MemberTimeouts) -> SilenceDetector {
         SilenceDetector {
             timeouts: patience,
@@ -79,7 +79,7 @@ impl SilenceDetector {
         }
     }
 
-    /// Notes an answer: the node is alive and hears.
+    /// Notes an answer: the node is alive and receives messages.
     pub fn heard(&mut self, node: NodeId, now: Time) {
         if let Some(awaited) = self.awaited.get_mut(&node) {
             (awaited.since, awaited.asked) = (now, now);
@@ -144,8 +144,8 @@ mod tests {
     const B: NodeId = NodeId(2);
     const PATIENCE: MemberTimeouts = MemberTimeouts { member_timeout: Some(1000), gather: 50 };
 
-    /// Looks at the times that the watch requests until `end`. Returns the first suspects,
-    /// and the time.
+    /// Looks at the times that the detector requests until `end`. Returns the first suspects, and
+    /// the time.
     fn run(
         watch: &mut SilenceDetector,
         awaited: &[NodeId],

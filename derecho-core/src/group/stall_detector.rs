@@ -1,8 +1,8 @@
 //! Detection of a member that is alive, answers, and makes no progress (I-336).
 //!
 //! Owns: the question why a condition of a subgroup does not come true, the answers, and the
-//! consequences of an answer that stays the same. Never does: judge a silent member, which
-//! the [watch](super::watch) does.
+//! consequences of an answer that stays the same. Never does: judge a silent member, which the
+//! [silence detector](super::silence_detector) does.
 //!
 //! ```text
 //!   a wait lasts for the limit ──> Why ──> the awaited member looks at its own part ──> Because
@@ -72,7 +72,7 @@ impl Wire for WaitQuestion {
 
 /// Wait that has lasted for the limit.
 struct StuckWait {
-    /// Start of the wait: a later start is another case.
+    /// Start of the wait: a later start is another wait.
     since: Time,
     question: WaitQuestion,
     asked: Time,
@@ -84,7 +84,8 @@ struct StuckWait {
     witnesses: Option<BTreeMap<NodeId, (WaitAnswer, Time)>>,
 }
 
-/// Cases of this node.
+/// Detector of awaited members that make no progress: the waits of this node that have lasted for
+/// the limit.
 pub(super) struct StallDetector {
     /// Maximum time without progress; `None` if no member is ever suspected.
     limit: Option<u64>,
@@ -199,7 +200,7 @@ impl<S: ReplicatedState> Group<S> {
         let walk = self.progress.get(&key);
         let told = walk.map_or(0, |walk| walk.told().number);
         let is_expected = self.expected.get(&key).is_some_and(|it| it.number == epoch);
-        // A node that waits for a beginning from other members cannot be told an epoch.
+        // A node that waits for a beginning from other members cannot be given an epoch.
         let waits = self.unheard().iter().any(|(awaited, _)| *awaited == key);
         match condition {
             WaitCondition::Start => {

@@ -27,8 +27,7 @@ pub struct SubgroupRegions {
 }
 
 impl SubgroupRegions {
-    /// Opens the regions of a share: the lines, and the stream with this geometry if
-    /// the node sends.
+    /// Opens the regions: the lines, and the stream with this geometry if the node sends.
     pub fn open(
         link: &mut (impl Link + ?Sized),
         lines: RegionId,
@@ -39,7 +38,7 @@ impl SubgroupRegions {
             let memory = match link.open(region, geometry.words()) {
                 Ok(memory) => memory,
                 Err(error) => {
-                    // An incomplete share is useless.
+                    // An incomplete set of regions is useless.
                     let _ = link.close(lines);
                     return Err(error);
                 }
@@ -54,7 +53,7 @@ impl SubgroupRegions {
         SubgroupRegions::open(link, CONTROL_LINES, Some((CONTROL_STREAM, control_geometry())))
     }
 
-    /// Regions of the share, for closing.
+    /// Identifiers of the regions, for closing.
     pub fn regions(&self) -> impl Iterator<Item = RegionId> + '_ {
         core::iter::once(self.lines.0).chain(self.memory.iter().map(|(region, _)| *region))
     }
@@ -68,7 +67,7 @@ pub(super) struct StreamMemory {
     replaced: Option<u64>,
 }
 
-/// Memory that a share brings into a subgroup, keyed by subgroup and region.
+/// Memory that this node brings into a subgroup, keyed by subgroup and region.
 pub(super) fn stream_memory(
     key: u64,
     share: &SubgroupRegions,
@@ -78,9 +77,9 @@ pub(super) fn stream_memory(
 }
 
 impl<S: ReplicatedState> Group<S> {
-    /// Adds this node's share of a subgroup. Must be called before the state makes
-    /// this node a member. The regions serve no other subgroup, and serve this one
-    /// until it is [left](super::GroupEvent::Left).
+    /// Adds this node's regions for a subgroup. Must be called before the state makes this node a
+    /// member. The regions serve no other subgroup, and serve this one until it is
+    /// [left](super::GroupEvent::Left).
     ///
     /// The memory of an earlier stream of this node serves the coming epochs of that stream (I-78).
     pub fn bring(&mut self, key: u64, share: SubgroupRegions) {
@@ -93,8 +92,8 @@ impl<S: ReplicatedState> Group<S> {
         self.unsettled = true;
     }
 
-    /// Withdraws the share of a subgroup in which this node got no seat. `None` if the share is, or
-    /// is about to be, at work.
+    /// Withdraws the regions for a subgroup of which this node has not become a member. `None` if
+    /// the regions are, or are about to be, in use.
     pub fn withdraw(&mut self, key: u64, lines: RegionId) -> Option<SubgroupRegions> {
         let me = self.node.id();
         let is_at_work = self.progress.get(&key).is_some_and(|walk| walk.lines() == lines);
@@ -125,7 +124,7 @@ impl<S: ReplicatedState> Group<S> {
         }
     }
 
-    /// Drops the share of a subgroup that this node has left.
+    /// Drops the regions for a subgroup that this node has left.
     pub(super) fn forget_regions(&mut self, key: u64, lines: RegionId) {
         let share = self.regions.remove(&(key, lines));
         if let Some((region, _)) = share.and_then(|share| share.memory)

@@ -1,12 +1,14 @@
 //! A member's log of the group's views, and the data whose durability depends on that log.
 //!
 //! Owns: the contents of that log, and the gate through which a member's other logs report
-//! durability (I-150). Never does: wait for the log, or decide who restarts; [`log_register`] has the rule.
+//! durability (I-150). Never does: wait for the log, or decide which members restart;
+//! [`log_register`] has the rule.
 //!
 //! ```text
-//!   Roll errand ──> Enrols, to all ──> views and changes of the book are put ──> durable
-//!                                                          │                       └──> gate opens
-//!                                                          └──> Notes, to all, if awaited
+//!   Register task ──> Registers, to all ──> views and register changes are put ──> durable
+//!                                                               │                  └──> gate opens
+//!                                                               └──> RegistrationsDurable, to all,
+//!                                                                    if awaited
 //! ```
 
 use alloc::boxed::Box;
@@ -34,7 +36,7 @@ const STREAMS_AT_ONCE: usize = 512;
 /// Conditions that all logs of a member observe.
 #[derive(Debug, Default)]
 pub struct DurabilityGate {
-    /// The member has told all members what its logs know of views.
+    /// The member has announced to all members what its logs know of views.
     enrolled: AtomicBool,
     /// All views that the member has seen are durable in its log.
     settled: AtomicBool,
@@ -74,7 +76,7 @@ impl LogPort for GatedLogPort {
     }
 
     fn ask(&mut self, errand: &mut Option<LogTask>) -> bool {
-        // Claims must be heard after the enrolment, which tells what is known of views.
+        // Claims must be heard after the registration, which announces what is known of views.
         self.gate.enrolled.load(Ordering::Acquire) && self.journal.ask(errand)
     }
 
@@ -126,12 +128,13 @@ pub(super) struct ViewLog {
     put: Option<u64>,
     /// Newest view that was seen, in its logged form.
     last: Option<LoggedView>,
-    /// Views that the log has not taken yet, each with the number of enrolments at that time.
+    /// Views that the log has not taken yet, each with the number of registrations at that time.
     waiting: VecDeque<(LoggedView, u64)>,
-    /// Versions of logged views that are not known to be durable, each with the
-    /// number of enrolments.
+    /// Versions of logged views that are not known to be durable, each with the number of
+    /// registrations.
     unsynced: VecDeque<(u64, u64)>,
-    /// Number of enrolments that are durable in the log, and number last announced to all members.
+    /// Number of registrations that are durable in the log, and number last announced to all
+    /// members.
     synced: u64,
     noted: u64,
     over: bool,

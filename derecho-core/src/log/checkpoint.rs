@@ -4,7 +4,7 @@
 //! the last message of each instance, or given by an application.
 //!
 //! ```text
-//!   header(version V, epoch) | messages up to version V, in order | Mark::Cut(epoch, V): the end
+//!   header(version V, epoch) | messages up to V, in order | EpochMark::Cut(epoch, V): the end
 //! ```
 
 use alloc::collections::BTreeMap;

@@ -21,7 +21,7 @@ pub const DRAFT: &str = ".new";
 
 const MAGIC: Magic = *b"SQUALLID";
 
-/// Writes a file under a draft name, syncs it, renames it and syncs the folder.
+/// Writes a file under a temporary name, syncs it, renames it and syncs the folder.
 pub(crate) fn publish<D: Disk>(
     disk: &mut D,
     name: &str,

@@ -1,4 +1,4 @@
-//! Common head of every file of a log folder except drafts: file type, format, checksum.
+//! Common head of every file of a log folder except temporary files: file type, format, checksum.
 //!
 //! Owns: those sixteen bytes. Never does: interpret the bytes after them.
 //!

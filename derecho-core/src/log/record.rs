@@ -43,7 +43,8 @@ pub enum RecordKind {
     Unregistered = 3,
     /// A view of the group, in the log of views.
     View = 4,
-    /// A [`Mark`](super::Mark). A mark has no version of its own but that of the message before it.
+    /// An [`EpochMark`](super::EpochMark). A mark has no version of its own but that of the message
+    /// before it.
     Mark = 5,
 }
 

@@ -151,8 +151,8 @@ pub enum Completion {
     After(Version),
     /// With a checkpoint of the winner, and the messages after it.
     FromCheckpoint,
-    /// As [`Completion::FromCheckpoint`]; as nothing vouches that the log's content is a part of the
-    /// winner's, the log is put aside (I-93).
+    /// As [`Completion::FromCheckpoint`]; as nothing vouches that the log's content is a part of
+    /// the winner's, the log is put aside (I-93).
     AfterPutAside,
 }
 

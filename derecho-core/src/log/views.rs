@@ -32,14 +32,14 @@ pub struct LoggedMember {
 /// A view, as its members log it, in the order of ranks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoggedView {
-    /// Life of the group that the view belongs to: a group that was founded again numbers its views
+    /// Era of the group that the view belongs to: a group that was founded again numbers its views
     /// from the start.
     pub era: u64,
     /// Number of the view.
     pub number: u64,
     /// Members of the view.
     pub members: Vec<LoggedMember>,
-    /// Further logs that must be back for a restart: logs of the previous life that were not back
+    /// Further logs that must be back for a restart: logs of the previous era that were not back
     /// yet, logs that may not know of the member that logged this view (I-152), and logs with
     /// content that no other log has (I-156).
     pub awaits: Vec<LogId>,

@@ -87,7 +87,7 @@ pub enum ViewChangeAction<R: Report> {
     Out(ExitReason),
 }
 
-/// Everything that one member has said in this view, as another member knows it.
+/// Announcements of one member in this view, as another member knows them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct MemberRow<R: Report> {
     suspects: RankSet,
@@ -115,7 +115,7 @@ struct UnconfirmedDecision<R: Report> {
     later: Vec<ViewChangeMessage<R>>,
 }
 
-/// Maximum number of messages of one node that are kept for the view of a hearsay decision.
+/// Maximum number of messages of one node that are kept for the view of an unconfirmed decision.
 const LATER_WORDS: usize = 2 * RankSet::MOST;
 
 /// Membership of one node in its group. See the [module](super).
@@ -163,8 +163,8 @@ impl<R: Report> Membership<R> {
         Some(new)
     }
 
-    /// Creates a node that wants to be a member. The node sends [`ViewChangeMessage::Join`] to members
-    /// repeatedly until one of them tells it the view that admits it.
+    /// Creates a node that wants to be a member. The node sends [`ViewChangeMessage::Join`] to
+    /// members repeatedly until one of them tells it the view that admits it.
     pub fn joiner(me: NodeId, arbitration: Arbitration) -> Membership<R> {
         Membership {
             me,
@@ -288,8 +288,8 @@ impl<R: Report> Membership<R> {
         mem::take(&mut self.actions)
     }
 
-    /// Notes that a node wants to be a member, on its own request or on a member's word (I-331).
-    /// Does nothing if the node is a member already.
+    /// Notes that a node wants to be a member, on its own request or on one that a member forwards
+    /// (I-331). Does nothing if the node is a member already.
     fn wants_to_join(&mut self, from: NodeId, node: NodeId, weight: u16) {
         let known = self.view.rank_of(node).is_some() || self.former.contains(&node);
         let may_say = from == node || self.view.rank_of(from).is_some();
@@ -510,8 +510,8 @@ impl<R: Report> Membership<R> {
         }
     }
 
-    /// Keeps messages that a node sends in the view of a hearsay decision. Returns
-    /// any other message.
+    /// Keeps messages that a node sends in the view of an unconfirmed decision. Returns any other
+    /// message.
     fn keep_for_later(
         &mut self,
         from: NodeId,
@@ -532,8 +532,8 @@ impl<R: Report> Membership<R> {
         None
     }
 
-    /// Adopts a hearsay decision if this member would fall out otherwise: the member is cut off, or
-    /// no member tells it the decision that the host's decision word holds.
+    /// Adopts an unconfirmed decision if this member would fall out otherwise: the member is cut
+    /// off, or no member tells it the decision that the host's decision word holds.
     pub(super) fn adopt_unconfirmed(&mut self) {
         if self.is_unread() || self.is_cut_off() {
             let decision = self.unconfirmed.first().map(|hearsay| hearsay.decision.clone());

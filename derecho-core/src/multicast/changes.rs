@@ -135,7 +135,7 @@ impl QuietMark {
 
 impl fmt::Debug for QuietMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mark({})", self.state.load(Ordering::Relaxed))
+        write!(f, "QuietMark({})", self.state.load(Ordering::Relaxed))
     }
 }
 

@@ -126,7 +126,7 @@ struct Inner {
     /// Whether a claim has found no chunk since the last chunk became free.
     lacks_chunk: AtomicBool,
     commits: CommitCounter,
-    /// Right to move `cursor` and `tail` without read-modify-writes (I-25).
+    /// Right to move `cursor` and `commits` without read-modify-writes (I-25).
     bias: Bias,
     /// Mark that tells whether a commit must end the quiet of this stream.
     mark: QuietMark,
@@ -273,7 +273,7 @@ impl SenderMemory {
         self.0.given_back.load(Ordering::Relaxed)
     }
 
-    /// Bells to ring after a commit; see [`BellAction`](crate::link::Bells).
+    /// Bells to ring after a commit; see [`Bells`](crate::link::Bells).
     #[inline]
     pub fn audience(&self) -> u64 {
         self.0.audience.load(Ordering::Relaxed)

@@ -35,7 +35,7 @@ pub(super) struct CommitCounter {
 }
 
 impl CommitCounter {
-    /// Creates an empty tail.
+    /// Creates a counter of zero commits.
     pub(super) fn new() -> CommitCounter {
         CommitCounter { word: AtomicU64::new(0), known: AtomicU64::new(0) }
     }

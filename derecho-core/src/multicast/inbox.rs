@@ -4,9 +4,9 @@
 //! Owns: a queue from the turn to the application, and the count of references to each chunk. Never
 //! does: block the turn. A queue takes as many records as the senders' memory can hold, so only a
 //! sender that breaks its own rules can overfill it. If the set of senders changes, the queue gets
-//! a new part for each set: the turn puts records into the last part, and the application moves to
-//! the next part when it has taken everything in the first (I-38). A part begins with 65,536 places
-//! at most, and is followed by a larger one of the same senders when it is full.
+//! a new section for each set: the turn puts records into the last section, and the application
+//! moves to the next section when it has taken everything in the first (I-38). A section begins
+//! with 65,536 places at most, and is followed by a larger one of the same senders when it is full.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -48,7 +48,7 @@ struct ReleaseNotice {
 }
 
 impl SenderReplica {
-    /// Creates a source for the memory behind a replica with this geometry.
+    /// Creates the sender replica for the memory behind `replica`, with this geometry.
     pub(super) fn new(
         replica: Replica,
         geometry: Geometry,
@@ -76,7 +76,7 @@ impl SenderReplica {
     }
 
     /// Counts references to a chunk, before a reader can see their records. The first reference to
-    /// a chunk keeps the source alive for all of them: a record needs no handle of its own.
+    /// a chunk keeps the sender replica alive for all of them: a record needs no handle of its own.
     #[inline]
     pub(super) fn hold(this: &Arc<SenderReplica>, chunk: usize, count: u32) {
         if this.references[chunk].fetch_add(count, Ordering::Relaxed) == 0 {
@@ -111,8 +111,8 @@ impl SenderReplica {
         runs.into_iter().for_each(|bytes| effects.privatize(self.replica.clone(), bytes));
     }
 
-    /// Makes releases of [wanted](Source::want_notice) chunks set this bit. Has an effect only
-    /// before there are other handles to the source.
+    /// Makes releases of [wanted](SenderReplica::want_notice) chunks set this bit. Has an effect
+    /// only before there are other handles to the sender replica.
     pub(super) fn notice_in(this: &mut Arc<SenderReplica>, word: &Arc<AtomicU64>, bit: u32) {
         if let Some(source) = Arc::get_mut(this) {
             source.notice.bit = Some((Arc::clone(word), 1 << bit));
@@ -147,14 +147,15 @@ impl SenderReplica {
     /// Removes one reference to a chunk.
     ///
     /// # Safety
-    /// The reference was counted by [`SenderReplica::hold`] on the source that `this` points to, and is
-    /// released only once.
+    /// The reference was counted by [`SenderReplica::hold`] on the sender replica that `this`
+    /// points to, and is released only once.
     #[inline(always)]
     unsafe fn release(this: NonNull<SenderReplica>, chunk: usize) {
-        // SAFETY: while a reference to the chunk is counted, that reference keeps the source alive.
+        // SAFETY: while a reference to the chunk is counted, that reference keeps the sender
+        // replica alive.
         let source = unsafe { this.as_ref() };
         // Release: this thread's reads of the record stay before the decrement. Acquire: the reads
-        // of all other threads stay before a deallocation of the source.
+        // of all other threads stay before a deallocation of the sender replica.
         if source.references[chunk].fetch_sub(1, Ordering::AcqRel) == 1 {
             // SAFETY: the handle that the first reference to this chunk made now belongs to this
             // thread, because a thread that refers to the chunk again makes another one.
@@ -166,10 +167,10 @@ impl SenderReplica {
     /// be waiting for the memory.
     ///
     /// # Safety
-    /// The caller owns a handle to the source and gives it up with this call.
+    /// The caller owns a handle to the sender replica and gives it up with this call.
     #[cold]
     unsafe fn let_go(this: NonNull<SenderReplica>) {
-        // SAFETY: the caller's handle keeps the source alive.
+        // SAFETY: the caller's handle keeps the sender replica alive.
         let source = unsafe { this.as_ref() };
         if source.notice.wanted.load(Ordering::Relaxed)
             && let Some((word, bit)) = &source.notice.bit
@@ -217,14 +218,14 @@ impl fmt::Debug for Chunks<'_> {
 
 /// Received record: bytes in its sender's memory, which stay unchanged until the record is dropped.
 pub struct Record {
-    /// Source that this record's reference to its chunk keeps alive.
+    /// Sender replica that this record's reference to its chunk keeps alive.
     source: NonNull<SenderReplica>,
     start: NonNull<u8>,
     extent: RecordExtent,
     origin: u64,
 }
 
-// SAFETY: the bytes are only read; the source keeps them mapped and its counts are atomic.
+// SAFETY: the bytes are only read; the sender replica keeps them mapped and its counts are atomic.
 unsafe impl Send for Record {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Record {}
@@ -236,10 +237,10 @@ impl Record {
     /// invariant, such as a `str`, may be made of them without a copy (decision 39).
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `start` and the length were checked against the replica, which the source keeps
-        // mapped, and every bit pattern is a valid u8. The sender promises that the bytes do not
-        // change (I-6), which this process cannot enforce: if the sender breaks the promise, a read
-        // is a race with a process outside of the program, whose outcome the language does not
+        // SAFETY: `start` and the length were checked against the replica, which the sender replica
+        // keeps mapped, and every bit pattern is a valid u8. The sender promises that the bytes do
+        // not change (I-6), which this process cannot enforce: if the sender breaks the promise, a
+        // read is a race with a process outside of the program, whose outcome the language does not
         // define. In practice each read gives some byte; callers that do not trust the sender copy
         // first and rely on the copy.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.extent.length as usize) }
@@ -254,7 +255,7 @@ impl Record {
     /// Chunk that contains the record.
     #[inline(always)]
     pub fn chunk_id(&self) -> ChunkId {
-        // SAFETY: while this record's reference is counted, it keeps the source alive.
+        // SAFETY: while this record's reference is counted, it keeps the sender replica alive.
         let geometry = unsafe { self.source.as_ref() }.geometry;
         ChunkId { memory: self.source.as_ptr() as usize, chunk: self.extent.chunk(geometry) }
     }
@@ -270,7 +271,7 @@ impl Record {
     /// subgroup for later senders.
     #[inline]
     pub fn sender(&self) -> usize {
-        // SAFETY: while this record's reference is counted, it keeps the source alive.
+        // SAFETY: while this record's reference is counted, it keeps the sender replica alive.
         usize::from(unsafe { self.source.as_ref() }.number)
     }
 }
@@ -279,10 +280,10 @@ impl Record {
 impl Clone for Record {
     #[inline]
     fn clone(&self) -> Record {
-        // SAFETY: while this record's reference is counted, it keeps the source alive.
+        // SAFETY: while this record's reference is counted, it keeps the sender replica alive.
         let source = unsafe { self.source.as_ref() };
-        // This is not the first reference to the chunk, so the source is kept alive already.
-        // Relaxed: the owner of a reference may count another one.
+        // This is not the first reference to the chunk, so the sender replica is kept alive
+        // already. Relaxed: the owner of a reference may count another one.
         source.references[self.extent.chunk(source.geometry)].fetch_add(1, Ordering::Relaxed);
         Record { source: self.source, start: self.start, extent: self.extent, origin: self.origin }
     }
@@ -291,7 +292,7 @@ impl Clone for Record {
 impl Drop for Record {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: while this record's reference is counted, it keeps the source alive.
+        // SAFETY: while this record's reference is counted, it keeps the sender replica alive.
         let geometry = unsafe { self.source.as_ref() }.geometry;
         // SAFETY: the turn counted a reference for this record, which ends here.
         unsafe { SenderReplica::release(self.source, self.extent.chunk(geometry)) };
@@ -307,8 +308,8 @@ impl fmt::Debug for Record {
 /// Number of words of a place in a queue: the location of the bytes, and the sender and number
 /// of the message.
 const PLACE_WORDS: usize = 2;
-/// Maximum number of initial places of a part, 1 MiB: a peer's statement about its memory costs no
-/// more until as many records wait.
+/// Maximum number of initial places of a section, 1 MiB: a peer's statement about its memory costs
+/// no more until as many records wait.
 const PLACES: usize = if cfg!(loom) { 2 } else { 1 << 16 };
 /// Number of bits of the second word for the sender; the other bits hold the message's number.
 const SENDER_BITS: u32 = 16;
@@ -348,40 +349,40 @@ impl Delivery {
 ///
 /// Only one thread at a time may take records or query the queue, and only the turn puts records
 /// in; the queue needs no lock. Each call checks that no other one is active; callers that can
-/// guarantee this use [`consumer_unchecked`](Inbox::alone) instead.
+/// guarantee this use [`consumer_unchecked`](Inbox::consumer_unchecked) instead.
 pub struct Inbox {
-    /// Part from which records are taken; changed by the taking thread.
+    /// Section from which records are taken; changed by the taking thread.
     front: AtomicPtr<InboxSection>,
     /// Number of sets of senders before that of the front; changed by the taking thread.
     passed: AtomicU64,
-    /// Part into which records are put; changed by the turn.
+    /// Section into which records are put; changed by the turn.
     back: AtomicPtr<InboxSection>,
-    /// First part that is not completely visible, or the back; changed by the turn.
+    /// First section that is not completely visible, or the back; changed by the turn.
     unshown: AtomicPtr<InboxSection>,
     /// Place of the queue's first record in the subgroup's sequence of records.
     began: u64,
-    /// Number of records in parts before the front; changed by the taking thread.
+    /// Number of records in sections before the front; changed by the taking thread.
     taken_before: AtomicU64,
     /// Whether a thread is taking records or querying the queue.
     taking: AtomicBool,
-    /// Number of records in parts before the back; changed by the turn.
+    /// Number of records in sections before the back; changed by the turn.
     put_before: AtomicU64,
 }
 
-/// Part of a queue, with records of one set of senders.
+/// Section of a queue, with records of one set of senders.
 struct InboxSection {
     sources: Box<[Arc<SenderReplica>]>,
     /// Places, a power of two of them.
     places: Box<[AtomicU64]>,
     /// Number of places that the memory of all its senders can fill.
     most: u64,
-    /// Whether the senders are those of the part before.
+    /// Whether the senders are those of the section before.
     goes_on: bool,
     /// Number of records put in, visible or not; used only by the turn.
     staged: AtomicU64,
-    /// Next part; once it is set, nothing more is put into this one. Written by the turn.
+    /// Next section; once it is set, nothing more is put into this one. Written by the turn.
     next: AtomicPtr<InboxSection>,
-    /// Next part, before everything put into this one is visible; used only by the turn.
+    /// Next section, before everything put into this one is visible; used only by the turn.
     behind: AtomicPtr<InboxSection>,
     /// Number of visible records put in; written by the turn.
     head: PaddedCounter,
@@ -394,8 +395,8 @@ struct InboxSection {
 struct PaddedCounter(AtomicU64);
 
 impl InboxSection {
-    /// Creates a part for the records of these senders, with `places` places if their memory can
-    /// fill them. `goes_on`: the part before has the same senders.
+    /// Creates a section for the records of these senders, with `places` places if their memory can
+    /// fill them. `goes_on`: the section before has the same senders.
     fn new(sources: Box<[Arc<SenderReplica>]>, places: usize, goes_on: bool) -> *mut InboxSection {
         assert!(sources.len() <= 1 << SENDER_BITS, "senders are numbered with 16 bits");
         let grains: usize = sources.iter().map(|source| source.geometry.grains()).sum();
@@ -458,7 +459,7 @@ impl InboxSection {
         let offset = extent.first_byte(source.geometry);
         let start = source.replica.bytes(offset, extent.length as usize);
         let start = start.expect("receive checked the entry against the geometry");
-        // Not derived from a reference: a record may have to release the whole source.
+        // Not derived from a reference: a record may have to release the whole sender replica.
         let source = NonNull::new(Arc::as_ptr(source).cast_mut()).expect("no handle is null");
         Some(Record { source, start, extent, origin })
     }
@@ -491,15 +492,15 @@ impl Inbox {
         self.began
     }
 
-    /// Part into which the turn puts records. Called only by the turn.
+    /// Section into which the turn puts records. Called only by the turn.
     #[inline]
     fn back(&self) -> &InboxSection {
-        // SAFETY: the taking thread frees a part only after its `next` was set. Only the turn sets
-        // `next`, in `go_on` and `publish`, after it has stored the next part here. Therefore the
-        // part stored here has no next one yet and is freed only with the queue. The rule that only
-        // one thread is the turn belongs to the contract of `Inbox`, and its methods for the turn
-        // cannot check it. `&self` does not outlive the queue, and no code uses this reference
-        // after `next` was set.
+        // SAFETY: the taking thread frees a section only after its `next` was set. Only the turn
+        // sets `next`, in `go_on` and `publish`, after it has stored the next section here.
+        // Therefore the section stored here has no next one yet and is freed only with the queue.
+        // The rule that only one thread is the turn belongs to the contract of `Inbox`, and its
+        // methods for the turn cannot check it. `&self` does not outlive the queue, and no code
+        // uses this reference after `next` was set.
         unsafe { &*self.back.load(Ordering::Relaxed) }
     }
 
@@ -516,11 +517,11 @@ impl Inbox {
         let part = InboxSection::new(sources, PLACES, false);
         self.put_into(part);
         self.unshown.store(part, Ordering::Relaxed);
-        // Last access of the turn to the old part, which may be freed from here on.
+        // Last access of the turn to the old section, which may be freed from here on.
         back.next.store(part, Ordering::Release);
     }
 
-    /// Makes this part the back.
+    /// Makes this section the back.
     fn put_into(&self, part: *mut InboxSection) {
         let put = self.put_before.load(Ordering::Relaxed);
         let put = put.wrapping_add(self.back().staged.load(Ordering::Relaxed));
@@ -528,8 +529,8 @@ impl Inbox {
         self.back.store(part, Ordering::Relaxed);
     }
 
-    /// Adds a part with room for `count` more records of the same senders behind the last one. This
-    /// makes no record visible: the references to the latest records may not be counted yet.
+    /// Adds a section with room for `count` more records of the same senders behind the last one.
+    /// This makes no record visible: the references to the latest records may not be counted yet.
     /// `false` if the memory of the senders cannot hold that many records.
     #[cold]
     fn grow(&self, count: u64) -> bool {
@@ -598,8 +599,8 @@ impl Inbox {
     pub(super) fn publish(&self) {
         let mut at = self.unshown.load(Ordering::Relaxed);
         loop {
-            // SAFETY: parts from the first incompletely visible one on have no `next`, so they are
-            // freed only with the queue.
+            // SAFETY: sections from the first incompletely visible one on have no `next`, so they
+            // are freed only with the queue.
             let part = unsafe { &*at };
             part.head.0.store(part.staged.load(Ordering::Relaxed), Ordering::Release);
             let behind = part.behind.load(Ordering::Relaxed);
@@ -607,7 +608,7 @@ impl Inbox {
                 break;
             }
             self.unshown.store(behind, Ordering::Relaxed);
-            // Last access of the turn to this part, which may be freed from here on.
+            // Last access of the turn to this section, which may be freed from here on.
             part.next.store(behind, Ordering::Release);
             at = behind;
         }
@@ -632,11 +633,11 @@ impl Drop for Inbox {
         // SAFETY: no other handle to the queue exists any more.
         let taking = unsafe { self.consumer_unchecked() };
         while taking.take().is_some() {}
-        // The rest is the last visible part, and the parts behind it that are not visible.
+        // The rest is the last visible section, and the sections behind it that are not visible.
         let mut part = self.front.load(Ordering::Relaxed);
         while !part.is_null() {
-            // SAFETY: each part came from a box and has no other owner, and no other thread
-            // uses the queue.
+            // SAFETY: each section came from a box and has no other owner, and no other thread uses
+            // the queue.
             let left = unsafe { Box::from_raw(part) };
             part = left.behind.load(Ordering::Relaxed);
         }

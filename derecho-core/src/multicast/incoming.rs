@@ -268,7 +268,7 @@ impl IncomingStream {
         }
     }
 
-    /// Makes releases of [memory held for long](Incoming::rest_while_held) set this bit.
+    /// Makes releases of [memory held for long](IncomingStream::rest_while_held) set this bit.
     pub fn notice_in(&mut self, word: &Arc<AtomicU64>, bit: u32) {
         SenderReplica::notice_in(&mut self.sender_replica, word, bit);
     }

@@ -91,7 +91,8 @@ impl TetheredReceiver {
     }
 
     /// Receives all that has arrived. Returns the number of entries, or the fault of the sender.
-    /// The acknowledgement is posted by the [`release`](Receiver::release) of the same turn.
+    /// The acknowledgement is posted by the [`release`](TetheredReceiver::release) of the same
+    /// turn.
     #[inline]
     pub fn receive(&mut self) -> Result<usize, PeerFault> {
         if !self.started {

@@ -41,7 +41,7 @@ struct ReaderAcks {
 
 impl fmt::Debug for StreamReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut all = f.debug_struct("Member");
+        let mut all = f.debug_struct("StreamReader");
         all.field("peer", &self.peer()).field("reader", &self.reader).field("until", &self.until);
         all.field("seen", &self.acks.as_ref().map(|tether| tether.ack.seen())).finish()
     }

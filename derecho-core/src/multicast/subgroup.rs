@@ -69,7 +69,7 @@ const SLICE_GRAINS: usize = (64 << 10) / GRAIN;
 /// delays no member.
 pub type Upcall = Box<dyn FnMut(&Inbox) + Send>;
 
-/// Terms of a subgroup.
+/// Configuration of a subgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SubgroupConfig {
     /// Delivery guarantee.

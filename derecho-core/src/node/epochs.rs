@@ -5,7 +5,7 @@
 //! choose the next epoch, or decide which member failed.
 //!
 //! ```text
-//!   view change        wedge_subgroup, reach, finish, next_epoch
+//!   view change        wedge_subgroup, progress, finish, next_epoch
 //!   layout change      change_layout; newcomers are told the cuts by members that know them
 //! ```
 
@@ -24,7 +24,7 @@ use crate::multicast::subgroup::LINE_SLOTS;
 use crate::multicast::subgroup::epoch::{EpochOpening, EpochPhase};
 use crate::multicast::subgroup::parting::SuccessorEpoch;
 
-/// Seat of one member in an epoch.
+/// Member of an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EpochMember {
     /// Line slot of the member, the same for as long as it is a member.
@@ -45,12 +45,12 @@ pub struct EpochDescription {
     /// Name of the epoch in its members' lines and streams, shortened to 24 bits there. Consecutive
     /// epochs have different names.
     pub name: u64,
-    /// Seats, in the same order at all members.
+    /// Members, in the same order at all of them.
     pub members: Vec<EpochMember>,
 }
 
 impl EpochDescription {
-    /// Seat of this node.
+    /// This node as a member of the epoch.
     pub(super) fn own(&self) -> Option<&EpochMember> {
         self.members.iter().find(|seat| seat.role.origin == StreamOrigin::Own)
     }
@@ -249,8 +249,8 @@ impl Node {
         }
     }
 
-    /// Passes over an epoch that this node could not be told before a view change took its place:
-    /// members that leave by that epoch may have been told (I-260).
+    /// Passes over an epoch that could not be given to this node before a view change took its
+    /// place: members that leave by that epoch may have been told (I-260).
     pub fn pass_over_untold(&mut self, id: SubgroupId, epoch: EpochDescription) {
         if let Some(pending) = self.pending_mut(id) {
             pending.note_skipped(epoch);
@@ -425,7 +425,7 @@ impl Node {
             founded.begin_again();
             self.events.push_back(NodeEvent::Begun { subgroup, epoch });
         } else {
-            // The told epoch does not fit this node's state: the subgroup waits for another one.
+            // The given epoch does not fit this node's state: the subgroup waits for another one.
             self.events.push_back(NodeEvent::Stalled(subgroup));
         }
         begun

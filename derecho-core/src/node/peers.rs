@@ -65,7 +65,7 @@ impl Node {
         }
     }
 
-    /// Takes a part of a peer's message.
+    /// Takes a fragment of a peer's message.
     fn take_fragment(&mut self, peer: Peer, left: u64, bytes: Vec<u8>) {
         let Some(state) = self.peers.get_mut(&peer) else { return };
         if left.saturating_add((state.telling.len() + bytes.len()) as u64) > MOST_TOLD {

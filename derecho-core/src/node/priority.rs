@@ -1,7 +1,7 @@
-//! Paths with priority, which a turn processes first (I-241).
+//! Priority targets, which a turn processes first (I-241).
 //!
-//! Owns: the order of these paths. Never does: postpone the other paths; the same
-//! turn processes them.
+//! Owns: the order of these targets. Never does: postpone the other targets; the same turn
+//! processes them.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crate::ids::{Peer, RegionId, Time};
 use crate::machine::Effects;
 use crate::multicast::PeerFault;
 
-/// Part of a node that a turn processes.
+/// Part of a node that a turn processes and that can have a priority.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PriorityTarget {
     /// A stream that this node sends.
@@ -23,24 +23,24 @@ pub enum PriorityTarget {
     Subgroup(SubgroupId),
 }
 
-/// Priorities of a node's paths. See the [module](self).
+/// Priorities of a node's targets. See the [module](self).
 #[derive(Default)]
 pub(super) struct PriorityOrder {
     /// Priorities other than 0.
     priorities: BTreeMap<PriorityTarget, i32>,
-    /// Paths to process first, each with its index in its list at the last look.
+    /// Targets to process first, each with its index in its list at the last look.
     first: Vec<(PriorityTarget, usize)>,
-    /// Whether a path was added or removed, or has another priority.
+    /// Whether a target was added or removed, or has another priority.
     stale: bool,
 }
 
 impl PriorityOrder {
-    /// Notes that a path was added or removed.
+    /// Notes that a target was added or removed.
     pub(super) fn renew(&mut self) {
         self.stale = true;
     }
 
-    /// Whether any path has a priority.
+    /// Whether any target has a priority.
     #[inline]
     pub(super) fn is_wanted(&self) -> bool {
         !self.priorities.is_empty()
@@ -48,8 +48,8 @@ impl PriorityOrder {
 }
 
 impl Node {
-    /// Sets the priority of a path. A turn receives, sends and delivers on paths of higher priority
-    /// before paths of lower priority. The initial priority is 0.
+    /// Sets the priority of a target. A turn receives, sends and delivers on targets of higher
+    /// priority before targets of lower priority. The initial priority is 0.
     pub fn set_priority(&mut self, path: PriorityTarget, priority: i32) {
         let PriorityOrder { priorities, stale, .. } = &mut self.priority_order;
         let before = match priority {
@@ -59,12 +59,12 @@ impl Node {
         *stale |= before.unwrap_or(0) != priority;
     }
 
-    /// Priority of a path; 0 after the path is gone.
+    /// Priority of a target; 0 after the target is gone.
     pub fn priority(&self, path: PriorityTarget) -> i32 {
         self.priority_order.priorities.get(&path).copied().unwrap_or(0)
     }
 
-    /// Processes the paths with priority.
+    /// Processes the targets with priority.
     #[cold]
     pub(super) fn turn_prioritized(
         &mut self,
@@ -97,7 +97,7 @@ impl Node {
         done
     }
 
-    /// Index of a path in its list, if it exists. `before`: the index at the last look.
+    /// Index of a target in its list, if it exists. `before`: the index at the last look.
     fn place_of(&self, path: PriorityTarget, before: usize) -> Option<usize> {
         match path {
             PriorityTarget::Stream(region) => {
@@ -110,7 +110,7 @@ impl Node {
         }
     }
 
-    /// Sorts the paths whose priority exceeds the lowest one, highest priority first.
+    /// Sorts the targets whose priority exceeds the lowest one, highest priority first.
     fn put_in_order(&mut self) {
         let streams = self.streams.iter().map(|it| PriorityTarget::Stream(it.region()));
         let subscriptions = self.subscriptions.iter().map(|it| PriorityTarget::Subscription(it.id));
@@ -216,7 +216,7 @@ mod tests {
             let first = turn(&mut node, &memories, &delivered);
             assert_eq!(first[..3], [1, 2, 0], "of {count}");
             assert_eq!(first.len(), count, "all are turned");
-            // A path of lower priority than all others goes last.
+            // A target of lower priority than all others goes last.
             node.set_priority(PriorityTarget::Subgroup(ids[1]), 0);
             node.set_priority(PriorityTarget::Subgroup(ids[2]), 0);
             node.set_priority(PriorityTarget::Subgroup(ids[0]), -1);

@@ -1,6 +1,6 @@
-//! Foundation of subgroups: from a charter that all members agree on to the first delivery.
+//! Foundation of subgroups: from a definition that all members agree on to the first delivery.
 //!
-//! Owns: charters that wait for regions of peers. Never does: decide the membership.
+//! Owns: definitions that wait for regions of peers. Never does: decide the membership.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -27,7 +27,7 @@ use crate::multicast::subgroup::{
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SubgroupId(u64);
 
-/// Role of one member in a charter.
+/// Role of one member in a subgroup definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemberRole {
     /// Member.
@@ -40,11 +40,12 @@ pub struct MemberRole {
     pub lines: RegionId,
 }
 
-/// Agreement of all founders of a subgroup. All founders list the members in the same order. The
-/// charter is the subgroup's epoch 0, in which the line slot of a member is its index in this list.
+/// Definition of a subgroup, on which all founders agree. All founders list the members in the same
+/// order. The definition is the subgroup's epoch 0, in which the line slot of a member is its index
+/// in this list.
 #[derive(Clone, Debug)]
 pub struct SubgroupDefinition {
-    /// Name of the subgroup in every member's lines. Lines of members with another charter have
+    /// Name of the subgroup in every member's lines. Lines of members with another definition have
     /// another name and are ignored.
     pub name: u64,
     /// Delivery level and mechanisms.
@@ -153,8 +154,9 @@ impl FoundedSubgroup {
 }
 
 impl Node {
-    /// Founds a subgroup. [`NodeEvent::FoundedSubgroup`] follows when the required regions of its members
-    /// are present. `None` if this node is no member, or if its share does not match the charter.
+    /// Founds a subgroup. [`NodeEvent::Founded`] follows when the required regions of its members
+    /// are present. `None` if this node is no member, or if its memory does not match the
+    /// definition.
     pub fn found(
         &mut self,
         charter: SubgroupDefinition,
@@ -168,8 +170,8 @@ impl Node {
         self.join(terms, EpochDescription { number: 0, name, members: seats }, share, effects)
     }
 
-    /// Joins a subgroup in this epoch, whose seats name its beginning in each stream.
-    /// [`NodeEvent::FoundedSubgroup`] follows. `None` as for [`Node::found`].
+    /// Joins a subgroup in this epoch, whose members name its beginning in each stream.
+    /// [`NodeEvent::Founded`] follows. `None` as for [`Node::found`].
     pub fn join(
         &mut self,
         terms: SubgroupConfig,
@@ -213,7 +215,7 @@ impl Node {
         self.founded_mut(id).map(|founded| &mut founded.subgroup)
     }
 
-    /// Returns a subgroup that is told something; the next turn looks at it (I-29).
+    /// Returns a subgroup that receives an instruction; the next turn looks at it (I-29).
     pub(super) fn founded_mut(&mut self, id: SubgroupId) -> Option<&mut FoundedSubgroup> {
         let number = *self.numbers.get(&id)?;
         Some(self.told(number))

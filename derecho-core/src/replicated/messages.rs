@@ -1,4 +1,5 @@
-//! Messages between members about replicated objects: motions to all, parcels to one.
+//! Messages between members about replicated objects: directory changes to all, direct messages to
+//! one.
 //!
 //! Owns: their encoding. Never does: trust a byte from another member.
 
@@ -11,7 +12,7 @@ use crate::bytes::{ByteReader, Wire};
 use crate::ids::NodeId;
 use crate::storage::log_election::LogClaim;
 
-/// Message of the control stream, which changes the agenda.
+/// Message of the control stream, which changes the shard directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DirectoryChange {
     /// The sender takes part, or its attributes have changed.
@@ -95,7 +96,7 @@ pub enum ObjectMessage {
         request: u64,
         /// Position of the object.
         position: Position,
-        /// Edition of the object.
+        /// Version of the object and its time.
         edition: ObjectVersion,
         /// Whether this is the last part.
         last: bool,
@@ -134,7 +135,7 @@ pub enum ObjectMessage {
     },
 }
 
-/// Operation that the desk requests from the house.
+/// Operation that the object host requests from the shard machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MachineRequest {
     /// Message to all members.

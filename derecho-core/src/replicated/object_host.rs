@@ -1,5 +1,5 @@
-//! Objects of a member: the other side of a [`House`](super::house::House), outside of all
-//! its turns.
+//! Objects of a member: the other side of a [`ShardMachine`](super::shard_machine::ShardMachine),
+//! outside of all its turns.
 //!
 //! Owns: the objects of this member, its queries, and the queue of events for its application.
 //! Never does: wait, or touch the machine; operations on the machine are [`MachineRequest`]s.
@@ -35,7 +35,7 @@ pub enum ObjectOrigin {
         /// Number of updates that led to it.
         version: u64,
     },
-    /// This member had kept the object since an earlier stay in the shard.
+    /// This member had kept the object since an earlier seat in the shard.
     Retained,
     /// Another member has transferred the object.
     Transferred {
@@ -112,7 +112,7 @@ pub struct ObjectHost<O> {
 }
 
 impl<O: Object> ObjectHost<O> {
-    /// Creates a desk for a node, without objects.
+    /// Creates an object host for a node, without objects.
     pub fn new(me: NodeId, make: Make<O>) -> ObjectHost<O> {
         ObjectHost {
             me,
@@ -138,8 +138,8 @@ impl<O: Object> ObjectHost<O> {
     }
 
     /// Prepares the updates that logs take next. Returns whether there are any logs. If so, the
-    /// caller must [tend](Desk::tend) them if this member is still a member when checked after this
-    /// call (I-108).
+    /// caller must [tend](ObjectHost::tend) them if this member is still a member when checked
+    /// after this call (I-108).
     pub fn stage(&mut self) -> bool {
         self.replicas.values_mut().for_each(ObjectReplica::stage);
         self.out.is_none() && self.replicas.values().any(ObjectReplica::has_log)
@@ -184,19 +184,19 @@ impl<O: Object> ObjectHost<O> {
         self.replicas.get(&key)?.log_status()
     }
 
-    /// Number of messages sent by this member in this stay in a shard that were applied here, and
-    /// the version of a logged object after the last of them.
+    /// Number of messages that this member sent since it got its seat in a shard and that were
+    /// applied here, and the version of a logged object after the last of them.
     pub fn own(&self, key: u64) -> (u64, u64) {
         self.replicas.get(&key).map(ObjectReplica::own).unwrap_or_default()
     }
 
-    /// Sets the checkpoint from which a shard's object begins, if it begins here. The house must be
-    /// told the checkpoint's position.
+    /// Sets the checkpoint from which a shard's object begins, if it begins here. The shard machine
+    /// must be told the checkpoint's position.
     pub fn begin_from(&mut self, key: u64, checkpoint: Vec<u8>) {
         self.checkpoints.insert(key, checkpoint);
     }
 
-    /// Takes in the next item of the house.
+    /// Takes in the next event of the shard machine.
     pub fn take(&mut self, item: ShardEvent) {
         match item {
             ShardEvent::View { view, joined, departed } => {
@@ -292,7 +292,7 @@ impl<O: Object> ObjectHost<O> {
 
     fn parcel(&mut self, from: NodeId, parcel: ObjectMessage) {
         match parcel {
-            // The house handles this message.
+            // The shard machine handles this message.
             ObjectMessage::Taken(_) => {}
             ObjectMessage::Want { key, epoch, request } => {
                 // Other members may learn before this one that it begins.
@@ -334,7 +334,7 @@ impl<O: Object> ObjectHost<O> {
         }
     }
 
-    /// Takes the errands for the house, in order.
+    /// Takes the requests for the shard machine, in order.
     pub fn take_machine_requests(&mut self) -> Vec<MachineRequest> {
         core::mem::take(&mut self.machine_requests)
     }

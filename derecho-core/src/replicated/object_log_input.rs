@@ -26,7 +26,7 @@ use crate::storage::log_tasks::sequence_of;
 pub(super) struct AppliedUpdate {
     /// Number of updates applied before it.
     pub(super) version: u64,
-    /// Time of the edition after it.
+    /// Time of the object version after it.
     pub(super) time: u64,
     pub(super) from: StreamId,
     /// Number among the messages of its stream.
@@ -56,12 +56,12 @@ pub(super) struct ObjectLogInput {
     /// Number of all updates.
     end: u64,
     skip: u64,
-    /// The object at the beginning of the trail, until the log has what leads to it.
+    /// The object at the beginning of the log input, until the log has what leads to it.
     state: Option<(ObjectVersion, Vec<u8>)>,
 }
 
 impl ObjectLogInput {
-    /// Creates a trail from this version of the object on.
+    /// Creates the input from this version of the object on.
     pub(super) fn new(begin: u64, state: Option<(ObjectVersion, Vec<u8>)>) -> ObjectLogInput {
         let waiting = VecDeque::new();
         ObjectLogInput { waiting, staged: 0, whole: 0, end: begin, skip: begin, state }
@@ -107,7 +107,7 @@ impl ObjectLogInput {
         self.whole = self.whole.saturating_sub(1);
     }
 
-    /// Forgets the object at the beginning of the trail, which is no longer needed.
+    /// Forgets the object at the beginning of the log input, which is no longer needed.
     pub(super) fn forget_state(&mut self) {
         self.state = None;
     }

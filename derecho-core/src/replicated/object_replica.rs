@@ -2,7 +2,7 @@
 //! from a holder.
 //!
 //! Owns: the object, its position, and the messages delivered before it arrived. Never does: decide
-//! which members hold an object; the agenda does.
+//! which members hold an object; the shard directory does.
 //!
 //! ```text
 //!   begun ──> lacks it: keeps messages, asks a holder ──parts──> restores, skips, applies
@@ -100,7 +100,7 @@ struct PendingObjectRequest {
     bytes: Vec<u8>,
 }
 
-/// Parts of the desk that a keeper needs.
+/// Parts of the object host that a replica needs.
 pub(super) struct ReplicaContext<'a> {
     pub(super) me: NodeId,
     pub(super) members: &'a [NodeId],
@@ -177,7 +177,7 @@ impl<O: Object> ObjectReplica<O> {
         )
     }
 
-    /// Takes in the state of the shard according to the agenda.
+    /// Takes in the state of the shard according to the directory.
     pub(super) fn set_status(&mut self, standing: ShardStatus, around: &mut ReplicaContext<'_>) {
         self.status = standing;
         if !self.ordered {
@@ -189,7 +189,7 @@ impl<O: Object> ObjectReplica<O> {
         if is_older && named && !self.is_logged() {
             self.begin_anew(around);
         } else if self.has.is_some() && (is_older || !(named || self.seated)) {
-            // Without a seat or a name in the agenda, no member asks it for the object any more.
+            // Without a seat or a name in the directory, no member asks it for the object any more.
             self.lose();
         }
         self.look_at_logs(around);
@@ -259,7 +259,7 @@ impl<O: Object> ObjectReplica<O> {
         }
     }
 
-    /// Ends this member's stay.
+    /// Ends this member's seat in the shard.
     pub(super) fn left(&mut self, around: &mut ReplicaContext<'_>) {
         self.seated = false;
         self.pending_request = None;
@@ -428,7 +428,8 @@ impl<O: Object> ObjectReplica<O> {
         }
         let whole = core::mem::take(&mut asked.bytes);
         if position.beginning < self.status.beginning {
-            // The object belongs to an earlier beginning; the agenda names the holders of this one.
+            // The object belongs to an earlier beginning; the directory names the holders of this
+            // one.
             self.pending_request = None;
             return self.pursue(around);
         }

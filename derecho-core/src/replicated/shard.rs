@@ -48,7 +48,7 @@ pub struct ShardState {
 }
 
 impl ShardState {
-    /// Creates a shard of an agenda of this era.
+    /// Creates a shard of a directory of this era.
     pub(super) fn new((ordered, logged): (bool, bool), era: u128) -> ShardState {
         ShardState {
             ordered,

@@ -1,7 +1,8 @@
 //! State that a group replicates for its shards: members, the plan, offers, and holders.
 //!
-//! Owns: that state, and how motions and views change it (docs/internals/protocol/README.md, "Replicated objects").
-//! Never does: open a region, or touch an object.
+//! Owns: that state, and how directory changes and views change it
+//! (docs/internals/protocol/README.md, "Replicated objects"). Never does: open a region, or touch
+//! an object.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
@@ -24,8 +25,8 @@ use crate::multicast::subgroup::DeliveryGuarantee;
 #[derive(Clone)]
 pub struct ShardDirectory {
     types: Arc<[Declaration]>,
-    /// View with which the agenda began. If no member with an agenda is left, all members begin
-    /// with an empty one.
+    /// View with which the directory began. If no member with a directory is left, all members
+    /// begin with an empty one.
     era: u128,
     /// Fingerprint of what all members have declared.
     declared: u64,
@@ -33,7 +34,7 @@ pub struct ShardDirectory {
     /// Last valid plan of each type, and the reason why there is none now.
     plans: Vec<(Vec<ShardPlan>, Option<String>)>,
     shards: BTreeMap<u64, ShardState>,
-    /// Number of applied motions of each member.
+    /// Number of applied changes of each member.
     heard: BTreeMap<NodeId, u64>,
     /// Whether a member is gone since the plan was made.
     stale: bool,
@@ -48,7 +49,7 @@ impl PartialEq for ShardDirectory {
 }
 
 impl ShardDirectory {
-    /// Creates an agenda without members.
+    /// Creates a directory without members.
     pub fn new(types: Arc<[Declaration]>) -> ShardDirectory {
         let none = || (Vec::new(), Some("no member has joined yet".to_string()));
         ShardDirectory {
@@ -69,7 +70,7 @@ impl ShardDirectory {
         &self.types
     }
 
-    /// Members that have said hello, in order of arrival.
+    /// Members that have announced themselves, in order of arrival.
     pub fn members(&self) -> &[MemberInfo] {
         &self.members
     }
@@ -92,12 +93,12 @@ impl ShardDirectory {
         self.shards.iter().map(|(key, shard)| (*key, shard))
     }
 
-    /// Number of applied motions of a member.
+    /// Number of applied changes of a member.
     pub fn heard(&self, node: NodeId) -> u64 {
         self.heard.get(&node).copied().unwrap_or(0)
     }
 
-    /// First motion of this member.
+    /// First directory change of this member.
     pub fn hello(&self, attributes: Vec<u8>) -> DirectoryChange {
         DirectoryChange::Hello { declared: declared(&self.types), attributes }
     }

@@ -2,7 +2,8 @@
 //! receive them.
 //!
 //! Owns: this node's seats in shards: what is opened for them, offered, and withdrawn. Never does:
-//! call an application; a [`Desk`](super::desk::Desk) takes the items from the queue.
+//! call an application; an [`ObjectHost`](super::object_host::ObjectHost) takes the events from the
+//! queue.
 //!
 //! At the end of a turn, delivered messages are in the readers' queues and belong to the epoch
 //! before any that begins in the turn. The queues are therefore emptied first, and the group's
@@ -36,7 +37,7 @@ use crate::multicast::subgroup::DeliveryGuarantee;
 use crate::node::{NodeEvent, StreamOrigin};
 use crate::storage::log_election;
 
-/// State of a shard according to the agenda.
+/// State of a shard according to the directory.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ShardStatus {
     /// Whether its messages are ordered.
@@ -51,7 +52,7 @@ pub struct ShardStatus {
     pub logs: Option<ShardLogStatus>,
 }
 
-/// State of the logs of a shard according to the agenda.
+/// State of the logs of a shard according to the directory.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ShardLogStatus {
     /// Era of what is applied now.
@@ -88,7 +89,7 @@ pub enum ShardEvent {
         /// Members of the previous view that are gone.
         departed: Vec<NodeId>,
     },
-    /// The state of a shard according to the agenda has changed.
+    /// The state of a shard according to the directory has changed.
     Status {
         /// The shard.
         key: u64,
@@ -105,7 +106,7 @@ pub enum ShardEvent {
         layout: Layout,
         /// Memory that this node sends from.
         memory: Option<SenderMemory>,
-        /// State of the shard according to the agenda.
+        /// State of the shard according to the directory.
         status: ShardStatus,
         /// Number of the next delivered message of each stream.
         numbers: Vec<(StreamId, u64)>,
@@ -139,7 +140,7 @@ pub enum ShardEvent {
     Out(ExitReason),
 }
 
-/// This node's stay in a shard.
+/// This node's seat in a shard.
 struct ShardSeat {
     inbox: Option<Arc<Inbox>>,
     senders: BTreeMap<usize, StreamId>,
@@ -149,7 +150,7 @@ struct ShardSeat {
 struct PendingOffer {
     lines: RegionId,
     memory: Option<SenderMemory>,
-    /// Number of motions that this node had submitted when it offered these resources.
+    /// Number of directory changes that this node had submitted when it offered these resources.
     ticket: u64,
 }
 
@@ -168,7 +169,7 @@ pub struct ShardMachine {
     statuses: BTreeMap<u64, ShardStatus>,
     direct_messages: DirectMessages,
     events: VecDeque<ShardEvent>,
-    /// Set if there are items, or resources to open; read without being the driver.
+    /// Set if there are events, or resources to open; read without being the driver.
     news: Arc<AtomicBool>,
     /// Whether code outside the machine has set `news`.
     nudged: Arc<AtomicBool>,
@@ -232,13 +233,14 @@ impl ShardMachine {
         self.group.state()
     }
 
-    /// Returns the flag that is set whenever there are items for the desk, or resources to open.
+    /// Returns the flag that is set whenever there are events for the object host, or resources to
+    /// open.
     pub fn news(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.news)
     }
 
-    /// Returns a function that marks data brought to the desk from elsewhere as news. The caller
-    /// wakes the driver afterwards.
+    /// Returns a function that marks data brought to the object host from elsewhere as news. The
+    /// caller wakes the driver afterwards.
     pub fn nudge(&self) -> impl Fn() + Send + Sync + 'static {
         let (news, nudged) = (Arc::clone(&self.news), Arc::clone(&self.nudged));
         move || {
@@ -252,7 +254,7 @@ impl ShardMachine {
         self.out
     }
 
-    /// Takes the queued items, oldest first. Direct messages among them count as taken.
+    /// Takes the queued events, oldest first. Direct messages among them count as taken.
     pub fn take_events(&mut self) -> VecDeque<ShardEvent> {
         self.news.store(false, Ordering::Relaxed);
         for item in &self.events {
@@ -303,7 +305,7 @@ impl ShardMachine {
         self.group.leave();
     }
 
-    /// Performs the errands of the desk.
+    /// Performs the requests of the object host.
     pub fn perform(&mut self, errands: Vec<MachineRequest>, effects: &mut Effects) {
         for errand in errands {
             match errand {
@@ -449,7 +451,7 @@ impl ShardMachine {
         ShardStatus { ordered, holders, vacancy, beginning: shard.beginning(), logs }
     }
 
-    /// Reacts to a change of the agenda, or to a seat that became free.
+    /// Reacts to a change of the directory, or to a seat that became free.
     fn attend(&mut self) {
         if !self.group.is_informed() || self.out.is_some() {
             return;
@@ -532,7 +534,7 @@ impl Machine for ShardMachine {
             events.push(event);
         }
         done += events.len();
-        // The state of the agenda is queued before events that follow from it.
+        // The state of the directory is queued before events that follow from it.
         if attends {
             self.attend();
         }

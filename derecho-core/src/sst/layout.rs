@@ -319,7 +319,7 @@ macro_rules! row {
         #[allow(non_upper_case_globals)]
         const _: () = {
             #[allow(non_camel_case_types)]
-            enum Place { $($column),+ }
+            enum ColumnIndex { $($column),+ }
             const WIDTHS: &[usize] = &[$(<$type as $crate::sst::Cell>::WORDS),+];
 
             impl $name {
@@ -327,7 +327,7 @@ macro_rules! row {
                     $(#[$column_attribute])*
                     $column_visible const $column: $crate::sst::Column<$name, $type> =
                         $crate::sst::Column::at_word(
-                            $crate::sst::prefix(WIDTHS, Place::$column as usize),
+                            $crate::sst::prefix(WIDTHS, ColumnIndex::$column as usize),
                         );
                 )+
             }
@@ -339,7 +339,7 @@ macro_rules! row {
                 ]);
                 fn put(self, put: &mut impl FnMut(usize, u64)) {
                     $(
-                        let start = $crate::sst::prefix(WIDTHS, Place::$column as usize);
+                        let start = $crate::sst::prefix(WIDTHS, ColumnIndex::$column as usize);
                         $crate::sst::Cell::put(
                             self.$column,
                             &mut |index, word| put(start + index, word),
@@ -349,7 +349,7 @@ macro_rules! row {
                 fn take(get: &mut impl FnMut(usize) -> u64) -> Self {
                     $name { $(
                         $column: {
-                            let start = $crate::sst::prefix(WIDTHS, Place::$column as usize);
+                            let start = $crate::sst::prefix(WIDTHS, ColumnIndex::$column as usize);
                             $crate::sst::Cell::take(&mut |index| get(start + index))
                         }
                     ),+ }

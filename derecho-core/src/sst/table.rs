@@ -1,16 +1,16 @@
 //! A shared state table as one node sees it.
 //!
-//! Owns: the node's own row (a private draft, and the region that peers see), the replicas of all
+//! Owns: the node's own row (a private copy, and the region that peers see), the replicas of all
 //! other rows, and the posts still to be made. Never does: decide who is in the table, or evaluate
 //! a predicate.
 //!
 //! ```text
 //!   own region:  line 0 [fingerprint][gathered]   lines 1.. [ the row ]
-//!   set()  changes the private draft; nobody sees it
-//!   push() copies columns from the draft into the region and notes a post to every other row
+//!   set()  changes the private copy; nobody sees it
+//!   push() copies columns from the private copy into the region, notes a post to every other row
 //! ```
-//! The draft makes all links behave alike. In shared memory, a bare store would be visible at once;
-//! on other links, only a post makes it visible. The draft costs one copy of a few words.
+//! The private copy makes all links behave alike. In shared memory, a bare store would be visible
+//! at once; on other links, only a post makes it visible. The price is one copy of a few words.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -51,8 +51,8 @@ pub struct Table<R: TableRow> {
     pushes: Vec<WordRange>,
     /// Whether rows are posted to peers (SST-writes) or fetched by them (SST-reads).
     posts: bool,
-    /// Cells read since the last charge, and bytes copied by pushes and by reads of more than
-    /// one word.
+    /// Cells read since the work was last accounted for, and bytes copied by pushes and by reads of
+    /// more than one word.
     looks: Counter<u64>,
     copied: Counter<u64>,
     _row: PhantomData<R>,

@@ -1,6 +1,6 @@
 //! Announcements of a member to all members, about its part in a subgroup's store.
 //!
-//! Owns: the encoding. Never does: send one; a keeper does.
+//! Owns: the encoding. Never does: send one; a subgroup store does.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -66,7 +66,7 @@ impl CheckpointState {
 
 impl fmt::Debug for CheckpointState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "State({}, epoch {})", self.tail.version, self.tail.epoch)
+        write!(f, "CheckpointState({}, epoch {})", self.tail.version, self.tail.epoch)
     }
 }
 

@@ -160,7 +160,7 @@ impl Deref for StoredRecord {
 
 impl fmt::Debug for StoredRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Kept({} of {}, version {})", self.number, self.stream, self.version)
+        write!(f, "StoredRecord({} of {}, version {})", self.number, self.stream, self.version)
     }
 }
 

@@ -2,7 +2,7 @@
 //! they name (I-113).
 //!
 //! Owns: what the members that keep logs have reported, including whose logs wait for space, and
-//! what this member has told others. Never does: take a report of durability back.
+//! what this member has announced. Never does: take a report of durability back.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -20,7 +20,7 @@ pub(crate) struct DurabilityTracker {
     told_to: BTreeMap<NodeId, u64>,
     everywhere: u64,
     /// Logs that the logs of others durably name; the logs that this member's log durably names,
-    /// and the members that were told so.
+    /// and the members to which this was announced.
     named_by: BTreeMap<NodeId, Vec<LogId>>,
     names: Vec<LogId>,
     names_told: Vec<NodeId>,
@@ -32,7 +32,7 @@ pub(crate) struct DurabilityTracker {
 
 impl DurabilityTracker {
     /// Sets the other members, with the regions of their lines. A member with a changed region has
-    /// left and joined again: it knows nothing of what it was told before, and may have reported
+    /// left and joined again: it knows none of the earlier announcements, and may have reported
     /// something already.
     pub(crate) fn begun(&mut self, members: impl Iterator<Item = (NodeId, RegionId)>) {
         let before = core::mem::replace(&mut self.members, members.collect());
@@ -60,8 +60,8 @@ impl DurabilityTracker {
         all.all(|names| names.is_some_and(|names| names.contains(&log)))
     }
 
-    /// Notes that the log of this member durably names these logs. Returns the members that must
-    /// still be told.
+    /// Notes that the log of this member durably names these logs. Returns the members to
+    /// which this must still be announced.
     pub(super) fn names_untold(&mut self, own: &[LogId]) -> Vec<NodeId> {
         if self.names != own {
             (self.names, self.names_told) = (own.to_vec(), Vec::new());
@@ -73,7 +73,7 @@ impl DurabilityTracker {
         untold.copied().collect()
     }
 
-    /// Notes that this member was told.
+    /// Notes the announcement to this member.
     pub(super) fn names_told(&mut self, to: NodeId) {
         self.names_told.push(to);
     }
@@ -91,13 +91,13 @@ impl DurabilityTracker {
         self.full.iter().copied()
     }
 
-    /// Returns the members that must still be told whether this member's log waits for space.
+    /// Returns the members that do not know yet whether this member's log waits for space.
     pub(super) fn fullness_untold(&self, is_full: bool) -> Vec<NodeId> {
         let knows = |node: &&NodeId| self.fullness_told.contains(*node) == is_full;
         self.members.keys().filter(|node| !knows(node)).copied().collect()
     }
 
-    /// Notes that this member was told.
+    /// Notes the announcement to this member.
     pub(super) fn fullness_told(&mut self, to: NodeId, is_full: bool) {
         match is_full {
             true => self.fullness_told.insert(to),
@@ -111,13 +111,13 @@ impl DurabilityTracker {
         *known = version.max(*known);
     }
 
-    /// Returns the members that must still be told this version.
+    /// Returns the members to which this version must still be announced.
     pub(crate) fn untold(&self, version: u64) -> Vec<NodeId> {
         let knows = |node: &&NodeId| self.told_to.get(*node).is_none_or(|known| *known < version);
         self.members.keys().filter(knows).copied().filter(|_| version > 0).collect()
     }
 
-    /// Notes that this member was told.
+    /// Notes the announcement to this member.
     pub(crate) fn tells(&mut self, to: NodeId, version: u64) {
         self.told_to.insert(to, version);
     }

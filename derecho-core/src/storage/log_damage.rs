@@ -1,4 +1,4 @@
-//! Errands of a member whose own log is damaged (I-98).
+//! Log tasks of a member whose own log is damaged (I-98).
 //!
 //! Owns: whether the log is claimed as damaged or put aside. Never does: open a log.
 
@@ -39,20 +39,20 @@ impl LogDamage {
     }
 }
 
-/// Outcome of an errand whose log is damaged.
+/// Outcome of a log task whose log is damaged.
 pub enum DamageOutcome {
     /// The log stays as it is, and is claimed as damaged.
     Claimed(Box<LogClaim>),
-    /// The log was put aside under this number: the errand proceeds with an empty log.
+    /// The log was put aside under this number: the task proceeds with an empty log.
     PutAside(AsideNumber),
 }
 
-/// Decides what happens to an errand whose log is damaged. A log is put aside only when a sound log
-/// in reach covers it, when other members hold the store and complete it, or when the topic begins
-/// without any of the remaining logs.
+/// Decides what happens to a log task whose log is damaged. A log is put aside only when a sound
+/// log in reach covers it, when other members hold the store and complete it, or when the topic
+/// begins without any of the remaining logs.
 ///
 /// # Errors
-/// Errors of the disk; the reason why the log cannot be opened, if the errand needs its content.
+/// Errors of the disk; the reason why the log cannot be opened, if the task needs its content.
 pub fn judge<D: Disk, N: Disk>(
     errand: &LogTask,
     (owner, stream, disk): (LogOwner, StreamKey, &mut D),

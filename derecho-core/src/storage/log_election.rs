@@ -54,7 +54,7 @@ pub struct LogElection {
     base: Tail,
     /// Logs that the logs of views name.
     awaited: AwaitedLogs,
-    /// Members whose claim or disclaimer was heard.
+    /// Members whose claim or disclaimer was received.
     heard: BTreeSet<NodeId>,
     /// The logs that were complete last: each of them has everything that was durable everywhere.
     last: BTreeSet<LogId>,

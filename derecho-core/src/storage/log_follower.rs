@@ -55,7 +55,7 @@ pub(crate) trait LogInput {
     /// Skips all messages before this version.
     fn skip_to(&mut self, version: u64);
 
-    /// Returns the state that replaces all messages before this version, where the trail began.
+    /// Returns the state that replaces all messages before this version, where the log input began.
     fn state(&mut self, beside: Self::Beside<'_>, of: (EpochId, u64)) -> CheckpointState;
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct LogFollower<T> {
     stage: FollowerStage,
     task: Option<LogTask>,
     asked: bool,
-    /// Version at which the trail began.
+    /// Version at which the log input began.
     begin: u64,
     /// Version from which on the log follows, and the logs that have the messages before it.
     cut: u64,
@@ -207,7 +207,7 @@ impl<T: LogInput> LogFollower<T> {
         self.input.as_ref().map_or(0, LogInput::passed)
     }
 
-    /// Returns the trail, once it was set.
+    /// Returns the log input, once it was set.
     pub(crate) fn input_mut(&mut self) -> Option<&mut T> {
         self.input.as_mut()
     }
@@ -225,8 +225,8 @@ impl<T: LogInput> LogFollower<T> {
     }
 
     /// Sets a state that replaces all messages before this version as soon as the log has reached
-    /// the version. The caller must have checked that the writer
-    /// [can take](Scribe::takes_checkpoint) it.
+    /// the version. The caller must have checked that the writer [can
+    /// take](LogFollower::takes_checkpoint) it.
     pub(crate) fn put_checkpoint(&mut self, version: u64, state: OwnedRecord) {
         self.checkpoint = Some((version, state));
     }
@@ -265,14 +265,14 @@ impl<T: LogInput> LogFollower<T> {
         }
     }
 
-    /// Builds what the log will follow by this errand, because this log won.
+    /// Builds what the log will follow by this log task, because this log won.
     pub(crate) fn load(&mut self, errand: impl FnOnce() -> LogTask) {
         if matches!(self.stage, FollowerStage::Away | FollowerStage::Claimed(_)) && !self.asked {
             (self.stage, self.task) = (FollowerStage::Loads, Some(errand()));
         }
     }
 
-    /// Begins to follow: the messages along the trail, from version `begin` on, are put into the
+    /// Begins to follow: the messages of the log input, from version `begin` on, are put into the
     /// log. The logs `of` of the holders have the messages before it that may be missing.
     pub(crate) fn follow(
         &mut self,
@@ -299,7 +299,7 @@ impl<T: LogInput> LogFollower<T> {
         }
     }
 
-    /// Whether it must be told where the trail begins.
+    /// Whether it must be told where the log input begins.
     pub(crate) fn awaits_input(&self) -> bool {
         matches!(self.stage, FollowerStage::Claimed(_))
     }
@@ -398,12 +398,12 @@ impl<T: LogInput> LogFollower<T> {
                 FollowerStage::Away | FollowerStage::Claimed(_) | FollowerStage::Over,
             ) => Some(LogEvent::Moved),
             (LogTaskResult::Failed(_), _) => Some(self.give_up()),
-            // The request belongs to an earlier life; a new one may be made.
+            // The request was made before the follower began again; a new one may be made.
             _ => Some(LogEvent::Moved),
         }
     }
 
-    /// Returns the state at the beginning of the trail.
+    /// Returns the state at the beginning of the log input.
     fn state(&mut self, beside: T::Beside<'_>) -> Option<CheckpointState> {
         self.cut = self.begin;
         self.forget_turnings();

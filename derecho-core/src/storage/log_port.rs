@@ -1,6 +1,6 @@
 //! Port to a log, as a member's turn sees it.
 //!
-//! Owns: the requests to a log, and its answers. Never does: wait; a slow operation is an
+//! Owns: the requests to a log, and its answers. Never does: wait; a slow operation is a
 //! [`LogTask`], done elsewhere and answered later.
 
 use alloc::boxed::Box;
@@ -40,15 +40,15 @@ pub enum LogTask {
     Register,
 }
 
-/// Answer to an [`LogTask`].
+/// Answer to a [`LogTask`].
 pub enum LogTaskResult {
-    /// Answer to [`LogTask::LogClaim`].
+    /// Answer to [`LogTask::Claim`].
     Claimed(Box<LogClaim>),
     /// Answer to [`LogTask::Load`].
     Loaded(Box<Store>),
     /// Answer to [`LogTask::Read`].
     Content(Box<LogContent>),
-    /// Answer to [`LogTask::Roll`].
+    /// Answer to [`LogTask::Register`].
     Registered(Box<LogRegistration>, Vec<StreamKey>),
     /// Answer to [`LogTask::Complete`]: the log ends with the requested version.
     Completed,
@@ -59,7 +59,7 @@ pub enum LogTaskResult {
     OutOfReach,
     /// Answer to [`LogTask::Replace`] and [`LogTask::Checkpoint`].
     Replaced,
-    /// The errand failed.
+    /// The task failed.
     Failed(LogError),
 }
 
@@ -96,11 +96,11 @@ pub trait LogPort: Send {
     /// Identity of the log.
     fn log(&self) -> LogId;
 
-    /// Begins an errand, ordered after all records put before and before all records put later. The
-    /// previous errand must have been answered. `false`: not possible now.
+    /// Begins a log task, ordered after all records put before and before all records put later.
+    /// The previous task must have been answered. `false`: not possible now.
     fn ask(&mut self, errand: &mut Option<LogTask>) -> bool;
 
-    /// Returns the answer to the errand, once it is available.
+    /// Returns the answer to the task, once it is available.
     fn answer(&mut self) -> Option<LogTaskResult>;
 
     /// Copies a message into the log. `false`: no space now.

@@ -1,4 +1,4 @@
-//! Execution of errands, with the log, its disk, and the folders in reach.
+//! Execution of log tasks, with the log, its disk, and the folders in reach.
 //!
 //! Owns: the steps, the same on real disks and on simulated ones. Never does: wait, or take a lock
 //! of another process.
@@ -94,8 +94,8 @@ impl<D: Disk> ReachableFolder<D> {
     }
 }
 
-/// Performs an errand. Either all records appended before are durable, or the log has failed. If
-/// the disk was full, the log may be opened again, and the errand may be repeated.
+/// Performs a log task. Either all records appended before are durable, or the log has failed. If
+/// the disk was full, the log may be opened again, and the task may be repeated.
 pub fn run<D: Disk, N: Disk>(
     errand: &LogTask,
     log: &mut StreamLog,

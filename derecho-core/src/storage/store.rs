@@ -105,7 +105,7 @@ pub enum KeyLiveness {
     Alive,
     /// The key is no longer alive.
     NotAlive,
-    /// No statement: the record accompanies the records of [another key](Meaning::beside).
+    /// No statement: the record accompanies the records of [another key](RecordFormat::companion).
     Companion,
 }
 
@@ -451,7 +451,7 @@ mod tests {
         companion: |key| key,
     };
 
-    /// Meaning of records that all have one key, and no time.
+    /// Format of records that all have one key, and no time.
     pub(super) const OF_ONE_KEY: RecordFormat = RecordFormat {
         key: |_| 0,
         time: |_| 0,

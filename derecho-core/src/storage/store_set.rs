@@ -1,7 +1,7 @@
 //! All stores of a member, in all its subgroups.
 //!
-//! Owns: its keepers, their requests to other members, and the requests of other members. Never
-//! does: interpret records.
+//! Owns: its subgroup stores, their requests to other members, and the requests of other members.
+//! Never does: interpret records.
 //!
 //! ```text
 //!   late joiner                                 holder
@@ -53,7 +53,7 @@ impl core::fmt::Debug for StoreSet {
         let arrivals: Vec<_> =
             arrivals.map(|it| (it.key, it.request, it.inbox.is_some())).collect();
         let StoreSet { stores: keepers, sender: porter, unsettled, .. } = self;
-        write!(f, "{keepers:?}; {porter:?}; arrivals {arrivals:?}, unsettled {unsettled:?}")
+        write!(f, "{keepers:?}; {porter:?}; incoming {arrivals:?}, unsettled {unsettled:?}")
     }
 }
 
@@ -82,7 +82,7 @@ pub struct StoreSet {
     stores: BTreeMap<u64, SubgroupStore>,
     sender: TransferSender,
     incoming: Vec<IncomingTransfer>,
-    /// Keepers that are not yet settled.
+    /// Subgroup stores that are not yet settled.
     unsettled: BTreeSet<u64>,
     requests: u64,
     look_at: Option<Time>,
@@ -172,7 +172,7 @@ impl StoreSet {
     }
 
     /// Whether this member's log of a subgroup holds every message of the subgroup up to
-    /// [`own_durable`](Depot::own_durable). False for a log that is still being completed, or
+    /// [`own_durable`](StoreSet::own_durable). False for a log that is still being completed, or
     /// has failed.
     pub fn has_complete_log(&self, key: u64) -> bool {
         self.stores
@@ -201,12 +201,12 @@ impl StoreSet {
         self.newly_durable.drain(..)
     }
 
-    /// Returns the keeper of a subgroup.
+    /// Returns the store of a subgroup.
     pub fn store(&self, key: u64) -> Option<&SubgroupStore> {
         self.stores.get(&key)
     }
 
-    /// Returns the keeper of a subgroup, for changes.
+    /// Returns the store of a subgroup, for changes.
     pub fn store_mut(&mut self, key: u64) -> Option<&mut SubgroupStore> {
         self.stores.get_mut(&key)
     }
@@ -252,7 +252,7 @@ impl StoreSet {
         for key in self.unsettled.iter().copied().collect::<Vec<u64>>() {
             self.look_at(group, key);
         }
-        // A subgroup with a log has a frontier.
+        // A subgroup with a log has a durability tracker.
         for key in self.durability.keys() {
             let keeper = self.stores.get_mut(key);
             keeper.into_iter().for_each(|it| it.note_epoch_logs(group.state().logs(*key)));
@@ -281,7 +281,7 @@ impl StoreSet {
         }
     }
 
-    /// Sends the keepers' requests to holders.
+    /// Sends the subgroup stores' requests to holders.
     fn ask<S: StoreGroupState>(&mut self, group: &mut Group<S>, effects: &mut Effects) -> usize {
         let (me, mut done) = (group.node().id(), 0);
         for &key in &self.unsettled {
@@ -368,7 +368,7 @@ impl StoreSet {
         true
     }
 
-    /// Returns the keeper that made this request to this member.
+    /// Returns the subgroup store that made this request to this member.
     fn asked_of(&mut self, key: u64, of: (NodeId, u64)) -> Option<&mut SubgroupStore> {
         let keeper = self.stores.get_mut(&key)?;
         keeper.pending_request().is_some_and(|it| (it.node, it.request) == of).then_some(keeper)
@@ -398,7 +398,7 @@ impl StoreSet {
         }
     }
 
-    /// Gives up a keeper's request.
+    /// Gives up a subgroup store's request.
     fn give_up(&mut self, key: u64, request: u64) {
         if let Some(keeper) = self.stores.get_mut(&key)
             && keeper.pending_request().is_some_and(|asked| asked.request == request)
@@ -412,7 +412,7 @@ impl StoreSet {
         let IncomingTransfer { key, request, inbox, .. } = &self.incoming[index];
         let Some(inbox) = inbox else { return Some(false) };
         let keeper = self.stores.get_mut(key)?;
-        // The keeper may have asked another holder meanwhile.
+        // The subgroup store may have asked another holder meanwhile.
         keeper.pending_request().filter(|asked| asked.request == *request)?;
         for _ in 0..most {
             let Some(record) = inbox.take() else { return Some(false) };

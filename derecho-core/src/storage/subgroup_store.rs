@@ -201,7 +201,7 @@ impl SubgroupStore {
 
     /// Returns a cursor for a reader that began with this member or while the store was incomplete:
     /// over the records kept when the member began, and all later ones. Available from when it is
-    /// [whole](Keeper::is_whole) until [`SubgroupStore::close_opening`].
+    /// [complete](SubgroupStore::is_complete) until [`SubgroupStore::close_opening`].
     pub fn opening(&self) -> Option<StoreCursor> {
         self.opening.as_ref().map(StoreCursor::fork)
     }
@@ -579,7 +579,7 @@ impl core::fmt::Debug for SubgroupStore {
 
 #[cfg(all(test, not(loom)))]
 impl SubgroupStore {
-    /// Creates the keeper of a late joiner that waits for the records kept before.
+    /// Creates the subgroup store of a late joiner that waits for the records kept before.
     pub(super) fn newcomer(retention: StoreRetention, meaning: RecordFormat) -> SubgroupStore {
         let mut keeper = SubgroupStore::new(retention, meaning);
         let (waiting, ripe_at) = (Some(Store::new(StoreRetention::default(), meaning)), None);

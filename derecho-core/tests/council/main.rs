@@ -1,5 +1,5 @@
-//! Councils of several nodes under random schedules and faults: one sequence of views, consistent
-//! cuts, and every live node that may continue does so.
+//! Membership services of several nodes under random schedules and faults: one sequence of views,
+//! consistent cuts, and every live node that may continue does so.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod strangers;

@@ -1,4 +1,5 @@
-//! A small world of councils: channels in order, a clock, a host's decision word, faults.
+//! A small simulated group of membership services: channels in order, a clock, a host's decision
+//! word, faults.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -202,7 +203,7 @@ impl World {
         }
     }
 
-    /// Makes a node outside of the world reachable for a node of it.
+    /// Makes a node outside of the group reachable for a node in it.
     pub(crate) fn meet(&mut self, index: usize, stranger: NodeId) {
         self.nodes[index].service.linked(stranger);
     }

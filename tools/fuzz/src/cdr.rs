@@ -41,9 +41,9 @@ fn whole(kind: &FuzzedType, payload: &[u8], encoding: Encoding, gathered: &mut O
             gathered.kind(true).size(typed.len());
             // A run-time union stores the label that it was read with, even if its case has another
             // one first.
-            let written = data.to_cdr(encoding).expect("what was read can be written");
+            let written = data.to_cdr(encoding).expect("a value that was read can be written");
             assert_eq!(written.len(), typed.len(), "{}", data.to_text());
-            let again = (kind.rewrite)(&written, encoding).expect("what was written can be read");
+            let again = (kind.rewrite)(&written, encoding).expect("a value that was written can be read");
             assert_eq!(again, typed, "{}", data.to_text());
             crate::samples::comes_back(&data);
         }
@@ -51,7 +51,7 @@ fn whole(kind: &FuzzedType, payload: &[u8], encoding: Encoding, gathered: &mut O
             gathered.said(&typed.to_string()).said(&data.to_string());
         }
         (typed, data) => {
-            panic!("of the two, one reads it: {typed:?}, {:?}", data.map(|data| data.to_text()))
+            panic!("only one of the two reads it: {typed:?}, {:?}", data.map(|data| data.to_text()))
         }
     }
 }
@@ -61,14 +61,14 @@ fn key(kind: &FuzzedType, payload: &[u8], gathered: &mut OutcomeBuilder) {
     match ((kind.key)(payload), data) {
         (Ok(typed), Ok(data)) => {
             gathered.kind(true).size(typed.len());
-            assert_eq!(data.key_to_cdr().expect("what was read can be written"), typed);
+            assert_eq!(data.key_to_cdr().expect("a value that was read can be written"), typed);
         }
         (Err(typed), Err(data)) => {
             gathered.said(&typed.to_string()).said(&data.to_string());
         }
         (typed, data) => {
             panic!(
-                "of the two, one reads the key: {typed:?}, {:?}",
+                "only one of the two reads the key: {typed:?}, {:?}",
                 data.map(|data| data.to_text())
             )
         }

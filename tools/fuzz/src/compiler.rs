@@ -145,12 +145,12 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
             if let Err(error) = syn::parse_file(&rust)
                 && !brings_rust()
             {
-                panic!("what is generated is no Rust: {error}: {rust}");
+                panic!("the generated code is not Rust: {error}: {rust}");
             }
             gathered.kind(true).size(rust.len());
             types(&specification, &mut gathered);
         }
-        None => assert!(compiled.diagnostics.has_errors(), "refused, and nobody says why"),
+        None => assert!(compiled.diagnostics.has_errors(), "a file is refused without a diagnostic"),
     }
     gathered.outcome()
 }
@@ -165,7 +165,7 @@ fn types(specification: &idl::Specification, gathered: &mut OutcomeBuilder) {
                 for kind in [ObjectKind::Complete, ObjectKind::Minimal] {
                     let objects = of.objects(kind);
                     let told =
-                        DynamicType::from_objects(&objects).expect("our own type is believed");
+                        DynamicType::from_objects(&objects).expect("own type objects are accepted");
                     assert_eq!(told.objects(kind).identifier, objects.identifier, "{}", of.name());
                 }
                 crate::samples::comes_back(&DynamicData::new(&of));

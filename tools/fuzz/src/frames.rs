@@ -1,7 +1,7 @@
 //! Inputs that consist of messages of several nodes to one node, in sequence.
 //!
 //! ```text
-//!   who: u8   length: u16, little endian   bytes    repeated; the last may be shorter than length
+//!   node: u8   length: u16, little endian   bytes   repeated; the last may be shorter than length
 //! ```
 
 /// Iterates over the messages: the node, and the bytes.

@@ -97,12 +97,12 @@ pub(crate) fn selected(by: u8) -> &'static FuzzedType {
 /// Reads and writes. Compares bytes instead of values because a NaN is not equal to itself.
 fn rewrite<T: DdsType + Debug>(payload: &[u8], encoding: Encoding) -> Result<Vec<u8>, CdrError> {
     let value = from_cdr::<T>(payload)?;
-    let written = to_cdr_with(&value, encoding).expect("what was read can be written");
+    let written = to_cdr_with(&value, encoding).expect("a value that was read can be written");
     for other in ENCODINGS {
-        let payload = to_cdr_with(&value, other).expect("what was read can be written");
+        let payload = to_cdr_with(&value, other).expect("a value that was read can be written");
         assert_eq!(payload.len() % 4, 0, "{other:?}");
-        let again = from_cdr::<T>(&payload).expect("what was written can be read");
-        let again = to_cdr_with(&again, encoding).expect("what was read can be written");
+        let again = from_cdr::<T>(&payload).expect("a value that was written can be read");
+        let again = to_cdr_with(&again, encoding).expect("a value that was read can be written");
         assert_eq!(again, written, "by {other:?}: {value:?}");
         let payload = key_to_cdr_with(&value, other).expect("a key can be written");
         let alone = key_from_cdr::<T>(&payload).expect("a key can be read");
@@ -113,6 +113,6 @@ fn rewrite<T: DdsType + Debug>(payload: &[u8], encoding: Encoding) -> Result<Vec
 }
 
 fn key<T: DdsType>(payload: &[u8]) -> Result<Vec<u8>, CdrError> {
-    let key = key_to_cdr(&key_from_cdr::<T>(payload)?).expect("what was read can be written");
+    let key = key_to_cdr(&key_from_cdr::<T>(payload)?).expect("a value that was read can be written");
     Ok(key)
 }

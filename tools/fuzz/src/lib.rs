@@ -11,8 +11,8 @@
 //!  samples  text and JSON of samples                       kind, text
 //!  profiles QoS profiles and applications in XML           text of a file
 //!  link     packets of the rendezvous of the link          a packet
-//!  notes    control messages of peers to a node            frames: who, length, note
-//!  group    messages of nodes to a member of a group       mode, frames: who, length, word
+//!  notes    control messages of peers to a node            frames: node, length, note
+//!  group    messages of nodes to a member of a group       mode, frames: node, length, message
 //!  rows     streams and rows in a peer's memory            whose header, then words
 //!  logs     files of a log                                 frames: file, length, part of it
 //! ```
@@ -96,7 +96,7 @@ impl Target {
             "{memory} bytes of memory were in use for {} of input",
             bytes.len()
         );
-        assert!(time < PATIENCE, "it took {time:?}");
+        assert!(time < PATIENCE, "the input took {time:?}");
         outcome
     }
 }

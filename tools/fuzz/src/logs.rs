@@ -61,7 +61,7 @@ impl Disk for Files {
     fn write_at(&mut self, name: &str, at: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let file = self.of(name)?;
         let from = usize::try_from(at).map_err(|_| DiskError::Full)?;
-        assert!(from <= 1 << 24, "a log writes far behind its end");
+        assert!(from <= 1 << 24, "a log writes far beyond its end");
         file.resize(file.len().max(from + bytes.len()), 0);
         file[from..from + bytes.len()].copy_from_slice(bytes);
         Ok(())
@@ -132,7 +132,7 @@ pub fn log_of(records: u64, segment_bytes: u64) -> Vec<u8> {
             epoch: EpochId { view: 0, sequence: number / 2 },
             ..entry(number, &payload)
         };
-        log.append(of, &files).expect("it is short");
+        log.append(of, &files).expect("the record is short");
         log.write(&mut files).expect("the disk takes it");
         log.sync(&mut files).expect("the disk keeps it");
     }
@@ -195,6 +195,6 @@ fn goes_on(mut log: StreamLog, files: &mut Files, gathered: &mut OutcomeBuilder)
     if !written {
         return;
     }
-    let (again, _) = StreamLog::read(files, (OWNER, STREAM), Check::Last).expect("it was open");
-    assert_eq!(again.tail().version.0, last.version.0 + 1, "what was synced is there");
+    let (again, _) = StreamLog::read(files, (OWNER, STREAM), Check::Last).expect("the log was open");
+    assert_eq!(again.tail().version.0, last.version.0 + 1, "a synced record is missing");
 }

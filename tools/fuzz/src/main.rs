@@ -24,8 +24,8 @@ const MOST_KEPT: usize = 8192;
 /// Feed decoders of untrusted bytes with mutated inputs
 #[derive(Parser)]
 struct Arguments {
-    /// Target to feed: idl, cdr, objects, assign, samples or profiles; `all` for one after
-    /// the other
+    /// Target to feed: idl, cdr, objects, assign, samples, profiles, link, notes, group, rows or
+    /// logs; `all` for one after the other
     target: String,
     /// Seconds for which each target is fed
     #[arg(long, default_value_t = 60)]

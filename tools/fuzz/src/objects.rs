@@ -44,7 +44,7 @@ pub(crate) fn read(bytes: &[u8], named_anew: bool) -> Result<(TypeObjects, Dynam
 fn written_again(objects: &TypeObjects) {
     let bytes = object_bytes(objects);
     let mut reader = CdrReader::new(&bytes, Encoding::PLAIN_CDR2_LE);
-    let again = TypeObjects::deserialize(&mut reader).expect("what was written can be read");
+    let again = TypeObjects::deserialize(&mut reader).expect("a value that was written can be read");
     assert_eq!(&again, objects);
     assert_eq!(object_bytes(&again), bytes);
     for (one, other) in objects.objects.iter().zip(&again.objects) {
@@ -58,13 +58,13 @@ fn written_again(objects: &TypeObjects) {
 /// Checks that an accepted type can be sent, described and compared, and has samples.
 fn usable(of: &DynamicType) {
     let lenient = TypeConsistency::default();
-    lenient.check(of, of).expect("a type goes with itself");
+    lenient.check(of, of).expect("a type is assignable from itself");
     for kind in [ObjectKind::Complete, ObjectKind::Minimal] {
         let said = of.objects(kind);
-        let told = DynamicType::from_objects(&said).expect("what is told is believed");
+        let told = DynamicType::from_objects(&said).expect("announced type objects are accepted");
         let again = told.objects(kind);
         assert_eq!(again.identifier, said.identifier, "{again:?} {said:?}");
-        lenient.check(of, &told).expect("a type goes with what is told of it");
+        lenient.check(of, &told).expect("a type is assignable from its announced form");
     }
     for inner in of.named_types() {
         drop(format!("{:?}", inner.description()));

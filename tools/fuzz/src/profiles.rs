@@ -121,7 +121,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
 }
 
 fn refused(errors: &ProfileErrors, gathered: &mut OutcomeBuilder) {
-    assert!(!errors.errors().is_empty(), "refused, and nobody says why");
+    assert!(!errors.errors().is_empty(), "a file is refused without an error");
     for error in errors.errors() {
         gathered.said(&error.found).said(&error.expected);
     }

@@ -71,7 +71,7 @@ pub(crate) fn comes_back(data: &DynamicData) {
         assert_eq!(again.to_json(), json);
     }
     for encoding in ENCODINGS {
-        let payload = data.to_cdr(encoding).expect("what was read can be written");
+        let payload = data.to_cdr(encoding).expect("a value that was read can be written");
         assert_eq!(data.cdr_size(encoding), Ok(payload.len()));
         let again = DynamicData::from_cdr(data.of(), &payload)
             .unwrap_or_else(|error| panic!("its own bytes are refused: {error}: {text}"));

@@ -337,7 +337,7 @@ fn stored_corpus_contains_all_generated_inputs() {
         }
         let there =
             fs::read(&file).unwrap_or_else(|error| panic!("{name}: {error}; UPDATE_CORPUS=1"));
-        assert_eq!(there.len(), bytes.len(), "{name} is another; UPDATE_CORPUS=1 writes it");
-        assert!(there == bytes, "{name} is another; UPDATE_CORPUS=1 writes it");
+        assert_eq!(there.len(), bytes.len(), "{name} differs; UPDATE_CORPUS=1 writes it");
+        assert!(there == bytes, "{name} differs; UPDATE_CORPUS=1 writes it");
     }
 }

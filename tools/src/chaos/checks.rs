@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::evidence::{Evidence, RecordedReader};
+use super::evidence::{Delivery, Evidence, RecordedReader};
 use super::journal::{JournalOwner, JournalRecord};
 use super::process::MemberHistory;
 use super::sample::{ChaosLevel, SampleId, writer_name};
@@ -286,20 +286,28 @@ fn silences(fate: &MemberHistory, until: u64, pause: u64) -> Vec<(u64, u64)> {
 }
 
 /// Returns the time from each action to the first delivery of a sample that was written after it,
-/// at each reader of an ordered topic outside of the action's own process.
+/// at each reader of an ordered topic outside of the action's own process. Only samples of writers
+/// from which the reader had received before count, because a new writer begins when it begins.
 fn recovery(evidence: &Evidence) -> BTreeMap<&'static str, Vec<u64>> {
     let mut recovery: BTreeMap<&'static str, Vec<u64>> = BTreeMap::new();
     for level in ChaosLevel::ALL.into_iter().filter(|level| level.is_ordered()) {
         for reader in evidence.readers(level) {
             let deliveries: Vec<_> = reader.deliveries().collect();
             let begin = deliveries.first().map_or(u64::MAX, |first| first.delivered);
+            let mut first: HashMap<u64, u64> = HashMap::new();
+            for delivery in &deliveries {
+                first.entry(delivery.id.writer()).or_insert(delivery.delivered);
+            }
             for (time, action) in &evidence.actions {
                 if *time < begin {
                     continue;
                 }
                 // Deliveries are ordered by time.
                 let start = deliveries.partition_point(|delivery| delivery.delivered < *time);
-                let next = deliveries[start..].iter().find(|delivery| delivery.written >= *time);
+                let is_next = |delivery: &&Delivery| {
+                    delivery.written >= *time && first[&delivery.id.writer()] < *time
+                };
+                let next = deliveries[start..].iter().find(is_next);
                 let Some(next) = next.map(|next| next.delivered - time) else { continue };
                 let was_stopped = evidence.runs_since(reader.process, *time, time + next) > *time;
                 if next < RECOVERY && !was_stopped {

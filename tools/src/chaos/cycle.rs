@@ -488,7 +488,7 @@ impl<'a> Cycle<'a> {
                 false => self.processes[index].kill(),
             }
         }
-        // An isolated process detects its isolation before it receives the order to leave.
+        // An isolated process detects its isolation before it receives the command to leave.
         let _ = self.watch_until(Instant::now() + 4 * LOOK);
         for process in &mut self.processes {
             if process.takes_part() {

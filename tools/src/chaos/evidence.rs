@@ -1,4 +1,4 @@
-//! Evidence of a cycle: the journals of its members, their fates, and the actions with their times.
+//! Evidence of a cycle: the journals and histories of its members, and the times of all actions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -132,7 +132,7 @@ impl MemberShared {
     }
 
     fn cannot_record(&self, error: &std::io::Error) -> ! {
-        // A killed cycle removes the folder while its members run; then nobody reads the message.
+        // A killed cycle removes the folder while its members run; then the message is not read.
         let _ = say(&format!("FAILED the journal cannot be written: {error}"));
         std::process::exit(1)
     }

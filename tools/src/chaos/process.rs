@@ -1,4 +1,4 @@
-//! A member from the view of the cycle: a child process, its output lines, and its fate.
+//! A member from the view of the cycle: a child process, its output lines, and its history.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

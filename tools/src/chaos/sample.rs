@@ -84,7 +84,7 @@ pub(crate) enum FeignedViolation {
     Isolate,
     /// A sample that is held changes.
     Change,
-    /// A member ignores the order to leave.
+    /// A member ignores the command to leave.
     Linger,
 }
 

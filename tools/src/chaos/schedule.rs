@@ -88,7 +88,7 @@ impl Action {
     }
 }
 
-/// Order to a member, or to its process.
+/// Command to a member, or to its process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum MemberCommand {
     /// Start a process if the slot has none.
@@ -127,7 +127,7 @@ pub(crate) enum MemberCommand {
 }
 
 impl MemberCommand {
-    /// Returns the lines that give the order to a member.
+    /// Returns the lines that give the command to a member.
     pub(crate) fn lines(&self) -> Vec<String> {
         let switch = |is_on: &bool| if *is_on { "on" } else { "off" };
         vec![match self {
@@ -158,18 +158,18 @@ pub(crate) struct Pace {
     pub(crate) in_flight: u32,
 }
 
-/// One order and its time.
+/// One command and its time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ScheduleStep {
     /// Time since the beginning of the cycle.
     pub(crate) at: Duration,
     pub(crate) slot: usize,
-    /// Action of the order, if recovery is measured from this step.
+    /// Action of the command, if recovery is measured from this step.
     pub(crate) action: Option<Action>,
     pub(crate) command: MemberCommand,
 }
 
-/// All orders of a cycle.
+/// All commands of a cycle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Schedule {
     pub(crate) steps: Vec<ScheduleStep>,
@@ -228,7 +228,7 @@ enum SlotState {
 struct ProcessSlot {
     is_anchor: bool,
     condition: SlotState,
-    /// End of the planned orders; the slot gets no other action before this time.
+    /// End of the planned commands; the slot gets no other action before this time.
     taken_until: Duration,
     reads: [bool; 4],
     writes: [bool; 4],

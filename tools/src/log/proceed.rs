@@ -1,4 +1,4 @@
-//! `squall log restart_permission`: tells a waiting restart to continue without a log.
+//! `squall log proceed`: tells a waiting restart to continue without a log.
 //!
 //! Owns: the list of awaited logs according to the folders of a root, and the checks before the
 //! operator's decision is recorded. Never does: touch a log.
@@ -120,12 +120,12 @@ impl RootContents {
         let root = root.display();
         let sound = self.there.get(&without).filter(|_| !self.harmed.contains_key(&without));
         let wrong = if let Some(path) = sound {
-            format!("log {without} is here, in {}, so nobody waits for this log", path.display())
+            format!("log {without} is here, in {}, so no restart waits for this log", path.display())
         } else if self.awaited.is_empty() {
             format!("no log is awaited in {root}: all logs named there are present")
         } else if !self.awaited.contains(&without) {
             format!(
-                "nobody in {root} waits for log {without}; the awaited logs are {}",
+                "no restart in {root} waits for log {without}; the awaited logs are {}",
                 names(&self.awaited)
             )
         } else {

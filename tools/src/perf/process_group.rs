@@ -1,7 +1,7 @@
 //! Processes of one measurement.
 //!
 //! Owns: the children, which are this command in other roles, their standard input and output, and
-//! a temporary folder where only they meet. All of them end with the crew: children that do not
+//! a temporary folder where only they meet. All of them end with the group: children that do not
 //! leave are killed, and the folder is removed. Children end when their standard input does, so
 //! they outlive a killed parent only briefly.
 
@@ -40,12 +40,12 @@ pub(crate) struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    /// Makes an empty crew without a folder; the measurement must end within `limit`.
+    /// Makes an empty group without a folder; the measurement must end within `limit`.
     pub(crate) fn without_folder(limit: Duration) -> ProcessGroup {
         ProcessGroup { children: Vec::new(), deadline: Instant::now() + limit, folder: None }
     }
 
-    /// Makes an empty crew; the measurement must end within `limit`.
+    /// Makes an empty group; the measurement must end within `limit`.
     pub(crate) fn new(limit: Duration) -> Result<ProcessGroup, Failure> {
         let folder = tempfile::Builder::new()
             .prefix("squall-perf-")
@@ -99,7 +99,7 @@ impl ProcessGroup {
     /// Returns the folder where the children meet.
     pub(crate) fn folder(&self) -> Result<&Path, Failure> {
         let folder = self.folder.as_ref().map(TempDir::path);
-        folder.ok_or_else(|| Failure::new("this crew has no folder of its own"))
+        folder.ok_or_else(|| Failure::new("this process group has no folder of its own"))
     }
 
     /// Kills a child; the child is not asked to leave at the end.

@@ -184,7 +184,7 @@ fn ablation(text: &str) -> Result<String, String> {
 }
 
 impl DeliverySettings {
-    /// Returns the means of this level, with the product's defaults otherwise.
+    /// Returns the delivery settings of this level, with the product's defaults otherwise.
     pub(crate) fn of(level: PerfLevel) -> DeliverySettings {
         DeliverySettings {
             level,

@@ -126,7 +126,7 @@ pub(crate) struct WriteMethodArgs {
 }
 
 impl WriteMethodArgs {
-    /// Returns the chosen manner, or the default for samples of this size.
+    /// Returns the chosen write method, or the default for samples of this size.
     pub(crate) fn manner(self, size: usize) -> super::publish::WriteMethod {
         use super::publish::WriteMethod;
         match (self.loan, self.copy) {

@@ -32,17 +32,25 @@ const CALM: Duration = Duration::from_millis(100);
 /// How long a view change blocks readers: three processes over shared memory under full load, one
 /// of which is killed; and how soon a joining one has its first sample.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  squall perf views --rounds 50 --json")]
+#[command(
+    after_help = "Example:\n  squall perf views --rounds 50 --json\n  squall perf views --rounds 200 --rate 1000    quiet processors"
+)]
 pub(crate) struct ViewsArgs {
     /// Number of times one process is killed and another one joins.
     #[arg(long, default_value_t = 30, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: u32,
+    /// Samples per second that each process writes; as many as possible if absent
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rate: Option<u32>,
 }
 
 /// One of the other processes.
 #[derive(Args, Debug)]
-pub(crate) struct ViewsMemberArgs {}
+pub(crate) struct ViewsMemberArgs {
+    #[arg(long)]
+    rate: Option<u32>,
+}
 
 #[derive(DdsType, Clone, Copy, Debug, Default)]
 struct ViewSample {
@@ -65,7 +73,7 @@ struct MemberTraffic {
 }
 
 impl MemberTraffic {
-    fn begin(participant: &DomainParticipant) -> Result<MemberTraffic, Failure> {
+    fn begin(participant: &DomainParticipant, rate: Option<u32>) -> Result<MemberTraffic, Failure> {
         let topic = participant.topic::<ViewSample>("Beats").atomic().create()?;
         let reader = participant.reader(&topic).create()?;
         let writer = participant.writer(&topic).max_blocking_time(Timeout::millis(20)).create()?;
@@ -83,6 +91,9 @@ impl MemberTraffic {
         let writing = std::thread::spawn(move || {
             let mut number = 0;
             while !ends.load(Ordering::Relaxed) {
+                if let Some(rate) = rate {
+                    std::thread::sleep(Duration::from_secs(1) / rate);
+                }
                 match writer.write(&ViewSample { number, rest: [number; 7] }) {
                     Ok(()) => number += 1,
                     Err(DdsError::Timeout(_)) => {}
@@ -112,7 +123,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) -> Result<(), Failure> {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
         if Instant::now() >= deadline {
-            return Err(Failure::new(format!("{what} did not come about within {PATIENCE:?}")));
+            return Err(Failure::new(format!("waited {PATIENCE:?} for {what}, in vain")));
         }
         std::thread::sleep(Duration::from_micros(50));
     }
@@ -125,9 +136,12 @@ pub(crate) fn run(args: &ViewsArgs, json: bool) -> CommandResult {
     let mut crew = ProcessGroup::new(PATIENCE + Duration::from_secs(u64::from(rounds)))?;
     let config = ParticipantConfig::new().runtime_dir(crew.folder()?);
     let participant = DomainParticipant::with_config(0, config)?;
-    let flow = MemberTraffic::begin(&participant)?;
+    let flow = MemberTraffic::begin(&participant, args.rate)?;
     let (mut killed, mut joined) = (nanos_histogram(), nanos_histogram());
-    let member = || vec!["views-member".to_owned()];
+    let member = || {
+        let rate = args.rate.into_iter().flat_map(|rate| ["--rate".to_owned(), rate.to_string()]);
+        [vec!["views-member".to_owned()], rate.collect()].concat()
+    };
     let mut hands = Vec::new();
     for index in 1..MEMBERS {
         hands.push(crew.start(&format!("member {index}"), &member())?);
@@ -140,7 +154,7 @@ pub(crate) fn run(args: &ViewsArgs, json: bool) -> CommandResult {
         let (view, _) = participant.view();
         let start = clock::now();
         crew.kill(victim)?;
-        until("a view without the killed one", || participant.view().0 > view)?;
+        until("a view without the killed process", || participant.view().0 > view)?;
         let before = flow.taken();
         until("a delivery in the new view", || flow.taken() > before)?;
         killed.record(clock::now() - start).map_err(|error| Failure::new(error.to_string()))?;
@@ -155,6 +169,7 @@ pub(crate) fn run(args: &ViewsArgs, json: bool) -> CommandResult {
     let report = json!({
         "rounds": rounds,
         "members": MEMBERS,
+        "rate": args.rate,
         "killed_to_delivery_ns": quantiles(&killed),
         "join_to_delivery_ns": quantiles(&joined),
         "machine": machine(),
@@ -162,14 +177,19 @@ pub(crate) fn run(args: &ViewsArgs, json: bool) -> CommandResult {
     let line = |name: &str, of: &Histogram<u64>| {
         let millis = |quantile| of.value_at_quantile(quantile) as f64 / 1e6;
         format!(
-            "  {name:<44} p50 {:.2}  p90 {:.2}  max {:.2} ms\n",
+            "  {name:<44} p50 {:.2}  p90 {:.2}  p99 {:.2}  max {:.2} ms\n",
             millis(0.5),
             millis(0.9),
+            millis(0.99),
             millis(1.0)
         )
     };
+    let load = match args.rate {
+        Some(rate) => format!("{rate} samples per second each"),
+        None => "at full load".to_owned(),
+    };
     let text = format!(
-        "{MEMBERS} processes that write and read at full load, {rounds} rounds\n{}{}",
+        "{MEMBERS} processes that write and read, {load}, {rounds} rounds\n{}{}",
         line("from SIGKILL to a delivery in the new view", &killed),
         line("from joining to the first delivery", &joined)
     );
@@ -179,15 +199,15 @@ pub(crate) fn run(args: &ViewsArgs, json: bool) -> CommandResult {
 
 fn quantiles(of: &Histogram<u64>) -> Value {
     let at = |quantile| of.value_at_quantile(quantile);
-    json!({ "p50": at(0.5), "p90": at(0.9), "max": at(1.0) })
+    json!({ "p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": at(1.0) })
 }
 
 /// Runs one of the other processes.
-pub(crate) fn play(_: &ViewsMemberArgs) -> CommandResult {
+pub(crate) fn play(args: &ViewsMemberArgs) -> CommandResult {
     let control = HarnessControl::new(true);
     let start = clock::now();
     let participant = DomainParticipant::new(0)?;
-    let flow = MemberTraffic::begin(&participant)?;
+    let flow = MemberTraffic::begin(&participant, args.rate)?;
     until("a first delivery", || flow.taken() > 0)?;
     let joined = JoinReport { nanos: clock::now() - start };
     say(&serde_json::to_string(&joined).map_err(|error| Failure::new(error.to_string()))?)?;

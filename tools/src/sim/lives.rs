@@ -105,7 +105,7 @@ fn seeds(text: &str) -> Result<(u64, u64), String> {
 
 fn nodes(text: &str) -> Result<usize, String> {
     let nodes = text.parse().ok().filter(|nodes| NODES.contains(nodes));
-    nodes.ok_or_else(|| format!("a life begins with {} to {} nodes", NODES.start(), NODES.end()))
+    nodes.ok_or_else(|| format!("a run begins with {} to {} nodes", NODES.start(), NODES.end()))
 }
 
 fn minutes(text: &str) -> Result<f64, String> {

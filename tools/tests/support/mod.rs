@@ -174,7 +174,7 @@ impl RunningCommand {
                 assert_eq!(status.code(), Some(code));
                 return;
             }
-            assert!(Instant::now() < deadline, "it does not leave");
+            assert!(Instant::now() < deadline, "the command does not leave");
             std::thread::sleep(Duration::from_millis(2));
         }
     }

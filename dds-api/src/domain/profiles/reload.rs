@@ -23,8 +23,8 @@ use crate::topic::TopicPolicies;
 /// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
 /// let report = participant.reload_qos()?;
 /// println!("{} entities have other policies now", report.changed.len());
-/// for stays in report.unchanged {
-///     eprintln!("{stays}");
+/// for entity in report.unchanged {
+///     eprintln!("{entity}");
 /// }
 /// # Ok(())
 /// # }
@@ -167,7 +167,8 @@ impl Profiles {
     pub(in crate::domain) fn reload(&self, participant: &ParticipantInner) -> DdsResult<QosReload> {
         let mut report = QosReload::default();
         self.provider.reload().map_err(|wrong| DdsError::BadParameter(wrong.to_string()))?;
-        // Threads that create or drop an entity wait meanwhile. Topics come before their followers.
+        // Threads that create or drop an entity wait meanwhile. Topics come before the entities
+        // that follow them.
         let mut followers = self.bindings();
         let followers = &mut *followers;
         for (shared, following) in &mut followers.shared {

@@ -1,7 +1,7 @@
 //! Samples kept for late joiners: readers replay them and then get queues.
 //!
 //! Owns: when a reader begins a replay, and when it gets its queue. Never does: keep samples; the
-//! depot does.
+//! store set does.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -50,7 +50,7 @@ impl AtomicTopics {
         }
     }
 
-    /// Handles an event of a stream. Returns `true` if the stream belongs to the depot.
+    /// Handles an event of a stream. Returns `true` if the stream belongs to the store set.
     pub(in crate::mapping) fn take_in(&mut self, event: &NodeEvent) -> bool {
         self.depot.take_in(event)
     }

@@ -1,7 +1,7 @@
 //! This participant's part in topics that are kept in logs.
 //!
 //! Owns: the choice of topics that are logged here, and their storage status. Never does: write a
-//! log; the depot's journals do.
+//! log; the log ports of the store set do.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -1,4 +1,5 @@
-//! Replicated knowledge about the holders of kept samples, and about the keepers of logs.
+//! Replicated knowledge about the holders of kept samples, and about the participants that keep
+//! logs.
 //!
 //! Owns: how both follow from the endpoints of a topic and from the participants' announcements.
 //! Never does: keep samples.
@@ -15,7 +16,7 @@ use crate::mapping::endpoint::EndpointKind;
 use crate::mapping::level::TopicLevel;
 
 impl Discovery {
-    /// Participants with an endpoint of a topic other than a guest.
+    /// Participants with an endpoint of a topic other than the stand-in of a former reader.
     pub(super) fn active_participants(&self, key: u64) -> Vec<NodeId> {
         let mut keepers: Vec<NodeId> = Vec::new();
         for (node, id) in self.topics.of(key) {

@@ -129,8 +129,8 @@ fn excluded_endpoint_joins_when_contradicting_endpoints_are_gone() {
     assert_eq!(late.snapshot(), state.snapshot());
 }
 
-/// The owner is told the reason. An endpoint that has its part, or belongs to no order, has no
-/// such reason.
+/// The owner receives the reason. An endpoint that is part of its order, or belongs to no order,
+/// has no such reason.
 #[test]
 fn endpoint_excluded_by_other_topic_of_its_order_is_told_the_reason() {
     let mut state = Discovery::default();
@@ -148,7 +148,7 @@ fn endpoint_excluded_by_other_topic_of_its_order_is_told_the_reason() {
     assert_eq!([2, 3, 4, 5].map(why), [const { None }; 4]);
 }
 
-/// A snapshot that names unknown endpoints or endpoints of other topics as excluded does no harm.
+/// A snapshot that names unknown endpoints or endpoints of other topics as excluded has no effect.
 #[test]
 fn restore_ignores_excluded_endpoints_unknown_to_their_topic() {
     let mut state = Discovery::default();

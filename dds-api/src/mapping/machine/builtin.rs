@@ -1,7 +1,7 @@
 //! Builtin topics, and the entities that this participant ignores.
 //!
-//! Owns: the choice of reported entities and of the listeners. Never does: report this
-//! participant's own entities (I-184).
+//! Owns: the choice of reported entities and of the sinks. Never does: report this participant's
+//! own entities (I-184).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::mapping::policies::Policies;
 use crate::mapping::shares::ReaderShared;
 
 impl ParticipantMachine {
-    /// Adds a listener, which learns of all entities of its kind, first of the existing ones.
-    /// Returns its id.
+    /// Adds a sink, which receives facts about all entities of its kind, first about the existing
+    /// ones. Returns its id.
     pub(crate) fn listen(
         &mut self,
         ear: Arc<dyn DiscoverySink>,
@@ -93,7 +93,7 @@ impl ParticipantMachine {
         (handle, self.fact(kind, handle))
     }
 
-    /// Reports changed entities to the listeners for their kind.
+    /// Reports changed entities to the sinks for their kind.
     fn tell_of(&mut self, kind: BuiltinKind, handles: &[InstanceHandle]) {
         if !self.sinks.values().any(|listener| listener.kind() == Some(kind)) {
             return;
@@ -105,7 +105,7 @@ impl ParticipantMachine {
         }
     }
 
-    /// Reports a piece of discovery news to the listeners.
+    /// Reports a discovery change to the sinks.
     pub(super) fn report_change(&mut self, news: &DiscoveryChange) {
         if self.sinks.is_empty() {
             return;
@@ -139,7 +139,7 @@ impl ParticipantMachine {
         self.tell_of(BuiltinKind::Subscription, &handles);
     }
 
-    /// Reports every change to every listener.
+    /// Reports every change to every sink.
     pub(super) fn report_all(&mut self) {
         let ids: Vec<u64> = self.sinks.keys().copied().collect();
         for id in ids {
@@ -174,7 +174,7 @@ impl ParticipantMachine {
             EntityFact::Endpoint(..) => ignored.add_endpoint(node, entity),
         }
         self.ignore_from_now_on(Arc::clone(&self.ignored));
-        // Comes first: a reader that has parted from a writer accepts none of its later samples.
+        // Comes first: a reader accepts no later samples of a writer that it has begun to ignore.
         self.atomic.update_all_known(&self.group);
         let nodes: Vec<NodeId> = self.group.state().nodes().collect();
         nodes.into_iter().for_each(|node| self.match_all_of(node));

@@ -31,7 +31,7 @@ use crate::mapping::topic_summary::TopicSummary;
 use crate::mapping::type_identity::AnnouncedTypes;
 
 impl ParticipantMachine {
-    /// Handles the discovery news about endpoints.
+    /// Handles the discovery changes of endpoints.
     pub(super) fn discover(&mut self) {
         self.atomic.changed(&mut self.group);
         let mut changed = BTreeSet::new();
@@ -110,7 +110,7 @@ impl ParticipantMachine {
         }
     }
 
-    /// Learns about departed writers, whose samples may remain in a topic's order.
+    /// Adds departed writers, whose samples may remain in a topic's order, to a reader's knowledge.
     fn recall(&mut self, own: u64) {
         let Some(reader) = self.readers.get(&own).filter(|it| it.endpoint.level.is_ordered())
         else {
@@ -182,8 +182,8 @@ impl ParticipantMachine {
         }
     }
 
-    /// Parts a local endpoint from an ignored one. Queued samples of an ignored writer
-    /// remain unread.
+    /// Unmatches a local endpoint from an ignored one. Queued samples of an ignored writer remain
+    /// unread.
     fn part_from(&mut self, own: u64, who: (NodeId, u64)) {
         let subscription = self.subscription(own, who);
         if let Some(writer) = self.writers.get_mut(&own) {
@@ -253,7 +253,7 @@ impl ParticipantMachine {
         |node, entity, topic| !self.is_hidden(InstanceHandle { node, entity }, topic)
     }
 
-    /// Board for the statuses of a topic of this name.
+    /// Status board of a topic of this name.
     pub(crate) fn topic_board(&mut self, topic: &str) -> Arc<StatusBoard> {
         // Nobody reads the statuses of a topic to which no handle is left.
         self.topics.retain(|name, board| Arc::strong_count(board) > 1 || name == topic);

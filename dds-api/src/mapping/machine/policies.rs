@@ -182,7 +182,7 @@ pub(super) fn check_length(endpoint: &Endpoint) -> Result<(), String> {
     }
 }
 
-/// Terms of a writer's samples.
+/// Policy metadata of a writer's samples.
 pub(crate) fn terms_of(endpoint: &Endpoint) -> PolicyMetadata {
     let Policies::Offered { writer, publisher } = &*endpoint.policies else {
         return PolicyMetadata::default();
@@ -236,7 +236,7 @@ mod tests {
         );
         let mut atomic = left(TopicLevel::Atomic);
         assert_eq!(terms_of(&atomic).partition.as_deref(), Some(&b"left"[..]));
-        // A reader's samples do not exist, so it has no terms.
+        // A reader's samples do not exist, so it has no policy metadata.
         atomic.kind = EndpointKind::Reader;
         assert!(terms_of(&atomic).partition.is_none());
     }

@@ -1,9 +1,9 @@
 //! The machine of a participant's next life, with the entities of the last one.
 //!
-//! Owns: the transfer of endpoints from one life to the next, under their ids, and of listeners and
-//! ignored entities (I-185). Never does: take over memory or queues, because the other members have
-//! gone on and reuse that memory. Kept samples also come from other members, which have
-//! received more.
+//! Owns: the transfer of endpoints from one life to the next, under their ids, and of discovery
+//! sinks and ignored entities (I-185). Never does: take over memory or queues, because the other
+//! members have continued and reuse that memory. Kept samples also come from other members, which
+//! have received more.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};

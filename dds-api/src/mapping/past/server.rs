@@ -1,7 +1,7 @@
 //! Reading a log for other participants.
 //!
 //! Owns: the readings of other participants from this log, page by page (I-154). Never does: block
-//! a turn; the attendant's thread calls it.
+//! a turn; the log service thread calls it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -85,7 +85,7 @@ impl TestWriter {
         added.is_some()
     }
 
-    /// Leaves no handle but one that is dropped when the writer receives a request.
+    /// Drops all handles but one, which is dropped when the writer receives a request.
     fn let_go_of_once_asked(self: Arc<TestWriter>) {
         let last = Arc::clone(&self);
         *self.last.lock().unwrap() = Some(last);

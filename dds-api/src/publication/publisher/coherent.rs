@@ -1,7 +1,7 @@
 //! The publisher's calls that hold changes back.
 //!
 //! Owns: the calls. Never does: hold any changes;
-//! [`Changes`](crate::publication::changes::Changes) does.
+//! [`HeldChanges`](crate::publication::changes::HeldChanges) does.
 
 use super::Publisher;
 use crate::infrastructure::{DdsResult, Readiness, ReadyFuture, Timeout};

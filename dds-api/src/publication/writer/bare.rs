@@ -11,9 +11,9 @@ use crate::infrastructure::this_thread::this_thread;
 use crate::mapping::record::{HEADER, RecordEffect, is_plain, write_bare_metadata, write_payload};
 
 impl<T: TopicData> DataWriter<T> {
-    /// Writes a plain sample of a writer without terms, kept samples or limits, if there is room in
-    /// the writer's first memory. Returns `false` if the general path must be taken. Most writes
-    /// qualify; the general path costs some hundred instructions.
+    /// Writes a plain sample of a writer without policy metadata, kept samples or limits, if there
+    /// is room in the writer's first memory. Returns `false` if the general path must be taken.
+    /// Most writes qualify; the general path costs some hundred instructions.
     #[inline(always)]
     pub(super) fn write_bare(&self, sample: &T, time: Option<u64>) -> bool {
         let is_bare = is_plain::<T>() && !self.shared.has_policy_metadata() && !self.is_in_set();

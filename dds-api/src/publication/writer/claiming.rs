@@ -136,8 +136,8 @@ impl<T: TopicData> WriterCore<T> {
         self.with_memory(|berth| berth.memory.has_room(size)).unwrap_or_default()
     }
 
-    /// Applies `say` to the writer's berth in the current membership; `None` if the participant is
-    /// no member.
+    /// Applies a closure to the writer's memory in the current membership; `None` if the
+    /// participant is no member.
     #[inline]
     pub(in crate::publication) fn with_memory<R>(
         &self,

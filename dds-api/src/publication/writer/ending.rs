@@ -19,7 +19,7 @@ use crate::mapping::record::{
 const PATIENCE: Timeout = Timeout::millis(100);
 
 impl<T: TopicData> WriterCore<T> {
-    /// Writes that no more samples of this writer follow, unless its stream ends with it.
+    /// Writes a record that announces the end of this writer, unless its stream ends with it.
     pub(in crate::publication) fn say_end(&self) {
         let Some(started) = self.enabling.started() else { return };
         let id = started.id;

@@ -18,8 +18,8 @@ use crate::publication::Publisher;
 use crate::publication::changes::{HeldBackWriter, HeldChanges, SampleSideEffect, SetWriterCount};
 
 impl<T: TopicData> DataWriter<T> {
-    /// Adds a record to the open set: `size` bytes written by `fill`, with this seal. `None` if no
-    /// set is open. `affect` applies the side effect of the sample, if that is permitted.
+    /// Adds a record to the open set: `size` bytes written by `fill`, with this metadata. `None` if
+    /// no set is open. `affect` applies the side effect of the sample, if that is permitted.
     #[inline(always)]
     pub(in crate::publication) fn hold(
         &self,
@@ -110,7 +110,7 @@ impl<T: TopicData> DataWriter<T> {
         core
     }
 
-    /// Seal of a set. Its samples carry their own metadata.
+    /// Metadata of a set. Its samples carry their own metadata.
     fn metadata_of_set(
         &self,
         gathered: &GatheredSamples,
@@ -119,7 +119,8 @@ impl<T: TopicData> DataWriter<T> {
         let mut terms = self.shared.policy_metadata().of_set();
         let (mut contents, mut mark) = (PayloadKind::Set, self.mark);
         if authors == SetWriterCount::Several {
-            // A lifespan that never ends says nothing about samples of other writers.
+            // The writer's own lifespan, or its absence, does not apply to samples of other
+            // writers.
             terms.lifespan = Some(NEVER);
             (terms.tag, contents, mark) = (0, PayloadKind::SetOfSeveral, 0);
         }

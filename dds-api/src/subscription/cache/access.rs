@@ -14,7 +14,7 @@ pub enum InstanceScope {
     /// All instances.
     #[default]
     All,
-    /// This instance.
+    /// One instance.
     Instance(Key),
     /// The first instance after this key, or the first of all, that has a wanted sample.
     NextAfter(Option<Key>),

@@ -130,7 +130,7 @@ pub(super) struct Instance<S> {
     pub(super) no_writers_generation: u32,
     pub(super) state: InstanceState,
     pub(super) view: ViewState,
-    /// Whether the agenda holds a release of the waiting sample.
+    /// Whether a timer for the release of the waiting sample is set.
     pub(super) release_listed: bool,
     /// Scratch fields of the call that goes over samples now.
     pub(super) following: u32,
@@ -142,7 +142,7 @@ pub(super) struct Instance<S> {
     pub(super) overtaken: SourceOrder,
     /// Time at which the samples are removed, because the instance is over.
     pub(super) purge_at: u64,
-    /// Time of the instance's next purge in the agenda.
+    /// Time at which the instance's next purge is scheduled.
     pub(super) purge_listed: u64,
     /// The key itself, where the hash does not give it.
     pub(super) key_value: Box<[u8]>,

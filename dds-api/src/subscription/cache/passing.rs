@@ -29,8 +29,8 @@ pub(super) struct PassingSample<S> {
 }
 
 impl<S> SampleCache<S> {
-    /// Lets samples that [may](Cache::lets_pass) pass do so from now on, until they are given or
-    /// something comes that cannot pass. Nothing passes if samples are not in their order of
+    /// Lets samples that [may](SampleCache::lets_pass) pass do so from now on, until they are given
+    /// or something comes that cannot pass. Nothing passes if samples are not in their order of
     /// arrival, or wait, or make room for others.
     pub fn let_pass(&mut self) {
         let settings = &self.settings;
@@ -50,8 +50,8 @@ impl<S> SampleCache<S> {
         self.passing.len()
     }
 
-    /// Takes in a written sample as [`SampleCache::put`] does, to be given with the next call. The cache
-    /// must already have advanced to `now`.
+    /// Takes in a written sample as [`SampleCache::put`] does, to be given with the next call. The
+    /// cache must already have advanced to `now`.
     ///
     /// # Errors
     /// If there is no room for the sample.
@@ -100,7 +100,7 @@ impl<S> SampleCache<S> {
         Ok(ArrivalOutcome::Stored)
     }
 
-    /// The common case of [admitting](Cache::admit) a sample, with less work: the instance is
+    /// The common case of [admitting](SampleCache::admit) a sample, with less work: the instance is
     /// alive, and its only known writer is the sample's writer with the same strength. `false` if
     /// this is not the case, or if there may be no room.
     #[inline(always)]

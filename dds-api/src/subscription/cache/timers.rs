@@ -26,7 +26,7 @@ pub(super) struct CacheTimer {
     pub(super) epoch: u32,
 }
 
-/// Number of obsolete entries, in excess of the current ones, up to which the agenda is not swept.
+/// Number of obsolete timers, in excess of the current ones, up to which the queue is not swept.
 const SLACK: usize = 64;
 
 #[derive(Default)]
@@ -52,7 +52,7 @@ impl CacheTimers {
         self.dues.pop().map(|Reverse(due)| due)
     }
 
-    /// Whether the agenda is larger than this number of slots can require.
+    /// Whether there are more timers than this number of slots can require.
     pub(super) fn is_overgrown(&self, places: usize) -> bool {
         self.dues.len() > SLACK + 2 * places
     }
@@ -66,8 +66,8 @@ impl CacheTimers {
 mod tests {
     use super::*;
 
-    /// A sweep goes over all entries. It is rare enough to cost each entry only a few steps, and
-    /// frequent enough to keep the agenda in proportion to its cache.
+    /// A sweep goes over all timers. It is rare enough to cost each timer only a few steps, and
+    /// frequent enough to keep the number of timers in proportion to the cache.
     #[test]
     fn agenda_is_overgrown_above_64_timers_plus_two_per_place() {
         for places in [0, 1, 10, 1000] {

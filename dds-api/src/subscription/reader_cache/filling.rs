@@ -1,7 +1,7 @@
 //! Path of queued records into a reader's cache, or through it.
 //!
-//! Owns: the order of filling and the other tasks of a look: new policies, writers that are gone,
-//! samples that found no room. Never does: wait.
+//! Owns: the order of filling, and the tasks that belong to it: new policies, writers that are
+//! gone, samples that found no room. Never does: wait.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -106,7 +106,7 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     /// Handles new samples of joined topics, writers that are now ignored, and samples that wait
-    /// for room. Runs before the queues are emptied, so a writer from which the reader parts is
+    /// for room. Runs before the queues are emptied, so a writer that is ignored from now on is
     /// lost before anything else comes in (I-188). `false` if something finds no room.
     pub(in crate::subscription) fn begin_filling(
         &self,

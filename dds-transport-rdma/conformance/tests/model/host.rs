@@ -9,7 +9,7 @@ use derecho_core::link::{Arbiter, Founding, Generation, LinkError};
 
 use super::LinkFault;
 
-/// NodeState that all nodes share.
+/// State that all nodes share.
 #[derive(Default)]
 struct SharedWords {
     group: u64,

@@ -70,7 +70,7 @@ impl ShmLink {
         let doorbell = Doorbell::new(header, barriers)
             .map_err(|errno| JoinError::system("making the node's doorbell", errno))?;
         let board = BellTable::new(&header_arena.memory, doorbell.bell(), barriers)
-            .map_err(|errno| JoinError::system("making the board of bells", errno))?;
+            .map_err(|errno| JoinError::system("making the table of bells", errno))?;
         let doorbell = Arc::new(doorbell);
         let mut exports = Exports::new(freed_sender.clone());
         exports.add_arena(header_arena);

@@ -23,7 +23,7 @@ pub(crate) fn say(text: &str) {
     out.flush().unwrap();
 }
 
-/// Process that plays a role, and the lines that it has said.
+/// Child process with a role, and the lines that it has printed.
 pub(crate) struct Actor {
     process: Child,
     input: ChildStdin,
@@ -74,7 +74,7 @@ impl Actor {
         self.process.wait().unwrap();
     }
 
-    /// Returns all remaining lines of an actor that has ended.
+    /// Returns all remaining lines of a child process that has ended.
     pub(crate) fn all_said(&self) -> Vec<String> {
         let mut said = Vec::new();
         while let Ok(text) = self.said.recv_timeout(LIMIT) {

@@ -93,15 +93,15 @@ pub(super) struct EpochState {
     pub(super) before: u64,
 }
 
-/// Epoch that a member was told and has not begun.
+/// Announced epoch that a member has not begun.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct AnnouncedEpoch {
     pub(super) epoch: Epoch,
-    /// Beginnings of the epoch in each stream, as far as the member was told.
+    /// Beginnings of the epoch in each stream, as far as they were announced to the member.
     pub(super) starts: [Option<u8>; MOST],
 }
 
-/// Beginning of an epoch in one stream, as told to one member.
+/// Beginning of an epoch in one stream, as announced to one member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct AnnouncedStart {
     pub(super) epoch: u64,
@@ -124,14 +124,14 @@ pub(super) struct WalkMember {
     pub(super) stream: Vec<StreamEntry>,
     pub(super) received: Counts,
     pub(super) current: Option<EpochState>,
-    /// Epoch that the member was told last: the one that it is in, if `begun`.
+    /// Last announced epoch: the one that the member is in, if `begun`.
     pub(super) announced: Option<AnnouncedEpoch>,
     pub(super) begun: bool,
-    /// True if the member was told an epoch, and no view has ended that epoch before it began.
+    /// True if an epoch was announced to the member, and no view has ended it before it began.
     pub(super) may_begin: bool,
     pub(super) left_behind: bool,
-    /// Newcomers of the epoch that was told last, to which this member owes its beginning in
-    /// its stream.
+    /// Newcomers of the last announced epoch, to which this member must still announce the
+    /// beginning in its stream.
     pub(super) owes: Vec<usize>,
     /// Epoch in which the node is no longer a member, if it has left in this view.
     pub(super) behind: Option<Epoch>,
@@ -145,7 +145,7 @@ pub(super) struct WalkMember {
 }
 
 impl WalkMember {
-    /// Returns the beginning of an epoch in a stream, as its sender has told.
+    /// Returns the beginning of an epoch in a stream, as its sender has announced.
     pub(super) fn heard_of(&self, epoch: u64, of: usize) -> Option<u8> {
         self.heard.iter().find(|start| (start.epoch, start.of) == (epoch, of)).map(|s| s.at)
     }

@@ -10,7 +10,7 @@ use super::{WalkSetting, WalkState, WalkViolation};
 
 /// All readers that continue from an epoch have delivered the same of it, and no other member, dead
 /// or excluded, has delivered more. Where no reader continues, there is nothing to compare.
-pub const AGREEMENT: &str = "all deliver the same of an epoch";
+pub const AGREEMENT: &str = "all readers deliver the same entries of an epoch";
 /// An epoch begins at one place in each stream.
 pub const ONE_START: &str = "an epoch begins at one place";
 /// A reader's deliveries in one epoch and in the next follow without a gap, and nothing
@@ -18,12 +18,12 @@ pub const ONE_START: &str = "an epoch begins at one place";
 pub const SEQUENCE: &str = "nothing is left out or comes twice";
 /// Invariant I-51.
 pub const BEGUN: &str =
-    "who begins by a change of layout knows that all have received what was before";
+    "a member that begins by a change of layout knows that all have received the last epoch";
 /// A continuing member can deliver everything up to the cut, and has delivered no more.
-pub const COME_TO_CUT: &str = "everybody can come to the cut";
+pub const COME_TO_CUT: &str = "every continuing member can reach the cut";
 /// When no fault happens any more, all members are in the newest layout, and have
 /// delivered everything.
-pub const RESTS: &str = "everybody comes to the newest layout";
+pub const RESTS: &str = "every member reaches the newest layout";
 
 /// Entry count by epoch and stream.
 type EntryCounts = BTreeMap<(u64, usize), u8>;

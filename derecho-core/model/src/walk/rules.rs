@@ -1,7 +1,7 @@
 //! Possible next events of the members, and their effects.
 //!
-//! Owns: the preconditions of each event, by the rules of `docs/internals/protocol/README.md`. Never does: compute a
-//! cut or a queue of epochs.
+//! Owns: the preconditions of each event, by the rules of `docs/internals/protocol/README.md`.
+//! Never does: compute a cut or a queue of epochs.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -233,7 +233,7 @@ impl WalkState {
                 let node = Rc::make_mut(&mut self.nodes[node]);
                 let at = node.announced_starts.iter().position(|start| start.of == of);
                 let start =
-                    node.announced_starts.remove(at.expect("it is offered when it was said"));
+                    node.announced_starts.remove(at.expect("the event is offered when the start was announced"));
                 node.heard.retain(|known| (known.epoch, known.of) != (start.epoch, of));
                 node.heard.push(start);
                 node.heard.sort_unstable();
@@ -295,7 +295,7 @@ impl WalkState {
     }
 
     fn install(&mut self, course: &WalkSetting, index: usize) -> Result<(), WalkViolation> {
-        let (bits, changes, cut) = self.decision.clone().expect("it is being installed");
+        let (bits, changes, cut) = self.decision.clone().expect("a decision is being installed");
         let WalkState { nodes, record, .. } = self;
         let node = Rc::make_mut(&mut nodes[index]);
         (node.owes, node.expected, node.may_begin) = (Vec::new(), None, false);
@@ -365,7 +365,7 @@ impl WalkState {
         } else if self.is_complete(course, index) {
             let WalkState { nodes, record, .. } = self;
             let node = Rc::make_mut(&mut nodes[index]);
-            let place = node.current.as_mut().expect("it is complete");
+            let place = node.current.as_mut().expect("the epoch is complete");
             (place.phase, place.ends) = (EpochPhase::Complete, node.received);
             if part(&place.epoch.layout, index).is_some_and(|(reads, _)| reads) {
                 for of in senders(&place.epoch.layout) {
@@ -381,7 +381,7 @@ impl WalkState {
         Ok(())
     }
 
-    /// Returns a beginning that the member owes to newcomers, once it knows that.
+    /// Returns a beginning that the member must still announce to newcomers, once it knows that.
     fn pays(&self, course: &WalkSetting, index: usize) -> Option<AnnouncedStart> {
         let node = &self.nodes[index];
         let (place, told) = (node.current.as_ref()?, node.announced.as_ref()?);
@@ -395,7 +395,7 @@ impl WalkState {
         at.filter(|_| owes).map(|at| AnnouncedStart { epoch, of: index, at })
     }
 
-    /// Returns the epoch that the member is told now, if any, and whether a view has brought it.
+    /// Returns the epoch to announce to the member now, if any, and whether a view has brought it.
     fn next_told(&self, index: usize) -> Option<(AnnouncedEpoch, bool)> {
         let node = &self.nodes[index];
         let mut epochs = node.registry.epochs(KEY);
@@ -451,7 +451,7 @@ impl WalkState {
     /// Checks I-51, when an epoch begins by a change of layout.
     fn check_begun(&self, index: usize) -> Result<(), WalkViolation> {
         let node = &self.nodes[index];
-        let told = node.announced.as_ref().expect("it can begin");
+        let told = node.announced.as_ref().expect("an announced epoch begins");
         let ends: Vec<(usize, u8)> = match &node.current {
             Some(place) if place.phase == EpochPhase::Complete => {
                 senders(&place.epoch.layout).map(|of| (of, place.ends[of])).collect()

@@ -1,4 +1,4 @@
-//! Steps of one member: told, begun, left; its report, and its finish at a cut.
+//! Steps of one member: epoch announced, begun, left; its report, and its finish at a cut.
 //!
 //! Owns: the changes of a step at the member that takes it. Never does: know when a step may
 //! be taken.
@@ -129,7 +129,7 @@ impl WalkMember {
         Ok(())
     }
 
-    /// Tells the member an epoch. `ended`: a view has ended the previous one.
+    /// Announces an epoch to the member. `ended`: a view has ended the previous one.
     pub(super) fn tell(&mut self, index: usize, next: AnnouncedEpoch, ended: bool) {
         let is_in = part(&next.epoch.layout, index).is_some();
         if ended {
@@ -170,7 +170,7 @@ impl WalkMember {
         me: usize,
         record: &mut EpochRecord,
     ) -> Result<(), WalkViolation> {
-        let told = self.announced.clone().expect("it can begin");
+        let told = self.announced.clone().expect("an announced epoch begins");
         let (number, before) = (told.epoch.number, self.current.take());
         self.may_begin = false;
         let complete = before.as_ref().filter(|place| place.phase == EpochPhase::Complete);

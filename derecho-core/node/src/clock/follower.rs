@@ -2,20 +2,20 @@
 //!
 //! ```text
 //!   nanoseconds
-//!     |                      ____---   a line, drawn when the previous one has ended: from the
-//!     |              ___/----          clock's time to its expected time at the line's end
+//!     |                      ____---   a segment, drawn when the previous one has ended: from the
+//!     |              ___/----          clock's time to its expected time at the segment's end
 //!     |        __---'
 //!     |   _--''        |     |
 //!     +---------------------------- ticks
 //!         start      start   start + length
 //! ```
 //!
-//! No reading is less than an earlier one, for these reasons. A line only rises and is used only
-//! for the ticks between its start and its end; the next line starts no lower than the previous one
-//! ended. A thread that reads between two lines asks the clock, answers no less than the old line's
-//! end, and stores the answer in `floor`, which bounds every later answer from below. It therefore
-//! does not matter when exactly the counter was read, or whether the thread that draws the next
-//! line is interrupted; and no thread waits for it.
+//! No reading is less than an earlier one, for these reasons. A segment only rises and is used only
+//! for the ticks between its start and its end; the next segment starts no lower than the previous
+//! one ended. A thread that reads between two segments asks the clock, answers no less than the old
+//! segment's end, and stores the answer in `floor`, which bounds every later answer from below. It
+//! therefore does not matter when exactly the counter was read, or whether the thread that draws
+//! the next segment is interrupted; and no thread waits for it.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -30,8 +30,8 @@ const SLOPES: std::ops::RangeInclusive<u64> = 1 << (FRACTION - 4)..=1 << (FRACTI
 /// Limit of speed changes: a counter whose speed changes by more than one part in `STEADY` is no
 /// longer trusted. The kernel corrects a clock by a tenth at most.
 const STEADY: u64 = 8;
-/// Limit of a line's error: a line whose end is further from the clock than one part in `AHEAD` of
-/// its length was useless.
+/// Limit of a segment's error: a segment whose end is further from the clock than one part in
+/// `AHEAD` of its length was useless.
 const AHEAD: u64 = 4;
 
 /// Maximum number of attempts to read counter and clock together without an interruption.
@@ -41,28 +41,28 @@ const UNDISTURBED: u64 = 512;
 /// Ticks between two readings that say too little about the clock.
 const USELESS: u64 = 8192;
 
-/// Sequence of lines, and the lock of the thread that draws the next one.
+/// Sequence of segments, and the lock of the thread that draws the next one.
 #[repr(align(64))]
 pub(super) struct ClockFollower {
-    /// Odd while the line is being replaced.
+    /// Odd while the segment is being replaced.
     version: AtomicU64,
     start: AtomicU64,
-    /// Ticks from start to end; zero if there is no line.
+    /// Ticks from start to end; zero if there is no segment.
     length: AtomicU64,
     base: AtomicU64,
     slope: AtomicU64,
     /// Lower bound of all answers.
     floor: AtomicU64,
-    /// Nanoseconds for which a line is drawn.
+    /// Nanoseconds for which a segment is drawn.
     period: u64,
     /// True if the counter is not usable as a clock: the system's clock answers for good.
     distrusted: AtomicBool,
-    /// Only taken with `try_lock`: a thread that does not get the lock continues without a
-    /// new line.
+    /// Only taken with `try_lock`: a thread that does not get the lock continues without a new
+    /// segment.
     calibration: Mutex<Calibration>,
 }
 
-/// Data from which the next line is drawn.
+/// Data from which the next segment is drawn.
 struct Calibration {
     asked: bool,
     last: Option<ClockSample>,
@@ -98,8 +98,8 @@ impl ClockSegment {
         self.after(self.length)
     }
 
-    /// Returns the time at a tick of the line, or the line's start time for a tick just before it:
-    /// the counter may have been read before the line was.
+    /// Returns the time at a tick of the segment, or the segment's start time for a tick just
+    /// before it: the counter may have been read before the segment was.
     fn at(&self, ticks: u64) -> Option<u64> {
         let passed = ticks.wrapping_sub(self.start);
         let missing = self.start.wrapping_sub(ticks);
@@ -135,7 +135,8 @@ impl ClockSample {
 }
 
 impl ClockFollower {
-    /// Creates a follower without knowledge of the clock. Lines are drawn for `period` nanoseconds.
+    /// Creates a follower without knowledge of the clock. Segments are drawn for `period`
+    /// nanoseconds.
     pub(super) const fn new(period: u64) -> ClockFollower {
         ClockFollower {
             version: AtomicU64::new(0),
@@ -180,7 +181,7 @@ impl ClockFollower {
         }
     }
 
-    /// Returns the line, unless it is being replaced.
+    /// Returns the segment, unless it is being replaced.
     fn line(&self) -> Option<ClockSegment> {
         let version = self.version.load(Acquire);
         let line = self.words();
@@ -189,7 +190,7 @@ impl ClockFollower {
         whole.then_some(line)
     }
 
-    /// Returns the time where no line covers it.
+    /// Returns the time where no segment covers it.
     #[cold]
     #[inline(never)]
     fn look(&self, source: &impl TickSource) -> u64 {
@@ -203,12 +204,12 @@ impl ClockFollower {
         if let Some(nanos) = reached.and_then(|line| line.at(source.ticks())) {
             return nanos.max(self.floor.load(Relaxed));
         }
-        // While a line is being replaced, `floor` already covers its end.
+        // While a segment is being replaced, `floor` already covers its end.
         let nanos = source.nanos().max(reached.map_or(0, |line| line.end()));
         self.floor.fetch_max(nanos, AcqRel).max(nanos)
     }
 
-    /// Draws the next line, if it is time and enough is known.
+    /// Draws the next segment, if it is time and enough is known.
     fn follow(&self, drawing: &mut Calibration, source: &impl TickSource) {
         if !drawing.asked {
             drawing.asked = true;
@@ -240,7 +241,7 @@ impl ClockFollower {
         }
     }
 
-    /// Returns the line from `here` on, and the slope since the `last` sighting. `None` if the
+    /// Returns the segment from `here` on, and the slope since the `last` sample. `None` if the
     /// counter does not keep its speed.
     fn next(
         &self,
@@ -253,7 +254,7 @@ impl ClockFollower {
         let ticks = u128::from(here.ticks.wrapping_sub(last.ticks));
         let slope = u64::try_from((passed << FRACTION).checked_div(ticks)?).ok()?;
         let is_steady = seen.is_none_or(|seen| slope.abs_diff(seen) <= seen / STEADY);
-        // If a line has ended ahead of the clock, the next line lets the clock catch up.
+        // If a segment has ended ahead of the clock, the next segment lets the clock catch up.
         let base = here.nanos.max(old.end());
         let ahead = base - here.nanos;
         if !SLOPES.contains(&slope) || !is_steady || ahead > self.period / AHEAD {
@@ -269,12 +270,12 @@ impl ClockFollower {
         Some((line, slope))
     }
 
-    /// Replaces the line, all of whose times are at most `reached`.
+    /// Replaces the segment, all of whose times are at most `reached`.
     fn draw(&self, line: ClockSegment, reached: u64) {
         self.floor.fetch_max(reached, AcqRel);
         let version = self.version.load(Relaxed);
         self.version.store(version + 1, Release);
-        // A thread that sees a word of the new line sees the odd version as well.
+        // A thread that sees a word of the new segment sees the odd version as well.
         fence(Release);
         self.start.store(line.start, Relaxed);
         self.length.store(line.length, Relaxed);

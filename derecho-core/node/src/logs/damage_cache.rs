@@ -1,4 +1,4 @@
-//! Harmed logs that this process has examined.
+//! Damaged logs that this process has examined.
 //!
 //! Owns: the findings, while the files are unchanged, and for half a minute at most, because files
 //! may have been restored during the examination. Never does: examine a log.
@@ -35,18 +35,18 @@ fn files(folder: &str, stream: StreamKey) -> Option<Files> {
 pub(super) struct DamageCache(BTreeMap<(StreamKey, LogId), (Files, Instant, LogDamage)>);
 
 impl DamageCache {
-    /// Returns the harm of a log, if it was found before and the files are unchanged.
+    /// Returns the damage of a log, if it was found before and the files are unchanged.
     pub(super) fn find(&self, of: (StreamKey, LogId), folder: &str) -> Option<LogDamage> {
         let (known, _, harm) = self.0.get(&of).filter(|(_, found, _)| found.elapsed() < OLD)?;
         (files(folder, of.0).as_ref() == Some(known)).then(|| harm.clone())
     }
 
-    /// Whether harm was found before, which may be gone now.
+    /// Whether damage was found before, which may be gone now.
     pub(super) fn is_known(&self, of: (StreamKey, LogId)) -> bool {
         self.0.contains_key(&of)
     }
 
-    /// Records the harm of a log, or that there is none.
+    /// Records the damage of a log, or that there is none.
     pub(super) fn set(&mut self, of: (StreamKey, LogId), folder: &str, harm: Option<LogDamage>) {
         match harm.zip(files(folder, of.0)) {
             Some((harm, files)) => {

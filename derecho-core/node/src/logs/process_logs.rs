@@ -41,12 +41,12 @@ pub struct LogScope {
 }
 
 impl LogScope {
-    /// Returns the home of the topics of a domain.
+    /// Returns the scope of the topics of a domain.
     pub fn of_domain(domain: u32) -> LogScope {
         LogScope { folder: format!("domain-{domain}"), group: GroupId(GROUP + u128::from(domain)) }
     }
 
-    /// Returns the home of the objects of a group.
+    /// Returns the scope of the objects of a group.
     pub fn of_group(name: &str) -> LogScope {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         let letter = |byte: u8| match plain(byte) {

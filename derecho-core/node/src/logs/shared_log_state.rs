@@ -165,7 +165,7 @@ impl SharedLogState {
         }
     }
 
-    /// Shows that the log is harmed, and is not put aside.
+    /// Shows that the log is damaged, and is not put aside.
     pub(super) fn show_damaged(&self, error: LogError) {
         if self.state() != StreamState::Damaged {
             tracing::error!(
@@ -177,7 +177,7 @@ impl SharedLogState {
         }
     }
 
-    /// Shows that the log is open, if it was harmed before.
+    /// Shows that the log is open, if it was damaged before.
     pub(super) fn show_open(&self) {
         if self.state() == StreamState::Damaged {
             self.show(StreamState::Open, None);

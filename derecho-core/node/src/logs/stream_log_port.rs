@@ -1,6 +1,6 @@
 //! The log of one stream as a member's turn sees it; the log thread does the work.
 //!
-//! Owns: the batch of this turn, and the pending errand. Never does: wait for the log thread; a
+//! Owns: the batch of this turn, and the pending log task. Never does: wait for the log thread; a
 //! full queue refuses, and the turn tries again.
 
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ use crate::clock;
 /// Bytes of a batch; further records go into the next one.
 const BATCH: usize = 1 << 20;
 
-/// Hand-over of an errand and its answer.
+/// Hand-over of a log task and its answer.
 #[derive(Default)]
 struct LogTaskSlot {
     task: Mutex<Option<LogTask>>,
@@ -44,7 +44,7 @@ impl LogTaskSlot {
     }
 }
 
-/// A pending errand: it is answered however it ends.
+/// A pending log task, which is answered however it ends.
 struct PendingLogTask {
     slot: Arc<LogTaskSlot>,
     log_state: Arc<SharedLogState>,
@@ -76,8 +76,8 @@ impl PendingLogTask {
 
 impl Drop for PendingLogTask {
     fn drop(&mut self) {
-        // The log thread has ended before it reached the errand, or in the middle of it. An errand
-        // that has been taken back is no longer in the slot.
+        // The log thread has ended before it reached the task, or in the middle of it. A task that
+        // has been taken back is no longer in the slot.
         let unanswered = match self.state {
             TaskProgress::Waits => self.slot.take_errand().is_some(),
             TaskProgress::Begun => true,
@@ -90,7 +90,7 @@ impl Drop for PendingLogTask {
     }
 }
 
-/// Journal of one stream, see the [module](self).
+/// Log port of one stream; see the [module](self).
 pub struct StreamLogPort {
     log: LogId,
     handle: StreamHandle,
@@ -217,8 +217,8 @@ impl Drop for StreamLogPort {
     }
 }
 
-/// Runs an errand on the log thread. If the disk is full, waits for room or gives up, as
-/// appends do.
+/// Runs a log task on the log thread. If the disk is full, waits for room or gives up, as appends
+/// do.
 fn do_errand(
     writer: &mut LogWriter<Folder>,
     shown: &Arc<SharedLogState>,
@@ -232,7 +232,7 @@ fn do_errand(
             return answer;
         };
         match writer.judge(shown, error) {
-            // Its state after the partial errand is read when the log is opened again.
+            // Its state after the partial task is read when the log is opened again.
             None => drop(writer.logs.remove(&shown.key)),
             Some(state) => {
                 let error = error.clone().within(&writer.disk.place());
@@ -313,7 +313,7 @@ fn try_errand(
     answer
 }
 
-/// Returns the claim of a harmed log (I-98). `None`: the log was put aside, and is open and empty.
+/// Returns the claim of a damaged log (I-98). `None`: the log was put aside, and is open and empty.
 fn open_damaged(
     writer: &mut LogWriter<Folder>,
     (shown, root, errand): (&Arc<SharedLogState>, &std::path::Path, &LogTask),
@@ -381,7 +381,7 @@ fn permissions_in(root: &std::path::Path) -> Vec<RestartPermission> {
     })
 }
 
-/// Records which logs in reach are harmed.
+/// Records which logs in reach are damaged.
 fn note_damage(known: &mut DamageCache, stream: StreamKey, neighbours: &[ReachableFolder<Folder>]) {
     for neighbour in neighbours {
         let of = (stream, neighbour.log);
@@ -392,8 +392,8 @@ fn note_damage(known: &mut DamageCache, stream: StreamKey, neighbours: &[Reachab
 }
 
 impl LogWriter<Folder> {
-    /// Ensures that the log of a stream is open and shown here, or returns its harm. A harmed log
-    /// of views is an error.
+    /// Ensures that the log of a stream is open and shown here, or returns its damage. A damaged
+    /// log of views is an error.
     fn open_or_damage(
         &mut self,
         shown: &Arc<SharedLogState>,
@@ -456,7 +456,7 @@ impl LogWriter<Folder> {
 }
 
 /// Returns the folders beside this process's own. With `locks`, folders without a writer are locked
-/// for reading; a process that wants one waits for that (see [`Archive`](super::Archive)).
+/// for reading; a process that wants one waits for that (see [`ProcessLogs`](super::ProcessLogs)).
 fn neighbours(
     root: &std::path::Path,
     own: LogId,

@@ -420,7 +420,7 @@ pub(super) struct LogWriter<D> {
     /// Others' logs of a stream, as far as they were read when they had not reached the
     /// requested point.
     pub(super) known: BTreeMap<(StreamKey, LogId), StreamLog>,
-    /// Harmed logs of this folder and of others.
+    /// Damaged logs of this folder and of others.
     pub(super) harm: DamageCache,
     load: Arc<LogQueueBytes>,
     spare: Arc<Mutex<Vec<Batch>>>,

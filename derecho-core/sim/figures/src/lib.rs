@@ -81,7 +81,7 @@ const EXPERIMENTS: &[(&str, &str, Experiment)] = &[
     ("spindle-8", "inactive subgroups, baseline (Spindle, figure 8)", subgroups::figure_8),
     ("spindle-9", "inactive subgroups, batching (Spindle, figure 9)", subgroups::figure_9),
     ("spindle-10", "delayed senders (Spindle, figure 10)", delays::figure_10),
-    ("spindle-11", "nulls where nobody is delayed (Spindle, figure 11)", delays::figure_11),
+    ("spindle-11", "nulls without delayed senders (Spindle, figure 11)", delays::figure_11),
     ("spindle-12", "posting at the end (Spindle, figure 12)", finals::figure_12),
     ("spindle-13", "several active subgroups (Spindle, figure 13)", subgroups::figure_13),
     ("spindle-14", "a copy by its size: the prices (Spindle, figure 14)", prices::figure_14),

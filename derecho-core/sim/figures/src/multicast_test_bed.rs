@@ -114,7 +114,7 @@ pub(crate) fn run(setup: &MulticastTestSetup) -> Result<MulticastOutcome, Figure
     let last = crowd.read();
     let ledger = crowd.measurements.borrow();
     if let Some(fault) = ledger.faults.first() {
-        return Err(FigureError::Stuck(format!("a member is said to be faulty: {fault}")));
+        return Err(FigureError::Stuck(format!("a member is reported as faulty: {fault}")));
     }
     let (members, nanos) = (habits.members as f64, last.at.since(first.at) as f64);
     let taken = (last.taken - first.taken) as f64;

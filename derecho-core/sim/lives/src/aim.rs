@@ -1,7 +1,7 @@
 //! Lives aimed at view changes: one change follows the other, and a fault waits at a step of each.
 //!
 //! Owns: the moments for which faults wait, so that rare ones are met as often as others. Never
-//! does: cause harm; the storm does.
+//! does: cause a fault; the fault injector does.
 
 use derecho_sim::NodeIndex;
 

@@ -226,7 +226,7 @@ impl SafetyChecker {
     }
 
     pub(crate) fn left(&mut self, node: NodeId, stay: TopicMembership) {
-        self.journal.says(node, format_args!("is no more in topic {}", stay.0));
+        self.journal.says(node, format_args!("has left topic {}", stay.0));
         self.logs.entry((node, stay)).or_default().left = true;
     }
 
@@ -258,7 +258,7 @@ impl SafetyChecker {
         assert_eq!(*count, number, "applications number their messages");
         *count += 1;
         if self.out.contains_key(&writer.0) {
-            // A stream of which no member has heard while its writer was in.
+            // No member knew the stream while its writer was in.
             self.void.entry(writer).or_insert(number);
         }
     }
@@ -301,14 +301,14 @@ impl SafetyChecker {
         if self.written.get(&writer).is_none_or(|written| number >= *written) {
             self.charge(
                 "origin",
-                &format!("{name} gets message {number} of {from}: never written"),
+                &format!("{name} gets message {number} of {from}: that message was never written"),
             );
         }
         if self.out.contains_key(&node) {
             self.charge("isolation", &format!("{name} is out and delivers {what:?}"));
         }
         if self.void.get(&writer).is_some_and(|void| number >= *void) {
-            let what = format!("{name} gets {number} of {from}, who was out when it wrote that");
+            let what = format!("{name} gets {number} of {from}, which was out when it wrote that message");
             self.charge("isolation", &what);
         }
     }

@@ -1,10 +1,11 @@
 //! Faults: their kinds, times, victims, and ends.
 //!
-//! Owns: all harm that is done. Never does: cause more harm than the menu allows.
+//! Owns: all faults of a life. Never does: cause a fault that the plan does not permit.
 //!
 //! ```text
-//!   strike ── at random moments ──> a fault, with its end on the list of ends
-//!   ambush ── waits for a moment, such as a node at a chosen step of a view change; strikes there
+//!   strike           at random moments: a fault, with its end on the list of ends
+//!   TriggeredFault   waits for a moment, such as a node at a chosen step of a view change, and
+//!                    strikes there
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +38,7 @@ enum FaultEnd {
     Comeback,
 }
 
-/// Moment for which an ambush waits.
+/// Moment for which a triggered fault waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FaultMoment {
     /// A node at this step; with `leader`, only the leader.
@@ -56,15 +57,15 @@ struct TriggeredFault {
     until: Time,
 }
 
-/// The storm, see the [module](self).
+/// The fault injector, see the [module](self).
 pub(crate) struct FaultInjector {
     faults: Option<Faults>,
     ends: Vec<(Time, FaultEnd)>,
     triggered: Option<TriggeredFault>,
-    /// True if the storm is aimed at view changes: a stopped node continues soon, perhaps before
+    /// True if faults are aimed at view changes: a stopped node continues soon, perhaps before
     /// the others have decided.
     pub(crate) aimed: bool,
-    /// Time until which each node was harmed.
+    /// Time until which faults affected each node.
     harmed: BTreeMap<NodeIndex, u64>,
     /// Nodes that stand still until the others have been judged.
     stopped: BTreeSet<NodeIndex>,
@@ -73,12 +74,12 @@ pub(crate) struct FaultInjector {
     /// True if faults that could lose a networked group do not happen.
     mild: bool,
     /// True if more nodes may stand still than run. The members of a local group continue if the
-    /// host shows them who stands still (I-45).
+    /// host shows them which nodes stand still (I-45).
     stops_most: bool,
 }
 
 impl FaultInjector {
-    /// Creates a storm without faults.
+    /// Creates an injector without faults.
     pub(crate) fn new(seed: u64) -> FaultInjector {
         FaultInjector {
             faults: None,
@@ -102,7 +103,7 @@ impl FaultInjector {
         !self.stopped.is_empty()
     }
 
-    /// Returns the time until which a node was harmed; zero if it never was.
+    /// Returns the time until which faults affected a node; zero if none did.
     pub(crate) fn harmed_until(&self, node: NodeIndex) -> u64 {
         self.harmed.get(&node).copied().unwrap_or_default()
     }
@@ -260,7 +261,7 @@ impl World {
         self.injector.triggered = Some(TriggeredFault { moment, fault, until });
     }
 
-    /// Lets `time` pass, in which faults end and ambushes strike.
+    /// Lets `time` pass, in which faults end and triggered faults strike.
     pub fn run(&mut self, time: u64) {
         let until = self.now().after(time);
         loop {
@@ -328,7 +329,7 @@ impl World {
         match end {
             FaultEnd::Resume(node, views) => {
                 if self.cluster.is_running(node) {
-                    self.tell(node, "goes on");
+                    self.tell(node, "continues");
                     let begun = self.checker.borrow().view_changes;
                     let coverage = &mut self.report.coverage;
                     coverage.overslept += u64::from(views.is_some_and(|views| views < begun));
@@ -340,7 +341,7 @@ impl World {
                 self.injector.harmed.insert(node, now);
             }
             FaultEnd::Heal(pairs) => {
-                self.say(&format!("what was cut passes again: {}", names(&pairs)));
+                self.say(&format!("no longer cut: {}", names(&pairs)));
                 for (from, to) in pairs {
                     self.cluster.network().heal(from, to);
                     self.harm(from, now);
@@ -410,7 +411,7 @@ impl World {
             Fault::OneWay => self.cut(node, true),
             Fault::SlowNode => {
                 let pace = self.random.between(3, 100);
-                self.tell(node, &format!("is {pace} times as slow as it was"));
+                self.tell(node, &format!("becomes {pace} times slower"));
                 self.harm(node, u64::MAX);
                 self.cluster.set_pace(node, pace);
                 self.later(50_000, 3_000_000, FaultEnd::Pace(node));
@@ -421,8 +422,8 @@ impl World {
         }
     }
 
-    /// Whether the group must continue even if this node is harmed as well. A cut harms nodes on
-    /// both sides: then chance decides.
+    /// Whether the group must continue even if a fault affects this node as well. A cut affects
+    /// nodes on both sides: then chance decides.
     fn would_survive(&mut self, fault: Fault, node: NodeIndex) -> bool {
         match fault {
             Fault::Partition | Fault::OneWay | Fault::SlowLink | Fault::Delay => {
@@ -444,7 +445,7 @@ impl World {
     fn stop(&mut self, node: NodeIndex) {
         let step = step_of(&self.cluster, node);
         let at = step.map_or(String::new(), |step| format!(" ({})", step.name()));
-        self.tell(node, &format!("stands still until the others are judged{at}"));
+        self.tell(node, &format!("is stopped until the others are judged{at}"));
         self.report.stops += 1;
         self.harm(node, u64::MAX);
         self.halt(node);
@@ -502,7 +503,7 @@ impl World {
         }
         let step = step_of(&self.cluster, node);
         let at = step.map_or(String::new(), |step| format!(" ({})", step.name()));
-        self.tell(node, &format!("stands still{at}"));
+        self.tell(node, &format!("is paused{at}"));
         self.report.pauses += 1;
         step.into_iter().for_each(|step| self.report.coverage.pauses[step as usize] += 1);
         self.harm(node, u64::MAX);
@@ -544,7 +545,7 @@ impl World {
             return;
         }
         self.report.partitions += 1;
-        self.say(&format!("nothing passes any more: {}", names(&pairs)));
+        self.say(&format!("cut from now on: {}", names(&pairs)));
         for &(from, to) in &pairs {
             self.cluster.network().cut(from, to);
             self.harm(from, u64::MAX);

@@ -1,6 +1,6 @@
-//! The menu of faults.
+//! Kinds of faults.
 //!
-//! Owns: their names. Never does: cause a fault; the storm does.
+//! Owns: their names. Never does: cause a fault; the fault injector does.
 
 use std::fmt;
 use std::str::FromStr;

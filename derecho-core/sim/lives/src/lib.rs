@@ -4,13 +4,14 @@
 //! Owns: the events of a group's life, and the rules that must hold. Never does: protocol; the code
 //! that runs is the product's, and no checker asks the product whether it was right.
 //!
-//! Read in this order: [`LifePlan`] and [`live`] (a life from a seed), [`Faults`] (the faults), `checker`
-//! (rules at every delivery), `verdict` (rules at the end).
+//! Read in this order: [`LifePlan`] and [`live`] (a life from a seed), [`Faults`] (the faults),
+//! `checker` (rules at every delivery), `verdict` (rules at the end).
 //!
 //! ```text
-//!   Plan ── seed ──> World: a cluster of Members, each a Group with an application
-//!                      │  storm: faults begin and end          journal: events, for a reader
-//!                      └> Court: writes, deliveries, views ── Account: violations, coverage
+//!   LifePlan ── seed ──> World: a cluster of LifeMembers, each a Group with an application
+//!                          │  FaultInjector: faults begin and end    Journal: events, for a reader
+//!                          └> SafetyChecker: writes, deliveries, views
+//!                               └> LifeReport: violations, coverage
 //! ```
 
 mod aim;

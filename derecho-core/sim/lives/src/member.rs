@@ -1,7 +1,7 @@
 //! One member of a group: a node, and an application that writes and reads topics.
 //!
-//! Owns: the application's actions, and its reports to the court. Never does: stop reporting when
-//! it is out; its later deliveries are also for the court to judge.
+//! Owns: the application's actions, and its reports to the checker. Never does: stop reporting when
+//! it is out; the checker judges its later deliveries as well.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -167,7 +167,7 @@ impl LifeMember {
     /// Enters its group. `halted`: nodes that the host shows as standing still, if the host
     /// shows any.
     pub(crate) fn begin(&mut self, entrance: JoinMode, halted: Option<Halted>) {
-        let (node, control) = self.prepared.take().expect("it begins once");
+        let (node, control) = self.prepared.take().expect("a member begins once");
         let local = matches!(entrance, JoinMode::Local);
         let terms = GroupConfig {
             join_mode: entrance,
@@ -187,7 +187,7 @@ impl LifeMember {
     }
 
     pub(crate) fn group(&self) -> &Group<Topics> {
-        self.group.as_ref().expect("it has begun")
+        self.group.as_ref().expect("the member has begun")
     }
 
     /// Node id of the member.
@@ -236,7 +236,7 @@ impl LifeMember {
     }
 
     fn group_mut(&mut self) -> &mut Group<Topics> {
-        self.group.as_mut().expect("it has begun")
+        self.group.as_mut().expect("the member has begun")
     }
 
     /// Joins a topic as a reader, a writer, or both.
@@ -265,8 +265,8 @@ impl LifeMember {
         self.announce(topic, true);
     }
 
-    /// Registers this member's regions of a topic with its group, and tells all members of
-    /// its part.
+    /// Registers this member's regions of a topic with its group, and announces its part to
+    /// all members.
     fn announce(&mut self, topic: u64, is_new: bool) {
         let Some(taken) = self.parts.get(&topic) else { return };
         let share = SubgroupRegions { lines: taken.lines.clone(), memory: taken.stream.clone() };
@@ -532,7 +532,7 @@ impl LifeMember {
                 let (founding, view) = self.view;
                 part.epoch = (founding, key, epoch);
                 if reads && part.inbox.is_none() {
-                    let node = group.as_mut().expect("it has begun").node_mut();
+                    let node = group.as_mut().expect("the member has begun").node_mut();
                     part.inbox = node.add_subgroup_reader(subgroup);
                     let late = demands && (LEAVERS_HOLD || !part.leaves);
                     let late = late.then(|| node.add_subgroup_reader(subgroup)).flatten();
@@ -553,7 +553,7 @@ impl LifeMember {
                 self.view = (view.group, view.number);
                 let mut court = self.checker.borrow_mut();
                 court.installs(self.me, &view);
-                let group = self.group.as_ref().expect("it has begun");
+                let group = self.group.as_ref().expect("the member has begun");
                 // If several views began in one turn, the state is as the last one left it.
                 if group.is_informed() && group.view().number == view.number {
                     court.begins_with(self.me, &view, group.state());
@@ -641,7 +641,7 @@ impl Machine for LifeMember {
 impl LifeMember {
     /// Reports changes in its agreement on a view.
     fn note_stage(&mut self) {
-        let group = self.group.as_ref().expect("it has begun");
+        let group = self.group.as_ref().expect("the member has begun");
         let agreement = group.agreement();
         let (before, stage) = (self.stage, agreement.stage());
         let suspects = agreement.suspects();
@@ -665,7 +665,7 @@ impl LifeMember {
         self.turned.reported =
             before < ViewChangeStage::Reported && ViewChangeStage::Reported <= stage;
         if self.turned.reported {
-            court.journal.says(self.me, format_args!("reports how far it has come"));
+            court.journal.says(self.me, format_args!("reports its progress"));
         }
         match stage {
             ViewChangeStage::Proposed => {
@@ -677,7 +677,7 @@ impl LifeMember {
                 court.journal.says(self.me, format_args!("accepts the decision of {name}"));
             }
             ViewChangeStage::Decided => {
-                court.journal.says(self.me, format_args!("knows which decision was picked"));
+                court.journal.says(self.me, format_args!("knows which decision was chosen"));
             }
             ViewChangeStage::Calm | ViewChangeStage::Wedged | ViewChangeStage::Reported => {}
         }

@@ -1,6 +1,6 @@
-//! Account of a finished life.
+//! Report of a finished life.
 //!
-//! Owns: counts. Never does: judge.
+//! Owns: counts. Never does: check a rule.
 
 use std::ops::AddAssign;
 
@@ -13,9 +13,9 @@ pub enum ViewChangeStep {
     Reported,
     /// The member leads, and has proposed a decision, perhaps not to all.
     Proposed,
-    /// The member has accepted another member's proposal, and perhaps not told all.
+    /// The member has accepted another member's proposal, and perhaps has not announced it to all.
     Accepted,
-    /// The member knows the decision, and has not told all.
+    /// The member knows the decision, and has not announced it to all.
     Decided,
     /// The member is in the new view, and not all of its streams have continued yet.
     Installed,

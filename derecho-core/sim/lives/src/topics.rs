@@ -45,7 +45,7 @@ pub(crate) struct Topics(pub(crate) BTreeMap<(u64, NodeId), TopicRole>);
 
 impl ReplicatedState for Topics {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
-        let part = TopicRole::decode(message).expect("members say only such things");
+        let part = TopicRole::decode(message).expect("members send only declarations of parts");
         match part.reads || part.sends.is_some() {
             true => self.0.insert((part.topic, from), part),
             false => self.0.remove(&(part.topic, from)),

@@ -3,10 +3,11 @@
 //! Owns: liveness, and the decision whether a group may be lost. Never does: ask the protocol
 //! whether it may.
 //!
-//! A harmed node need not continue: a node that stood still, was slow, was cut off from others or
-//! has lost a connection for good. But the newest view may have members that were not harmed since
-//! shortly before it began. If those are a primary partition of it (networked), or more than the
-//! other live members (local), the group continues, and every member then gets everything.
+//! A node that a fault has affected need not continue: a node that stood still, was slow, was cut
+//! off from others or has lost a connection for good. But the newest view may have members that
+//! were not affected since shortly before it began. If those are a primary partition of it
+//! (networked), or more than the other live members (local), the group continues, and every member
+//! then gets everything.
 
 use std::collections::BTreeSet;
 
@@ -98,7 +99,7 @@ impl World {
     }
 
     fn charge_unrest(&mut self) {
-        let what = format!("nothing comes to rest:{}", self.describe());
+        let what = format!("the group does not come to rest:{}", self.describe());
         self.checker.borrow_mut().charge("liveness", &what);
     }
 
@@ -111,7 +112,7 @@ impl World {
         states.collect::<String>() + &self.describe()
     }
 
-    /// Describes the standing of all nodes that are not out.
+    /// Describes the status of all nodes that are not out.
     fn describe(&self) -> String {
         let mut text = String::new();
         let journal = &self.checker.borrow().journal;
@@ -138,7 +139,7 @@ impl World {
         text
     }
 
-    /// Whether a member of this view was not harmed in a way that could be noticed in it.
+    /// Whether no fault affected a member of this view in a way that could be noticed in it.
     fn is_unharmed(&self, node: NodeId, view: &View, harmed: Option<NodeIndex>) -> bool {
         let index = |node| self.all().into_iter().find(|index| self.member(*index).me == node);
         let Some(own) = index(node).filter(|own| self.cluster.is_running(*own)) else {
@@ -147,7 +148,7 @@ impl World {
         let since = self.checker.borrow().newest_at.0.saturating_sub(AFTERMATH);
         let network = self.cluster.network();
         let others = view.members.iter().filter_map(|member| index(member.node));
-        // A crashed peer has lost its connections to all, and harms no member.
+        // A crashed peer has lost its connections to all, and affects no member.
         let mut others = others.filter(|other| *other != own && self.cluster.is_running(*other));
         // In a group on a network, a member whose messages are late may be taken for a failed one.
         let held_up = match self.kind {
@@ -161,13 +162,13 @@ impl World {
     }
 
     /// Whether there is a group that must not be lost. In the newest view, and in the views of
-    /// unharmed members that have not heard of it, enough members must be unharmed to decide on the
+    /// unaffected members that do not know it, enough members must be unaffected to decide on the
     /// next one.
     fn has_to_go_on(&self) -> bool {
         self.has_to_go_on_with(None)
     }
 
-    /// Whether the group must continue when this node is harmed as well.
+    /// Whether the group must continue when a fault affects this node as well.
     pub(crate) fn has_to_go_on_without(&self, node: NodeIndex) -> bool {
         self.has_to_go_on_with(Some(node))
     }
@@ -191,7 +192,7 @@ impl World {
             match self.kind {
                 GroupKind::Network => is_primary(view, |node| unharmed.contains(&node)),
                 GroupKind::Local | GroupKind::Shared => {
-                    // I-45: the host shows who stands still.
+                    // I-45: the host shows which nodes stand still.
                     let is_halted =
                         |index: &NodeIndex| self.asks_host && self.injector.is_stopped(*index);
                     let mut running = self.running();
@@ -213,7 +214,8 @@ impl World {
         self.end_all_faults();
         if self.injector.any_stopped() {
             if self.has_to_go_on() && self.settle() && !self.awake().is_empty() {
-                // Nobody waits for what a reader holds: a wait without end meets a late answer.
+                // No member waits for records that a reader holds: a wait without end meets a late
+                // answer.
                 self.read_all();
                 let before = self.awake();
                 self.run(IN_FLIGHT);
@@ -291,7 +293,7 @@ impl World {
         if self.is_guilty() {
             let text = self.describe();
             let mut court = self.checker.borrow_mut();
-            court.journal.say(format_args!("how all stand:{text}"));
+            court.journal.say(format_args!("states of all nodes:{text}"));
             return None;
         }
         Some(living)
@@ -330,7 +332,7 @@ impl World {
             }
             self.write_for(1);
         }
-        self.checker.borrow_mut().charge("liveness", "a writer has no room for ever");
+        self.checker.borrow_mut().charge("liveness", "a writer never gets room");
         false
     }
 
@@ -356,7 +358,7 @@ impl World {
             let newest = court.newest().or(court.founding());
             let newest = newest.map(|view| (view.number, view.members.clone()));
             drop(court);
-            let what = format!("nobody goes on, though enough were unharmed: {newest:?}");
+            let what = format!("no member continues, although enough nodes were unaffected: {newest:?}");
             self.checker.borrow_mut().charge("liveness", &what);
         }
         self.checker.borrow_mut().judge(&BTreeSet::new());

@@ -1,6 +1,6 @@
 //! A group in a simulated cluster, with applications that write and read topics.
 //!
-//! Owns: the nodes and the actions of their applications. Never does: judge, or cause harm.
+//! Owns: the nodes and the actions of their applications. Never does: check, or cause a fault.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -49,7 +49,7 @@ impl GroupKind {
 /// Topics of demanding lives: two atomic ones and an unordered one.
 const DEMANDING: [u64; 3] = [5, 6, UNORDERED];
 
-/// A simulated group, its applications, and the court that watches them.
+/// A simulated group, its applications, and the checker that observes them.
 pub struct World {
     /// The nodes.
     pub cluster: Cluster<LifeMember>,
@@ -158,7 +158,7 @@ impl World {
     pub fn add(&mut self) -> NodeIndex {
         let node = self.add_node();
         self.begin(node);
-        self.tell(node, "comes");
+        self.tell(node, "is added");
         node
     }
 
@@ -172,7 +172,7 @@ impl World {
         self.cluster.machine(node, 0)
     }
 
-    /// Returns the account so far.
+    /// Returns the report so far.
     pub fn report(&self) -> LifeReport {
         let mut court = self.checker.borrow_mut();
         let mut account = self.report.clone();

@@ -153,10 +153,10 @@ fn members_continue_if_the_awaited_node_of_a_condition_stops() {
             let other = world.living().into_iter().find(|node| *node != stopped).unwrap();
             left_out += u64::from(!world.member(other).members().contains(&name));
         }
-        println!("{condition:?}: met in {met} lives, left out in {left_out}");
+        println!("{condition:?}: met in {met} lives, skipped in {left_out}");
         assert!(
             met >= 3 && left_out >= 1,
-            "{condition:?}: met {met} times, left out {left_out} times"
+            "{condition:?}: met {met} times, skipped {left_out} times"
         );
     }
 }

@@ -44,7 +44,7 @@ fn acts_of(world: &mut World, node: NodeIndex) -> u64 {
     world.cluster.run_until_or(end, |cluster| {
         (0..cluster.nodes()).map(NodeIndex).all(|node| cluster.machine(node, 0).is_settled())
     });
-    assert!(world.report().view_changes > views, "a view change is what this is about");
+    assert!(world.report().view_changes > views, "no view change has happened");
     world.cluster.acts(node) - before
 }
 
@@ -99,7 +99,7 @@ fn enumerate_two(seed: u64, kind: GroupKind, nodes: usize, step: usize, by: usiz
             disturb(&mut world);
             crash_after(&mut world, first, act);
             let views = world.report().view_changes;
-            // The acts of the successor until it has heard of the crash and the next view
+            // The acts of the successor until it knows of the crash and the next view
             // has begun.
             let met = crash_after(&mut world, second, then);
             let over = !met || world.report().view_changes > views + 2 || then > 90;
@@ -118,14 +118,14 @@ fn enumerate_two(seed: u64, kind: GroupKind, nodes: usize, step: usize, by: usiz
 fn local_group_survives_crash_at_every_point_of_view_change() {
     let points = enumerate(1, GroupKind::Local, 3) + enumerate(2, GroupKind::Local, 4);
     println!("{points} points");
-    assert!(points > 200, "{points} points are not every one");
+    assert!(points > 200, "{points} points cannot be all of them");
 }
 
 #[test]
 fn networked_group_survives_crash_at_every_point_of_view_change() {
     let points = enumerate(1, GroupKind::Network, 3) + enumerate(2, GroupKind::Network, 4);
     println!("{points} points");
-    assert!(points > 200, "{points} points are not every one");
+    assert!(points > 200, "{points} points cannot be all of them");
 }
 
 /// The leader stands still at each point. The others continue without it, and die; a new group is
@@ -152,7 +152,7 @@ fn leader_resumed_after_its_group_died_breaks_no_rule() {
         world.cluster.resume(node);
         ends_well(world, &format!("the leader stands still after {act}"));
     }
-    assert!(acts > 20, "{acts} points are not every one");
+    assert!(acts > 20, "{acts} points cannot be all of them");
 }
 
 /// Enumerates local and networked groups in parallel.
@@ -177,5 +177,5 @@ fn group_survives_crash_of_two_successive_leaders() {
 #[ignore = "takes some minutes"]
 fn group_survives_two_leader_crashes_at_every_pair_of_points() {
     let (local, network) = two_leaders(1, 1);
-    assert!(local > 3000 && network > 3000, "{local} and {network} points are not every one");
+    assert!(local > 3000 && network > 3000, "{local} and {network} points cannot be all of them");
 }

@@ -175,7 +175,7 @@ fn local_groups_with_crashes_break_no_rule() {
     shows_something(&random_lives(0..100, GroupKind::Local, Faults::NONE.and(Fault::Crash)), 0.6);
 }
 
-/// Every fault of the menu by itself, and then all of them.
+/// Every kind of fault by itself, and then all of them.
 #[test]
 fn groups_with_each_kind_of_fault_and_all_faults_break_no_rule() {
     for kind in [GroupKind::Local, GroupKind::Network] {
@@ -217,7 +217,7 @@ fn seed_determines_the_life_of_a_group() {
             assert_eq!(hash(seed), hash(seed), "{kind:?} {seed}");
             assert_ne!(hash(seed), hash(seed + 1), "{kind:?} {seed}");
             let read = live(LifePlan::new(seed, kind), true).hash;
-            assert_eq!(hash(seed), read, "a reader changes nothing: {kind:?} {seed}");
+            assert_eq!(hash(seed), read, "a journal changes nothing: {kind:?} {seed}");
         }
     }
 }
@@ -258,10 +258,10 @@ fn lives_that_once_broke_a_rule_break_no_rule() {
         (60, GroupKind::Local, slow),
         // I-57: members that had died before others met them.
         (67, GroupKind::Local, Faults::ALL),
-        // I-58: an epoch that was told and never begun ended beyond its start.
+        // I-58: an epoch that was announced and never begun ended beyond its start.
         (155, GroupKind::Local, Faults::NONE),
         (298, GroupKind::Local, Faults::NONE),
-        // A newcomer was not told the beginning of an epoch that had ended and begun in one turn.
+        // A newcomer did not get the beginning of an epoch that had ended and begun in one turn.
         (471, GroupKind::Local, Faults::ALL),
         (566, GroupKind::Local, Faults::ALL),
         // I-64: newcomers waited for a node that had fallen out before it knew them.

@@ -43,7 +43,7 @@ fn lives_with_crashes_over_shared_memory_break_no_rule() {
 fn lives_with_all_faults_over_shared_memory_break_no_rule() {
     let sum = lives(0..200, Faults::ALL);
     shows_something(&sum);
-    // Most groups with all faults are not judged while nodes stand still: too many were harmed.
+    // Most groups with all faults are not judged while nodes stand still: faults affected too many.
     assert!(sum.stops > 20 && sum.judged_without >= 2, "{sum:?}");
 }
 

@@ -1,7 +1,7 @@
 //! Faults: crashes, cuts, and their reports to nodes.
 //!
 //! Owns: the losses of a fault and the times of its reports. Never does: stop a thread (the cluster
-//! does), or tell a node more than its link could know.
+//! does), or report more to a node than its link could know.
 
 use derecho_core::link::{Evidence, LinkEvent};
 
@@ -47,7 +47,7 @@ impl Network {
         }
     }
 
-    /// Tells `at` after `after` nanoseconds that `about` is gone, whether or not that is true.
+    /// Reports to `at` after `after` nanoseconds that `about` is gone, whether or not that is true.
     pub(crate) fn conclude(&mut self, at: usize, about: usize, evidence: Evidence, after: u64) {
         let when = self.now.saturating_add(after);
         self.schedule(when, Event::Evidence { at, about, evidence, silence: None });
@@ -69,7 +69,7 @@ impl Network {
         self.events += 1;
         self.note_trace(&[12, from as u64, to as u64]);
         let Some((low, high)) = self.rules.cut else { return };
-        // The receiver hears nothing and the sender gets no acknowledgement: each may give up.
+        // The receiver gets nothing and the sender gets no acknowledgement: each may give up.
         for (at, about) in [(to, from), (from, to)] {
             let when = self.now.saturating_add(self.random.between(low, high));
             let evidence = Evidence::Uncertain;

@@ -102,7 +102,7 @@ pub(crate) struct EpochPassage {
     pub(crate) finished: bool,
 }
 
-/// Observer of all members, and judge.
+/// Safety checker over all epochs: observes all members.
 pub(crate) struct EpochChecker {
     pub(crate) level: DeliveryGuarantee,
     pub(crate) ids: Vec<NodeId>,
@@ -193,7 +193,7 @@ impl EpochChecker {
             None => self.firsts.push((epoch, writer, number, node)),
         }
         if number >= self.writers[writer].committed {
-            let text = format!("node {node}, epoch {epoch}: nobody sent {number} of {writer}");
+            let text = format!("node {node}, epoch {epoch}: no member sent {number} of {writer}");
             self.complain(Rule::Fifo, text);
         }
         let stay = self.passages.iter_mut().find(|stay| (stay.node, stay.epoch) == (node, epoch));
@@ -218,7 +218,7 @@ impl EpochChecker {
     }
 
     /// Judges the end of a run: members that have finished an epoch have delivered everything that
-    /// any member has delivered in it, and every new member began where it was told.
+    /// any member has delivered in it, and every new member began where it was announced.
     pub(crate) fn close(&mut self) {
         let mut complaints = Vec::new();
         if self.level == DeliveryGuarantee::Atomic {

@@ -73,7 +73,7 @@ impl World {
         EpochRole { node, slot, reads: true, writer, lines }
     }
 
-    /// Tells the members of an epoch the next one.
+    /// Announces the next epoch to the members of an epoch.
     fn tell_layout(&mut self, epoch: &DecidedEpoch, next: &Rc<DecidedEpoch>) {
         for node in epoch.roles.iter().map(|place| place.node) {
             let told = Rc::clone(next);

@@ -27,7 +27,7 @@ use super::{LONGEST, TestParameters};
 /// Planted fault, which acts before and after each turn of its member.
 pub(crate) type PlantedFault = fn(&mut TestMember, FaultMoment, &mut Effects);
 
-/// FaultMoment at which a planted fault acts.
+/// Moment at which a planted fault acts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultMoment {
     Before,
@@ -209,11 +209,11 @@ impl TestMember {
             let charter =
                 SubgroupDefinition { name, config: self.parameters.terms, members: vec![member] };
             let share = SubgroupMemory { lines: region, memory: None };
-            self.node.found(charter, share, effects).expect("it can be alone");
+            self.node.found(charter, share, effects).expect("a node can found a subgroup of its own");
         }
     }
 
-    /// Converts a plan into the form in which this node must be told it. `starts`: whether to
+    /// Converts a plan into the form in which it is announced to this node. `starts`: whether to
     /// include its beginnings.
     pub(crate) fn epoch_of(&self, plan: &DecidedEpoch, starts: bool) -> EpochDescription {
         let region = |writer: usize| self.checker.borrow().writers[writer].region;
@@ -437,7 +437,7 @@ impl TestMember {
                 if !random.one_in(drop) {
                     readers.held.push((writer, record));
                 } else if !*evicted {
-                    court.inspect(*me, writer, &record, "let go of");
+                    court.inspect(*me, writer, &record, "released");
                 }
             }
         }
@@ -478,8 +478,8 @@ impl TestMember {
         }
         let reads = self.checker.borrow().epochs[&epoch].reads(self.me);
         if reads && !self.reading {
-            let fast = self.node.add_subgroup_reader(id).expect("it reads");
-            let slow = self.node.add_subgroup_reader(id).expect("it reads");
+            let fast = self.node.add_subgroup_reader(id).expect("the node reads the subgroup");
+            let slow = self.node.add_subgroup_reader(id).expect("the node reads the subgroup");
             self.readers.push(Readers {
                 fast,
                 slow,
@@ -494,7 +494,7 @@ impl TestMember {
         if reads {
             self.checker.borrow_mut().begins(self.me, epoch);
             for (number, origin, stream) in self.node.senders(id) {
-                let node = self.node_of(origin).expect("it is there");
+                let node = self.node_of(origin).expect("the sender is a member");
                 let writer = self.checker.borrow().writer(node, stream);
                 let names = &mut self.readers.last_mut().unwrap().names;
                 names.insert(usize::from(number), writer);

@@ -6,7 +6,7 @@
 //!   oracle.rs   decides: which nodes join, leave, fail, read, send; trims and starts
 //!   leaver.rs   a leaver that stands still through two changes of layout
 //!   rest.rs     times without writes, and messages sent after them
-//!   court.rs    sees all members at once; one checker for each rule
+//!   checker.rs  sees all members at once; one check for each rule
 //! ```
 //! Memory is copied, over links as adverse as their contract allows, or shared: then all nodes see
 //! one region, and a note wakes nodes with news.
@@ -107,7 +107,7 @@ impl World {
         }
         (0..shape.nodes).for_each(|node| world.start(node));
         let nodes = shape.nodes;
-        world.wait("an acquaintance", move |cluster| {
+        world.wait("all nodes to meet", move |cluster| {
             let all = |node| cluster.machine(NodeIndex(node), 0).peers.len() == nodes - 1;
             (0..nodes).all(all)
         });
@@ -196,7 +196,7 @@ impl World {
             condition(cluster) || cluster.now() > end || !court.borrow().complaints.is_empty()
         });
         if !condition(&self.cluster) {
-            let text = format!("{what} does not come about, {stop:?}: {}", self.states());
+            let text = format!("waiting for {what}: {stop:?}: {}", self.states());
             self.checker.borrow_mut().complain(Rule::Liveness, text);
             return false;
         }
@@ -226,7 +226,7 @@ impl World {
         }
         self.cluster.run_until_met(|_| false);
         if self.cluster.network().counters() != before {
-            let text = "something is posted for no reason".into();
+            let text = "a post is made without a reason".into();
             self.checker.borrow_mut().complain(Rule::Quiescence, text);
         }
     }
@@ -268,7 +268,7 @@ impl World {
         let readers: Vec<usize> = nodes.iter().copied().filter(|&node| plan.reads(node)).collect();
         let (all, writers) = (readers.clone(), plan.writers().collect::<Vec<_>>());
         let own = plan.clone();
-        let met = self.wait("everything", move |cluster| {
+        let met = self.wait("all deliveries", move |cluster| {
             let court = court.borrow();
             all.iter().all(|&reader| {
                 let next = &cluster.machine(NodeIndex(reader), 0).readers.last().unwrap().next;
@@ -285,7 +285,7 @@ impl World {
             let mut court = self.checker.borrow_mut();
             let committed = court.writers[writer].committed;
             if next.is_some_and(|next| next != committed) {
-                let text = format!("node {node} has {next:?} of its own {committed}");
+                let text = format!("node {node} has {next:?} of its own {committed} messages");
                 court.complain(Rule::SelfDelivery, text);
             }
         }
@@ -297,7 +297,7 @@ impl World {
         for &node in &nodes {
             let member = self.member(node);
             if self.is_fine() && !member.node.is_subgroup_acknowledged(member.id.unwrap()) {
-                let text = format!("what {node} has sent is not acknowledged");
+                let text = format!("messages of {node} are not acknowledged");
                 self.checker.borrow_mut().complain(Rule::Liveness, text);
             }
         }
@@ -307,7 +307,7 @@ impl World {
                 member.commit(LONGEST as usize, effects)
             };
             if sends && self.is_fine() && !self.act(node, commit) {
-                let text = format!("{node} has no room although nobody refers to anything");
+                let text = format!("{node} has no room although no record is referred to");
                 self.checker.borrow_mut().complain(Rule::Liveness, text);
             }
         }

@@ -1,5 +1,5 @@
-//! The membership, as an omniscient oracle: it decides at random, and tells each node at a time of
-//! its own.
+//! The membership, as an omniscient oracle: it decides at random, and announces the decisions to
+//! each node at a time of its own.
 //!
 //! It decides from the data of a membership protocol: the reports of the wedged nodes. One node
 //! always reads and never fails, so that there is a member to agree with.
@@ -17,11 +17,11 @@ use super::{Rule, World};
 /// Fault of the membership.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MembershipFault {
-    /// One member is told a trim that is one entry too far.
+    /// One member gets a trim that is one entry too far.
     TrimTooFar,
-    /// All members are told the trim of the member that has received most.
+    /// All members get the trim of the member that has received most.
     TrimOfTheFastest,
-    /// New members are told that the epoch begins one message earlier in each stream.
+    /// For new members, the epoch is announced to begin one message earlier in each stream.
     StartTooEarly,
     /// One member continues with a member that is out.
     CountsWhoIsOut,
@@ -266,7 +266,7 @@ impl World {
                 continue;
             }
             let told = Rc::clone(&next);
-            self.log(&format!("{node} is told"));
+            self.log(&format!("the change is announced to {node}"));
             self.act(node, move |member, effects| member.change_layout(&told, effects));
             self.pass(10_000);
         }
@@ -307,7 +307,7 @@ impl World {
         let goes_on = |writer: &usize| next.writers().any(|other| other == *writer);
         let writers: Vec<usize> = plan.writers().filter(goes_on).collect();
         let nodes = self.parameters.nodes;
-        self.wait("the next starts", move |cluster| {
+        self.wait("the starts of the next epoch", move |cluster| {
             let cuts = &court.borrow().cuts;
             let cut = writers.iter().all(|&writer| cuts.contains_key(&(number, writer)));
             let mut members = (0..nodes).map(|node| cluster.machine(NodeIndex(node), 0));
@@ -391,8 +391,8 @@ impl World {
         }
         for node in self.present() {
             if node != self.oracle.anchor && self.random.one_in(6) {
-                self.log(&format!("{node} is put out"));
-                // The node is alive, and nothing is told to it.
+                self.log(&format!("{node} is excluded"));
+                // The node is alive, and nothing is announced to it.
                 self.member_mut(node).evicted = true;
                 out.insert(node);
             }
@@ -411,7 +411,7 @@ impl World {
             }
             // Another member has failed since: try again.
             tries += 1;
-            assert!(tries < 10, "nodes are used up");
+            assert!(tries < 10, "too few nodes are left");
             self.pass(20_000);
         }
     }
@@ -476,7 +476,7 @@ impl World {
         (self.next_plan(out), trims)
     }
 
-    /// Tells all members the decision; a member may fail meanwhile.
+    /// Announces the decision to all members; a member may fail meanwhile.
     fn tell_all(&mut self, mut plan: DecidedEpoch, trims: BTreeMap<u64, BTreeMap<usize, u64>>) {
         let anchor = self.oracle.anchor;
         let last = *trims.keys().max().unwrap();
@@ -570,7 +570,7 @@ impl World {
                 (Some(&entry), _) if entry > 0 => {
                     let earlier = self.checker.borrow();
                     let mut starts = earlier.epochs.values().filter_map(|p| p.starts.get(&writer));
-                    // A node that was about to begin is at the told position.
+                    // A node that was about to begin is at the announced position.
                     starts.find(|start| start.entry == entry).copied().unwrap_or(new)
                 }
                 _ => new,

@@ -37,7 +37,7 @@ impl World {
                 }
             }
             rests.changes += usize::from(self.resting() > 0);
-            // Resting members may be told the change, or writers may resume at that time.
+            // The change may be announced to resting members, or writers may resume at that time.
             let lull = self.random.one_in(2) && self.checker.borrow().lull;
             self.checker.borrow_mut().lull = lull;
             if self.is_fine() {

@@ -406,7 +406,7 @@ impl World {
                 });
             }
             let stop = self.cluster.run_until_met(|_| false);
-            assert_eq!(stop, StopReason::Quiet, "nothing that never ends");
+            assert_eq!(stop, StopReason::Quiet, "the cluster becomes quiet");
         }
     }
 

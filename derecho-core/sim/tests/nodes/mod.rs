@@ -110,11 +110,11 @@ pub(crate) struct App {
     pub(crate) over: bool,
     pub(crate) faults: Vec<PeerFault>,
     pub(crate) complaints: Vec<String>,
-    /// PlantedApp fault, which acts after each turn.
+    /// Planted fault, which acts after each turn.
     pub(crate) planted: Option<PlantedFault>,
 }
 
-/// PlantedApp fault in the words of its node's acknowledgements.
+/// Planted fault in the words of its node's acknowledgements.
 pub(crate) type PlantedFault = fn(&OwnRegion);
 
 /// Application with the region of its node's acknowledgements.
@@ -298,7 +298,7 @@ impl App {
             }
             NodeEvent::Lost(id, count) => {
                 let reader = self.readers.iter_mut().find(|r| r.subscription == id);
-                reader.expect("it was subscribed to").lost += count;
+                reader.expect("losses are of subscribed streams").lost += count;
             }
             NodeEvent::Ended(id) => {
                 if let Some(reader) = self.readers.iter_mut().find(|r| r.subscription == id) {
@@ -430,7 +430,7 @@ impl World {
         loop {
             let posted = (self.cluster.network().counters(), self.cluster.events());
             let stop = self.cluster.run_until_met(|_| false);
-            assert_eq!(stop, StopReason::Quiet, "seed {}: it never gets quiet", self.seed);
+            assert_eq!(stop, StopReason::Quiet, "seed {}: the cluster never becomes quiet", self.seed);
             let before = (self.cluster.network().counters(), self.cluster.events());
             for node in (0..self.cluster.nodes()).map(NodeIndex) {
                 if self.cluster.is_running(node) {
@@ -439,7 +439,7 @@ impl World {
                 }
             }
             let stop = self.cluster.run_until_met(|_| false);
-            assert_eq!(stop, StopReason::Quiet, "seed {}: it never gets quiet", self.seed);
+            assert_eq!(stop, StopReason::Quiet, "seed {}: the cluster never becomes quiet", self.seed);
             if posted == before && self.cluster.network().counters() == before.0 {
                 return;
             }

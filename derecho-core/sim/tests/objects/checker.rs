@@ -47,7 +47,7 @@ pub(crate) struct ObjectChecker {
     /// Version to which each update has led.
     updates: BTreeMap<ObjectBeginning, BTreeMap<Update, u64>>,
     life: u64,
-    /// Versions of each object that a member was told to be durable everywhere.
+    /// Versions of each object that were reported to a member as durable everywhere.
     firm: BTreeMap<u64, BTreeMap<u64, Chain>>,
     pub(crate) logged: usize,
 }
@@ -70,7 +70,7 @@ impl ObjectChecker {
     /// Checks that a member applies a message at its present position.
     pub(crate) fn applies(&mut self, node: NodeId, key: u64, before: Position, after: Position) {
         let next = Position { applied: before.applied + 1, ..before };
-        assert_eq!(after, next, "I-72: {node:?} applies one of {key:#x} after the other");
+        assert_eq!(after, next, "I-72: {node:?} skips or repeats a message of {key:#x}");
     }
 
     /// I-74: checks that no live member has the object.
@@ -96,10 +96,10 @@ impl ObjectChecker {
         (sent_in, number): (u64, u64),
     ) {
         self.parcels += 1;
-        assert!(sent_in <= view, "I-70: {node:?} in {view} hears what was said in {sent_in}");
-        assert!(members.contains(&from), "I-70: {node:?} hears {from:?}, who is excluded");
+        assert!(sent_in <= view, "I-70: {node:?} in {view} receives a message sent in {sent_in}");
+        assert!(members.contains(&from), "I-70: {node:?} receives a message of {from:?}, which is excluded");
         let last = self.said.insert((from, node), number);
-        assert_eq!(last.unwrap_or(0) + 1, number, "I-70: in order, once, from {from:?}");
+        assert_eq!(last.unwrap_or(0) + 1, number, "I-70: a message of {from:?} is lost, duplicated or out of order");
     }
 
     /// Checks that an object begins from a log that leads to this version, with its states up to
@@ -118,7 +118,7 @@ impl ObjectChecker {
             *of == key && line.get(&version).copied() == last
         };
         let before = self.lines.iter().rev().find(from);
-        let (of, line) = before.unwrap_or_else(|| panic!("I-110: nobody had {key:#x} at {last:?}"));
+        let (of, line) = before.unwrap_or_else(|| panic!("I-110: no member had {key:#x} at {last:?}"));
         for (version, chain) in &led {
             assert_eq!(line.get(version), Some(chain), "I-110: {key:#x} at {version}");
         }

@@ -1,4 +1,4 @@
-//! One member: a house, and a desk that is slower than the house.
+//! One member: a shard machine, and an object host that is slower than the machine.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -241,7 +241,7 @@ impl TestMember {
         self.machine().directory().shards().map(|(key, _)| key).collect()
     }
 
-    /// Whether its desk has taken everything.
+    /// Whether its object host has taken everything.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.items.is_empty() && !self.machine().wants_opening()
     }
@@ -285,7 +285,7 @@ impl TestMember {
         }
         let to = members[self.random.below(members.len() as u64) as usize];
         let group = self.machine().group().view();
-        // Only if the desk's knowledge is current: a number is used only when it is really sent.
+        // Only if the object host's knowledge is current: a number is used only when it is sent.
         if group.rank_of(to).is_none() || !self.machine().has_room_for(to) {
             return;
         }
@@ -306,7 +306,7 @@ impl TestMember {
         self.machine_mut().perform(errands, effects);
     }
 
-    /// Makes the desk take some items, each checked before and after.
+    /// Makes the object host take some items, each checked before and after.
     fn work(&mut self, effects: &mut Effects) {
         let some = self.random.between(1, 12);
         for _ in 0..some {
@@ -429,7 +429,7 @@ impl TestMember {
             // earlier beginning.
             let anew = self.folders.is_some() || self.checker.borrow().beginnings > objects();
             let same = answers.windows(2).all(|pair| pair[0] == pair[1]);
-            assert!(same || anew, "one answer: {known:?}");
+            assert!(same || anew, "the answers to one query differ: {known:?}");
             self.checker.borrow_mut().answers += answers.len();
             self.object_host.queries().close(query);
         }
@@ -457,7 +457,7 @@ impl Machine for TestMember {
         if !self.items.is_empty() && self.random.one_in(3) {
             self.work(effects);
         }
-        // The desk's requests may need one more turn.
+        // The object host's requests may need one more turn.
         done + waiting
     }
 

@@ -35,7 +35,7 @@ impl World {
         World::over(config, nodes, local, (Rc::default(), None))
     }
 
-    /// Creates a group over these logs, with the knowledge of this court.
+    /// Creates a group over these logs, with the knowledge of this checker.
     pub(crate) fn over(
         config: Config,
         nodes: usize,
@@ -216,7 +216,7 @@ impl World {
                 let at = member.object_host().object(key).map(|it| it.0);
                 let (holders, vacancy) = (shard.holders(), shard.vacancy());
                 eprintln!("  {key:#x} at {at:?}: held by {holders:?}, vacancy {vacancy:?}");
-                eprintln!("    keeper: {:?}", member.object_host().describe(key));
+                eprintln!("    replica: {:?}", member.object_host().describe(key));
                 eprintln!("    logs: {:?}", shard.logs());
             }
         }
@@ -240,7 +240,7 @@ impl World {
                 );
             }
         }
-        panic!("nothing comes to rest");
+        panic!("the group does not come to rest");
     }
 
     /// Checks the end: all members have the same objects, and every query has its outcome.
@@ -253,19 +253,19 @@ impl World {
         let living = self.living();
         let agendas: Vec<_> =
             living.iter().map(|n| self.member(*n).machine().directory().clone()).collect();
-        assert!(agendas.windows(2).all(|pair| pair[0] == pair[1]), "one agenda");
+        assert!(agendas.windows(2).all(|pair| pair[0] == pair[1]), "members have different shard directories");
         let mut objects = std::collections::BTreeMap::new();
         for node in &living {
             let member = self.member(*node);
             for key in member.keys().into_iter().filter(|key| shard_of(*key).0 < 2) {
                 let Some((at, links)) = member.object_host().object(key) else { continue };
                 let known = *objects.entry(key).or_insert((at, links.chain));
-                assert_eq!(known, (at, links.chain), "all have come to the same of {key:#x}");
+                assert_eq!(known, (at, links.chain), "members have different states of {key:#x}");
             }
         }
         for node in living {
             let open = self.cluster.machine_mut(node, 0).check_queries();
-            assert_eq!(open, 0, "every query is over at {node:?}");
+            assert_eq!(open, 0, "a query is still open at {node:?}");
         }
     }
 }

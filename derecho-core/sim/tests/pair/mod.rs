@@ -36,7 +36,7 @@ impl Nodes {
             });
             let by_peer = std::mem::replace(&mut seen[reader], vec![None; count]);
             for owner in (0..count).filter(|&owner| owner != reader) {
-                let peer = links[reader].peer(NodeIndex(owner)).expect("they have met");
+                let peer = links[reader].peer(NodeIndex(owner)).expect("the nodes have met");
                 seen[reader][owner] = by_peer[peer.index()].clone();
             }
         }
@@ -45,11 +45,11 @@ impl Nodes {
     }
 
     pub(crate) fn peer(&self, at: usize, other: usize) -> Peer {
-        self.links[at].peer(NodeIndex(other)).expect("they have met")
+        self.links[at].peer(NodeIndex(other)).expect("the nodes have met")
     }
 
     pub(crate) fn seen(&self, at: usize, owner: usize) -> &Replica {
-        self.seen[at][owner].as_ref().expect("they have met")
+        self.seen[at][owner].as_ref().expect("the nodes have met")
     }
 
     pub(crate) fn write(&mut self, from: usize, to: usize, first: usize, count: usize) {
@@ -62,7 +62,7 @@ impl Nodes {
     /// Takes steps until a condition holds; returns the time. Fails if it never holds.
     pub(crate) fn until(&mut self, holds: impl Fn(&Nodes) -> bool) -> u64 {
         while !holds(self) {
-            assert!(self.network.advance_once(), "nothing is left to happen");
+            assert!(self.network.advance_once(), "no event is left, and the condition does not hold");
         }
         self.network.now().0
     }

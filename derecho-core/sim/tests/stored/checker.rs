@@ -49,10 +49,10 @@ pub(crate) struct StoreChecker {
     pub(crate) exact: usize,
     /// Number of readers that began later than their members.
     pub(crate) late: usize,
-    /// Number of streams that were over, and of those that some members have not heard of.
+    /// Number of streams that were over, and of those that some members do not know.
     pub(crate) overs: usize,
     pub(crate) untold: usize,
-    /// Number of finished streams of which a newcomer is told; `None`: as many as occur here.
+    /// Number of finished streams that are announced to a newcomer; `None`: as many as occur here.
     pub(crate) tells: Option<usize>,
     /// Whether the store is also logged.
     pub(crate) logged: bool,
@@ -143,7 +143,7 @@ impl StoreChecker {
             }
         };
         if let Some(next) = next {
-            assert_eq!(place, next, "one order, without gaps: at {node:?}");
+            assert_eq!(place, next, "the deliveries at {node:?} have a gap or another order");
         }
         self.next.insert(node, Some(place + 1));
         for name in self.waiting.remove(&node).unwrap_or_default() {
@@ -158,12 +158,12 @@ impl StoreChecker {
             return;
         }
         let place = *self.places.get(&id).unwrap_or_else(|| {
-            panic!("{node:?} reads {id:?}, which nobody got, of {}", self.order.len())
+            panic!("{node:?} reads {id:?}, which no member delivered, of {}", self.order.len())
         });
         let got = &mut self.readers[name].got;
         assert!(
             got.last().is_none_or(|last| *last < place),
-            "in the order, and once: reader {name} of {node:?} gets {id:?}, {place} after {got:?}"
+            "out of order or twice: reader {name} of {node:?} gets {id:?}, {place} after {got:?}"
         );
         got.push(place);
     }
@@ -232,9 +232,9 @@ impl StoreChecker {
             // they would have replaced are present.
             return;
         }
-        assert_eq!(live, (from..self.order.len()).collect::<Vec<_>>(), "all that came live");
+        assert_eq!(live, (from..self.order.len()).collect::<Vec<_>>(), "live records are missing or wrong");
         let kept = self.kept_of(from);
-        assert!(history.iter().all(|at| kept.contains(at)), "nothing that was replaced before");
+        assert!(history.iter().all(|at| kept.contains(at)), "the history has a record that was replaced before");
         if !self.lost {
             // A member that received the store only later may lack records replaced meanwhile.
             let missing = kept.iter().filter(|at| !history.contains(at));
@@ -244,11 +244,11 @@ impl StoreChecker {
                 self.order[from..].iter().any(|(_, other)| *other == key)
             });
             let is_kept = self.retention != StoreRetention::default();
-            assert!(is_kept || history == kept, "everything: {history:?}, not {kept:?}");
+            assert!(is_kept || history == kept, "the history lacks kept records: {history:?}, not {kept:?}");
             assert!(bounded || replaced.all(|it| it), "{history:?} of {kept:?}");
         }
         let is_exact = self.strict || self.is_by_order() && !self.lost;
-        assert!(!is_exact || history == kept, "exactly what was kept: {history:?} of {kept:?}");
+        assert!(!is_exact || history == kept, "the history differs from the kept records: {history:?} of {kept:?}");
         self.histories += 1;
         self.exact += usize::from(history == kept);
     }
@@ -273,7 +273,7 @@ impl StoreChecker {
     fn judge_versions(&mut self) {
         let all = std::mem::take(&mut self.versions);
         let first = all.values().next().copied();
-        assert!(all.values().all(|it| Some(*it) == first), "one version at one place: {all:?}");
+        assert!(all.values().all(|it| Some(*it) == first), "stores count different numbers of messages: {all:?}");
         let whole = self.order.len() as u64;
         assert!(self.lost || first.is_none_or(|it| it == whole), "{all:?} of {whole}");
     }
@@ -295,15 +295,15 @@ impl StoreChecker {
         match self.tells {
             None => {
                 let first = all.values().next();
-                assert!(all.values().all(|over| Some(over) == first), "over at one place: {all:?}");
+                assert!(all.values().all(|over| Some(over) == first), "members know different ends of streams: {all:?}");
             }
             // I-157: not every member knows a stream of which nothing is left.
             Some(_) => {
                 let streams: BTreeSet<StreamId> = known.iter().map(|(_, stream)| *stream).collect();
-                assert_eq!(streams.len(), known.len(), "over at one place: {all:?}");
+                assert_eq!(streams.len(), known.len(), "members know different ends of streams: {all:?}");
                 let mut left = known.iter().filter(|(_, stream)| left_by.contains(&stream.node));
                 let all_know = |over| all.values().all(|known| known.contains(over));
-                assert!(left.all(all_know), "all know whose records they have: {all:?}");
+                assert!(left.all(all_know), "a member does not know the end of a stream whose records it has: {all:?}");
                 self.untold += known.iter().filter(|over| !all_know(over)).count();
             }
         }
@@ -327,7 +327,7 @@ impl StoreChecker {
         if self.lost && self.logged {
             let all = std::mem::take(&mut self.kept);
             let first = all.values().next();
-            assert!(all.values().all(|kept| Some(kept) == first), "all keep the same: {all:?}");
+            assert!(all.values().all(|kept| Some(kept) == first), "members keep different records: {all:?}");
             return;
         }
         for (node, theirs) in std::mem::take(&mut self.kept) {
@@ -366,7 +366,7 @@ impl StoreChecker {
             }
         }
         if !self.lost && !self.gone.contains(&node) {
-            assert!(version <= self.order.len() as u64, "it was not even delivered");
+            assert!(version <= self.order.len() as u64, "{version} is durable, and fewer messages were delivered");
             self.durable = self.durable.max(version as usize);
         }
     }
@@ -399,13 +399,13 @@ impl StoreChecker {
     /// another one.
     pub(crate) fn begins_from(&mut self, version: u64) {
         if std::mem::take(&mut self.comes_back) {
-            assert!(version <= self.order.len() as u64, "so much was never delivered");
+            assert!(version <= self.order.len() as u64, "the log has {version} messages, and fewer were delivered");
             self.begin_again(version as usize);
         }
     }
 
     fn begin_again(&mut self, length: usize) {
-        assert!(self.durable <= length, "{} durable, and {length} are left", self.durable);
+        assert!(self.durable <= length, "{} messages were durable, and {length} are left", self.durable);
         for (id, _) in self.order.drain(length..) {
             self.places.remove(&id);
         }

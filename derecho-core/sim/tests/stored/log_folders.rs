@@ -1,7 +1,7 @@
 //! Log folders on simulated disks, and the logs that members keep there.
 //!
 //! Owns: the assignment of folders, and the times at which log records become durable. Never does:
-//! run an errand in a way of its own; the core does.
+//! run a log task in a way of its own; the core does.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -87,8 +87,8 @@ impl LogFolders {
         LogFolders(Arc::default(), true, Arc::default())
     }
 
-    /// Gives the operator's word that a restart may continue without this folder, based on the
-    /// content of another one.
+    /// Gives the operator's permission to restart without this folder, based on the content of
+    /// another one.
     pub(crate) fn proceed_without(&self, at: usize, seen_in: usize) {
         let mut slots = self.0.lock().unwrap();
         let (without, after) = (slots[at].log, slots[seen_in].viewed);
@@ -328,7 +328,7 @@ pub(crate) struct SimLogPort {
     noted: u64,
     /// Error for which it accepts nothing more.
     failed: Option<LogError>,
-    /// Harm that prevents it from being opened, if any.
+    /// Damage that prevents the log from being opened, if any.
     damaged: Option<LogDamage>,
 }
 
@@ -389,7 +389,7 @@ impl SimLogPort {
         } else {
             return Ok(());
         }
-        // Errands on a full disk are done when there is room again.
+        // Tasks on a full disk are done when there is room again.
         let is_full = self.folder.0.lock().unwrap().faults.room.is_some();
         let Some(errand) = self.task.take_if(|_| !is_full) else { return Ok(()) };
         let slots = self.folders.0.lock().unwrap();
@@ -451,7 +451,7 @@ impl LogPort for SimLogPort {
     }
 
     fn put(&mut self, entry: LogEntry<'_>) -> bool {
-        // Records after an errand wait for it.
+        // Records after a task wait for it.
         let has_room = self.queue.len() < ROOM && self.task.is_none();
         if has_room {
             self.queue.push_back(QueuedItem::Message(

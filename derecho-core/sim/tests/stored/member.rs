@@ -61,7 +61,7 @@ pub(crate) fn time_of(record: &[u8]) -> u64 {
 /// Flag of a record of another key that stands beside this key.
 pub(crate) const BESIDE: u8 = 0x80;
 
-/// Returns what a record says of its key.
+/// Returns the effect of a record on its key.
 pub(crate) fn says_of(record: &[u8]) -> KeyLiveness {
     match time_of(record) % 5 {
         _ if record[0] & BESIDE != 0 => KeyLiveness::Companion,
@@ -83,7 +83,7 @@ const MEANING: RecordFormat = RecordFormat {
 pub(crate) struct TestGroupState {
     seats: Vec<NodeId>,
     holders: Holders,
-    /// Log book, if the store is logged.
+    /// Log register, if the store is logged.
     logs: Option<LogElection>,
     awaited: AwaitedLogs,
 }
@@ -211,7 +211,7 @@ impl StoreGroupState for TestGroupState {
 /// Reader of the stored records.
 struct Reader {
     cursor: StoreCursor,
-    /// The court's name of the reader.
+    /// Name of the reader in the checker.
     name: usize,
 }
 
@@ -224,7 +224,7 @@ pub(crate) struct TestMember {
     checker: Rc<RefCell<StoreChecker>>,
     memory: Option<SenderMemory>,
     inbox: Option<Arc<Inbox>>,
-    /// The court's name of the readers that began with this membership.
+    /// Name in the checker of the readers that began with this membership.
     begun_at: Option<usize>,
     readers: Vec<Reader>,
     senders: BTreeMap<usize, NodeId>,
@@ -240,7 +240,7 @@ pub(crate) struct TestMember {
     pub(crate) takes_part: bool,
     /// Last version that it has reported as durable in its log.
     said: u64,
-    /// TestMember whose requests it is too slow to hear.
+    /// Member whose requests this member handles too late.
     pub(crate) deaf_to: Option<NodeId>,
 }
 
@@ -402,7 +402,7 @@ impl TestMember {
                     }
                 }
             }
-            GroupEvent::Stuck { wait, answer } => panic!("a correct member: {wait:?}, {answer:?}"),
+            GroupEvent::Stuck { wait, answer } => panic!("a correct member is reported as stuck: {wait:?}, {answer:?}"),
             GroupEvent::Direct { from, .. } if self.deaf_to == Some(from) => {}
             GroupEvent::Direct { from, bytes, .. } => {
                 assert!(depot.direct(group, from, &bytes));
@@ -463,7 +463,7 @@ impl TestMember {
         }
         self.said = own;
         let Some(keeper) = self.stores.store_mut(KEY) else { return };
-        assert_eq!(keeper.gaps(), 0, "nothing is missing between what comes one after the other");
+        assert_eq!(keeper.gaps(), 0, "consecutive deliveries have a gap");
         if keeper.is_complete() && !self.whole {
             self.whole = true;
             let cursor = keeper.opening().unwrap();

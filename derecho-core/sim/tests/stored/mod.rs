@@ -47,7 +47,7 @@ impl World {
         World::over(config, nodes, local, (Rc::new(RefCell::new(court)), None))
     }
 
-    /// Creates a group over these logs, with the knowledge of this court.
+    /// Creates a group over these logs, with the knowledge of this checker.
     pub(crate) fn over(
         config: Config,
         nodes: usize,
@@ -106,7 +106,7 @@ impl World {
         };
         let (mut effects, logged) = (Effects::new(), self.folders.is_some());
         self.cluster.machine_mut(node, 0).begin(entrance, logged, &mut effects);
-        assert!(effects.is_empty(), "nobody is there yet");
+        assert!(effects.is_empty(), "the group has no members yet");
     }
 
     pub(crate) fn add(&mut self) -> NodeIndex {
@@ -362,7 +362,7 @@ impl World {
             let (runs, stores) = (self.cluster.is_running(node), member.stores());
             eprintln!("{me:?} runs {runs}, {standing:?}, keeps a log {stores}");
         }
-        panic!("nothing comes to rest");
+        panic!("the group does not come to rest");
     }
 
     /// Checks that all readers finally have their records, and that all members keep the same.
@@ -387,7 +387,7 @@ impl World {
             }
             self.cluster.machine_mut(node, 0).read_all();
             let me = self.member(node).me;
-            assert!(self.checker.borrow().acquits(me), "{me:?} has read what was not written");
+            assert!(self.checker.borrow().acquits(me), "{me:?} has read content that was not written");
         }
         self.checker.borrow_mut().end();
     }

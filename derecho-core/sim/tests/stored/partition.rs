@@ -1,7 +1,7 @@
 //! Partitions of a networked group whose members keep logs.
 //!
 //! Owns: the links that are cut and their durations, the treatment of members that are out because
-//! of that, and the lives of such groups. Never does: judge what is durable; the court does.
+//! of that, and the lives of such groups. Never does: judge what is durable; the checker does.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -204,7 +204,7 @@ impl NetworkedCounts {
         while !world.has_begun() {
             let is_back = world.bring_back();
             world.run(if is_back { 3_000_000 } else { 300_000_000 });
-            assert!(is_back || world.has_begun(), "all are back");
+            assert!(is_back || world.has_begun(), "all logs are back, and the store has not begun");
         }
         self.early += usize::from(root.count().1 > 0);
         world

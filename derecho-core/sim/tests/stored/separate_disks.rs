@@ -92,7 +92,7 @@ impl SeparateDisks {
         let config = Config::adversarial(*seed + life * 1_000_000);
         *world = World::over(config, nodes, local, (Rc::clone(court), Some(root.clone())));
         world.run(300_000_000);
-        assert!(!world.has_begun(), "{rule}: seed {seed}: it begins without those who have it");
+        assert!(!world.has_begun(), "{rule}: seed {seed}: the store begins without the members that have it");
     }
 
     /// Brings this folder back, and checks the result.

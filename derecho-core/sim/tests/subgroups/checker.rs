@@ -96,12 +96,12 @@ impl DeliveryLog {
     }
 }
 
-/// Observer of all members, and judge.
+/// Safety checker of a subgroup: observes all members.
 pub(crate) struct DeliveryChecker {
     pub(crate) level: DeliveryGuarantee,
     pub(crate) geometry: Geometry,
     pub(crate) ids: Vec<NodeId>,
-    /// TestMember of each rank.
+    /// Member of each rank.
     pub(crate) senders: Vec<usize>,
     pub(crate) reads: Vec<bool>,
     /// Length of the gapless prefix of the order that had arrived at each member when it

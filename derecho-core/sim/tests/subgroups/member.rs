@@ -31,14 +31,14 @@ pub(crate) const STREAM: RegionId = RegionId(17);
 /// Planted fault, which acts before and after each turn of its member.
 pub(crate) type PlantedFault = fn(&mut TestMember, FaultMoment, &mut Effects);
 
-/// FaultMoment at which a planted fault acts.
+/// Moment at which a planted fault acts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultMoment {
     Before,
     After,
 }
 
-/// OpenClaim claim, with its later treatment.
+/// Open claim, with its later treatment.
 struct OpenClaim {
     claim: Claim<'static>,
     length: usize,
@@ -237,7 +237,7 @@ impl TestMember {
             }
             for record in std::mem::take(&mut reader.held) {
                 if random.one_in(drop) {
-                    court.inspect(*me, &record, "let go of");
+                    court.inspect(*me, &record, "released");
                 } else {
                     reader.held.push(record);
                 }

@@ -4,7 +4,7 @@
 //! ```text
 //!   member.rs   a node, a writer that claims and commits at random times, two readers: one takes
 //!               what is delivered at once, the other at random and holds some of it for long
-//!   court.rs    sees all members at once; one checker for each rule
+//!   checker.rs  sees all members at once; one check for each rule
 //! ```
 //! The content of every record follows from its sender, its number and its length, so every byte is
 //! checked, when the record is taken and when it is released. The checkers read what a member has
@@ -262,7 +262,7 @@ impl World {
         }
         self.cluster.run_until_met(|_| false);
         if self.cluster.network().counters() != before {
-            let text = "something is posted for no reason".into();
+            let text = "a post is made without a reason".into();
             self.checker.borrow_mut().complain(Rule::Quiescence, text);
         }
     }
@@ -274,12 +274,12 @@ impl World {
             let member = self.member(sender);
             let acknowledged = member.node.is_subgroup_acknowledged(member.id.unwrap());
             if !acknowledged {
-                let text = format!("what {sender} has sent is not acknowledged");
+                let text = format!("messages of {sender} are not acknowledged");
                 self.checker.borrow_mut().complain(Rule::Liveness, text);
             }
             self.act(sender, move |member, _| {
                 if !member.commit(LONGEST as usize) {
-                    let text = format!("{sender} has no room although nobody refers to anything");
+                    let text = format!("{sender} has no room although no record is referred to");
                     member.checker.borrow_mut().complain(Rule::Liveness, text);
                 }
             });

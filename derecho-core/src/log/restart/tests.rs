@@ -86,7 +86,7 @@ impl World {
             if self.fails && self.random.below(20) == 0 {
                 self.failed.insert(keeper);
             }
-            let log = self.logs.get_mut(&keeper).expect("a keeper has a log");
+            let log = self.logs.get_mut(&keeper).expect("a member that keeps a log has a log");
             if self.failed.contains(&keeper) {
                 log.received = self.order.len();
                 continue;
@@ -120,7 +120,7 @@ impl World {
             if self.random.below(20) == 0 {
                 return false;
             }
-            let log = self.logs.get_mut(keeper).expect("a keeper has a log");
+            let log = self.logs.get_mut(keeper).expect("a member that keeps a log has a log");
             if !self.failed.contains(keeper) {
                 log.cuts.push(mark);
             }

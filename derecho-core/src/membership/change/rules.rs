@@ -1,7 +1,7 @@
 //! Rules of the view change: wedge, propose, accept, settle, install.
 //!
-//! Owns: the rules I-40 to I-45. Never does: receive a message, or cause an effect other
-//! than an [`ViewChangeAction`].
+//! Owns: the rules I-40 to I-45. Never does: receive a message, or cause an effect other than a
+//! [`ViewChangeAction`].
 
 use alloc::vec::Vec;
 use core::mem;

@@ -79,12 +79,12 @@ impl InboxConsumer<'_> {
         before.wrapping_add(self.front().taken.0.load(Ordering::Relaxed))
     }
 
-    /// Part from which records are taken.
+    /// Section from which records are taken.
     #[inline]
     fn front(&self) -> &InboxSection {
-        // SAFETY: only the taking thread frees the first part, in `leave_first`, and does not use
-        // this reference after that. The creator of this `InboxConsumer` has promised that no other code
-        // takes records or queries the queue.
+        // SAFETY: only the taking thread frees the first section, in `leave_first`, and does not
+        // use this reference after that. The creator of this `InboxConsumer` has promised that no
+        // other code takes records or queries the queue.
         unsafe { &*self.queue.front.load(Ordering::Relaxed) }
     }
 
@@ -93,11 +93,11 @@ impl InboxConsumer<'_> {
     pub fn len(&self) -> usize {
         let (mut part, mut len) = (self.front(), 0);
         loop {
-            // Loaded first: everything that was put in before there was a next part is found
-            // in this one.
+            // Loaded first: everything that was put in before there was a next section is found in
+            // this one.
             let next = part.next.load(Ordering::Acquire);
             len += part.len();
-            // SAFETY: parts behind the first are freed only after it, by the taking thread.
+            // SAFETY: sections behind the first are freed only after it, by the taking thread.
             match unsafe { next.as_ref() } {
                 Some(next) => part = next,
                 None => return len,
@@ -151,13 +151,13 @@ impl InboxConsumer<'_> {
         next.is_some_and(|record| holds(record.bytes()))
     }
 
-    /// Moves to the next part if the first one is empty and has a next one.
+    /// Moves to the next section if the first one is empty and has a next one.
     #[cold]
     fn leave_first(&self) {
         let first = self.queue.front.load(Ordering::Relaxed);
         let part = self.front();
         let next = part.next.load(Ordering::Acquire);
-        // Records put in before there was a next part are visible now, and none follow.
+        // Records put in before there was a next section are visible now, and none follow.
         if part.len() > 0 || next.is_null() {
             return;
         }
@@ -167,8 +167,8 @@ impl InboxConsumer<'_> {
         self.queue.front.store(next, Ordering::Relaxed);
         let passed = self.queue.passed().wrapping_add(u64::from(!self.front().goes_on));
         self.queue.passed.store(passed, Ordering::Relaxed);
-        // SAFETY: the part came from a box. The turn no longer looks at it, because it has a next
-        // one, and the taking thread is here and moves on.
+        // SAFETY: the section came from a box. The turn no longer looks at it, because it has a
+        // next one, and the taking thread is here and moves on.
         drop(unsafe { Box::from_raw(first) });
     }
 }

@@ -61,7 +61,7 @@ fn queue_continues_from_one_set_of_senders_to_the_next() {
     put(&inbox, &second, 0, 30);
     put(&inbox, &second, 1, 12);
     assert_eq!((inbox.len(), inbox.next_put()), (5, 105));
-    // For each record, also the senders of its part.
+    // For each record, also the senders of its section.
     let took: Vec<_> = core::iter::from_fn(|| inbox.take())
         .map(|record| {
             let senders = inbox.senders().fold(0, |all, sender| all | 1 << sender);

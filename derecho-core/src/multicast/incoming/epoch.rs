@@ -26,8 +26,8 @@ impl IncomingStream {
         (self.slots, self.message_slots) = (0, 0);
     }
 
-    /// Begins an epoch as [`IncomingStream::begin`] does, for a node that delivers received entries at
-    /// once; they stay delivered.
+    /// Begins an epoch as [`IncomingStream::begin`] does, for a node that delivers received entries
+    /// at once; they stay delivered.
     pub(in super::super) fn go_on(&mut self, start: u64, epoch: u32) {
         (self.start, self.epoch, self.ended) = (start, epoch, false);
         (self.slots, self.message_slots) = (0, 0);

@@ -459,7 +459,7 @@ impl Subgroup {
                         IncomingStream::numbered(number, replica.clone(), *geometry, waker);
                     incoming.start(start.entry, start.message);
                     incoming.begin(start.entry, mark, false);
-                    // This precedes the first handle of a reader's queue to the source.
+                    // This precedes the first handle of a reader's queue to the sender replica.
                     if let Some((word, bit)) = &self.notice {
                         incoming.notice_in(word, *bit);
                     }

@@ -1,7 +1,7 @@
-//! Log of a keeper's object: its claim, its beginning, its progress, and its status.
+//! Log of a replica's object: its claim, its beginning, its progress, and its status.
 //!
-//! Owns: the object's edition, its scribe, and the known state of the other logs. Never does: put
-//! anything into a log; the scribe does.
+//! Owns: the object's version, its log follower, and the known state of the other logs. Never does:
+//! put anything into a log; the log follower does.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub struct Checkpointing {
 /// State of a logged object, as far as it is known here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObjectLogStatus {
-    /// Newest edition here, if this member has the object.
+    /// Newest version here, if this member has the object.
     pub edition: Option<ObjectVersion>,
     /// Last version that is durable in all complete logs.
     pub durable: u64,
@@ -72,7 +72,8 @@ pub(super) struct ObjectLog {
     /// Version of the last checkpoint, and bytes since then.
     checkpointed: u64,
     bytes: u64,
-    /// Number of own messages applied in this stay, and the version after the last of them.
+    /// Number of own messages applied since this member got its seat, and the version after the
+    /// last of them.
     own: (u64, u64),
 }
 
@@ -123,7 +124,7 @@ impl<O: Object> ObjectReplica<O> {
                     around.submit(DirectoryChange::Claims { key: self.key, vacancy, claim });
                 }
                 LogEvent::Recalled(recalled) => self.recalled(&recalled, around),
-                // This keeper has asked for no store.
+                // An object replica never asks for a store.
                 LogEvent::Moved | LogEvent::Loaded(_) => {
                     if scribe.is_settled() {
                         scribe.input_mut().into_iter().for_each(ObjectLogInput::forget_state);
@@ -207,7 +208,8 @@ impl<O: Object> ObjectReplica<O> {
         )
     }
 
-    /// Number of own messages applied in this stay, and the version after the last of them.
+    /// Number of own messages applied since this member got its seat, and the version after the
+    /// last of them.
     pub(in crate::replicated) fn own(&self) -> (u64, u64) {
         self.logging.own
     }
@@ -217,7 +219,7 @@ impl<O: Object> ObjectReplica<O> {
         self.status.logs.is_some()
     }
 
-    /// Edition after a query, if the object is logged.
+    /// Version after a query, if the object is logged.
     pub(super) fn version(&self) -> Option<u64> {
         self.is_logged().then_some(self.logging.edition.version)
     }
@@ -251,7 +253,7 @@ impl<O: Object> ObjectReplica<O> {
         self.logging.durability.told(by, version);
     }
 
-    /// Takes in the state of this shard's logs according to the agenda, and decides what follows
+    /// Takes in the state of this shard's logs according to the directory, and decides what follows
     /// for the own log.
     pub(super) fn look_at_logs(&mut self, around: &mut ReplicaContext<'_>) {
         let Some(logs) = self.status.logs.clone() else { return };
@@ -357,7 +359,7 @@ impl<O: Object> ObjectReplica<O> {
         self.started(start, around);
     }
 
-    /// Notes that the object came from another member, in this edition.
+    /// Notes that the object came from another member, in this version.
     pub(super) fn came(&mut self, edition: ObjectVersion, bytes: Vec<u8>) {
         if self.is_logged() {
             self.logging.edition = edition;

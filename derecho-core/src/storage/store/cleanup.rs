@@ -11,7 +11,7 @@ use super::{Key, KeyLiveness, Store};
 #[derive(Default)]
 pub(super) struct DeadKeys {
     since: BTreeMap<Key, u64>,
-    /// Same keys and times, ordered by time.
+    /// Keys and times of `since`, ordered by time.
     order: BTreeSet<(u64, Key)>,
 }
 

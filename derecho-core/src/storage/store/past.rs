@@ -5,8 +5,8 @@
 //! without a copy. Never does: return any of it before all of it is there.
 //!
 //! ```text
-//!   front    ──> ──> ... arrives gradually ┊         below the floor: dropped, reused
-//!   pieces                                 ──> ──> (last)   delivered records
+//!   past     ──> ──> ... arrives gradually ┊         below the floor: dropped, reused
+//!   segments                               ──> ──> (last)   delivered records
 //!   join     ──> ──> ──> ──> ──> ──> ──> ──> ──> ──> (last)
 //! ```
 
@@ -162,8 +162,8 @@ impl Store {
         self.tidy();
     }
 
-    /// Returns a cursor at the position of a walk; also returns the number of records ahead of the
-    /// walk that were removed since it moved last.
+    /// Returns a cursor at a resume point; also returns the number of records ahead of the point
+    /// that were removed since the point moved last.
     pub(in crate::storage) fn cursor_from(&self, walk: &mut ResumePoint) -> (StoreCursor, u64) {
         let floor = self.floor();
         let gone = floor.saturating_sub(walk.floor.max(walk.next));

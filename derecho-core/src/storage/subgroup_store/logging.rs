@@ -1,7 +1,7 @@
-//! A keeper's log: the orders to its scribe, and the announcements to all members.
+//! A subgroup store's log: the requests to its log follower, and the announcements to all members.
 //!
 //! Owns: the version at which each epoch begins, for the log. Never does: put anything into a log;
-//! the scribe does.
+//! the log follower does.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -152,7 +152,7 @@ impl SubgroupStore {
                 self.announcement =
                     Some(StoreAnnouncement::Disclaims(matches!(self.stage, StoreStage::Has)));
             }
-            // This keeper has asked for no object.
+            // A subgroup store never asks for an object.
             Some(LogEvent::Moved | LogEvent::Recalled(_)) => {}
             None => return done,
         }

@@ -81,7 +81,7 @@ impl Mapping {
     }
 
     fn line(&self, line: usize) -> *mut u8 {
-        assert!(line < HEADER / LINE, "the header has so many lines only");
+        assert!(line < HEADER / LINE, "the header has no line {line}");
         // SAFETY: the header lies inside the mapping.
         unsafe { self.base.as_ptr().add(line * LINE) }
     }

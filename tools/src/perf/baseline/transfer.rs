@@ -82,8 +82,8 @@ pub(crate) fn transfer(
             format!("--bytes={bytes}"),
         ]
     };
-    let giver = crew.start("the bare giver", &arguments("give"))?;
-    let taker = crew.start("the bare taker", &arguments("take"))?;
+    let giver = crew.start("the bare sender", &arguments("give"))?;
+    let taker = crew.start("the bare receiver", &arguments("take"))?;
     crew.all_ready()?;
     crew.tell(taker, "GO")?;
     crew.tell(giver, "GO")?;

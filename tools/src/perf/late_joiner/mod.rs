@@ -1,8 +1,8 @@
 //! `squall perf late-joiner`: time for a late joiner to receive the kept samples, and the effect on
 //! the existing participants.
 //!
-//! Owns: the rounds, and the evaluation. Never does: measure anything itself; the parts do, each in
-//! a process of its own.
+//! Owns: the rounds, and the evaluation. Never does: measure anything itself; each of its processes
+//! does.
 //!
 //! ```text
 //!   writer   the history ──GO──> live samples ......................................... STOP

@@ -1,7 +1,7 @@
 //! Node of a member of a subgroup without DDS: a node that founds one subgroup.
 //!
-//! Owns: the announcements by which the members find each other, and the charter that follows from
-//! them. Never does: more than a measurement needs; members never change.
+//! Owns: the announcements by which the members find each other, and the subgroup definition that
+//! follows from them. Never does: more than a measurement needs; members never change.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -83,8 +83,8 @@ fn follower_tracks_clock_whose_speed_changes() {
     for millionths in [500.0, -500.0, 0.0, 100_000.0, 0.0] {
         let turn: f64 = millionths - turned.millionths.get();
         turned.millionths.set(millionths);
-        // The line is wrong for one period, and half as wrong for the next, which was drawn from a
-        // sighting of both speeds.
+        // The segment is wrong for one period, and half as wrong for the next, which was drawn from
+        // a sample of both speeds.
         let off = turned.worst(&follower, 30e6, 1000.0);
         assert!(
             (off as f64) < turn.abs() * 15.0 * PERIOD as f64 / 1e7 + 100.0,
@@ -111,7 +111,7 @@ fn follower_is_accurate_immediately_after_idle_time() {
 fn follower_does_not_go_back_after_reading_between_two_lines() {
     let (turned, follower) = (SkewedClock::new(), ClockFollower::new(PERIOD));
     turned.worst(&follower, 100e6, 1000.0);
-    // A thread draws the next line, has read the clock, and is interrupted.
+    // A thread draws the next segment, has read the clock, and is interrupted.
     let (ticks, nanos) = (turned.ticks.get() + PERIOD as f64 * 2.5, turned.nanos.get());
     let drawing = follower.calibration.lock().unwrap();
     turned.pass(PERIOD as f64 + 5000.0);
@@ -153,7 +153,8 @@ fn follower_reads_clock_itself_without_trusted_counter() {
 
 #[test]
 fn time_never_goes_back_while_lines_are_replaced_constantly() {
-    // Lines a thousand times shorter than in production: each thread crosses many ends of lines.
+    // Segments a thousand times shorter than in production: each thread crosses many ends of
+    // segments.
     let follower = ClockFollower::new(PERIOD / 1000);
     let heard = AtomicU64::new(0);
     let run = || {

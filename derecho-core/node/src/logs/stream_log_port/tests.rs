@@ -64,7 +64,7 @@ fn work(journal: &StreamLogPort, what: impl FnOnce() + Send + 'static) {
         .unwrap();
 }
 
-/// An errand that waits when the log thread dies, or comes later, fails.
+/// A log task that waits when the log thread dies, or comes later, fails.
 #[test]
 fn log_request_fails_after_log_thread_has_died() {
     let (_root, archive) = archive(16);

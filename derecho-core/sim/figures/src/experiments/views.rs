@@ -292,7 +292,7 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
         anew > view,
     );
     let late = crash.last(MemberStep::Wedged) - crash.first(MemberStep::Suspected);
-    let claim = "crash: from the first suspicion that is told to the last member's wedging, µs";
+    let claim = "crash: from the first announced suspicion to the last member's wedging, µs";
     figure.claim(
         claim,
         "each wedges when it learns of it",
@@ -300,7 +300,7 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
         late < crash.first(MemberStep::Proposed),
     );
     figure.note(format!(
-        "The crash's time begins with the first suspicion that is told, {} µs after the crash; the first link knew of \
+        "The crash's time begins with the first announced suspicion, {} µs after the crash; the first link knew of \
          it after {} µs. The other three begin with the commit or the request.",
         short(told[1]),
         short(told[0])
@@ -308,7 +308,7 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
     figure.note(
         "A step has the moment at which the turn ends that took it, and a commit its own; \"stable\" is the beginning of \
          the turn that sees that all have received the message and what is ordered before it, for it is delivered in \
-         the same turn. Steps of one turn have one moment: whoever accepts and knows then that enough have is in the next view at once. The multicast has 10 KB and each member \
+         the same turn. Steps of one turn have one moment: a member that accepts and then knows that enough members have accepted is in the next view at once. The multicast has 10 KB and each member \
          sends one every 20 µs; in the view changes all send without a pause.",
     );
     sign(&mut figure, options);

@@ -82,7 +82,7 @@ pub(crate) enum MemberStep {
     Asked,
     /// The link has reported that a node has joined or is gone.
     Noticed,
-    /// The member has told the others that it suspects a member.
+    /// The member has announced to the others that it suspects a member.
     Suspected,
     /// The member's streams are stopped.
     Wedged,

@@ -247,7 +247,7 @@ impl ViewTestBed {
             }
             ViewChangeKind::Leave | ViewChangeKind::Crash => {
                 let Some(node) = self.members.pop() else {
-                    return Err(FigureError::Stuck("nobody is left".into()));
+                    return Err(FigureError::Stuck("no member is left".into()));
                 };
                 match change {
                     ViewChangeKind::Crash => self.cluster.crash(node),

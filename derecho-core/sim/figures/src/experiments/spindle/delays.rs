@@ -68,7 +68,7 @@ pub(crate) fn figure_10(options: &Options) -> Result<Figure, FigureError> {
 /// Figure 11: nulls where all senders send all the time.
 pub(crate) fn figure_11(options: &Options) -> Result<Figure, FigureError> {
     let bench = Bench::new(options)?;
-    let title = "Nulls where nobody is delayed";
+    let title = "Nulls without delayed senders";
     let mut figure = Figure::new("spindle-11", title, "members", "bandwidth, GB/s");
     let lines: Vec<(Senders, Optimisations)> = Senders::EACH
         .into_iter()

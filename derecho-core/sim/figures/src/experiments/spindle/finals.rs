@@ -27,7 +27,7 @@ pub(crate) fn figure_12(options: &Options) -> Result<Figure, FigureError> {
     figure.claim("posting at the end: mean gain", 1.4, gain, gain >= 1.4 * ENOUGH);
     full_speed(&mut figure, &bench, &found[0]);
     figure.note(
-        "Posting at the end gained the paper most by letting go of a lock before the posts. There is \
+        "Posting at the end gained the paper most by releasing a lock before the posts. There is \
          no such lock here, in either case; what is left is one post of acknowledgements instead of \
          two in a turn, and where ports are full, posts are not what is missing.",
     );

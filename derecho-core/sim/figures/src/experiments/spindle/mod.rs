@@ -133,7 +133,7 @@ impl<'a> Bench<'a> {
 
     /// Returns the greatest size.
     fn most(&self) -> usize {
-        *self.sizes().last().expect("there are sizes")
+        *self.sizes().last().expect("the list of sizes is not empty")
     }
 
     /// Returns the setup of a run with the paper's message size and window.
@@ -202,7 +202,7 @@ impl<'a> Bench<'a> {
     /// Notes the prices with which a figure was made.
     fn sign(&self, figure: &mut Figure) {
         let file = match self.options.costs {
-            crate::Costs::Paper => "paper.toml: posts, wire and predicates as the paper tells them",
+            crate::Costs::Paper => "paper.toml: posts, wire and predicates as the paper gives them",
             crate::Costs::Ours => "ours.toml: the paper's network, this product's measured code",
         };
         figure.note(format!(
