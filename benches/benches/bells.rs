@@ -25,8 +25,8 @@ fn join(folder: &Path, barriers: bool) -> ShmLink {
     ShmLink::join(config).expect("a new domain can be joined")
 }
 
-/// Polls until the given number of peers shows their regions; returns the region of `whose`.
-fn meet(link: &mut ShmLink, regions: usize, whose: NodeId) -> Option<Replica> {
+/// Polls until the given number of peers shows their regions; returns the region of `owner`.
+fn meet(link: &mut ShmLink, regions: usize, owner: NodeId) -> Option<Replica> {
     let (mut peers, mut count, mut seen) = (Vec::new(), 0, None);
     let start = Instant::now();
     while count < regions {
@@ -35,7 +35,7 @@ fn meet(link: &mut ShmLink, regions: usize, whose: NodeId) -> Option<Replica> {
             LinkEvent::PeerUp { node, .. } => peers.push(node),
             LinkEvent::RegionUp { peer, replica, .. } => {
                 count += 1;
-                if peers[peer.index()] == whose {
+                if peers[peer.index()] == owner {
                     seen = Some(replica);
                 }
             }

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use derecho_core::ids::NodeId;
 use derecho_core::log::{
-    Check, Disk, EpochId, GroupId, KeyHash, LogEntry, LogId, LogLimits, LogOwner, RecordKind,
-    StreamKey, StreamLog, WallTime,
+    Disk, EpochId, GroupId, KeyHash, LogEntry, LogId, LogLimits, LogOwner, RecordKind,
+    RecoveryCheck, StreamKey, StreamLog, WallTime,
 };
-use derecho_node::logs::{Folder, FullDiskPolicy, LogSettings, Logs, PushRefusal};
+use derecho_node::logs::{FullDiskPolicy, LogFolder, LogSettings, Logs, PushRefusal};
 
 const OWNER: LogOwner = LogOwner { group: GroupId(1), log: LogId(2) };
 
@@ -130,9 +130,13 @@ fn plain(dir: &Path, payload: &[u8], (batch, total): (usize, usize)) -> Duration
 }
 
 fn logged(dir: &Path, payload: &[u8], (batch, total): (usize, usize)) -> Duration {
-    let mut disk = Folder::open(dir).expect("the folder is ours");
-    let opened =
-        StreamLog::open(&mut disk, (OWNER, StreamKey(3)), LogLimits::default(), Check::Last);
+    let mut disk = LogFolder::open(dir).expect("the folder is ours");
+    let opened = StreamLog::open(
+        &mut disk,
+        (OWNER, StreamKey(3)),
+        LogLimits::default(),
+        RecoveryCheck::Last,
+    );
     let mut log = opened.expect("a new log").0;
     let count = total / payload.len();
     let start = Instant::now();
@@ -207,24 +211,24 @@ fn reopening(options: &Options) {
     let payload = payload("random", 128);
     let made = logged(dir.path(), &payload, (65536, 128 * options.records as usize));
     let open = |check| {
-        let mut disk = Folder::open(dir.path()).expect("the folder is ours");
+        let mut disk = LogFolder::open(dir.path()).expect("the folder is ours");
         let start = Instant::now();
         let opened = StreamLog::open(&mut disk, (OWNER, StreamKey(3)), LogLimits::default(), check);
         let (log, recovery) = opened.expect("it can be opened");
         assert_eq!((log.durable().0, recovery.torn), (options.records, None));
         (start.elapsed(), log, disk)
     };
-    let warm = median((0..options.rounds).map(|_| open(Check::Last).0).collect());
+    let warm = median((0..options.rounds).map(|_| open(RecoveryCheck::Last).0).collect());
     let cold = median(
         (0..options.rounds)
             .map(|_| {
                 forget(dir.path());
-                open(Check::Last).0
+                open(RecoveryCheck::Last).0
             })
             .collect(),
     );
-    let all = open(Check::All).0;
-    let (_, log, mut disk) = open(Check::Last);
+    let all = open(RecoveryCheck::All).0;
+    let (_, log, mut disk) = open(RecoveryCheck::Last);
     let start = Instant::now();
     let mut cursor = log.after(derecho_core::log::Version(0)).expect("it is complete");
     let mut read = 0;

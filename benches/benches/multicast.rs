@@ -50,30 +50,30 @@ fn one_record(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("multicast");
     group.measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(300));
     for length in [64, 1024, 10240] {
-        let mut ring = SelfReader::new();
+        let mut reader = SelfReader::new();
         group.throughput(Throughput::Elements(1));
         group.bench_function(BenchmarkId::new("write, turns, take", length), |bencher| {
             bencher.iter(|| {
-                ring.write(length);
-                ring.deliver();
-                assert_eq!(ring.take_all(), 1);
+                reader.write(length);
+                reader.deliver();
+                assert_eq!(reader.take_all(), 1);
             });
         });
     }
     const BATCH: usize = 64;
-    let mut ring = SelfReader::new();
+    let mut reader = SelfReader::new();
     group.throughput(Throughput::Elements(BATCH as u64));
     group.bench_function("64 writes, turns, 64 takes", |bencher| {
         bencher.iter(|| {
-            (0..BATCH).for_each(|_| ring.write(64));
-            ring.deliver();
-            assert_eq!(ring.take_all(), BATCH);
+            (0..BATCH).for_each(|_| reader.write(64));
+            reader.deliver();
+            assert_eq!(reader.take_all(), BATCH);
         });
     });
-    let mut ring = SelfReader::new();
-    while ring.turn() > 0 {}
+    let mut reader = SelfReader::new();
+    while reader.turn() > 0 {}
     group.throughput(Throughput::Elements(1));
-    group.bench_function("idle turn", |bencher| bencher.iter(|| ring.turn()));
+    group.bench_function("idle turn", |bencher| bencher.iter(|| reader.turn()));
     group.finish();
 }
 

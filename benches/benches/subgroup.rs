@@ -255,11 +255,11 @@ fn prices(criterion: &mut Criterion) {
     bench.throughput(Throughput::Bytes(10240));
     // Sixteen times the size of a core's cache: messages come from and go to memory.
     let (from, mut to) = (vec![1_u8; 16 << 20], vec![0_u8; 16 << 20]);
-    let mut place = 0;
+    let mut bell = 0;
     bench.bench_function("copy 10 KB", |bencher| {
         bencher.iter(|| {
-            place = (place + 10240) % (from.len() - 10240);
-            to[place..place + 10240].copy_from_slice(black_box(&from[place..place + 10240]));
+            bell = (bell + 10240) % (from.len() - 10240);
+            to[bell..bell + 10240].copy_from_slice(black_box(&from[bell..bell + 10240]));
         });
     });
     bench.finish();

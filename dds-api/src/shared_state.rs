@@ -47,7 +47,8 @@ use derecho_core::link::{Link, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
 pub use derecho_core::row;
 pub use derecho_core::sst::{
-    Cell, Column, Fire, PredicateId, RowRef, RowSet, Scope, Snapshot, Strategy, Table, TableRow,
+    Cell, Column, FireCondition, PredicateId, RowRef, RowSet, Scope, Snapshot, Strategy, Table,
+    TableRow,
 };
 use derecho_core::sst::{Refresher, Sst};
 use derecho_node::{Engine, Pace, WaitOutcome};
@@ -250,7 +251,7 @@ impl<R: TableRow> SharedState<R> {
         let holds = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&holds);
         let predicate = self.update(|scope| {
-            scope.when(Fire::Once, condition, move |_| seen.store(true, Ordering::Release))
+            scope.when(FireCondition::Once, condition, move |_| seen.store(true, Ordering::Release))
         })?;
         match self.engine.wait(timeout.deadline(), || holds.load(Ordering::Acquire)) {
             WaitOutcome::Ready => Ok(()),
@@ -284,8 +285,8 @@ impl<R: TableRow> SharedState<R> {
                 return Ok(());
             }
             // Joins are rare, and a busy turn takes in every change that a join makes.
-            let news = || self.engine.counters().busy_turns() != turns;
-            if self.engine.wait(deadline, news) != WaitOutcome::Ready {
+            let changed = || self.engine.counters().busy_turns() != turns;
+            if self.engine.wait(deadline, changed) != WaitOutcome::Ready {
                 return Err(self.not_started(Some(timeout)));
             }
         }

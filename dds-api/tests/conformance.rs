@@ -72,7 +72,7 @@ fn row(table: &Table) -> SpecRow {
         (file.to_owned(), test.to_owned())
     });
     let by: Vec<_> = by.collect();
-    let mark = match (said("absent"), said("none")) {
+    let coverage = match (said("absent"), said("none")) {
         (Some(why), None) if by.is_empty() => RowCoverage::Absent(why),
         (None, Some(why)) if by.is_empty() => RowCoverage::NoRule(why),
         (None, None) if !by.is_empty() => {
@@ -81,7 +81,7 @@ fn row(table: &Table) -> SpecRow {
         }
         _ => panic!("{name}: tests, or why there are none"),
     };
-    SpecRow { name, coverage: mark }
+    SpecRow { name, coverage }
 }
 
 fn chapters() -> Vec<(&'static str, Vec<SpecItem>)> {

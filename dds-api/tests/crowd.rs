@@ -48,10 +48,10 @@ fn assert_told_so(error: &DdsError) {
 /// Members that have only joined and do not run.
 #[test]
 fn participant_beyond_domain_limit_is_refused_with_reason() {
-    let meeting = TestDomain::new();
+    let test_domain = TestDomain::new();
     let domain = || {
         let mut config = ShmConfig::new("domain-0".to_owned());
-        config.runtime_dir = Some(meeting.runtime_dir());
+        config.runtime_dir = Some(test_domain.runtime_dir());
         ShmLink::join(config).unwrap()
     };
     let mut members: Vec<ShmLink> = (0..MOST).map(|_| domain()).collect();
@@ -61,7 +61,7 @@ fn participant_beyond_domain_limit_is_refused_with_reason() {
         assert!(index == 0 || arbiter(index).found().unwrap() == Founding::Exists(group));
         assert!(arbiter(index).entered(group, 1, index as u8));
     }
-    let join = || DomainParticipant::with_config(0, config(&meeting.runtime_dir()));
+    let join = || DomainParticipant::with_config(0, config(&test_domain.runtime_dir()));
     assert_told_so(&join().err().unwrap());
     // With one member less there is room, although no member here admits the newcomer.
     members.pop();
@@ -71,28 +71,28 @@ fn participant_beyond_domain_limit_is_refused_with_reason() {
     let error = writer.wait_for_readers(1, Timeout::millis(50)).unwrap_err().to_string();
     assert!(error.contains("has not admitted this participant yet"), "{error}");
     drop((writer, topic, participant, members));
-    meeting.assert_empty();
+    test_domain.assert_empty();
 }
 
 /// Members that run.
 #[test]
 #[ignore = "keeps two cores busy for half a minute"]
 fn participant_beyond_limit_of_running_domain_is_refused_with_reason() {
-    let meeting = TestDomain::new();
+    let domain = TestDomain::new();
     let mut actors = Vec::new();
     for seed in 0..PROCESSES as u64 {
-        let mut actor = Actor::start(module_path!(), "crowd", &meeting, seed);
+        let mut actor = Actor::start(module_path!(), "crowd", &domain, seed);
         assert_eq!(actor.hear(), "there");
         actors.push(actor);
     }
-    let error = DomainParticipant::with_config(0, config(&meeting.runtime_dir())).err().unwrap();
+    let error = DomainParticipant::with_config(0, config(&domain.runtime_dir())).err().unwrap();
     assert_told_so(&error);
     // With one member less there is room.
     actors[0].tell("go");
     assert_eq!(actors[0].hear(), "one less");
-    let participant = DomainParticipant::with_config(0, config(&meeting.runtime_dir())).unwrap();
+    let participant = DomainParticipant::with_config(0, config(&domain.runtime_dir())).unwrap();
     until("it is let in", || participant.view().1 == MOST);
     drop(participant);
     actors.into_iter().for_each(Actor::finish);
-    meeting.assert_empty();
+    domain.assert_empty();
 }

@@ -30,15 +30,15 @@ const MOMENT: Timeout = Timeout::millis(100);
 const LATER: EntityFactoryQosPolicy = EntityFactoryQosPolicy { autoenable_created_entities: false };
 
 /// Creates an enabled participant, whatever the factory's current setting.
-fn come(meeting: &TestDomain) -> DomainParticipant {
-    let participant = meeting.join();
+fn come(domain: &TestDomain) -> DomainParticipant {
+    let participant = domain.join();
     participant.enable().unwrap();
     participant
 }
 
 /// Creates a participant that does not enable its entities automatically.
-fn join(meeting: &TestDomain) -> DomainParticipant {
-    let participant = come(meeting);
+fn join(domain: &TestDomain) -> DomainParticipant {
+    let participant = come(domain);
     let mut qos = participant.qos();
     qos.entity_factory = LATER;
     participant.set_qos(&qos).unwrap();
@@ -66,8 +66,8 @@ fn too_early<R>(result: DdsResult<R>) {
 #[test]
 fn writer_refuses_calls_and_stays_unmatched_until_enabled() {
     for atomic in [false, true] {
-        let meeting = TestDomain::new();
-        let (here, there) = (join(&meeting), come(&meeting));
+        let domain = TestDomain::new();
+        let (here, there) = (join(&domain), come(&domain));
         let of = |participant: &DomainParticipant| {
             let topic = participant.topic::<Track>("Tracks");
             if atomic { topic.atomic().create().unwrap() } else { topic.create().unwrap() }
@@ -113,8 +113,8 @@ fn writer_refuses_calls_and_stays_unmatched_until_enabled() {
 
 #[test]
 fn reader_receives_no_sample_until_enabled() {
-    let meeting = TestDomain::new();
-    let (here, there) = (join(&meeting), come(&meeting));
+    let domain = TestDomain::new();
+    let (here, there) = (join(&domain), come(&domain));
     let theirs = there.topic::<Track>("Tracks").transient_local().create().unwrap();
     let writer = there.writer(&theirs).create().unwrap();
     let topic = here.topic::<Track>("Tracks").transient_local().create().unwrap();
@@ -139,8 +139,8 @@ fn reader_receives_no_sample_until_enabled() {
 
 #[test]
 fn immutable_policies_may_change_until_entity_is_enabled() {
-    let meeting = TestDomain::new();
-    let (here, there) = (join(&meeting), come(&meeting));
+    let domain = TestDomain::new();
+    let (here, there) = (join(&domain), come(&domain));
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     let mut qos = topic.qos();
     qos.durability.kind = DurabilityQosPolicyKind::TransientLocal;
@@ -191,8 +191,8 @@ fn immutable_policies_may_change_until_entity_is_enabled() {
 
 #[test]
 fn container_is_enabled_first_and_autoenables_entities_if_configured() {
-    let meeting = TestDomain::new();
-    let here = join(&meeting);
+    let domain = TestDomain::new();
+    let here = join(&domain);
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     topic.enable().unwrap();
     let publisher = here.publisher().create().unwrap();
@@ -237,14 +237,14 @@ fn container_is_enabled_first_and_autoenables_entities_if_configured() {
 /// participants explicitly.
 #[test]
 fn participant_announces_itself_and_its_entities_only_when_enabled() {
-    let meeting = TestDomain::new();
-    let there = come(&meeting);
+    let domain = TestDomain::new();
+    let there = come(&domain);
     let participants = there.builtin_reader::<ParticipantBuiltinTopicData>().unwrap();
     let factory = DomainParticipantFactory::instance();
     let mut qos = factory.qos();
     qos.entity_factory = LATER;
     factory.set_qos(&qos).unwrap();
-    let here = meeting.join();
+    let here = domain.join();
     qos.entity_factory.autoenable_created_entities = true;
     factory.set_qos(&qos).unwrap();
 
@@ -277,8 +277,8 @@ fn participant_announces_itself_and_its_entities_only_when_enabled() {
 
 #[test]
 fn entities_never_enabled_leave_no_files() {
-    let meeting = TestDomain::new();
-    let here = join(&meeting);
+    let domain = TestDomain::new();
+    let here = join(&domain);
     let topic = here.topic::<Track>("Tracks").atomic().create().unwrap();
     let writer = here.writer(&topic).create().unwrap();
     let reader = here.reader(&topic).create().unwrap();
@@ -294,13 +294,13 @@ fn entities_never_enabled_leave_no_files() {
     assert!(matches!(reader.enable(), Err(DdsError::AlreadyDeleted(_))));
     assert!(matches!(topic.enable(), Err(DdsError::AlreadyDeleted(_))));
     drop((writer, reader, topic, here));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
 fn async_calls_on_disabled_entities_return_not_enabled() {
-    let meeting = TestDomain::new();
-    let here = join(&meeting);
+    let domain = TestDomain::new();
+    let here = join(&domain);
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     topic.enable().unwrap();
     let writer = here.writer(&topic).create().unwrap();

@@ -29,25 +29,25 @@ struct Name {
     text: String,
 }
 
-fn config(meeting: &TestDomain) -> ParticipantConfig {
-    ParticipantConfig::new().runtime_dir(meeting.runtime_dir())
+fn config(domain: &TestDomain) -> ParticipantConfig {
+    ParticipantConfig::new().runtime_dir(domain.runtime_dir())
 }
 
 /// The factory's default for participants applies to the whole process: no other test here uses it.
 #[test]
 fn factory_looks_up_and_deletes_participants_and_gives_default_qos() {
     let factory = DomainParticipantFactory::instance();
-    let (meeting, domain) = (TestDomain::new(), 71);
+    let (test_domain, domain) = (TestDomain::new(), 71);
     assert!(factory.lookup_participant(domain).is_none());
     let mut usual = DomainParticipantQos::default();
     usual.user_data.value = b"usual".to_vec();
     factory.set_default_participant_qos(Some(usual.clone())).unwrap();
     assert_eq!(factory.default_participant_qos(), Some(usual.clone()));
-    let one = factory.create_participant_with(domain, config(&meeting)).unwrap();
+    let one = factory.create_participant_with(domain, config(&test_domain)).unwrap();
     factory.set_default_participant_qos(None).unwrap();
     assert_eq!(one.qos(), usual);
 
-    let two = factory.create_participant_with(domain, config(&meeting)).unwrap();
+    let two = factory.create_participant_with(domain, config(&test_domain)).unwrap();
     assert_eq!(two.qos(), DomainParticipantQos::default());
     let handle = |it: Option<DomainParticipant>| it.map(|it| it.instance_handle());
     assert_eq!(handle(factory.lookup_participant(domain)), Some(one.instance_handle()));
@@ -68,13 +68,13 @@ fn factory_looks_up_and_deletes_participants_and_gives_default_qos() {
     drop((one, two));
     assert!(factory.lookup_participant(domain).is_none());
 
-    meeting.assert_empty();
+    test_domain.assert_empty();
 }
 
 #[test]
 fn participant_gives_default_qos_to_publishers_subscribers_and_topics() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     assert_eq!(participant.default_publisher_qos(), None);
     let (mut publisher, mut subscriber) = (PublisherQos::default(), SubscriberQos::default());
     publisher.partition.name = vec!["left".to_owned()];
@@ -107,7 +107,7 @@ fn participant_gives_default_qos_to_publishers_subscribers_and_topics() {
 
 #[test]
 fn participant_takes_policies_from_profile_or_explicit_qos() {
-    let meeting = TestDomain::new();
+    let domain = TestDomain::new();
     let file = tempfile::NamedTempFile::new().unwrap();
     let write = |data: &str| {
         let text = format!(
@@ -119,7 +119,7 @@ fn participant_takes_policies_from_profile_or_explicit_qos() {
     };
     // Base64, as in the schema.
     write("AQI=");
-    let by_profile = config(&meeting).qos_files([file.path()]).profile("L::P");
+    let by_profile = config(&domain).qos_files([file.path()]).profile("L::P");
     let participant = DomainParticipant::with_config(0, by_profile.clone()).unwrap();
     assert_eq!(participant.qos().user_data.value, [1, 2]);
     assert!(!participant.qos().entity_factory.autoenable_created_entities);
@@ -139,8 +139,8 @@ fn participant_takes_policies_from_profile_or_explicit_qos() {
 
 #[test]
 fn participant_contains_each_entity_under_unique_handle() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     let (publisher, subscriber) =
         (here.publisher().create().unwrap(), here.subscriber().create().unwrap());
@@ -174,8 +174,8 @@ fn participant_contains_each_entity_under_unique_handle() {
 /// I-183: what is deleted is announced no more, and grants no claim, whoever has handles on it.
 #[test]
 fn delete_contained_entities_ends_waiting_calls_and_unmatches_partners() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let theirs = there.topic::<Track>("Tracks").create().unwrap();
     let their_reader = there.reader(&theirs).follow_instances().create().unwrap();
     let their_writer = there.writer(&theirs).create().unwrap();
@@ -235,8 +235,8 @@ fn delete_contained_entities_ends_waiting_calls_and_unmatches_partners() {
 
 #[test]
 fn publisher_and_subscriber_delete_only_contained_entities() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<Track>("Tracks").atomic().create().unwrap();
     let (publisher, subscriber) =
         (participant.publisher().create().unwrap(), participant.subscriber().create().unwrap());
@@ -261,8 +261,8 @@ fn publisher_and_subscriber_delete_only_contained_entities() {
 
 #[test]
 fn topics_and_filtered_topics_are_looked_up_by_name_and_type() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     assert!(participant.lookup_topic::<Topic<Track>>("Tracks").is_none());
     let topic = participant.topic::<Track>("Tracks").create().unwrap();
     let found: Topic<Track> = participant.lookup_topic("Tracks").unwrap();
@@ -280,8 +280,8 @@ fn topics_and_filtered_topics_are_looked_up_by_name_and_type() {
 
 #[test]
 fn find_topic_returns_remote_topic_with_its_policies() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let late = here.find_topic::<Track>("Tracks", Timeout::millis(20)).err().unwrap();
     assert!(matches!(late, DdsError::Timeout(_)), "{late}");
     let found = std::thread::scope(|scope| {
@@ -314,7 +314,7 @@ fn find_topic_returns_remote_topic_with_its_policies() {
     assert!(wrong.to_string().contains("`Name`"), "{wrong}");
     // After it is gone it cannot be found any more, not even by a new participant.
     drop(names);
-    let third = meeting.join();
+    let third = domain.join();
     assert!(third.find_topic::<Track>("Tracks", SOON).is_ok());
     let gone = third.find_topic::<Name>("Names", Timeout::millis(50)).err().unwrap();
     assert!(matches!(gone, DdsError::Timeout(_)), "{gone}");
@@ -322,8 +322,8 @@ fn find_topic_returns_remote_topic_with_its_policies() {
 
 #[test]
 fn current_time_is_wall_clock_time() {
-    let meeting = TestDomain::new();
-    let (before, now) = (SystemTime::now(), meeting.join().current_time());
+    let domain = TestDomain::new();
+    let (before, now) = (SystemTime::now(), domain.join().current_time());
     let apart = now.duration_since(before).unwrap_or_else(|before| before.duration());
     assert!(apart < Duration::from_secs(30), "{apart:?}");
 }
@@ -331,8 +331,8 @@ fn current_time_is_wall_clock_time() {
 /// Parent, name and type of entities.
 #[test]
 fn entities_report_parent_name_and_type() {
-    let meeting = TestDomain::new();
-    let participant = DomainParticipant::with_config(5, config(&meeting)).unwrap();
+    let domain = TestDomain::new();
+    let participant = DomainParticipant::with_config(5, config(&domain)).unwrap();
     assert_eq!(participant.domain_id(), 5);
     let topic = participant.topic::<Track>("Tracks").create().unwrap();
     assert_eq!((topic.name(), topic.type_name()), ("Tracks", Track::TYPE_NAME));
@@ -353,8 +353,8 @@ fn entities_report_parent_name_and_type() {
 
 #[test]
 fn entities_return_participant_and_conditions_return_entity() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<Track>("Tracks").create().unwrap();
     let low = participant.content_filtered_topic("Low", &topic, "altitude < 1", &[]).unwrap();
     let joined = participant.multi_topic::<Track>("All", "SELECT * FROM Tracks", &[]).unwrap();
@@ -403,8 +403,8 @@ fn entities_return_participant_and_conditions_return_entity() {
 
 #[test]
 fn publisher_and_subscriber_report_default_entity_qos() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let publisher = participant.publisher().create().unwrap();
     let subscriber = participant.subscriber().create().unwrap();
     assert_eq!((publisher.default_writer_qos(), subscriber.default_reader_qos()), (None, None));
@@ -441,8 +441,8 @@ fn copy_from_topic_qos_copies_only_shared_policies() {
 
 #[test]
 fn delete_of_reader_takes_effect_despite_other_handles() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     let theirs = there.topic::<Track>("Tracks").create().unwrap();
     let (writer, reader) =

@@ -82,14 +82,14 @@ fn live(folder: &Path, life: u64, stops: &AtomicBool) -> Option<DdsError> {
             }
             let mut lines = Vec::new();
             for sample in reader.take(.., Timeout::millis(10))? {
-                let mark = *sample;
+                let checked = *sample;
                 // A process that was stopped just now may have read memory that others have
                 // reused since.
                 if participant.is_isolated() {
                     break;
                 }
-                mark.assert_whole();
-                lines.extend_from_slice(&mark.number.to_le_bytes());
+                checked.assert_whole();
+                lines.extend_from_slice(&checked.number.to_le_bytes());
             }
             quiet = if lines.is_empty() && stops.load(Ordering::Relaxed) { quiet + 1 } else { 0 };
             log.write_all(&lines).unwrap();
@@ -130,8 +130,8 @@ fn check_agreement((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
     assert_eq!(rest, None, "{one} and {two} meet again");
 }
 
-fn check(meeting: &TestDomain) -> usize {
-    let logs = meeting.logs();
+fn check(domain: &TestDomain) -> usize {
+    let logs = domain.logs();
     for (index, (name, log)) in logs.iter().enumerate() {
         check_order_of_writers(name, log);
         for (other, theirs) in &logs[..index] {
@@ -149,11 +149,11 @@ struct TestMembers<'a> {
 }
 
 impl<'a> TestMembers<'a> {
-    fn new(meeting: &'a TestDomain, count: usize) -> TestMembers<'a> {
-        let mut crew = TestMembers { domain: meeting, actors: Vec::new(), next: 1 };
-        (0..count).for_each(|_| crew.add());
-        crew.actors.iter_mut().for_each(|(_, actor)| assert_eq!(actor.hear(), "ready"));
-        crew
+    fn new(domain: &'a TestDomain, count: usize) -> TestMembers<'a> {
+        let mut members = TestMembers { domain, actors: Vec::new(), next: 1 };
+        (0..count).for_each(|_| members.add());
+        members.actors.iter_mut().for_each(|(_, actor)| assert_eq!(actor.hear(), "ready"));
+        members
     }
 
     /// Adds a member, without waiting for it.
@@ -213,77 +213,77 @@ fn rounds(usual: u64) -> u64 {
 
 #[test]
 fn surviving_members_deliver_in_same_order_after_kills_at_any_moment() {
-    let meeting = TestDomain::new();
-    let mut crew = TestMembers::new(&meeting, 3);
+    let domain = TestDomain::new();
+    let mut members = TestMembers::new(&domain, 3);
     let (mut dice, mut in_a_change) = (Dice(11), 0);
     for _ in 0..rounds(25) {
-        let victim = dice.below(crew.actors.len() as u64) as usize;
-        crew.kill(victim);
+        let victim = dice.below(members.actors.len() as u64) as usize;
+        members.kill(victim);
         // Often kills a second member, while the others agree on the view without the first.
-        if dice.below(2) == 0 && crew.actors.len() > 1 {
+        if dice.below(2) == 0 && members.actors.len() > 1 {
             dice.pause(Duration::from_micros(2_500));
-            let victim = dice.below(crew.actors.len() as u64) as usize;
-            crew.kill(victim);
+            let victim = dice.below(members.actors.len() as u64) as usize;
+            members.kill(victim);
             in_a_change += 1;
         }
-        crew.until_all_go_on(0..crew.actors.len());
-        while crew.actors.len() < 3 {
-            crew.add();
+        members.until_all_go_on(0..members.actors.len());
+        while members.actors.len() < 3 {
+            members.add();
         }
         if dice.below(3) > 0 {
-            crew.until_all_go_on(0..3);
+            members.until_all_go_on(0..3);
         }
     }
-    crew.until_all_go_on(0..3);
+    members.until_all_go_on(0..3);
     assert!(in_a_change > rounds(25) / 5, "{in_a_change} kills within changes show nothing");
-    assert_eq!(crew.end(), 0, "nobody who lived was excluded");
-    assert!(check(&meeting) > 10_000);
-    meeting.clean_logs();
-    meeting.assert_empty();
+    assert_eq!(members.end(), 0, "nobody who lived was excluded");
+    assert!(check(&domain) > 10_000);
+    domain.clean_logs();
+    domain.assert_empty();
 }
 
 #[test]
 fn stopped_and_resumed_members_deliver_again_in_same_order() {
-    let meeting = TestDomain::new();
-    let crew = TestMembers::new(&meeting, 3);
+    let domain = TestDomain::new();
+    let members = TestMembers::new(&domain, 3);
     let mut dice = Dice(12);
     for _ in 0..rounds(12) {
         let index = dice.below(3) as usize;
-        crew.actors[index].1.signal(Signal::STOP);
+        members.actors[index].1.signal(Signal::STOP);
         // Either shorter or longer than an eviction takes.
         dice.pause(2 * MEMBER_TIMEOUT);
         if dice.below(2) == 0 {
-            crew.until_all_go_on((0..3).filter(|other| *other != index));
+            members.until_all_go_on((0..3).filter(|other| *other != index));
         }
-        crew.actors[index].1.signal(Signal::CONT);
+        members.actors[index].1.signal(Signal::CONT);
         // Evicted or not, the member takes part again, in the same or a new membership.
-        crew.until_all_go_on(0..3);
+        members.until_all_go_on(0..3);
     }
-    let isolated = crew.end();
+    let isolated = members.end();
     assert!(isolated as u64 > rounds(12) / 4, "{isolated} evictions show nothing");
-    assert!(check(&meeting) > 5_000);
-    meeting.clean_logs();
-    meeting.assert_empty();
+    assert!(check(&domain) > 5_000);
+    domain.clean_logs();
+    domain.assert_empty();
 }
 
 /// In a group of two, each member continues when the other one is stopped or dies.
 #[test]
 fn each_of_two_members_continues_when_the_other_stops_or_dies() {
-    let meeting = TestDomain::new();
-    let mut crew = TestMembers::new(&meeting, 2);
+    let domain = TestDomain::new();
+    let mut members = TestMembers::new(&domain, 2);
     for round in 0..4 {
         let index = round % 2;
-        crew.actors[index].1.signal(Signal::STOP);
-        crew.until_all_go_on([1 - index].into_iter());
-        crew.actors[index].1.signal(Signal::CONT);
-        crew.until_all_go_on(0..2);
+        members.actors[index].1.signal(Signal::STOP);
+        members.until_all_go_on([1 - index].into_iter());
+        members.actors[index].1.signal(Signal::CONT);
+        members.until_all_go_on(0..2);
     }
-    crew.kill(0);
+    members.kill(0);
     let start = Instant::now();
-    crew.until_all_go_on([0].into_iter());
+    members.until_all_go_on([0].into_iter());
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-    assert!(crew.end() >= 2, "each was isolated at least once");
-    check(&meeting);
-    meeting.clean_logs();
-    meeting.assert_empty();
+    assert!(members.end() >= 2, "each was isolated at least once");
+    check(&domain);
+    domain.clean_logs();
+    domain.assert_empty();
 }

@@ -71,9 +71,9 @@ fn act_writer(folder: &Path) {
     }
 }
 
-fn readers(meeting: &TestDomain, count: u64) -> Vec<Actor> {
+fn readers(domain: &TestDomain, count: u64) -> Vec<Actor> {
     let mut actors: Vec<Actor> =
-        (0..count).map(|n| Actor::start(module_path!(), "reader", meeting, n)).collect();
+        (0..count).map(|n| Actor::start(module_path!(), "reader", domain, n)).collect();
     actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "ready"));
     actors
 }
@@ -101,30 +101,30 @@ fn in_full_flow(writer: &DataWriter<CheckedSample>, act: impl FnOnce(&AtomicU64)
 #[test]
 fn readers_in_three_processes_receive_all_samples_in_order() {
     const COUNT: u64 = 50_000;
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = writer_of(&participant, TOPIC);
-    let actors = readers(&meeting, 3);
+    let actors = readers(&domain, 3);
     writer.wait_for_readers(3, SOON).unwrap();
     (0..COUNT).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     writer.write(&CheckedSample::last(COUNT)).unwrap();
     assert_all_got(actors, 0, COUNT + 1);
     drop((writer, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
 fn other_readers_lose_no_sample_when_reader_is_killed_under_load() {
     const ROUNDS: u64 = 20;
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = writer_of(&participant, TOPIC);
-    let actors = readers(&meeting, 2);
+    let actors = readers(&domain, 2);
     writer.wait_for_readers(2, SOON).unwrap();
     let mut dice = Dice(1);
     let count = in_full_flow(&writer, |written| {
         for round in 0..ROUNDS {
-            let mut victim = Actor::start(module_path!(), "holder", &meeting, round);
+            let mut victim = Actor::start(module_path!(), "holder", &domain, round);
             assert_eq!(victim.hear(), "ready");
             until("it is matched", || writer.matched_readers() == 3);
             dice.pause(Duration::from_millis(20));
@@ -136,22 +136,22 @@ fn other_readers_lose_no_sample_when_reader_is_killed_under_load() {
     });
     assert_all_got(actors, 0, count);
     drop((writer, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
 fn readers_lose_no_sample_when_joining_process_is_killed() {
     const ROUNDS: u64 = 40;
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = writer_of(&participant, TOPIC);
-    let actors = readers(&meeting, 2);
+    let actors = readers(&domain, 2);
     writer.wait_for_readers(2, SOON).unwrap();
     let mut dice = Dice(2);
     let mut ready = 0;
     let count = in_full_flow(&writer, |written| {
         for round in 0..ROUNDS {
-            let mut victim = Actor::start(module_path!(), "holder", &meeting, round);
+            let mut victim = Actor::start(module_path!(), "holder", &domain, round);
             // The kill comes at any time from the start of the program until some time after
             // the match.
             dice.pause(Duration::from_millis(30));
@@ -165,18 +165,18 @@ fn readers_lose_no_sample_when_joining_process_is_killed() {
     assert!(ready < ROUNDS, "all were ready before they were killed");
     assert_all_got(actors, 0, count);
     drop((writer, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
 fn reader_keeps_acknowledged_and_held_samples_of_killed_writer() {
     const ROUNDS: u64 = 8;
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let reader = reader_of(&participant, TOPIC);
     let mut dice = Dice(3);
     for _ in 0..ROUNDS {
-        let mut victim = Actor::start(module_path!(), "writer", &meeting, 1);
+        let mut victim = Actor::start(module_path!(), "writer", &domain, 1);
         let (mut got, mut held, mut acknowledged) = (ReceivedSequence::default(), Vec::new(), 0);
         let heard = std::thread::scope(|scope| {
             let hearing = scope.spawn(|| {
@@ -185,8 +185,8 @@ fn reader_keeps_acknowledged_and_held_samples_of_killed_writer() {
                 }
                 dice.pause(Duration::from_millis(5));
                 victim.kill();
-                while let Some(said) = victim.try_hear() {
-                    acknowledged = said.parse().unwrap();
+                while let Some(line) = victim.try_hear() {
+                    acknowledged = line.parse().unwrap();
                 }
                 acknowledged
             });
@@ -212,17 +212,17 @@ fn reader_keeps_acknowledged_and_held_samples_of_killed_writer() {
         assert!(numbers.is_sorted() && !numbers.is_empty());
     }
     drop((reader, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
 fn write_waits_then_times_out_while_reader_is_stopped() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<CheckedSample>(TOPIC).create().unwrap();
     let writer = participant.writer(&topic).memory(64 << 10).in_flight(256);
     let writer = writer.max_blocking_time(Timeout::millis(200)).create().unwrap();
-    let actors = readers(&meeting, 2);
+    let actors = readers(&domain, 2);
     writer.wait_for_readers(2, SOON).unwrap();
     let mut number = 0;
     for _ in 0..3 {
@@ -244,15 +244,15 @@ fn write_waits_then_times_out_while_reader_is_stopped() {
     writer.write(&CheckedSample::last(number)).unwrap();
     assert_all_got(actors, 0, number + 1);
     drop((writer, topic, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
 fn late_joiner_receives_all_samples_after_its_match() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = writer_of(&participant, TOPIC);
-    let early = readers(&meeting, 1);
+    let early = readers(&domain, 1);
     writer.wait_for_readers(1, SOON).unwrap();
     let mut late = Vec::new();
     let mut bounds = Vec::new();
@@ -260,7 +260,7 @@ fn late_joiner_receives_all_samples_after_its_match() {
         for number in 0..4 {
             let before = written.load(Ordering::Relaxed);
             until("there is a past", || written.load(Ordering::Relaxed) > before + 500);
-            late.extend(readers(&meeting, 1));
+            late.extend(readers(&domain, 1));
             until("it is matched", || writer.matched_readers() == number + 2);
             // The reader receives the samples written from here on.
             bounds.push((before, written.load(Ordering::Relaxed) + 1));
@@ -268,15 +268,15 @@ fn late_joiner_receives_all_samples_after_its_match() {
     });
     assert_all_got(early, 0, count);
     for (mut actor, (after, before)) in late.into_iter().zip(bounds) {
-        let said = actor.hear();
-        let (first, end) = said.split_once(' ').unwrap();
+        let line = actor.hear();
+        let (first, end) = line.split_once(' ').unwrap();
         let (first, end): (u64, u64) = (first.parse().unwrap(), end.parse().unwrap());
         assert!(after <= first && first <= before, "{first} is not between {after} and {before}");
         assert_eq!(end, count);
         actor.finish();
     }
     drop((writer, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// Returns the CPU time that a process has used, in hundredths of a second.
@@ -292,9 +292,9 @@ fn ticks(pid: u32) -> u64 {
 #[test]
 fn idle_participants_use_little_cpu_and_wake_at_once() {
     const ATTEMPTS: usize = 3;
-    let meeting = TestDomain::new();
-    let mut actors = readers(&meeting, 2);
-    let mut writers = [Actor::start(module_path!(), "writer", &meeting, 3)];
+    let domain = TestDomain::new();
+    let mut actors = readers(&domain, 2);
+    let mut writers = [Actor::start(module_path!(), "writer", &domain, 3)];
     // The writer waits for a third reader; all processes sleep.
     let mut busiest = (0..ATTEMPTS).map(|_| {
         std::thread::sleep(Duration::from_secs(1));
@@ -306,7 +306,7 @@ fn idle_participants_use_little_cpu_and_wake_at_once() {
     });
     assert!(busiest.any(|used| used < 3), "an idle process uses more than a percent of a core");
     writers[0].kill();
-    let participant = meeting.join();
+    let participant = domain.join();
     let writer = writer_of(&participant, TOPIC);
     writer.wait_for_readers(2, SOON).unwrap();
     std::thread::sleep(Duration::from_millis(200));
@@ -316,5 +316,5 @@ fn idle_participants_use_little_cpu_and_wake_at_once() {
     assert!(start.elapsed() < Duration::from_secs(1), "woken after {:?}", start.elapsed());
     actors.into_iter().for_each(Actor::finish);
     drop((writer, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }

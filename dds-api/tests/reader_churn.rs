@@ -94,41 +94,41 @@ fn act_comes_and_goes_beside_a_writer(folder: &Path) {
 /// and lacked the following ones.
 #[test]
 fn reader_that_replaces_deleted_reader_lacks_no_sample() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let reader = participant.reader(&topic(&participant)).create().unwrap();
-    let mut restless = Actor::start(module_path!(), "comes and goes, and writes", &meeting, 3);
+    let mut restless = Actor::start(module_path!(), "comes and goes, and writes", &domain, 3);
     let (mut got, ended) = (ReceivedSequence::default(), AtomicBool::new(false));
-    let said = std::thread::scope(|scope| {
+    let line = std::thread::scope(|scope| {
         let taking = scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
                 let samples = reader.take(.., Timeout::millis(10)).unwrap();
                 samples.for_each(|sample| got.take_in(&sample));
             }
         });
-        let said = restless.try_hear();
+        let line = restless.try_hear();
         ended.store(true, Ordering::Relaxed);
         taking.join().unwrap();
-        said
+        line
     });
-    assert_eq!(said.as_deref(), Some("over"), "no reader lacks anything");
+    assert_eq!(line.as_deref(), Some("over"), "no reader lacks anything");
     restless.finish();
     drop((reader, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// Regression: a deleted reader still had samples to take; the sender had reused their memory, and
 /// was reported as faulty.
 #[test]
 fn repeated_reader_creation_and_deletion_evicts_no_member() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = participant.writer(&topic(&participant)).in_flight(64);
     let writer = writer.max_blocking_time(SOON).create().unwrap();
-    let mut steady = Actor::start(module_path!(), "reads steadily", &meeting, 1);
+    let mut steady = Actor::start(module_path!(), "reads steadily", &domain, 1);
     assert_eq!(steady.hear(), "ready");
     writer.wait_for_readers(1, SOON).unwrap();
-    let mut restless = Actor::start(module_path!(), "comes and goes", &meeting, 2);
+    let mut restless = Actor::start(module_path!(), "comes and goes", &domain, 2);
     let (over, written) = (AtomicBool::new(false), AtomicU64::new(0));
     let count = std::thread::scope(|scope| {
         let writing = scope.spawn(|| write_until(&over, &written, &writer));
@@ -142,5 +142,5 @@ fn repeated_reader_creation_and_deletion_evicts_no_member() {
     steady.finish();
     restless.finish();
     drop((writer, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }

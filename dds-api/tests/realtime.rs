@@ -125,7 +125,7 @@ fn config(folder: &Path) -> ParticipantConfig {
 }
 
 /// Sends some samples from a writer to a reader, and then calls the given function.
-fn exchange(folder: &Path, config: ParticipantConfig, look: impl FnOnce()) -> DdsResult<()> {
+fn exchange(folder: &Path, config: ParticipantConfig, inspect: impl FnOnce()) -> DdsResult<()> {
     let participant = DomainParticipant::with_config(0, config)?;
     let other = support::join(folder);
     let writer =
@@ -139,7 +139,7 @@ fn exchange(folder: &Path, config: ParticipantConfig, look: impl FnOnce()) -> Dd
     // The other participant's threads must be gone first.
     drop((reader, other));
     until("it is gone", || participant.view().1 == 1);
-    look();
+    inspect();
     Ok(())
 }
 
@@ -279,15 +279,15 @@ fn profile_sets_real_time_settings() {
 /// Values of the configuration take precedence over those of a profile.
 #[test]
 fn configuration_overrides_profile() {
-    let meeting = TestDomain::new();
+    let domain = TestDomain::new();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("polls.xml");
     let text =
         PROFILE.replace("fifo:5", "other").replace("<value>true</value>", "<value>false</value>");
     std::fs::write(&file, text.replace("<value>0</value>", "<value>1000</value>")).unwrap();
-    let config = || config(&meeting.runtime_dir()).qos_files([&file]).profile("Flight::Computer");
+    let config = || config(&domain.runtime_dir()).qos_files([&file]).profile("Flight::Computer");
     let refused = DomainParticipant::with_config(0, config()).err().unwrap();
     assert!(matches!(&refused, DdsError::OutOfResources(why) if why.contains("1000")), "{refused}");
     drop(DomainParticipant::with_config(0, config().engine_cores([0])).unwrap());
-    meeting.assert_empty();
+    domain.assert_empty();
 }

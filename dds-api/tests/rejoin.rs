@@ -181,13 +181,13 @@ fn write(writer: &DataWriter<CheckedSample>, pause: Duration, progress: &Progres
     let mut number = 0;
     while !progress.quits() {
         for _ in 0..8 {
-            let mut mark = CheckedSample::new(seed() << 40 | number);
-            mark.last = u64::from(progress.stops.load(Ordering::Relaxed));
+            let mut sample = CheckedSample::new(seed() << 40 | number);
+            sample.last = u64::from(progress.stops.load(Ordering::Relaxed));
             let written = match number % 16 < 8 {
-                true => writer.write(&mark),
+                true => writer.write(&sample),
                 // Loans are taken before an absence, published after it, or both.
                 false => writer.loan().and_then(|mut loan| {
-                    *loan = mark;
+                    *loan = sample;
                     loan.publish()
                 }),
             };
@@ -209,17 +209,17 @@ fn read(reader: &DataReader<CheckedSample>, folder: &Path, is_kept: bool, progre
     while !progress.leaves.load(Ordering::Relaxed) {
         let before = reader.membership_changes();
         let Some(samples) = went_well(reader.take(..64, Timeout::millis(20))) else { continue };
-        let marks: Vec<CheckedSample> = samples.map(|sample| *sample).collect();
+        let taken: Vec<CheckedSample> = samples.map(|sample| *sample).collect();
         if reader.membership_changes() != before && !is_kept {
             // The sample's memory may have been reused before it was read.
             continue;
         }
         let mut lines = Vec::new();
-        for mark in marks {
-            mark.assert_whole();
-            lines.extend_from_slice(&mark.number.to_le_bytes());
-            if mark.last != 0 {
-                last.insert(mark.number >> 40);
+        for checked in taken {
+            checked.assert_whole();
+            lines.extend_from_slice(&checked.number.to_le_bytes());
+            if checked.last != 0 {
+                last.insert(checked.number >> 40);
             }
         }
         let membership = if is_kept { 0 } else { before };
@@ -274,11 +274,11 @@ struct TestMembers<'a> {
 }
 
 impl<'a> TestMembers<'a> {
-    fn new(meeting: &'a TestDomain, role: &str) -> TestMembers<'a> {
-        let start = |seed| Actor::start(module_path!(), role, meeting, seed);
-        let mut crew = TestMembers { domain: meeting, actors: (0..MEMBERS).map(start).collect() };
-        crew.actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "ready"));
-        crew
+    fn new(domain: &'a TestDomain, role: &str) -> TestMembers<'a> {
+        let start = |seed| Actor::start(module_path!(), role, domain, seed);
+        let mut members = TestMembers { domain, actors: (0..MEMBERS).map(start).collect() };
+        members.actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "ready"));
+        members
     }
 
     /// Returns the size in bytes of all samples that a member has taken, over all its memberships.
@@ -313,8 +313,8 @@ impl<'a> TestMembers<'a> {
     /// Returns the number of samples that a member has written. Its taken samples may be fewer.
     fn written(&mut self, index: usize) -> u64 {
         self.actors[index].tell("count");
-        let said = self.actors[index].hear();
-        said.strip_prefix("written ").unwrap().parse().unwrap()
+        let line = self.actors[index].hear();
+        line.strip_prefix("written ").unwrap().parse().unwrap()
     }
 
     /// Stops a member until the others have continued without it.
@@ -343,8 +343,8 @@ impl<'a> TestMembers<'a> {
         self.actors.iter_mut().for_each(|actor| actor.tell("leave"));
         let mut rejoins = BTreeMap::new();
         for (seed, mut actor) in (0..).zip(self.actors) {
-            let said = actor.hear();
-            rejoins.insert(seed, said.strip_prefix("back ").unwrap().parse().unwrap());
+            let line = actor.hear();
+            rejoins.insert(seed, line.strip_prefix("back ").unwrap().parse().unwrap());
             actor.finish();
         }
         rejoins
@@ -358,29 +358,29 @@ fn rounds(usual: u64) -> u64 {
 
 /// Stops members one after the other, some of them again while they rejoin.
 fn stop_and_continue(role: &str, seed: u64) {
-    let meeting = TestDomain::new();
-    let mut crew = TestMembers::new(&meeting, role);
-    crew.until_all_meet();
+    let domain = TestDomain::new();
+    let mut members = TestMembers::new(&domain, role);
+    members.until_all_meet();
     let (mut dice, mut evictions) = (Dice(seed), BTreeMap::<u64, u64>::new());
     for round in 0..rounds(4) {
         // Each member has its turn.
         let index = (round % MEMBERS) as usize;
-        crew.evict(index);
+        members.evict(index);
         *evictions.entry(index as u64).or_default() += 1;
-        crew.resume(index);
+        members.resume(index);
         if round % 2 == 1 {
             dice.pause(Duration::from_millis(60));
-            crew.actors[index].signal(Signal::STOP);
+            members.actors[index].signal(Signal::STOP);
             dice.pause(2 * MEMBER_TIMEOUT);
-            crew.resume(index);
+            members.resume(index);
         }
-        crew.until_all_meet();
+        members.until_all_meet();
     }
-    let rejoins = crew.end();
+    let rejoins = members.end();
     for (member, evictions) in evictions {
         assert!(rejoins[&member] >= evictions, "{member}: {rejoins:?} after {evictions}");
     }
-    let logs = meeting.logs();
+    let logs = domain.logs();
     for (index, (name, log)) in logs.iter().enumerate() {
         check_order_of_writers(name, log, &rejoins);
         for (other, theirs) in &logs[..index] {
@@ -392,10 +392,10 @@ fn stop_and_continue(role: &str, seed: u64) {
         }
     }
     if role == LOGGED {
-        check_logged(&meeting, &logs);
+        check_logged(&domain, &logs);
     }
-    meeting.clean_logs();
-    meeting.assert_empty();
+    domain.clean_logs();
+    domain.assert_empty();
 }
 
 /// Checks that one of the two begins with the other.
@@ -407,8 +407,8 @@ fn assert_same((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
 
 /// Checks that all taken samples became durable: a late joiner receives them from the logs, in the
 /// same order.
-fn check_logged(meeting: &TestDomain, taken: &[(String, Vec<u64>)]) {
-    let folder = meeting.runtime_dir();
+fn check_logged(domain: &TestDomain, taken: &[(String, Vec<u64>)]) {
+    let folder = domain.runtime_dir();
     let participant = DomainParticipant::with_config(0, config(&folder, LOGGED)).unwrap();
     let reader = participant.reader(&topic(&participant, LOGGED)).create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
@@ -430,12 +430,12 @@ fn check_logged(meeting: &TestDomain, taken: &[(String, Vec<u64>)]) {
 #[test]
 fn members_started_simultaneously_match() {
     for _ in 0..rounds(10) {
-        let meeting = TestDomain::new();
-        let start = |seed| Actor::start(module_path!(), "starter", &meeting, seed);
+        let domain = TestDomain::new();
+        let start = |seed| Actor::start(module_path!(), "starter", &domain, seed);
         let mut actors: Vec<Actor> = (0..MEMBERS).map(start).collect();
         actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "met"));
         actors.into_iter().for_each(Actor::finish);
-        meeting.assert_empty();
+        domain.assert_empty();
     }
 }
 

@@ -128,7 +128,7 @@ impl TurnThread {
                 if its.sleeps.load(Ordering::Relaxed) {
                     std::thread::sleep(Duration::from_millis(1));
                 } else {
-                    let _beats = its.running.lock().unwrap_or_else(PoisonError::into_inner);
+                    let _running = its.running.lock().unwrap_or_else(PoisonError::into_inner);
                     participant.wait_until(Timeout::millis(2), || false).unwrap();
                 }
             }
@@ -139,9 +139,9 @@ impl TurnThread {
     /// Runs an action while the participant runs turns only in calls.
     fn asleep(&self, act: impl FnOnce()) {
         self.state.sleeps.store(true, Ordering::Relaxed);
-        let beats = self.state.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = self.state.running.lock().unwrap_or_else(PoisonError::into_inner);
         act();
-        drop(beats);
+        drop(running);
         self.state.sleeps.store(false, Ordering::Relaxed);
     }
 }
@@ -168,15 +168,15 @@ struct RejoinSetup {
 impl RejoinSetup {
     fn new(kind: TopicKind, rejoins: bool) -> RejoinSetup {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let meeting = TestDomain::new();
-        let config = || ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
+        let domain = TestDomain::new();
+        let config = || ParticipantConfig::new().runtime_dir(domain.runtime_dir());
         let busy = TestEndpoints::new(config().member_timeout(MEMBER_TIMEOUT), kind, SOON);
         let config = config().member_timeout(MEMBER_TIMEOUT).caller_drives().rejoin(rejoins);
         let idle = TestEndpoints::new(config, kind, BRIEF);
-        let pulse = TurnThread::of(&idle.participant);
-        let stage = RejoinSetup { turn_thread: pulse, busy, idle, domain: meeting, _alone };
-        stage.meet();
-        stage
+        let turn_thread = TurnThread::of(&idle.participant);
+        let setup = RejoinSetup { turn_thread, busy, idle, domain, _alone };
+        setup.meet();
+        setup
     }
 
     fn meet(&self) {
@@ -248,8 +248,8 @@ fn assert_rejoining<T>(result: DdsResult<T>) {
 #[test]
 fn loans_are_published_and_samples_stay_readable_after_rejoin() {
     for kind in [TopicKind::Ordinary, TopicKind::Atomic] {
-        let stage = RejoinSetup::new(kind, true);
-        let RejoinSetup { busy, idle, .. } = &stage;
+        let setup = RejoinSetup::new(kind, true);
+        let RejoinSetup { busy, idle, .. } = &setup;
         let handle = idle.participant.instance_handle();
         (0..5).for_each(|number| busy.writer.write(&CheckedSample::new(number)).unwrap());
         busy.writer.wait_for_acknowledgments(SOON).unwrap();
@@ -257,10 +257,10 @@ fn loans_are_published_and_samples_stay_readable_after_rejoin() {
         assert_eq!((held.number, held.is_borrowed()), (0, true));
         let (mut published, abandoned) = (idle.writer.loan().unwrap(), idle.writer.loan().unwrap());
         *published = CheckedSample::new(4_711);
-        stage.evict();
-        stage.until_back(1);
+        setup.evict();
+        setup.until_back(1);
         assert!(idle.reader.membership_changes() >= 1);
-        stage.meet();
+        setup.meet();
         until("both see both", || (idle.participant.view().1, busy.participant.view().1) == (2, 2));
         assert_ne!(idle.participant.instance_handle(), handle);
         published.publish().unwrap();
@@ -269,22 +269,22 @@ fn loans_are_published_and_samples_stay_readable_after_rejoin() {
         // The memory of the sample may have been reused; only reading it must be possible.
         let _ = held.check;
         drop(held);
-        stage.talk(5_000);
+        setup.talk(5_000);
         let discarded = idle.reader.discarded_samples();
         assert!(discarded >= 4, "{discarded} samples were never taken");
-        stage.end();
+        setup.end();
     }
 }
 
 #[test]
 fn calls_wait_for_rejoin_or_report_that_participant_is_rejoining() {
     for kind in [TopicKind::Ordinary, TopicKind::Atomic] {
-        let stage = RejoinSetup::new(kind, true);
-        let RejoinSetup { busy, idle, .. } = &stage;
+        let setup = RejoinSetup::new(kind, true);
+        let RejoinSetup { busy, idle, .. } = &setup;
         let limited = idle.limited_writer(BRIEF);
         let loan = idle.writer.loan().unwrap();
-        let hidden = stage.hide_folder();
-        stage.evict();
+        let hidden = setup.hide_folder();
+        setup.evict();
         until("it is isolated", || idle.participant.is_isolated());
         assert_eq!(idle.participant.rejoins() + 1, idle.reader.membership_changes());
         let start = Instant::now();
@@ -325,9 +325,9 @@ fn calls_wait_for_rejoin_or_report_that_participant_is_rejoining() {
             met.join().unwrap();
             is_over.store(true, Ordering::Relaxed);
         });
-        stage.until_back(1);
-        stage.talk(6_000);
-        stage.end();
+        setup.until_back(1);
+        setup.talk(6_000);
+        setup.end();
     }
 }
 
@@ -355,8 +355,8 @@ fn take_numbers(reader: &DataReader<CheckedSample>, count: usize) -> Vec<u64> {
 
 #[test]
 fn reader_of_keep_all_topic_receives_each_sample_once_across_rejoin() {
-    let stage = RejoinSetup::new(TopicKind::AllKept, true);
-    let RejoinSetup { busy, idle, .. } = &stage;
+    let setup = RejoinSetup::new(TopicKind::AllKept, true);
+    let RejoinSetup { busy, idle, .. } = &setup;
     (0..10).for_each(|number| busy.writer.write(&CheckedSample::new(number)).unwrap());
     let first = take_numbers(&idle.reader, 10);
     let volatile = || {
@@ -385,13 +385,13 @@ fn reader_of_keep_all_topic_receives_each_sample_once_across_rejoin() {
     });
     let mut expected: Vec<u64> = (0..30).collect();
     for round in 1..=2 {
-        let hidden = stage.hide_folder();
-        stage.evict();
+        let hidden = setup.hide_folder();
+        setup.evict();
         until("it is isolated", || idle.participant.is_isolated());
         // Samples in its queue must not be delivered now, and are not lost.
         (0..3).for_each(|_| assert_rejoining(idle.reader.take_next(BRIEF)));
         hidden.show();
-        stage.until_back(round);
+        setup.until_back(round);
         again(|| idle.reader.wait_for_historical_data(SOON));
         expected.extend(0..=MANY);
     }
@@ -409,23 +409,23 @@ fn reader_of_keep_all_topic_receives_each_sample_once_across_rejoin() {
     assert_eq!(idle.reader.discarded_samples(), 0);
     assert!(idle.reader.membership_changes() >= 2);
     drop((volatile, never));
-    stage.talk(5_000);
-    stage.end();
+    setup.talk(5_000);
+    setup.end();
 }
 
 #[test]
 fn reader_of_keep_last_topic_receives_kept_samples_after_rejoin() {
-    let stage = RejoinSetup::new(TopicKind::LastKept, true);
-    let RejoinSetup { busy, idle, .. } = &stage;
+    let setup = RejoinSetup::new(TopicKind::LastKept, true);
+    let RejoinSetup { busy, idle, .. } = &setup;
     for round in 0..3 {
         busy.writer.write(&CheckedSample::new(round)).unwrap();
         assert_eq!(take_numbers(&idle.reader, 1), [round]);
-        stage.evict();
-        stage.until_back(round + 1);
+        setup.evict();
+        setup.until_back(round + 1);
         assert_eq!(take_numbers(&idle.reader, 1), [MANY]);
     }
-    stage.talk(5_000);
-    stage.end();
+    setup.talk(5_000);
+    setup.end();
 }
 
 /// Returns the megabytes of samples' memory that this process maps.
@@ -446,27 +446,27 @@ fn mapped() -> u64 {
 #[test]
 fn participant_rejoins_repeatedly_without_leaking_memory_or_files() {
     for kind in [TopicKind::Ordinary, TopicKind::Atomic] {
-        let stage = RejoinSetup::new(kind, true);
+        let setup = RejoinSetup::new(kind, true);
         let mut mappings = Vec::new();
         for round in 1..=3 {
-            stage.evict();
-            stage.until_back(round);
-            stage.talk(round * 1_000);
+            setup.evict();
+            setup.until_back(round);
+            setup.talk(round * 1_000);
             mappings.push(mapped());
         }
         // Some memory of the first membership stays, none of all others. A new membership maps the
         // same amount again.
         until(&format!("{mappings:?} MB are as few as before"), || mapped() <= mappings[1]);
-        assert!(stage.idle.reader.membership_changes() >= 3);
-        stage.end();
+        assert!(setup.idle.reader.membership_changes() >= 3);
+        setup.end();
     }
 }
 
 /// Listeners and what is ignored pass into the next life of a participant (I-185).
 #[test]
 fn builtin_readers_and_ignored_writers_persist_across_rejoin() {
-    let stage = RejoinSetup::new(TopicKind::Ordinary, true);
-    let RejoinSetup { busy, idle, .. } = &stage;
+    let setup = RejoinSetup::new(TopicKind::Ordinary, true);
+    let RejoinSetup { busy, idle, .. } = &setup;
     let bad = busy.participant.writer(busy.writer.topic()).create().unwrap();
     until("it is matched", || idle.reader.matched_publications().contains(&bad.instance_handle()));
     again(|| idle.participant.ignore_publication(bad.instance_handle()));
@@ -482,11 +482,11 @@ fn builtin_readers_and_ignored_writers_persist_across_rejoin() {
     };
     assert_eq!(seen(&of_busy), [(first, InstanceState::Alive)]);
     assert_eq!(seen(&of_idle), [(busy.writer.instance_handle(), InstanceState::Alive)]);
-    stage.evict();
+    setup.evict();
     // Entities that are created and deleted while it is away: it must detect them by itself.
     let later = busy.participant.writer(busy.writer.topic()).create().unwrap();
-    stage.until_back(1);
-    stage.meet();
+    setup.until_back(1);
+    setup.meet();
     until("its old writer is disposed, and the new one there", || {
         let seen = seen(&of_busy);
         seen.contains(&(first, InstanceState::NotAliveDisposed))
@@ -502,17 +502,17 @@ fn builtin_readers_and_ignored_writers_persist_across_rejoin() {
     drop(later);
     until("it is gone", || seen(&of_idle).iter().any(|it| it.1 == InstanceState::NotAliveDisposed));
     drop((bad, of_busy, of_idle));
-    stage.end();
+    setup.end();
 }
 
 #[test]
 fn participant_deleted_while_isolated_does_not_rejoin() {
-    let stage = RejoinSetup::new(TopicKind::Atomic, true);
-    let hidden = stage.hide_folder();
-    stage.evict();
-    let RejoinSetup { busy, idle, domain: meeting, turn_thread: pulse, _alone } = stage;
+    let setup = RejoinSetup::new(TopicKind::Atomic, true);
+    let hidden = setup.hide_folder();
+    setup.evict();
+    let RejoinSetup { busy, idle, domain, turn_thread, _alone } = setup;
     until("it is isolated", || idle.participant.is_isolated());
-    drop(pulse);
+    drop(turn_thread);
     let start = Instant::now();
     drop(idle);
     assert!(start.elapsed() < PATIENCE / 2, "{:?}", start.elapsed());
@@ -520,15 +520,15 @@ fn participant_deleted_while_isolated_does_not_rejoin() {
     std::thread::sleep(3 * MEMBER_TIMEOUT);
     assert_eq!(busy.participant.view().1, 1);
     drop(busy);
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
 fn participant_without_rejoin_setting_stays_isolated() {
-    let stage = RejoinSetup::new(TopicKind::Ordinary, false);
-    let RejoinSetup { idle, .. } = &stage;
+    let setup = RejoinSetup::new(TopicKind::Ordinary, false);
+    let RejoinSetup { idle, .. } = &setup;
     let limited = idle.limited_writer(SOON);
-    stage.evict();
+    setup.evict();
     until("it is isolated", || idle.participant.is_isolated());
     std::thread::sleep(3 * MEMBER_TIMEOUT);
     assert!(idle.participant.is_isolated() && idle.participant.rejoins() == 0);
@@ -544,5 +544,5 @@ fn participant_without_rejoin_setting_stays_isolated() {
     }
     assert!(start.elapsed() < PATIENCE / 2, "nobody waits for what never comes");
     drop(limited);
-    stage.end();
+    setup.end();
 }

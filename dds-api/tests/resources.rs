@@ -78,34 +78,34 @@ fn resident(kind: &str) -> u64 {
 
 #[test]
 fn participant_with_one_topic_uses_little_memory() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let reader = reader_of(&participant, "Marks");
-    let mut actor = Actor::start(module_path!(), "modest", &meeting, 0);
+    let mut actor = Actor::start(module_path!(), "modest", &domain, 0);
     take_to_the_end(&reader, &mut ReceivedSequence::default());
-    let said = actor.hear();
-    let (own, shared) = said.split_once(' ').unwrap();
+    let line = actor.hear();
+    let (own, shared) = line.split_once(' ').unwrap();
     let (own, shared): (u64, u64) = (own.parse().unwrap(), shared.parse().unwrap());
     assert!(own < MEMORY_LIMIT, "{own} bytes beyond the rings");
     // The writer's megabyte and its entries, and the lines of acknowledgements on both sides.
     assert!(shared < 4 << 20, "{shared} bytes of shared memory");
     actor.finish();
     drop((reader, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
 fn descriptors_do_not_grow_with_topics() {
     for topics in [200, 1000] {
-        let meeting = TestDomain::new();
-        let participant = meeting.join();
+        let domain = TestDomain::new();
+        let participant = domain.join();
         let writer = writer_of(&participant, "Marks 7");
-        let mut actor = Actor::start(module_path!(), "busy", &meeting, topics);
+        let mut actor = Actor::start(module_path!(), "busy", &domain, topics);
         let open: u64 = actor.hear().parse().unwrap();
         assert!(open < DESCRIPTOR_LIMIT, "{open} descriptors for {topics} topics");
         writer.wait_for_readers(1, Timeout::secs(60)).unwrap();
         actor.finish();
         drop((writer, participant));
-        meeting.assert_empty();
+        domain.assert_empty();
     }
 }

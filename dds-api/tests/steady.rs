@@ -16,8 +16,8 @@ fn write_and_take_allocate_nothing_in_steady_state() {
     const WARM_UP: u64 = 20_000;
     const MEASURED: u64 = 20_000;
     const ROUNDS: u64 = 3;
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let writer = support::writer_of(&here, "Marks");
     let reader = support::reader_of(&there, "Marks");
     let near = support::reader_of(&here, "Marks");

@@ -124,9 +124,9 @@ fn act() {
     }
 }
 
-fn start(meeting: &TestDomain, part: TopicRole) -> Actor {
+fn start(domain: &TestDomain, part: TopicRole) -> Actor {
     let index = TopicRole::ALL.iter().position(|known| *known == part).unwrap();
-    let mut actor = Actor::start(module_path!(), "member", meeting, index as u64);
+    let mut actor = Actor::start(module_path!(), "member", domain, index as u64);
     assert_eq!(actor.hear(), "ready");
     actor
 }
@@ -134,10 +134,10 @@ fn start(meeting: &TestDomain, part: TopicRole) -> Actor {
 /// Returns the time from the stop of one participant to the first sample, written after the stop,
 /// that another one reads.
 fn time_to_next_sample(rate: u32, writer: TopicRole, stopped: TopicRole) -> Duration {
-    let meeting = TestDomain::new();
-    let writing = TestMember::new(&meeting.runtime_dir(), writer);
-    let reading = TestMember::new(&meeting.runtime_dir(), TopicRole::Reads);
-    let mut child = start(&meeting, stopped);
+    let domain = TestDomain::new();
+    let writing = TestMember::new(&domain.runtime_dir(), writer);
+    let reading = TestMember::new(&domain.runtime_dir(), TopicRole::Reads);
+    let mut child = start(&domain, stopped);
     let readers = 1 + u32::from(writer.reads()) + u32::from(stopped.reads());
     writing.writer.as_ref().unwrap().wait_for_readers(readers as usize, SOON).unwrap();
     let (interval, mut number) = (Duration::from_secs(1) / rate, 0);
@@ -215,9 +215,9 @@ fn writer_has_room_again_when_only_reader_exceeds_member_timeout() {
 
 /// Returns the time from the stop of the only reader until there is room for a sample.
 fn time_to_room(is_ordered: bool, undone: UndoneWork) -> Duration {
-    let meeting = TestDomain::new();
-    let writing = TestMember::in_either(&meeting.runtime_dir(), TopicRole::Writes, is_ordered);
-    let mut child = Actor::start(module_path!(), "either", &meeting, u64::from(is_ordered));
+    let domain = TestDomain::new();
+    let writing = TestMember::in_either(&domain.runtime_dir(), TopicRole::Writes, is_ordered);
+    let mut child = Actor::start(module_path!(), "either", &domain, u64::from(is_ordered));
     assert_eq!(child.hear(), "ready");
     writing.writer.as_ref().unwrap().wait_for_readers(1, SOON).unwrap();
     let mut number = 0;
@@ -252,12 +252,12 @@ fn time_to_room(is_ordered: bool, undone: UndoneWork) -> Duration {
 /// the order.
 #[test]
 fn standstill_is_reported_with_topic_and_awaited_member_until_its_end() {
-    let meeting = TestDomain::new();
+    let domain = TestDomain::new();
     // The timeout is so long that the standstill lasts until it was seen.
-    let folder = meeting.runtime_dir();
+    let folder = domain.runtime_dir();
     let writing =
         TestMember::with_patience(&folder, TopicRole::WritesAndReads, Duration::from_secs(30));
-    let mut child = start(&meeting, TopicRole::Reads);
+    let mut child = start(&domain, TopicRole::Reads);
     writing.writer.as_ref().unwrap().wait_for_readers(2, SOON).unwrap();
     assert_eq!(writing.participant.standstills(), []);
     child.signal(Signal::STOP);
@@ -284,9 +284,9 @@ fn standstill_is_reported_with_topic_and_awaited_member_until_its_end() {
 /// awaits it on behalf of the newcomer.
 #[test]
 fn participant_joins_idle_domain_whose_first_member_is_stopped() {
-    let meeting = TestDomain::new();
-    let mut child = start(&meeting, TopicRole::Writes);
-    let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
+    let domain = TestDomain::new();
+    let mut child = start(&domain, TopicRole::Writes);
+    let config = ParticipantConfig::new().runtime_dir(domain.runtime_dir());
     let config = config.member_timeout(MEMBER_TIMEOUT);
     let second = DomainParticipant::with_config(0, config.clone()).unwrap();
     until("the two are in one view", || second.view().1 == 2);
@@ -314,10 +314,10 @@ fn participant_joins_idle_domain_whose_first_member_is_stopped() {
 /// stopped.
 #[test]
 fn join_fails_naming_a_process_if_all_domain_processes_are_stopped() {
-    let meeting = TestDomain::new();
-    let mut child = start(&meeting, TopicRole::Writes);
+    let domain = TestDomain::new();
+    let mut child = start(&domain, TopicRole::Writes);
     child.signal(Signal::STOP);
-    let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
+    let config = ParticipantConfig::new().runtime_dir(domain.runtime_dir());
     let begin = Instant::now();
     let Err(error) = DomainParticipant::with_config(0, config) else {
         panic!("there is nobody who could let it in");
@@ -328,9 +328,9 @@ fn join_fails_naming_a_process_if_all_domain_processes_are_stopped() {
     assert!(text.contains(&process) && text.contains("stopped"), "{text}");
     assert!(took < Duration::from_secs(10), "{took:?}");
     child.signal(Signal::CONT);
-    let second = join(&meeting.runtime_dir(), MEMBER_TIMEOUT);
+    let second = join(&domain.runtime_dir(), MEMBER_TIMEOUT);
     until("the two are in one view", || second.view().1 == 2);
     child.kill();
     drop(second);
-    meeting.assert_empty();
+    domain.assert_empty();
 }

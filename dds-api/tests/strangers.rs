@@ -131,21 +131,21 @@ fn memory() -> u64 {
 
 #[test]
 fn messages_of_non_member_do_not_affect_group() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = writer_of(&participant, "Marks");
-    let mut reader = Actor::start(module_path!(), "reader", &meeting, 0);
+    let mut reader = Actor::start(module_path!(), "reader", &domain, 0);
     assert_eq!(reader.hear(), "ready");
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&CheckedSample::new(0)).unwrap();
     let before = memory();
-    let mut stranger = Actor::start(module_path!(), "stranger", &meeting, 0);
+    let mut stranger = Actor::start(module_path!(), "stranger", &domain, 0);
     assert_eq!(stranger.hear(), "said");
     for number in 1..2000 {
         writer.write(&CheckedSample::new(number)).unwrap();
     }
     // The members do not wait for nodes that do not exist: another process joins as usual.
-    let mut other = Actor::start(module_path!(), "reader", &meeting, 1);
+    let mut other = Actor::start(module_path!(), "reader", &domain, 1);
     assert_eq!(other.hear(), "ready");
     writer.wait_for_readers(2, SOON).unwrap();
     let grown = memory().saturating_sub(before);
@@ -158,5 +158,5 @@ fn messages_of_non_member_do_not_affect_group() {
     reader.finish();
     other.finish();
     drop((writer, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }

@@ -23,8 +23,8 @@ fn topic(participant: &DomainParticipant, name: &str) -> Topic<CheckedSample> {
 #[test]
 fn stream_continues_while_hundred_topics_are_created_and_deleted() {
     const TOPICS: u64 = 100;
-    let meeting = TestDomain::new();
-    let (one, two) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (one, two) = (domain.join(), domain.join());
     let writer = one.writer(&topic(&one, "Steady")).max_blocking_time(SOON).create().unwrap();
     let reader = two.reader(&topic(&two, "Steady")).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
@@ -59,15 +59,15 @@ fn stream_continues_while_hundred_topics_are_created_and_deleted() {
     });
     assert_eq!(one.view().0, views, "topics need no view");
     drop((writer, reader, one, two));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// A thousand topics over four participants: one participant writes each, and all read it.
 #[test]
 fn thousand_topics_deliver_samples_and_use_little_cpu_when_idle() {
     const TOPICS: usize = 1_000;
-    let meeting = TestDomain::new();
-    let participants: Vec<DomainParticipant> = (0..4).map(|_| meeting.join()).collect();
+    let domain = TestDomain::new();
+    let participants: Vec<DomainParticipant> = (0..4).map(|_| domain.join()).collect();
     let start = Instant::now();
     let readers: Vec<Vec<DataReader<CheckedSample>>> = participants
         .iter()

@@ -17,7 +17,7 @@ use derecho_core::link::{Arbiter, Founding, Generation, Link};
 use derecho_core::memory::{OwnRegion, Replica};
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
-use support::{ChildNode, PATIENCE, TestDomain, TestNode, config, let_others_in, role, say};
+use support::{ChildNode, PATIENCE, TestDomain, TestNode, config, let_others_in, print_line, role};
 
 /// Region in which a process shows the winner of each view, as it was told: the rank plus one,
 /// or zero.
@@ -46,8 +46,8 @@ fn act() {
 fn act_candidate(config: ShmConfig) {
     let mut node = TestNode::join(config);
     let arbiter = node.link.arbiter().unwrap();
-    let told = node.link.open(TOLD, (ROUNDS * VIEWS) as usize).unwrap();
-    say("joined");
+    let answers = node.link.open(TOLD, (ROUNDS * VIEWS) as usize).unwrap();
+    print_line("joined");
     for line in std::io::stdin().lock().lines() {
         let line = line.unwrap();
         let mut words = line.split_whitespace();
@@ -56,18 +56,18 @@ fn act_candidate(config: ShmConfig) {
         match (verb, numbers[..].as_ref()) {
             ("found", &[at]) => {
                 wait_until(at);
-                say(&ask(&*arbiter));
+                print_line(&ask(&*arbiter));
             }
             ("enter", &[group, view, slot]) => {
                 let entered = arbiter.entered(Generation(group), view, slot as u8);
-                say(&entered.to_string());
+                print_line(&entered.to_string());
             }
             ("settle", &[group, round, rank, at]) => {
-                say(&settle(&*arbiter, &told, Generation(group), round, rank, at));
+                print_line(&settle(&*arbiter, &answers, Generation(group), round, rank, at));
             }
             ("left", _) => {
                 arbiter.left();
-                say("left");
+                print_line("left");
             }
             ("leave", _) => break,
             other => panic!("no such verb: {other:?}"),
@@ -77,14 +77,14 @@ fn act_candidate(config: ShmConfig) {
     // The arbiter of a node that has left its link only fails.
     drop(node);
     assert!(arbiter.found().is_err());
-    say("gone");
+    print_line("gone");
 }
 
 /// Founds and leaves the group repeatedly until killed.
 fn act_restless(folder: &Path) {
     let node = TestNode::join(config(folder));
     let arbiter = node.link.arbiter().unwrap();
-    say("started");
+    print_line("started");
     loop {
         ask(&*arbiter);
         arbiter.left();
@@ -107,7 +107,7 @@ fn found(arbiter: &dyn Arbiter) -> Founding {
     let deadline = Instant::now() + PATIENCE;
     loop {
         match arbiter.found() {
-            Ok(told) => return told,
+            Ok(answers) => return answers,
             Err(error) => assert!(Instant::now() < deadline, "{error}"),
         }
     }
@@ -122,10 +122,10 @@ fn ask(arbiter: &dyn Arbiter) -> String {
 }
 
 /// Orders all to ask at the same moment; returns what each was told.
-fn ask_all(actors: &mut [ChildNode]) -> Vec<String> {
+fn ask_all(child_nodes: &mut [ChildNode]) -> Vec<String> {
     let at = now() + 300_000;
-    actors.iter_mut().for_each(|actor| actor.tell(&format!("found {at}")));
-    actors.iter_mut().map(ChildNode::hear).collect()
+    child_nodes.iter_mut().for_each(|child_node| child_node.tell(&format!("found {at}")));
+    child_nodes.iter_mut().map(ChildNode::hear).collect()
 }
 
 /// Returns the founder and its group: there is exactly one, and all others were told of it.
@@ -141,57 +141,57 @@ fn one_founder(told: &[String]) -> (usize, u64) {
 
 fn start(meeting: &TestDomain, count: usize) -> Vec<ChildNode> {
     let start = |_| ChildNode::start("candidate", &meeting.runtime_dir());
-    let mut actors: Vec<ChildNode> = (0..count).map(start).collect();
-    actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "joined"));
-    actors
+    let mut child_nodes: Vec<ChildNode> = (0..count).map(start).collect();
+    child_nodes.iter_mut().for_each(|child_node| assert_eq!(child_node.hear(), "joined"));
+    child_nodes
 }
 
-fn end(mut actor: ChildNode) {
-    actor.tell("leave");
-    assert_eq!(actor.hear(), "gone");
-    actor.finish();
+fn end(mut child_node: ChildNode) {
+    child_node.tell("leave");
+    assert_eq!(child_node.hear(), "gone");
+    child_node.finish();
 }
 
 #[test]
 fn exactly_one_of_many_concurrent_processes_founds_group() {
     let meeting = TestDomain::new();
-    let mut actors = start(&meeting, 6);
+    let mut child_nodes = start(&meeting, 6);
     let mut last = 0;
     for _ in 0..2000 {
-        let (founder, group) = one_founder(&ask_all(&mut actors));
+        let (founder, group) = one_founder(&ask_all(&mut child_nodes));
         assert_eq!(group, last + 1, "each founding has a number of its own");
         last = group;
-        actors[founder].tell("left");
-        assert_eq!(actors[founder].hear(), "left");
+        child_nodes[founder].tell("left");
+        assert_eq!(child_nodes[founder].hear(), "left");
     }
-    actors.into_iter().for_each(end);
+    child_nodes.into_iter().for_each(end);
     meeting.assert_empty();
 }
 
 #[test]
 fn exactly_one_survivor_founds_new_group_after_founder_is_killed() {
     let meeting = TestDomain::new();
-    let mut actors = start(&meeting, 6);
-    let (mut founder, mut group) = one_founder(&ask_all(&mut actors));
-    while actors.len() > 1 {
-        actors.remove(founder).kill();
-        let told = ask_all(&mut actors);
-        let (next, new) = one_founder(&told);
+    let mut child_nodes = start(&meeting, 6);
+    let (mut founder, mut group) = one_founder(&ask_all(&mut child_nodes));
+    while child_nodes.len() > 1 {
+        child_nodes.remove(founder).kill();
+        let answers = ask_all(&mut child_nodes);
+        let (next, new) = one_founder(&answers);
         assert_eq!(new, group + 1);
         // No node can enter the group of the dead.
-        let other = (next + 1) % actors.len();
+        let other = (next + 1) % child_nodes.len();
         if other != next {
-            actors[other].tell(&format!("enter {group} 2 1"));
-            assert_eq!(actors[other].hear(), "false");
-            actors[other].tell(&format!("enter {new} 2 1"));
-            assert_eq!(actors[other].hear(), "true");
-            actors[other].tell("left");
-            actors[other].hear();
+            child_nodes[other].tell(&format!("enter {group} 2 1"));
+            assert_eq!(child_nodes[other].hear(), "false");
+            child_nodes[other].tell(&format!("enter {new} 2 1"));
+            assert_eq!(child_nodes[other].hear(), "true");
+            child_nodes[other].tell("left");
+            child_nodes[other].hear();
         }
         (founder, group) = (next, new);
     }
     // All are dead; the next node cleans up and continues the count.
-    actors.remove(0).kill();
+    child_nodes.remove(0).kill();
     let node = meeting.join();
     assert!(meeting.domain_dir().join("group").exists());
     assert_eq!(found(&*node.link.arbiter().unwrap()), Founding::Founded(Generation(group + 1)));
@@ -202,17 +202,17 @@ fn exactly_one_survivor_founds_new_group_after_founder_is_killed() {
 #[test]
 fn surviving_member_keeps_group_of_killed_founder() {
     let meeting = TestDomain::new();
-    let mut actors = start(&meeting, 3);
-    let (founder, group) = one_founder(&ask_all(&mut actors));
+    let mut child_nodes = start(&meeting, 3);
+    let (founder, group) = one_founder(&ask_all(&mut child_nodes));
     let member = (founder + 1) % 3;
-    actors[member].tell(&format!("enter {group} 2 1"));
-    assert_eq!(actors[member].hear(), "true");
-    actors[founder].kill();
-    actors.remove(founder);
-    assert_eq!(ask_all(&mut actors), vec![format!("exists {group}"); 2]);
+    child_nodes[member].tell(&format!("enter {group} 2 1"));
+    assert_eq!(child_nodes[member].hear(), "true");
+    child_nodes[founder].kill();
+    child_nodes.remove(founder);
+    assert_eq!(ask_all(&mut child_nodes), vec![format!("exists {group}"); 2]);
     let mut late = start(&meeting, 1);
     assert_eq!(ask_all(&mut late), [format!("exists {group}")]);
-    actors.iter_mut().for_each(ChildNode::kill);
+    child_nodes.iter_mut().for_each(ChildNode::kill);
     assert_eq!(one_founder(&ask_all(&mut late)), (0, group + 1));
     late.into_iter().for_each(end);
     meeting.assert_empty();
@@ -223,21 +223,21 @@ fn stopped_process_is_halted_and_keeps_group() {
     let meeting = TestDomain::new();
     let mut node = meeting.join();
     let arbiter = node.link.arbiter().unwrap();
-    let mut actors = start(&meeting, 1);
-    assert_eq!(one_founder(&ask_all(&mut actors)), (0, 1));
+    let mut child_nodes = start(&meeting, 1);
+    assert_eq!(one_founder(&ask_all(&mut child_nodes)), (0, 1));
     node.until("it is up", |node| node.up.len() == 1);
     assert!(!node.link.is_halted(Peer(0)));
     for _ in 0..3 {
-        actors[0].stop();
+        child_nodes[0].stop();
         assert!(node.link.is_halted(Peer(0)));
         assert_eq!(found(&*arbiter), Founding::Exists(Generation(1)));
-        actors[0].signal(Signal::CONT);
+        child_nodes[0].signal(Signal::CONT);
         // The process answers, so it runs.
-        assert_eq!(ask_all(&mut actors), ["exists 1"]);
+        assert_eq!(ask_all(&mut child_nodes), ["exists 1"]);
         assert!(!node.link.is_halted(Peer(0)));
     }
-    actors[0].stop();
-    actors[0].kill();
+    child_nodes[0].stop();
+    child_nodes[0].kill();
     assert!(!node.link.is_halted(Peer(0)), "the dead are not halted");
     assert_eq!(found(&*arbiter), Founding::Founded(Generation(2)));
     node.until("it is down", |node| node.down.len() == 1);
@@ -249,27 +249,27 @@ fn stopped_process_is_halted_and_keeps_group() {
 #[test]
 fn joining_node_waits_until_member_hands_over_group_memory() {
     let meeting = TestDomain::new();
-    let mut actors = start(&meeting, 1);
-    assert_eq!(one_founder(&ask_all(&mut actors)), (0, 1));
-    actors[0].stop();
+    let mut child_nodes = start(&meeting, 1);
+    assert_eq!(one_founder(&ask_all(&mut child_nodes)), (0, 1));
+    child_nodes[0].stop();
     let mut config = meeting.config();
     config.answer_limit = Duration::ZERO;
     let late = TestNode::join(config);
     let arbiter = late.link.arbiter().unwrap();
     let text = arbiter.found().expect_err("the words are with the stopped process").to_string();
     assert!(text.contains("stopped"), "{text}");
-    actors[0].signal(Signal::CONT);
+    child_nodes[0].signal(Signal::CONT);
     assert_eq!(found(&*arbiter), Founding::Exists(Generation(1)));
     // The host shows whether the members, which alone could admit the node, are stopped.
     let is_halted = late.link.halts();
     let members = late.link.members().unwrap();
     assert!(members.len() == 1 && !is_halted(members[0]) && !late.link.has_met());
-    actors[0].stop();
+    child_nodes[0].stop();
     assert!(is_halted(members[0]));
     assert!(late.link.process_of(members[0]).starts_with("process "));
-    actors[0].signal(Signal::CONT);
+    child_nodes[0].signal(Signal::CONT);
     // By now the node has the words itself, and hands them on.
-    actors.remove(0).kill();
+    child_nodes.remove(0).kill();
     assert!(arbiter.entered(Generation(1), 2, 1));
     let last = meeting.join();
     assert_eq!(found(&*last.link.arbiter().unwrap()), Founding::Exists(Generation(1)));
@@ -315,7 +315,7 @@ const SETTLERS: usize = 4;
 /// view, and reports its winner.
 fn settle(
     arbiter: &dyn Arbiter,
-    told: &OwnRegion,
+    answers: &OwnRegion,
     group: Generation,
     round: u64,
     rank: u64,
@@ -334,7 +334,7 @@ fn settle(
             last = Some(index);
             let winner = arbiter.settle(group, first + index, ballot);
             let winner = winner.map_or(0, |winner| u64::from(winner.0) + 1);
-            told.word((round * VIEWS + index) as usize).publish(winner);
+            answers.word((round * VIEWS + index) as usize).publish(winner);
         }
     }
     let winner = arbiter.settle(group, first + VIEWS - 1, ballot);
@@ -369,8 +369,8 @@ fn all_processes_learn_same_winner_of_each_view_despite_kills() {
     let mut node = meeting.join();
     let arbiter = node.link.arbiter().unwrap();
     assert_eq!(found(&*arbiter), Founding::Founded(Generation(1)));
-    let mut actors = start(&meeting, SETTLERS);
-    assert_eq!(ask_all(&mut actors), vec!["exists 1"; SETTLERS]);
+    let mut child_nodes = start(&meeting, SETTLERS);
+    assert_eq!(ask_all(&mut child_nodes), vec!["exists 1"; SETTLERS]);
     node.until("all are met", |node| node.regions.len() == SETTLERS);
     let mut random = 0x5eed_u64;
     let mut killed = 0;
@@ -378,23 +378,23 @@ fn all_processes_learn_same_winner_of_each_view_despite_kills() {
         random =
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let at = now() + 150_000;
-        for (rank, actor) in actors.iter_mut().enumerate() {
-            actor.tell(&format!("settle 1 {round} {rank} {at}"));
+        for (rank, child_node) in child_nodes.iter_mut().enumerate() {
+            child_node.tell(&format!("settle 1 {round} {rank} {at}"));
         }
         let victim = (round % 4 == 3).then_some((random >> 33) as usize % SETTLERS);
         if let Some(victim) = victim {
             let moment = (random >> 40) % (VIEWS * VIEW_NS);
             std::thread::sleep(Duration::from_nanos((at + moment).saturating_sub(now())));
-            actors[victim].kill();
+            child_nodes[victim].kill();
             killed += 1;
         }
         let living = (0..SETTLERS).filter(|index| Some(*index) != victim).collect::<Vec<_>>();
-        let said: Vec<String> = living.iter().map(|&index| actors[index].hear()).collect();
+        let said: Vec<String> = living.iter().map(|&index| child_nodes[index].hear()).collect();
         let winner: usize = said[0].parse().unwrap();
         assert!(winner < SETTLERS && said.iter().all(|it| *it == said[0]), "{said:?}");
         if let Some(victim) = victim {
-            actors[victim] = start(&meeting, 1).remove(0);
-            assert_eq!(ask_all(&mut actors[victim..=victim]), ["exists 1"]);
+            child_nodes[victim] = start(&meeting, 1).remove(0);
+            assert_eq!(ask_all(&mut child_nodes[victim..=victim]), ["exists 1"]);
             node.until("it is met", |node| node.regions.len() == SETTLERS + killed);
         }
     }
@@ -405,7 +405,7 @@ fn all_processes_learn_same_winner_of_each_view_despite_kills() {
         start_at.elapsed()
     );
     assert!(contested > ROUNDS, "hardly any two asked about one view: {contested}");
-    actors.into_iter().for_each(end);
+    child_nodes.into_iter().for_each(end);
     drop((arbiter, replicas, node));
     meeting.assert_empty();
 }
@@ -418,14 +418,14 @@ fn users_of_one_unix_group_found_exactly_one_group() {
     }
     let folder = meeting.runtime_dir();
     let start = |user| ChildNode::start_as("candidate of the group", &folder, user, GROUP);
-    let mut actors = [NOBODY, 1001, 1002].map(start).into_iter().collect::<Vec<_>>();
-    actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "joined"));
-    let (founder, group) = one_founder(&ask_all(&mut actors));
+    let mut child_nodes = [NOBODY, 1001, 1002].map(start).into_iter().collect::<Vec<_>>();
+    child_nodes.iter_mut().for_each(|child_node| assert_eq!(child_node.hear(), "joined"));
+    let (founder, group) = one_founder(&ask_all(&mut child_nodes));
     let stat = fs::metadata(meeting.domain_dir().join("group")).unwrap();
     assert_eq!((stat.gid(), stat.mode() & 0o7777), (GROUP, 0o660));
-    actors.remove(founder).kill();
-    assert_eq!(one_founder(&ask_all(&mut actors)).1, group + 1);
-    actors.into_iter().for_each(end);
+    child_nodes.remove(founder).kill();
+    assert_eq!(one_founder(&ask_all(&mut child_nodes)).1, group + 1);
+    child_nodes.into_iter().for_each(end);
     meeting.assert_nobody_listens();
 }
 
@@ -476,8 +476,8 @@ fn arbiter_rejects_group_file_that_no_node_made() {
 #[test]
 fn seats_of_dead_and_departed_nodes_are_reused() {
     let meeting = TestDomain::new();
-    let keeper = meeting.join();
-    let keeps = found(&*keeper.link.arbiter().unwrap());
+    let resident = meeting.join();
+    let keeps = found(&*resident.link.arbiter().unwrap());
     assert_eq!(keeps, Founding::Founded(Generation(1)));
     // More nodes than there are seats, one after the other; some of them leave and some die.
     for count in 0..300 {
@@ -491,6 +491,6 @@ fn seats_of_dead_and_departed_nodes_are_reused() {
             link.abandon();
         }
     }
-    drop(keeper);
+    drop(resident);
     meeting.assert_empty();
 }

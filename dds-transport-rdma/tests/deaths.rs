@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
 };
-use support::{ChildNode, TestDomain, TestNode, config, descriptors, orders, role, say};
+use support::{ChildNode, TestDomain, TestNode, config, descriptors, orders, print_line, role};
 
 /// Descriptors that a participant has open for each peer: the connection, and the socket that rings
 /// the peer.
@@ -42,17 +42,17 @@ fn act() {
 /// Reports the number of its descriptors, opens files until no descriptor is left, and reports
 /// which peers are down.
 fn act_member(mut node: TestNode) {
-    let told = orders();
+    let lines = orders();
     let mut files = Vec::new();
-    say("joined");
+    print_line("joined");
     loop {
         node.poll();
-        match told.try_recv().as_deref() {
+        match lines.try_recv().as_deref() {
             Ok("exhaust") => {
                 let limit = Rlimit { current: Some(256), ..getrlimit(Resource::Nofile) };
                 setrlimit(Resource::Nofile, limit).unwrap();
                 files.extend(std::iter::from_fn(|| File::open("/dev/null").ok()));
-                say("exhausted");
+                print_line("exhausted");
             }
             Ok("leave") => return,
             Ok(order) => {
@@ -60,10 +60,13 @@ fn act_member(mut node: TestNode) {
                 let count: usize = count.parse().unwrap();
                 if what == "descriptors" {
                     node.until("the peers are up", |node| node.up.len() == count);
-                    say(&descriptors().to_string());
+                    print_line(&descriptors().to_string());
                 } else {
                     node.until("the peers are down", |node| node.down.len() == count);
-                    say(&format!("{:?}", node.down.iter().map(|it| it.1).collect::<Vec<_>>()));
+                    print_line(&format!(
+                        "{:?}",
+                        node.down.iter().map(|it| it.1).collect::<Vec<_>>()
+                    ));
                 }
             }
             Err(_) => std::thread::sleep(Duration::from_micros(200)),
@@ -81,7 +84,7 @@ fn act_parent(mut node: TestNode) {
         // SAFETY: ends the process.
         unsafe { _exit(0) };
     }
-    say(&child.to_string());
+    print_line(&child.to_string());
     loop {
         node.poll();
         std::thread::sleep(Duration::from_millis(1));
@@ -90,27 +93,27 @@ fn act_parent(mut node: TestNode) {
 
 /// Closes its connections without a goodbye, and lives on.
 fn act_deserter(node: TestNode) {
-    let told = orders();
-    say("joined");
-    assert_eq!(told.recv().unwrap(), "desert");
+    let lines = orders();
+    print_line("joined");
+    assert_eq!(lines.recv().unwrap(), "desert");
     node.link.abandon();
-    say("deserted");
-    assert!(told.recv().is_err(), "the deserter lives until it is killed");
+    print_line("deserted");
+    assert!(lines.recv().is_err(), "the deserter lives until it is killed");
 }
 
 fn start(meeting: &TestDomain, role: &str) -> ChildNode {
-    let mut actor = ChildNode::start(role, &meeting.runtime_dir());
-    assert_eq!(actor.hear(), "joined");
-    actor
+    let mut child_node = ChildNode::start(role, &meeting.runtime_dir());
+    assert_eq!(child_node.hear(), "joined");
+    child_node
 }
 
-fn ask(actor: &mut ChildNode, order: &str) -> String {
-    actor.tell(order);
-    actor.hear()
+fn ask(child_node: &mut ChildNode, order: &str) -> String {
+    child_node.tell(order);
+    child_node.hear()
 }
 
-fn descriptors_with_peers(actor: &mut ChildNode, peers: usize) -> usize {
-    ask(actor, &format!("descriptors {peers}")).parse().unwrap()
+fn descriptors_with_peers(child_node: &mut ChildNode, peers: usize) -> usize {
+    ask(child_node, &format!("descriptors {peers}")).parse().unwrap()
 }
 
 /// Expected answer of a member that has `count` certainly dead peers.
@@ -119,17 +122,17 @@ fn certain(count: usize) -> String {
 }
 
 /// A process whose child holds copies of its sockets.
-struct Parent {
-    actor: ChildNode,
+struct ForkedParent {
+    child_node: ChildNode,
     child: Pid,
     started: Instant,
 }
 
-impl Parent {
-    fn start(meeting: &TestDomain) -> Parent {
-        let mut actor = ChildNode::start("parent", &meeting.runtime_dir());
-        let child = Pid::from_raw(actor.hear().parse().unwrap()).unwrap();
-        Parent { actor, child, started: Instant::now() }
+impl ForkedParent {
+    fn start(meeting: &TestDomain) -> ForkedParent {
+        let mut child_node = ChildNode::start("parent", &meeting.runtime_dir());
+        let child = Pid::from_raw(child_node.hear().parse().unwrap()).unwrap();
+        ForkedParent { child_node, child, started: Instant::now() }
     }
 
     /// Kills the child, which must still be alive: its own end would also reveal the end of
@@ -192,17 +195,17 @@ fn kill_of_peer_is_reported_at_once() {
 fn killed_parent_is_certainly_down_while_its_child_lives() {
     let meeting = TestDomain::new();
     let mut node = meeting.join();
-    let mut parent = Parent::start(&meeting);
+    let mut parent = ForkedParent::start(&meeting);
     node.until("the parent is up", |node| node.up.len() == 1);
     // Killed and not reaped: a zombie counts as dead.
     let killed = Instant::now();
-    parent.actor.signal(Signal::KILL);
+    parent.child_node.signal(Signal::KILL);
     node.until("the parent is down", |node| !node.down.is_empty());
     let delay = killed.elapsed();
     assert_eq!(node.down, [(Peer(0), Evidence::Certain)]);
     println!("from SIGKILL to the event: {delay:?}");
     assert!(delay < Duration::from_secs(5), "{delay:?}");
-    parent.actor.kill();
+    parent.child_node.kill();
     parent.end_child();
     drop(node);
     meeting.assert_empty();
@@ -212,16 +215,16 @@ fn killed_parent_is_certainly_down_while_its_child_lives() {
 fn newcomer_does_not_wait_for_a_dead_parent_whose_child_holds_its_socket() {
     for is_reaped in [false, true] {
         let meeting = TestDomain::new();
-        let mut parent = Parent::start(&meeting);
-        parent.actor.signal(Signal::KILL);
+        let mut parent = ForkedParent::start(&meeting);
+        parent.child_node.signal(Signal::KILL);
         if is_reaped {
-            parent.actor.kill();
+            parent.child_node.kill();
         }
         let begin = Instant::now();
         let node = meeting.join();
         assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
         assert!(node.up.is_empty());
-        parent.actor.kill();
+        parent.child_node.kill();
         parent.end_child();
         drop(node);
         meeting.assert_empty();
@@ -270,7 +273,7 @@ fn deaths_are_certain_to_a_process_without_descriptors() {
     let mut witness = start(&meeting, "member");
     let mut victims: Vec<ChildNode> = (0..VICTIMS).map(|_| start(&meeting, "member")).collect();
     descriptors_with_peers(&mut witness, VICTIMS);
-    let mut parent = Parent::start(&meeting);
+    let mut parent = ForkedParent::start(&meeting);
     descriptors_with_peers(&mut witness, VICTIMS + 1);
     assert_eq!(ask(&mut witness, "exhaust"), "exhausted");
     // More deaths at once than there are spare descriptors. Zombies keep their numbers.
@@ -278,7 +281,7 @@ fn deaths_are_certain_to_a_process_without_descriptors() {
     assert_eq!(ask(&mut witness, &format!("down {VICTIMS}")), certain(VICTIMS));
     // The dead peers have freed descriptors. Next comes a death that only the periodic check shows.
     assert_eq!(ask(&mut witness, "exhaust"), "exhausted");
-    parent.actor.kill();
+    parent.child_node.kill();
     assert_eq!(ask(&mut witness, &format!("down {}", VICTIMS + 1)), certain(VICTIMS + 1));
     victims.iter_mut().for_each(ChildNode::kill);
     parent.end_child();

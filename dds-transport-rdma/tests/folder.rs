@@ -185,7 +185,7 @@ fn join_rejects_node_id_in_use() {
 #[test]
 fn join_waits_for_held_lock_up_to_time_limit() {
     let meeting = TestDomain::new();
-    let keeper = meeting.join();
+    let resident = meeting.join();
     let lock = fs::File::open(meeting.domain_dir().join("lock")).unwrap();
     flock(&lock, FlockOperation::LockExclusive).unwrap();
     let mut config = meeting.config();
@@ -200,7 +200,7 @@ fn join_waits_for_held_lock_up_to_time_limit() {
         drop(lock);
         drop(join.join().unwrap());
     });
-    drop(keeper);
+    drop(resident);
     meeting.assert_empty();
 }
 

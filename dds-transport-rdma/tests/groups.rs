@@ -32,7 +32,7 @@ use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::{DeliveryGuarantee, SUBGROUP_LINES};
 use derecho_core::node::{ACKS, ACKS_WORDS, Node};
-use support::{ChildNode, TestDomain, config, role, say};
+use support::{ChildNode, TestDomain, config, print_line, role};
 
 const TOPIC: u64 = 7;
 /// Bytes of one line of the file of deliveries: epoch, writer, number, time.
@@ -116,7 +116,7 @@ impl GroupProcess {
         let arbiter = link.arbiter().unwrap();
         let host = HostInterface { arbiter, is_halted: Arc::new(|_| false) };
         let mut group = Group::new(node, terms, TopicParticipants::default(), control, Some(host));
-        group.bring(TOPIC, topic);
+        group.add_regions(TOPIC, topic);
         group.submit(&(lines, stream).to_bytes());
         let file = File::create(log_of(folder, index)).unwrap();
         let effects = Effects::new();
@@ -205,27 +205,27 @@ fn act() {
     let Some((index, folder)) = role() else { return };
     let mut process = GroupProcess::new(&index, &folder);
     let index = index.parse().unwrap();
-    let told = Arc::new(AtomicBool::new(false));
-    let ear = Arc::clone(&told);
+    let signalled = Arc::new(AtomicBool::new(false));
+    let listener = Arc::clone(&signalled);
     std::thread::spawn(move || {
         let _ = std::io::stdin().lock().lines().next();
-        ear.store(true, Ordering::Release);
+        listener.store(true, Ordering::Release);
     });
     let (start, mut said, mut quiet) = (nanos(), 0, 0);
     while quiet < 3000 {
         let done = process.turn(Time(nanos() - start));
-        if !told.load(Ordering::Acquire) {
+        if !signalled.load(Ordering::Acquire) {
             process.write(index);
         } else {
             quiet = if done == 0 { quiet + 1 } else { 0 };
         }
         if process.members != said && process.inbox.is_some() {
             said = process.members;
-            say(&format!("{said}"));
+            print_line(&format!("{said}"));
         }
         std::thread::sleep(Duration::from_micros(50));
     }
-    say(&format!("written {}", process.written));
+    print_line(&format!("written {}", process.written));
 }
 
 /// File to which a process writes its deliveries: beside the folder in which the links meet.
@@ -293,31 +293,31 @@ fn survivors_deliver_all_samples_in_one_order_after_kills() {
     for round in 0..8 {
         let meeting = TestDomain::new();
         let folder = meeting.runtime_dir();
-        let mut actors: Vec<ChildNode> =
+        let mut child_nodes: Vec<ChildNode> =
             (0..3).map(|index| ChildNode::start(&index.to_string(), &folder)).collect();
-        actors.iter_mut().for_each(|actor| while actor.hear() != "3" {});
+        child_nodes.iter_mut().for_each(|child_node| while child_node.hear() != "3" {});
         let mut survivors = vec![0, 1, 2];
         let mut kills = Vec::new();
         for left in [2, 1] {
             std::thread::sleep(Duration::from_millis(10 + 7 * round));
             let victim = survivors.remove((round as usize + left) % survivors.len());
             kills.push(nanos());
-            actors[victim].kill();
+            child_nodes[victim].kill();
             for &index in &survivors {
-                while actors[index].hear() != left.to_string() {}
+                while child_nodes[index].hear() != left.to_string() {}
             }
         }
         std::thread::sleep(Duration::from_millis(10));
         let mut written = BTreeMap::new();
         for &index in &survivors {
-            actors[index].tell("stop");
-            let said = loop {
-                let said = actors[index].hear();
-                if let Some(count) = said.strip_prefix("written ") {
+            child_nodes[index].tell("stop");
+            let child_line = loop {
+                let child_line = child_nodes[index].hear();
+                if let Some(count) = child_line.strip_prefix("written ") {
                     break count.parse().unwrap();
                 }
             };
-            written.insert(index as u64, said);
+            written.insert(index as u64, child_line);
         }
         let logs: Vec<Vec<Delivery>> = (0..3).map(|index| deliveries(&folder, index)).collect();
         judge(&logs, &survivors, &written);
@@ -328,7 +328,7 @@ fn survivors_deliver_all_samples_in_one_order_after_kills() {
     pauses.sort_unstable();
     let micros = |nanos: u64| nanos / 1000;
     let median = pauses[pauses.len() / 2];
-    say(&format!("from SIGKILL to the first delivery: median {} us", micros(median)));
+    print_line(&format!("from SIGKILL to the first delivery: median {} us", micros(median)));
     // Not a measurement; a value far above this limit would mean that the death went unnoticed.
     assert!(median < 500_000_000, "{pauses:?}");
 }

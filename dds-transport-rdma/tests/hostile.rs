@@ -117,12 +117,12 @@ fn cut_off_for(act: impl FnOnce(&RawPeer)) -> String {
     raw.introduce(&honest_memory(), ARENA);
     node.until("it is a peer", |node| node.up.len() == 1);
     act(&raw);
-    let said = raw.verdict();
+    let given_reason = raw.verdict();
     node.until("it is down", |node| node.down == [(Peer(0), Evidence::Uncertain)]);
     assert!(node.link.note(Peer(0), b"?").is_err());
     drop(raw);
     assert_unharmed(&meeting, node);
-    said
+    given_reason
 }
 
 fn region(serial: u64, region: u64, arena: u32, offset: u64, words: u64) -> Message<'static> {
@@ -204,18 +204,20 @@ fn silent_connections_are_closed_and_block_no_other_node() {
 fn incompatible_hello_is_refused_with_reason() {
     let meeting = TestDomain::new();
     let node = meeting.join();
-    let said = |versions: &[u16], change: &dyn Fn(&mut Greeting<'_>)| {
+    let refusal_reason = |versions: &[u16], change: &dyn Fn(&mut Greeting<'_>)| {
         let raw = RawPeer::connect(&meeting, &node);
         raw.hello(versions, change);
         raw.verdict()
     };
-    assert!(said(wire::VERSIONS, &|it| it.platform.page = 65536).contains("platform"));
-    assert!(said(wire::VERSIONS, &|it| it.platform.order = 0x0403_0201).contains("platform"));
-    assert!(said(wire::VERSIONS, &|it| it.platform.word = 4).contains("platform"));
-    assert!(said(wire::VERSIONS, &|it| it.domain = "other").contains("other"));
-    assert!(said(&[7, 9], &|_| {}).contains("[7, 9]"));
+    assert!(refusal_reason(wire::VERSIONS, &|it| it.platform.page = 65536).contains("platform"));
+    assert!(
+        refusal_reason(wire::VERSIONS, &|it| it.platform.order = 0x0403_0201).contains("platform")
+    );
+    assert!(refusal_reason(wire::VERSIONS, &|it| it.platform.word = 4).contains("platform"));
+    assert!(refusal_reason(wire::VERSIONS, &|it| it.domain = "other").contains("other"));
+    assert!(refusal_reason(&[7, 9], &|_| {}).contains("[7, 9]"));
     let own = node.link.node().0;
-    assert!(said(wire::VERSIONS, &|it| it.node = own).contains("used before"));
+    assert!(refusal_reason(wire::VERSIONS, &|it| it.node = own).contains("used before"));
     // A doorbell that is missing, and one that is another kind of file.
     for other in [None, Some("none")] {
         let raw = RawPeer::connect(&meeting, &node);

@@ -141,20 +141,20 @@ fn truncated_or_overwritten_group_files_end_no_member() {
         &|| fs::write(&group, [&content[..16], &[7; 8], &vec![0; length - 24]].concat()).unwrap(),
         &|| File::options().write(true).open(&lock).unwrap().set_len(0).unwrap(),
     ];
-    for (view, harm) in (3..).zip(harms) {
-        harm();
+    for (view, damage) in (3..).zip(harms) {
+        damage();
         for (_, arbiter) in &members {
             assert!(arbiter.is_member());
             assert_eq!(arbiter.settle(GROUP, view, Rank(0)), Some(Rank(0)));
             // The question may be refused, and no node founds a second group.
             match arbiter.found() {
-                Ok(told) => assert_eq!(told, Founding::Exists(GROUP)),
+                Ok(answer) => assert_eq!(answer, Founding::Exists(GROUP)),
                 Err(error) => assert!(error.to_string().contains("group"), "{error}"),
             }
         }
         let newcomer = meeting.join();
         match newcomer.link.arbiter().unwrap().found() {
-            Ok(told) => assert_eq!(told, Founding::Exists(GROUP)),
+            Ok(answer) => assert_eq!(answer, Founding::Exists(GROUP)),
             Err(error) => assert!(error.to_string().contains("group"), "{error}"),
         }
         drop(newcomer);

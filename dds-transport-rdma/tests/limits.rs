@@ -9,7 +9,7 @@ use dds_transport_rdma::shm::{JoinError, ShmLink};
 use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Interest, Link, LinkError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use support::{ChildNode, TestDomain, TestNode, descriptors, role, say};
+use support::{ChildNode, TestDomain, TestNode, descriptors, print_line, role};
 
 /// Serialises the tests, because they count resources of the whole process.
 static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -34,16 +34,16 @@ fn act() {
     let limit = Rlimit { current: Some(limit.parse().unwrap()), maximum };
     setrlimit(Resource::Fsize, limit).unwrap();
     match ShmLink::join(support::config(&runtime_dir)) {
-        Err(error) => say(&format!("refused: {error}")),
+        Err(error) => print_line(&format!("refused: {error}")),
         Ok(mut link) => {
-            say("joined");
+            print_line("joined");
             let regions: Vec<_> = [1 << 20, 12 << 20, 12 << 20, 24 << 20]
                 .into_iter()
                 .zip(1..)
                 .map(|(bytes, name)| link.open(RegionId(name), bytes / 8))
                 .collect();
             let refused = regions.into_iter().filter_map(Result::err).map(|it| it.to_string());
-            say(&refused.collect::<Vec<String>>().join(" and "));
+            print_line(&refused.collect::<Vec<String>>().join(" and "));
         }
     }
 }
@@ -52,16 +52,16 @@ fn act() {
 fn file_size_limit_is_named_in_error_and_ends_no_process() {
     let _alone = alone();
     let meeting = TestDomain::new();
-    let mut actor = ChildNode::start(&(16_u64 << 20).to_string(), &meeting.runtime_dir());
-    assert_eq!(actor.hear(), "joined");
-    let refused = actor.hear();
+    let mut child_node = ChildNode::start(&(16_u64 << 20).to_string(), &meeting.runtime_dir());
+    assert_eq!(child_node.hear(), "joined");
+    let refused = child_node.hear();
     assert!(refused.contains("16777216 bytes") && refused.contains("ulimit -f"), "{refused}");
     assert_eq!(refused.matches("RLIMIT_FSIZE").count(), 1, "the large region alone: {refused}");
-    actor.finish();
-    let mut actor = ChildNode::start("0", &meeting.runtime_dir());
-    let refused = actor.hear();
+    child_node.finish();
+    let mut child_node = ChildNode::start("0", &meeting.runtime_dir());
+    let refused = child_node.hear();
     assert!(refused.starts_with("refused") && refused.contains("ulimit -f"), "{refused}");
-    actor.finish();
+    child_node.finish();
     meeting.assert_empty();
 }
 
@@ -88,16 +88,16 @@ fn departed_links_leave_no_mapping_and_no_descriptor() {
     };
     let (before, mapped) = (descriptors(), arenas());
     let meeting = TestDomain::new();
-    let mut keeper = meeting.join();
+    let mut reader = meeting.join();
     for round in 1..=10 {
         let mut guest = meeting.join();
         let _own = guest.link.open(RegionId(1), 64).unwrap();
-        keeper.until("the guest's region is seen", |node| node.regions.len() == round);
+        reader.until("the guest's region is seen", |node| node.regions.len() == round);
     }
-    keeper.until("all have left", |node| node.down.len() == 10);
-    assert_eq!(keeper.replica(RegionId(1)).load(0), 0, "a replica outlives its owner");
-    keeper.regions.clear();
-    drop(keeper);
+    reader.until("all have left", |node| node.down.len() == 10);
+    assert_eq!(reader.replica(RegionId(1)).load(0), 0, "a replica outlives its owner");
+    reader.regions.clear();
+    drop(reader);
     assert_eq!((descriptors(), arenas()), (before, mapped));
     meeting.assert_empty();
 }

@@ -13,7 +13,9 @@ use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Evidence, Interest, Link, Parker, WordRange};
 use derecho_core::memory::{OwnRegion, Replica};
 use rustix::process::Signal;
-use support::{ChildNode, TestDomain, TestNode, config, let_others_in, orders, role, say, until};
+use support::{
+    ChildNode, TestDomain, TestNode, config, let_others_in, orders, print_line, role, until,
+};
 
 const NEWS: RegionId = RegionId(1);
 const HEARD: RegionId = RegionId(2);
@@ -45,24 +47,24 @@ fn act_member(folder: &Path, group: Option<String>) {
     let mut node = TestNode::join(config);
     let own = node.link.open(HEARD, 8).unwrap();
     own.word(0).publish(4711);
-    say(&format!("joined {}", node.link.node()));
-    let told = orders();
+    print_line(&format!("joined {}", node.link.node()));
+    let lines = orders();
     loop {
         node.poll();
-        if told.try_recv().is_ok_and(|line| line == "leave") {
+        if lines.try_recv().is_ok_and(|line| line == "leave") {
             break;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
     drop(node);
-    say("left");
+    print_line("left");
 }
 
 /// Writes, opens, closes and sends notes as fast as possible, until killed.
 fn act_writer(folder: &Path) {
     let mut node = TestNode::join(config(folder));
     let own = node.link.open(HEARD, 64).unwrap();
-    say("joined");
+    print_line("joined");
     for round in 1.. {
         (0..64).for_each(|index| own.word(index).put(round));
         let name = RegionId(100 + round);
@@ -81,7 +83,7 @@ fn act_writer(folder: &Path) {
 
 /// Joins and leaves repeatedly until killed.
 fn act_restless(folder: &Path) {
-    say("started");
+    print_line("started");
     loop {
         let mut config = config(folder);
         config.answer_limit = Duration::from_millis(5);
@@ -106,8 +108,8 @@ fn act_echo(folder: &Path) {
 /// Reports the result of its join.
 fn act_stranger(config: ShmConfig) {
     match ShmLink::join(config) {
-        Ok(_) => say("joined"),
-        Err(error) => say(&error.to_string()),
+        Ok(_) => print_line("joined"),
+        Err(error) => print_line(&error.to_string()),
     }
 }
 
@@ -276,11 +278,13 @@ fn last_node_to_leave_removes_sockets_of_dead_nodes() {
 fn node_leaving_right_after_kills_removes_files_of_dead_nodes() {
     for _ in 0..100 {
         let meeting = TestDomain::new();
-        let mut actors: Vec<ChildNode> =
+        let mut child_nodes: Vec<ChildNode> =
             (0..3).map(|_| ChildNode::start("member", &meeting.runtime_dir())).collect();
-        actors.iter_mut().for_each(|actor| assert!(actor.hear().starts_with("joined")));
+        child_nodes
+            .iter_mut()
+            .for_each(|child_node| assert!(child_node.hear().starts_with("joined")));
         let node = meeting.join();
-        actors.iter_mut().for_each(ChildNode::kill);
+        child_nodes.iter_mut().for_each(ChildNode::kill);
         drop(node);
         meeting.assert_empty();
     }
@@ -305,20 +309,20 @@ fn next_join_removes_socket_of_dead_process() {
 fn settings_come_from_the_environment() {
     let meeting = TestDomain::new();
     let mut node = meeting.join();
-    let said = |name: &str, value: &str| {
+    let read_answer = |name: &str, value: &str| {
         let folder = meeting.runtime_dir();
-        let mut actor = ChildNode::start_with("by environment", &folder, |command| {
+        let mut child_node = ChildNode::start_with("by environment", &folder, |command| {
             command.env("SQUALL_RUNTIME_DIR", &folder).env(name, value);
         });
-        let said = actor.hear();
-        actor.finish();
-        said
+        let answer = child_node.hear();
+        child_node.finish();
+        answer
     };
-    assert_eq!(said("SQUALL_MEMORY_LIMIT", "64M"), "joined");
+    assert_eq!(read_answer("SQUALL_MEMORY_LIMIT", "64M"), "joined");
     node.until("it came and left", |node| node.down == [(Peer(0), Evidence::Left)]);
-    let bad = said("SQUALL_MEMORY_LIMIT", "plenty");
+    let bad = read_answer("SQUALL_MEMORY_LIMIT", "plenty");
     assert!(bad.contains("SQUALL_MEMORY_LIMIT") && bad.contains("plenty"), "{bad}");
-    let bad = said("SQUALL_GROUP", "no-such-group");
+    let bad = read_answer("SQUALL_GROUP", "no-such-group");
     assert!(bad.contains("no-such-group"), "{bad}");
     drop(node);
     meeting.assert_empty();
@@ -348,10 +352,10 @@ fn users_of_one_unix_group_meet_and_other_users_are_refused() {
     assert!(said.contains("belongs to user") || said.contains("Permission"), "{said}");
     let mut three = ChildNode::start_as("member of the group", &folder, 1003, GROUP);
     three.hear();
-    for mut actor in [one, two, three] {
-        actor.tell("leave");
-        assert_eq!(actor.hear(), "left");
-        actor.finish();
+    for mut child_node in [one, two, three] {
+        child_node.tell("leave");
+        assert_eq!(child_node.hear(), "left");
+        child_node.finish();
     }
     meeting.assert_nobody_listens();
 }
@@ -381,10 +385,10 @@ fn processes_of_one_unix_group_share_memory_across_users() {
         let inodes: BTreeSet<_> = arenas.map(|line| line.split_whitespace().nth(4)).collect();
         inodes.len() == 2
     });
-    for mut actor in [member, other] {
-        actor.tell("leave");
-        actor.hear();
-        actor.finish();
+    for mut child_node in [member, other] {
+        child_node.tell("leave");
+        child_node.hear();
+        child_node.finish();
     }
     meeting.assert_empty();
 }

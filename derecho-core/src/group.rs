@@ -90,7 +90,7 @@ pub trait ReplicatedState {
 
     /// Logs that hold durable data of which no member's log is complete: views name
     /// these logs (I-156).
-    fn leans_on(&self) -> BTreeSet<LogId> {
+    fn required_logs(&self) -> BTreeSet<LogId> {
         BTreeSet::new()
     }
 
@@ -188,8 +188,8 @@ pub struct Group<S: ReplicatedState> {
     log_register: LogRegister,
     /// This node's log of views, if it keeps logs.
     view_log: Option<ViewLog>,
-    /// Cached result of [`ReplicatedState::leans_on`], if still valid.
-    leans: Option<BTreeSet<LogId>>,
+    /// Cached result of [`ReplicatedState::required_logs`], if still valid.
+    required_logs: Option<BTreeSet<LogId>>,
     control: ControlStream,
     ablation: Ablation,
     /// Regions that this node brings into subgroups, by subgroup and region of the acknowledgement
@@ -207,11 +207,11 @@ pub struct Group<S: ReplicatedState> {
     /// longer a member.
     behind: BTreeMap<u64, Epoch>,
     /// Beginnings of epochs in streams, as announced by the senders.
-    heard: BTreeMap<(u64, u64), BTreeMap<StreamId, StreamStart>>,
+    announced_starts: BTreeMap<(u64, u64), BTreeMap<StreamId, StreamStart>>,
     peers: BTreeMap<NodeId, Peer>,
     nodes: BTreeMap<Peer, NodeId>,
     /// Messages for members that this node has not met yet.
-    untold: BTreeMap<NodeId, Vec<Vec<u8>>>,
+    unsent: BTreeMap<NodeId, Vec<Vec<u8>>>,
     /// Peers of all nodes that this node has met, including failed nodes whose streams may
     /// still be named.
     met: BTreeMap<NodeId, Peer>,
@@ -249,12 +249,12 @@ impl<S: ReplicatedState> Group<S> {
     /// group needs a host.
     pub fn new(
         node: Node,
-        terms: GroupConfig,
+        config: GroupConfig,
         state: S,
         control: SubgroupRegions,
         host: Option<HostInterface>,
     ) -> Group<S> {
-        let GroupConfig { join_mode, weight, timeouts, ablation } = terms;
+        let GroupConfig { join_mode, weight, timeouts, ablation } = config;
         let is_local = matches!(join_mode, JoinMode::Local);
         let membership_service =
             MembershipService::new(node.id(), weight, join_mode, timeouts, host);
@@ -265,7 +265,7 @@ impl<S: ReplicatedState> Group<S> {
             registry: Registry::default(),
             log_register: LogRegister::new(is_local),
             view_log: None,
-            leans: None,
+            required_logs: None,
             control: ControlStream::new(&control),
             ablation,
             memories: stream_memory(CONTROL, &control).into_iter().collect(),
@@ -274,10 +274,10 @@ impl<S: ReplicatedState> Group<S> {
             keys: BTreeMap::new(),
             open: BTreeSet::new(),
             behind: BTreeMap::new(),
-            heard: BTreeMap::new(),
+            announced_starts: BTreeMap::new(),
             peers: BTreeMap::new(),
             nodes: BTreeMap::new(),
-            untold: BTreeMap::new(),
+            unsent: BTreeMap::new(),
             met: BTreeMap::new(),
             installed: View::of_founders([]),
             early_messages: BTreeMap::new(),
@@ -385,12 +385,12 @@ impl<S: ReplicatedState> Group<S> {
         }
         for key in self.registry.keys() {
             for epoch in self.registry.epochs(key) {
-                let seats = epoch.layout.members.iter().map(|seat| (seat.node, seat.sends));
+                let seats = epoch.layout.members.iter().map(|member| (member.node, member.sends));
                 let seats: Vec<_> = seats.collect();
                 let _ = write!(text, "\n  {key} {}: {seats:?} old {:?}", epoch.number, epoch.old);
             }
         }
-        let _ = write!(text, "\n heard {:?}", self.heard);
+        let _ = write!(text, "\n heard {:?}", self.announced_starts);
         for (Wait { key, node, condition }, since) in self.waits() {
             let _ = write!(
                 text,
@@ -417,19 +417,19 @@ impl<S: ReplicatedState> Group<S> {
     /// known to follow.
     pub fn reads_on(&self, key: u64) -> bool {
         let me = self.node.id();
-        let Some(walk) = self.progress.get(&key) else { return false };
-        let now = walk.id().and_then(|id| self.node.epoch(id)).unwrap_or(0);
-        let told = core::iter::once(walk.told());
-        let coming = self.registry.epochs(key).chain(self.expected.get(&key)).chain(told);
+        let Some(progress) = self.progress.get(&key) else { return false };
+        let now = progress.id().and_then(|id| self.node.epoch(id)).unwrap_or(0);
+        let last_epoch = core::iter::once(progress.last_epoch());
+        let coming = self.registry.epochs(key).chain(self.expected.get(&key)).chain(last_epoch);
         let mut coming = coming.filter(|epoch| epoch.number >= now);
-        coming.all(|epoch| epoch.layout.member(me).is_some_and(|seat| seat.reads))
+        coming.all(|epoch| epoch.layout.member(me).is_some_and(|member| member.reads))
     }
 
     /// Whether this node sends this stream in a subgroup, or will in a coming epoch.
     pub fn sends(&self, key: u64, stream: RegionId) -> bool {
         let own = StreamId { node: self.node.id(), region: stream };
-        let told = self.progress.get(&key).map(EpochProgress::told);
-        let epochs = self.registry.epochs(key).chain(self.expected.get(&key)).chain(told);
+        let last_epoch = self.progress.get(&key).map(EpochProgress::last_epoch);
+        let epochs = self.registry.epochs(key).chain(self.expected.get(&key)).chain(last_epoch);
         let mut streams = epochs.flat_map(|epoch| epoch.layout.streams());
         streams.any(|stream| stream == own)
     }
@@ -476,19 +476,21 @@ impl<S: ReplicatedState> Group<S> {
                     self.peers.remove(&node);
                 }
                 self.nodes.remove(&peer);
-                self.forget_words(node);
-                self.membership_service.parted(node, evidence, self.now);
+                self.release_budget(node);
+                self.membership_service.disconnected(node, evidence, self.now);
             }
             // The node reads no more from that peer, and falls out when the host says so.
             NodeEvent::Faulty { fault, .. } if !self.is_proven(fault) => return,
             NodeEvent::Faulty { peer, .. } => {
                 if let Some(&node) = self.nodes.get(&peer) {
-                    self.membership_service.parted(node, Evidence::Uncertain, self.now);
+                    self.membership_service.disconnected(node, Evidence::Uncertain, self.now);
                 }
             }
             NodeEvent::Told { peer, ref bytes } => {
                 let Some(&node) = self.nodes.get(&peer) else { return };
-                if !UnicastMessage::from_bytes(bytes).is_some_and(|word| self.told(node, word)) {
+                if !UnicastMessage::from_bytes(bytes)
+                    .is_some_and(|message| self.receive_unicast(node, message))
+                {
                     self.membership_service.faulty(node, self.now);
                 }
                 return;
@@ -507,8 +509,8 @@ impl<S: ReplicatedState> Group<S> {
         self.events.push_back(GroupEvent::Node(event));
     }
 
-    fn told(&mut self, node: NodeId, word: UnicastMessage) -> bool {
-        match word {
+    fn receive_unicast(&mut self, node: NodeId, message: UnicastMessage) -> bool {
+        match message {
             UnicastMessage::Membership(bytes) => {
                 return self.membership_service.hear(node, &bytes, self.now);
             }
@@ -516,17 +518,19 @@ impl<S: ReplicatedState> Group<S> {
                 self.inform(node, (view, registry, state));
             }
             UnicastMessage::Direct { view, bytes } => return self.direct(node, view, bytes),
-            UnicastMessage::EpochStarts(starts) => return self.hear_starts(node, starts),
+            UnicastMessage::EpochStarts(starts) => return self.receive_starts(node, starts),
             UnicastMessage::AwaitsView { view } => self.asked_for(node, view),
-            UnicastMessage::ViewInstalled { view } => self.has_entered(node, view),
+            UnicastMessage::ViewInstalled { view } => self.note_installed(node, view),
             UnicastMessage::Why(question) => self.explain(node, question),
-            UnicastMessage::Because(question, answer) => self.hear_answer(node, question, answer),
+            UnicastMessage::Because(question, answer) => {
+                self.receive_answer(node, question, answer)
+            }
         }
         true
     }
 
-    fn act(&mut self, deed: MembershipAction<MemberReport>, effects: &mut Effects) {
-        match deed {
+    fn act(&mut self, action: MembershipAction<MemberReport>, effects: &mut Effects) {
+        match action {
             MembershipAction::Tell(node, bytes) => {
                 self.tell(node, &UnicastMessage::Membership(bytes), effects)
             }
@@ -548,10 +552,10 @@ impl<S: ReplicatedState> Group<S> {
                 }
                 self.install(&decision, effects);
             }
-            MembershipAction::Out(fate) => {
+            MembershipAction::Out(reason) => {
                 self.privatize(effects);
                 self.end_logs();
-                self.events.push_back(GroupEvent::Out(fate));
+                self.events.push_back(GroupEvent::Out(reason));
             }
         }
     }
@@ -569,20 +573,20 @@ impl<S: ReplicatedState> Group<S> {
         ids.into_iter().for_each(|id| self.node.wedge_subgroup(id));
     }
 
-    fn tell(&mut self, node: NodeId, word: &UnicastMessage, effects: &mut Effects) {
+    fn tell(&mut self, node: NodeId, message: &UnicastMessage, effects: &mut Effects) {
         match self.peers.get(&node) {
-            Some(&peer) => self.node.tell(peer, &word.to_bytes(), effects),
+            Some(&peer) => self.node.tell(peer, &message.to_bytes(), effects),
             // I-53: this node has not met the member yet.
-            None => self.untold.entry(node).or_default().push(word.to_bytes()),
+            None => self.unsent.entry(node).or_default().push(message.to_bytes()),
         }
     }
 
     /// Sends messages that could not be sent before, after the messages of the membership service.
-    fn tell_late(&mut self, effects: &mut Effects) {
+    fn send_unsent(&mut self, effects: &mut Effects) {
         let met: Vec<(NodeId, Peer)> =
-            self.untold.keys().filter_map(|node| Some((*node, *self.peers.get(node)?))).collect();
+            self.unsent.keys().filter_map(|node| Some((*node, *self.peers.get(node)?))).collect();
         for (node, peer) in met {
-            for bytes in self.untold.remove(&node).into_iter().flatten() {
+            for bytes in self.unsent.remove(&node).into_iter().flatten() {
                 self.node.tell(peer, &bytes, effects);
             }
         }
@@ -602,7 +606,7 @@ impl<S: ReplicatedState> Machine for Group<S> {
         let done = self.node.turn(now, effects);
         match self.is_quiet(now) {
             true => done,
-            false => done + self.attend(now, effects),
+            false => done + self.process(now, effects),
         }
     }
 
@@ -649,32 +653,34 @@ impl<S: ReplicatedState> Group<S> {
     /// Continues the log of views.
     fn log_views(&mut self) -> usize {
         let Some(view_log) = &mut self.view_log else { return 0 };
-        let leans = self.leans.get_or_insert_with(|| self.state.leans_on());
-        let (done, said) =
-            view_log.turn((&self.log_register, &self.installed, self.node.id()), leans);
-        said.iter().for_each(|entry| self.control.submit(ControlSubject::Logs, &entry.to_bytes()));
-        done + said.len()
+        let required_logs = self.required_logs.get_or_insert_with(|| self.state.required_logs());
+        let (done, messages) =
+            view_log.turn((&self.log_register, &self.installed, self.node.id()), required_logs);
+        messages
+            .iter()
+            .for_each(|message| self.control.submit(ControlSubject::Logs, &message.to_bytes()));
+        done + messages.len()
     }
 
-    fn attend(&mut self, now: Time, effects: &mut Effects) -> usize {
+    fn process(&mut self, now: Time, effects: &mut Effects) -> usize {
         let mut done = 0;
         while let Some(event) = self.node.next_event() {
             self.take_in(event);
             done += 1;
         }
-        done += self.attend_control();
+        done += self.process_control();
         loop {
             let awaited = self.look_for_awaited(now);
-            let deeds = self.membership_service.turn(&awaited, now);
-            if deeds.is_empty() {
+            let actions = self.membership_service.turn(&awaited, now);
+            if actions.is_empty() {
                 break;
             }
-            done += deeds.len();
-            deeds.into_iter().for_each(|deed| self.act(deed, effects));
+            done += actions.len();
+            actions.into_iter().for_each(|action| self.act(action, effects));
         }
         self.ask_why(now);
-        if !self.untold.is_empty() {
-            self.tell_late(effects);
+        if !self.unsent.is_empty() {
+            self.send_unsent(effects);
         }
         done += self.advance_epochs(effects) + self.log_views();
         self.note_new_waits();

@@ -41,7 +41,7 @@ use core::fmt;
 pub use disk::{Disk, DiskError};
 pub use error::{BadCause, LogError};
 pub use record::{LogEntry, LogRecord, OwnedRecord, RecordKind};
-pub use recovery::{Check, Recovery, TornTail};
+pub use recovery::{Recovery, RecoveryCheck, TornTail};
 pub use retention::{LogPin, SegmentRetention};
 pub use stream::{LogLimits, StreamLog};
 
@@ -189,7 +189,9 @@ mod wire {
     impl Wire for EpochMark {
         fn encode(&self, out: &mut Vec<u8>) {
             match self {
-                EpochMark::Begun(epoch, keepers) => (0_u8, (*epoch, keepers.clone())).encode(out),
+                EpochMark::Begun(epoch, epoch_logs) => {
+                    (0_u8, (*epoch, epoch_logs.clone())).encode(out)
+                }
                 EpochMark::Cut(epoch, version) => (1_u8, (*epoch, *version)).encode(out),
             }
         }

@@ -420,13 +420,13 @@ impl Replica {
         /// The processor itself prefetches further lines of a sequential read.
         const MOST: usize = 3;
         #[cfg(all(target_arch = "x86_64", not(loom)))]
-        if let Some(place) = self.0.bytes(offset, length) {
+        if let Some(address) = self.0.bytes(offset, length) {
             use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let place = place.as_ptr().cast::<i8>();
+            let address = address.as_ptr().cast::<i8>();
             for at in (0..length).step_by(LINE).take(MOST) {
                 // SAFETY: a prefetch reads nothing that the program could see, and never faults;
                 // the address lies in the region all the same.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(place.add(at)) };
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(address.add(at)) };
             }
         }
         #[cfg(not(all(target_arch = "x86_64", not(loom))))]

@@ -60,9 +60,9 @@ pub use crate::multicast::changes::CHANGES_WORDS;
 const FIRST_STREAM: u64 = 16;
 
 /// Maximum number of message bytes in one fragment: a note has some bytes of overhead.
-const MOST_OF_A_FRAGMENT: usize = NOTE_LIMIT - 64;
+const MOST_FRAGMENT_BYTES: usize = NOTE_LIMIT - 64;
 /// Maximum length of a message from a peer.
-const MOST_TOLD: u64 = 64 << 20;
+const MOST_MESSAGE_BYTES: u64 = 64 << 20;
 
 /// Identifier of a subscription of this node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -175,7 +175,7 @@ struct PeerState {
     /// Readers that wait until this node can write to the peer.
     attaching: Vec<AttachRequest>,
     /// Received fragments of an incomplete message.
-    telling: Vec<u8>,
+    fragments: Vec<u8>,
     faulty: bool,
     /// The peer takes part no more, although it may still run.
     shut_out: bool,
@@ -212,7 +212,7 @@ pub struct Node {
     numbers: BTreeMap<SubgroupId, usize>,
     /// Subgroups that have received an instruction, that have an epoch to begin, or whose members
     /// have not all begun. Other subgroups have nothing to settle.
-    astir: BTreeSet<usize>,
+    unsettled_subgroups: BTreeSet<usize>,
     activity: Activity,
     priority_order: PriorityOrder,
     announcements: BTreeMap<u64, Vec<u8>>,
@@ -244,7 +244,7 @@ impl Node {
             pending: Vec::new(),
             subgroups: Vec::new(),
             numbers: BTreeMap::new(),
-            astir: BTreeSet::new(),
+            unsettled_subgroups: BTreeSet::new(),
             activity: Activity::default(),
             priority_order: PriorityOrder::default(),
             announcements: BTreeMap::new(),
@@ -351,9 +351,12 @@ impl Node {
     /// Sends a peer a message of any length, reliably and in order.
     pub fn tell(&self, peer: Peer, bytes: &[u8], effects: &mut Effects) {
         let mut left = bytes.len();
-        for part in bytes.chunks(MOST_OF_A_FRAGMENT) {
-            left -= part.len();
-            effects.note(peer, Note::Fragment { left: left as u64, bytes: part.to_vec() }.encode());
+        for fragment in bytes.chunks(MOST_FRAGMENT_BYTES) {
+            left -= fragment.len();
+            effects.note(
+                peer,
+                Note::Fragment { left: left as u64, bytes: fragment.to_vec() }.encode(),
+            );
         }
     }
 
@@ -452,8 +455,8 @@ impl Node {
         self.subgroups.iter_mut().for_each(|founded| founded.subgroup.privatize(effects));
         let receivers = self.subscriptions.iter_mut().filter_map(|it| it.receiver.as_mut());
         receivers.for_each(|receiver| receiver.privatize(effects));
-        let forgotten = self.forgotten.drain(..).filter_map(|source| source.upgrade());
-        forgotten.for_each(|source| source.privatize(0, effects));
+        let forgotten = self.forgotten.drain(..).filter_map(|replica| replica.upgrade());
+        forgotten.for_each(|replica| replica.privatize(0, effects));
     }
 
     /// Whether an event for the upper layer is pending.
@@ -479,7 +482,7 @@ impl Machine for Node {
                     replicas: BTreeMap::new(),
                     ready: Vec::new(),
                     attaching: Vec::new(),
-                    telling: Vec::new(),
+                    fragments: Vec::new(),
                     faulty: false,
                     shut_out: false,
                     put_out: false,

@@ -62,7 +62,7 @@ pub trait Object {
 /// Position of an object in the order of its shard's messages. Positions of one beginning compare
 /// by epoch first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Position {
+pub struct ObjectPosition {
     /// Number of the object's beginning: later beginnings have greater numbers.
     pub beginning: u128,
     /// Name of the epoch.
@@ -82,13 +82,13 @@ pub struct ObjectVersion {
 
 crate::bytes::in_order! { ObjectVersion { version, time } }
 
-impl crate::bytes::Wire for Position {
+impl crate::bytes::Wire for ObjectPosition {
     fn encode(&self, out: &mut Vec<u8>) {
         (self.beginning, (self.epoch, self.applied)).encode(out);
     }
 
     fn decode(from: &mut crate::bytes::ByteReader<'_>) -> Option<Self> {
         let (beginning, (epoch, applied)) = crate::bytes::Wire::decode(from)?;
-        Some(Position { beginning, epoch, applied })
+        Some(ObjectPosition { beginning, epoch, applied })
     }
 }

@@ -31,8 +31,8 @@ pub fn part() -> Result<Option<String>, String> {
 pub fn play_all<S: AsRef<str>>(parts: impl IntoIterator<Item = S>) -> ExampleResult {
     let started = parts.into_iter().map(|part| PartProcess::start(part.as_ref()));
     // All parts are started before one is waited for.
-    let playing: Vec<PartProcess> = started.collect::<Result<_, _>>()?;
-    playing.into_iter().try_for_each(PartProcess::finish)
+    let process: Vec<PartProcess> = started.collect::<Result<_, _>>()?;
+    process.into_iter().try_for_each(PartProcess::finish)
 }
 
 /// A process that runs a part. It ends at the latest when this value is dropped.
@@ -41,7 +41,7 @@ pub struct PartProcess {
     process: Child,
     /// Output of the process, if it is read, and the lines read so far.
     says: Option<Lines<BufReader<ChildStdout>>>,
-    said: Vec<String>,
+    lines: Vec<String>,
 }
 
 impl PartProcess {
@@ -59,14 +59,14 @@ impl PartProcess {
         let mut command = Command::new(std::env::current_exe()?);
         let mut process = command.args(["--part", part]).stdout(output).spawn()?;
         let says = process.stdout.take().map(|output| BufReader::new(output).lines());
-        Ok(PartProcess { part: part.to_owned(), process, says, said: Vec::new() })
+        Ok(PartProcess { part: part.to_owned(), process, says, lines: Vec::new() })
     }
 
     /// Waits until the part prints a line with these words.
     pub fn wait_for(&mut self, words: &str) -> ExampleResult {
         while let Some(line) = self.says.as_mut().and_then(Iterator::next) {
-            self.said.push(line?);
-            if self.said.last().is_some_and(|line| line.contains(words)) {
+            self.lines.push(line?);
+            if self.lines.last().is_some_and(|line| line.contains(words)) {
                 return Ok(());
             }
         }
@@ -76,11 +76,11 @@ impl PartProcess {
     /// Returns all lines of the part when it has ended.
     pub fn listen_to_the_end(mut self) -> Result<Vec<String>, Box<dyn Error>> {
         while let Some(line) = self.says.as_mut().and_then(Iterator::next) {
-            self.said.push(line?);
+            self.lines.push(line?);
         }
-        let said = std::mem::take(&mut self.said);
+        let lines = std::mem::take(&mut self.lines);
         self.finish()?;
-        Ok(said)
+        Ok(lines)
     }
 
     /// Waits until the part has ended successfully.

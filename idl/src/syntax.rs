@@ -48,14 +48,14 @@ pub(crate) enum Arguments {
 
 /// Annotations of a definition or a part of one, and its comments as lines.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Notes {
+pub(crate) struct AnnotationsAndDocs {
     pub(crate) docs: Vec<String>,
     pub(crate) annotations: Vec<Annotation>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Definition {
-    pub(crate) notes: Notes,
+    pub(crate) notes: AnnotationsAndDocs,
     pub(crate) kind: DefinitionKind,
 }
 
@@ -126,7 +126,7 @@ pub(crate) struct Struct {
 /// A member, or several that share a type.
 #[derive(Clone, Debug)]
 pub(crate) struct MemberDeclaration {
-    pub(crate) notes: Notes,
+    pub(crate) notes: AnnotationsAndDocs,
     pub(crate) ty: TypeSpec,
     pub(crate) declarators: Vec<Declarator>,
 }
@@ -146,7 +146,7 @@ pub(crate) struct Union {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    pub(crate) notes: Notes,
+    pub(crate) notes: AnnotationsAndDocs,
     pub(crate) labels: Vec<Label>,
     pub(crate) ty: TypeSpec,
     pub(crate) declarator: Declarator,
@@ -167,7 +167,7 @@ pub(crate) struct Enum {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Literal {
-    pub(crate) notes: Notes,
+    pub(crate) notes: AnnotationsAndDocs,
     pub(crate) name: Name,
     /// `= value`, which other languages and many IDL files have.
     pub(crate) value: Option<Expression>,
@@ -182,7 +182,7 @@ pub(crate) struct Bitset {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Bitfield {
-    pub(crate) notes: Notes,
+    pub(crate) notes: AnnotationsAndDocs,
     pub(crate) bits: Expression,
     pub(crate) ty: Option<TypeSpec>,
     /// Names of the bit fields; empty for padding bits.

@@ -208,11 +208,11 @@ mod tests {
 
     #[test]
     fn invalid_glob_is_rejected_with_reason() {
-        let wrong = |text| Glob::new(text).unwrap_err();
-        assert_eq!(wrong("a[b"), "`[` has no `]`");
-        assert_eq!(wrong("[]"), "`[` has no `]`");
-        assert_eq!(wrong("[z-a]"), "the range `z-a` is empty");
-        assert_eq!(wrong("a\\"), "the backslash at the end of the pattern escapes nothing");
+        let error = |text| Glob::new(text).unwrap_err();
+        assert_eq!(error("a[b"), "`[` has no `]`");
+        assert_eq!(error("[]"), "`[` has no `]`");
+        assert_eq!(error("[z-a]"), "the range `z-a` is empty");
+        assert_eq!(error("a\\"), "the backslash at the end of the pattern escapes nothing");
     }
 
     #[test]

@@ -10,12 +10,12 @@ use support::{errors, provider};
 
 /// Returns the IDL of the types, read from a file.
 fn idl(types: &str) -> String {
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("a.xml");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.xml");
     std::fs::write(&file, format!("<dds><types>{types}</types></dds>")).unwrap();
     let mut text = String::new();
-    QosProvider::from_files_with([file], |said| {
-        text = said.text.idl().to_owned();
+    QosProvider::from_files_with([file], |read| {
+        text = read.text.idl().to_owned();
         Vec::new()
     })
     .unwrap_or_else(|errors| panic!("{errors}\nin:\n{types}"));
@@ -316,9 +316,9 @@ fn participant_has_its_own_and_inherited_entities() {
 
 #[test]
 fn libraries_are_accepted_as_root_elements() {
-    let place = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
-        let file = place.path().join(name);
+        let file = folder.path().join(name);
         std::fs::write(&file, text).unwrap();
         file
     };
@@ -339,17 +339,17 @@ fn libraries_are_accepted_as_root_elements() {
         ),
     ];
     let mut text = String::new();
-    let provider = QosProvider::from_files_with(files, |said| {
-        text = said.text.idl().to_owned();
-        let told: Vec<String> = (1..=4)
+    let provider = QosProvider::from_files_with(files, |read| {
+        text = read.text.idl().to_owned();
+        let messages: Vec<String> = (1..=4)
             .map(|line| {
-                let (place, path) = said.text.origin(line).unwrap();
+                let (place, path) = read.text.origin(line).unwrap();
                 let file = place.file().rsplit('/').next().unwrap().to_owned();
                 format!("{file}:{}:{} {path}", place.line(), place.column())
             })
             .collect();
         assert_eq!(
-            told,
+            messages,
             [
                 "sub.xml:1:61 dds/types/struct[Sub]",
                 "sub.xml:1:61 dds/types/struct[Sub]",
@@ -357,8 +357,8 @@ fn libraries_are_accepted_as_root_elements() {
                 "t.xml:1:33 types/struct[S]"
             ]
         );
-        assert!(said.text.origin(0).is_none() && said.text.origin(5).is_none());
-        assert_eq!(said.registered[0].type_name, "S");
+        assert!(read.text.origin(0).is_none() && read.text.origin(5).is_none());
+        assert_eq!(read.registered[0].type_name, "S");
         Vec::new()
     })
     .unwrap();
@@ -461,11 +461,11 @@ fn excessive_bases_types_and_includes_are_rejected() {
         "{}",
         told[0]
     );
-    let place = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     for n in 0..40 {
         let text = format!("<types><include file=\"{}.xml\"/></types>", n + 1);
-        std::fs::write(place.path().join(format!("{n}.xml")), text).unwrap();
+        std::fs::write(folder.path().join(format!("{n}.xml")), text).unwrap();
     }
-    let told = QosProvider::from_file(place.path().join("0.xml")).unwrap_err().to_string();
+    let told = QosProvider::from_file(folder.path().join("0.xml")).unwrap_err().to_string();
     assert!(told.contains("expected includes nested less than 16 deep"), "{told}");
 }

@@ -100,8 +100,8 @@ fn element_nesting_is_limited() {
     let expected =
         [format!("f.xml:1:121: dds{inner}: found elements nested 25 deep; expected 24 at most")];
     for depth in [24, 1_000_000] {
-        let told: Vec<String> = refused(deep(depth).as_bytes());
-        assert_eq!(told, expected);
+        let messages: Vec<String> = refused(deep(depth).as_bytes());
+        assert_eq!(messages, expected);
     }
     // The same depth in a set of policies, where elements are stored.
     let deep = support::file(EntityKind::Topic, &"<history>".repeat(100_000));

@@ -24,9 +24,9 @@ fn properties_are_kept_and_squall_properties_are_checked() {
         <element><name>b</name><value>1</value><propagate>true</propagate></element>\
         <element><name>a</name><value/></element></value></property>";
     let entity = resolved(EntityKind::DomainParticipant, inside);
-    let told: Vec<_> =
+    let messages: Vec<_> =
         entity.properties.iter().map(|p| (&*p.name, &*p.value, p.propagate)).collect();
-    assert_eq!(told, [("a", "", false), ("b", "1", true)]);
+    assert_eq!(messages, [("a", "", false), ("b", "1", true)]);
     assert!(
         matches!(entity.property_origin(1), Origin::Profile(source) if source.place.column() > 0)
     );
@@ -118,10 +118,10 @@ fn elements_of_other_products_are_ignored_and_reported() {
         </datawriter_qos>\n\
         </qos_profile></qos_library></dds>";
     let provider = provider(text);
-    let told: Vec<String> = provider.ignored().iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = provider.ignored().iter().map(ToString::to_string).collect();
     const P: &str = "dds/qos_library[L]/qos_profile[P]";
     assert_eq!(
-        told,
+        messages,
         [
             "str:1:1:1: dds/@version: ignored, belongs to RTI Connext".to_owned(),
             "str:1:2:1: dds/application_library[A]: ignored, belongs to DDS-XML beyond participants"

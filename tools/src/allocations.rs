@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// The system's allocator with a counter.
-pub(crate) struct Counting;
+pub(crate) struct CountingAllocator;
 
 /// Returns the number of allocations of this process.
 pub(crate) fn count() -> u64 {
@@ -18,7 +18,7 @@ pub(crate) fn count() -> u64 {
 
 // SAFETY: every call is forwarded unchanged to the system's allocator; counting touches no memory
 // except one atomic.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is the system's too.

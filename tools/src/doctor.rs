@@ -39,7 +39,7 @@ pub(crate) struct DoctorArgs {
 
 /// Result of a check.
 #[derive(Debug, Serialize)]
-struct Check {
+struct CheckResult {
     name: &'static str,
     ok: bool,
     /// Whether the product cannot work without it.
@@ -49,22 +49,34 @@ struct Check {
     advice: String,
 }
 
-impl Check {
-    fn good(name: &'static str, found: impl Display) -> Check {
-        Check { name, ok: true, needed: true, found: found.to_string(), advice: String::new() }
+impl CheckResult {
+    fn good(name: &'static str, found: impl Display) -> CheckResult {
+        CheckResult {
+            name,
+            ok: true,
+            needed: true,
+            found: found.to_string(),
+            advice: String::new(),
+        }
     }
 
-    fn bad(name: &'static str, found: impl Display, advice: &str) -> Check {
-        Check { name, ok: false, needed: true, found: found.to_string(), advice: advice.into() }
+    fn bad(name: &'static str, found: impl Display, advice: &str) -> CheckResult {
+        CheckResult {
+            name,
+            ok: false,
+            needed: true,
+            found: found.to_string(),
+            advice: advice.into(),
+        }
     }
 
-    fn of(name: &'static str, ok: bool, found: impl Display, advice: &str) -> Check {
-        if ok { Check::good(name, found) } else { Check::bad(name, found, advice) }
+    fn of(name: &'static str, ok: bool, found: impl Display, advice: &str) -> CheckResult {
+        if ok { CheckResult::good(name, found) } else { CheckResult::bad(name, found, advice) }
     }
 
     /// Marks the check as recommended: the product works without it.
-    fn wish(self) -> Check {
-        Check { needed: false, ..self }
+    fn wish(self) -> CheckResult {
+        CheckResult { needed: false, ..self }
     }
 }
 
@@ -99,7 +111,7 @@ pub(crate) fn run(args: &DoctorArgs, json: bool) -> CommandResult {
     Ok(if sound { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
-fn memory() -> Check {
+fn memory() -> CheckResult {
     let name = "memory";
     let advice = "free some memory, or limit what participants take by SQUALL_MEMORY_LIMIT";
     let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -114,9 +126,14 @@ fn memory() -> Check {
         Some(mib) => {
             let usable = limit.map_or(mib, |limit| limit.min(mib));
             let of = limit.map_or(String::new(), |limit| format!(" (limited to {limit} MiB)"));
-            Check::of(name, usable >= ENOUGH_MEMORY_MIB, format!("{mib} MiB available{of}"), advice)
+            CheckResult::of(
+                name,
+                usable >= ENOUGH_MEMORY_MIB,
+                format!("{mib} MiB available{of}"),
+                advice,
+            )
         }
-        None => Check::bad(name, "MemAvailable not found in /proc/meminfo", "mount /proc"),
+        None => CheckResult::bad(name, "MemAvailable not found in /proc/meminfo", "mount /proc"),
     }
 }
 
@@ -128,22 +145,22 @@ fn cgroup_limit() -> Option<u64> {
     limit.trim().parse::<u64>().ok().map(|bytes| bytes >> 20)
 }
 
-fn locked_memory() -> Check {
+fn locked_memory() -> CheckResult {
     let limit = getrlimit(Resource::Memlock).current;
     let found = limit.map_or("no limit".to_owned(), |bytes| format!("{} KiB", bytes / 1024));
     let advice = "raise it with `ulimit -l` if samples must never be paged out";
     let enough = limit.is_none_or(|bytes| bytes >= 64 << 20);
-    Check::of("memlock", enough, found, advice).wish()
+    CheckResult::of("memlock", enough, found, advice).wish()
 }
 
-fn cores() -> Check {
+fn cores() -> CheckResult {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let advice = "with one core, processes that talk to each other take turns: give it two";
-    Check::of("cores", cores >= ENOUGH_CORES, cores, advice).wish()
+    CheckResult::of("cores", cores >= ENOUGH_CORES, cores, advice).wish()
 }
 
 /// Joins a domain of its own and leaves it.
-fn runtime_dir(chosen: Option<&Path>) -> Check {
+fn runtime_dir(chosen: Option<&Path>) -> CheckResult {
     let name = "runtime dir";
     let mut config = ShmConfig::new(format!("doctor-{}", getpid().as_raw_nonzero()));
     if let Some(chosen) = chosen {
@@ -156,21 +173,25 @@ fn runtime_dir(chosen: Option<&Path>) -> Check {
     match ShmLink::join(config) {
         Ok(link) => {
             drop(link);
-            Check::good(name, format!("{place}: a participant can join there"))
+            CheckResult::good(name, format!("{place}: a participant can join there"))
         }
-        Err(error) => Check::bad(name, error, "set SQUALL_RUNTIME_DIR to a folder of your own"),
+        Err(error) => {
+            CheckResult::bad(name, error, "set SQUALL_RUNTIME_DIR to a folder of your own")
+        }
     }
 }
 
 /// Checks that a sealed memory refuses new writable mappings, while the owner's mapping
 /// stays writable.
-fn sealing() -> Check {
+fn sealing() -> CheckResult {
     let name = "memfd sealing";
     let advice = "use a kernel from 5.1 on that allows memfd_create and sealing";
     match try_sealing() {
-        Ok(true) => Check::good(name, "sealed memory refuses new writers and keeps its size"),
-        Ok(false) => Check::bad(name, "sealed memory can still be written or resized", advice),
-        Err(errno) => Check::bad(name, format!("refused: {errno}"), advice),
+        Ok(true) => CheckResult::good(name, "sealed memory refuses new writers and keeps its size"),
+        Ok(false) => {
+            CheckResult::bad(name, "sealed memory can still be written or resized", advice)
+        }
+        Err(errno) => CheckResult::bad(name, format!("refused: {errno}"), advice),
     }
 }
 
@@ -212,20 +233,24 @@ fn unmap(base: *mut u8, bytes: usize) {
 }
 
 /// Checks that the kernel reports the death of the process at the other end of a socket.
-fn peer_pidfd() -> Check {
+fn peer_pidfd() -> CheckResult {
     let name = "pidfd";
     let advice = "use Linux 6.5 or later, which reports the death of a process without any doubt";
     let Ok((socket, _other)) = std::os::unix::net::UnixStream::pair() else {
-        return Check::bad(name, "no socket pair can be made", "allow UNIX sockets");
+        return CheckResult::bad(name, "no socket pair can be made", "allow UNIX sockets");
     };
     let death = peer_of(&socket.into()).map(|pidfd| is_readable(&pidfd));
     match death {
-        Ok(false) => Check::good(name, "SO_PEERPIDFD works, and a living process is not dead"),
-        Ok(true) => Check::bad(name, "a living process is reported as dead", advice),
+        Ok(false) => {
+            CheckResult::good(name, "SO_PEERPIDFD works, and a living process is not dead")
+        }
+        Ok(true) => CheckResult::bad(name, "a living process is reported as dead", advice),
         Err(why) => match pidfd_open(getpid(), PidfdFlags::empty()) {
-            Ok(_) => Check::bad(name, format!("no SO_PEERPIDFD ({why}); pidfd_open works"), advice)
-                .wish(),
-            Err(errno) => Check::bad(name, format!("no pidfd: {errno}"), advice),
+            Ok(_) => {
+                CheckResult::bad(name, format!("no SO_PEERPIDFD ({why}); pidfd_open works"), advice)
+                    .wish()
+            }
+            Err(errno) => CheckResult::bad(name, format!("no pidfd: {errno}"), advice),
         },
     }
 }
@@ -264,12 +289,12 @@ fn is_readable(descriptor: &OwnedFd) -> bool {
 }
 
 /// Rings a bell and checks that the ring arrives.
-fn wake_ups() -> Check {
+fn wake_ups() -> CheckResult {
     let name = "eventfd";
     let advice = "allow eventfd: sleeping participants are woken by it";
     let bell = match eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK) {
         Ok(bell) => bell,
-        Err(errno) => return Check::bad(name, format!("refused: {errno}"), advice),
+        Err(errno) => return CheckResult::bad(name, format!("refused: {errno}"), advice),
     };
     let quiet = !is_readable(&bell);
     let rung = rustix::io::write(&bell, &1u64.to_ne_bytes()).is_ok();
@@ -278,10 +303,10 @@ fn wake_ups() -> Check {
     let taken = fs::File::from(bell).read_exact(&mut value).is_ok();
     let works = quiet && rung && heard && taken && u64::from_ne_bytes(value) == 1;
     let found = if works { "a ring arrives" } else { "a ring does not arrive" };
-    Check::of(name, works, found, advice)
+    CheckResult::of(name, works, found, advice)
 }
 
-fn clock() -> Check {
+fn clock() -> CheckResult {
     let resolution = clock_getres(ClockId::Monotonic);
     let nanos = resolution.tv_sec.saturating_mul(1_000_000_000) + resolution.tv_nsec;
     // The cost of a call shows whether it enters the kernel.
@@ -297,10 +322,10 @@ fn clock() -> Check {
     let source = if source.trim().is_empty() { "unknown" } else { source.trim() };
     let found = format!("resolution {nanos} ns, {cost} ns a call, source {source}");
     let advice = "let the kernel use a hardware clock (tsc, kvm-clock, arch_sys_counter)";
-    Check::of("clock", nanos <= FINE_CLOCK_NS && cost < 1000, found, advice).wish()
+    CheckResult::of("clock", nanos <= FINE_CLOCK_NS && cost < 1000, found, advice).wish()
 }
 
-fn huge_pages() -> Check {
+fn huge_pages() -> CheckResult {
     let name = "huge pages";
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let shared = read("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
@@ -311,5 +336,5 @@ fn huge_pages() -> Check {
     let helps = reserved > 0 || matches!(policy.as_str(), "always" | "within_size" | "advise");
     let advice = "large writers may gain from `advise` in \
                   /sys/kernel/mm/transparent_hugepage/shmem_enabled";
-    Check::of(name, helps, found, advice).wish()
+    CheckResult::of(name, helps, found, advice).wish()
 }

@@ -12,12 +12,12 @@ pub(crate) struct EndSignals(Arc<AtomicBool>);
 
 impl EndSignals {
     pub(crate) fn new() -> Result<EndSignals, Failure> {
-        let ends = Arc::new(AtomicBool::new(false));
+        let requested = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&ends))
+            signal_hook::flag::register(signal, Arc::clone(&requested))
                 .map_err(|error| Failure::new(format!("waiting for signals failed: {error}")))?;
         }
-        Ok(EndSignals(ends))
+        Ok(EndSignals(requested))
     }
 
     /// Whether a signal has been received.

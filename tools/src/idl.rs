@@ -29,7 +29,7 @@ pub(crate) struct IdlArgs {
 enum Command {
     /// Check files and report all errors; exit code 1 if there are any.
     #[command(after_help = "Example:\n  squall idl check nav.idl -I idl -D LIMIT=20")]
-    Check(Input),
+    Check(InputArgs),
     /// Generate Rust for files and the files they include.
     #[command(after_help = "Examples:\n  \
         squall idl gen nav.idl -o nav.rs\n  \
@@ -40,17 +40,17 @@ enum Command {
 
 /// Files and settings to read with.
 #[derive(Args, Debug)]
-struct Input {
+struct InputArgs {
     /// IDL files.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    search: Search,
+    search: SearchArgs,
 }
 
 /// Settings for reading files.
 #[derive(Args, Debug)]
-pub(crate) struct Search {
+pub(crate) struct SearchArgs {
     /// Directory to search for included files.
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
@@ -59,7 +59,7 @@ pub(crate) struct Search {
     define: Vec<(String, String)>,
 }
 
-impl Search {
+impl SearchArgs {
     /// Returns a compiler with these settings.
     pub(crate) fn compiler(&self) -> Compiler {
         let compiler = self.include.iter().fold(Compiler::new(), Compiler::include);
@@ -73,20 +73,20 @@ impl Search {
 #[derive(Args, Debug)]
 struct GenArgs {
     #[command(flatten)]
-    input: Input,
+    input: InputArgs,
     /// Output: a file `NAME.rs`, or a directory.
     #[arg(short, long, value_name = "OUT")]
     out: PathBuf,
     /// Extensibility of types without an annotation.
     #[arg(long, value_name = "KIND", value_enum)]
-    default_extensibility: Option<Kind>,
+    default_extensibility: Option<ExtensibilityKind>,
     /// Path of `DdsType` in the generated code, if not in the crate `dds-api`.
     #[arg(long, value_name = "PATH")]
     crate_path: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Kind {
+enum ExtensibilityKind {
     Final,
     Appendable,
     Mutable,
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &IdlArgs, json: bool) -> CommandResult {
 }
 
 /// Checks each file separately, as it would be compiled.
-fn check(input: &Input, json: bool) -> CommandResult {
+fn check(input: &InputArgs, json: bool) -> CommandResult {
     let compiler = input.search.compiler();
     let mut diagnostics = Diagnostics::default();
     for file in &input.files {
@@ -131,9 +131,9 @@ fn generate(args: &GenArgs, json: bool) -> CommandResult {
     }
     if let Some(kind) = args.default_extensibility {
         generator = generator.default_extensibility(match kind {
-            Kind::Final => Extensibility::Final,
-            Kind::Appendable => Extensibility::Appendable,
-            Kind::Mutable => Extensibility::Mutable,
+            ExtensibilityKind::Final => Extensibility::Final,
+            ExtensibilityKind::Appendable => Extensibility::Appendable,
+            ExtensibilityKind::Mutable => Extensibility::Mutable,
         });
     }
     let mut build = Build::new().generator(generator);

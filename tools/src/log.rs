@@ -9,13 +9,14 @@ mod proceed;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use derecho_core::log::aside::{self, Aside};
-use derecho_core::log::survey::{Survey, survey, truncate};
+use derecho_core::log::aside::{self, PutAsideFolder};
+use derecho_core::log::survey::{LogSurvey, survey, truncate};
 use derecho_core::log::views::{self, LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
-    Check, Disk, LogError, LogOwner, LogRecord, RecordKind, StreamKey, StreamLog, Version, folder,
+    Disk, LogError, LogOwner, LogRecord, RecordKind, RecoveryCheck, StreamKey, StreamLog, Version,
+    folder,
 };
-use derecho_node::logs::Folder;
+use derecho_node::logs::LogFolder;
 use serde_json::{Value, json};
 
 use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show};
@@ -133,9 +134,9 @@ impl From<LogError> for Failure {
 /// Runs the command.
 pub(crate) fn run(args: &LogArgs, json: bool) -> CommandResult {
     match &args.command {
-        Command::Ls(place) => look(place, json, list),
+        Command::Ls(selection) => look(selection, json, list),
         Command::Dump(args) => dump(args, json),
-        Command::Verify(place) => look(place, json, |disk, of| survey(disk, of, |_| {})),
+        Command::Verify(selection) => look(selection, json, |disk, of| survey(disk, of, |_| {})),
         Command::Truncate(args) => cut(args, json),
         Command::RemoveAside(args) => remove_aside(args, json),
         Command::Proceed(args) => proceed::run(args, json),
@@ -146,17 +147,17 @@ pub(crate) fn run(args: &LogArgs, json: bool) -> CommandResult {
 type OpenedFolder = (Box<dyn Disk>, LogOwner, Vec<StreamKey>);
 
 /// Opens a folder for reading.
-fn open(place: &LogSelection) -> Result<OpenedFolder, Failure> {
-    let mut folder = Folder::read(&place.dir)?;
-    let owner = owner_of(&mut folder, &place.dir)?;
-    let mut disk: Box<dyn Disk> = match place.aside {
-        Some(number) => Box::new(Aside::new(folder, number)),
+fn open(selection: &LogSelection) -> Result<OpenedFolder, Failure> {
+    let mut folder = LogFolder::read(&selection.dir)?;
+    let owner = owner_of(&mut folder, &selection.dir)?;
+    let mut disk: Box<dyn Disk> = match selection.aside {
+        Some(number) => Box::new(PutAsideFolder::new(folder, number)),
         None => Box::new(folder),
     };
     let streams = folder::streams(&mut disk)?;
-    match place.stream {
+    match selection.stream {
         Some(wanted) if !streams.contains(&wanted) => {
-            Err(Failure::new(format!("there is no stream {wanted} in {}", place.dir.display())))
+            Err(Failure::new(format!("there is no stream {wanted} in {}", selection.dir.display())))
         }
         Some(wanted) => Ok((disk, owner, vec![wanted])),
         None => Ok((disk, owner, streams.into_iter().collect())),
@@ -164,10 +165,10 @@ fn open(place: &LogSelection) -> Result<OpenedFolder, Failure> {
 }
 
 /// Opens a folder for exclusive writing.
-fn folder_to_write(dir: &Path) -> Result<Folder, Failure> {
+fn folder_to_write(dir: &Path) -> Result<LogFolder, Failure> {
     // Only an existing log folder is locked, because a lock is a file in it.
-    owner_of(&mut Folder::read(dir)?, dir)?;
-    match Folder::open(dir) {
+    owner_of(&mut LogFolder::read(dir)?, dir)?;
+    match LogFolder::open(dir) {
         Err(LogError::Locked) => {
             Err(Failure::new(format!("{}: {}", dir.display(), LogError::Locked)))
         }
@@ -175,7 +176,7 @@ fn folder_to_write(dir: &Path) -> Result<Folder, Failure> {
     }
 }
 
-fn owner_of(disk: &mut Folder, dir: &Path) -> Result<LogOwner, Failure> {
+fn owner_of(disk: &mut LogFolder, dir: &Path) -> Result<LogOwner, Failure> {
     let owner = folder::owner(disk).map_err(|error| error.within(&dir.display().to_string()))?;
     owner.ok_or_else(|| {
         Failure::new(format!(
@@ -187,12 +188,12 @@ fn owner_of(disk: &mut Folder, dir: &Path) -> Result<LogOwner, Failure> {
 }
 
 /// Reads the indices of a stream.
-fn list(disk: &mut Box<dyn Disk>, of: (LogOwner, StreamKey)) -> Result<Survey, LogError> {
-    match StreamLog::read(disk, of, Check::Last) {
+fn list(disk: &mut Box<dyn Disk>, of: (LogOwner, StreamKey)) -> Result<LogSurvey, LogError> {
+    match StreamLog::read(disk, of, RecoveryCheck::Last) {
         Ok((log, recovery)) => {
             let messages = log.segments().iter().map(|segment| segment.index.messages()).sum();
             let some = |version| (messages > 0).then_some(version);
-            Ok(Survey {
+            Ok(LogSurvey {
                 records: messages,
                 marks: recovery.records - messages,
                 bytes: log.segments().iter().map(|segment| segment.index.end).sum(),
@@ -204,24 +205,24 @@ fn list(disk: &mut Box<dyn Disk>, of: (LogOwner, StreamKey)) -> Result<Survey, L
                 errors: Vec::new(),
             })
         }
-        Err(error) => Ok(Survey { errors: vec![error], ..Survey::default() }),
+        Err(error) => Ok(LogSurvey { errors: vec![error], ..LogSurvey::default() }),
     }
 }
 
 /// Inspects each stream, and shows the results.
 fn look(
-    place: &LogSelection,
+    selection: &LogSelection,
     json: bool,
-    what: impl Fn(&mut Box<dyn Disk>, (LogOwner, StreamKey)) -> Result<Survey, LogError>,
+    what: impl Fn(&mut Box<dyn Disk>, (LogOwner, StreamKey)) -> Result<LogSurvey, LogError>,
 ) -> CommandResult {
-    let (mut disk, owner, streams) = open(place)?;
+    let (mut disk, owner, streams) = open(selection)?;
     let mut found = Vec::new();
     for stream in streams {
         found.push((stream, what(&mut disk, (owner, stream))?));
     }
     let sound = found.iter().all(|(_, survey)| survey.errors.is_empty());
-    let asides = match place.aside {
-        None => asides(place, owner)?,
+    let asides = match selection.aside {
+        None => asides(selection, owner)?,
         Some(_) => Vec::new(),
     };
     let mut report = report(owner, &found);
@@ -241,30 +242,31 @@ fn look(
 /// Returns the last view in a folder, if it has an intact log of views.
 fn last_view(
     disk: &mut Box<dyn Disk>,
-    (owner, found): (LogOwner, &[(StreamKey, Survey)]),
+    (owner, found): (LogOwner, &[(StreamKey, LogSurvey)]),
 ) -> Result<Option<LoggedView>, LogError> {
     let is_there = found.iter().any(|(stream, of)| *stream == VIEWS && of.errors.is_empty());
     if !is_there {
         return Ok(None);
     }
-    let (log, _) = StreamLog::read(disk, (owner, VIEWS), Check::Last)?;
+    let (log, _) = StreamLog::read(disk, (owner, VIEWS), RecoveryCheck::Last)?;
     views::last(&log, disk)
 }
 
 /// A log that was put aside: its stream, its number, the total size of its files in bytes, and
 /// its contents.
-type PutAside = (StreamKey, aside::AsideNumber, u64, Survey);
+type PutAside = (StreamKey, aside::AsideNumber, u64, LogSurvey);
 
 /// Returns the logs that were put aside, for the requested streams.
-fn asides(place: &LogSelection, owner: LogOwner) -> Result<Vec<PutAside>, Failure> {
-    let mut disk = Folder::read(&place.dir)?;
+fn asides(selection: &LogSelection, owner: LogOwner) -> Result<Vec<PutAside>, Failure> {
+    let mut disk = LogFolder::read(&selection.dir)?;
     let mut found = Vec::new();
     for stream in aside::asides(&mut disk)?.into_keys() {
-        if place.stream.is_some_and(|wanted| wanted != stream) {
+        if selection.stream.is_some_and(|wanted| wanted != stream) {
             continue;
         }
         for (number, bytes) in aside::bytes_of(&mut disk, stream)? {
-            let mut of: Box<dyn Disk> = Box::new(Aside::new(Folder::read(&place.dir)?, number));
+            let mut of: Box<dyn Disk> =
+                Box::new(PutAsideFolder::new(LogFolder::read(&selection.dir)?, number));
             found.push((stream, number, bytes, list(&mut of, (owner, stream))?));
         }
     }
@@ -294,7 +296,7 @@ fn text_of_asides(asides: &[PutAside]) -> String {
     asides.iter().map(one).collect()
 }
 
-fn fields(survey: &Survey) -> Value {
+fn fields(survey: &LogSurvey) -> Value {
     let torn = survey.torn.as_ref();
     json!({
         "records": survey.records,
@@ -306,8 +308,8 @@ fn fields(survey: &Survey) -> Value {
     })
 }
 
-fn report(owner: LogOwner, found: &[(StreamKey, Survey)]) -> Value {
-    let all = Survey {
+fn report(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> Value {
+    let all = LogSurvey {
         records: found.iter().map(|(_, survey)| survey.records).sum(),
         marks: 0,
         bytes: found.iter().map(|(_, survey)| survey.bytes).sum(),
@@ -333,7 +335,7 @@ fn report(owner: LogOwner, found: &[(StreamKey, Survey)]) -> Value {
     report
 }
 
-fn text(owner: LogOwner, found: &[(StreamKey, Survey)]) -> String {
+fn text(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> String {
     let mut text = format!("group {}, log {}\n", owner.group, owner.log);
     text += &format!(
         "{:<32} {:>12} {:>14} {:>10} {:>10}\n",
@@ -400,7 +402,7 @@ const MOST_TOLD: usize = 100_000;
 
 fn records(
     disk: &mut Box<dyn Disk>,
-    (owner, found): (LogOwner, &[(StreamKey, Survey)]),
+    (owner, found): (LogOwner, &[(StreamKey, LogSurvey)]),
     args: &DumpArgs,
 ) -> Result<Value, Failure> {
     let mut told = Vec::new();
@@ -554,6 +556,6 @@ fn cut(args: &TruncateArgs, json: bool) -> CommandResult {
         return Ok(CommandAnswer::Yes);
     }
     drop(disk);
-    let place = LogSelection { dir: args.dir.clone(), stream: Some(args.stream), aside: None };
-    look(&place, json, |disk, of| survey(disk, of, |_| {}))
+    let selection = LogSelection { dir: args.dir.clone(), stream: Some(args.stream), aside: None };
+    look(&selection, json, |disk, of| survey(disk, of, |_| {}))
 }

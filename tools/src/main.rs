@@ -28,7 +28,7 @@ use dds_transport_rdma::shm::environment;
 use outcome::{CommandAnswer, CommandResult, Failure};
 
 #[global_allocator]
-static ALLOCATOR: allocations::Counting = allocations::Counting;
+static ALLOCATOR: allocations::CountingAllocator = allocations::CountingAllocator;
 
 /// Measures, examines and simulates Squall DDS, a publish-subscribe middleware over shared memory.
 #[derive(Parser)]

@@ -46,7 +46,7 @@ pub(crate) struct StoreArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &StoreArgs, json: bool) -> CommandResult {
-    let ends = EndSignals::new()?;
+    let end_signals = EndSignals::new()?;
     let topics = if args.topics.is_empty() { vec!["*".to_owned()] } else { args.topics.clone() };
     let mut config = ParticipantConfig::new().log_folder(&args.dir).log_topics(topics.clone());
     if let Some(folder) = &args.runtime_dir {
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &StoreArgs, json: bool) -> CommandResult {
     let deadline = args.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut known: BTreeMap<String, StorageStatus> = BTreeMap::new();
     loop {
-        let over = ends.are_there() || deadline.is_some_and(|at| Instant::now() >= at);
+        let over = end_signals.are_there() || deadline.is_some_and(|at| Instant::now() >= at);
         if participant.is_isolated() {
             return Err(Failure::new(
                 "the other participants excluded this one, because it was stopped for too long; \
@@ -93,7 +93,9 @@ fn condition(status: &StorageStatus) -> String {
     match &status.log {
         Some(LogCondition::Open) => "is logged".to_owned(),
         Some(LogCondition::Full) => "waits, because the disk is full: make room".to_owned(),
-        Some(LogCondition::Harmed(why)) => format!("waits, because the log here is damaged: {why}"),
+        Some(LogCondition::Damaged(why)) => {
+            format!("waits, because the log here is damaged: {why}")
+        }
         Some(LogCondition::Detached) => "is no longer logged, because the disk was full".to_owned(),
         Some(LogCondition::Failed(why)) => format!("is no longer logged: {why}"),
         None => "is kept in memory only".to_owned(),

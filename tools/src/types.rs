@@ -16,7 +16,7 @@ use idl_xtypes::{
 };
 use serde_json::{Value, json};
 
-use crate::idl::{Search, unreadable_words};
+use crate::idl::{SearchArgs, unreadable_words};
 use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
 
 /// Command for types.
@@ -68,7 +68,7 @@ struct ShowArgs {
     #[arg(value_name = "TYPE")]
     name: Option<String>,
     #[command(flatten)]
-    search: Search,
+    search: SearchArgs,
 }
 
 /// Types to compare, and the rules.
@@ -88,15 +88,15 @@ struct AssignArgs {
     #[arg(long, value_name = "NAME")]
     writer_type: Option<String>,
     #[command(flatten)]
-    search: Search,
+    search: SearchArgs,
     #[command(flatten)]
-    consistency: Consistency,
+    consistency: ConsistencyArgs,
 }
 
 /// Switches of TYPE_CONSISTENCY_ENFORCEMENT.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Type consistency")]
-struct Consistency {
+struct ConsistencyArgs {
     /// Refuse every type except the same one.
     #[arg(long)]
     disallow_type_coercion: bool,
@@ -128,7 +128,7 @@ struct ConvertArgs {
     #[arg(long = "type", value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
-    search: Search,
+    search: SearchArgs,
 }
 
 /// Runs the command.
@@ -147,7 +147,7 @@ pub(crate) struct CompiledFile<'a> {
 }
 
 impl<'a> CompiledFile<'a> {
-    pub(crate) fn read(path: &'a Path, search: &Search) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &'a Path, search: &SearchArgs) -> Result<Self, Failure> {
         let compiled = search
             .compiler()
             .compile(&[path])
@@ -486,7 +486,7 @@ fn assign(args: &AssignArgs, json: bool) -> CommandResult {
     Ok(outcome)
 }
 
-impl Consistency {
+impl ConsistencyArgs {
     fn policy(&self) -> TypeConsistency {
         TypeConsistency {
             kind: match self.disallow_type_coercion {

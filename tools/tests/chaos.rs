@@ -12,8 +12,8 @@ const MARGIN: &str = "20000";
 
 #[test]
 fn processes_under_faults_violate_no_rule_and_recover() {
-    let place = TestFolder::new();
-    let ended = place.run(&[
+    let test_folder = TestFolder::new();
+    let ended = test_folder.run(&[
         "chaos",
         "--seed",
         "1",
@@ -35,12 +35,12 @@ fn processes_under_faults_violate_no_rule_and_recover() {
         assert!(recovery["readers"].as_u64().unwrap() > 0, "{found}");
         assert!(recovery["p50_ms"].as_f64().unwrap() <= recovery["max_ms"].as_f64().unwrap());
     }
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 /// Runs a cycle in which one process feigns a violation, and checks that it is found.
 fn planted(plant: &str, margin: &str, found: &str) {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let arguments = [
         "chaos",
         "--seed",
@@ -56,10 +56,10 @@ fn planted(plant: &str, margin: &str, found: &str) {
         "--plant",
         plant,
     ];
-    let ended = place.run(&arguments).code(1);
+    let ended = test_folder.run(&arguments).code(1);
     let ended = ended.says(found).says("violation with seed 3").says("squall chaos --seed 3");
     drop(ended);
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
@@ -104,10 +104,11 @@ fn chaos_detects_process_that_does_not_leave() {
 
 #[test]
 fn interrupted_chaos_run_leaves_no_files() {
-    let place = TestFolder::new();
-    let mut chaos = place.start(&["chaos", "--seed", "5", "--duration", "600", "--actions", "all"]);
+    let test_folder = TestFolder::new();
+    let mut chaos =
+        test_folder.start(&["chaos", "--seed", "5", "--duration", "600", "--actions", "all"]);
     let journals = || {
-        let folders = std::fs::read_dir(place.path()).unwrap().flatten();
+        let folders = std::fs::read_dir(test_folder.path()).unwrap().flatten();
         let journals = folders.flat_map(|folder| std::fs::read_dir(folder.path().join("journals")));
         journals.flatten().count()
     };
@@ -119,5 +120,5 @@ fn interrupted_chaos_run_leaves_no_files() {
     kill_process(Pid::from_child(&chaos.child), Signal::INT).unwrap();
     let status = chaos.child.wait().unwrap();
     assert_eq!(status.code(), Some(1));
-    place.assert_empty();
+    test_folder.assert_empty();
 }

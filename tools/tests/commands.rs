@@ -16,7 +16,7 @@ fn has(report: &Value, fields: &[&str]) {
 
 #[test]
 fn every_command_has_help_with_example() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let commands = [
         "",
         "perf",
@@ -53,7 +53,7 @@ fn every_command_has_help_with_example() {
     for command in commands {
         let mut arguments: Vec<&str> = command.split_whitespace().collect();
         arguments.push("--help");
-        let help = place.run(&arguments).code(0);
+        let help = test_folder.run(&arguments).code(0);
         assert!(help.out.contains("Example"), "{command}: {}", help.out);
         assert!(help.out.contains("Usage: squall"), "{command}: {}", help.out);
     }
@@ -61,10 +61,10 @@ fn every_command_has_help_with_example() {
 
 #[test]
 fn wrong_usage_exits_with_code_2_and_explanation() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let refused = |arguments: &str, words: &str| {
         let arguments: Vec<&str> = arguments.split_whitespace().collect();
-        place.run(&arguments).code(2).says(words);
+        test_folder.run(&arguments).code(2).says(words);
     };
     refused("fly", "fly");
     refused("perf throughput", "--size");
@@ -100,25 +100,25 @@ fn wrong_usage_exits_with_code_2_and_explanation() {
     refused("perf levels --subs 0", "--subs");
     refused("perf late-joiner --mib 0", "--mib");
     refused("sim figure nonsense", "sst-8");
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn perf_views_reports_time_to_delivery() {
-    let place = TestFolder::new();
-    let run = place.run(&["perf", "views", "--rounds", "2", "--json"]).code(0);
+    let test_folder = TestFolder::new();
+    let run = test_folder.run(&["perf", "views", "--rounds", "2", "--json"]).code(0);
     let report = run.json();
     has(&report, &["rounds", "members", "killed_to_delivery_ns", "join_to_delivery_ns", "machine"]);
     assert!(report["join_to_delivery_ns"]["p50"].as_u64().unwrap() > 0);
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn late_joiner_receives_all_kept_samples_beside_live_samples() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let arguments =
         "perf late-joiner --mib 3 --size 1024 --rounds 2 --calm 0.05 --read whole --json";
-    let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+    let report = test_folder.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
     has(
         &report,
         &["mib", "bytes_per_s", "of_ring", "of_copy", "live_kept", "silence_ms", "machine"],
@@ -131,13 +131,13 @@ fn late_joiner_receives_all_kept_samples_beside_live_samples() {
     for part in ["writer", "reader", "newcomer"] {
         assert!(report["peak_mib"][part].as_u64() > Some(3), "{part} in {report}");
     }
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn throughput_reports_all_agreed_fields() {
-    let place = TestFolder::new();
-    let run = place
+    let test_folder = TestFolder::new();
+    let run = test_folder
         .run(&["perf", "throughput", "--size", "128", "--subs", "2", "--count", "2000", "--json"])
         .code(0);
     let report = run.json();
@@ -176,17 +176,17 @@ fn throughput_reports_all_agreed_fields() {
     }
     assert_eq!(report["subscribers"].as_array().unwrap().len(), 2);
     assert!(report["machine"]["cores"].as_u64() >= Some(1));
-    let text = place.run(&["perf", "throughput", "--size", "128", "--count", "100"]).code(0);
+    let text = test_folder.run(&["perf", "throughput", "--size", "128", "--count", "100"]).code(0);
     assert!(text.out.contains("messages/s"), "{}", text.out);
     assert!(text.err.is_empty(), "no progress but on a terminal: {}", text.err);
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn perf_levels_reports_each_level_with_and_without_optimisations() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let arguments = "perf levels --size 512 --subs 1 --seconds 0.05 --runs 1 --json";
-    let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+    let report = test_folder.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
     let rows = report["rows"].as_array().unwrap();
     let levels: Vec<_> = rows.iter().map(|row| row["level"].as_str().unwrap()).collect();
     assert_eq!(levels, ["unordered", "atomic", "volatile", "logged"]);
@@ -197,12 +197,12 @@ fn perf_levels_reports_each_level_with_and_without_optimisations() {
     }
     assert_eq!((&report["clean"], &rows[1]["of_atomic"]), (&true.into(), &1.0.into()));
     // The logs are removed as well.
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn throughput_reports_copies_for_each_form_and_manner() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     for (size, manner, form, copies) in [
         (1024, "--loan", "plain", 0.0),
         (1024, "--copy", "plain", 1.0),
@@ -212,45 +212,46 @@ fn throughput_reports_copies_for_each_form_and_manner() {
         let count = ["--count", "500", manner, "--json"];
         let size = ["perf", "throughput", "--size", &size.to_string()].map(str::to_owned);
         let arguments: Vec<&str> = size.iter().map(String::as_str).chain(count).collect();
-        let report = place.run(&arguments).code(0).json();
+        let report = test_folder.run(&arguments).code(0).json();
         // A sample that contains its payload is copied when it is taken, borrowed or not.
         let carried = report["subscribers"][0]["sample_bytes"].as_u64() >= Some(1024);
         let copies = copies + f64::from(u8::from(carried));
         assert_eq!((&report["form"], &report["copies"]), (&form.into(), &copies.into()));
         assert_eq!((&report["lost"], &report["corrupt"]), (&0.into(), &0.into()));
     }
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn samples_of_smallest_and_large_sizes_arrive_undamaged() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     for size in ["8", "16", "23", "10240", "1048576", "3000000"] {
-        let run = place.run(&["perf", "throughput", "--size", size, "--count", "40", "--json"]);
+        let run =
+            test_folder.run(&["perf", "throughput", "--size", size, "--count", "40", "--json"]);
         let report = run.code(0).json();
         assert_eq!(report["sent"], 40, "{size}");
         assert_eq!((&report["lost"], &report["corrupt"]), (&0.into(), &0.into()), "{size}");
         assert_eq!(report["p50_ns"].is_null(), size.len() <= 2, "{size}");
     }
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn several_publishers_write_to_several_subscribers() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let arguments = "perf throughput --size 64 --pubs 2 --subs 2 --count 1000 --read ends --json";
-    let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+    let report = test_folder.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
     assert_eq!(report["sent"], 2000);
     assert_eq!((&report["lost"], &report["reordered"]), (&0.into(), &0.into()));
     for subscriber in report["subscribers"].as_array().unwrap() {
         assert_eq!(subscriber["received"], 2000);
     }
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn throughput_checks_all_writing_members_and_compares_one_sender() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     // A small memory, so that all members repeatedly find no room.
     let more = "--members 3 --count 3000 --in-flight 32 --runs 1 --json";
     for (interface, level, size) in [
@@ -261,7 +262,7 @@ fn throughput_checks_all_writing_members_and_compares_one_sender() {
     ] {
         let arguments =
             format!("perf throughput --interface {interface} --level {level} --size {size} {more}");
-        let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+        let report = test_folder.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
         assert_eq!((&report["members"], &report["sent"]), (&3.into(), &9000.into()));
         for nothing in ["lost", "reordered", "corrupt"] {
             assert_eq!(report[nothing], 0, "{arguments}");
@@ -278,15 +279,15 @@ fn throughput_checks_all_writing_members_and_compares_one_sender() {
         assert_eq!(one["orders_agree"], true, "the orders of one sender agree");
     }
     let arguments = "perf throughput --size 64 --members 2 --seconds 0.1 --runs 1 --level atomic";
-    let text = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0);
+    let text = test_folder.run(&arguments.split(' ').collect::<Vec<_>>()).code(0);
     assert!(text.out.contains("all 2 members write"), "{}", text.out);
     assert!(text.out.contains("all orders agree"), "{}", text.out);
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn throughput_measures_core_multicast_like_dds() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     for (level, more) in [
         ("unordered", "--subs 2 --count 3000"),
         ("atomic", "--subs 2 --seconds 0.1"),
@@ -295,7 +296,7 @@ fn throughput_measures_core_multicast_like_dds() {
     ] {
         let arguments =
             format!("perf throughput --interface core --size 100 --level {level} {more} --json");
-        let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+        let report = test_folder.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
         has(&report, &["msgs_per_s", "bytes_per_s", "cpu_s", "allocs", "machine", "commit"]);
         assert_eq!((&report["interface"], &report["form"]), (&"core".into(), &"bytes".into()));
         assert_eq!((&report["orders_agree"], &report["copies"]), (&true.into(), &0.0.into()));
@@ -305,15 +306,15 @@ fn throughput_measures_core_multicast_like_dds() {
         }
         assert_eq!(report.get("ratio_stable").is_some(), more.contains("baseline"));
     }
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn perf_upcall_measures_cost_of_slow_member_to_other_members() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let rows = |more: &str, name: &str| {
         let arguments = format!("perf upcall --size 64 --seconds 0.1 --json {more}");
-        let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+        let report = test_folder.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
         has(&report, &["size", "seconds", "first", "machine", "commit"]);
         report[name].as_array().unwrap().clone()
     };
@@ -335,14 +336,14 @@ fn perf_upcall_measures_cost_of_slow_member_to_other_members() {
             assert_eq!(row["bad"], 0, "{row}");
         }
     }
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn timed_run_beside_bare_ring_counts_all_samples() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let arguments = "perf throughput --size 256 --seconds 0.1 --baseline --runs 2 --json";
-    let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+    let report = test_folder.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
     assert_eq!(report["subscribers"][0]["received"], report["sent"]);
     assert_eq!(report["runs_msgs_per_s"].as_array().unwrap().len(), 2);
     has(&report, &["baseline", "ratio", "ratio_futex", "ratio_memcpy"]);
@@ -350,16 +351,16 @@ fn timed_run_beside_bare_ring_counts_all_samples() {
         assert_eq!(report["baseline"][kind]["runs"].as_array().unwrap().len(), 2);
         assert!(report["baseline"][kind]["msgs_per_s"].as_f64() > Some(0.0));
     }
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn latency_reports_quantiles_in_ascending_order() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     for rest in ["--sleep", "--spin=50"] {
         let arguments = ["perf", "latency", "--size", "128", "--rounds", "300", rest];
         let more = ["--baseline", "--runs", "1", "--json"];
-        let report = place.run(&[&arguments[..], &more[..]].concat()).code(0).json();
+        let report = test_folder.run(&[&arguments[..], &more[..]].concat()).code(0).json();
         let quantiles = ["min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns"];
         let times: Vec<u64> = quantiles.iter().map(|name| report[name].as_u64().unwrap()).collect();
         assert!(times.is_sorted() && times[0] > 0, "{times:?}");
@@ -370,29 +371,31 @@ fn latency_reports_quantiles_in_ascending_order() {
         // sleep; their number depends on the machine.
         assert!(rest != "--sleep" || slept.iter().all(|parks| *parks > 0), "{slept:?}");
     }
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn manually_started_roles_meet_and_leave() {
-    let place = TestFolder::new();
-    let mut subscriber = place.start(&["perf", "sub", "--size", "64", "--json"]);
-    let publisher = place.run(&["perf", "pub", "--size", "64", "--count", "300", "--json"]).code(0);
+    let test_folder = TestFolder::new();
+    let mut subscriber = test_folder.start(&["perf", "sub", "--size", "64", "--json"]);
+    let publisher =
+        test_folder.run(&["perf", "pub", "--size", "64", "--count", "300", "--json"]).code(0);
     assert_eq!(publisher.json()["sent"], 300);
     let seen = subscriber.result();
     assert_eq!((&seen["received"], &seen["lost"]), (&300.into(), &0.into()));
     subscriber.leaves_with(0);
-    let mut pong = place.start(&["perf", "pong", "--size", "64", "--json"]);
-    let ping = place.run(&["perf", "ping", "--size", "64", "--count", "100", "--json"]).code(0);
+    let mut pong = test_folder.start(&["perf", "pong", "--size", "64", "--json"]);
+    let ping =
+        test_folder.run(&["perf", "ping", "--size", "64", "--count", "100", "--json"]).code(0);
     assert_eq!(ping.json()["count"], 100);
     assert_eq!(pong.result()["answered"], 110);
     pong.leaves_with(0);
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn perf_bare_measures_ring_alone_without_lost_message() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let cases = [
         ("stable", 16, "1", "64"),
         ("stable", 128, "3", "1"),
@@ -405,7 +408,7 @@ fn perf_bare_measures_ring_alone_without_lost_message() {
         let size = size.to_string();
         let more = ["--every", every, "--seconds", "0.1", "--json"];
         let arguments = ["perf", "bare", "--kind", kind, "--size", &size, "--subs", subs];
-        let report = place.run(&[&arguments[..], &more[..]].concat()).code(0).json();
+        let report = test_folder.run(&[&arguments[..], &more[..]].concat()).code(0).json();
         has(&report, &["kind", "msgs_per_s", "bytes_per_s", "cpu_s", "machine", "commit"]);
         // Each reader has checked every message, or the run would have failed.
         let written = report["written"].as_u64().unwrap();
@@ -415,16 +418,16 @@ fn perf_bare_measures_ring_alone_without_lost_message() {
         assert!(readers.iter().all(|read| *read == written), "{report}");
     }
     let arguments = "perf bare --kind stable --size 64 --seconds 0.05";
-    let text = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0);
+    let text = test_folder.run(&arguments.split(' ').collect::<Vec<_>>()).code(0);
     assert!(text.out.contains("messages/s"), "{}", text.out);
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn perf_sst_measures_shared_state_table() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let arguments = "perf sst --count 500 --seconds 0.05 --runs 1 --json";
-    let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+    let report = test_folder.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
     has(&report["detect"], &["p50_ns", "baseline", "ratio", "runs"]);
     assert_eq!(report["detect"]["rounds"], 500);
     let tables = report["evaluate"].as_array().unwrap();
@@ -433,43 +436,44 @@ fn perf_sst_measures_shared_state_table() {
     assert_eq!(report["count"]["target"], 500);
     has(&report["count"], &["per_s", "step_ns", "baseline", "ratio"]);
     let arguments = "perf sst --what count --count 200 --nodes 3 --runs 1 --json";
-    let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+    let report = test_folder.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
     assert_eq!(report["count"]["nodes"], 3);
     assert!(report.get("detect").is_none());
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn run_over_time_limit_fails_and_leaves_no_process() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let arguments = "perf throughput --size 64 --seconds 100 --limit 1 --json";
-    let run = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(1).says("--limit");
+    let run = test_folder.run(&arguments.split(' ').collect::<Vec<_>>()).code(1).says("--limit");
     assert!(run.json()["error"].as_str().unwrap().contains("too long"));
-    place.wait_until_empty();
-    assert_eq!(processes_of(&place), 0);
+    test_folder.wait_until_empty();
+    assert_eq!(processes_of(&test_folder), 0);
 }
 
 #[test]
 fn children_leave_when_the_command_is_killed() {
-    let place = TestFolder::new();
-    let mut command = place.start(&["perf", "throughput", "--size", "64", "--seconds", "100"]);
+    let test_folder = TestFolder::new();
+    let mut command =
+        test_folder.start(&["perf", "throughput", "--size", "64", "--seconds", "100"]);
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while processes_of(&place) < 3 {
+    while processes_of(&test_folder) < 3 {
         assert!(std::time::Instant::now() < deadline, "the children start");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     command.kill();
-    while processes_of(&place) > 0 {
+    while processes_of(&test_folder) > 0 {
         assert!(std::time::Instant::now() < deadline, "the children leave");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     // The last process has removed the folder, too.
-    place.wait_until_empty();
+    test_folder.wait_until_empty();
 }
 
 /// Returns the processes of the command whose temporary folder is this place.
-fn processes_of(place: &TestFolder) -> usize {
-    let mark = format!("TMPDIR={}\0", place.path().display());
+fn processes_of(test_folder: &TestFolder) -> usize {
+    let mark = format!("TMPDIR={}\0", test_folder.path().display());
     let is_ours = |entry: &std::fs::DirEntry| {
         let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
         environment.windows(mark.len()).any(|window| window == mark.as_bytes())
@@ -479,8 +483,8 @@ fn processes_of(place: &TestFolder) -> usize {
 
 #[test]
 fn doctor_reports_each_check_and_advice_for_failures() {
-    let place = TestFolder::new();
-    let report = place.run(&["doctor", "--json"]).json();
+    let test_folder = TestFolder::new();
+    let report = test_folder.run(&["doctor", "--json"]).json();
     let checks = report["checks"].as_array().unwrap();
     for check in checks {
         has(check, &["name", "ok", "found", "advice"]);
@@ -489,26 +493,26 @@ fn doctor_reports_each_check_and_advice_for_failures() {
     for name in ["memory", "memlock", "cores", "runtime dir", "memfd sealing", "eventfd"] {
         assert!(checks.iter().any(|check| check["name"] == name), "no check of {name}");
     }
-    let text = place.run(&["doctor"]);
+    let text = test_folder.run(&["doctor"]);
     assert!(text.out.contains("eventfd"), "{}", text.out);
     // A file in place of the folder.
-    let file = place.path().join("file");
+    let file = test_folder.path().join("file");
     std::fs::write(&file, "").unwrap();
-    let refused = place.run(&["doctor", "--json", "--runtime-dir", file.to_str().unwrap()]);
+    let refused = test_folder.run(&["doctor", "--json", "--runtime-dir", file.to_str().unwrap()]);
     let report = refused.code(1).json();
     let checks = report["checks"].as_array().unwrap();
     let dir = checks.iter().find(|check| check["name"] == "runtime dir").unwrap();
     assert_eq!(dir["ok"], false);
     std::fs::remove_file(file).unwrap();
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn sim_figure_writes_csv_svg_and_json() {
-    let place = TestFolder::new();
-    let out = place.path().join("out");
+    let test_folder = TestFolder::new();
+    let out = test_folder.path().join("out");
     let arguments = ["sim", "figure", "sst-table5", "--quick", "--json", "--out"];
-    let run = place.run(&[&arguments[..], &[out.to_str().unwrap()]].concat()).code(0);
+    let run = test_folder.run(&[&arguments[..], &[out.to_str().unwrap()]].concat()).code(0);
     let report = run.json();
     assert_eq!(report["figure"], "sst-table5");
     has(&report, &["series", "paper", "measured"]);
@@ -516,6 +520,6 @@ fn sim_figure_writes_csv_svg_and_json() {
         let path = out.join(format!("sst-table5.{ending}"));
         assert!(std::fs::metadata(&path).unwrap().len() > 0, "{}", path.display());
     }
-    let text = place.run(&arguments[..4]).code(0);
+    let text = test_folder.run(&arguments[..4]).code(0);
     assert!(text.out.contains("sst-table5"), "{}", text.out);
 }

@@ -70,8 +70,8 @@ struct Program {
     _participant: DomainParticipant,
 }
 
-fn program(place: &TestFolder) -> Program {
-    let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
+fn program(test_folder: &TestFolder) -> Program {
+    let config = ParticipantConfig::new().runtime_dir(test_folder.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let topic = participant.dynamic_topic("Every", &of("Kinds::Every"));
     let topic = topic.transient_local().keep_all().create().unwrap();
@@ -104,12 +104,12 @@ fn data_of(line: &str) -> &str {
 
 #[test]
 fn samples_of_every_kind_are_shown_and_written() {
-    let place = TestFolder::new();
-    let program = program(&place);
+    let test_folder = TestFolder::new();
+    let program = program(&test_folder);
     program.writer.write(&every(1)).unwrap();
     assert_eq!(program.taken(1), [every(1).to_text()]);
 
-    let text = place.run(&["spy", "Every", "--count", "1"]).code(0).out;
+    let text = test_folder.run(&["spy", "Every", "--count", "1"]).code(0).out;
     let (_, text) = text.split_once('\n').unwrap();
     assert_eq!(text.trim_end(), every(1).to_text());
     for part in
@@ -117,7 +117,7 @@ fn samples_of_every_kind_are_shown_and_written() {
     {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let line = place.run(&["spy", "Every", "--count", "1", "--json"]).code(0).out;
+    let line = test_folder.run(&["spy", "Every", "--count", "1", "--json"]).code(0).out;
     let json = data_of(line.trim_end());
     let parsed: serde_json::Value = serde_json::from_str(json).unwrap();
     assert_eq!(parsed["what"]["value"]["moods"][1], "Windy");
@@ -129,8 +129,8 @@ fn samples_of_every_kind_are_shown_and_written() {
 
     // The shown text can be published: as an argument, and line by line.
     let two = text.replacen("id: 1", "id: 2", 1);
-    place.run(&["publish", "Every", &two]).code(0);
-    let mut publish = place.start(&["publish", "Every"]);
+    test_folder.run(&["publish", "Every", &two]).code(0);
+    let mut publish = test_folder.start(&["publish", "Every"]);
     publish.tell(&json.replacen("\"id\": 1", "\"id\": 3", 1));
     publish.close_input();
     publish.leaves_with(0);
@@ -142,7 +142,7 @@ fn samples_of_every_kind_are_shown_and_written() {
                   AND exact = 0.1000000000000000000000000000000001 AND far_away < -1e3999 AND maybe.x = 5 \
                   AND choice.part.x = 4 AND tree.children[1].next.value = 4 AND rows[1][0] = 5 \
                   AND NOT not_a_number = 0 AND letter = 'é' AND text LIKE 'it''s%'";
-    let mut spy = place.start(&["spy", "Every", "--json", "--filter", filter]);
+    let mut spy = test_folder.start(&["spy", "Every", "--json", "--filter", filter]);
     // The output also shows that the commands that wrote the samples have left.
     let mut samples =
         std::iter::repeat_with(|| spy.line()).filter(|line| line.contains("\"alive\""));
@@ -154,35 +154,35 @@ fn samples_of_every_kind_are_shown_and_written() {
     kill_process(Pid::from_child(&spy.child), Signal::TERM).unwrap();
     spy.leaves_with(0);
     drop(program);
-    place.wait_until_empty();
+    test_folder.wait_until_empty();
 }
 
 #[test]
 fn samples_of_every_kind_are_recorded_and_replayed() {
-    let place = TestFolder::new();
-    let file = place.path().join("kinds.rec");
+    let test_folder = TestFolder::new();
+    let file = test_folder.path().join("kinds.rec");
     let path = file.to_str().unwrap();
-    let before = program(&place);
+    let before = program(&test_folder);
     (1..=3).for_each(|id| before.writer.write(&every(id)).unwrap());
-    let mut record = place.start(&["record", "--out", path, "--json"]);
+    let mut record = test_folder.start(&["record", "--out", path, "--json"]);
     before.writer.wait_for_readers(2, SOON).unwrap();
     before.writer.write(&every(4)).unwrap();
     before.writer.wait_for_acknowledgments(SOON).unwrap();
     std::thread::sleep(Duration::from_millis(300));
     kill_process(Pid::from_child(&record.child), Signal::TERM).unwrap();
-    let said: serde_json::Value = serde_json::from_str(&record.line()).unwrap();
-    assert_eq!(said["samples"], 4);
+    let output: serde_json::Value = serde_json::from_str(&record.line()).unwrap();
+    assert_eq!(output["samples"], 4);
     record.leaves_with(0);
     drop(before);
 
-    let after = program(&place);
-    let replay = place.start(&["replay", path, "--speed", "0", "--readers", "1", "--json"]);
+    let after = program(&test_folder);
+    let replay = test_folder.start(&["replay", path, "--speed", "0", "--readers", "1", "--json"]);
     assert_eq!(after.taken(4), [1, 2, 3, 4].map(|id| every(id).to_text()));
     replay.leaves_with(0);
     // Without a program that has the type, the recording provides it.
     drop(after);
-    let mut spy = place.start(&["spy", "Every", "--count", "4", "--json", "--wait", "60"]);
-    let replay = place.start(&["replay", path, "--speed", "0", "--readers", "1", "--json"]);
+    let mut spy = test_folder.start(&["spy", "Every", "--count", "4", "--json", "--wait", "60"]);
+    let replay = test_folder.start(&["replay", path, "--speed", "0", "--readers", "1", "--json"]);
     for id in 1..=4 {
         let data = DynamicData::parse(&of("Kinds::Every"), data_of(&spy.line())).unwrap();
         assert_eq!(data.to_text(), every(id).to_text());
@@ -190,5 +190,5 @@ fn samples_of_every_kind_are_recorded_and_replayed() {
     replay.leaves_with(0);
     spy.leaves_with(0);
     std::fs::remove_file(&file).unwrap();
-    place.wait_until_empty();
+    test_folder.wait_until_empty();
 }

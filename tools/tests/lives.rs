@@ -8,8 +8,8 @@ use support::TestFolder;
 
 #[test]
 fn sim_run_finds_no_violation_and_reports_counts() {
-    let place = TestFolder::new();
-    let done = place.run(&["sim", "run", "--seeds", "0..4", "--json"]).code(0);
+    let test_folder = TestFolder::new();
+    let done = test_folder.run(&["sim", "run", "--seeds", "0..4", "--json"]).code(0);
     let report = done.json();
     let fields = [
         "seeds",
@@ -35,16 +35,16 @@ fn sim_run_finds_no_violation_and_reports_counts() {
     for step in ["wedged", "reported", "proposed", "accepted", "decided", "installed"] {
         assert!(report["coverage"]["crashes"][step].is_number(), "no `{step}` in {report}");
     }
-    let text = place.run(&["sim", "run", "--seeds", "0..1", "--group", "local"]).code(0).out;
+    let text = test_folder.run(&["sim", "run", "--seeds", "0..1", "--group", "local"]).code(0).out;
     assert!(text.contains("no rule was broken") && text.contains("installed"), "{text}");
 }
 
 #[test]
 fn sim_replay_of_same_seed_prints_same_life() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let tell = |seed: &str| {
         let arguments = ["sim", "replay", "--seed", seed, "--group", "network", "--nodes", "4"];
-        place.run(&arguments).code(0).out
+        test_folder.run(&arguments).code(0).out
     };
     let told = tell("5");
     assert_eq!(told, tell("5"));
@@ -52,24 +52,24 @@ fn sim_replay_of_same_seed_prints_same_life() {
     for words in ["installs view 1", "wedges view", "proposes", "begins epoch", "has delivered"] {
         assert!(told.contains(words), "no `{words}` in {told}");
     }
-    let report = place.run(&["sim", "replay", "--seed", "5", "--json"]).code(0).json();
+    let report = test_folder.run(&["sim", "replay", "--seed", "5", "--json"]).code(0).json();
     assert!(report["steps"].as_array().unwrap().len() > 100);
 }
 
 #[test]
 fn sim_run_with_time_limit_ends() {
-    let place = TestFolder::new();
-    let done = place.run(&["sim", "run", "--minutes", "0.01", "--faults", "none", "--json"]);
+    let test_folder = TestFolder::new();
+    let done = test_folder.run(&["sim", "run", "--minutes", "0.01", "--faults", "none", "--json"]);
     let report = done.code(0).json();
     assert!(report["seeds"].as_u64().unwrap() > 0, "{report}");
 }
 
 #[test]
 fn sim_commands_explain_wrong_usage() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let refused = |arguments: &str, words: &str| {
         let arguments: Vec<&str> = arguments.split_whitespace().collect();
-        place.run(&arguments).code(2).says(words);
+        test_folder.run(&arguments).code(2).says(words);
     };
     refused("sim run --seeds 7", "A..B");
     refused("sim run --seeds 9..9", "no seed from 9 to 9");

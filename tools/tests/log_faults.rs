@@ -17,17 +17,17 @@ fn text(path: &Path) -> &str {
 }
 
 /// Makes a root of logs, with a folder that a store has made.
-fn root(place: &TestFolder) -> (PathBuf, PathBuf) {
-    let root = place.path().join("logs");
+fn root(test_folder: &TestFolder) -> (PathBuf, PathBuf) {
+    let root = test_folder.path().join("logs");
     fs::create_dir(&root).unwrap();
-    place.run(&["store", "--for", "0", "--dir", text(&root)]).code(0);
+    test_folder.run(&["store", "--for", "0", "--dir", text(&root)]).code(0);
     let folder = root.join("domain-0").join("0");
     assert!(folder.join("identity").exists());
     (root, folder)
 }
 
-fn store(place: &TestFolder, root: &Path) -> RunningCommand {
-    let mut store = place.start(&["store", "--dir", text(root)]);
+fn store(test_folder: &TestFolder, root: &Path) -> RunningCommand {
+    let mut store = test_folder.start(&["store", "--dir", text(root)]);
     assert!(store.line().contains("keeps"));
     store
 }
@@ -42,30 +42,30 @@ fn reformat(file: &Path) {
 
 #[test]
 fn store_without_usable_log_folder_reports_reason() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let refuses = |root: &Path, words: &[&str]| {
-        let ended = place.run(&["store", "--for", "1", "--dir", text(root)]).code(1);
+        let ended = test_folder.run(&["store", "--for", "1", "--dir", text(root)]).code(1);
         let ended = ended.says("no logs can be kept").says(text(root));
         words.iter().fold(ended, |ended, word| ended.says(word));
     };
-    refuses(&place.path().join("nowhere"), &["it is not there", "make it first"]);
-    let file = place.path().join("file");
+    refuses(&test_folder.path().join("nowhere"), &["it is not there", "make it first"]);
+    let file = test_folder.path().join("file");
     fs::write(&file, "").unwrap();
     refuses(&file, &["it is not a folder", "name a folder"]);
     refuses(&file.join("below"), &["it is not a folder"]);
     // A place where not even root may make a folder.
     refuses(Path::new("/sys"), &["/sys/domain-0", "it is read-only"]);
-    let (root, folder) = root(&place);
+    let (root, folder) = root(&test_folder);
     reformat(&folder.join("identity"));
     refuses(&root, &["domain-0/0/identity is of format 9", "use the program"]);
 }
 
 #[test]
 fn each_log_command_reports_invalid_log_folder() {
-    let place = TestFolder::new();
-    let file = place.path().join("file");
+    let test_folder = TestFolder::new();
+    let file = test_folder.path().join("file");
     fs::write(&file, "").unwrap();
-    let (root, folder) = root(&place);
+    let (root, folder) = root(&test_folder);
     let commands: [(&str, &[&str]); 5] = [
         ("ls", &[]),
         ("dump", &[]),
@@ -75,22 +75,22 @@ fn each_log_command_reports_invalid_log_folder() {
     ];
     let says = |dir: &Path, words: &[&str]| {
         for (command, more) in commands {
-            let ended = place.run(&[&["log", command, text(dir)], more].concat()).code(1);
+            let ended = test_folder.run(&[&["log", command, text(dir)], more].concat()).code(1);
             words.iter().fold(ended, |ended, word| ended.says(word));
         }
     };
-    let nowhere = place.path().join("nowhere");
+    let nowhere = test_folder.path().join("nowhere");
     says(&nowhere, &[text(&nowhere), "it is not there"]);
     says(&file, &[text(&file), "it is not a folder"]);
     says(&root, &[text(&root), "no log folder", "domain-0/0"]);
     says(Path::new("/sys"), &["/sys is no log folder"]);
-    place.run(&["log", "proceed", text(&nowhere)]).code(1).says(text(&nowhere));
-    place.run(&["log", "proceed", text(&file)]).code(1).says(text(&file));
-    place.run(&["log", "proceed", text(&root)]).code(1).says("no log folder in");
+    test_folder.run(&["log", "proceed", text(&nowhere)]).code(1).says(text(&nowhere));
+    test_folder.run(&["log", "proceed", text(&file)]).code(1).says(text(&file));
+    test_folder.run(&["log", "proceed", text(&root)]).code(1).says("no log folder in");
     reformat(&folder.join("identity"));
     says(&folder, &["domain-0/0/identity is of format 9", "use the program"]);
     let home = root.join("domain-0");
-    place.run(&["log", "proceed", text(&home)]).code(1).says("0/identity is of format 9");
+    test_folder.run(&["log", "proceed", text(&home)]).code(1).says("0/identity is of format 9");
     fs::write(folder.join("identity"), "harmed").unwrap();
     says(&folder, &["domain-0/0/identity has no valid log header", "restore the file"]);
 }
@@ -98,10 +98,10 @@ fn each_log_command_reports_invalid_log_folder() {
 /// A stream of another format is reported, and the other streams are read all the same.
 #[test]
 fn stream_of_other_format_is_reported_and_other_streams_are_read() {
-    let place = TestFolder::new();
-    let (root, folder) = root(&place);
-    let mut store = store(&place, &root);
-    write(&place, 10);
+    let test_folder = TestFolder::new();
+    let (root, folder) = root(&test_folder);
+    let mut store = store(&test_folder, &root);
+    write(&test_folder, 10);
     end(&mut store, 0);
     let views = "0".repeat(32);
     let names = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path());
@@ -109,7 +109,7 @@ fn stream_of_other_format_is_reported_and_other_streams_are_read() {
     let is_topic = |path: &PathBuf| name(path).ends_with(".log") && !name(path).starts_with(&views);
     reformat(&names.filter(is_topic).max().unwrap());
     for command in ["ls", "verify"] {
-        let report = place.run(&["log", command, text(&folder), "--json"]).code(1).json();
+        let report = test_folder.run(&["log", command, text(&folder), "--json"]).code(1).json();
         let errors = report["errors"].as_array().unwrap();
         assert!(errors[0].as_str().unwrap().contains("is of format 9"), "{report}");
         assert_eq!((errors.len(), report["streams"].as_array().unwrap().len()), (1, 2), "{report}");
@@ -117,8 +117,8 @@ fn stream_of_other_format_is_reported_and_other_streams_are_read() {
     }
 }
 
-fn write(place: &TestFolder, count: u32) {
-    let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
+fn write(test_folder: &TestFolder, count: u32) {
+    let config = ParticipantConfig::new().runtime_dir(test_folder.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let topic = participant.topic::<Reading>("Readings").persistent().keep_all();
     let topic = topic.create().unwrap();
@@ -136,18 +136,18 @@ fn end(store: &mut RunningCommand, code: i32) {
 /// Commands do not change a folder while another process writes in it.
 #[test]
 fn log_commands_do_not_change_folder_in_use_by_store() {
-    let place = TestFolder::new();
-    let (root, folder) = root(&place);
-    let mut store = store(&place, &root);
+    let test_folder = TestFolder::new();
+    let (root, folder) = root(&test_folder);
+    let mut store = store(&test_folder, &root);
     for more in [
         &["truncate", text(&folder), "--stream", "0", "--after", "1"][..],
         &["remove-aside", text(&folder), "--number", "1"],
     ] {
-        let ended = place.run(&[&["log"], more].concat()).code(1);
+        let ended = test_folder.run(&[&["log"], more].concat()).code(1);
         ended.says(text(&folder)).says("another process writes").says("end it first");
     }
-    place.run(&["log", "verify", text(&folder)]).code(0);
-    let mut other = self::store(&place, &root);
+    test_folder.run(&["log", "verify", text(&folder)]).code(0);
+    let mut other = self::store(&test_folder, &root);
     assert!(root.join("domain-0").join("1").exists(), "the application has a folder of its own");
     end(&mut other, 0);
     end(&mut store, 0);
@@ -157,10 +157,10 @@ fn log_commands_do_not_change_folder_in_use_by_store() {
 /// exit code 1.
 #[test]
 fn store_reports_removed_log_folder_and_exits_with_code_1() {
-    let place = TestFolder::new();
-    let (root, _) = root(&place);
-    let mut store = store(&place, &root);
-    let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
+    let test_folder = TestFolder::new();
+    let (root, _) = root(&test_folder);
+    let mut store = store(&test_folder, &root);
+    let config = ParticipantConfig::new().runtime_dir(test_folder.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let topic = participant.topic::<Reading>("Readings").persistent().create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();

@@ -8,20 +8,20 @@ use serde_json::json;
 use support::{RunningCommand, TestFolder};
 
 /// Starts a role of one session.
-fn peer(place: &TestFolder, role: &str, count: u64, rest: &[&str]) -> RunningCommand {
+fn peer(test_folder: &TestFolder, role: &str, count: u64, rest: &[&str]) -> RunningCommand {
     let count = count.to_string();
     let mut arguments =
         vec!["perf", "peer", role, "--size", "128", "--count", &count, "--session", "s1"];
     arguments.extend(rest);
-    place.start(&arguments)
+    test_folder.start(&arguments)
 }
 
 #[test]
 fn two_subscribers_receive_all_samples_of_publisher() {
-    let place = TestFolder::new();
-    let mut publisher = peer(&place, "pub", 5000, &["--subs", "2"]);
+    let test_folder = TestFolder::new();
+    let mut publisher = peer(&test_folder, "pub", 5000, &["--subs", "2"]);
     let mut subscribers = ["0", "1"].map(|index| {
-        peer(&place, "sub", 5000, &["--subs", "2", "--index", index, "--level", "unordered"])
+        peer(&test_folder, "sub", 5000, &["--subs", "2", "--index", index, "--level", "unordered"])
     });
     publisher.expect_ready();
     subscribers.iter_mut().for_each(RunningCommand::expect_ready);
@@ -47,14 +47,14 @@ fn two_subscribers_receive_all_samples_of_publisher() {
         process.tell("EXIT");
         process.leaves_with(0);
     }
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn ping_role_reports_latencies_in_ascending_order() {
-    let place = TestFolder::new();
-    let mut pong = peer(&place, "pong", 500, &[]);
-    let mut ping = peer(&place, "ping", 500, &[]);
+    let test_folder = TestFolder::new();
+    let mut pong = peer(&test_folder, "pong", 500, &[]);
+    let mut ping = peer(&test_folder, "ping", 500, &[]);
     pong.expect_ready();
     ping.expect_ready();
     ping.tell("GO");
@@ -69,19 +69,19 @@ fn ping_role_reports_latencies_in_ascending_order() {
         process.tell("EXIT");
         process.leaves_with(0);
     }
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn end_of_standard_input_ends_role_at_any_time() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     // The input ends before another role is present.
-    let mut alone = peer(&place, "sub", 10, &["--subs", "1", "--index", "0"]);
+    let mut alone = peer(&test_folder, "sub", 10, &["--subs", "1", "--index", "0"]);
     alone.close_input();
     alone.leaves_with(0);
     // The input ends instead of GO.
-    let mut publisher = peer(&place, "pub", 10, &["--subs", "1"]);
-    let mut subscriber = peer(&place, "sub", 10, &["--subs", "1", "--index", "0"]);
+    let mut publisher = peer(&test_folder, "pub", 10, &["--subs", "1"]);
+    let mut subscriber = peer(&test_folder, "sub", 10, &["--subs", "1", "--index", "0"]);
     publisher.expect_ready();
     subscriber.expect_ready();
     publisher.close_input();
@@ -90,8 +90,8 @@ fn end_of_standard_input_ends_role_at_any_time() {
     subscriber.close_input();
     subscriber.leaves_with(0);
     // The input ends in the middle of writing.
-    let mut publisher = peer(&place, "pub", 1 << 40, &["--subs", "1"]);
-    let mut subscriber = peer(&place, "sub", 1 << 40, &["--subs", "1", "--index", "0"]);
+    let mut publisher = peer(&test_folder, "pub", 1 << 40, &["--subs", "1"]);
+    let mut subscriber = peer(&test_folder, "sub", 1 << 40, &["--subs", "1", "--index", "0"]);
     publisher.expect_ready();
     subscriber.expect_ready();
     publisher.tell("GO");
@@ -99,16 +99,16 @@ fn end_of_standard_input_ends_role_at_any_time() {
     publisher.leaves_with(0);
     subscriber.close_input();
     subscriber.leaves_with(0);
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn killed_subscriber_stops_neither_publisher_nor_other_subscriber() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     const COUNT: u64 = 200_000;
-    let mut publisher = peer(&place, "pub", COUNT, &["--subs", "2"]);
-    let mut subscribers =
-        ["0", "1"].map(|index| peer(&place, "sub", COUNT, &["--subs", "2", "--index", index]));
+    let mut publisher = peer(&test_folder, "pub", COUNT, &["--subs", "2"]);
+    let mut subscribers = ["0", "1"]
+        .map(|index| peer(&test_folder, "sub", COUNT, &["--subs", "2", "--index", index]));
     publisher.expect_ready();
     subscribers.iter_mut().for_each(RunningCommand::expect_ready);
     let [mut stays, mut dies] = subscribers;
@@ -121,14 +121,14 @@ fn killed_subscriber_stops_neither_publisher_nor_other_subscriber() {
         process.tell("EXIT");
         process.leaves_with(0);
     }
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn subscriber_reports_lost_samples_after_publisher_is_killed() {
-    let place = TestFolder::new();
-    let mut publisher = peer(&place, "pub", 100, &["--subs", "1"]);
-    let mut subscriber = peer(&place, "sub", 1000, &["--subs", "1", "--index", "0"]);
+    let test_folder = TestFolder::new();
+    let mut publisher = peer(&test_folder, "pub", 100, &["--subs", "1"]);
+    let mut subscriber = peer(&test_folder, "sub", 1000, &["--subs", "1", "--index", "0"]);
     publisher.expect_ready();
     subscriber.expect_ready();
     publisher.tell("GO");
@@ -138,17 +138,17 @@ fn subscriber_reports_lost_samples_after_publisher_is_killed() {
     assert_eq!((&seen["received"], &seen["lost"]), (&json!(100), &json!(900)));
     subscriber.tell("EXIT");
     subscriber.leaves_with(0);
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn sessions_of_one_domain_do_not_meet() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let start = |session: &str, role: &str, rest: &[&str]| {
         let mut arguments =
             vec!["perf", "peer", role, "--size", "64", "--count", "100", "--session", session];
         arguments.extend(rest);
-        place.start(&arguments)
+        test_folder.start(&arguments)
     };
     let mut pairs = ["a", "b"].map(|session| {
         let publisher = start(session, "pub", &["--subs", "1"]);
@@ -170,19 +170,22 @@ fn sessions_of_one_domain_do_not_meet() {
             process.leaves_with(0);
         }
     }
-    place.assert_empty();
+    test_folder.assert_empty();
 }
 
 #[test]
 fn wrong_arguments_are_refused_and_named() {
-    let place = TestFolder::new();
+    let test_folder = TestFolder::new();
     let common = ["perf", "peer", "sub", "--size", "128", "--count", "10", "--session", "s"];
-    let with = |rest: &[&'static str]| place.run(&[&common[..], rest].concat());
+    let with = |rest: &[&'static str]| test_folder.run(&[&common[..], rest].concat());
     with(&["--subs", "1", "--index", "0", "--level", "causal"]).code(2).says("unordered");
     with(&["--subs", "1", "--index", "0", "--transport", "tcp"]).code(2).says("shm");
     with(&["--subs", "1", "--index", "1"]).code(2).says("numbered from 0");
     with(&["--subs", "0", "--index", "0"]).code(2).says("--subs");
-    place.run(&["perf", "peer", "pub", "--size", "128", "--count", "9"]).code(2).says("--session");
-    place.run(&["perf", "peer", "spy"]).code(2).says("spy");
-    place.assert_empty();
+    test_folder
+        .run(&["perf", "peer", "pub", "--size", "128", "--count", "9"])
+        .code(2)
+        .says("--session");
+    test_folder.run(&["perf", "peer", "spy"]).code(2).says("spy");
+    test_folder.assert_empty();
 }

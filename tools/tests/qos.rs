@@ -39,29 +39,30 @@ const WRONG: &str = "<dds>\n<qos_library name=\"L\">\n<qos_profile name=\"P\" ba
 
 /// Makes a place with both files, where the command is run.
 fn place() -> TestFolder {
-    let place = TestFolder::new();
-    fs::write(place.path().join("fleet.xml"), FLEET).unwrap();
-    fs::write(place.path().join("wrong.xml"), WRONG).unwrap();
-    place
+    let test_folder = TestFolder::new();
+    fs::write(test_folder.path().join("fleet.xml"), FLEET).unwrap();
+    fs::write(test_folder.path().join("wrong.xml"), WRONG).unwrap();
+    test_folder
 }
 
-fn run(place: &TestFolder, arguments: &[&str]) -> EndedCommand {
-    let mut command = place.command(arguments);
-    let output = command.current_dir(place.path()).env_remove("SQUALL_QOS_FILES").output().unwrap();
+fn run(test_folder: &TestFolder, arguments: &[&str]) -> EndedCommand {
+    let mut command = test_folder.command(arguments);
+    let output =
+        command.current_dir(test_folder.path()).env_remove("SQUALL_QOS_FILES").output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     EndedCommand { status: output.status, out: text(output.stdout), err: text(output.stderr) }
 }
 
 #[test]
 fn qos_check_accepts_valid_files_and_lists_ignored_elements() {
-    let place = place();
-    let told = run(&place, &["qos", "check", "fleet.xml"]).code(0);
+    let test_folder = place();
+    let output = run(&test_folder, &["qos", "check", "fleet.xml"]).code(0);
     assert_eq!(
-        told.out,
+        output.out,
         "fleet.xml:6:9: dds/qos_library[Fleet]/qos_profile[State]/datawriter_qos/protocol: ignored, belongs to RTI \
          Connext\n3 profiles, nothing is wrong.\n"
     );
-    let report = run(&place, &["qos", "check", "fleet.xml", "--json"]).code(0).json();
+    let report = run(&test_folder, &["qos", "check", "fleet.xml", "--json"]).code(0).json();
     assert_eq!(
         report["profiles"],
         serde_json::json!(["Fleet::State", "Fleet::Display", "Fleet::Strict"])
@@ -72,17 +73,18 @@ fn qos_check_accepts_valid_files_and_lists_ignored_elements() {
 
 #[test]
 fn qos_commands_report_every_error_with_position() {
-    let place = place();
-    let told = run(&place, &["qos", "check", "wrong.xml", "fleet.xml"]).code(1);
+    let test_folder = place();
+    let output = run(&test_folder, &["qos", "check", "wrong.xml", "fleet.xml"]).code(1);
     assert_eq!(
-        told.out,
+        output.out,
         "wrong.xml:4:21: dds/qos_library[L]/qos_profile[P]/topic_qos/history/depth: found `x`; expected a number \
          from 0 to 2147483647\n\
          wrong.xml:3:1: dds/qos_library[L]/qos_profile[P]: found the base `Fleet::Stat`, which is not there (L::P -> \
          Fleet::Stat); expected a profile of this library, or `Library::Profile`; did you mean `Fleet::State`?\n\
          2 things are wrong.\n"
     );
-    let report = run(&place, &["qos", "check", "--json", "wrong.xml", "fleet.xml"]).code(1).json();
+    let report =
+        run(&test_folder, &["qos", "check", "--json", "wrong.xml", "fleet.xml"]).code(1).json();
     let error = &report["errors"][1];
     assert_eq!(
         (&error["file"], &error["line"], &error["column"], &error["suggestion"]),
@@ -91,21 +93,21 @@ fn qos_commands_report_every_error_with_position() {
     assert_eq!(error["path"], "dds/qos_library[L]/qos_profile[P]");
     assert!(error["found"].as_str().unwrap().starts_with("found the base"));
     assert!(error["expected"].as_str().unwrap().starts_with("expected"));
-    let told = run(&place, &["qos", "check", "nowhere.xml"]).code(1);
-    assert!(told.out.starts_with("nowhere.xml: cannot be read"), "{}", told.out);
+    let output = run(&test_folder, &["qos", "check", "nowhere.xml"]).code(1);
+    assert!(output.out.starts_with("nowhere.xml: cannot be read"), "{}", output.out);
     // The other commands report it too.
     for arguments in [
         &["qos", "show", "wrong.xml", "L::P"][..],
         &["qos", "match", "--file", "wrong.xml", "a", "b"],
     ] {
-        assert!(run(&place, arguments).code(1).out.starts_with("wrong.xml:4:21:"));
+        assert!(run(&test_folder, arguments).code(1).out.starts_with("wrong.xml:4:21:"));
     }
 }
 
 #[test]
 fn qos_show_reports_origin_of_each_value() {
-    let place = place();
-    let text = run(&place, &["qos", "show", "fleet.xml", "Fleet::State"]).code(0).out;
+    let test_folder = place();
+    let text = run(&test_folder, &["qos", "show", "fleet.xml", "Fleet::State"]).code(0).out;
     let line = |name: &str| {
         let writers = text.split("  data writer: atomic\n").nth(1).unwrap();
         let found = writers.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
@@ -123,7 +125,7 @@ fn qos_show_reports_origin_of_each_value() {
     assert!(text.contains("data writer, for topics `Slow*`: atomic"), "{text}");
 
     let report =
-        run(&place, &["qos", "show", "fleet.xml", "Fleet::State", "--json"]).code(0).json();
+        run(&test_folder, &["qos", "show", "fleet.xml", "Fleet::State", "--json"]).code(0).json();
     let writer = report["entities"]
         .as_array()
         .unwrap()
@@ -143,10 +145,12 @@ fn qos_show_reports_origin_of_each_value() {
     );
     assert_eq!(writer["level"], "atomic");
 
-    let report =
-        run(&place, &["qos", "show", "fleet.xml", "Fleet::State", "--topic", "Slow1", "--json"])
-            .code(0)
-            .json();
+    let report = run(
+        &test_folder,
+        &["qos", "show", "fleet.xml", "Fleet::State", "--topic", "Slow1", "--json"],
+    )
+    .code(0)
+    .json();
     let writer = report["entities"]
         .as_array()
         .unwrap()
@@ -158,30 +162,35 @@ fn qos_show_reports_origin_of_each_value() {
 
 #[test]
 fn xml_of_qos_show_is_read_back_unchanged() {
-    let place = place();
-    let xml = run(&place, &["qos", "show", "fleet.xml", "Fleet::Strict", "--xml"]).code(0).out;
-    fs::write(place.path().join("again.xml"), &xml).unwrap();
+    let test_folder = place();
+    let xml =
+        run(&test_folder, &["qos", "show", "fleet.xml", "Fleet::Strict", "--xml"]).code(0).out;
+    fs::write(test_folder.path().join("again.xml"), &xml).unwrap();
     assert_eq!(
-        run(&place, &["qos", "show", "again.xml", "Fleet::Strict", "--xml"]).code(0).out,
+        run(&test_folder, &["qos", "show", "again.xml", "Fleet::Strict", "--xml"]).code(0).out,
         xml
     );
-    let report = run(&place, &["qos", "show", "fleet.xml", "Fleet::Strict", "--xml", "--json"])
-        .code(0)
-        .json();
+    let report =
+        run(&test_folder, &["qos", "show", "fleet.xml", "Fleet::Strict", "--xml", "--json"])
+            .code(0)
+            .json();
     assert_eq!(report["xml"].as_str().unwrap().trim_end(), xml.trim_end());
 }
 
 #[test]
 fn qos_match_reports_result_with_reasons() {
-    let place = place();
+    let test_folder = place();
     let fleet = |offer: &str, request: &str, more: &[&str]| {
-        run(&place, &[&["qos", "match", "--file", "fleet.xml", offer, request][..], more].concat())
+        run(
+            &test_folder,
+            &[&["qos", "match", "--file", "fleet.xml", offer, request][..], more].concat(),
+        )
     };
-    let told = fleet("Fleet::State", "Fleet::Display", &[]).code(0);
-    assert_eq!(told.out, "A writer of Fleet::State matches a reader of Fleet::Display.\n");
-    let told = fleet("Fleet::State", "Fleet::Strict", &["--topic", "Slow1"]).code(1);
+    let output = fleet("Fleet::State", "Fleet::Display", &[]).code(0);
+    assert_eq!(output.out, "A writer of Fleet::State matches a reader of Fleet::Display.\n");
+    let output = fleet("Fleet::State", "Fleet::Strict", &["--topic", "Slow1"]).code(1);
     assert_eq!(
-        told.out,
+        output.out,
         "A writer of Fleet::State does not match a reader of Fleet::Strict:\n\
          \x20 DURABILITY: the writer offers kind Volatile, the reader requests TransientLocal; a writer must offer at \
          least what a reader requests\n\
@@ -202,43 +211,46 @@ fn qos_match_reports_result_with_reasons() {
 
 #[test]
 fn ready_made_and_environment_profiles_need_no_file_argument() {
-    let place = place();
-    run(&place, &["qos", "match", "Squall::Atomic", "SquallAvionics::Event"]).code(0);
-    let told = run(&place, &["qos", "show", "SquallAvionics::Alarm"]).code(0).out;
+    let test_folder = place();
+    run(&test_folder, &["qos", "match", "Squall::Atomic", "SquallAvionics::Event"]).code(0);
+    let told = run(&test_folder, &["qos", "show", "SquallAvionics::Alarm"]).code(0).out;
     assert!(told.contains("data writer: volatile storage"), "{told}");
-    run(&place, &["qos", "show", "Fleet::State"])
+    run(&test_folder, &["qos", "show", "Fleet::State"])
         .code(1)
         .says("there is no profile `Fleet::State`");
-    let mut command = place.command(&["qos", "show", "Fleet::State"]);
+    let mut command = test_folder.command(&["qos", "show", "Fleet::State"]);
     let output = command
-        .current_dir(place.path())
+        .current_dir(test_folder.path())
         .env("SQUALL_QOS_FILES", "file://fleet.xml")
         .output()
         .unwrap();
     assert!(output.status.success());
-    fs::rename(place.path().join("fleet.xml"), place.path().join("SQUALL_QOS_PROFILES.xml"))
-        .unwrap();
-    run(&place, &["qos", "show", "Fleet::State"]).code(0);
+    fs::rename(
+        test_folder.path().join("fleet.xml"),
+        test_folder.path().join("SQUALL_QOS_PROFILES.xml"),
+    )
+    .unwrap();
+    run(&test_folder, &["qos", "show", "Fleet::State"]).code(0);
 }
 
 #[test]
 fn qos_commands_distinguish_wrong_usage_from_unknown_profile() {
-    let place = place();
-    run(&place, &["qos", "check"]).code(2).says("FILES");
-    run(&place, &["qos", "show"]).code(2);
-    run(&place, &["qos", "match", "Squall::Atomic"]).code(2).says("REQUEST");
-    run(&place, &["qos", "show", "Squall::Atomic", "--xml", "--topic", "x"]).code(2);
-    run(&place, &["qos", "match", "Squall::Atomc", "Squall::Atomic"])
+    let test_folder = place();
+    run(&test_folder, &["qos", "check"]).code(2).says("FILES");
+    run(&test_folder, &["qos", "show"]).code(2);
+    run(&test_folder, &["qos", "match", "Squall::Atomic"]).code(2).says("REQUEST");
+    run(&test_folder, &["qos", "show", "Squall::Atomic", "--xml", "--topic", "x"]).code(2);
+    run(&test_folder, &["qos", "match", "Squall::Atomc", "Squall::Atomic"])
         .code(1)
         .says("did you mean `Squall::Atomic`?");
 }
 
 #[test]
 fn qos_check_reports_errors_in_applications_and_types() {
-    let place = place();
+    let test_folder = place();
     let example = include_str!("../../examples/applications.xml");
-    fs::write(place.path().join("apps.xml"), example).unwrap();
-    let told = run(&place, &["qos", "check", "apps.xml", "fleet.xml"]).code(0);
+    fs::write(test_folder.path().join("apps.xml"), example).unwrap();
+    let told = run(&test_folder, &["qos", "check", "apps.xml", "fleet.xml"]).code(0);
     assert!(
         told.out.ends_with(
             "Participants: Applications::Display, Applications::Sensor.\n\
@@ -247,13 +259,13 @@ fn qos_check_reports_errors_in_applications_and_types() {
         "{}",
         told.out
     );
-    let report = run(&place, &["qos", "check", "apps.xml", "--json"]).code(0).json();
+    let report = run(&test_folder, &["qos", "check", "apps.xml", "--json"]).code(0).json();
     assert_eq!(report["types"][1], "Avionics::Attitude");
     let wrong = example
         .replace("nonBasicTypeName=\"Severity\"", "nonBasicTypeName=\"Severty\"")
         .replace("topic_ref=\"Alarms\"", "topic_ref=\"Alarm\"");
-    fs::write(place.path().join("apps.xml"), wrong).unwrap();
-    let told = run(&place, &["qos", "check", "apps.xml"]).code(1).out;
+    fs::write(test_folder.path().join("apps.xml"), wrong).unwrap();
+    let told = run(&test_folder, &["qos", "check", "apps.xml"]).code(1).out;
     assert!(told.contains("struct[Alarm]/member[severity]: there is no `Severty` here"), "{told}");
     assert!(told.contains("topic_ref: found `Alarm`, which is not there"), "{told}");
     assert!(told.ends_with("3 things are wrong.\n"), "{told}");

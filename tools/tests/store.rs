@@ -9,32 +9,36 @@ use std::time::Duration;
 use dds_api::prelude::*;
 use support::{Reading, RunningCommand, SOON, TestFolder};
 
-fn store(place: &TestFolder, topics: &str) -> RunningCommand {
-    let logs = place.path().join("logs");
-    let mut store = place.start(&["store", "--topics", topics, "--dir", logs.to_str().unwrap()]);
+fn store(test_folder: &TestFolder, topics: &str) -> RunningCommand {
+    let logs = test_folder.path().join("logs");
+    let mut store =
+        test_folder.start(&["store", "--topics", topics, "--dir", logs.to_str().unwrap()]);
     let line = store.line();
     assert!(line.contains("keeps"), "{line}");
     store
 }
 
-fn with_application(place: &TestFolder, what: impl FnOnce(&DomainParticipant, &Topic<Reading>)) {
-    let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
+fn with_application(
+    test_folder: &TestFolder,
+    what: impl FnOnce(&DomainParticipant, &Topic<Reading>),
+) {
+    let config = ParticipantConfig::new().runtime_dir(test_folder.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let topic = participant.topic::<Reading>("Flight/Readings").persistent().keep_all();
     what(&participant, &topic.create().unwrap());
 }
 
-fn write(place: &TestFolder, values: std::ops::Range<u32>) {
-    with_application(place, |participant, topic| {
+fn write(test_folder: &TestFolder, values: std::ops::Range<u32>) {
+    with_application(test_folder, |participant, topic| {
         let writer = participant.writer(topic).create().unwrap();
         values.for_each(|value| writer.write(&Reading { sensor: 1, value }).unwrap());
         writer.wait_for_acknowledgments(SOON).unwrap();
     });
 }
 
-fn read(place: &TestFolder, count: usize) -> Vec<u32> {
+fn read(test_folder: &TestFolder, count: usize) -> Vec<u32> {
     let mut all = Vec::new();
-    with_application(place, |participant, topic| {
+    with_application(test_folder, |participant, topic| {
         let reader = participant.reader(topic).create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
         while all.len() < count {
@@ -47,17 +51,17 @@ fn read(place: &TestFolder, count: usize) -> Vec<u32> {
 
 #[test]
 fn samples_outlive_applications_and_the_store() {
-    let place = TestFolder::new();
-    std::fs::create_dir(place.path().join("logs")).unwrap();
-    let mut first = store(&place, "Flight/*");
-    write(&place, 0..1000);
-    assert_eq!(read(&place, 1000), (0..1000).collect::<Vec<_>>());
+    let test_folder = TestFolder::new();
+    std::fs::create_dir(test_folder.path().join("logs")).unwrap();
+    let mut first = store(&test_folder, "Flight/*");
+    write(&test_folder, 0..1000);
+    assert_eq!(read(&test_folder, 1000), (0..1000).collect::<Vec<_>>());
     assert!(first.child.try_wait().unwrap().is_none(), "the first store runs");
     first.child.kill().unwrap();
     first.child.wait().unwrap();
-    let mut second = store(&place, "Flight/*");
-    write(&place, 1000..1500);
-    assert_eq!(read(&place, 1500), (0..1500).collect::<Vec<_>>());
+    let mut second = store(&test_folder, "Flight/*");
+    write(&test_folder, 1000..1500);
+    assert_eq!(read(&test_folder, 1500), (0..1500).collect::<Vec<_>>());
     let pid = rustix::process::Pid::from_child(&second.child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let said = second.line();
@@ -69,10 +73,10 @@ fn samples_outlive_applications_and_the_store() {
 
 #[test]
 fn store_keeps_only_matching_topics_and_reports_missing_folder() {
-    let place = TestFolder::new();
-    std::fs::create_dir(place.path().join("logs")).unwrap();
-    let mut other = store(&place, "Ground/*");
-    with_application(&place, |participant, topic| {
+    let test_folder = TestFolder::new();
+    std::fs::create_dir(test_folder.path().join("logs")).unwrap();
+    let mut other = store(&test_folder, "Ground/*");
+    with_application(&test_folder, |participant, topic| {
         let writer = participant.writer(topic).create().unwrap();
         writer.write(&Reading::default()).unwrap();
         std::thread::sleep(Duration::from_millis(100));
@@ -81,7 +85,7 @@ fn store_keeps_only_matching_topics_and_reports_missing_folder() {
     });
     other.child.kill().unwrap();
     other.child.wait().unwrap();
-    let nowhere = place.path().join("nowhere");
-    let ended = place.run(&["store", "--for", "1", "--dir", nowhere.to_str().unwrap()]);
+    let nowhere = test_folder.path().join("nowhere");
+    let ended = test_folder.run(&["store", "--for", "1", "--dir", nowhere.to_str().unwrap()]);
     ended.code(1).says("nowhere").says("not there");
 }

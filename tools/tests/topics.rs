@@ -76,8 +76,8 @@ struct Program {
     _participant: DomainParticipant,
 }
 
-fn program(place: &TestFolder) -> Program {
-    let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
+fn program(test_folder: &TestFolder) -> Program {
+    let config = ParticipantConfig::new().runtime_dir(test_folder.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let fixes = participant.topic::<Fix>("Air/Fix").create().unwrap();
     let alarms = participant.topic::<Alarm>("Alarm").transient_local().keep_all().create().unwrap();
@@ -105,17 +105,17 @@ fn fix(id: u32) -> Fix {
 /// Byte strings are shown as sequences of numbers, as readers without their type see them.
 #[test]
 fn spy_shows_samples_of_numbered_topic() {
-    let place = TestFolder::new();
-    let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
+    let test_folder = TestFolder::new();
+    let config = ParticipantConfig::new().runtime_dir(test_folder.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let topic = participant.numbered_topic(7).atomic().create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
-    let mut spy = place.start(&["spy", "Numbered/7", "--json", "--count", "1"]);
+    let mut spy = test_folder.start(&["spy", "Numbered/7", "--json", "--count", "1"]);
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write_bytes(&[0, 127, 255]).unwrap();
     let shown: serde_json::Value = serde_json::from_str(&spy.line()).unwrap();
     assert_eq!(shown["data"], serde_json::json!({"value": [0, 127, 255]}));
-    let listed = place.run(&["ls"]).code(0).out;
+    let listed = test_folder.run(&["ls"]).code(0).out;
     assert!(listed.contains("Numbered/7") && listed.contains("Squall::Bytes"), "{listed}");
 }
 
@@ -135,26 +135,33 @@ fn taken<T: DdsType + Clone>(reader: &DataReader<T>, count: usize) -> Vec<T> {
 
 #[test]
 fn ls_and_spy_show_topics_and_written_samples() {
-    let place = TestFolder::new();
-    let program = program(&place);
+    let test_folder = TestFolder::new();
+    let program = program(&test_folder);
     program.fixes.1.wait_for_readers(1, SOON).unwrap();
     program.alarms.1.write(&alarm(7)).unwrap();
 
-    let listed = place.run(&["ls", "--json"]).code(0).json();
+    let listed = test_folder.run(&["ls", "--json"]).code(0).json();
     let topics = listed["topics"].as_array().unwrap();
     assert_eq!(topics.len(), 2);
     assert_eq!((&topics[0]["name"], &topics[0]["type"]), (&"Air/Fix".into(), &"Air::Fix".into()));
     assert_eq!((&topics[1]["writers"], &topics[1]["readers"]), (&1.into(), &1.into()));
-    let text = place.run(&["ls"]).code(0).out;
+    let text = test_folder.run(&["ls"]).code(0).out;
     assert!(text.contains("Air/Fix") && text.contains("Air::Alarm"), "{text}");
 
     // Kept samples are shown to a late joiner.
-    let shown = place.run(&["spy", "Alarm", "--count", "1", "--json"]).code(0).json();
+    let shown = test_folder.run(&["spy", "Alarm", "--count", "1", "--json"]).code(0).json();
     assert_eq!(shown["data"]["text"], "alarm \"7\"");
     assert_eq!((&shown["state"], &shown["data"]["levels"][2]), (&"alive".into(), &7.into()));
 
-    let mut spy =
-        place.start(&["spy", "Air/Fix", "--filter", "height >= 500", "--count", "2", "--json"]);
+    let mut spy = test_folder.start(&[
+        "spy",
+        "Air/Fix",
+        "--filter",
+        "height >= 500",
+        "--count",
+        "2",
+        "--json",
+    ]);
     program.fixes.1.wait_for_readers(2, SOON).unwrap();
     (4..7).for_each(|id| program.fixes.1.write(&fix(id)).unwrap());
     for id in 5..7 {
@@ -163,7 +170,7 @@ fn ls_and_spy_show_topics_and_written_samples() {
     }
     assert!(spy.child.wait().unwrap().success());
 
-    let mut spy = place.start(&["spy", "Air/Fix"]);
+    let mut spy = test_folder.start(&["spy", "Air/Fix"]);
     program.fixes.1.wait_for_readers(2, SOON).unwrap();
     program.fixes.1.dispose(&fix(6)).unwrap();
     let head = spy.line();
@@ -172,50 +179,52 @@ fn ls_and_spy_show_topics_and_written_samples() {
     end(spy);
     drop(program);
 
-    place.run(&["spy", "Nothing", "--wait", "0.1"]).code(1).says("topic `Nothing`");
-    place.run(&["spy", "Nothing", "--for", "x"]).code(2);
-    assert_eq!(place.run(&["ls", "--wait", "0.1"]).code(0).out.trim(), "no topics");
+    test_folder.run(&["spy", "Nothing", "--wait", "0.1"]).code(1).says("topic `Nothing`");
+    test_folder.run(&["spy", "Nothing", "--for", "x"]).code(2);
+    assert_eq!(test_folder.run(&["ls", "--wait", "0.1"]).code(0).out.trim(), "no topics");
 }
 
 #[test]
 fn publish_writes_samples_from_command_line_and_standard_input() {
-    let place = TestFolder::new();
-    let program = program(&place);
-    let said =
-        place.run(&["publish", "Air/Fix", "{id: 5, height: 1.5}", "--count", "3"]).code(0).out;
-    assert_eq!(said.trim(), "3 samples of Air/Fix");
+    let test_folder = TestFolder::new();
+    let program = program(&test_folder);
+    let output = test_folder
+        .run(&["publish", "Air/Fix", "{id: 5, height: 1.5}", "--count", "3"])
+        .code(0)
+        .out;
+    assert_eq!(output.trim(), "3 samples of Air/Fix");
     assert_eq!(taken(&program.fixes.0, 3), [Fix { quality: 0, id: 5, height: 1.5 }; 3]);
 
-    let mut many = place.start(&["publish", "Alarm", "--json"]);
+    let mut many = test_folder.start(&["publish", "Alarm", "--json"]);
     many.tell(r#"{"code": 1, "text": "fire", "levels": [1, 2]}"#);
     many.tell("");
     many.tell("{code: 2, text: \"ice\"}");
     many.close_input();
-    let said: serde_json::Value = serde_json::from_str(&many.line()).unwrap();
-    assert_eq!(said["samples"], 2);
+    let output: serde_json::Value = serde_json::from_str(&many.line()).unwrap();
+    assert_eq!(output["samples"], 2);
     let fire = Alarm { code: 1, text: "fire".into(), levels: vec![1, 2] };
     let ice = Alarm { code: 2, text: "ice".into(), levels: vec![] };
     assert_eq!(taken(&program.alarms.0, 2), [fire, ice]);
     assert!(many.child.wait().unwrap().success());
 
-    place.run(&["publish", "Air/Fix", "{id: 5, hight: 1.5}"]).code(2).says("hight");
-    place.run(&["publish", "Air/Fix", "{id: -5}"]).code(2).says("id");
+    test_folder.run(&["publish", "Air/Fix", "{id: 5, hight: 1.5}"]).code(2).says("hight");
+    test_folder.run(&["publish", "Air/Fix", "{id: -5}"]).code(2).says("id");
     drop(program);
-    place.run(&["publish", "Air/Fix", "{id: 5}", "--wait", "0.1"]).code(1).says("`Air/Fix`");
+    test_folder.run(&["publish", "Air/Fix", "{id: 5}", "--wait", "0.1"]).code(1).says("`Air/Fix`");
 
     // With IDL no other participant is needed.
-    let idl = place.path().join("wind.idl");
+    let idl = test_folder.path().join("wind.idl");
     std::fs::write(&idl, "struct Wind { @key long station; double speed; };").unwrap();
     let idl = idl.to_str().unwrap();
-    place
+    test_folder
         .run(&["publish", "Wind", "{speed: fast}", "--idl", idl, "--readers", "0"])
         .code(2)
         .says("speed");
-    place.run(&["publish", "Wind", "{speed: 2.5}", "--idl", idl, "--readers", "0"]).code(0);
+    test_folder.run(&["publish", "Wind", "{speed: 2.5}", "--idl", idl, "--readers", "0"]).code(0);
     let late =
         ["publish", "Wind", "{speed: 2.5}", "--idl", idl, "--readers", "1", "--transient-local"];
-    let mut late = place.start(&late);
-    let shown = place.run(&["spy", "Wind", "--count", "1", "--json"]).code(0).json();
+    let mut late = test_folder.start(&late);
+    let shown = test_folder.run(&["spy", "Wind", "--count", "1", "--json"]).code(0).json();
     assert_eq!(shown["data"]["speed"], 2.5);
     assert!(late.child.wait().unwrap().success());
     std::fs::remove_file(idl).unwrap();
@@ -227,8 +236,8 @@ fn samples_with_hundreds_of_members_are_shown_and_published() {
     use idl_xtypes::{DynamicType, ObjectKind, object_bytes};
     let told = object_bytes(&DynamicType::of::<Report>().objects(ObjectKind::Complete)).len();
     assert!(told > 2 * (16 << 10), "{told} bytes are sent in one or two parts");
-    let place = TestFolder::new();
-    let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
+    let test_folder = TestFolder::new();
+    let config = ParticipantConfig::new().runtime_dir(test_folder.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let topic = participant.topic::<Report>("Reports").create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
@@ -237,7 +246,7 @@ fn samples_with_hundreds_of_members_are_shown_and_published() {
         let of_last = G57 { wind_direction_in_degrees: 270.5, ..G57::default() };
         Report { id, remark: remark.to_owned(), G57: of_last, ..Report::default() }
     };
-    let mut spy = place.start(&["spy", "Reports", "--count", "2", "--json"]);
+    let mut spy = test_folder.start(&["spy", "Reports", "--count", "2", "--json"]);
     writer.wait_for_readers(2, SOON).unwrap();
     writer.write(&report(1, "by the program")).unwrap();
     let shown: serde_json::Value = serde_json::from_str(&spy.line()).unwrap();
@@ -246,28 +255,28 @@ fn samples_with_hundreds_of_members_are_shown_and_published() {
     assert_eq!(shown["data"].as_object().unwrap().len(), 60);
 
     let sample = "{id: 2, G57: {wind_direction_in_degrees: 270.5}, remark: \"by the command\"}";
-    place.run(&["publish", "Reports", sample, "--readers", "2"]).code(0);
+    test_folder.run(&["publish", "Reports", sample, "--readers", "2"]).code(0);
     let shown: serde_json::Value = serde_json::from_str(&spy.line()).unwrap();
     assert_eq!(shown["data"]["remark"], "by the command");
     assert!(spy.child.wait().unwrap().success());
     assert_eq!(taken(&reader, 2), [report(1, "by the program"), report(2, "by the command")]);
     // An error is reported for its member.
     let wrong = "{G57: {wind_direction_in_degrees: west}}";
-    place.run(&["publish", "Reports", wrong]).code(2).says("G57.wind_direction_in_degrees");
-    let listed = place.run(&["ls", "--json"]).code(0).json();
+    test_folder.run(&["publish", "Reports", wrong]).code(2).says("G57.wind_direction_in_degrees");
+    let listed = test_folder.run(&["ls", "--json"]).code(0).json();
     assert_eq!(listed["topics"][0]["type"], "Air::Report");
     drop((reader, writer, topic, participant));
-    place.wait_until_empty();
+    test_folder.wait_until_empty();
 }
 
 #[test]
 fn replay_writes_all_recorded_samples_and_rejects_damaged_files() {
-    let place = TestFolder::new();
-    let file = place.path().join("flight.rec");
+    let test_folder = TestFolder::new();
+    let file = test_folder.path().join("flight.rec");
     let path = file.to_str().unwrap();
-    let before = program(&place);
+    let before = program(&test_folder);
     before.alarms.1.write(&alarm(1)).unwrap();
-    let mut record = place.start(&["record", "--out", path, "--json"]);
+    let mut record = test_folder.start(&["record", "--out", path, "--json"]);
     before.fixes.1.wait_for_readers(2, SOON).unwrap();
     before.alarms.1.wait_for_readers(2, SOON).unwrap();
     for id in 0..1000 {
@@ -279,13 +288,14 @@ fn replay_writes_all_recorded_samples_and_rejects_damaged_files() {
     before.alarms.1.wait_for_acknowledgments(SOON).unwrap();
     std::thread::sleep(Duration::from_millis(300));
     kill_process(Pid::from_child(&record.child), Signal::TERM).unwrap();
-    let said: serde_json::Value = serde_json::from_str(&record.line()).unwrap();
-    assert_eq!((&said["topics"], &said["samples"]), (&2.into(), &1003.into()));
+    let output: serde_json::Value = serde_json::from_str(&record.line()).unwrap();
+    assert_eq!((&output["topics"], &output["samples"]), (&2.into(), &1003.into()));
     assert!(record.child.wait().unwrap().success());
     drop(before);
 
-    let after = program(&place);
-    let mut replay = place.start(&["replay", path, "--speed", "0", "--readers", "1", "--json"]);
+    let after = program(&test_folder);
+    let mut replay =
+        test_folder.start(&["replay", path, "--speed", "0", "--readers", "1", "--json"]);
     let mut fixes = Vec::new();
     let (mut over, deadline) = (false, Instant::now() + Duration::from_secs(60));
     while !over && Instant::now() < deadline {
@@ -299,31 +309,33 @@ fn replay_writes_all_recorded_samples_and_rejects_damaged_files() {
     assert!(over, "{} came: {:?}", fixes.len(), fixes.last());
     assert!(fixes.into_iter().eq((0..1000).map(fix)));
     assert_eq!(taken(&after.alarms.0, 2), [alarm(1), alarm(2)]);
-    let said: serde_json::Value = serde_json::from_str(&replay.line()).unwrap();
-    assert_eq!(said["samples"], 1003);
+    let output: serde_json::Value = serde_json::from_str(&replay.line()).unwrap();
+    assert_eq!(output["samples"], 1003);
     assert!(replay.child.wait().unwrap().success());
     drop(after);
 
     // Parts of a recording, and files left by a crash or damage.
-    let only =
-        place.run(&["replay", path, "--topics", "Al*", "--speed", "0", "--json"]).code(0).json();
+    let only = test_folder
+        .run(&["replay", path, "--topics", "Al*", "--speed", "0", "--json"])
+        .code(0)
+        .json();
     assert_eq!(only["samples"], 2);
     let whole = std::fs::read(&file).unwrap();
     std::fs::write(&file, &whole[..whole.len() - 5]).unwrap();
     assert_eq!(
-        place.run(&["replay", path, "--speed", "0", "--json"]).code(0).json()["samples"],
+        test_folder.run(&["replay", path, "--speed", "0", "--json"]).code(0).json()["samples"],
         1002
     );
     let mut harmed = whole.clone();
     harmed[whole.len() / 2] ^= 1;
     std::fs::write(&file, harmed).unwrap();
-    place.run(&["replay", path, "--speed", "0"]).code(1).says("damaged");
+    test_folder.run(&["replay", path, "--speed", "0"]).code(1).says("damaged");
     std::fs::write(&file, "SQUALLRC\u{9}\0\0\0").unwrap();
-    place.run(&["replay", path]).code(1).says("version 9");
+    test_folder.run(&["replay", path]).code(1).says("version 9");
     std::fs::write(&file, "something else").unwrap();
-    place.run(&["replay", path]).code(1).says("no recording");
-    place.run(&["record", "--out", path]).code(1).says("not overwritten");
-    place.run(&["replay", path, "--speed", "-1"]).code(2);
+    test_folder.run(&["replay", path]).code(1).says("no recording");
+    test_folder.run(&["record", "--out", path]).code(1).says("not overwritten");
+    test_folder.run(&["replay", path, "--speed", "-1"]).code(2);
     std::fs::remove_file(&file).unwrap();
-    place.wait_until_empty();
+    test_folder.wait_until_empty();
 }

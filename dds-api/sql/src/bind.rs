@@ -101,7 +101,7 @@ impl MemberKind {
     }
 
     /// Whether members of the two kinds can be compared.
-    fn goes_with(&self, other: &MemberKind) -> bool {
+    fn is_comparable_with(&self, other: &MemberKind) -> bool {
         let class = |kind: &MemberKind| match kind {
             MemberKind::Boolean => 0,
             MemberKind::Integer | MemberKind::Single | MemberKind::Float | MemberKind::Long => 1,
@@ -226,14 +226,16 @@ impl ConstantSlot {
                 (Literal::parse(text).map_err(wrong)?, Some(number))
             }
         };
-        let said = |reason: String| match number {
+        let describe = |reason: String| match number {
             Some(number) => error(format!("parameter %{number} beside `{}`: {reason}", self.field)),
             None => error(format!("beside `{}`: {reason}", self.field)),
         };
         match (self.is_pattern, &literal) {
             (true, Literal::Quoted(pattern)) => Ok(Constant::Text(pattern.clone())),
-            (true, other) => Err(said(format!("a pattern in quotes was expected, found {other}"))),
-            (false, literal) => self.kind.constant(literal).map_err(said),
+            (true, other) => {
+                Err(describe(format!("a pattern in quotes was expected, found {other}")))
+            }
+            (false, literal) => self.kind.constant(literal).map_err(describe),
         }
     }
 }
@@ -301,7 +303,7 @@ impl<'a> Binder<'a> {
                 let found = (self.field(one, left.at), self.field(other, right.at));
                 match found {
                     (Ok((path, kind)), Ok((other_path, other_kind))) => {
-                        if !kind.goes_with(&other_kind) {
+                        if !kind.is_comparable_with(&other_kind) {
                             let reason = format!(
                                 "`{one}` and `{other}` cannot be compared: beside `{one}` {} was expected",
                                 kind.describe()
@@ -317,7 +319,7 @@ impl<'a> Binder<'a> {
                     }
                     (Err(_), Ok((path, kind @ MemberKind::Enumeration(_)))) => {
                         let slot = self.slot(kind, &other.to_string(), &as_word(left), false)?;
-                        Ok(BoundCondition::Compare(path, relation.turned(), slot))
+                        Ok(BoundCondition::Compare(path, relation.exchanged(), slot))
                     }
                     (Err(error), _) | (_, Err(error)) => Err(error),
                 }
@@ -327,7 +329,7 @@ impl<'a> Binder<'a> {
                 let slot = self.slot(kind, &field.to_string(), right, false)?;
                 Ok(BoundCondition::Compare(path, relation, slot))
             }
-            (_, OperandKind::Field(_)) => self.compare(right, relation.turned(), left),
+            (_, OperandKind::Field(_)) => self.compare(right, relation.exchanged(), left),
             _ => Err(self.error(left.at, "one of the two has to be a member")),
         }
     }
@@ -395,7 +397,7 @@ fn as_word(operand: &Operand) -> Operand {
 
 impl Relation {
     /// The relation with exchanged sides.
-    fn turned(self) -> Relation {
+    fn exchanged(self) -> Relation {
         match self {
             Relation::Less => Relation::Greater,
             Relation::LessOrEqual => Relation::GreaterOrEqual,

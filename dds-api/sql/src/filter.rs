@@ -32,7 +32,7 @@ pub(crate) enum BoundCondition {
 
 /// The part of an expression that is independent of parameters and shared by filters.
 #[derive(Debug)]
-struct Program {
+struct FilterProgram {
     expression: String,
     type_name: String,
     /// `None` lets all samples pass.
@@ -62,7 +62,7 @@ struct Program {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Filter {
-    program: Arc<Program>,
+    program: Arc<FilterProgram>,
     parameters: Arc<[String]>,
     constants: Arc<[Constant]>,
 }
@@ -134,11 +134,11 @@ impl Filter {
             MemberLookup::Dynamic(of) => of.name().to_owned(),
         };
         let (expression, slots) = (expression.to_owned(), binder.slots);
-        let program = Program { expression, type_name, test, slots, order_by };
+        let program = FilterProgram { expression, type_name, test, slots, order_by };
         Self::with(Arc::new(program), parameters)
     }
 
-    fn with(program: Arc<Program>, parameters: &[String]) -> Result<Filter, ExpressionError> {
+    fn with(program: Arc<FilterProgram>, parameters: &[String]) -> Result<Filter, ExpressionError> {
         let constants =
             program.slots.iter().map(|slot| slot.constant(&program.expression, parameters));
         let constants: Result<Vec<Constant>, _> = constants.collect();

@@ -287,9 +287,9 @@ impl<'a> Parser<'a> {
 
     fn column(&mut self) -> Result<Column, ExpressionError> {
         let (field, at) = self.field()?;
-        let said = self.word("AS");
+        let has_as = self.word("AS");
         let named = matches!(self.peek(), TokenKind::Name(name) if !is_keyword(name));
-        let name = if said || named { Some(self.plain_name("a name")?.0) } else { None };
+        let name = if has_as || named { Some(self.plain_name("a name")?.0) } else { None };
         Ok(Column { field, at, name })
     }
 

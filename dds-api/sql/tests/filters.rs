@@ -311,13 +311,13 @@ fn a_query_puts_samples_in_order() {
     let query =
         Filter::query::<Track>("airborne = TRUE ORDER BY phase, remark, altitude", &[]).unwrap();
     assert!(query.is_ordered() && query.accepts(&track()));
-    let said = Track { remark: Some(String::new()), ..track() };
+    let sample = Track { remark: Some(String::new()), ..track() };
     let higher = Track { altitude: 0, ..track() };
     let cruising = Track { phase: Phase::Cruise, altitude: -5_000, ..track() };
     assert_eq!(query.order(&track(), &track()), Ordering::Equal);
     assert_eq!(query.order(&track(), &higher), Ordering::Less);
-    assert_eq!(query.order(&said, &higher), Ordering::Greater, "what is not there comes first");
-    assert_eq!(query.order(&cruising, &said), Ordering::Greater);
+    assert_eq!(query.order(&sample, &higher), Ordering::Greater, "what is not there comes first");
+    assert_eq!(query.order(&cruising, &sample), Ordering::Greater);
     let all = Filter::query::<Track>("ORDER BY altitude", &[]).unwrap();
     assert!(all.accepts(&Track { airborne: false, ..track() }));
     let wrong = Filter::query::<Track>("ORDER BY position", &[]).unwrap_err();

@@ -194,18 +194,18 @@ const ABSENT: [&str; 9] = [
 fn members_of_every_kind_are_compared() {
     let value = every();
     let compiled = DynamicType::of::<Every>();
-    let told = |kind| DynamicType::from_objects(&compiled.objects(kind)).unwrap();
-    let told = told(ObjectKind::Complete);
+    let decode = |kind| DynamicType::from_objects(&compiled.objects(kind)).unwrap();
+    let announced = decode(ObjectKind::Complete);
     for encoding in [Encoding::CDR_BE, Encoding::PLAIN_CDR2_LE] {
         let payload = to_cdr_with(&value, encoding).unwrap();
-        let data = [&compiled, &told].map(|of| DynamicData::from_cdr(of, &payload).unwrap());
+        let data = [&compiled, &announced].map(|of| DynamicData::from_cdr(of, &payload).unwrap());
         let accepts = |expression: &str| {
             let typed = Filter::new::<Every>(expression, &[]).unwrap_or_else(|why| panic!("{why}"));
             let typed = typed.accepts(&value);
             // A decimal number is announced as octets, because type objects have no other
             // representation for it.
-            let told_as_well = !expression.contains("price");
-            for data in &data[..1 + usize::from(told_as_well)] {
+            let is_announced = !expression.contains("price");
+            for data in &data[..1 + usize::from(is_announced)] {
                 let filter = Filter::in_type(MemberLookup::Dynamic(data.of()), expression, &[]);
                 let filter = filter.unwrap_or_else(|why| panic!("{why}"));
                 assert_eq!(filter.accepts(data), typed, "{expression}");

@@ -47,7 +47,7 @@ pub(crate) struct AssemblyConfig {
     pub(crate) member_timeouts: MemberTimeouts,
     pub(crate) ablation: Ablation,
     pub(crate) pace: Pace,
-    pub(crate) unattended: bool,
+    pub(crate) is_caller_driven: bool,
     pub(crate) real_time: RealTimeSettings,
     /// If logs are kept: their folder, the topics to log even if nobody here uses them, and
     /// the settings.
@@ -64,39 +64,39 @@ pub(super) struct ParticipantParts {
 }
 
 /// Joins the domain under a new name.
-pub(super) fn connect(plan: &AssemblyConfig) -> DdsResult<ParticipantParts> {
-    let mut config = ShmConfig::new(format!("domain-{}", plan.domain));
-    if plan.runtime_dir.is_some() {
-        config.runtime_dir.clone_from(&plan.runtime_dir);
+pub(super) fn connect(assembly_config: &AssemblyConfig) -> DdsResult<ParticipantParts> {
+    let mut config = ShmConfig::new(format!("domain-{}", assembly_config.domain));
+    if assembly_config.runtime_dir.is_some() {
+        config.runtime_dir.clone_from(&assembly_config.runtime_dir);
     }
-    if plan.group.is_some() {
-        config.group.clone_from(&plan.group);
+    if assembly_config.group.is_some() {
+        config.group.clone_from(&assembly_config.group);
     }
-    if plan.memory_limit.is_some() {
-        config.memory_limit = plan.memory_limit;
+    if assembly_config.memory_limit.is_some() {
+        config.memory_limit = assembly_config.memory_limit;
     }
     (config.lock_memory, config.huge_pages) =
-        (plan.real_time.lock_memory, plan.real_time.huge_pages);
+        (assembly_config.real_time.lock_memory, assembly_config.real_time.huge_pages);
     let mut link = ShmLink::join(config).map_err(|error| match error.is_exhaustion() {
         true => DdsError::OutOfResources(error.to_string()),
         false => DdsError::Error(error.to_string()),
     })?;
-    wait_until_admissible(&link, plan.domain)?;
+    wait_until_admissible(&link, assembly_config.domain)?;
     let parker = link.parker();
-    let terms = GroupConfig {
+    let group_config = GroupConfig {
         join_mode: JoinMode::Local,
         weight: 1,
-        timeouts: plan.member_timeouts,
-        ablation: plan.ablation,
+        timeouts: assembly_config.member_timeouts,
+        ablation: assembly_config.ablation,
     };
-    let mut group = group(&mut link, terms, &parker)
+    let mut group = group(&mut link, group_config, &parker)
         .map_err(|error| DdsError::OutOfResources(error.to_string()))?;
     let host = link.arbiter();
-    let logs = plan.logs.as_ref().map(|(folder, topics, settings)| {
+    let logs = assembly_config.logs.as_ref().map(|(folder, topics, settings)| {
         let fresh = LogId(link.node().0);
-        let home = LogScope::of_domain(plan.domain);
-        let archive = ProcessLogs::open(folder, &home, fresh, *settings);
-        let archive = archive.map_err(|error| {
+        let home = LogScope::of_domain(assembly_config.domain);
+        let process_logs = ProcessLogs::open(folder, &home, fresh, *settings);
+        let process_logs = process_logs.map_err(|error| {
             let hint = match &error {
                 LogError::Disk { cause: DiskError::NotFound, .. } => {
                     "; make it first, or name another folder"
@@ -106,11 +106,11 @@ pub(super) fn connect(plan: &AssemblyConfig) -> DdsResult<ParticipantParts> {
             let folder = folder.display();
             DdsError::Error(format!("no logs can be kept in `{folder}`: {error}{hint}"))
         })?;
-        let bell = Arc::clone(&parker);
-        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || bell.wake());
+        let waker_parker = Arc::clone(&parker);
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || waker_parker.wake());
         let tell = Arc::clone(&wake);
-        let gate = group.keep_logs(Box::new(archive.views(move || tell())));
-        Ok(TopicLogs::new(archive, topics.clone(), (gate, wake)))
+        let gate = group.keep_logs(Box::new(process_logs.views(move || tell())));
+        Ok(TopicLogs::new(process_logs, topics.clone(), (gate, wake)))
     });
     Ok(ParticipantParts { link, parker, group, host, logs: logs.transpose()? })
 }
@@ -166,31 +166,36 @@ fn obstacle(link: &ShmLink, domain: u32) -> Option<(Duration, DdsError)> {
 /// Joins the domain and starts to drive the participant. If the participant may rejoin, also starts
 /// its rejoiner.
 pub(crate) fn assemble(
-    plan: AssemblyConfig,
-    standing: &Arc<MembershipState>,
+    assembly_config: AssemblyConfig,
+    membership: &Arc<MembershipState>,
 ) -> DdsResult<(DomainEngine, Option<Rejoiner>)> {
-    let ParticipantParts { link, parker, group, host, logs } = connect(&plan)?;
-    standing.begin(Life::default(), link.node());
-    let mut machine = ParticipantMachine::new(group, Arc::clone(standing), host, Life::default());
+    let ParticipantParts { link, parker, group, host, logs } = connect(&assembly_config)?;
+    membership.begin(Life::default(), link.node());
+    let mut machine = ParticipantMachine::new(group, Arc::clone(membership), host, Life::default());
     logs.into_iter().for_each(|logs| machine.keep_logs(logs));
-    let settings = plan.real_time.engine;
-    let start = |machine, link, parker, pace| match plan.unattended {
-        true => Engine::unattended(machine, link, parker, pace),
+    let settings = assembly_config.real_time.engine;
+    let start = |machine, link, parker, pace| match assembly_config.is_caller_driven {
+        true => Engine::without_thread(machine, link, parker, pace),
         false => Engine::start_on(settings, machine, link, parker, pace),
     };
-    if !standing.may_rejoin() {
-        return Ok((start(machine, link, parker, plan.pace), None));
+    if !membership.may_rejoin() {
+        return Ok((start(machine, link, parker, assembly_config.pace), None));
     }
-    let turnout = Arc::new(SwitchableParker::new(parker));
-    let engine = start(machine, link, Arc::clone(&turnout) as Arc<dyn Parker>, plan.pace);
-    let rejoiner = Rejoiner::start(engine.clone(), plan, turnout, standing)?;
+    let switchable_parker = Arc::new(SwitchableParker::new(parker));
+    let engine = start(
+        machine,
+        link,
+        Arc::clone(&switchable_parker) as Arc<dyn Parker>,
+        assembly_config.pace,
+    );
+    let rejoiner = Rejoiner::start(engine.clone(), assembly_config, switchable_parker, membership)?;
     Ok((engine, Some(rejoiner)))
 }
 
 /// This node's part in the domain's group.
 fn group(
     link: &mut ShmLink,
-    terms: GroupConfig,
+    group_config: GroupConfig,
     parker: &Arc<dyn Parker>,
 ) -> Result<Group<Discovery>, LinkError> {
     let acks = link.open(ACKS, ACKS_WORDS)?;
@@ -198,13 +203,13 @@ fn group(
     let lines = link.open(CONTROL_LINES, SUBGROUP_LINES * LINE_WORDS)?;
     let geometry = control_geometry();
     let memory = link.open(CONTROL_STREAM, geometry.words())?;
-    let bell = Arc::clone(parker);
-    let node = Node::new(link.node(), acks, Arc::new(move || bell.wake()));
+    let waker_parker = Arc::clone(parker);
+    let node = Node::new(link.node(), acks, Arc::new(move || waker_parker.wake()));
     let mut node = node.with_changes(changes, link.barrier());
     let memory = SenderMemory::with_nulls(memory, geometry).with_barrier(link.barrier());
     let memory = node.count_changes(memory);
     let control =
         SubgroupRegions { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, memory)) };
     let host = link.arbiter().map(|arbiter| HostInterface { arbiter, is_halted: link.halts() });
-    Ok(Group::new(node, terms, Discovery::default(), control, host))
+    Ok(Group::new(node, group_config, Discovery::default(), control, host))
 }

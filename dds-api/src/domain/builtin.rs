@@ -19,7 +19,7 @@ use qos_profiles::{
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::builtin::{BuiltinKind, EntityFact};
 use crate::mapping::directory::{KnownEndpoint, ParticipantFacts, TopicFacts};
-use crate::mapping::policies::Policies;
+use crate::mapping::policies::EndpointPolicies;
 
 /// Defines the data of an entity: its own fields, and policies out of these sets.
 macro_rules! data {
@@ -236,17 +236,19 @@ impl TopicBuiltinTopicData {
 /// Data of an endpoint beside its policies.
 type EndpointFields = (InstanceHandle, InstanceHandle, String, String, TopicDataQosPolicy);
 
-fn endpoint_fields((key, endpoint, topic_data): KnownEndpoint) -> (EndpointFields, Policies) {
+fn endpoint_fields(
+    (key, endpoint, topic_data): KnownEndpoint,
+) -> (EndpointFields, EndpointPolicies) {
     let participant = InstanceHandle { entity: 0, ..key };
-    let said = (key, participant, endpoint.topic, endpoint.data_type.name, topic_data);
-    (said, Arc::unwrap_or_clone(endpoint.policies))
+    let fields = (key, participant, endpoint.topic, endpoint.data_type.name, topic_data);
+    (fields, Arc::unwrap_or_clone(endpoint.policies))
 }
 
 impl PublicationBuiltinTopicData {
     /// Data of a writer; none if the entity is something else.
     pub(crate) fn new(known: KnownEndpoint) -> Option<Self> {
         match endpoint_fields(known) {
-            (said, Policies::Offered { writer, publisher }) => {
+            (said, EndpointPolicies::Offered { writer, publisher }) => {
                 Some(Self::of(said, (writer, publisher)))
             }
             _ => None,
@@ -258,7 +260,7 @@ impl SubscriptionBuiltinTopicData {
     /// Data of a reader; none if the entity is something else.
     pub(crate) fn new(known: KnownEndpoint) -> Option<Self> {
         match endpoint_fields(known) {
-            (said, Policies::Requested { reader, subscriber }) => {
+            (said, EndpointPolicies::Requested { reader, subscriber }) => {
                 Some(Self::of(said, (reader, subscriber)))
             }
             _ => None,
@@ -300,9 +302,9 @@ pub trait BuiltinTopicData: DdsType + Clone + std::fmt::Debug {
 pub struct BuiltinSource<T> {
     pub(crate) kind: BuiltinKind,
     /// Data of an entity; none if the entity is of another kind.
-    pub(crate) told: fn(InstanceHandle, EntityFact) -> Option<T>,
+    pub(crate) sample_of: fn(InstanceHandle, EntityFact) -> Option<T>,
     /// Sample of an entity that is gone: only its key is set.
-    pub(crate) gone: fn(InstanceHandle) -> T,
+    pub(crate) sample_of_gone: fn(InstanceHandle) -> T,
 }
 
 macro_rules! builtin {
@@ -312,8 +314,8 @@ macro_rules! builtin {
 
             const SOURCE: BuiltinSource<Self> = BuiltinSource {
                 kind: BuiltinKind::$kind,
-                told: $told,
-                gone: |key| Self { key, ..Self::default_value() },
+                sample_of: $told,
+                sample_of_gone: |key| Self { key, ..Self::default_value() },
             };
         }
     };

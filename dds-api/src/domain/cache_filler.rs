@@ -30,7 +30,7 @@ const SHORTEST: Duration = Duration::from_micros(20);
 /// Longest pause while samples arrive.
 const LONGEST: Duration = Duration::from_millis(10);
 /// Number of checks in a row that find nothing before the thread rests.
-const LOOKS_BEFORE_REST: u32 = 10;
+const CHECKS_BEFORE_REST: u32 = 10;
 
 /// Result of a check.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -79,11 +79,11 @@ struct FillerState {
 impl FillerState {
     /// Checks all readers and returns the largest result.
     fn look(&self) -> FillResult {
-        let mut charges = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        charges.retain(|charge| charge.lock().is_some());
-        let all = charges.clone();
-        drop(charges);
-        all.iter().map(|charge| charge.fill_cache()).max().unwrap_or(FillResult::Nothing)
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|entry| entry.lock().is_some());
+        let all = entries.clone();
+        drop(entries);
+        all.iter().map(|entry| entry.fill_cache()).max().unwrap_or(FillResult::Nothing)
     }
 
     /// Checks until the cache filler ends.
@@ -91,7 +91,7 @@ impl FillerState {
         while !self.over.load(Ordering::Acquire) {
             self.rest(engine);
             let (mut pause, mut nothing) = (FIRST, 0);
-            while nothing < LOOKS_BEFORE_REST && !self.over.load(Ordering::Acquire) {
+            while nothing < CHECKS_BEFORE_REST && !self.over.load(Ordering::Acquire) {
                 std::thread::park_timeout(pause);
                 let found = self.look();
                 pause = match found {
@@ -105,15 +105,15 @@ impl FillerState {
 
     /// Sleeps until a turn did something.
     fn rest(&self, engine: &DomainEngine) {
-        let bell = Arc::new(ThreadWaker::new(false));
+        let waker = Arc::new(ThreadWaker::new(false));
         // The listener lives as long as this call; afterwards turns have nobody to notify.
-        let hearer: Arc<dyn TurnListener> = Arc::clone(&bell) as _;
-        engine.add_listener(&hearer);
+        let listener: Arc<dyn TurnListener> = Arc::clone(&waker) as _;
+        engine.add_listener(&listener);
         // Takes in what arrived before the listener was registered.
         if self.look() > FillResult::Nothing {
             return;
         }
-        while !bell.is_woken() && !self.over.load(Ordering::Acquire) {
+        while !waker.is_woken() && !self.over.load(Ordering::Acquire) {
             std::thread::park();
         }
     }
@@ -137,22 +137,22 @@ impl CacheFiller {
         engine: &DomainEngine,
         reader: Arc<dyn FillCache>,
     ) -> Arc<FillerEntry> {
-        let charge = Arc::new(FillerEntry(Mutex::new(Some(reader))));
-        let mut charges = self.shared.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        charges.push(Arc::clone(&charge));
-        drop(charges);
+        let entry = Arc::new(FillerEntry(Mutex::new(Some(reader))));
+        let mut entries = self.shared.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.push(Arc::clone(&entry));
+        drop(entries);
         let mut thread = self.thread();
         if thread.is_none() {
             let (shared, engine) = (Arc::clone(&self.shared), engine.clone());
-            let collect = move || shared.run(&engine);
-            let made = std::thread::Builder::new().name("squall-cache".into()).spawn(collect);
+            let fill = move || shared.run(&engine);
+            let made = std::thread::Builder::new().name("squall-cache".into()).spawn(fill);
             *thread = made
                 .map_err(|error| {
                     tracing::error!(%error, "the thread that fills idle caches cannot start");
                 })
                 .ok();
         }
-        charge
+        entry
     }
 
     /// Ends the thread and waits for its end.

@@ -31,10 +31,10 @@ pub struct ParticipantConfig {
     pub(super) runtime_dir: Option<PathBuf>,
     pub(super) group: Option<String>,
     pub(super) memory_limit: Option<u64>,
-    pub(super) patience: MemberTimeouts,
+    pub(super) member_timeouts: MemberTimeouts,
     pub(super) ablation: Ablation,
     pub(super) pace: Pace,
-    pub(super) unattended: bool,
+    pub(super) is_caller_driven: bool,
     pub(super) rejoins: bool,
     pub(super) log_folder: Option<PathBuf>,
     pub(super) log_topics: Vec<String>,
@@ -78,7 +78,7 @@ impl ParticipantConfig {
     /// has died is not waited for in any case, and one that nobody waits for may be silent
     /// without limit.
     pub fn member_timeout(mut self, time: impl Into<Timeout>) -> Self {
-        self.patience.member_timeout = time.into().nanos();
+        self.member_timeouts.member_timeout = time.into().nanos();
         self
     }
 
@@ -195,7 +195,7 @@ impl ParticipantConfig {
     /// Starts no thread that drives the participant: its work is done inside the application's own
     /// calls. Meant for applications that schedule everything themselves; they must call often.
     pub fn caller_drives(mut self) -> Self {
-        self.unattended = true;
+        self.is_caller_driven = true;
         self
     }
 

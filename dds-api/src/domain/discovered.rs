@@ -73,7 +73,7 @@ impl DomainParticipant {
         self.check()?;
         let entity = self.entity_of::<T>(handle);
         let fact = self.inner().engine.act(|machine, _, _| machine.fact(T::SOURCE.kind, entity));
-        let data = fact.and_then(|fact| (T::SOURCE.told)(entity, fact));
+        let data = fact.and_then(|fact| (T::SOURCE.sample_of)(entity, fact));
         data.ok_or_else(|| unknown(handle, what))
     }
 
@@ -82,7 +82,7 @@ impl DomainParticipant {
     fn entity_of<T: BuiltinTopicData>(&self, handle: InstanceHandle) -> InstanceHandle {
         let Some(key) = handle.instance_key() else { return handle };
         let all = self.inner().engine.act(|machine, _, _| machine.entities(T::SOURCE.kind));
-        let is_it = |entity: &InstanceHandle| key_of(&(T::SOURCE.gone)(*entity)) == key;
+        let is_it = |entity: &InstanceHandle| key_of(&(T::SOURCE.sample_of_gone)(*entity)) == key;
         all.into_iter().find(is_it).unwrap_or(handle)
     }
 }

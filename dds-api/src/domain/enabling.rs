@@ -130,14 +130,14 @@ impl<D: EndpointDraft> EnablingState<D> {
     ) -> DdsResult<()> {
         let mut draft = self.draft();
         self.check_there()?;
-        let Some(to_be) = &*draft else { return Ok(()) };
+        let Some(settings) = &*draft else { return Ok(()) };
         self.of.check_enables()?;
         if !self.topic.is_enabled() {
             return Err(not_yet(&format!("topic `{}` of this endpoint", self.topic.policies.name)));
         }
-        let started = start(to_be)?;
-        if let Some(following) = to_be.profile_binding().cloned() {
-            participant.profiles.note_endpoint(D::id(&started), &self.topic.policies, following);
+        let started = start(settings)?;
+        if let Some(binding) = settings.profile_binding().cloned() {
+            participant.profiles.note_endpoint(D::id(&started), &self.topic.policies, binding);
         }
         self.started.get_or_init(|| started);
         self.lifecycle.enable();

@@ -25,7 +25,7 @@ use crate::infrastructure::{
     DdsError, DdsResult, InstanceHandle, PublisherListener, StatusMask, SubscriberListener,
     immutable,
 };
-use crate::mapping::policies::{Policies, check_data};
+use crate::mapping::policies::{EndpointPolicies, check_data};
 use crate::mapping::record::{LONGEST_NAMES, PolicyMetadata};
 use crate::publication::{HeldChanges, Publisher};
 use crate::subscription::{GroupAccess, Subscriber, not_with_builtin};
@@ -40,16 +40,16 @@ pub(crate) trait GroupQos: Clone + Default + Send + Sync + 'static {
     /// The policies in `qos`, if they are of this kind of entity.
     fn of(qos: &EntityQos) -> Option<&Self>;
     /// The participant's default policies of this kind of group, if any were set.
-    fn usual(policies: &ParticipantPolicies) -> Option<Self>;
+    fn default_from(policies: &ParticipantPolicies) -> Option<Self>;
     /// The group's policies among the policies of an endpoint.
-    fn within(policies: &mut Policies) -> Option<&mut Self>;
+    fn within(policies: &mut EndpointPolicies) -> Option<&mut Self>;
     /// PARTITION.
     fn partition(&self) -> &PartitionQosPolicy;
     /// GROUP_DATA.
     fn group_data(&self) -> &[u8];
     /// ENTITY_FACTORY.
     fn autoenables(&self) -> bool;
-    /// Policies that differ and may not change.
+    /// EndpointPolicies that differ and may not change.
     fn immutable_changes(&self, other: &Self) -> Vec<PolicyId>;
 }
 
@@ -64,12 +64,16 @@ macro_rules! group_qos {
                 if let EntityQos::$kind(qos) = qos { Some(qos) } else { None }
             }
 
-            fn usual(policies: &ParticipantPolicies) -> Option<Self> {
+            fn default_from(policies: &ParticipantPolicies) -> Option<Self> {
                 policies.$field.get()
             }
 
-            fn within(policies: &mut Policies) -> Option<&mut Self> {
-                if let Policies::$policies { $field, .. } = policies { Some($field) } else { None }
+            fn within(policies: &mut EndpointPolicies) -> Option<&mut Self> {
+                if let EndpointPolicies::$policies { $field, .. } = policies {
+                    Some($field)
+                } else {
+                    None
+                }
             }
 
             fn partition(&self) -> &PartitionQosPolicy {
@@ -135,15 +139,15 @@ where
     Self: GroupEntity,
 {
     fn new(participant: Arc<ParticipantInner>, qos: Q) -> Arc<Self> {
-        Self::made(participant, qos, false)
+        Self::with_state(participant, qos, false)
     }
 
     /// Creates a group for builtin topics, which is enabled whatever else is enabled.
     pub(crate) fn builtin(participant: Arc<ParticipantInner>, qos: Q) -> Arc<Self> {
-        Self::made(participant, qos, true)
+        Self::with_state(participant, qos, true)
     }
 
-    fn made(participant: Arc<ParticipantInner>, qos: Q, is_builtin: bool) -> Arc<Self> {
+    fn with_state(participant: Arc<ParticipantInner>, qos: Q, is_builtin: bool) -> Arc<Self> {
         let id = participant.engine.act(|machine, _, _| machine.fresh_group());
         let (qos, default) = (Mutex::new(qos), DefaultQos::new());
         let (lifecycle, listener) = (Lifecycle::default(), ListenerSlot::default());
@@ -241,7 +245,7 @@ where
             immutable(Q::KIND.word(), &present.immutable_changes(qos))?;
         }
         check(qos)?;
-        let change = |policies: &mut Policies| {
+        let change = |policies: &mut EndpointPolicies| {
             if let Some(of_it) = Q::within(policies) {
                 of_it.clone_from(qos);
             }
@@ -324,7 +328,7 @@ macro_rules! grouped {
                 false
             }
 
-            fn next_look(&self) -> Option<Time> {
+            fn next_check(&self) -> Option<Time> {
                 None
             }
         }
@@ -347,15 +351,15 @@ pub(crate) struct EntityGroupBuilder<Q> {
 
 impl<Q: GroupQos> EntityGroupBuilder<Q> {
     pub(crate) fn new(participant: Arc<ParticipantInner>) -> Self {
-        let (set, usual) =
-            (Q::usual(&participant.policies), participant.profiles.default_profile());
+        let (set, default) =
+            (Q::default_from(&participant.policies), participant.profiles.default_profile());
         let draft = EntityGroupBuilder {
             participant,
             qos: Q::default(),
             profile_binding: None,
             wrong: None,
         };
-        match (set, usual) {
+        match (set, default) {
             (Some(qos), _) => draft.all(&qos),
             (None, Some(profile)) => draft.profile(&profile),
             (None, None) => draft,
@@ -398,8 +402,8 @@ impl<Q: GroupQos> EntityGroupBuilder<Q> {
         }
         check(&self.qos)?;
         let group = EntityGroup::new(self.participant, self.qos);
-        if let Some(following) = self.profile_binding {
-            group.participant.profiles.note(shared(Arc::downgrade(&group)), following);
+        if let Some(binding) = self.profile_binding {
+            group.participant.profiles.note(shared(Arc::downgrade(&group)), binding);
         }
         Ok(group)
     }

@@ -50,13 +50,13 @@ pub struct DomainParticipantFactoryQos {
 /// ```
 pub struct DomainParticipantFactory {
     autoenables: Mutex<bool>,
-    usual: DefaultQos<DomainParticipantQos>,
+    default_qos: DefaultQos<DomainParticipantQos>,
     participants: Mutex<Vec<Weak<ParticipantInner>>>,
 }
 
 static FACTORY: DomainParticipantFactory = DomainParticipantFactory {
     autoenables: Mutex::new(true),
-    usual: DefaultQos::new(),
+    default_qos: DefaultQos::new(),
     participants: Mutex::new(Vec::new()),
 };
 
@@ -113,13 +113,13 @@ impl DomainParticipantFactory {
 
     /// Policies of participants for which nothing is specified; `None` means those of the standard.
     pub fn default_participant_qos(&self) -> Option<DomainParticipantQos> {
-        self.usual.get()
+        self.default_qos.get()
     }
 
     /// Sets the policies of participants that are created from now on without any policies and
     /// without a [profile](ParticipantConfig::profile).
     pub fn set_default_participant_qos(&self, qos: Option<DomainParticipantQos>) -> DdsResult<()> {
-        self.usual.set(qos)
+        self.default_qos.set(qos)
     }
 
     /// Policies of the factory.

@@ -32,7 +32,7 @@ pub(crate) trait ListenedEntity: Entity {
     /// Calls listeners for changes. Returns whether there were any.
     fn notify_listeners(self: Arc<Self>) -> bool;
     /// Time at which something changes without an event.
-    fn next_look(&self) -> Option<Time>;
+    fn next_check(&self) -> Option<Time>;
     /// Priority of the entity: its listeners are called before those of entities with
     /// smaller values.
     fn priority(&self) -> i32 {
@@ -61,15 +61,15 @@ impl DispatcherState {
     }
 
     fn run(&self, engine: &DomainEngine) {
-        let bell = Arc::new(ThreadWaker::new(true));
-        let bell = self.waker.get_or_init(|| bell);
-        let hearer: Arc<dyn TurnListener> = Arc::clone(bell) as _;
-        engine.add_listener(&hearer);
+        let waker = Arc::new(ThreadWaker::new(true));
+        let waker = self.waker.get_or_init(|| waker);
+        let listener: Arc<dyn TurnListener> = Arc::clone(waker) as _;
+        engine.add_listener(&listener);
         let (mut all, mut seen) = (Vec::new(), None);
         while !self.is_over() {
-            bell.reset();
+            waker.reset();
             let mut next: Option<Time> = None;
-            let mut has_told = false;
+            let mut has_notified = false;
             // Acquire: the changes that were counted are visible.
             let reordered = Some(self.reordered.load(Ordering::Acquire));
             if reordered != seen {
@@ -79,18 +79,18 @@ impl DispatcherState {
             }
             for entity in &all {
                 let Some(entity) = entity.upgrade() else { continue };
-                has_told |= Arc::clone(&entity).notify_listeners();
-                next = next.into_iter().chain(entity.next_look()).min();
+                has_notified |= Arc::clone(&entity).notify_listeners();
+                next = next.into_iter().chain(entity.next_check()).min();
             }
-            if !has_told {
-                self.rest(bell, next);
+            if !has_notified {
+                self.rest(waker, next);
             }
         }
     }
 
-    fn rest(&self, bell: &ThreadWaker, next: Option<Time>) {
+    fn rest(&self, waker: &ThreadWaker, next: Option<Time>) {
         std::thread::park_timeout(PAUSE);
-        while !bell.is_woken() && !self.is_over() {
+        while !waker.is_woken() && !self.is_over() {
             match next.map(|next| next.since(clock::now())) {
                 None => std::thread::park(),
                 Some(0) => return,
@@ -103,7 +103,7 @@ impl DispatcherState {
 /// Maximum time that an ending participant waits for a listener that is being called.
 const LISTENER_LIMIT: Duration = Duration::from_secs(5);
 /// Interval between checks whether that listener has returned.
-const LOOK: Duration = Duration::from_micros(200);
+const RETURN_CHECK_INTERVAL: Duration = Duration::from_micros(200);
 
 /// See the [module](self).
 #[derive(Default)]
@@ -143,7 +143,7 @@ impl ListenerDispatcher {
             *thread = Some(made);
         }
         drop(thread);
-        self.shared.waker.get().into_iter().for_each(|bell| bell.on_turn());
+        self.shared.waker.get().into_iter().for_each(|waker| waker.on_turn());
         Ok(())
     }
 
@@ -166,7 +166,7 @@ impl ListenerDispatcher {
                 );
                 return;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(RETURN_CHECK_INTERVAL);
         }
         if thread.join().is_err() {
             tracing::error!("the thread that calls listeners panicked");

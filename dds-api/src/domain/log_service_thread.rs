@@ -30,22 +30,22 @@ impl LogServiceThread {
         let has_to_log = engine.act(|machine, _, _| machine.has_to_log());
         let (past, mut server) =
             (engine.act(|machine, _, _| machine.past()), PastServer::default());
-        let attend = move || {
+        let serve = move || {
             while !is_over.load(Ordering::Acquire) {
                 if has_to_log.load(Ordering::Acquire) {
                     engine.act(|machine, link, effects| machine.log_topics(link, effects));
                 }
-                for (from, ask) in past.take_asks() {
-                    let log = engine.act(|machine, _, _| machine.complete_log_of(ask.key));
-                    let page = server.answer(log, (from, &ask));
+                for (from, request) in past.take_received() {
+                    let log = engine.act(|machine, _, _| machine.complete_log_of(request.key));
+                    let page = server.answer(log, (from, &request));
                     engine.act(|machine, _, effects| {
-                        machine.answer_past((from, ask), page, effects);
+                        machine.answer_past((from, request), page, effects);
                     });
                 }
                 std::thread::park_timeout(CHECK_INTERVAL);
             }
         };
-        let thread = std::thread::Builder::new().name("squall-service".into()).spawn(attend);
+        let thread = std::thread::Builder::new().name("squall-service".into()).spawn(serve);
         let thread = thread.map_err(|error| {
             DdsError::OutOfResources(format!("the thread that serves logs cannot start: {error}"))
         })?;

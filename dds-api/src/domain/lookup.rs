@@ -250,34 +250,34 @@ impl DomainParticipant {
         })
     }
 
-    /// Returns what `look` finds of a topic of this name, as soon as it finds anything.
+    /// Returns what `search` finds of a topic of this name, as soon as it finds anything.
     pub(crate) fn find<T>(
         &self,
         name: &str,
         timeout: Timeout,
-        look: impl Fn() -> DdsResult<Option<T>>,
+        search: impl Fn() -> DdsResult<Option<T>>,
     ) -> DdsResult<T> {
         let (deadline, inner) = (timeout.deadline(), self.inner());
-        let (engine, standing) = (&inner.engine, &inner.membership);
+        let (engine, membership) = (&inner.engine, &inner.membership);
         loop {
             self.check()?;
             // Read before the search, so that no turn in between is missed.
             let turns = engine.counters().busy_turns();
-            if let Some(found) = look()? {
+            if let Some(found) = search()? {
                 return Ok(found);
             }
-            if standing.is_out_for_good() {
-                return Err(standing.error());
+            if membership.is_out_for_good() {
+                return Err(membership.error());
             }
             let ready = || {
                 engine.counters().busy_turns() != turns
-                    || standing.is_out_for_good()
+                    || membership.is_out_for_good()
                     || inner.lifecycle.is_deleted()
             };
             match engine.wait(deadline, ready) {
                 WaitOutcome::Ready => {}
                 WaitOutcome::Stopped => self.check()?,
-                WaitOutcome::TimedOut if standing.is_out() => return Err(standing.error()),
+                WaitOutcome::TimedOut if membership.is_out() => return Err(membership.error()),
                 WaitOutcome::TimedOut => {
                     return Err(DdsError::Timeout(format!(
                         "no participant has a topic `{name}` after {timeout}: {}",

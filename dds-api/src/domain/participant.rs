@@ -39,7 +39,7 @@ use crate::topic::{
 /// The greatest domain number, as in the standard's default port mapping.
 const GREATEST_DOMAIN: u32 = 232;
 /// Maximum time that a leaving participant waits until the others know of its departure.
-const GOODBYE: Duration = Duration::from_millis(500);
+const DEPARTURE_LIMIT: Duration = Duration::from_millis(500);
 /// Environment variable that names the log folder, if the configuration does not.
 const LOG_FOLDER: &str = "SQUALL_LOG_FOLDER";
 
@@ -96,8 +96,8 @@ impl WaitDriver for ParticipantInner {
         self.engine.wait(deadline, ready)
     }
 
-    fn tell(&self, hearer: &Arc<dyn TurnListener>) {
-        self.engine.add_listener(hearer);
+    fn tell(&self, listener: &Arc<dyn TurnListener>) {
+        self.engine.add_listener(listener);
     }
 
     fn nudge(&self) {
@@ -137,7 +137,7 @@ impl ParticipantInner {
         // Once the members know of the departure, none of them waits for this participant. It
         // leaves even if others do not answer.
         self.engine.act(|machine, _, _| machine.leave());
-        let deadline = Timeout::from(GOODBYE).deadline();
+        let deadline = Timeout::from(DEPARTURE_LIMIT).deadline();
         self.engine.wait(deadline, || self.membership.has_ended());
         // If the others have not answered, they continue without this participant once its link
         // is gone.
@@ -152,8 +152,8 @@ impl ParticipantInner {
     }
 }
 
-fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
-    place.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for ParticipantInner {
@@ -206,42 +206,44 @@ impl DomainParticipant {
             )));
         }
         let ParticipantConfig { runtime_dir, group, memory_limit, .. } = config;
-        let ParticipantConfig { patience, ablation, pace, unattended, rejoins, .. } = config;
+        let ParticipantConfig {
+            member_timeouts, ablation, pace, is_caller_driven, rejoins, ..
+        } = config;
         let folder = config.log_folder.or_else(|| environment(LOG_FOLDER).map(PathBuf::from));
         let profiles = Profiles::new(config.profiles, config.profile)?;
-        let (by_profile, following) = profiles.of_participant(config.own_set.as_deref())?;
+        let (by_profile, binding) = profiles.of_participant(config.own_set.as_deref())?;
         let real_time =
-            config.real_time.with(following.as_ref().and_then(ProfileBinding::settings))?;
+            config.real_time.with(binding.as_ref().and_then(ProfileBinding::settings))?;
         let mut settings = LogSettings { thread: real_time.log, ..LogSettings::default() };
         settings.queue_bytes = config.log_queue.unwrap_or(settings.queue_bytes);
         let logs = folder.map(|folder| (folder, config.log_topics, settings));
         let keeps_logs = logs.is_some();
-        let plan = AssemblyConfig {
+        let assembly_config = AssemblyConfig {
             domain,
             runtime_dir,
             group,
             memory_limit,
-            member_timeouts: patience,
+            member_timeouts,
             ablation,
             pace: real_time.pace(pace),
-            unattended,
+            is_caller_driven,
             real_time,
             logs,
         };
-        let (qos, following) = match config.qos {
+        let (qos, binding) = match config.qos {
             Some(qos) => (qos, None),
-            None => (by_profile, following),
+            None => (by_profile, binding),
         };
-        let standing = Arc::new(MembershipState::new(rejoins));
-        let (engine, rejoiner) = assemble(plan, &standing)?;
-        let (pulse, collector, roster) =
+        let membership = Arc::new(MembershipState::new(rejoins));
+        let (engine, rejoiner) = assemble(assembly_config, &membership)?;
+        let (liveliness, cache_filler, dispatcher) =
             (Arc::default(), CacheFiller::default(), ListenerDispatcher::default());
         let listener = ListenerSlot::default();
         let inner = Arc::new(ParticipantInner {
             engine,
-            membership: standing,
+            membership,
             profiles,
-            liveliness: pulse,
+            liveliness,
             lifecycle: Lifecycle::default(),
             policies: ParticipantPolicies::new(qos),
             provisional: AtomicU64::new(0),
@@ -250,15 +252,15 @@ impl DomainParticipant {
             domain,
             rejoiner: Mutex::new(rejoiner),
             log_service: Mutex::new(None),
-            cache_filler: collector,
-            dispatcher: roster,
+            cache_filler,
+            dispatcher,
             listener,
         });
         if keeps_logs {
             *lock(&inner.log_service) = Some(LogServiceThread::start(inner.engine.clone())?);
         }
-        if let Some(following) = following {
-            inner.profiles.note(ProfiledEntity::Participant(Arc::downgrade(&inner)), following);
+        if let Some(binding) = binding {
+            inner.profiles.note(ProfiledEntity::Participant(Arc::downgrade(&inner)), binding);
         }
         let factory = DomainParticipantFactory::instance();
         factory.enter(&inner);
@@ -368,7 +370,7 @@ impl DomainParticipant {
     }
 
     /// Counters of the work of this participant's engine.
-    pub fn counters(&self) -> &derecho_node::Counters {
+    pub fn counters(&self) -> &derecho_node::EngineCounters {
         self.inner.engine.counters()
     }
 
@@ -496,10 +498,10 @@ impl DomainParticipant {
     /// LIVELINESS manual by participant: asserts that the application is alive, for all its writers
     /// with this kind of liveliness. Each write of one of these writers does so, too.
     pub fn assert_liveliness(&self) -> DdsResult<()> {
-        let standing = &self.inner.membership;
+        let membership = &self.inner.membership;
         self.check()?;
-        if standing.is_out_for_good() {
-            return Err(standing.error());
+        if membership.is_out_for_good() {
+            return Err(membership.error());
         }
         if self.inner.liveliness.assert(clock::now()) {
             self.inner.engine.act(|machine, _, _| machine.schedule_timeliness());

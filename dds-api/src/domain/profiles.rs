@@ -128,18 +128,21 @@ pub(crate) struct Profiles {
 impl Profiles {
     /// Reads the files. The error says what is wrong with them, or that there is no profile of
     /// this name.
-    pub(super) fn new(source: ProfileSource, usual: Option<String>) -> DdsResult<Profiles> {
+    pub(super) fn new(
+        source: ProfileSource,
+        default_profile: Option<String>,
+    ) -> DdsResult<Profiles> {
         let provider = match source {
             ProfileSource::Environment => QosProvider::from_environment().map(Arc::new),
             ProfileSource::Files(files) => QosProvider::from_files(files).map(Arc::new),
             ProfileSource::Provider(provider) => Ok(provider),
         };
         let provider = provider.map_err(|wrong| DdsError::BadParameter(wrong.to_string()))?;
-        let followers = Mutex::new(ProfileBindings::default());
+        let bindings = Mutex::new(ProfileBindings::default());
         let profiles =
-            Profiles { provider, default_profile: usual.map(Arc::from), bindings: followers };
-        if let Some(usual) = &profiles.default_profile {
-            profiles.find(EntityKind::DomainParticipant, usual, None)?;
+            Profiles { provider, default_profile: default_profile.map(Arc::from), bindings };
+        if let Some(default_profile) = &profiles.default_profile {
+            profiles.find(EntityKind::DomainParticipant, default_profile, None)?;
         }
         Ok(profiles)
     }
@@ -178,14 +181,14 @@ impl Profiles {
         &self,
         set: Option<&str>,
     ) -> DdsResult<(DomainParticipantQos, Option<ProfileBinding>)> {
-        let usual = DomainParticipantFactory::instance().default_participant_qos();
+        let default_qos = DomainParticipantFactory::instance().default_participant_qos();
         let Some(profile) = set.map(Arc::from).or_else(|| self.default_profile()) else {
-            return Ok((usual.unwrap_or_default(), None));
+            return Ok((default_qos.unwrap_or_default(), None));
         };
         let given = self.of_shared(EntityKind::DomainParticipant, &profile, None)?;
         let qos = match (&given.qos, &given.settings) {
             (EntityQos::DomainParticipant(qos), Some(_)) => qos.clone(),
-            _ => usual.unwrap_or_default(),
+            _ => default_qos.unwrap_or_default(),
         };
         Ok((qos, Some(ProfileBinding::new(&profile, false, given))))
     }
@@ -197,13 +200,13 @@ impl Profiles {
         profile: &str,
         topic: Option<&str>,
     ) -> DdsResult<ProfilePolicies> {
-        let said = self.find(kind, profile, topic)?;
-        let usual = || match kind {
+        let settings = self.find(kind, profile, topic)?;
+        let default_qos = || match kind {
             EntityKind::Topic => default_topic_qos().into(),
             kind => kind.default_qos(),
         };
-        let qos = said.as_ref().map_or_else(usual, |said| said.qos.clone());
-        Ok(ProfilePolicies { qos, settings: said })
+        let qos = settings.as_ref().map_or_else(default_qos, |said| said.qos.clone());
+        Ok(ProfilePolicies { qos, settings })
     }
 
     /// Policies that a writer or reader takes from a profile: the profile's settings for it, or
@@ -216,16 +219,13 @@ impl Profiles {
         topic: &TopicPolicies,
         by_topic: bool,
     ) -> DdsResult<ProfilePolicies> {
-        let said = match self.find(kind, profile, Some(&topic.name)) {
+        let settings = match self.find(kind, profile, Some(&topic.name)) {
             // A topic may take its policies from a set that is for topics alone.
             Err(_) if by_topic => None,
             said => said?,
         };
-        let Some(set) = &said else {
-            return Ok(ProfilePolicies {
-                qos: default_endpoint_qos(kind, &topic.qos()),
-                settings: said,
-            });
+        let Some(set) = &settings else {
+            return Ok(ProfilePolicies { qos: default_endpoint_qos(kind, &topic.qos()), settings });
         };
         if !by_topic && set.asks_for_order() && !topic.level().is_ordered() {
             return Err(DdsError::InconsistentPolicy(format!(
@@ -247,7 +247,7 @@ impl Profiles {
             }
             _ => {}
         }
-        Ok(ProfilePolicies { qos, settings: said })
+        Ok(ProfilePolicies { qos, settings })
     }
 
     fn bindings(&self) -> MutexGuard<'_, ProfileBindings> {
@@ -255,13 +255,13 @@ impl Profiles {
     }
 
     /// Records that a topic, publisher or subscriber follows a profile from now on.
-    pub(crate) fn note(&self, shared: ProfiledEntity, following: ProfileBinding) {
-        let mut followers = self.bindings();
-        if followers.shared.len() >= followers.tidy_at {
-            followers.shared.retain(|(shared, _)| shared.is_there());
-            followers.tidy_at = (2 * followers.shared.len()).max(64);
+    pub(crate) fn note(&self, shared: ProfiledEntity, binding: ProfileBinding) {
+        let mut bindings = self.bindings();
+        if bindings.shared.len() >= bindings.tidy_at {
+            bindings.shared.retain(|(shared, _)| shared.is_there());
+            bindings.tidy_at = (2 * bindings.shared.len()).max(64);
         }
-        followers.shared.push((shared, following));
+        bindings.shared.push((shared, binding));
     }
 
     /// Records that a writer or reader follows a profile from now on.
@@ -269,9 +269,9 @@ impl Profiles {
         &self,
         id: u64,
         topic: &Arc<TopicPolicies>,
-        following: ProfileBinding,
+        binding: ProfileBinding,
     ) {
-        self.bindings().endpoints.insert(id, (Arc::clone(topic), following));
+        self.bindings().endpoints.insert(id, (Arc::clone(topic), binding));
     }
 
     /// Removes a writer or reader that is gone.

@@ -123,7 +123,7 @@ impl RealTimeConfig {
     pub(super) fn with(self, said: Option<&ResolvedEntity>) -> DdsResult<RealTimeSettings> {
         let property = |name: &str| said.and_then(|said| said.property(name));
         let truth = |own: Option<bool>, name: &str| own.unwrap_or(property(name) == Some("true"));
-        let wishes = RealTimeSettings {
+        let resolved = RealTimeSettings {
             engine: self
                 .engine
                 .with(["squall.engine.cores", "squall.engine.scheduling"], property)?,
@@ -132,14 +132,14 @@ impl RealTimeConfig {
             huge_pages: truth(self.huge_pages, "squall.memory.huge_pages"),
             polls: self.polls.unwrap_or(property("squall.waiting") == Some("polling")),
         };
-        for (whose, thread) in [("engine", wishes.engine), ("log", wishes.log)] {
+        for (whose, thread) in [("engine", resolved.engine), ("log", resolved.log)] {
             thread.try_out().map_err(|error| {
                 DdsError::OutOfResources(format!(
                     "the settings of the {whose} thread cannot be applied: {error}"
                 ))
             })?;
         }
-        Ok(wishes)
+        Ok(resolved)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::mapping::shares::EndpointRefusal;
 use crate::publication::refused;
 
 /// Interval between checks whether others continue without a participant none of whose threads run.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Pause after the first failed attempt. Each later pause is twice as long, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -83,18 +83,18 @@ pub(crate) struct Rejoiner {
 impl Rejoiner {
     pub(super) fn start(
         engine: DomainEngine,
-        plan: AssemblyConfig,
-        turnout: Arc<SwitchableParker>,
-        standing: &Arc<MembershipState>,
+        assembly_config: AssemblyConfig,
+        parker: Arc<SwitchableParker>,
+        membership: &Arc<MembershipState>,
     ) -> DdsResult<Rejoiner> {
-        let work = RejoinLoop {
+        let rejoin_loop = RejoinLoop {
             engine: engine.clone(),
-            plan,
-            parker: turnout,
-            membership: Arc::clone(standing),
+            assembly_config,
+            parker,
+            membership: Arc::clone(membership),
         };
         let thread = std::thread::Builder::new().name("squall-rejoin".into());
-        match thread.spawn(move || work.run()) {
+        match thread.spawn(move || rejoin_loop.run()) {
             Ok(thread) => Ok(Rejoiner { thread }),
             Err(error) => {
                 engine.stop();
@@ -115,25 +115,25 @@ impl Rejoiner {
 
 struct RejoinLoop {
     engine: DomainEngine,
-    plan: AssemblyConfig,
+    assembly_config: AssemblyConfig,
     parker: Arc<SwitchableParker>,
     membership: Arc<MembershipState>,
 }
 
 impl RejoinLoop {
     fn run(self) {
-        let (mut pause, mut came_in) = (FIRST_PAUSE, None::<Instant>);
+        let (mut pause, mut rejoined_at) = (FIRST_PAUSE, None::<Instant>);
         while !self.membership.is_closing() {
             if !self.membership.is_evicted() {
-                self.membership.sleep(LOOK);
+                self.membership.sleep(CHECK_INTERVAL);
                 continue;
             }
-            let lived = came_in.take().map(|at| at.elapsed());
+            let lived = rejoined_at.take().map(|at| at.elapsed());
             if lived.is_some_and(|lived| lived >= SHORT_LIFE) {
                 pause = FIRST_PAUSE;
             }
             if lived.is_none_or(|lived| lived >= SHORT_LIFE) && self.try_rejoin(pause) {
-                came_in = Some(Instant::now());
+                rejoined_at = Some(Instant::now());
                 continue;
             }
             if !self.membership.pause(pause) {
@@ -158,7 +158,8 @@ impl RejoinLoop {
     fn begin_again(&self) -> DdsResult<()> {
         // The next life uses the same log folder, so pending writes to it finish first.
         drop(self.engine.act(|machine, _, _| machine.end_logs()));
-        let ParticipantParts { mut link, parker, group, host, logs } = connect(&self.plan)?;
+        let ParticipantParts { mut link, parker, group, host, logs } =
+            connect(&self.assembly_config)?;
         let old = self.engine.act(|machine, slot, effects| {
             let next = machine.begin_again((group, host), logs, &mut link, effects);
             let next = next.inspect_err(|_| effects.clear())?;

@@ -16,8 +16,8 @@ pub(super) struct ThreadWaker {
 
 impl ThreadWaker {
     /// Creates a waker of the current thread. The thread counts as woken at first, or not.
-    pub(super) fn new(rung: bool) -> ThreadWaker {
-        ThreadWaker { thread: std::thread::current(), woken: AtomicBool::new(rung) }
+    pub(super) fn new(woken: bool) -> ThreadWaker {
+        ThreadWaker { thread: std::thread::current(), woken: AtomicBool::new(woken) }
     }
 
     /// Whether the thread was woken since the last reset.

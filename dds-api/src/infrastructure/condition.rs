@@ -17,7 +17,7 @@ pub(crate) trait WaitDriver: Send + Sync {
     /// Waits until `ready` returns true, and drives the engine meanwhile.
     fn wait(&self, deadline: Option<Time>, ready: &mut dyn FnMut() -> bool) -> WaitOutcome;
     /// Notifies this listener of events from now on.
-    fn tell(&self, hearer: &Arc<dyn TurnListener>);
+    fn tell(&self, listener: &Arc<dyn TurnListener>);
     /// Makes waiting threads check their conditions again.
     fn nudge(&self);
     /// Takes in what has arrived, on this thread if no other thread drives.
@@ -33,7 +33,7 @@ pub(crate) trait ConditionSource: Send + Sync {
     /// Engine that can make the condition true; none if only the application makes it true.
     fn driver(&self) -> Option<Arc<dyn WaitDriver>>;
     /// Time at which the condition may come to hold without an event.
-    fn next_look(&self) -> Option<Time> {
+    fn next_check(&self) -> Option<Time> {
         None
     }
     /// Entity that the condition belongs to; none if it belongs to no entity or the entity is gone.
@@ -92,14 +92,14 @@ impl Condition {
         self.0.entity()
     }
 
-    fn place(&self) -> *const () {
+    fn address(&self) -> *const () {
         Arc::as_ptr(&self.0).cast()
     }
 }
 
 impl PartialEq for Condition {
     fn eq(&self, other: &Condition) -> bool {
-        std::ptr::eq(self.place(), other.place())
+        std::ptr::eq(self.address(), other.address())
     }
 }
 
@@ -113,7 +113,7 @@ impl AsRef<Condition> for Condition {
 
 impl fmt::Debug for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Condition({:p}, {})", self.place(), self.trigger_value())
+        write!(f, "Condition({:p}, {})", self.address(), self.trigger_value())
     }
 }
 
@@ -159,10 +159,10 @@ impl ConditionSource for GuardState {
         None
     }
 
-    fn attached(&self, bell: &Arc<dyn TurnListener>) {
-        let mut bells = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
-        bells.retain(|bell| bell.strong_count() > 0);
-        bells.push(Arc::downgrade(bell));
+    fn attached(&self, waker: &Arc<dyn TurnListener>) {
+        let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        wakers.retain(|waker| waker.strong_count() > 0);
+        wakers.push(Arc::downgrade(waker));
     }
 }
 
@@ -184,8 +184,8 @@ impl GuardCondition {
     pub fn set_trigger_value(&self, value: bool) {
         self.guard.value.store(value, Ordering::SeqCst);
         if value {
-            let bells = self.guard.wakers.lock().unwrap_or_else(PoisonError::into_inner);
-            bells.iter().filter_map(Weak::upgrade).for_each(|bell| bell.on_turn());
+            let wakers = self.guard.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+            wakers.iter().filter_map(Weak::upgrade).for_each(|waker| waker.on_turn());
         }
     }
 

@@ -135,15 +135,15 @@ mod tests {
     #[test]
     fn deadline_queue_agrees_with_check_of_every_instance() {
         let (mut seed, mut now) = (7_u64, 0);
-        let mut roll = |below: u64| {
+        let mut random_below = |below: u64| {
             seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             (seed >> 33) % below
         };
         let (mut deadlines, mut model) = (Deadlines::new(10), BTreeMap::<u128, u64>::new());
         for _ in 0..20_000 {
-            now += roll(4);
-            let key = u128::from(roll(6));
-            match roll(8) {
+            now += random_below(4);
+            let key = u128::from(random_below(6));
+            match random_below(8) {
                 0 => {
                     deadlines.forget(key);
                     model.remove(&key);

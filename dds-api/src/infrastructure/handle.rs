@@ -32,8 +32,8 @@ impl Reflect for InstanceHandle {
         self.to_parts().len()
     }
 
-    fn part(&self, place: usize) -> ValueRef<'_> {
-        self.to_parts().get(place).map_or(ValueRef::Absent, |part| ValueRef::Unsigned(*part))
+    fn part(&self, index: usize) -> ValueRef<'_> {
+        self.to_parts().get(index).map_or(ValueRef::Absent, |part| ValueRef::Unsigned(*part))
     }
 }
 

@@ -45,22 +45,22 @@ impl WakerSlot {
     /// Registers this waker for the next event. The caller must check for earlier events
     /// afterwards.
     pub(crate) fn register(
-        ear: &mut Option<Arc<WakerSlot>>,
+        slot: &mut Option<Arc<WakerSlot>>,
         driver: &dyn WaitDriver,
         waker: &Waker,
     ) {
-        let ear = ear.get_or_insert_with(|| {
-            let ear = Arc::new(WakerSlot::default());
-            let hearer: Arc<dyn TurnListener> = Arc::clone(&ear) as _;
-            driver.tell(&hearer);
-            ear
+        let slot = slot.get_or_insert_with(|| {
+            let slot = Arc::new(WakerSlot::default());
+            let listener: Arc<dyn TurnListener> = Arc::clone(&slot) as _;
+            driver.tell(&listener);
+            slot
         });
-        let mut place = ear.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *place {
+        let mut held_waker = slot.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *held_waker {
             Some(known) => known.clone_from(waker),
-            None => *place = Some(waker.clone()),
+            None => *held_waker = Some(waker.clone()),
         }
-        drop(place);
+        drop(held_waker);
         driver.look();
     }
 }

@@ -49,7 +49,7 @@ struct StatusConditionSource<E, F, N> {
     entity: E,
     changes: F,
     /// Time at which a status may change without an event.
-    next_look: N,
+    next_check: N,
     enabled: Arc<EnabledStatuses>,
     driver: Arc<dyn WaitDriver>,
 }
@@ -68,8 +68,8 @@ where
         Some(Arc::clone(&self.driver))
     }
 
-    fn next_look(&self) -> Option<Time> {
-        (self.next_look)()
+    fn next_check(&self) -> Option<Time> {
+        (self.next_check)()
     }
 
     fn entity(&self) -> Option<InstanceHandle> {
@@ -83,11 +83,11 @@ impl StatusCondition {
         changes: impl Fn() -> StatusMask + Send + Sync + 'static,
         driver: Arc<dyn WaitDriver>,
     ) -> StatusCondition {
-        Self::looking_at(entity, changes, || None, driver)
+        Self::with_next_check(entity, changes, || None, driver)
     }
 
     /// Creates a condition whose statuses may also change when time passes.
-    pub(crate) fn looking_at(
+    pub(crate) fn with_next_check(
         entity: impl Fn() -> Option<InstanceHandle> + Send + Sync + 'static,
         changes: impl Fn() -> StatusMask + Send + Sync + 'static,
         next_look: impl Fn() -> Option<Time> + Send + Sync + 'static,
@@ -95,7 +95,8 @@ impl StatusCondition {
     ) -> StatusCondition {
         let enabled = Arc::new(EnabledStatuses(AtomicU32::new(StatusMask::ALL.0)));
         let of = Arc::clone(&enabled);
-        let condition = StatusConditionSource { entity, changes, next_look, enabled: of, driver };
+        let condition =
+            StatusConditionSource { entity, changes, next_check: next_look, enabled: of, driver };
         let condition = Condition::new(condition);
         StatusCondition { condition, enabled }
     }

@@ -58,14 +58,14 @@ impl StorageStatus {
 
     /// Describes the problems with the logs of a logged topic, as the end of a sentence; empty if
     /// there are none.
-    pub(crate) fn trouble(&self) -> String {
+    pub(crate) fn log_problems(&self) -> String {
         let own = match &self.log {
             Some(LogCondition::Full) => {
                 ". This participant's log waits for room: its disk is full, or a quota or limit is \
                  reached"
                     .to_owned()
             }
-            Some(LogCondition::Harmed(why)) => format!(
+            Some(LogCondition::Damaged(why)) => format!(
                 ". This participant's log is damaged and may hold samples that no other log has: \
                  {why}. Restore the files of the log, or run `squall log proceed` to continue \
                  without it"
@@ -171,7 +171,7 @@ pub enum LogCondition {
     /// not begin without the log until its files are restored and the process is restarted, or
     /// until an operator runs `squall log proceed`. If another log is complete, the damaged one is
     /// put aside and completed from it.
-    Harmed(String),
+    Damaged(String),
     /// The disk of the log was full. The log accepts nothing more, and the topic continues
     /// without it.
     Detached,
@@ -186,7 +186,7 @@ impl From<LogPortCondition> for LogCondition {
             LogPortCondition::Open => LogCondition::Open,
             LogPortCondition::Full => LogCondition::Full,
             LogPortCondition::Damaged(error) => {
-                LogCondition::Harmed(LogPortCondition::reason(error, "the log cannot be opened"))
+                LogCondition::Damaged(LogPortCondition::reason(error, "the log cannot be opened"))
             }
             LogPortCondition::Detached => LogCondition::Detached,
             LogPortCondition::Failed(error) => LogCondition::Failed(LogPortCondition::reason(

@@ -126,8 +126,8 @@ impl WaitSet {
             }
             state.attached.push(condition.clone());
         }
-        let bell: Arc<dyn TurnListener> = Arc::clone(&self.waker) as _;
-        condition.0.attached(&bell);
+        let waker: Arc<dyn TurnListener> = Arc::clone(&self.waker) as _;
+        condition.0.attached(&waker);
         // The waiting thread may now have to wait in another way.
         self.waker.on_turn();
         Ok(())
@@ -166,14 +166,14 @@ impl WaitSet {
         let deadline = timeout.deadline();
         let _turn = self.acquire_permit()?;
         loop {
-            let rings = self.waker.lock().wakeups;
+            let wakeups = self.waker.lock().wakeups;
             let triggered = self.waker.triggered();
             if !triggered.is_empty() {
                 return Ok(triggered);
             }
-            let next_look = self.conditions().iter().filter_map(|one| one.0.next_look()).min();
+            let next_look = self.conditions().iter().filter_map(|one| one.0.next_check()).min();
             let until = deadline.into_iter().chain(next_look).min();
-            match self.wait_once(until, rings) {
+            match self.wait_once(until, wakeups) {
                 WaitOutcome::Ready => {}
                 WaitOutcome::TimedOut
                     if deadline.is_none_or(|deadline| clock::now() < deadline) => {}
@@ -198,28 +198,28 @@ impl WaitSet {
         let _turn = self.acquire_permit()?;
         // Notified only while this wait lasts.
         let relay: Arc<dyn TurnListener> = Arc::new(RelayWaker(Arc::clone(&self.waker)));
-        let mut told: Vec<Arc<dyn WaitDriver>> = Vec::new();
-        let look = |context: &mut Context<'_>| {
+        let mut registered: Vec<Arc<dyn WaitDriver>> = Vec::new();
+        let poll = |context: &mut Context<'_>| {
             self.waker.lock().task = Some(context.waker().clone());
             for driver in self.drivers() {
-                if !told.iter().any(|known| place(known) == place(&driver)) {
+                if !registered.iter().any(|known| address(known) == address(&driver)) {
                     driver.tell(&relay);
-                    told.push(driver);
+                    registered.push(driver);
                 }
             }
-            told.iter().for_each(|driver| driver.look());
+            registered.iter().for_each(|driver| driver.look());
             let triggered = self.waker.triggered();
             if !triggered.is_empty() {
                 return Poll::Ready(Ok(triggered));
             }
             for condition in self.conditions() {
-                if let (Some(at), Some(driver)) = (condition.0.next_look(), condition.0.driver()) {
+                if let (Some(at), Some(driver)) = (condition.0.next_check(), condition.0.driver()) {
                     driver.alarm(at);
                 }
             }
             Poll::Pending
         };
-        poll_fn(look).await
+        poll_fn(poll).await
     }
 
     fn acquire_permit(&self) -> DdsResult<WaitPermit<'_>> {
@@ -235,7 +235,7 @@ impl WaitSet {
     fn drivers(&self) -> Vec<Arc<dyn WaitDriver>> {
         let mut drivers: Vec<Arc<dyn WaitDriver>> = Vec::new();
         for driver in self.conditions().iter().filter_map(|condition| condition.0.driver()) {
-            if !drivers.iter().any(|known| place(known) == place(&driver)) {
+            if !drivers.iter().any(|known| address(known) == address(&driver)) {
                 drivers.push(driver);
             }
         }
@@ -243,22 +243,22 @@ impl WaitSet {
     }
 
     /// Waits until there is something to check.
-    fn wait_once(&self, deadline: Option<Time>, rings: u64) -> WaitOutcome {
+    fn wait_once(&self, deadline: Option<Time>, wakeups: u64) -> WaitOutcome {
         let drivers = self.drivers();
         let mut drivers = drivers.into_iter();
-        let Some(driver) = drivers.next() else { return self.sleep(deadline, rings) };
+        let Some(driver) = drivers.next() else { return self.sleep(deadline, wakeups) };
         self.waker.lock().driver = Some(Arc::clone(&driver));
         // Notified only while this wait lasts.
         let relay: Arc<dyn TurnListener> = Arc::new(RelayWaker(Arc::clone(&self.waker)));
         drivers.for_each(|driver| driver.tell(&relay));
         let ready =
-            &mut || self.waker.lock().wakeups != rings || !self.waker.triggered().is_empty();
+            &mut || self.waker.lock().wakeups != wakeups || !self.waker.triggered().is_empty();
         driver.wait(deadline, ready)
     }
 
-    fn sleep(&self, deadline: Option<Time>, rings: u64) -> WaitOutcome {
+    fn sleep(&self, deadline: Option<Time>, wakeups: u64) -> WaitOutcome {
         let mut state = self.waker.lock();
-        while state.wakeups == rings {
+        while state.wakeups == wakeups {
             state = match deadline {
                 None => self.waker.woken.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(deadline) => {
@@ -285,6 +285,6 @@ impl TurnListener for RelayWaker {
     }
 }
 
-fn place(driver: &Arc<dyn WaitDriver>) -> *const () {
+fn address(driver: &Arc<dyn WaitDriver>) -> *const () {
     Arc::as_ptr(driver).cast()
 }

@@ -30,10 +30,10 @@ impl Wire for Announcement {
                 out.push(0);
                 encode_named(*id, endpoint.as_ref().map(Endpoint::encode), out);
             }
-            Announcement::Storage(key, motion) => {
+            Announcement::Storage(key, announcement) => {
                 out.push(1);
                 key.encode(out);
-                motion.encode(out);
+                announcement.encode(out);
             }
             Announcement::Type(part) => {
                 out.push(2);

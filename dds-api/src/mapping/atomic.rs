@@ -32,8 +32,8 @@ use derecho_core::storage::store_set::{StoreSet, transfer_geometry};
 use super::announcement::Announcement;
 use super::discovery::Discovery;
 use super::endpoint::{Endpoint, EndpointKind};
-use super::ignored::Ignored;
-use super::kept_replay::{NOBODY, ReplayControl};
+use super::ignored::IgnoredEntities;
+use super::kept_replay::{GONE_SENDER, ReplayControl};
 use super::level::{TopicLevel, TopicRetention};
 use super::shares::{EndpointRefusal, ReaderShared, ReaderSource, SourceId, WriterShared};
 use super::topic_logs::TopicLogs;
@@ -97,7 +97,7 @@ struct TopicMembership {
     /// Members of the epoch that read.
     seats: Vec<NodeId>,
     /// Number of participants with readers that are known to have begun the epoch.
-    counted: u32,
+    readers_begun: u32,
     /// Whether all members are known to have begun the epoch. Then a newly announced reader already
     /// receives its samples.
     all_begun: bool,
@@ -117,15 +117,15 @@ pub(crate) struct AtomicTopics {
     /// Whether a membership waits for a condition that no event reports.
     leaving: bool,
     /// Kept samples of topics.
-    depot: StoreSet,
+    stores: StoreSet,
     /// Topics with a reader that replays kept samples.
     replaying: BTreeSet<u64>,
     /// Logs of this participant, if it keeps any.
-    archive: Option<TopicLogs>,
+    logs: Option<TopicLogs>,
     /// Reused buffer for the topics with newly durable samples.
     newly_durable: Vec<u64>,
     /// Entities that this participant ignores.
-    ignored: Arc<Ignored>,
+    ignored: Arc<IgnoredEntities>,
 }
 
 impl AtomicTopics {
@@ -139,19 +139,19 @@ impl AtomicTopics {
         effects: &mut Effects,
     ) -> Result<(&mut TopicMembership, bool), EndpointRefusal> {
         let key = endpoint.key();
-        if endpoint.level.is_kept() && !self.depot.has_stream() {
+        if endpoint.level.is_kept() && !self.stores.has_stream() {
             let (region, geometry) = (domain.node_mut().fresh_region(), transfer_geometry());
             let memory = SenderMemory::new(link.open(region, geometry.words())?, geometry);
-            self.depot.bring(domain, region, memory.with_barrier(link.barrier()), effects);
+            self.stores.bring(domain, region, memory.with_barrier(link.barrier()), effects);
         }
-        let stays = self.memberships.entry(key).or_default();
-        if stays.back().is_none_or(|stay| !stay.takes(endpoint)) {
+        let memberships = self.memberships.entry(key).or_default();
+        if memberships.back().is_none_or(|stay| !stay.accepts(endpoint)) {
             let region = domain.node_mut().fresh_region();
             let lines = (region, link.open(region, SUBGROUP_LINES * LINE_WORDS)?);
-            stays.push_back(TopicMembership::new(lines, endpoint));
+            memberships.push_back(TopicMembership::new(lines, endpoint));
         }
-        let is_first = stays.len() == 1;
-        Ok((stays.back_mut().expect("last membership of the topic exists"), is_first))
+        let is_first = memberships.len() == 1;
+        Ok((memberships.back_mut().expect("last membership of the topic exists"), is_first))
     }
 
     /// Adds a writer. Returns its memory, which all local writers of this topic share.
@@ -166,23 +166,23 @@ impl AtomicTopics {
         let key = endpoint.key();
         let fresh = domain.node_mut().fresh_region();
         let ignored = Arc::clone(&self.ignored);
-        let (stay, is_first) = self.membership(domain, link, &endpoint, effects)?;
-        let (region, memory) = match stay.memory.clone() {
+        let (membership, is_first) = self.membership(domain, link, &endpoint, effects)?;
+        let (region, memory) = match membership.memory.clone() {
             Some(known) => known,
             None => {
                 let memory = link.open(fresh, geometry.words())?;
                 let memory = SenderMemory::with_nulls(memory, geometry);
                 let memory = domain.node_mut().count_changes(memory.with_barrier(link.barrier()));
-                stay.memory = Some((fresh, memory.clone()));
+                membership.memory = Some((fresh, memory.clone()));
                 (fresh, memory)
             }
         };
-        (endpoint.stream, endpoint.lines) = (region.0, stay.lines.0.0);
-        stay.writers.insert(id, shared);
-        stay.add(domain, key, (id, endpoint.clone()), is_first);
+        (endpoint.stream, endpoint.lines) = (region.0, membership.lines.0.0);
+        membership.writers.insert(id, shared);
+        membership.add(domain, key, (id, endpoint.clone()), is_first);
         // Another writer on this participant causes no event about readers, so the writers are
         // updated here.
-        stay.tell_writers(domain, key, &ignored);
+        membership.update_matched_readers(domain, key, &ignored);
         self.keep(domain, &endpoint);
         Ok((endpoint, memory))
     }
@@ -197,11 +197,11 @@ impl AtomicTopics {
         effects: &mut Effects,
     ) -> Result<Endpoint, EndpointRefusal> {
         let key = endpoint.key();
-        let (stay, is_first) = self.membership(domain, link, &endpoint, effects)?;
-        endpoint.lines = stay.lines.0.0;
-        let (inbox, catching) = (None, None);
-        stay.readers.insert(id, OrderedReader { shared, inbox, replay: catching, wants_history });
-        stay.add(domain, key, (id, endpoint.clone()), is_first);
+        let (membership, is_first) = self.membership(domain, link, &endpoint, effects)?;
+        endpoint.lines = membership.lines.0.0;
+        let (inbox, replay) = (None, None);
+        membership.readers.insert(id, OrderedReader { shared, inbox, replay, wants_history });
+        membership.add(domain, key, (id, endpoint.clone()), is_first);
         self.keep(domain, &endpoint);
         self.update_known_endpoints(domain, key);
         self.connect(domain, key);
@@ -214,18 +214,20 @@ impl AtomicTopics {
         &mut self,
         domain: &mut DomainGroup,
         key: u64,
-        (id, guest): (u64, u64),
+        (id, stand_in): (u64, u64),
         effects: &mut Effects,
     ) {
-        let Some(stays) = self.memberships.get_mut(&key) else { return };
-        let Some(index) = stays.iter().position(|stay| stay.endpoints.contains_key(&id)) else {
+        let Some(memberships) = self.memberships.get_mut(&key) else { return };
+        let Some(index) =
+            memberships.iter().position(|membership| membership.endpoints.contains_key(&id))
+        else {
             return;
         };
-        let stay = &mut stays[index];
-        stay.remove(domain, id, guest);
-        if !stay.announced && stay.endpoints.is_empty() {
+        let membership = &mut memberships[index];
+        membership.remove(domain, id, stand_in);
+        if !membership.announced && membership.endpoints.is_empty() {
             // No member knows of the membership.
-            stays.remove(index).into_iter().for_each(|stay| stay.close(effects));
+            memberships.remove(index).into_iter().for_each(|membership| membership.close(effects));
         }
         self.leaving = true;
     }
@@ -233,32 +235,34 @@ impl AtomicTopics {
     /// Whether all readers have acknowledged everything that a writer wrote. The caller waits
     /// for that.
     pub(super) fn is_acknowledged(&mut self, domain: &DomainGroup, key: u64, id: u64) -> bool {
-        let mut stays = self.memberships.get(&key).into_iter().flatten();
-        let Some(stay) = stays.find(|stay| stay.writers.contains_key(&id)) else { return true };
-        let written = stay.memory.as_ref().map_or(0, |(_, memory)| memory.committed());
+        let mut memberships = self.memberships.get(&key).into_iter().flatten();
+        let Some(membership) = memberships.find(|stay| stay.writers.contains_key(&id)) else {
+            return true;
+        };
+        let written = membership.memory.as_ref().map_or(0, |(_, memory)| memory.committed());
         let sends = |subgroup| {
             let mut senders = domain.node().senders(subgroup).into_iter();
-            let region = stay.memory.as_ref().map(|(region, _)| *region);
+            let region = membership.memory.as_ref().map(|(region, _)| *region);
             senders.any(|(_, origin, of)| origin == StreamOrigin::Own && Some(of) == region)
         };
-        let is_acknowledged = match stay.subgroup {
+        let is_acknowledged = match membership.subgroup {
             // Before the stream has begun in an epoch, no reader has received anything from it.
             Some(subgroup) if written > 0 && !sends(subgroup) => false,
-            Some(subgroup) if stay.level.is_logged() && written > 0 => {
-                domain.node().is_subgroup_acknowledged(subgroup) && self.depot.is_durable(key)
+            Some(subgroup) if membership.level.is_logged() && written > 0 => {
+                domain.node().is_subgroup_acknowledged(subgroup) && self.stores.is_durable(key)
             }
             Some(subgroup) => domain.node().is_subgroup_acknowledged(subgroup),
             // Before the topic has begun here, no reader has received anything.
             None => written == 0,
         };
-        if let Some((_, memory)) = stay.memory.as_ref().filter(|_| !is_acknowledged) {
+        if let Some((_, memory)) = membership.memory.as_ref().filter(|_| !is_acknowledged) {
             memory.hurry();
         }
         is_acknowledged
     }
 
     /// Handles the beginning of an epoch.
-    pub(super) fn begun(
+    pub(super) fn epoch_begun(
         &mut self,
         domain: &mut DomainGroup,
         (key, id): (u64, SubgroupId),
@@ -266,69 +270,69 @@ impl AtomicTopics {
         effects: &mut Effects,
     ) {
         let me = domain.node().id();
-        let Some(stay) = self.memberships.get_mut(&key).and_then(VecDeque::front_mut) else {
+        let Some(membership) = self.memberships.get_mut(&key).and_then(VecDeque::front_mut) else {
             return;
         };
-        self.depot.begun(domain, key, id, (epoch, layout));
-        stay.subgroup = Some(id);
-        domain.node_mut().set_priority(PriorityTarget::Subgroup(id), stay.priority);
-        stay.sending = layout.streams().collect();
+        self.stores.begun(domain, key, id, (epoch, layout));
+        membership.subgroup = Some(id);
+        domain.node_mut().set_priority(PriorityTarget::Subgroup(id), membership.priority);
+        membership.sending = layout.streams().collect();
         let seats = layout.members.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect();
-        let before: Vec<NodeId> = std::mem::replace(&mut stay.seats, seats);
-        stay.all_begun = false;
-        let gone = before.iter().filter(|node| !stay.seats.contains(node)).count() as u32;
+        let before: Vec<NodeId> = std::mem::replace(&mut membership.seats, seats);
+        membership.all_begun = false;
+        let gone = before.iter().filter(|node| !membership.seats.contains(node)).count() as u32;
         for (number, origin, region) in domain.node().senders(id) {
             let node = match origin {
                 StreamOrigin::Own => Some(me),
                 StreamOrigin::Peer(peer) => domain.node().node_of(peer),
             };
             let number = usize::from(number);
-            stay.senders.resize(stay.senders.len().max(number + 1), NOBODY);
-            stay.senders[number] = node.map_or(NOBODY, |node| StreamId { node, region });
+            membership.senders.resize(membership.senders.len().max(number + 1), GONE_SENDER);
+            membership.senders[number] = node.map_or(GONE_SENDER, |node| StreamId { node, region });
         }
         // A participant that was counted and is still a member receives all samples written from
         // now on, even if it has not begun the epoch yet.
-        stay.counted = match stay.level.is_kept() {
-            true => stay.counted.min(domain.state().readers(key) as u32),
-            false => stay.counted.saturating_sub(gone),
+        membership.readers_begun = match membership.level.is_kept() {
+            true => membership.readers_begun.min(domain.state().readers(key) as u32),
+            false => membership.readers_begun.saturating_sub(gone),
         };
-        stay.tell_writers(domain, key, &self.ignored);
-        let ended = std::mem::take(&mut stay.old_memories).into_iter();
+        membership.update_matched_readers(domain, key, &self.ignored);
+        let ended = std::mem::take(&mut membership.old_memories).into_iter();
         let (needed, over) = ended.partition(|old| {
             let region = old.region;
             let announced = domain.state().of(me).any(|(_, endpoint)| endpoint.stream == region.0);
             !old.is_retracted || announced || domain.sends(key, region)
         });
-        stay.old_memories = needed;
+        membership.old_memories = needed;
         let over: Vec<OldMemory> = over;
         over.into_iter().for_each(|old| effects.close(old.region));
         self.connect(domain, key);
     }
 
     /// Handles the report that this number of readers has begun the epoch.
-    pub(super) fn gathered(&mut self, domain: &DomainGroup, key: u64, readers: usize) {
-        let stay = self.memberships.get_mut(&key).and_then(VecDeque::front_mut);
-        let Some(stay) = stay else { return };
-        stay.all_begun |= readers == stay.seats.len();
+    pub(super) fn readers_begun(&mut self, domain: &DomainGroup, key: u64, readers: usize) {
+        let membership = self.memberships.get_mut(&key).and_then(VecDeque::front_mut);
+        let Some(membership) = membership else { return };
+        membership.all_begun |= readers == membership.seats.len();
         // Every member of a topic that is kept reads it, even if it has only writers. Only when all
         // members have begun is it known that the members with readers have begun.
-        stay.counted = match stay.level.is_kept() {
-            true if readers == stay.seats.len() => domain.state().readers(key) as u32,
+        membership.readers_begun = match membership.level.is_kept() {
+            true if readers == membership.seats.len() => domain.state().readers(key) as u32,
             true => return,
             // Some of the readers counted before may not have begun this epoch yet.
-            false => stay.counted.max(readers as u32),
+            false => membership.readers_begun.max(readers as u32),
         };
-        stay.tell_writers(domain, key, &self.ignored);
+        membership.update_matched_readers(domain, key, &self.ignored);
     }
 
     /// Handles the departure of this participant from a topic's subgroup.
     pub(super) fn left(&mut self, domain: &mut DomainGroup, key: u64, effects: &mut Effects) {
-        let Some(stays) = self.memberships.get_mut(&key) else { return };
-        if let Some(over) = stays.pop_front() {
-            self.depot.left(key);
+        let Some(memberships) = self.memberships.get_mut(&key) else { return };
+        if let Some(over) = memberships.pop_front() {
+            self.stores.left(key);
             over.close(effects);
         }
-        match stays.front_mut() {
+        match memberships.front_mut() {
             Some(next) => {
                 next.begin(domain, key);
                 // The samples kept in the earlier membership were dropped with it.
@@ -347,22 +351,22 @@ impl AtomicTopics {
 
     /// Sets the priority of a topic. Topics of higher priority are served first.
     pub(super) fn prioritize(&mut self, domain: &mut DomainGroup, key: u64, priority: i32) {
-        let Some(stay) = self.memberships.get_mut(&key).and_then(VecDeque::front_mut) else {
+        let Some(membership) = self.memberships.get_mut(&key).and_then(VecDeque::front_mut) else {
             return;
         };
-        stay.priority = priority;
-        if let Some(id) = stay.subgroup {
+        membership.priority = priority;
+        if let Some(id) = membership.subgroup {
             domain.node_mut().set_priority(PriorityTarget::Subgroup(id), priority);
         }
     }
 
     /// Handles the withdrawal of a local endpoint, once all members know of it.
     pub(super) fn retracted(&mut self, id: u64) {
-        for stay in self.memberships.values_mut().filter_map(VecDeque::front_mut) {
-            if let ExitPhase::Leaving(last, heard) = &mut stay.exit {
-                *heard |= *last == id;
+        for membership in self.memberships.values_mut().filter_map(VecDeque::front_mut) {
+            if let ExitPhase::Leaving(last, is_known) = &mut membership.exit {
+                *is_known |= *last == id;
             }
-            for old in stay.old_memories.iter_mut().filter(|old| old.last == id) {
+            for old in membership.old_memories.iter_mut().filter(|old| old.last == id) {
                 old.is_retracted = true;
             }
         }
@@ -376,19 +380,19 @@ impl AtomicTopics {
     /// Advances memberships that wait for their end. Returns the number of steps taken.
     pub(super) fn leave(&mut self, domain: &mut DomainGroup, effects: &mut Effects) -> usize {
         let (mut done, mut leaving, mut over) = (0, false, Vec::new());
-        for (&key, stays) in &mut self.memberships {
-            let Some(stay) = stays.front_mut() else { continue };
-            match stay.exit {
+        for (&key, memberships) in &mut self.memberships {
+            let Some(membership) = memberships.front_mut() else { continue };
+            match membership.exit {
                 ExitPhase::Active => continue,
-                ExitPhase::HoldingSamples(guest) => {
-                    if !stay.subgroup.is_some_and(|id| domain.node().holds(id)) {
-                        retract(domain, guest);
-                        (stay.exit, done) = (ExitPhase::Leaving(guest, false), done + 1);
+                ExitPhase::HoldingSamples(stand_in) => {
+                    if !membership.subgroup.is_some_and(|id| domain.node().holds(id)) {
+                        retract(domain, stand_in);
+                        (membership.exit, done) = (ExitPhase::Leaving(stand_in, false), done + 1);
                     }
                 }
-                ExitPhase::Leaving(_, heard) => {
+                ExitPhase::Leaving(_, is_known) => {
                     // The membership began and ended between two views: no epoch included it.
-                    if heard && !domain.is_in_subgroup(key) {
+                    if is_known && !domain.is_in_subgroup(key) {
                         over.push(key);
                     }
                 }
@@ -419,7 +423,7 @@ impl TopicMembership {
             senders: Vec::new(),
             sending: Arc::new([]),
             seats: Vec::new(),
-            counted: 0,
+            readers_begun: 0,
             all_begun: false,
             level: endpoint.level,
             retention: endpoint.retention,
@@ -429,7 +433,7 @@ impl TopicMembership {
 
     /// Whether an endpoint can join the membership. A membership that only holds samples takes no
     /// endpoint whose samples are kept in another way, although its own endpoints are gone.
-    fn takes(&self, endpoint: &Endpoint) -> bool {
+    fn accepts(&self, endpoint: &Endpoint) -> bool {
         let is_alike = self.level == endpoint.level && self.retention == endpoint.retention;
         match self.exit {
             ExitPhase::Active => true,
@@ -448,10 +452,10 @@ impl TopicMembership {
     ) {
         self.endpoints.insert(id, endpoint.clone());
         if self.announced {
-            self.bring(domain, key);
+            self.share_regions(domain, key);
             announce(domain, id, endpoint);
-            if let ExitPhase::HoldingSamples(guest) = self.exit {
-                retract(domain, guest);
+            if let ExitPhase::HoldingSamples(stand_in) = self.exit {
+                retract(domain, stand_in);
                 self.exit = ExitPhase::Active;
             }
         } else if is_first {
@@ -459,21 +463,23 @@ impl TopicMembership {
         }
     }
 
-    fn bring(&self, domain: &mut DomainGroup, key: u64) {
-        domain
-            .bring(key, SubgroupRegions { lines: self.lines.clone(), memory: self.memory.clone() });
+    fn share_regions(&self, domain: &mut DomainGroup, key: u64) {
+        domain.add_regions(
+            key,
+            SubgroupRegions { lines: self.lines.clone(), memory: self.memory.clone() },
+        );
     }
 
     /// Shares lines and memory with the group, and announces all endpoints.
     fn begin(&mut self, domain: &mut DomainGroup, key: u64) {
-        self.bring(domain, key);
+        self.share_regions(domain, key);
         self.announced = true;
         for (&id, endpoint) in &self.endpoints {
             announce(domain, id, endpoint.clone());
         }
     }
 
-    fn remove(&mut self, domain: &mut DomainGroup, id: u64, guest: u64) {
+    fn remove(&mut self, domain: &mut DomainGroup, id: u64, stand_in: u64) {
         self.writers.remove(&id);
         if let Some(OrderedReader { inbox: Some(inbox), .. }) = self.readers.remove(&id)
             && let Some(subgroup) = self.subgroup
@@ -488,9 +494,13 @@ impl TopicMembership {
             // A member that leaves must not hold any records.
             self.exit = match self.subgroup.is_some_and(|id| domain.node().holds(id)) {
                 true => {
-                    let place = (endpoint.stream, endpoint.lines);
-                    announce(domain, guest, endpoint.stand_in(EndpointKind::FormerReader, place));
-                    ExitPhase::HoldingSamples(guest)
+                    let regions = (endpoint.stream, endpoint.lines);
+                    announce(
+                        domain,
+                        stand_in,
+                        endpoint.stand_in(EndpointKind::FormerReader, regions),
+                    );
+                    ExitPhase::HoldingSamples(stand_in)
                 }
                 false => ExitPhase::Leaving(id, false),
             };
@@ -524,20 +534,20 @@ impl TopicMembership {
     }
 
     /// Updates the senders that are known to the readers of a topic whose samples are kept.
-    fn tell_of_senders(&mut self, state: &Discovery, key: u64) {
+    fn update_known_senders(&mut self, state: &Discovery, key: u64) {
         if self.subgroup.is_none() {
             return;
         }
         let writers: Arc<[StreamId]> = self.senders.as_slice().into();
-        for (&id, reading) in &self.readers {
-            let shared = &reading.shared;
+        for (&id, reader) in &self.readers {
+            let shared = &reader.shared;
             let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
             let of_it = |source: &&mut ReaderSource| source.id == SourceId::Atomic(id);
             for source in sources.iter_mut().filter(of_it).filter(|source| !source.ended) {
                 source.writers = Arc::clone(&writers);
             }
             drop(sources);
-            shared.is_sent_by(&self.sending);
+            shared.set_sending(&self.sending);
             shared.changes.fetch_add(1, Ordering::Release);
             shared.matched.store(self.writing(state, key, id), Ordering::Release);
         }
@@ -546,7 +556,7 @@ impl TopicMembership {
     /// Whether this participant continues to deliver without a break. It does not if it delivers
     /// only for endpoints that have ended: then an epoch in which it does not read follows, and the
     /// present readers begin with the epoch after that. In a kept subgroup writers read as well.
-    fn delivers_on(&self, domain: &DomainGroup, key: u64) -> bool {
+    fn continues_delivery(&self, domain: &DomainGroup, key: u64) -> bool {
         let announced = domain.state().of(domain.node().id());
         let is_for = |(id, _): (u64, &Endpoint)| match self.level.is_kept() {
             true => self.endpoints.contains_key(&id),
@@ -559,7 +569,7 @@ impl TopicMembership {
     /// senders that are known to all readers.
     fn connect(&mut self, domain: &mut DomainGroup, key: u64) {
         let Some(subgroup) = self.subgroup else { return };
-        let delivers_on = self.delivers_on(domain, key);
+        let delivers_on = self.continues_delivery(domain, key);
         let writers: Arc<[StreamId]> = self.senders.as_slice().into();
         let writing = self.writing_to_each(domain.state(), key);
         for (&reader, OrderedReader { shared, inbox, .. }) in &mut self.readers {
@@ -590,7 +600,7 @@ impl TopicMembership {
                 }
             }
             drop(sources);
-            shared.is_sent_by(&self.sending);
+            shared.set_sending(&self.sending);
             shared.changes.fetch_add(1, Ordering::Release);
             shared.matched.store(sending, Ordering::Release);
         }

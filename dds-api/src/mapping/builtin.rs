@@ -13,7 +13,7 @@ use qos_profiles::TopicDataQosPolicy;
 
 use super::directory::{ParticipantFacts, TopicFacts};
 use super::endpoint::{Endpoint, EndpointKind};
-use super::policies::Policies;
+use super::policies::EndpointPolicies;
 use super::shares::ReaderShared;
 use crate::infrastructure::InstanceHandle;
 
@@ -71,25 +71,25 @@ pub(crate) trait DiscoverySink: Send + Sync {
     fn kind(&self) -> Option<BuiltinKind>;
 
     /// Called by the machine. The sink stores the facts. It neither waits nor calls other code.
-    fn report(&self, told: Vec<EntityUpdate>);
+    fn report(&self, updates: Vec<EntityUpdate>);
 }
 
 /// A discovery sink, and the facts reported to it.
 pub(super) struct RegisteredSink {
     sink: Arc<dyn DiscoverySink>,
     pub(super) shared: Arc<ReaderShared>,
-    pub(super) policies: Arc<Policies>,
+    pub(super) policies: Arc<EndpointPolicies>,
     /// Facts by entity; `None` for a fact reported in an earlier life of the participant.
     known: BTreeMap<InstanceHandle, Option<EntityFact>>,
 }
 
 impl RegisteredSink {
     pub(super) fn new(
-        ear: Arc<dyn DiscoverySink>,
+        sink: Arc<dyn DiscoverySink>,
         shared: Arc<ReaderShared>,
-        policies: Arc<Policies>,
+        policies: Arc<EndpointPolicies>,
     ) -> RegisteredSink {
-        RegisteredSink { sink: ear, shared, policies, known: BTreeMap::new() }
+        RegisteredSink { sink, shared, policies, known: BTreeMap::new() }
     }
 
     pub(super) fn kind(&self) -> Option<BuiltinKind> {
@@ -103,14 +103,14 @@ impl RegisteredSink {
 
     /// Marks all facts as uncertain, because the participant's life is over: they are reported anew
     /// in the next life (I-185).
-    pub(super) fn doubt(mut self) -> RegisteredSink {
+    pub(super) fn mark_uncertain(mut self) -> RegisteredSink {
         self.known.values_mut().for_each(|fact| *fact = None);
         self
     }
 
     /// Reports those of these facts that are new to the sink.
     pub(super) fn report(&mut self, present: impl IntoIterator<Item = EntityUpdate>) {
-        let mut news = Vec::new();
+        let mut changed = Vec::new();
         for (handle, fact) in present {
             let is_news = match (self.known.get(&handle), &fact) {
                 (None, None) => false,
@@ -122,11 +122,11 @@ impl RegisteredSink {
                 }
             };
             if is_news {
-                news.push((handle, fact));
+                changed.push((handle, fact));
             }
         }
-        if !news.is_empty() {
-            self.sink.report(news);
+        if !changed.is_empty() {
+            self.sink.report(changed);
         }
     }
 }

@@ -15,7 +15,7 @@ use qos_profiles::{EntityKind, EntityQos, TopicDataQosPolicy, TopicQos};
 use super::endpoint::Endpoint;
 use super::level::{TopicLevel, TopicRetention};
 use super::order::TopicOrder;
-use super::policies::{Setting, decoded_over, settings_beyond};
+use super::policies::{PolicySetting, decoded_over, settings_beyond};
 use super::type_identity::TypeIdentity;
 use crate::infrastructure::InstanceHandle;
 
@@ -49,7 +49,7 @@ struct EncodedTopicFacts {
     level: TopicLevel,
     order: TopicOrder,
     retention: TopicRetention,
-    settings: Vec<Setting>,
+    settings: Vec<PolicySetting>,
 }
 
 impl ParticipantFacts {
@@ -207,7 +207,7 @@ mod tests {
     fn topic(name: &str, data: &[u8]) -> TopicFacts {
         let data_type =
             TypeIdentity { name: "T".into(), digest: [1; 14], layout: 2, evolves: false };
-        let (level, keeping) = (TopicLevel::Atomic, TopicRetention::default());
+        let (level, retention) = (TopicLevel::Atomic, TopicRetention::default());
         let mut qos = TopicQos::default();
         qos.topic_data.value = data.into();
         TopicFacts {
@@ -215,23 +215,23 @@ mod tests {
             data_type,
             level,
             order: TopicOrder::ByPartition,
-            retention: keeping,
+            retention,
             qos,
         }
     }
 
     #[test]
     fn directory_decodes_its_announcements_and_rejects_truncated_bytes() {
-        let (who, what) =
+        let (node, what) =
             (ParticipantFacts { user_data: vec![1, 2, 3] }, topic("Attitude", &[9; 5]));
-        assert_eq!(ParticipantFacts::decode(&who.encode()), Some(who.clone()));
+        assert_eq!(ParticipantFacts::decode(&node.encode()), Some(node.clone()));
         let bytes = what.encode();
         assert_eq!(TopicFacts::decode(&bytes), Some(what.clone()));
         for end in 0..bytes.len() - 4 {
             assert_eq!(TopicFacts::decode(&bytes[..end]), None);
         }
         let mut directory = Directory::default();
-        directory.introduced(A, who);
+        directory.introduced(A, node);
         directory.announced(A, 7, what);
         let bytes = directory.snapshot();
         assert_eq!(Directory::restored(&bytes).unwrap().snapshot(), bytes);

@@ -22,7 +22,7 @@ use derecho_core::storage::log_election::LogElection;
 use super::announcement::Announcement;
 use super::directory::Directory;
 use super::endpoint::{Endpoint, EndpointKind};
-use super::policies::Policies;
+use super::policies::EndpointPolicies;
 use super::topic_endpoints::{Endpoints, ExcludedEndpoints, TopicEndpoints};
 use super::topic_summary::TopicSummary;
 use super::type_identity::{AnnouncedDescriptions, AnnouncedTypes};
@@ -78,7 +78,7 @@ pub(crate) struct Discovery {
     /// Participants that keep logs of each logged topic.
     logs: BTreeMap<u64, LogElection>,
     /// Members that keep logs, as replicated by the group.
-    book: Option<LogRegister>,
+    log_register: Option<LogRegister>,
     /// Announced types.
     types: AnnouncedTypes,
     /// Announced participants and topics.
@@ -147,13 +147,13 @@ impl Discovery {
 
     /// Reason why an endpoint is excluded from an order because of another topic in that order;
     /// `None` if it is not.
-    pub(crate) fn left_out_by_another_topic(&self, node: NodeId, id: u64) -> Option<String> {
+    pub(crate) fn exclusion_by_other_topic(&self, node: NodeId, id: u64) -> Option<String> {
         let endpoint = self.endpoint(node, id)?;
         let key = endpoint.key();
         let is_others = |first: &&Endpoint| first.topic != endpoint.topic;
         self.first_of(key).filter(is_others)?;
-        let is_left_out = self.topics.is_left_out(key, (node, id));
-        is_left_out.then(|| self.topics.objection(key, (node, id), &self.endpoints))?
+        let is_left_out = self.topics.is_excluded(key, (node, id));
+        is_left_out.then(|| self.topics.exclusion_reason(key, (node, id), &self.endpoints))?
     }
 
     /// The endpoints of an ordered topic of this kind.
@@ -210,13 +210,13 @@ impl Discovery {
             self.endpoints.entry(node).or_default().insert(id, endpoint);
             return Vec::new();
         }
-        let before = self.taken_out(node, id).filter(|it| it.level.is_ordered());
+        let before = self.remove_endpoint(node, id).filter(|it| it.level.is_ordered());
         let mut changed: Vec<u64> = before.map(|it| it.key()).into_iter().collect();
         let (topic, is_ordered) = (endpoint.topic.clone(), endpoint.level.is_ordered());
         let key = endpoint.key();
-        self.put_in(node, id, endpoint);
+        self.insert_endpoint(node, id, endpoint);
         if is_ordered {
-            match self.topics.enter((key, (node, id)), &self.endpoints) {
+            match self.topics.include((key, (node, id)), &self.endpoints) {
                 // The endpoint remains known to all, so that the owners of conflicting endpoints
                 // are informed.
                 Err(why) => {
@@ -226,13 +226,13 @@ impl Discovery {
                 Ok(()) => {}
             }
         }
-        changed.iter().for_each(|key| self.let_in(*key));
+        changed.iter().for_each(|key| self.reevaluate_excluded(*key));
         changed
     }
 
     /// Re-evaluates the excluded endpoints and the holders of a key, after a change of
     /// its endpoints.
-    fn let_in(&mut self, key: u64) {
+    fn reevaluate_excluded(&mut self, key: u64) {
         // Holders that are gone are removed before other endpoints begin.
         self.settle_holders(key);
         if self.topics.admit(key, &self.endpoints) {
@@ -247,13 +247,13 @@ impl Discovery {
     }
 
     /// Adds an endpoint, without its part in an order.
-    fn put_in(&mut self, node: NodeId, id: u64, endpoint: Endpoint) {
+    fn insert_endpoint(&mut self, node: NodeId, id: u64, endpoint: Endpoint) {
         self.names.entry(endpoint.topic.clone()).or_default().insert((node, id));
         self.endpoints.entry(node).or_default().insert(id, endpoint);
     }
 
     /// Removes an endpoint.
-    fn taken_out(&mut self, node: NodeId, id: u64) -> Option<Endpoint> {
+    fn remove_endpoint(&mut self, node: NodeId, id: u64) -> Option<Endpoint> {
         let endpoint = self.endpoints.get_mut(&node)?.remove(&id)?;
         if let Some(named) = self.names.get_mut(&endpoint.topic) {
             named.remove(&(node, id));
@@ -269,10 +269,10 @@ impl Discovery {
 
     /// Removes an ended endpoint. Returns the keys of the ordered topics that change.
     fn retracted(&mut self, node: NodeId, id: u64) -> Vec<u64> {
-        let Some(endpoint) = self.taken_out(node, id) else { return Vec::new() };
+        let Some(endpoint) = self.remove_endpoint(node, id) else { return Vec::new() };
         let changed: Vec<u64> =
             endpoint.level.is_ordered().then(|| endpoint.key()).into_iter().collect();
-        changed.iter().for_each(|key| self.let_in(*key));
+        changed.iter().for_each(|key| self.reevaluate_excluded(*key));
         // A type version that other endpoints of the topic do not have is not the default either.
         let is_of_all = || {
             self.topics.of(endpoint.key()).all(|(node, id)| {
@@ -283,8 +283,9 @@ impl Discovery {
                 self.endpoint(node, id).is_none_or(of)
             })
         };
-        let is_usual = || *endpoint.policies == Policies::offered(endpoint.level) && is_of_all();
-        if endpoint.level.is_ordered() && endpoint.kind == EndpointKind::Writer && !is_usual() {
+        let is_default =
+            || *endpoint.policies == EndpointPolicies::offered(endpoint.level) && is_of_all();
+        if endpoint.level.is_ordered() && endpoint.kind == EndpointKind::Writer && !is_default() {
             let retired = self.retired.entry(node).or_default();
             retired.insert(id, endpoint.clone());
             if retired.len() > MOST_RETIRED {
@@ -330,9 +331,11 @@ impl ReplicatedState for Discovery {
                 changed
             }
             Some(Announcement::Endpoint(id, None)) => self.retracted(from, id),
-            Some(Announcement::Storage(key, motion)) => self.moved(from, key, motion),
+            Some(Announcement::Storage(key, motion)) => {
+                self.apply_store_announcement(from, key, motion)
+            }
             Some(Announcement::Type(part)) => {
-                self.types.take_in(from, part);
+                self.types.add_part(from, part);
                 Vec::new()
             }
             Some(Announcement::Participant(data)) => {
@@ -366,22 +369,22 @@ impl ReplicatedState for Discovery {
         self.latest.remove(&node);
         self.types.forget(node);
         let topics = self.directory.topics_of(node).into_iter();
-        let news = topics
+        let changes = topics
             .map(|id| DiscoveryChange::Topic(node, id))
             .chain([DiscoveryChange::Participant(node)]);
-        self.changes.get_mut().extend(news);
+        self.changes.get_mut().extend(changes);
         self.directory.forget(node);
         self.forget_retired(node);
     }
 
-    fn leans_on(&self) -> BTreeSet<LogId> {
+    fn required_logs(&self) -> BTreeSet<LogId> {
         let kept = |key| self.holders.get(key);
         let logs = self.logs.iter().filter_map(|(key, logs)| Some((logs, kept(key)?)));
         logs.flat_map(|(logs, holders)| logs.leans_on(holders)).collect()
     }
 
-    fn note_logs(&mut self, book: &LogRegister) -> Vec<u64> {
-        self.book = Some(book.clone());
+    fn note_logs(&mut self, log_register: &LogRegister) -> Vec<u64> {
+        self.log_register = Some(log_register.clone());
         let keys: Vec<u64> = self.logs.keys().copied().collect();
         let waiting: Vec<u64> = keys.iter().copied().filter(|key| self.waits(*key)).collect();
         keys.into_iter().for_each(|key| self.settle_holders(key));
@@ -428,7 +431,7 @@ impl ReplicatedState for Discovery {
         };
         let storage = (self.holders.clone(), self.logs.clone());
         let past = (self.latest.clone(), encoded(&self.retired));
-        let all = (encoded(&self.endpoints), self.topics.left_out().clone());
+        let all = (encoded(&self.endpoints), self.topics.excluded().clone());
         let endpoints = (all, (past, (self.types.snapshot(), storage)));
         (endpoints, self.directory.snapshot()).to_bytes()
     }
@@ -441,10 +444,10 @@ impl ReplicatedState for Discovery {
         let Some((of_endpoints, directory)) = <(Of, Vec<u8>)>::from_bytes(bytes) else {
             return false;
         };
-        let ((all, left_out), ((latest, retired), (told, (holders, logs)))) = of_endpoints;
+        let ((all, left_out), ((latest, retired), (types, (holders, logs)))) = of_endpoints;
         let Some(directory) = Directory::restored(&directory) else { return false };
         self.directory = directory;
-        self.types.restore(told);
+        self.types.restore(types);
         (self.endpoints, self.names, self.retired) = Default::default();
         for ((node, id), bytes) in retired {
             let Some(endpoint) = Endpoint::decode(&bytes) else { return false };
@@ -452,7 +455,7 @@ impl ReplicatedState for Discovery {
         }
         for ((node, id), bytes) in all {
             let Some(endpoint) = Endpoint::decode(&bytes) else { return false };
-            self.put_in(node, id, endpoint);
+            self.insert_endpoint(node, id, endpoint);
         }
         self.topics = TopicEndpoints::restored(&self.endpoints, left_out);
         (self.holders, self.logs, self.latest) = (holders, logs, latest);

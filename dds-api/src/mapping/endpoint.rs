@@ -11,7 +11,7 @@ use qos_profiles::Incompatibility;
 
 use super::level::{TopicLevel, TopicRetention};
 use super::order::{TopicOrder, shard};
-use super::policies::{Policies, Setting};
+use super::policies::{EndpointPolicies, PolicySetting};
 use super::type_identity::{AnnouncedTypes, TypeIdentity};
 
 /// Role of an endpoint.
@@ -47,7 +47,7 @@ pub(crate) struct Endpoint {
     /// Whether a writer keeps its lease, or has none to keep.
     pub(crate) alive: bool,
     /// Offered or requested policies.
-    pub(crate) policies: Arc<Policies>,
+    pub(crate) policies: Arc<EndpointPolicies>,
 }
 
 /// Encoded form of an endpoint.
@@ -64,12 +64,12 @@ struct EncodedEndpoint {
     lines: u64,
     group: u64,
     alive: bool,
-    settings: Vec<Setting>,
+    settings: Vec<PolicySetting>,
 }
 
 /// Relation of a reader and a writer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Match {
+pub(crate) enum MatchVerdict {
     Yes,
     /// The topics differ.
     OtherTopic,
@@ -109,8 +109,11 @@ impl Endpoint {
         let EncodedEndpoint { kind, topic, data_type, level, order, retention: keeping, .. } =
             announced;
         let EncodedEndpoint { stream, lines, group, alive, settings, .. } = announced;
-        let policies =
-            Arc::new(Policies::decoded_with(kind == EndpointKind::Writer, level, settings)?);
+        let policies = Arc::new(EndpointPolicies::decoded_with(
+            kind == EndpointKind::Writer,
+            level,
+            settings,
+        )?);
         let endpoint = Endpoint {
             kind,
             topic,
@@ -132,7 +135,7 @@ impl Endpoint {
 
     /// A stand-in on this endpoint's topic, for a participant that neither writes nor reads there.
     pub(crate) fn stand_in(&self, kind: EndpointKind, (stream, lines): (u64, u64)) -> Endpoint {
-        let mut policies = Policies::requested(self.level);
+        let mut policies = EndpointPolicies::requested(self.level);
         if self.order.is_by_partition() {
             policies.partition_mut().clone_from(self.policies.partition());
         }
@@ -149,27 +152,27 @@ impl Endpoint {
 
     /// Whether another announcement of this endpoint leaves its part in the topic unchanged.
     pub(crate) fn takes_part_as(&self, other: &Endpoint) -> bool {
-        let place =
+        let regions =
             |it: &Endpoint| (it.kind, it.key(), it.level, it.retention, it.stream, it.lines);
-        place(self) == place(other)
+        regions(self) == regions(other)
     }
 
     /// Whether this reader receives samples of that writer (I-172).
-    pub(crate) fn matches(&self, writer: &Endpoint, types: &AnnouncedTypes) -> Match {
+    pub(crate) fn matches(&self, writer: &Endpoint, types: &AnnouncedTypes) -> MatchVerdict {
         if self.topic != writer.topic {
-            return Match::OtherTopic;
+            return MatchVerdict::OtherTopic;
         }
         if let Some(why) = self.contradicts(writer) {
-            return Match::Inconsistent(why);
+            return MatchVerdict::Inconsistent(why);
         }
-        if let Some(why) = self.misunderstands(writer, types) {
-            return Match::Inconsistent(why);
+        if let Some(why) = self.type_conflict(writer, types) {
+            return MatchVerdict::Inconsistent(why);
         }
         if !self.policies.partition().meets(writer.policies.partition()) {
-            return Match::OtherPartition;
+            return MatchVerdict::OtherPartition;
         }
         let refused = self.policies.refuses(&writer.policies);
-        if refused.is_empty() { Match::Yes } else { Match::Incompatible(refused) }
+        if refused.is_empty() { MatchVerdict::Yes } else { MatchVerdict::Incompatible(refused) }
     }
 
     /// Reason why two endpoints of the same topic name contradict each other; `None` if they
@@ -183,7 +186,7 @@ impl Endpoint {
                 self.topic, ours.name, theirs.name
             ));
         }
-        if let Some(why) = self.goes_otherwise(other, &format!("topic `{}`", self.topic)) {
+        if let Some(why) = self.stream_conflict(other, &format!("topic `{}`", self.topic)) {
             return Some(why);
         }
         if self.order != other.order {
@@ -205,7 +208,7 @@ impl Endpoint {
 
     /// Reason why two endpoints cannot be in one stream: all its samples have one level and one
     /// retention. `what` names the stream.
-    fn goes_otherwise(&self, other: &Endpoint, what: &str) -> Option<String> {
+    fn stream_conflict(&self, other: &Endpoint, what: &str) -> Option<String> {
         if self.level != other.level {
             return Some(format!(
                 "{what} is {} here and {} there: use the same level in all participants",
@@ -222,11 +225,11 @@ impl Endpoint {
 
     /// Reason why two endpoints with the same stream key cannot share the stream; `None` if they
     /// can (I-210).
-    pub(crate) fn parts_from(&self, other: &Endpoint) -> Option<String> {
+    pub(crate) fn sharing_conflict(&self, other: &Endpoint) -> Option<String> {
         if let Some(order) = self.order.common().filter(|_| self.order == other.order) {
             let what =
                 format!("common order `{order}` (topics `{}`, `{}`)", self.topic, other.topic);
-            return self.goes_otherwise(other, &what);
+            return self.stream_conflict(other, &what);
         }
         match self.topic == other.topic {
             true => self.contradicts(other),
@@ -238,7 +241,7 @@ impl Endpoint {
     }
 
     /// Reason why this reader cannot read samples of that writer's type; `None` if it can.
-    pub(crate) fn misunderstands(
+    pub(crate) fn type_conflict(
         &self,
         writer: &Endpoint,
         types: &AnnouncedTypes,
@@ -267,12 +270,12 @@ impl Endpoint {
 #[cfg(test)]
 impl Endpoint {
     /// An endpoint with default settings, of a made-up type.
-    pub(super) fn usual(kind: EndpointKind, topic: &str, level: TopicLevel) -> Endpoint {
+    pub(super) fn with_defaults(kind: EndpointKind, topic: &str, level: TopicLevel) -> Endpoint {
         let digest = [1; 14];
         let data_type = TypeIdentity { name: "T".into(), digest, layout: 2, evolves: false };
         let policies = match kind {
-            EndpointKind::Writer => Policies::offered(level),
-            _ => Policies::requested(level),
+            EndpointKind::Writer => EndpointPolicies::offered(level),
+            _ => EndpointPolicies::requested(level),
         };
         Endpoint {
             kind,
@@ -297,8 +300,8 @@ mod tests {
     use super::*;
 
     fn endpoint(kind: EndpointKind, topic: &str) -> Endpoint {
-        let usual = Endpoint::usual(kind, topic, TopicLevel::Unordered);
-        Endpoint { stream: 16, group: 3, ..usual }
+        let default = Endpoint::with_defaults(kind, topic, TopicLevel::Unordered);
+        Endpoint { stream: 16, group: 3, ..default }
     }
 
     fn within(mut endpoint: Endpoint, names: &[&str]) -> Endpoint {
@@ -327,10 +330,10 @@ mod tests {
         let reader = endpoint(EndpointKind::Reader, "A");
         let mut writer = endpoint(EndpointKind::Writer, "A");
         let matches = |writer: &Endpoint| reader.matches(writer, &types);
-        assert_eq!(matches(&writer), Match::Yes);
-        assert_eq!(matches(&endpoint(EndpointKind::Writer, "B")), Match::OtherTopic);
+        assert_eq!(matches(&writer), MatchVerdict::Yes);
+        assert_eq!(matches(&endpoint(EndpointKind::Writer, "B")), MatchVerdict::OtherTopic);
         let why = |writer: &Endpoint| match matches(writer) {
-            Match::Inconsistent(why) => why,
+            MatchVerdict::Inconsistent(why) => why,
             other => panic!("{other:?}"),
         };
         writer.data_type.layout = 3;
@@ -366,13 +369,13 @@ mod tests {
         let reader = within(endpoint(EndpointKind::Reader, "A"), &["l*"]);
         let writer = |names: &[&str]| within(endpoint(EndpointKind::Writer, "A"), names);
         let types = AnnouncedTypes::default();
-        assert_eq!(reader.matches(&writer(&[]), &types), Match::OtherPartition);
-        assert_eq!(reader.matches(&writer(&["right", "left"]), &types), Match::Yes);
+        assert_eq!(reader.matches(&writer(&[]), &types), MatchVerdict::OtherPartition);
+        assert_eq!(reader.matches(&writer(&["right", "left"]), &types), MatchVerdict::Yes);
         let mut lesser = writer(&["left"]);
-        if let Policies::Offered { writer, .. } = Arc::make_mut(&mut lesser.policies) {
+        if let EndpointPolicies::Offered { writer, .. } = Arc::make_mut(&mut lesser.policies) {
             writer.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
         }
-        let Match::Incompatible(why) = reader.matches(&lesser, &types) else {
+        let MatchVerdict::Incompatible(why) = reader.matches(&lesser, &types) else {
             panic!("best-effort offer is incompatible")
         };
         assert_eq!(why.iter().map(|why| why.policy).collect::<Vec<_>>(), [PolicyId::Reliability]);

@@ -8,14 +8,14 @@ use derecho_core::ids::NodeId;
 
 /// See the [module](self).
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Ignored {
+pub(crate) struct IgnoredEntities {
     participants: BTreeSet<NodeId>,
     /// Names of topics, on all other participants.
     topics: BTreeSet<String>,
     endpoints: BTreeSet<(NodeId, u64)>,
 }
 
-impl Ignored {
+impl IgnoredEntities {
     pub(super) fn add_participant(&mut self, node: NodeId) {
         self.participants.insert(node);
     }

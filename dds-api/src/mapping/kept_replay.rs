@@ -30,12 +30,12 @@ use super::set;
 use super::shares::ReaderShared;
 
 /// Functions by which a store interprets records.
-pub(crate) const MEANING: RecordFormat = RecordFormat {
+pub(crate) const RECORD_FORMAT: RecordFormat = RecordFormat {
     key: record::key_of,
     time: record::time_of,
-    all_keys: set::several,
-    liveness: set::says,
-    companion: record::beside,
+    all_keys: set::keys_in_set,
+    liveness: set::key_livenesses,
+    companion: record::unregister_key,
 };
 
 /// Maximum number of samples that may be delivered during a replay. Beyond that the reader gets its
@@ -43,7 +43,7 @@ pub(crate) const MEANING: RecordFormat = RecordFormat {
 const MOST_BEHIND: u64 = 1 << 20;
 
 /// A sender that has already gone.
-pub(crate) const NOBODY: StreamId = StreamId { node: NodeId(0), region: RegionId(0) };
+pub(crate) const GONE_SENDER: StreamId = StreamId { node: NodeId(0), region: RegionId(0) };
 
 /// Samples that a reader of a rejoining participant has given out or does not want: those of each
 /// stream before this number.
@@ -123,7 +123,7 @@ impl ReplayState {
     }
 
     fn stream_of(&self, kept: &StoredRecord) -> StreamId {
-        self.streams.get(kept.stream() as usize).copied().unwrap_or(NOBODY)
+        self.streams.get(kept.stream() as usize).copied().unwrap_or(GONE_SENDER)
     }
 }
 
@@ -282,7 +282,7 @@ mod tests {
 
     /// A store to which the streams were added in this order.
     fn store(streams: [StreamId; 2], records: &[(StreamId, u64)]) -> Store {
-        let mut store = Store::new(StoreRetention::default(), MEANING);
+        let mut store = Store::new(StoreRetention::default(), RECORD_FORMAT);
         for stream in streams {
             store.stream(stream);
         }

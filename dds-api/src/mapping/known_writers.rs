@@ -16,8 +16,8 @@ use qos_profiles::{DataRepresentationId, PartitionQosPolicy, PolicyId};
 
 use super::discovery::Discovery;
 use super::endpoint::Endpoint;
-use super::ignored::Ignored;
-use super::policies::Policies;
+use super::ignored::IgnoredEntities;
+use super::policies::EndpointPolicies;
 use super::record::{RecordOrigin, RecordedOffer, origin, partition, representation_of};
 use super::set;
 
@@ -49,7 +49,7 @@ pub(crate) struct KnownWriters {
     /// `None` if the stream carries only one partition.
     partition: Option<PartitionQosPolicy>,
     /// Entities that this participant ignores.
-    ignored: Arc<Ignored>,
+    ignored: Arc<IgnoredEntities>,
     /// Whether all writers except this participant's are ignored.
     ignores_others: bool,
     /// This participant.
@@ -74,7 +74,9 @@ enum AcceptedRepresentations {
 impl AcceptedRepresentations {
     fn of(reader: &Endpoint) -> AcceptedRepresentations {
         match &*reader.policies {
-            Policies::Requested { reader: requested, .. } if reader.data_type.layout == 0 => {
+            EndpointPolicies::Requested { reader: requested, .. }
+                if reader.data_type.layout == 0 =>
+            {
                 AcceptedRepresentations::These(requested.representation.representations().to_vec())
             }
             _ => AcceptedRepresentations::All,
@@ -95,9 +97,9 @@ impl KnownWriters {
     pub(super) fn new(
         (reader, before): (&Endpoint, Option<&KnownWriters>),
         (state, view): (&Discovery, &View),
-        (me, ignored): (NodeId, &Arc<Ignored>),
+        (me, ignored): (NodeId, &Arc<IgnoredEntities>),
     ) -> KnownWriters {
-        let accepts = |offered: &Policies| reader.policies.refuses(offered).is_empty();
+        let accepts = |offered: &EndpointPolicies| reader.policies.refuses(offered).is_empty();
         let writers = state.writers_once(reader.key());
         let writers = writers.filter(|(_, _, writer)| writer.topic == reader.topic);
         let writers =
@@ -114,7 +116,8 @@ impl KnownWriters {
         let earlier = gone().filter(|((node, _), _)| !was_there(node)).take(MOST_GONE);
         let gone = just_now.chain(earlier).map(|(writer, accepted)| (*writer, *accepted));
         let fits = |offer: usize| {
-            let offered = Policies::left(reader.level).with(RecordedOffer::at(offer));
+            let offered =
+                EndpointPolicies::of_departed(reader.level).with(RecordedOffer::at(offer));
             let refused = reader.policies.refuses(&offered);
             // Each record states its own representation.
             let counts =
@@ -153,7 +156,7 @@ impl KnownWriters {
     /// The verdict on a set of several writers. The reader accepts the set if it accepts any record
     /// in it, once the verdict on all records is known.
     #[cold]
-    fn judge_all(&self, node: NodeId, records: set::Records<'_>) -> WriterAcceptance {
+    fn judge_all(&self, node: NodeId, records: set::SetRecords<'_>) -> WriterAcceptance {
         let mut verdict = WriterAcceptance::No;
         for record in records.map_while(Result::ok) {
             match self.judge_origin(node, &origin(record), record) {
@@ -257,7 +260,7 @@ mod tests {
     #[test]
     fn ignored_writers_are_rejected_at_once_and_others_judged_as_before() {
         let (me, other) = (NodeId(7), NodeId(2));
-        let mut ignored = Ignored::default();
+        let mut ignored = IgnoredEntities::default();
         ignored.add_endpoint(A, 3);
         ignored.add_participant(other);
         let mut known = KnownWriters {

@@ -21,9 +21,9 @@ use super::atomic::{AtomicTopics, announce, retract};
 use super::builtin::RegisteredSink;
 use super::discovery::Discovery;
 use super::endpoint::Endpoint;
-use super::ignored::Ignored;
+use super::ignored::IgnoredEntities;
 use super::membership_state::{Life, MembershipSnapshot, MembershipState};
-use super::partners::{MatchSide, Partners};
+use super::partners::{MatchSide, MatchedPartners};
 use super::past::{PastMessage, SharedPastRequests};
 use super::shares::{EndpointRefusal, ReaderShared, WriterMemory, WriterShared};
 use super::topic_logs::TopicLogs;
@@ -40,7 +40,7 @@ mod rejoin;
 mod standstills;
 
 pub(crate) use introductions::FoundTopic;
-pub(crate) use policies::terms_of;
+pub(crate) use policies::policy_metadata_of;
 
 /// Interval in nanoseconds between checks whether the application has released what keeps a
 /// participant in a topic.
@@ -51,14 +51,14 @@ struct LocalReader {
     shared: Arc<ReaderShared>,
     wants_history: bool,
     subscriptions: BTreeMap<SubscriptionId, (StreamOrigin, u64)>,
-    partners: Partners,
+    partners: MatchedPartners,
 }
 
 struct LocalWriter {
     endpoint: Endpoint,
     geometry: Geometry,
     shared: Arc<WriterShared>,
-    partners: Partners,
+    partners: MatchedPartners,
 }
 
 /// See the [module](self).
@@ -80,16 +80,16 @@ pub(crate) struct ParticipantMachine {
     standstills: standstills::Standstills,
     /// Readers of builtin topics.
     sinks: BTreeMap<u64, RegisteredSink>,
-    ignored: Arc<Ignored>,
+    ignored: Arc<IgnoredEntities>,
     /// Whether those readers know facts from an earlier life.
-    has_doubts: bool,
+    has_uncertain_facts: bool,
     peers: BTreeMap<NodeId, Peer>,
     /// Members of the view.
     members: Vec<NodeId>,
     next_endpoint: u64,
     /// Announcements of this participant and of its topics.
-    said: introductions::OwnAnnouncements,
-    look_at: Option<Time>,
+    own_announcements: introductions::OwnAnnouncements,
+    leave_check_at: Option<Time>,
     /// Time at which waiting threads and tasks must check again, even without other events.
     alarm: Option<Time>,
     /// Number of tasks that wait for samples, or for readers to release samples.
@@ -115,14 +115,14 @@ pub(crate) struct ParticipantMachine {
 impl ParticipantMachine {
     pub(crate) fn new(
         group: Group<Discovery>,
-        standing: Arc<MembershipState>,
+        membership: Arc<MembershipState>,
         host: Option<Arc<dyn Arbiter>>,
         life: Life,
     ) -> Self {
-        standing.set_snapshot(MembershipSnapshot::default());
+        membership.set_snapshot(MembershipSnapshot::default());
         ParticipantMachine {
             group,
-            membership: standing,
+            membership,
             host,
             life,
             readers: BTreeMap::new(),
@@ -135,12 +135,12 @@ impl ParticipantMachine {
             standstills: standstills::Standstills::default(),
             sinks: BTreeMap::new(),
             ignored: Arc::default(),
-            has_doubts: false,
+            has_uncertain_facts: false,
             peers: BTreeMap::new(),
             members: Vec::new(),
             next_endpoint: 1,
-            said: introductions::OwnAnnouncements::default(),
-            look_at: None,
+            own_announcements: introductions::OwnAnnouncements::default(),
+            leave_check_at: None,
             alarm: None,
             hints_wanted: 0,
             timeliness_check_at: None,
@@ -299,7 +299,7 @@ impl ParticipantMachine {
         let contradiction = ordered.find_map(|known| match known.topic == endpoint.topic {
             true => known.contradicts(endpoint),
             false if known.order.common().is_some() && known.order == endpoint.order => {
-                known.parts_from(endpoint)
+                known.sharing_conflict(endpoint)
             }
             false => None,
         });
@@ -307,7 +307,9 @@ impl ParticipantMachine {
         // with another topic in the same order would be reported to nobody, so it is refused here.
         let elsewhere = || {
             let known = self.group.state().first_of(endpoint.key());
-            known.filter(|it| it.order.common().is_some()).and_then(|it| it.parts_from(endpoint))
+            known
+                .filter(|it| it.order.common().is_some())
+                .and_then(|it| it.sharing_conflict(endpoint))
         };
         let why = contradiction.or_else(elsewhere);
         why.map_or(Ok(()), |why| Err(EndpointRefusal::Mismatch(why)))
@@ -355,7 +357,7 @@ impl ParticipantMachine {
         if shared.timeliness.is_kept() {
             self.schedule_timeliness();
         }
-        let partners = Partners::new(MatchSide::Writer);
+        let partners = MatchedPartners::new(MatchSide::Writer);
         self.writers.insert(id, LocalWriter { endpoint, geometry, shared, partners });
         self.match_own(id);
         Ok(WriterMemory { memory, bells: link.bells(), life: self.life })
@@ -365,8 +367,8 @@ impl ParticipantMachine {
         let Some(LocalWriter { endpoint, .. }) = self.writers.remove(&id) else { return };
         self.forget_name(&endpoint.topic, id);
         if endpoint.level.is_ordered() {
-            let guest = self.fresh_endpoint();
-            return self.atomic.remove(&mut self.group, endpoint.key(), (id, guest), effects);
+            let stand_in = self.fresh_endpoint();
+            return self.atomic.remove(&mut self.group, endpoint.key(), (id, stand_in), effects);
         }
         retract(&mut self.group, id);
         self.node().end_stream(RegionId(endpoint.stream), effects);
@@ -403,7 +405,7 @@ impl ParticipantMachine {
             announce(&mut self.group, id, endpoint.clone());
         }
         self.by_topic.entry(endpoint.topic.clone()).or_default().insert(id);
-        let (subscriptions, partners) = (BTreeMap::new(), Partners::new(MatchSide::Reader));
+        let (subscriptions, partners) = (BTreeMap::new(), MatchedPartners::new(MatchSide::Reader));
         let reader = LocalReader { endpoint, shared, wants_history, subscriptions, partners };
         self.readers.insert(id, reader);
         self.match_own(id);
@@ -424,11 +426,11 @@ impl ParticipantMachine {
         let Some(reader) = self.readers.remove(&id) else { return };
         self.forget_name(&reader.endpoint.topic, id);
         if reader.endpoint.level.is_ordered() {
-            let guest = self.fresh_endpoint();
+            let stand_in = self.fresh_endpoint();
             return self.atomic.remove(
                 &mut self.group,
                 reader.endpoint.key(),
-                (id, guest),
+                (id, stand_in),
                 effects,
             );
         }
@@ -438,35 +440,35 @@ impl ParticipantMachine {
         }
     }
 
-    fn take_in(&mut self, event: GroupEvent, effects: &mut Effects) {
+    fn handle_group_event(&mut self, event: GroupEvent, effects: &mut Effects) {
         match event {
             GroupEvent::Installed(view) => self.installed(&view),
             GroupEvent::Changed => self.discover(),
-            GroupEvent::Out(fate) => {
+            GroupEvent::Out(reason) => {
                 // If several participants leave at once, one of them may get no confirmation that
                 // it has left.
-                let fate = if self.leaves { ExitReason::Left } else { fate };
-                self.membership.end_membership(self.life, fate);
+                let reason = if self.leaves { ExitReason::Left } else { reason };
+                self.membership.end_membership(self.life, reason);
                 self.retire();
-                match fate {
+                match reason {
                     ExitReason::Left => tracing::debug!("this participant has left its domain"),
-                    _ => tracing::error!(?fate, "this participant is isolated from its domain"),
+                    _ => tracing::error!(?reason, "this participant is isolated from its domain"),
                 }
             }
             GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
                 let epoch = (epoch, &layout);
-                self.atomic.begun(&mut self.group, (key, subgroup), epoch, effects);
+                self.atomic.epoch_begun(&mut self.group, (key, subgroup), epoch, effects);
             }
             GroupEvent::Gathered { key, readers } => {
-                self.atomic.gathered(&self.group, key, readers)
+                self.atomic.readers_begun(&self.group, key, readers)
             }
             GroupEvent::Left { key } => self.atomic.left(&mut self.group, key, effects),
-            GroupEvent::Stuck { wait, answer } => self.tell_stuck(wait, answer),
+            GroupEvent::Stuck { wait, answer } => self.report_stuck(wait, answer),
             GroupEvent::Direct { from, bytes, .. } => match PastMessage::from_bytes(&bytes) {
-                Some(word) => self.receive_past_message(from, word, effects),
-                None => self.atomic.direct(&mut self.group, from, &bytes),
+                Some(message) => self.receive_past_message(from, message, effects),
+                None => self.atomic.handle_direct_message(&mut self.group, from, &bytes),
             },
-            GroupEvent::Node(event) if self.atomic.take_in(&event) => {}
+            GroupEvent::Node(event) if self.atomic.handle_stream_event(&event) => {}
             GroupEvent::Node(event) => self.take_in_from_node(event),
         }
     }
@@ -485,10 +487,10 @@ impl ParticipantMachine {
         }
         // The endpoints of departed members are withdrawn.
         self.discover();
-        if self.has_doubts {
+        if self.has_uncertain_facts {
             // A participant that founds a group receives no state, so old facts are withdrawn from
             // the readers of builtin topics.
-            self.has_doubts = false;
+            self.has_uncertain_facts = false;
             self.report_all();
         }
         // Announcements of departed members are no longer awaited.
@@ -523,7 +525,7 @@ impl ParticipantMachine {
                 }
             }
             NodeEvent::Subscribed(subscription, inbox) => self.subscribed(subscription, inbox),
-            NodeEvent::Lost(subscription, count) => self.lost(subscription, count),
+            NodeEvent::Lost(subscription, count) => self.count_lost(subscription, count),
             NodeEvent::Ended(subscription) => self.ended(subscription),
             NodeEvent::Faulty { peer, fault } => {
                 let node = self.group.node().node_of(peer);
@@ -559,19 +561,19 @@ impl Machine for ParticipantMachine {
         }
         let mut done = self.group.turn(now, effects);
         while let Some(event) = self.group.next_event() {
-            self.take_in(event, effects);
+            self.handle_group_event(event, effects);
             done += 1;
         }
-        if self.is_to_weigh() {
-            self.weigh();
+        if self.has_priority_update() {
+            self.update_priorities();
         }
         done += self.atomic.turn(&mut self.group, now, effects);
-        if self.atomic.is_leaving() && self.look_at.is_none_or(|at| done > 0 || now >= at) {
-            self.look_at = Some(now.after(LEAVE_INTERVAL));
+        if self.atomic.is_leaving() && self.leave_check_at.is_none_or(|at| done > 0 || now >= at) {
+            self.leave_check_at = Some(now.after(LEAVE_INTERVAL));
             done += self.atomic.leave(&mut self.group, effects);
         }
         done += self.check_timeliness(now);
-        self.look_for_standstills(now);
+        self.check_standstills(now);
         done + usize::from(self.alarm.take_if(|at| now >= *at).is_some())
     }
 
@@ -590,7 +592,7 @@ impl Machine for ParticipantMachine {
         if self.has_privatized || self.membership.is_over(self.life) {
             return None;
         }
-        let look = self.look_at.filter(|_| self.atomic.is_leaving());
+        let look = self.leave_check_at.filter(|_| self.atomic.is_leaving());
         let kept = self.atomic.wants_turn_at();
         let own = look.into_iter().chain(kept).chain(self.alarm).chain(self.timeliness_check_at);
         self.group.wants_turn_at().into_iter().chain(own).min()

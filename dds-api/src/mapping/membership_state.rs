@@ -129,8 +129,8 @@ impl MembershipState {
     }
 
     /// Sets the known members.
-    pub(crate) fn set_snapshot(&self, company: MembershipSnapshot) {
-        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = company;
+    pub(crate) fn set_snapshot(&self, snapshot: MembershipSnapshot) {
+        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 
     /// The known members.
@@ -216,8 +216,8 @@ impl MembershipState {
     }
 
     /// Ends the membership in this life.
-    pub(crate) fn end_membership(&self, life: Life, fate: ExitReason) {
-        let state = match fate {
+    pub(crate) fn end_membership(&self, life: Life, reason: ExitReason) {
+        let state = match reason {
             ExitReason::Left => LEFT,
             ExitReason::Excluded => EXCLUDED,
             ExitReason::Minority => MINORITY,
@@ -376,46 +376,48 @@ mod tests {
     const FIRST: Life = Life(0);
     const SECOND: Life = Life(1);
 
-    fn counts(standing: &MembershipState) -> (u64, u64) {
-        (standing.memberships_ended(), standing.rejoins())
+    fn counts(membership: &MembershipState) -> (u64, u64) {
+        (membership.memberships_ended(), membership.rejoins())
     }
 
     #[test]
     fn ended_life_does_not_affect_the_next_life() {
-        let standing = MembershipState::new(true);
-        assert!(standing.is_in(FIRST) && !standing.is_out());
-        assert_eq!(counts(&standing), (0, 0));
-        standing.end_membership(FIRST, ExitReason::Excluded);
-        assert!(standing.is_out() && !standing.is_out_for_good() && standing.is_over(FIRST));
-        assert!(standing.error().to_string().contains("is rejoining"));
-        assert_eq!((counts(&standing), standing.next_life()), ((1, 0), SECOND));
-        standing.begin(SECOND, NodeId(7));
-        assert!(standing.is_out() && standing.is_joining() && !standing.is_over(SECOND));
-        assert_eq!((counts(&standing), standing.next_life()), ((1, 0), SECOND));
-        standing.end_membership(SECOND, ExitReason::Excluded);
+        let membership = MembershipState::new(true);
+        assert!(membership.is_in(FIRST) && !membership.is_out());
+        assert_eq!(counts(&membership), (0, 0));
+        membership.end_membership(FIRST, ExitReason::Excluded);
+        assert!(membership.is_out() && !membership.is_out_for_good() && membership.is_over(FIRST));
+        assert!(membership.error().to_string().contains("is rejoining"));
+        assert_eq!((counts(&membership), membership.next_life()), ((1, 0), SECOND));
+        membership.begin(SECOND, NodeId(7));
+        assert!(membership.is_out() && membership.is_joining() && !membership.is_over(SECOND));
+        assert_eq!((counts(&membership), membership.next_life()), ((1, 0), SECOND));
+        membership.end_membership(SECOND, ExitReason::Excluded);
         assert!(
-            !standing.is_joining() && standing.is_over(SECOND),
+            !membership.is_joining() && membership.is_over(SECOND),
             "second life was never admitted"
         );
-        assert_eq!((counts(&standing), standing.next_life()), ((1, 0), SECOND));
-        standing.begin(SECOND, NodeId(8));
-        standing.begin_membership(SECOND, None);
-        assert!(standing.is_in(SECOND) && !standing.is_in(FIRST));
-        assert!(standing.is_evicted_from(FIRST) && !standing.is_evicted());
-        standing.end_membership(FIRST, ExitReason::Excluded);
-        assert!(standing.is_in(SECOND), "first life is already over");
-        assert_eq!((counts(&standing), standing.node()), ((1, 1), NodeId(8)));
-        standing.end_membership(SECOND, ExitReason::Left);
-        assert!(standing.is_out_for_good());
-        assert!(matches!(standing.error(), DdsError::AlreadyDeleted(_)));
+        assert_eq!((counts(&membership), membership.next_life()), ((1, 0), SECOND));
+        membership.begin(SECOND, NodeId(8));
+        membership.begin_membership(SECOND, None);
+        assert!(membership.is_in(SECOND) && !membership.is_in(FIRST));
+        assert!(membership.is_evicted_from(FIRST) && !membership.is_evicted());
+        membership.end_membership(FIRST, ExitReason::Excluded);
+        assert!(membership.is_in(SECOND), "first life is already over");
+        assert_eq!((counts(&membership), membership.node()), ((1, 1), NodeId(8)));
+        membership.end_membership(SECOND, ExitReason::Left);
+        assert!(membership.is_out_for_good());
+        assert!(matches!(membership.error(), DdsError::AlreadyDeleted(_)));
     }
 
     #[test]
     fn participant_without_rejoin_is_out_permanently() {
-        let standing = MembershipState::new(false);
-        standing.end_membership(FIRST, ExitReason::Excluded);
-        assert!(standing.is_out_for_good() && standing.error().to_string().contains("join anew"));
-        standing.end_membership(FIRST, ExitReason::Left);
-        assert!(matches!(standing.error(), DdsError::AlreadyDeleted(_)));
+        let membership = MembershipState::new(false);
+        membership.end_membership(FIRST, ExitReason::Excluded);
+        assert!(
+            membership.is_out_for_good() && membership.error().to_string().contains("join anew")
+        );
+        membership.end_membership(FIRST, ExitReason::Left);
+        assert!(matches!(membership.error(), DdsError::AlreadyDeleted(_)));
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use derecho_core::ids::NodeId;
 use qos_profiles::{Incompatibility, PolicyId};
 
-use super::endpoint::Match;
+use super::endpoint::MatchVerdict;
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::status::{QosPolicyCount, StatusKind};
 use crate::infrastructure::status_board::{StatusBoard, Statuses};
@@ -30,7 +30,7 @@ enum Partner {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Partners {
+pub(super) struct MatchedPartners {
     side: MatchSide,
     known: BTreeMap<(NodeId, u64), Partner>,
 }
@@ -44,9 +44,9 @@ pub(super) enum MatchOutcome {
     Inconsistent(String),
 }
 
-impl Partners {
-    pub(super) fn new(side: MatchSide) -> Partners {
-        Partners { side, known: BTreeMap::new() }
+impl MatchedPartners {
+    pub(super) fn new(side: MatchSide) -> MatchedPartners {
+        MatchedPartners { side, known: BTreeMap::new() }
     }
 
     /// Whether the local endpoint is matched with this one.
@@ -58,7 +58,7 @@ impl Partners {
     pub(super) fn matched(&self) -> impl Iterator<Item = (NodeId, u64)> {
         let matched =
             self.known.iter().filter(|(_, partner)| matches!(partner, Partner::Matched(_)));
-        matched.map(|(who, _)| *who)
+        matched.map(|(endpoint, _)| *endpoint)
     }
 
     /// Applies the verdict of a match with an endpoint, and whether that endpoint is announced as
@@ -66,57 +66,58 @@ impl Partners {
     pub(super) fn judge(
         &mut self,
         board: &StatusBoard,
-        (who, alive): ((NodeId, u64), bool),
-        verdict: Match,
+        (endpoint, alive): ((NodeId, u64), bool),
+        verdict: MatchVerdict,
     ) -> MatchOutcome {
         let partner = match &verdict {
-            Match::Yes => Partner::Matched(alive),
-            Match::Incompatible(why) => {
+            MatchVerdict::Yes => Partner::Matched(alive),
+            MatchVerdict::Incompatible(why) => {
                 Partner::Incompatible(why.iter().map(|one| one.policy).collect())
             }
-            Match::Inconsistent(_) => Partner::Inconsistent,
-            Match::OtherTopic | Match::OtherPartition => {
-                self.lose(board, who);
+            MatchVerdict::Inconsistent(_) => Partner::Inconsistent,
+            MatchVerdict::OtherTopic | MatchVerdict::OtherPartition => {
+                self.remove(board, endpoint);
                 return MatchOutcome::Nothing;
             }
         };
-        if self.known.get(&who) == Some(&partner) {
+        if self.known.get(&endpoint) == Some(&partner) {
             return MatchOutcome::Nothing;
         }
-        if let (Some(Partner::Matched(was)), Partner::Matched(_)) = (self.known.get(&who), &partner)
+        if let (Some(Partner::Matched(was)), Partner::Matched(_)) =
+            (self.known.get(&endpoint), &partner)
         {
-            self.live(board, who, [(*was, -1), (alive, 1)]);
-            self.known.insert(who, partner);
+            self.adjust_liveliness(board, endpoint, [(*was, -1), (alive, 1)]);
+            self.known.insert(endpoint, partner);
             return MatchOutcome::Nothing;
         }
-        self.lose(board, who);
-        self.known.insert(who, partner);
+        self.remove(board, endpoint);
+        self.known.insert(endpoint, partner);
         match verdict {
-            Match::Incompatible(why) => self.refuse(board, &why),
-            Match::Inconsistent(why) => return MatchOutcome::Inconsistent(why),
-            _ => self.count(board, who, (alive, 1)),
+            MatchVerdict::Incompatible(why) => self.refuse(board, &why),
+            MatchVerdict::Inconsistent(why) => return MatchOutcome::Inconsistent(why),
+            _ => self.count(board, endpoint, (alive, 1)),
         }
         MatchOutcome::Nothing
     }
 
     /// Removes an endpoint that has ended or is no longer related to the local one.
-    pub(super) fn lose(&mut self, board: &StatusBoard, who: (NodeId, u64)) {
-        if let Some(Partner::Matched(alive)) = self.known.remove(&who) {
-            self.count(board, who, (alive, -1));
+    pub(super) fn remove(&mut self, board: &StatusBoard, endpoint: (NodeId, u64)) {
+        if let Some(Partner::Matched(alive)) = self.known.remove(&endpoint) {
+            self.count(board, endpoint, (alive, -1));
         }
     }
 
     /// Reports the loss of all matched endpoints.
-    pub(super) fn part(&self, board: &StatusBoard) {
-        for (who, partner) in &self.known {
+    pub(super) fn unmatch_all(&self, board: &StatusBoard) {
+        for (endpoint, partner) in &self.known {
             if let Partner::Matched(alive) = partner {
-                self.count(board, *who, (*alive, -1));
+                self.count(board, *endpoint, (*alive, -1));
             }
         }
     }
 
     /// Adjusts the counts of writers that are alive or not alive.
-    fn live(
+    fn adjust_liveliness(
         &self,
         board: &StatusBoard,
         (node, entity): (NodeId, u64),
@@ -137,8 +138,8 @@ impl Partners {
     }
 
     /// Counts one match more or one less.
-    fn count(&self, board: &StatusBoard, who: (NodeId, u64), (alive, change): (bool, i64)) {
-        let (node, entity) = who;
+    fn count(&self, board: &StatusBoard, endpoint: (NodeId, u64), (alive, change): (bool, i64)) {
+        let (node, entity) = endpoint;
         let handle = Some(InstanceHandle { node, entity });
         // The loss of a match does not change the total count.
         let more = u64::try_from(change).unwrap_or_default();
@@ -158,7 +159,7 @@ impl Partners {
                     status.current_count_change += change;
                     status.last_publication_handle = handle;
                 });
-                self.live(board, who, [(alive, change)]);
+                self.adjust_liveliness(board, endpoint, [(alive, change)]);
             }
         }
     }
@@ -194,8 +195,8 @@ mod tests {
     const ONE: (NodeId, u64) = (NodeId(1), 1);
     const TWO: (NodeId, u64) = (NodeId(2), 1);
 
-    fn refusal(policy: PolicyId) -> Match {
-        Match::Incompatible(vec![Incompatibility {
+    fn refusal(policy: PolicyId) -> MatchVerdict {
+        MatchVerdict::Incompatible(vec![Incompatibility {
             policy,
             name: policy.name(),
             reason: "less".into(),
@@ -204,23 +205,27 @@ mod tests {
 
     #[test]
     fn each_change_of_a_match_is_counted_once() {
-        let (board, mut partners) = (StatusBoard::default(), Partners::new(MatchSide::Writer));
+        let (board, mut partners) =
+            (StatusBoard::default(), MatchedPartners::new(MatchSide::Writer));
         let matched =
             || board.take(StatusKind::PublicationMatched, |all| &mut all.publication_matched);
         for _ in 0..2 {
-            assert_eq!(partners.judge(&board, (ONE, true), Match::Yes), MatchOutcome::Nothing);
-            partners.judge(&board, (TWO, true), Match::Yes);
+            assert_eq!(
+                partners.judge(&board, (ONE, true), MatchVerdict::Yes),
+                MatchOutcome::Nothing
+            );
+            partners.judge(&board, (TWO, true), MatchVerdict::Yes);
         }
         let status = matched();
         assert_eq!((status.total_count, status.current_count), (2, 2));
-        partners.judge(&board, (ONE, true), Match::OtherPartition);
-        partners.lose(&board, ONE);
+        partners.judge(&board, (ONE, true), MatchVerdict::OtherPartition);
+        partners.remove(&board, ONE);
         let status = matched();
         assert_eq!((status.total_count, status.current_count), (2, 1));
         assert_eq!((status.total_count_change, status.current_count_change), (0, -1));
         assert!(!partners.has(ONE.0, ONE.1) && partners.has(TWO.0, TWO.1));
         assert!(matches!(
-            partners.judge(&board, (TWO, true), Match::Inconsistent("other".into())),
+            partners.judge(&board, (TWO, true), MatchVerdict::Inconsistent("other".into())),
             MatchOutcome::Inconsistent(_)
         ));
         assert_eq!(matched().current_count, 0);
@@ -228,7 +233,8 @@ mod tests {
 
     #[test]
     fn incompatibility_names_policies_and_counts_again_when_they_change() {
-        let (board, mut partners) = (StatusBoard::default(), Partners::new(MatchSide::Reader));
+        let (board, mut partners) =
+            (StatusBoard::default(), MatchedPartners::new(MatchSide::Reader));
         for _ in 0..2 {
             partners.judge(&board, (ONE, true), refusal(PolicyId::Deadline));
         }
@@ -244,21 +250,22 @@ mod tests {
 
     #[test]
     fn a_writer_may_be_matched_and_not_alive() {
-        let (board, mut partners) = (StatusBoard::default(), Partners::new(MatchSide::Reader));
+        let (board, mut partners) =
+            (StatusBoard::default(), MatchedPartners::new(MatchSide::Reader));
         let counts = || {
             let kind = StatusKind::LivelinessChanged;
             let status = board.take(kind, |all| &mut all.liveliness_changed);
             let changes = (status.alive_count_change, status.not_alive_count_change);
             ((status.alive_count, status.not_alive_count), changes)
         };
-        partners.judge(&board, (ONE, true), Match::Yes);
-        partners.judge(&board, (TWO, true), Match::Yes);
+        partners.judge(&board, (ONE, true), MatchVerdict::Yes);
+        partners.judge(&board, (TWO, true), MatchVerdict::Yes);
         assert_eq!(counts(), ((2, 0), (2, 0)));
-        partners.judge(&board, (ONE, false), Match::Yes);
+        partners.judge(&board, (ONE, false), MatchVerdict::Yes);
         assert_eq!(counts(), ((1, 1), (-1, 1)));
-        partners.judge(&board, (ONE, true), Match::Yes);
-        partners.judge(&board, (TWO, false), Match::Yes);
-        partners.lose(&board, TWO);
+        partners.judge(&board, (ONE, true), MatchVerdict::Yes);
+        partners.judge(&board, (TWO, false), MatchVerdict::Yes);
+        partners.remove(&board, TWO);
         assert_eq!(counts(), ((1, 0), (0, -1)));
         let matched =
             board.take(StatusKind::SubscriptionMatched, |all| &mut all.subscription_matched);
@@ -269,11 +276,11 @@ mod tests {
     #[test]
     fn parted_endpoint_has_no_match_left() {
         for side in [MatchSide::Writer, MatchSide::Reader] {
-            let (board, mut partners) = (StatusBoard::default(), Partners::new(side));
-            partners.judge(&board, (ONE, true), Match::Yes);
+            let (board, mut partners) = (StatusBoard::default(), MatchedPartners::new(side));
+            partners.judge(&board, (ONE, true), MatchVerdict::Yes);
             partners.judge(&board, (TWO, true), refusal(PolicyId::Deadline));
             assert!(partners.matched().eq([ONE]) && !partners.has(TWO.0, TWO.1));
-            partners.part(&board);
+            partners.unmatch_all(&board);
             let counts = match side {
                 MatchSide::Writer => {
                     let kind = StatusKind::PublicationMatched;

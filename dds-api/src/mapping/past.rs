@@ -29,7 +29,7 @@ pub(crate) mod server;
 /// First byte of these messages. No message about kept samples begins with it.
 const TAG: u8 = 0x50;
 /// Maximum number of waiting requests. Further ones are refused.
-const MOST_ASKS: usize = 256;
+const MOST_REQUESTS: usize = 256;
 
 /// The wanted part of the history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,17 +97,17 @@ impl Wire for PastRecord {
     }
 
     fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
-        let (place, (node, region)) = Wire::decode(from)?;
+        let (position, (node, region)) = Wire::decode(from)?;
         let (number, payload) = Wire::decode(from)?;
         let stream = StreamId { node, region: RegionId(region) };
-        Some(PastRecord { position: place, stream, number, payload })
+        Some(PastRecord { position, stream, number, payload })
     }
 }
 
 /// A message between two participants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum PastMessage {
-    Ask(PastRequest),
+    Request(PastRequest),
     Answer { reading: u64, page: u64, content: PastPage },
 }
 
@@ -115,11 +115,11 @@ impl PastMessage {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![TAG];
         match self {
-            PastMessage::Ask(PastRequest { reading, page, key, wanted }) => {
+            PastMessage::Request(PastRequest { reading, page, key, wanted }) => {
                 (0_u8, ((*reading, *page), *key)).encode(&mut out);
                 match wanted {
-                    PastRange::After(place) => (0_u8, (*place, 0_u64)),
-                    PastRange::Since(time, place) => (1_u8, (*place, *time)),
+                    PastRange::After(position) => (0_u8, (*position, 0_u64)),
+                    PastRange::Since(time, position) => (1_u8, (*position, *time)),
                     PastRange::StateAt(time) => (2_u8, (0, *time)),
                 }
                 .encode(&mut out);
@@ -150,14 +150,14 @@ impl PastMessage {
         match from.byte()? {
             0 => {
                 let ((reading, page), key) = Wire::decode(from)?;
-                let (what, (place, time)) = <(u8, (u64, u64))>::decode(from)?;
+                let (what, (position, time)) = <(u8, (u64, u64))>::decode(from)?;
                 let wanted = match what {
-                    0 => PastRange::After(place),
-                    1 => PastRange::Since(time, place),
+                    0 => PastRange::After(position),
+                    1 => PastRange::Since(time, position),
                     2 => PastRange::StateAt(time),
                     _ => return None,
                 };
-                Some(PastMessage::Ask(PastRequest { reading, page, key, wanted }))
+                Some(PastMessage::Request(PastRequest { reading, page, key, wanted }))
             }
             1 => {
                 let (reading, page) = Wire::decode(from)?;
@@ -191,7 +191,7 @@ pub(crate) struct PastRequests {
     readings: AtomicU64,
     sent: Mutex<BTreeMap<u64, SentRequest>>,
     received: Mutex<VecDeque<(NodeId, PastRequest)>>,
-    has_asks: AtomicBool,
+    has_received: AtomicBool,
 }
 
 impl PastRequests {
@@ -205,13 +205,13 @@ impl PastRequests {
     }
 
     /// Notes a request that is sent to a participant.
-    pub(crate) fn note_sent(&self, ask: &PastRequest, of: NodeId) {
-        self.sent().insert(ask.reading, SentRequest { page: ask.page, of, content: None });
+    pub(crate) fn note_sent(&self, request: &PastRequest, of: NodeId) {
+        self.sent().insert(request.reading, SentRequest { page: request.page, of, content: None });
     }
 
     /// Whether an answer has arrived.
     pub(crate) fn has(&self, reading: u64) -> bool {
-        self.sent().get(&reading).is_some_and(|asked| asked.content.is_some())
+        self.sent().get(&reading).is_some_and(|request| request.content.is_some())
     }
 
     /// Takes the answer and ends the request.
@@ -221,36 +221,36 @@ impl PastRequests {
 
     /// Stores the answer of a participant.
     pub(crate) fn answered(&self, from: NodeId, reading: u64, page: u64, content: PastPage) {
-        if let Some(asked) = self.sent().get_mut(&reading)
-            && (asked.of, asked.page) == (from, page)
+        if let Some(request) = self.sent().get_mut(&reading)
+            && (request.of, request.page) == (from, page)
         {
-            asked.content = Some(content);
+            request.content = Some(content);
         }
     }
 
     /// Refuses pending requests to participants that are gone.
     pub(crate) fn retain(&self, is_there: impl Fn(NodeId) -> bool) {
-        for asked in self.sent().values_mut().filter(|asked| !is_there(asked.of)) {
-            asked
+        for request in self.sent().values_mut().filter(|asked| !is_there(asked.of)) {
+            request
                 .content
                 .get_or_insert_with(|| PastPage::Refused("the participant has left".to_owned()));
         }
     }
 
     /// Queues a request of another participant. Returns `false` if too many are waiting.
-    pub(crate) fn is_asked(&self, from: NodeId, ask: PastRequest) -> bool {
-        let mut asks = self.received.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_room = asks.len() < MOST_ASKS;
+    pub(crate) fn enqueue(&self, from: NodeId, request: PastRequest) -> bool {
+        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_room = received.len() < MOST_REQUESTS;
         if has_room {
-            asks.push_back((from, ask));
-            self.has_asks.store(true, Ordering::Release);
+            received.push_back((from, request));
+            self.has_received.store(true, Ordering::Release);
         }
         has_room
     }
 
     /// Takes the queued requests.
-    pub(crate) fn take_asks(&self) -> VecDeque<(NodeId, PastRequest)> {
-        if !self.has_asks.swap(false, Ordering::AcqRel) {
+    pub(crate) fn take_received(&self) -> VecDeque<(NodeId, PastRequest)> {
+        if !self.has_received.swap(false, Ordering::AcqRel) {
             return VecDeque::new();
         }
         std::mem::take(&mut *self.received.lock().unwrap_or_else(PoisonError::into_inner))
@@ -268,19 +268,20 @@ mod tests {
     fn history_messages_decode_as_encoded_and_prefixes_are_rejected() {
         let stream = StreamId { node: NodeId(4), region: RegionId(5) };
         let record = PastRecord { position: 1, stream, number: 6, payload: vec![7, 8] };
-        let ask = |wanted| PastMessage::Ask(PastRequest { reading: 1, page: 2, key: 3, wanted });
+        let request_of =
+            |wanted| PastMessage::Request(PastRequest { reading: 1, page: 2, key: 3, wanted });
         let answer = |content| PastMessage::Answer { reading: 1, page: 2, content };
-        for word in [
-            ask(PastRange::After(9)),
-            ask(PastRange::Since(9, 10)),
-            ask(PastRange::StateAt(9)),
+        for message in [
+            request_of(PastRange::After(9)),
+            request_of(PastRange::Since(9, 10)),
+            request_of(PastRange::StateAt(9)),
             answer(PastPage::Records(vec![record.clone(), record], 9, true)),
             answer(PastPage::Gone(9)),
             answer(PastPage::Beyond(9)),
             answer(PastPage::Refused("no".to_owned())),
         ] {
-            let bytes = word.to_bytes();
-            assert_eq!(PastMessage::from_bytes(&bytes), Some(Some(word)));
+            let bytes = message.to_bytes();
+            assert_eq!(PastMessage::from_bytes(&bytes), Some(Some(message)));
             for end in 1..bytes.len() {
                 assert_eq!(PastMessage::from_bytes(&bytes[..end]), Some(None));
             }
@@ -290,25 +291,25 @@ mod tests {
 
     #[test]
     fn answer_is_taken_only_for_requested_page_from_asked_participant() {
-        let desk = PastRequests::default();
-        let reading = desk.begin();
-        let ask = PastRequest { reading, page: 1, key: 3, wanted: PastRange::After(0) };
-        desk.note_sent(&ask, NodeId(1));
-        desk.answered(NodeId(2), reading, 1, PastPage::Gone(1));
-        desk.answered(NodeId(1), reading, 0, PastPage::Gone(1));
-        assert!(!desk.has(reading));
-        desk.retain(|node| node != NodeId(2));
-        assert!(!desk.has(reading));
-        desk.answered(NodeId(1), reading, 1, PastPage::Gone(7));
-        desk.retain(|_| false);
+        let requests = PastRequests::default();
+        let reading = requests.begin();
+        let request = PastRequest { reading, page: 1, key: 3, wanted: PastRange::After(0) };
+        requests.note_sent(&request, NodeId(1));
+        requests.answered(NodeId(2), reading, 1, PastPage::Gone(1));
+        requests.answered(NodeId(1), reading, 0, PastPage::Gone(1));
+        assert!(!requests.has(reading));
+        requests.retain(|node| node != NodeId(2));
+        assert!(!requests.has(reading));
+        requests.answered(NodeId(1), reading, 1, PastPage::Gone(7));
+        requests.retain(|_| false);
         assert_eq!(
-            desk.take(reading),
+            requests.take(reading),
             Some(PastPage::Gone(7)),
             "answer from before the departure counts"
         );
-        assert_eq!(desk.take(reading), None);
-        desk.note_sent(&ask, NodeId(1));
-        desk.retain(|_| false);
-        assert!(matches!(desk.take(reading), Some(PastPage::Refused(_))));
+        assert_eq!(requests.take(reading), None);
+        requests.note_sent(&request, NodeId(1));
+        requests.retain(|_| false);
+        assert!(matches!(requests.take(reading), Some(PastPage::Refused(_))));
     }
 }

@@ -21,7 +21,7 @@ pub(crate) const LONGEST_ANNOUNCEMENT: usize = 12 << 10;
 
 /// Policies that a writer offers or a reader requests.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Policies {
+pub(crate) enum EndpointPolicies {
     Offered { writer: DataWriterQos, publisher: PublisherQos },
     Requested { reader: DataReaderQos, subscriber: SubscriberQos },
 }
@@ -29,7 +29,7 @@ pub(crate) enum Policies {
 /// A field of a policy whose value differs from the default.
 #[derive(DdsType, Clone, PartialEq, Eq, Debug)]
 #[dds(crate = "idl_cdr")]
-pub(crate) struct Setting {
+pub(crate) struct PolicySetting {
     policy: u8,
     field: u8,
     value: EncodedValue,
@@ -110,104 +110,108 @@ impl EncodedValue {
 /// Policies of an endpoint, and of its publisher or subscriber.
 type EndpointAndGroupQos = [EntityQos; 2];
 
-impl Policies {
+impl EndpointPolicies {
     /// Default policies of a writer on a topic of this level. The writer offers what the topic
     /// guarantees anyway.
-    pub(crate) fn offered(level: TopicLevel) -> Policies {
+    pub(crate) fn offered(level: TopicLevel) -> EndpointPolicies {
         let mut writer = DataWriterQos::default();
         writer.durability.kind = durability(level);
-        Policies::Offered { writer, publisher: publisher() }
+        EndpointPolicies::Offered { writer, publisher: publisher() }
     }
 
     /// Assumed policies of a departed writer that is only known by its kept samples on such
     /// a topic.
-    pub(crate) fn left(level: TopicLevel) -> Policies {
-        let mut left = Policies::offered(level);
-        if let Policies::Offered { writer, .. } = &mut left {
+    pub(crate) fn of_departed(level: TopicLevel) -> EndpointPolicies {
+        let mut left = EndpointPolicies::offered(level);
+        if let EndpointPolicies::Offered { writer, .. } = &mut left {
             writer.durability.kind = most_durable(level);
         }
         left
     }
 
     /// Default policies of a reader.
-    pub(crate) fn requested(level: TopicLevel) -> Policies {
+    pub(crate) fn requested(level: TopicLevel) -> EndpointPolicies {
         let mut reader = DataReaderQos::default();
         reader.durability.kind = durability(level);
         reader.history.kind = HistoryQosPolicyKind::KeepAll;
         reader.reliability = ReliabilityQosPolicy::of(ReliabilityQosPolicyKind::Reliable);
-        Policies::Requested { reader, subscriber: SubscriberQos::default() }
+        EndpointPolicies::Requested { reader, subscriber: SubscriberQos::default() }
     }
 
     /// The policies with this offer, if they are a writer's.
-    pub(super) fn with(mut self, offer: RecordedOffer) -> Policies {
-        if let Policies::Offered { writer, publisher } = &mut self {
+    pub(super) fn with(mut self, offer: RecordedOffer) -> EndpointPolicies {
+        if let EndpointPolicies::Offered { writer, publisher } = &mut self {
             offer.put_into(writer, publisher);
         }
         self
     }
 
-    fn of_kind(is_writer: bool, level: TopicLevel) -> Policies {
-        if is_writer { Policies::offered(level) } else { Policies::requested(level) }
+    fn of_kind(is_writer: bool, level: TopicLevel) -> EndpointPolicies {
+        if is_writer {
+            EndpointPolicies::offered(level)
+        } else {
+            EndpointPolicies::requested(level)
+        }
     }
 
     fn is_writer(&self) -> bool {
-        matches!(self, Policies::Offered { .. })
+        matches!(self, EndpointPolicies::Offered { .. })
     }
 
     /// Policies of the endpoint, and of its publisher or subscriber.
     pub(crate) fn both(&self) -> EndpointAndGroupQos {
         match self {
-            Policies::Offered { writer, publisher } => {
+            EndpointPolicies::Offered { writer, publisher } => {
                 [writer.clone().into(), publisher.clone().into()]
             }
-            Policies::Requested { reader, subscriber } => {
+            EndpointPolicies::Requested { reader, subscriber } => {
                 [reader.clone().into(), subscriber.clone().into()]
             }
         }
     }
 
-    fn of_both(both: EndpointAndGroupQos) -> Option<Policies> {
+    fn of_both(both: EndpointAndGroupQos) -> Option<EndpointPolicies> {
         match both {
             [EntityQos::DataWriter(writer), EntityQos::Publisher(publisher)] => {
-                Some(Policies::Offered { writer, publisher })
+                Some(EndpointPolicies::Offered { writer, publisher })
             }
             [EntityQos::DataReader(reader), EntityQos::Subscriber(subscriber)] => {
-                Some(Policies::Requested { reader, subscriber })
+                Some(EndpointPolicies::Requested { reader, subscriber })
             }
             _ => None,
         }
     }
 
     /// The settings to announce: those that differ from the defaults for a topic of this level.
-    pub(crate) fn settings(&self, level: TopicLevel) -> Vec<Setting> {
-        let usual = Policies::of_kind(self.is_writer(), level);
-        if *self == usual {
+    pub(crate) fn settings(&self, level: TopicLevel) -> Vec<PolicySetting> {
+        let default = EndpointPolicies::of_kind(self.is_writer(), level);
+        if *self == default {
             return Vec::new();
         }
-        let both = self.both().into_iter().zip(usual.both());
-        both.flat_map(|(set, usual)| settings_beyond(&usual, &set)).collect()
+        let both = self.both().into_iter().zip(default.both());
+        both.flat_map(|(set, default)| settings_beyond(&default, &set)).collect()
     }
 
     /// The policies with these announced settings; `None` if the settings are invalid.
     pub(crate) fn decoded_with(
         is_writer: bool,
         level: TopicLevel,
-        settings: Vec<Setting>,
-    ) -> Option<Policies> {
-        let usual = Policies::of_kind(is_writer, level);
+        settings: Vec<PolicySetting>,
+    ) -> Option<EndpointPolicies> {
+        let default = EndpointPolicies::of_kind(is_writer, level);
         if settings.is_empty() {
-            return Some(usual);
+            return Some(default);
         }
-        let mut both = usual.both();
+        let mut both = default.both();
         tell(&mut both, settings)?;
-        Policies::of_both(both)
+        EndpointPolicies::of_both(both)
     }
 
     /// Whether RELIABILITY is best effort.
     pub(crate) fn is_best_effort(&self) -> bool {
         let kind = match self {
-            Policies::Offered { writer, .. } => writer.reliability.kind,
-            Policies::Requested { reader, .. } => reader.reliability.kind,
+            EndpointPolicies::Offered { writer, .. } => writer.reliability.kind,
+            EndpointPolicies::Requested { reader, .. } => reader.reliability.kind,
         };
         kind == ReliabilityQosPolicyKind::BestEffort
     }
@@ -215,32 +219,32 @@ impl Policies {
     /// PARTITION.
     pub(crate) fn partition(&self) -> &PartitionQosPolicy {
         match self {
-            Policies::Offered { publisher, .. } => &publisher.partition,
-            Policies::Requested { subscriber, .. } => &subscriber.partition,
+            EndpointPolicies::Offered { publisher, .. } => &publisher.partition,
+            EndpointPolicies::Requested { subscriber, .. } => &subscriber.partition,
         }
     }
 
     /// TYPE_CONSISTENCY_ENFORCEMENT.
     pub(crate) fn consistency(&self) -> Consistency {
         match self {
-            Policies::Offered { .. } => Consistency::default(),
-            Policies::Requested { reader, .. } => Consistency::of(&reader.type_consistency),
+            EndpointPolicies::Offered { .. } => Consistency::default(),
+            EndpointPolicies::Requested { reader, .. } => Consistency::of(&reader.type_consistency),
         }
     }
 
     pub(crate) fn partition_mut(&mut self) -> &mut PartitionQosPolicy {
         match self {
-            Policies::Offered { publisher, .. } => &mut publisher.partition,
-            Policies::Requested { subscriber, .. } => &mut subscriber.partition,
+            EndpointPolicies::Offered { publisher, .. } => &mut publisher.partition,
+            EndpointPolicies::Requested { subscriber, .. } => &mut subscriber.partition,
         }
     }
 
     /// The policies in which the offer of a writer is less than the request of this reader.
-    pub(crate) fn refuses(&self, offered: &Policies) -> Vec<Incompatibility> {
+    pub(crate) fn refuses(&self, offered: &EndpointPolicies) -> Vec<Incompatibility> {
         match (self, offered) {
             (
-                Policies::Requested { reader, subscriber },
-                Policies::Offered { writer, publisher },
+                EndpointPolicies::Requested { reader, subscriber },
+                EndpointPolicies::Offered { writer, publisher },
             ) => incompatible(&Offered { writer, publisher }, &Requested { reader, subscriber }),
             // Two readers, or two writers, request nothing from each other.
             _ => Vec::new(),
@@ -249,7 +253,7 @@ impl Policies {
 }
 
 /// The settings that turn known policies into the given ones.
-pub(crate) fn settings_beyond(known: &EntityQos, set: &EntityQos) -> Vec<Setting> {
+pub(crate) fn settings_beyond(known: &EntityQos, set: &EntityQos) -> Vec<PolicySetting> {
     let mut settings = Vec::new();
     for (policy, _) in set.kind().policies() {
         for field in 0..policy.fields().len() {
@@ -258,7 +262,7 @@ pub(crate) fn settings_beyond(known: &EntityQos, set: &EntityQos) -> Vec<Setting
                 && let Some(value) = value
             {
                 let (policy, field) = (policy.id() as u8, field as u8);
-                settings.push(Setting { policy, field, value: value.into() });
+                settings.push(PolicySetting { policy, field, value: value.into() });
             }
         }
     }
@@ -266,17 +270,17 @@ pub(crate) fn settings_beyond(known: &EntityQos, set: &EntityQos) -> Vec<Setting
 }
 
 /// Known policies with these announced settings; `None` if the settings are invalid.
-pub(crate) fn decoded_over(known: EntityQos, settings: Vec<Setting>) -> Option<EntityQos> {
+pub(crate) fn decoded_over(known: EntityQos, settings: Vec<PolicySetting>) -> Option<EntityQos> {
     let mut sets = [known];
     tell(&mut sets, settings)?;
-    let [told] = sets;
-    Some(told)
+    let [decoded] = sets;
+    Some(decoded)
 }
 
 /// Applies each setting to the first of these sets that has such a policy; `None` if a setting
 /// is invalid.
-fn tell(sets: &mut [EntityQos], settings: Vec<Setting>) -> Option<()> {
-    for Setting { policy, field, value } in settings {
+fn tell(sets: &mut [EntityQos], settings: Vec<PolicySetting>) -> Option<()> {
+    for PolicySetting { policy, field, value } in settings {
         let policy = PolicyId::from_id(policy.into())?;
         let value = value.value()?;
         let set = sets.iter_mut().find(|set| set.value(policy, field.into()).is_some())?;
@@ -358,23 +362,24 @@ mod tests {
     fn default_policies_are_not_announced_and_changed_policies_round_trip() {
         for level in LEVELS {
             for is_writer in [true, false] {
-                let usual = Policies::of_kind(is_writer, level);
-                assert_eq!(usual.settings(level), []);
+                let default = EndpointPolicies::of_kind(is_writer, level);
+                assert_eq!(default.settings(level), []);
                 assert_eq!(
-                    Policies::decoded_with(is_writer, level, Vec::new()),
-                    Some(usual.clone())
+                    EndpointPolicies::decoded_with(is_writer, level, Vec::new()),
+                    Some(default.clone())
                 );
                 for set in 0..2 {
-                    for (policy, _) in usual.both()[set].kind().policies() {
+                    for (policy, _) in default.both()[set].kind().policies() {
                         for field in 0..policy.fields().len() {
-                            let mut both = usual.both();
+                            let mut both = default.both();
                             let value = other(both[set].value(policy, field).unwrap());
                             assert!(both[set].set_value(policy, field, &value));
-                            let changed = Policies::of_both(both).unwrap();
+                            let changed = EndpointPolicies::of_both(both).unwrap();
                             let settings = changed.settings(level);
                             assert_eq!(settings.len(), 1, "{policy}.{field}");
-                            let told = Policies::decoded_with(is_writer, level, settings);
-                            assert_eq!(told, Some(changed), "{policy}.{field}");
+                            let decoded =
+                                EndpointPolicies::decoded_with(is_writer, level, settings);
+                            assert_eq!(decoded, Some(changed), "{policy}.{field}");
                         }
                     }
                 }
@@ -400,27 +405,32 @@ mod tests {
     #[test]
     fn default_policies_match_at_every_level() {
         for level in LEVELS {
-            let refused = Policies::requested(level).refuses(&Policies::offered(level));
+            let refused =
+                EndpointPolicies::requested(level).refuses(&EndpointPolicies::offered(level));
             assert_eq!(refused, []);
         }
     }
 
     #[test]
     fn decoder_rejects_unknown_policies_fields_and_values() {
-        let told = |policy, field, value| {
-            Policies::decoded_with(true, TopicLevel::Atomic, vec![Setting { policy, field, value }])
+        let decode = |policy, field, value| {
+            EndpointPolicies::decoded_with(
+                true,
+                TopicLevel::Atomic,
+                vec![PolicySetting { policy, field, value }],
+            )
         };
-        assert_eq!(told(0, 0, EncodedValue::Bool(true)), None, "no such policy");
-        assert_eq!(told(2, 1, EncodedValue::Kind(1)), None, "no such field");
-        assert_eq!(told(2, 0, EncodedValue::Bool(true)), None, "no such value");
-        assert_eq!(told(2, 0, EncodedValue::Kind(9)), None, "no such kind");
-        assert_eq!(told(4, 0, EncodedValue::Duration(Span { sec: -1, nanosec: 0 })), None);
+        assert_eq!(decode(0, 0, EncodedValue::Bool(true)), None, "no such policy");
+        assert_eq!(decode(2, 1, EncodedValue::Kind(1)), None, "no such field");
+        assert_eq!(decode(2, 0, EncodedValue::Bool(true)), None, "no such value");
+        assert_eq!(decode(2, 0, EncodedValue::Kind(9)), None, "no such kind");
+        assert_eq!(decode(4, 0, EncodedValue::Duration(Span { sec: -1, nanosec: 0 })), None);
         assert_eq!(
-            told(9, 0, EncodedValue::Duration(Span { sec: 1, nanosec: 0 })),
+            decode(9, 0, EncodedValue::Duration(Span { sec: 1, nanosec: 0 })),
             None,
             "policy 9 belongs to readers"
         );
-        assert!(told(2, 0, EncodedValue::Kind(1)).is_some());
+        assert!(decode(2, 0, EncodedValue::Kind(1)).is_some());
     }
 
     use DurabilityQosPolicyKind::{Persistent, Transient, TransientLocal, Volatile};
@@ -438,8 +448,8 @@ mod tests {
         let in_order = publisher().presentation;
         assert!(in_order.ordered_access && !in_order.coherent_access);
         assert_eq!(in_order.access_scope, PresentationQosPolicyAccessScopeKind::Topic);
-        for (level, [usual, most]) in LEVELS.into_iter().zip(DURABILITIES) {
-            assert_eq!(durability(level), usual);
+        for (level, [default, most]) in LEVELS.into_iter().zip(DURABILITIES) {
+            assert_eq!(durability(level), default);
             for offered in [Volatile, TransientLocal, Transient, Persistent] {
                 let checked = check_durability(level, offered);
                 assert_eq!(checked.is_ok(), offered <= most, "{level}, {offered:?}");
@@ -448,13 +458,13 @@ mod tests {
                 assert!(checked.is_ok() || checked.unwrap_err().ends_with(remedy));
             }
             let kind = |policies| match policies {
-                Policies::Offered { writer, .. } => writer.durability.kind,
-                Policies::Requested { reader, .. } => reader.durability.kind,
+                EndpointPolicies::Offered { writer, .. } => writer.durability.kind,
+                EndpointPolicies::Requested { reader, .. } => reader.durability.kind,
             };
-            assert_eq!(kind(Policies::offered(level)), usual);
-            assert_eq!(kind(Policies::requested(level)), usual);
+            assert_eq!(kind(EndpointPolicies::offered(level)), default);
+            assert_eq!(kind(EndpointPolicies::requested(level)), default);
             assert_eq!(
-                kind(Policies::left(level)),
+                kind(EndpointPolicies::of_departed(level)),
                 most,
                 "departed writer may have offered the maximum"
             );
@@ -464,15 +474,15 @@ mod tests {
     #[test]
     fn record_reproduces_offer_of_departed_writer() {
         let level = TopicLevel::Atomic;
-        let offered = |index| Policies::offered(level).with(RecordedOffer::at(index));
+        let offered = |index| EndpointPolicies::offered(level).with(RecordedOffer::at(index));
         for index in 0..RecordedOffer::COUNT {
-            let Policies::Offered { writer, publisher } = offered(index) else {
+            let EndpointPolicies::Offered { writer, publisher } = offered(index) else {
                 panic!("policies of a writer")
             };
             assert_eq!(RecordedOffer::of(&writer, &publisher).index(), index);
         }
-        assert_eq!(offered(0), Policies::offered(level));
-        let requested = Policies::requested(level);
+        assert_eq!(offered(0), EndpointPolicies::offered(level));
+        let requested = EndpointPolicies::requested(level);
         assert_eq!(
             requested.clone().with(RecordedOffer::at(7)),
             requested,
@@ -484,7 +494,7 @@ mod tests {
     fn policies_report_side_partition_reliability_and_type_consistency() {
         let level = TopicLevel::Atomic;
         for (mut policies, is_writer) in
-            [(Policies::offered(level), true), (Policies::requested(level), false)]
+            [(EndpointPolicies::offered(level), true), (EndpointPolicies::requested(level), false)]
         {
             assert_eq!(policies.is_writer(), is_writer);
             assert!(!policies.is_best_effort());
@@ -492,11 +502,11 @@ mod tests {
             assert_eq!(policies.partition().name, ["a"]);
             assert_eq!(policies.consistency(), Consistency::default());
             match &mut policies {
-                Policies::Offered { writer, publisher } => {
+                EndpointPolicies::Offered { writer, publisher } => {
                     assert_eq!(publisher.partition.name, ["a"]);
                     writer.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
                 }
-                Policies::Requested { reader, subscriber } => {
+                EndpointPolicies::Requested { reader, subscriber } => {
                     assert_eq!(subscriber.partition.name, ["a"]);
                     reader.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
                     reader.type_consistency.prevent_type_widening = true;
@@ -510,8 +520,8 @@ mod tests {
     #[test]
     fn reader_refuses_offer_below_its_request_and_writer_refuses_nothing() {
         let level = TopicLevel::Unordered;
-        let offered = Policies::offered(level);
-        let requested = Policies::requested(TopicLevel::VolatileStorage);
+        let offered = EndpointPolicies::offered(level);
+        let requested = EndpointPolicies::requested(TopicLevel::VolatileStorage);
         let refused: Vec<_> = requested.refuses(&offered).iter().map(|it| it.policy).collect();
         assert_eq!(refused, [PolicyId::Durability]);
         assert_eq!(offered.refuses(&requested), []);
@@ -530,7 +540,7 @@ mod tests {
         let settings = settings_beyond(&known, &other);
         assert_eq!(settings.len(), 1);
         assert_eq!(decoded_over(known.clone(), settings), Some(other));
-        let nonsense = Setting { policy: 0, field: 0, value: EncodedValue::Bool(true) };
+        let nonsense = PolicySetting { policy: 0, field: 0, value: EncodedValue::Bool(true) };
         assert_eq!(decoded_over(known, vec![nonsense]), None);
     }
 

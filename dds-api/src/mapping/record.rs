@@ -30,7 +30,7 @@ use idl_xtypes::TopicData;
 use qos_profiles::DataRepresentationId;
 
 pub(crate) use self::policy_metadata::{PolicyMetadata, RecordedOffer, partition};
-use super::layouts::Layouts;
+use super::layouts::MemoryLayouts;
 use super::set::{OF_SEVERAL, records};
 
 /// Bytes before the payload.
@@ -41,13 +41,13 @@ const CDR: u32 = 2;
 /// The writer has ended.
 const END: u32 = 0;
 /// Bits of the form that describe the payload.
-const CONTENTS: u32 = 3;
+const KIND: u32 = 3;
 /// A coherent set: the payload consists of records ([`super::set`]).
 const SET: u32 = 3;
 /// Added to the form of a record that has its topic's tag.
 const TAGGED: u32 = 8;
 /// Added to the form of a record that has an expiry.
-const AGING: u32 = 4;
+const EXPIRING: u32 = 4;
 /// First bit of the writer's offered policies that differ from the defaults: see [`RecordedOffer`].
 const OFFER: u32 = 4;
 const OFFERS: u32 = ((1 << RecordedOffer::COUNT.ilog2()) - 1) << OFFER;
@@ -60,12 +60,12 @@ const UNREGISTERED: u32 = 0x400;
 /// Added to the form of a record that has its writer's strength.
 const STRONG: u32 = 0x800;
 /// Added to the form of a record that names its partitions.
-const PARTED: u32 = 0x1000;
+const PARTITIONED: u32 = 0x1000;
 /// First bit of the mark: of the type if that may change, otherwise of the memory layout of
 /// its values.
 const MARK: u32 = 13;
 /// Bits of the form that do not describe the payload.
-const BESIDE: u32 = AGING | TAGGED | KEYED | STRONG | PARTED | OFFERS;
+const METADATA: u32 = EXPIRING | TAGGED | KEYED | STRONG | PARTITIONED | OFFERS;
 /// Bytes of the length of the partition names.
 const NAMES_LENGTH: usize = 2;
 /// Maximum number of bytes of the names of a writer's partitions.
@@ -109,22 +109,22 @@ impl RecordEffect {
 
 /// Header of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Header {
+pub(crate) struct RecordHeader {
     pub(crate) timestamp: u64,
     pub(crate) writer: u32,
     form: u32,
 }
 
-impl Header {
+impl RecordHeader {
     /// Header of a generated sample, sent by no writer: a lost writer is unregistered from
     /// an instance.
-    pub(crate) fn of_loss(timestamp: u64, writer: u32) -> Header {
-        Header { timestamp, writer, form: CDR | UNREGISTERED }
+    pub(crate) fn of_loss(timestamp: u64, writer: u32) -> RecordHeader {
+        RecordHeader { timestamp, writer, form: CDR | UNREGISTERED }
     }
 
     /// Header of a generated sample, sent by no writer: a part of the discovery data.
-    pub(crate) fn of_told(timestamp: u64, fate: RecordEffect) -> Header {
-        Header { timestamp, writer: 0, form: CDR | fate.flags() }
+    pub(crate) fn of_discovery(timestamp: u64, effect: RecordEffect) -> RecordHeader {
+        RecordHeader { timestamp, writer: 0, form: CDR | effect.flags() }
     }
 
     /// Effect on the instance.
@@ -141,19 +141,19 @@ impl Header {
     /// Whether the record is a coherent set of other records.
     #[inline(always)]
     pub(crate) fn is_set(self) -> bool {
-        self.form & !(!0 << MARK) & !BESIDE == SET
+        self.form & !(!0 << MARK) & !METADATA == SET
     }
 
     /// Whether the record is a set or the end of a writer instead of a sample.
     #[inline(always)]
     pub(crate) fn is_apart(self) -> bool {
-        matches!(self.form & CONTENTS, END | SET)
+        matches!(self.form & KIND, END | SET)
     }
 
     /// Whether the record announces the end of its writer.
     #[inline(always)]
     fn is_end(self) -> bool {
-        self.form & !(!0 << MARK) & !BESIDE == END
+        self.form & !(!0 << MARK) & !METADATA == END
     }
 
     /// Mark of the sample's type version; zero if the type has only one version.
@@ -166,7 +166,7 @@ impl Header {
     #[inline]
     fn tail(self, record: &[u8]) -> Option<usize> {
         let fixed = self.fixed_tail();
-        if self.form & PARTED == 0 {
+        if self.form & PARTITIONED == 0 {
             return Some(fixed);
         }
         let length = record.get(..record.len().checked_sub(fixed)?)?.last_chunk()?;
@@ -188,7 +188,7 @@ impl Header {
     /// Number of bytes behind the tag.
     #[inline]
     fn behind_tag(self) -> usize {
-        self.key_size() + if self.form & AGING != 0 { EXPIRY } else { 0 }
+        self.key_size() + if self.form & EXPIRING != 0 { EXPIRY } else { 0 }
     }
 
     #[inline]
@@ -216,7 +216,7 @@ impl Header {
     /// Time at which the sample expires by its writer's lifespan.
     #[cold]
     fn expiry(self, record: &[u8]) -> u64 {
-        let says = self.form & AGING != 0 && self.effect() == RecordEffect::Alive;
+        let says = self.form & EXPIRING != 0 && self.effect() == RecordEffect::Alive;
         let expiry = self.word_before(record, self.key_size());
         expiry.filter(|_| says).unwrap_or(NEVER)
     }
@@ -238,10 +238,10 @@ impl Header {
     }
 
     #[inline]
-    pub(crate) fn read(record: &[u8]) -> Option<Header> {
+    pub(crate) fn read(record: &[u8]) -> Option<RecordHeader> {
         let header = u128::from_le_bytes(*record.first_chunk::<HEADER>()?);
         let (timestamp, last) = (header as u64, (header >> 64) as u64);
-        Some(Header { timestamp, writer: last as u32, form: (last >> 32) as u32 })
+        Some(RecordHeader { timestamp, writer: last as u32, form: (last >> 32) as u32 })
     }
 
     #[inline]
@@ -298,10 +298,10 @@ pub(crate) fn write_payload<T: TopicData>(
         && is_plain::<T>()
     {
         let bytes = layout.bytes_of(sample);
-        let place = &mut record[HEADER..][..bytes.len()];
-        copy_padded(bytes, place);
+        let target = &mut record[HEADER..][..bytes.len()];
+        copy_padded(bytes, target);
         // Padding contains bytes of this program's stack, which must not reach other processes.
-        layout.clear_padding(place);
+        layout.clear_padding(target);
         return Ok(HEADER + bytes.len());
     }
     Ok(HEADER + sample.write_cdr(&mut record[HEADER..], encoding())?)
@@ -366,7 +366,7 @@ impl RecordOrigin<'_> {
     /// Whether the record announces the end of its writer (I-214).
     #[inline(always)]
     pub(crate) fn is_end(&self) -> bool {
-        Header { timestamp: 0, writer: self.writer, form: self.form }.is_end()
+        RecordHeader { timestamp: 0, writer: self.writer, form: self.form }.is_end()
     }
 
     /// Policies that the writer offers.
@@ -378,17 +378,17 @@ impl RecordOrigin<'_> {
 /// Whether a record announces the end of its writer (I-214).
 #[inline(always)]
 pub(crate) fn is_end(record: &[u8]) -> bool {
-    Header::read(record).is_some_and(Header::is_end)
+    RecordHeader::read(record).is_some_and(RecordHeader::is_end)
 }
 
 /// Returns the origin of a record.
 #[inline(always)]
 pub(crate) fn origin(record: &[u8]) -> RecordOrigin<'_> {
-    let Some(Header { writer, form, .. }) = Header::read(record) else {
+    let Some(RecordHeader { writer, form, .. }) = RecordHeader::read(record) else {
         return RecordOrigin { writer: 0, form: 0, names: None, tag: 0 };
     };
-    let header = Header { timestamp: 0, writer, form };
-    let names = if form & PARTED == 0 { None } else { header.names(record) };
+    let header = RecordHeader { timestamp: 0, writer, form };
+    let names = if form & PARTITIONED == 0 { None } else { header.names(record) };
     let tag = header.tag_of(record);
     RecordOrigin { writer, form, names, tag }
 }
@@ -408,9 +408,9 @@ pub(crate) fn write_metadata<T: TopicData>(
     record: &mut [u8],
     writer: u32,
     timestamp: u64,
-    seal: &RecordMetadata,
+    metadata: &RecordMetadata,
 ) {
-    let RecordMetadata { kind: contents, effect: fate, mark, policies: terms, key } = seal;
+    let RecordMetadata { kind: contents, effect: fate, mark, policies: terms, key } = metadata;
     let form = match contents {
         PayloadKind::Sample if is_plain::<T>() && *fate == RecordEffect::Alive => PLAIN,
         PayloadKind::Sample => CDR,
@@ -420,33 +420,33 @@ pub(crate) fn write_metadata<T: TopicData>(
     let writer = if *contents == PayloadKind::SetOfSeveral { OF_SEVERAL } else { writer };
     let keyed = if key.is_some() { KEYED } else { 0 };
     let strong = if terms.strength != 0 { STRONG } else { 0 };
-    let parted = if terms.partition.is_some() { PARTED } else { 0 };
+    let partitioned = if terms.partition.is_some() { PARTITIONED } else { 0 };
     let tagged = if terms.tag != 0 { TAGGED } else { 0 };
-    let aging = if terms.lifespan.is_some() { AGING } else { 0 };
-    let beside = keyed | strong | parted | tagged | aging | terms.offer.flags();
+    let aging = if terms.lifespan.is_some() { EXPIRING } else { 0 };
+    let beside = keyed | strong | partitioned | tagged | aging | terms.offer.flags();
     let form = form | fate.flags() | beside | mark << MARK;
-    Header { timestamp, writer, form }.write(record);
+    RecordHeader { timestamp, writer, form }.write(record);
     let mut end = record.len();
-    if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
-        *place = key.to_le_bytes();
+    if let Some((key, field)) = key.zip(record.last_chunk_mut()) {
+        *field = key.to_le_bytes();
         end -= KEY;
     }
     if let Some(lifespan) = terms.lifespan
-        && let Some(place) = record[..end].last_chunk_mut()
+        && let Some(field) = record[..end].last_chunk_mut()
     {
-        *place = timestamp.saturating_add(lifespan).to_le_bytes();
+        *field = timestamp.saturating_add(lifespan).to_le_bytes();
         end -= EXPIRY;
     }
     if tagged != 0
-        && let Some(place) = record[..end].last_chunk_mut()
+        && let Some(field) = record[..end].last_chunk_mut()
     {
-        *place = terms.tag.to_le_bytes();
+        *field = terms.tag.to_le_bytes();
         end -= TAG;
     }
     if strong != 0
-        && let Some(place) = record[..end].last_chunk_mut()
+        && let Some(field) = record[..end].last_chunk_mut()
     {
-        *place = terms.strength.to_le_bytes();
+        *field = terms.strength.to_le_bytes();
         end -= STRENGTH;
     }
     if let Some(names) = &terms.partition {
@@ -460,11 +460,11 @@ pub(crate) fn write_metadata<T: TopicData>(
 /// Writes the header of a plain sample of a writer without any [`PolicyMetadata`].
 #[inline(always)]
 pub(crate) fn write_bare_metadata(record: &mut [u8], writer: u32, timestamp: u64, mark: u32) {
-    Header { timestamp, writer, form: PLAIN | mark << MARK }.write(record);
+    RecordHeader { timestamp, writer, form: PLAIN | mark << MARK }.write(record);
 }
 
 /// The payload of a record with this header.
-pub(crate) fn payload(header: Header, record: &[u8]) -> Option<&[u8]> {
+pub(crate) fn payload(header: RecordHeader, record: &[u8]) -> Option<&[u8]> {
     record.get(HEADER..record.len().checked_sub(header.tail(record)?)?)
 }
 
@@ -472,7 +472,7 @@ pub(crate) fn payload(header: Header, record: &[u8]) -> Option<&[u8]> {
 /// which a writer unregisters an instance replaces only other such records and no sample, because
 /// the instance may live on.
 pub(crate) fn key_of(record: &[u8]) -> u128 {
-    let Some(header) = Header::read(record) else { return 0 };
+    let Some(header) = RecordHeader::read(record) else { return 0 };
     // Equal keys in several topics that share an order are different instances.
     let topic = u128::from(header.tag_of(record)) << 64;
     if header.form & KEYED == 0 {
@@ -480,17 +480,20 @@ pub(crate) fn key_of(record: &[u8]) -> u128 {
     }
     let key = record.last_chunk().filter(|_| record.len() >= HEADER + KEY);
     let key = u128::from_le_bytes(key.copied().unwrap_or_default()) ^ topic;
-    if header.effect() == RecordEffect::Unregistered { beside(key) } else { key }
+    if header.effect() == RecordEffect::Unregistered { unregister_key(key) } else { key }
 }
 
 /// Maps the key of an instance to the key of the records that unregister it, and back.
-pub(crate) fn beside(key: u128) -> u128 {
+pub(crate) fn unregister_key(key: u128) -> u128 {
     !key
 }
 
 /// Effect of a kept record on its [key](key_of). A record without a key hash stays alive for ever.
-pub(crate) fn says(record: &[u8]) -> KeyLiveness {
-    match Header::read(record).filter(|header| header.form & KEYED != 0).map(Header::effect) {
+pub(crate) fn key_liveness(record: &[u8]) -> KeyLiveness {
+    match RecordHeader::read(record)
+        .filter(|header| header.form & KEYED != 0)
+        .map(RecordHeader::effect)
+    {
         None | Some(RecordEffect::Alive) => KeyLiveness::Alive,
         Some(RecordEffect::Unregistered) => KeyLiveness::Companion,
         Some(RecordEffect::Disposed | RecordEffect::DisposedAndUnregistered) => {
@@ -501,7 +504,7 @@ pub(crate) fn says(record: &[u8]) -> KeyLiveness {
 
 /// OWNERSHIP_STRENGTH of a record's writer.
 pub(crate) fn strength_of(record: &[u8]) -> i32 {
-    let Some(header) = Header::read(record).filter(|header| header.form & STRONG != 0) else {
+    let Some(header) = RecordHeader::read(record).filter(|header| header.form & STRONG != 0) else {
         return 0;
     };
     let end = record.len().saturating_sub(header.behind_strength());
@@ -514,8 +517,8 @@ pub(crate) fn strength_of(record: &[u8]) -> i32 {
 /// content does not expire. The end of an instance never expires.
 #[inline(always)]
 pub(crate) fn expiry_of(record: &[u8], lifespan: u64) -> u64 {
-    match Header::read(record) {
-        Some(header) if lifespan > 0 || header.form & AGING != 0 => {
+    match RecordHeader::read(record) {
+        Some(header) if lifespan > 0 || header.form & EXPIRING != 0 => {
             header.expiry(record).min(header.ends(lifespan))
         }
         _ => NEVER,
@@ -525,25 +528,25 @@ pub(crate) fn expiry_of(record: &[u8], lifespan: u64) -> u64 {
 /// Mark of the type version of a record.
 #[inline(always)]
 pub(crate) fn mark_of(record: &[u8]) -> u32 {
-    Header::read(record).map_or(0, Header::mark)
+    RecordHeader::read(record).map_or(0, RecordHeader::mark)
 }
 
 /// Time at which the sample in a record was written.
 pub(crate) fn time_of(record: &[u8]) -> u64 {
-    Header::read(record).map_or(0, |header| header.timestamp)
+    RecordHeader::read(record).map_or(0, |header| header.timestamp)
 }
 
 /// Whether a record holds a plain sample of this type, which is read in place.
 #[inline(always)]
 pub(crate) fn lies_in_place<T: TopicData>(record: &[u8]) -> bool {
-    let Some(header) = Header::read(record).filter(|_| is_plain::<T>()) else { return false };
+    let Some(header) = RecordHeader::read(record).filter(|_| is_plain::<T>()) else { return false };
     // Usual case: no field follows the payload.
     if header.form == form_in_place::<T>() {
         return record.get(HEADER..).is_some_and(|it| find::<T>(it).is_some());
     }
     let end = header.tail(record).and_then(|tail| record.len().checked_sub(tail));
     let payload = end.and_then(|end| record.get(HEADER..end));
-    header.form & !BESIDE == form_in_place::<T>()
+    header.form & !METADATA == form_in_place::<T>()
         && payload.is_some_and(|it| find::<T>(it).is_some())
 }
 
@@ -554,34 +557,37 @@ fn find<T: TopicData>(payload: &[u8]) -> Option<&T> {
 }
 
 /// Payload of a sample after reading.
-pub(crate) enum Payload<T> {
+pub(crate) enum ReadPayload<T> {
     /// The sample lies in the record and is read in place.
     InPlace,
     /// The sample was decoded.
-    Decoded(Header, T),
+    Decoded(RecordHeader, T),
 }
 
 /// Context for reading records of a topic.
 pub(crate) struct RecordContext<'a, T: TopicData> {
     pub(crate) support: &'a T::TypeSupport,
     /// Memory layouts of the values of writers in differently built programs.
-    pub(crate) layouts: &'a Layouts,
+    pub(crate) layouts: &'a MemoryLayouts,
 }
 
 /// Reads a record. `None` if the record holds no sample of this type, which is a fault of
 /// its writer.
 #[inline(always)]
-pub(crate) fn read<T: TopicData>(record: &[u8], with: &RecordContext<'_, T>) -> Option<Payload<T>> {
-    let header = Header::read(record)?;
+pub(crate) fn read<T: TopicData>(
+    record: &[u8],
+    with: &RecordContext<'_, T>,
+) -> Option<ReadPayload<T>> {
+    let header = RecordHeader::read(record)?;
     let payload = payload(header, record)?;
-    if is_plain::<T>() && header.form & !BESIDE == form_in_place::<T>() {
+    if is_plain::<T>() && header.form & !METADATA == form_in_place::<T>() {
         find::<T>(payload)?;
-        return Some(Payload::InPlace);
+        return Some(ReadPayload::InPlace);
     }
     // Decoded from a copy: the bytes that are validated (for example as UTF-8) must be the bytes
     // that are kept. A faulty writer could change the record in between.
     let private = payload.to_vec();
-    let value = match header.form & ((1 << MARK) - 1) & !BESIDE {
+    let value = match header.form & ((1 << MARK) - 1) & !METADATA {
         CDR => T::read_cdr(with.support, &private).ok()?,
         PLAIN => {
             let payload = with.layouts.to_cdr(header.mark(), &private)?;
@@ -592,7 +598,7 @@ pub(crate) fn read<T: TopicData>(record: &[u8], with: &RecordContext<'_, T>) -> 
         }
         _ => return None,
     };
-    Some(Payload::Decoded(header, value))
+    Some(ReadPayload::Decoded(header, value))
 }
 
 /// CDR representation of a record, or of the first record in a set; `None` if the record is
@@ -603,7 +609,7 @@ pub(crate) fn representation_of(record: &[u8]) -> Option<DataRepresentationId> {
         Some(mut records) => records.next()?.ok()?,
         None => record,
     };
-    let header = Header::read(record).filter(|header| header.form & CONTENTS == CDR)?;
+    let header = RecordHeader::read(record).filter(|header| header.form & KIND == CDR)?;
     let version = Encoding::of_payload(payload(header, record)?)?.version;
     Some(match version {
         CdrVersion::Xcdr1 => DataRepresentationId::Xcdr,
@@ -612,9 +618,9 @@ pub(crate) fn representation_of(record: &[u8]) -> Option<DataRepresentationId> {
 }
 
 /// The payload of a record that holds a sample in CDR.
-pub(crate) fn in_cdr(record: &[u8]) -> Option<(Header, &[u8])> {
-    let header = Header::read(record)?;
-    let is_cdr = header.form & ((1 << MARK) - 1) & !BESIDE == CDR;
+pub(crate) fn in_cdr(record: &[u8]) -> Option<(RecordHeader, &[u8])> {
+    let header = RecordHeader::read(record)?;
+    let is_cdr = header.form & ((1 << MARK) - 1) & !METADATA == CDR;
     is_cdr.then_some((header, payload(header, record)?))
 }
 
@@ -622,17 +628,17 @@ pub(crate) fn in_cdr(record: &[u8]) -> Option<(Header, &[u8])> {
 pub(crate) fn read_out<T: TopicData>(
     record: &[u8],
     with: &RecordContext<'_, T>,
-) -> Option<(Header, T)> {
+) -> Option<(RecordHeader, T)> {
     match read::<T>(record, with)? {
-        Payload::Decoded(header, value) => Some((header, value)),
-        Payload::InPlace => plain_out(record),
+        ReadPayload::Decoded(header, value) => Some((header, value)),
+        ReadPayload::InPlace => plain_out(record),
     }
 }
 
 /// Copies a plain sample out of a record in which it [lies in place](lies_in_place).
-pub(crate) fn plain_out<T: TopicData>(record: &[u8]) -> Option<(Header, T)> {
+pub(crate) fn plain_out<T: TopicData>(record: &[u8]) -> Option<(RecordHeader, T)> {
     let bytes = record.get(HEADER..HEADER + size_of::<T>())?;
-    Some((Header::read(record)?, T::LAYOUT?.read(bytes)?))
+    Some((RecordHeader::read(record)?, T::LAYOUT?.read(bytes)?))
 }
 
 /// The plain sample in a record that has been [read](read) before.

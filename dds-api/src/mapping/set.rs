@@ -13,7 +13,7 @@
 
 use derecho_core::storage::store::KeyLiveness;
 
-use super::record::{self, Header, NEVER, expiry_of, key_of, payload};
+use super::record::{self, NEVER, RecordHeader, expiry_of, key_of, payload};
 
 /// Bytes before each record, and alignment of records, so that plain samples are aligned.
 const LEAD: usize = 16;
@@ -92,29 +92,29 @@ impl GatheredSamples {
 /// Whether a record is a set.
 #[inline(always)]
 pub(crate) fn is_set(record: &[u8]) -> bool {
-    Header::read(record).is_some_and(Header::is_set)
+    RecordHeader::read(record).is_some_and(RecordHeader::is_set)
 }
 
 /// Whether a record is a set or the end of a writer instead of a sample.
 #[inline(always)]
 pub(crate) fn is_apart(record: &[u8]) -> bool {
-    Header::read(record).is_some_and(Header::is_apart)
+    RecordHeader::read(record).is_some_and(RecordHeader::is_apart)
 }
 
 /// The records in a set. Ends with an error at the first incomplete record.
-pub(crate) struct Records<'a>(&'a [u8]);
+pub(crate) struct SetRecords<'a>(&'a [u8]);
 
 /// The records in a set; `None` if the record is not a set.
-pub(crate) fn records(record: &[u8]) -> Option<Records<'_>> {
-    let header = Header::read(record).filter(|header| header.is_set())?;
-    payload(header, record).map(Records)
+pub(crate) fn records(record: &[u8]) -> Option<SetRecords<'_>> {
+    let header = RecordHeader::read(record).filter(|header| header.is_set())?;
+    payload(header, record).map(SetRecords)
 }
 
 /// The records in a set written by several writers of a publisher; `None` for any other record. No
 /// writer has the number of such a set (I-211).
 #[inline]
-pub(crate) fn of_several(record: &[u8]) -> Option<Records<'_>> {
-    Header::read(record).filter(|header| header.writer == OF_SEVERAL)?;
+pub(crate) fn of_several(record: &[u8]) -> Option<SetRecords<'_>> {
+    RecordHeader::read(record).filter(|header| header.writer == OF_SEVERAL)?;
     records(record)
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn of_several(record: &[u8]) -> Option<Records<'_>> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BrokenSet;
 
-impl<'a> Iterator for Records<'a> {
+impl<'a> Iterator for SetRecords<'a> {
     type Item = Result<&'a [u8], BrokenSet>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -143,13 +143,13 @@ impl<'a> Iterator for Records<'a> {
 }
 
 /// Keys of the records in a set, for a store; `None` if the record is not a set.
-pub(crate) fn several(record: &[u8]) -> Option<Vec<u128>> {
+pub(crate) fn keys_in_set(record: &[u8]) -> Option<Vec<u128>> {
     Some(records(record)?.map_while(Result::ok).map(key_of).collect())
 }
 
 /// Effect of a record on its key, or of each record in a set on its own key.
-pub(crate) fn says(record: &[u8], each: &mut dyn FnMut(u128, KeyLiveness)) {
-    let mut tell = |record: &[u8]| each(key_of(record), record::says(record));
+pub(crate) fn key_livenesses(record: &[u8], each: &mut dyn FnMut(u128, KeyLiveness)) {
+    let mut tell = |record: &[u8]| each(key_of(record), record::key_liveness(record));
     match records(record) {
         Some(records) => records.map_while(Result::ok).for_each(tell),
         None => tell(record),
@@ -158,7 +158,7 @@ pub(crate) fn says(record: &[u8], each: &mut dyn FnMut(u128, KeyLiveness)) {
 
 /// Keys of a record: one, or those of the records in a set.
 pub(crate) fn keys_of(record: &[u8]) -> std::vec::IntoIter<u128> {
-    let keys = several(record).filter(|keys| !keys.is_empty());
+    let keys = keys_in_set(record).filter(|keys| !keys.is_empty());
     keys.unwrap_or_else(|| vec![key_of(record)]).into_iter()
 }
 
@@ -172,21 +172,21 @@ mod tests {
 
     /// A record with these contents, payload, effect on the instance and lifespan.
     fn record(
-        contents: PayloadKind,
+        kind: PayloadKind,
         payload: &[u8],
-        (fate, lifespan): (RecordEffect, Option<u64>),
+        (effect, lifespan): (RecordEffect, Option<u64>),
     ) -> Vec<u8> {
-        let terms = PolicyMetadata { lifespan, ..PolicyMetadata::default() };
-        let key = (contents == PayloadKind::Sample).then_some(7);
-        let said = RecordMetadata { kind: contents, effect: fate, mark: 0, policies: terms, key };
+        let policy_metadata = PolicyMetadata { lifespan, ..PolicyMetadata::default() };
+        let key = (kind == PayloadKind::Sample).then_some(7);
+        let metadata = RecordMetadata { kind, effect, mark: 0, policies: policy_metadata, key };
         let mut record = [&[0; record::HEADER], payload].concat();
-        record.resize(record.len() + said.size(), 0);
-        write_metadata::<Bytes>(&mut record, 1, 100, &said);
+        record.resize(record.len() + metadata.size(), 0);
+        write_metadata::<Bytes>(&mut record, 1, 100, &metadata);
         record
     }
 
-    fn sample(fate: RecordEffect, lifespan: Option<u64>) -> Vec<u8> {
-        record(PayloadKind::Sample, &[5; 9], (fate, lifespan))
+    fn sample(effect: RecordEffect, lifespan: Option<u64>) -> Vec<u8> {
+        record(PayloadKind::Sample, &[5; 9], (effect, lifespan))
     }
 
     /// A set of these records, with the time of the latest one.
@@ -235,13 +235,13 @@ mod tests {
         let records = [sample(RecordEffect::Alive, None), sample(RecordEffect::Disposed, None)];
         let all = gathered(&records, 100);
         let set = record(PayloadKind::Set, all.bytes(), (RecordEffect::Alive, None));
-        let said = |record: &[u8]| {
-            let mut said = Vec::new();
-            says(record, &mut |key, says| said.push((key, says)));
-            said
+        let reported = |record: &[u8]| {
+            let mut reported = Vec::new();
+            key_livenesses(record, &mut |key, says| reported.push((key, says)));
+            reported
         };
-        assert_eq!(said(&set), [(7, KeyLiveness::Alive), (7, KeyLiveness::NotAlive)]);
-        assert_eq!(said(&records[1]), [(7, KeyLiveness::NotAlive)]);
-        assert_eq!((several(&set), several(&records[0])), (Some(vec![7, 7]), None));
+        assert_eq!(reported(&set), [(7, KeyLiveness::Alive), (7, KeyLiveness::NotAlive)]);
+        assert_eq!(reported(&records[1]), [(7, KeyLiveness::NotAlive)]);
+        assert_eq!((keys_in_set(&set), keys_in_set(&records[0])), (Some(vec![7, 7]), None));
     }
 }

@@ -12,11 +12,11 @@ use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::inbox::{Inbox, InboxConsumer};
 use derecho_core::node::SubscriptionId;
 
-use super::kept_replay::{KeptReplay, NOBODY};
+use super::kept_replay::{GONE_SENDER, KeptReplay};
 use super::known_writers::KnownWriters;
-use super::layouts::Layouts;
+use super::layouts::MemoryLayouts;
 use super::membership_state::Life;
-use super::policies::Policies;
+use super::policies::EndpointPolicies;
 use super::record::{PolicyMetadata, RecordedOffer};
 use super::timeliness::{ParticipantLiveliness, TimelinessMonitor};
 use crate::infrastructure::InstanceHandle;
@@ -46,7 +46,7 @@ pub(crate) struct ReaderShared {
     has_ignored_writers: AtomicBool,
     /// Whether there are policies that the reader's cache does not know yet.
     has_new_policies: AtomicBool,
-    new_policies: Mutex<Option<Arc<Policies>>>,
+    new_policies: Mutex<Option<Arc<EndpointPolicies>>>,
     /// The reader's statuses.
     pub(crate) board: StatusBoard,
     /// Number of writers of the same topic that cannot be matched.
@@ -58,7 +58,7 @@ pub(crate) struct ReaderShared {
     refused: RwLock<Vec<u32>>,
     refuses: AtomicBool,
     /// Memory layouts of the values of writers in differently built programs.
-    pub(crate) layouts: Layouts,
+    pub(crate) layouts: MemoryLayouts,
     /// Life of the participant in which the reader is matched.
     pub(crate) life: Mutex<Life>,
     /// Whether the reader replays the kept samples.
@@ -93,14 +93,14 @@ impl ReaderShared {
 
     /// Notes that a writer cannot be matched.
     pub(super) fn refuse(&self, why: &str) {
-        let mut place = self.why_inconsistent.lock().unwrap_or_else(PoisonError::into_inner);
-        *place = Some(why.to_owned());
-        drop(place);
+        let mut reason = self.why_inconsistent.lock().unwrap_or_else(PoisonError::into_inner);
+        *reason = Some(why.to_owned());
+        drop(reason);
         self.inconsistent.fetch_add(1, Ordering::Release);
     }
 
     /// Notes that samples of this mark are of a type that the reader does not understand.
-    pub(super) fn leave_out(&self, mark: u32) {
+    pub(super) fn refuse_mark(&self, mark: u32) {
         let mut refused = self.refused.write().unwrap_or_else(PoisonError::into_inner);
         if !refused.contains(&mark) {
             refused.push(mark);
@@ -121,12 +121,12 @@ impl ReaderShared {
 
     /// Sets the streams that bring samples of an ordered topic. All samples from other streams are
     /// queued already.
-    pub(crate) fn is_sent_by(&self, streams: &Arc<[StreamId]>) {
+    pub(crate) fn set_sending(&self, streams: &Arc<[StreamId]>) {
         *self.sending.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(streams));
     }
 
     /// Gives the reader new policies, which it applies at its next check.
-    pub(super) fn set_policies(&self, policies: &Arc<Policies>) {
+    pub(super) fn set_policies(&self, policies: &Arc<EndpointPolicies>) {
         let policies = Some(Arc::clone(policies));
         *self.new_policies.lock().unwrap_or_else(PoisonError::into_inner) = policies;
         self.has_new_policies.store(true, Ordering::Release);
@@ -135,7 +135,7 @@ impl ReaderShared {
 
     /// Policies that have changed since the last call, if any.
     #[inline]
-    pub(crate) fn take_new_policies(&self) -> Option<Arc<Policies>> {
+    pub(crate) fn take_new_policies(&self) -> Option<Arc<EndpointPolicies>> {
         match self.has_new_policies.load(Ordering::Acquire) {
             true => self.new_policies_that_are_there(),
             false => None,
@@ -143,7 +143,7 @@ impl ReaderShared {
     }
 
     #[cold]
-    fn new_policies_that_are_there(&self) -> Option<Arc<Policies>> {
+    fn new_policies_that_are_there(&self) -> Option<Arc<EndpointPolicies>> {
         let mut policies = self.new_policies.lock().unwrap_or_else(PoisonError::into_inner);
         self.has_new_policies.store(false, Ordering::Relaxed);
         policies.take()
@@ -180,7 +180,7 @@ impl ReaderShared {
     /// Ends all sources, because a new life of the participant begins. At its next check the reader
     /// counts the samples queued in the old life. Samples of earlier lives, for which the reader
     /// never checked, stay uncounted.
-    pub(super) fn leave_behind(&self, new: Life) {
+    pub(super) fn end_sources(&self, new: Life) {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         sources.retain(|source| source.life.next() >= new);
         sources.iter_mut().for_each(|source| source.ended = true);
@@ -214,7 +214,7 @@ pub(crate) struct ReaderSource {
 impl ReaderSource {
     /// The queue. The caller holds the lock of the reader's queues.
     #[inline(always)]
-    pub(crate) fn taking(&self) -> InboxConsumer<'_> {
+    pub(crate) fn consumer(&self) -> InboxConsumer<'_> {
         // SAFETY: a queue has one reader. All code that takes from it or inspects it is a method of
         // that reader's `Queues`, which a `ThreadLock` gives to one thread at a time.
         unsafe { self.inbox.consumer_unchecked() }
@@ -222,7 +222,7 @@ impl ReaderSource {
 
     /// Position of the next sample (I-212). The caller holds the lock of the reader's queues.
     pub(crate) fn position(&self) -> OrderPosition {
-        OrderPosition(self.life, self.offset.wrapping_add(self.taking().place()))
+        OrderPosition(self.life, self.offset.wrapping_add(self.consumer().place()))
     }
 
     /// Position of the last taken sample.
@@ -238,7 +238,7 @@ impl ReaderSource {
         let sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let source = sources.iter().find(|source| source.id == self.id && !source.ended);
         let writer = source.and_then(|source| source.writers.get(number));
-        writer.copied().unwrap_or(NOBODY)
+        writer.copied().unwrap_or(GONE_SENDER)
     }
 }
 
@@ -299,12 +299,12 @@ pub(crate) struct WriterShared {
 }
 
 impl WriterShared {
-    pub(crate) fn new(pulse: Arc<ParticipantLiveliness>) -> WriterShared {
+    pub(crate) fn new(liveliness: Arc<ParticipantLiveliness>) -> WriterShared {
         WriterShared {
             matched: AtomicU32::new(0),
             autodispose: AtomicBool::new(true),
             board: StatusBoard::default(),
-            timeliness: TimelinessMonitor::new(pulse),
+            timeliness: TimelinessMonitor::new(liveliness),
             budget: AtomicU64::new(0),
             may_defer_wakeups: AtomicBool::new(false),
             has_policy_metadata: AtomicBool::new(false),
@@ -334,15 +334,19 @@ impl WriterShared {
     }
 
     /// Sets the policies that the writer's calls need, and the policy metadata of later samples.
-    pub(crate) fn set_policies(&self, policies: &Policies, terms: PolicyMetadata) {
-        if let Policies::Offered { writer, .. } = policies {
+    pub(crate) fn set_policies(
+        &self,
+        policies: &EndpointPolicies,
+        policy_metadata: PolicyMetadata,
+    ) {
+        if let EndpointPolicies::Offered { writer, .. } = policies {
             let lifecycle = &writer.writer_data_lifecycle;
             self.autodispose.store(lifecycle.autodispose_unregistered_instances, Ordering::Relaxed);
             let nanos = writer.latency_budget.duration.nanos().unwrap_or(u64::MAX);
             let may = self.may_defer_wakeups.load(Ordering::Relaxed);
             self.budget.store(if may { nanos } else { 0 }, Ordering::Relaxed);
         }
-        self.set_policy_metadata(terms);
+        self.set_policy_metadata(policy_metadata);
     }
 
     /// Permits deferred wake-ups, because a thread performs them in time.
@@ -356,9 +360,11 @@ impl WriterShared {
         self.budget.load(Ordering::Relaxed)
     }
 
-    fn set_policy_metadata(&self, terms: PolicyMetadata) {
-        let has_terms = terms.size() > 0 || terms.keyed || terms.offer != RecordedOffer::default();
-        *self.policy_metadata.write().unwrap_or_else(PoisonError::into_inner) = terms;
+    fn set_policy_metadata(&self, policy_metadata: PolicyMetadata) {
+        let has_terms = policy_metadata.size() > 0
+            || policy_metadata.keyed
+            || policy_metadata.offer != RecordedOffer::default();
+        *self.policy_metadata.write().unwrap_or_else(PoisonError::into_inner) = policy_metadata;
         self.has_policy_metadata.store(has_terms, Ordering::Release);
     }
 
@@ -368,8 +374,9 @@ impl WriterShared {
     }
 
     /// Makes the writer write into this memory from now on.
-    pub(super) fn set_writer_memory(&self, berth: WriterMemory) {
-        *self.writer_memory.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(berth));
+    pub(super) fn set_writer_memory(&self, writer_memory: WriterMemory) {
+        *self.writer_memory.write().unwrap_or_else(PoisonError::into_inner) =
+            Some(Arc::new(writer_memory));
     }
 }
 

@@ -62,11 +62,11 @@ pub(crate) struct TimelinessCheck {
 }
 
 impl TimelinessMonitor {
-    pub(crate) fn new(pulse: Arc<ParticipantLiveliness>) -> TimelinessMonitor {
+    pub(crate) fn new(liveliness: Arc<ParticipantLiveliness>) -> TimelinessMonitor {
         TimelinessMonitor {
             is_kept: AtomicBool::new(false),
             state: Mutex::default(),
-            participant: pulse,
+            participant: liveliness,
         }
     }
 
@@ -147,11 +147,11 @@ impl TimelinessMonitor {
             due.next = deadlines.next().map(Time);
         }
         if let Some(lease) = &mut state.lease {
-            let pulse = match lease.by_participant {
+            let liveliness = match lease.by_participant {
                 true => self.participant.asserted.load(Ordering::Acquire),
                 false => 0,
             };
-            let until = lease.asserted.max(pulse).saturating_add(lease.nanos);
+            let until = lease.asserted.max(liveliness).saturating_add(lease.nanos);
             let is_lost = until <= now.0;
             if is_lost != lease.is_lost {
                 lease.is_lost = is_lost;
@@ -183,34 +183,35 @@ mod tests {
 
     #[test]
     fn lease_is_lost_once_and_regained_on_assertion() {
-        let vigil = TimelinessMonitor::new(Arc::default());
-        vigil.set_policies(&qos(LivelinessQosPolicyKind::ManualByTopic, 10), Time(0));
+        let timeliness = TimelinessMonitor::new(Arc::default());
+        timeliness.set_policies(&qos(LivelinessQosPolicyKind::ManualByTopic, 10), Time(0));
         let next = |millis: u64| Some(Time(millis * MILLI));
         assert_eq!(
-            vigil.check(Time(MILLI)),
+            timeliness.check(Time(MILLI)),
             TimelinessCheck { next: next(10), ..TimelinessCheck::default() }
         );
-        assert!(!vigil.wrote(None, false, Time(5 * MILLI)));
+        assert!(!timeliness.wrote(None, false, Time(5 * MILLI)));
         assert_eq!(
-            vigil.check(Time(10 * MILLI)),
+            timeliness.check(Time(10 * MILLI)),
             TimelinessCheck { next: next(15), ..TimelinessCheck::default() }
         );
         let lost = TimelinessCheck { is_alive: Some(false), ..TimelinessCheck::default() };
-        assert_eq!(vigil.check(Time(15 * MILLI)), lost);
-        assert_eq!(vigil.check(Time(40 * MILLI)), TimelinessCheck::default());
-        assert!(vigil.assert(Time(50 * MILLI)), "assertion renews a lost lease");
+        assert_eq!(timeliness.check(Time(15 * MILLI)), lost);
+        assert_eq!(timeliness.check(Time(40 * MILLI)), TimelinessCheck::default());
+        assert!(timeliness.assert(Time(50 * MILLI)), "assertion renews a lost lease");
         let back =
             TimelinessCheck { is_alive: Some(true), next: next(60), ..TimelinessCheck::default() };
-        assert_eq!(vigil.check(Time(50 * MILLI)), back);
+        assert_eq!(timeliness.check(Time(50 * MILLI)), back);
     }
 
     #[test]
     fn writers_of_one_participant_renew_the_leases_of_each_other() {
-        let pulse = Arc::<ParticipantLiveliness>::default();
+        let liveliness = Arc::<ParticipantLiveliness>::default();
         let [one, other] = [10, 30].map(|millis| {
-            let vigil = TimelinessMonitor::new(Arc::clone(&pulse));
-            vigil.set_policies(&qos(LivelinessQosPolicyKind::ManualByParticipant, millis), Time(0));
-            vigil
+            let timeliness = TimelinessMonitor::new(Arc::clone(&liveliness));
+            timeliness
+                .set_policies(&qos(LivelinessQosPolicyKind::ManualByParticipant, millis), Time(0));
+            timeliness
         });
         assert!(!other.wrote(None, false, Time(5 * MILLI)));
         assert_eq!(one.check(Time(12 * MILLI)).is_alive, None);
@@ -227,52 +228,52 @@ mod tests {
         assert!(one.assert(Time(61 * MILLI)) && !other.assert(Time(61 * MILLI)));
         assert_eq!(other.check(Time(61 * MILLI)).is_alive, Some(true));
         assert!(!other.assert(Time(62 * MILLI)), "assertion of a live writer changes nothing");
-        let never = TimelinessMonitor::new(pulse);
+        let never = TimelinessMonitor::new(liveliness);
         never.set_policies(&qos(LivelinessQosPolicyKind::Automatic, 10), Time(0));
         assert!(!never.is_kept());
     }
 
     #[test]
     fn deadlines_and_leases_are_monitored_together() {
-        let vigil = TimelinessMonitor::new(Arc::default());
+        let timeliness = TimelinessMonitor::new(Arc::default());
         assert_eq!(
-            vigil.check(Time(MILLI)),
+            timeliness.check(Time(MILLI)),
             TimelinessCheck::default(),
             "neither deadline nor lease is promised"
         );
         let mut promised = qos(LivelinessQosPolicyKind::ManualByTopic, 30);
         promised.deadline.period = Duration::from_millis(10);
-        vigil.set_policies(&promised, Time(0));
-        assert!(vigil.is_kept());
-        assert!(vigil.wrote(Some(1), false, Time(0)), "first sample begins a deadline");
-        assert!(!vigil.wrote(Some(2), false, Time(0)));
+        timeliness.set_policies(&promised, Time(0));
+        assert!(timeliness.is_kept());
+        assert!(timeliness.wrote(Some(1), false, Time(0)), "first sample begins a deadline");
+        assert!(!timeliness.wrote(Some(2), false, Time(0)));
         let missed = |count, last| MissedDeadlines { count, last };
-        assert_eq!(vigil.check(Time(9 * MILLI)).next, Some(Time(10 * MILLI)));
-        vigil.wrote(Some(1), true, Time(9 * MILLI));
-        let due = vigil.check(Time(10 * MILLI));
+        assert_eq!(timeliness.check(Time(9 * MILLI)).next, Some(Time(10 * MILLI)));
+        timeliness.wrote(Some(1), true, Time(9 * MILLI));
+        let due = timeliness.check(Time(10 * MILLI));
         assert_eq!((due.missed, due.next), (missed(1, 2), Some(Time(20 * MILLI))));
         // The lease is due next, counted from the last write.
         promised.deadline.period = Duration::from_millis(1000);
-        vigil.set_policies(&promised, Time(11 * MILLI));
-        assert_eq!(vigil.check(Time(11 * MILLI)).next, Some(Time(39 * MILLI)));
+        timeliness.set_policies(&promised, Time(11 * MILLI));
+        assert_eq!(timeliness.check(Time(11 * MILLI)).next, Some(Time(39 * MILLI)));
         // The deadline is removed; the lease stays as it was.
         promised.deadline.period = Duration::INFINITE;
         promised.liveliness.lease_duration = Duration::from_millis(500);
-        vigil.set_policies(&promised, Time(12 * MILLI));
-        let lost = vigil.check(Time(39 * MILLI));
+        timeliness.set_policies(&promised, Time(12 * MILLI));
+        let lost = timeliness.check(Time(39 * MILLI));
         assert_eq!(lost, TimelinessCheck { is_alive: Some(false), ..TimelinessCheck::default() });
-        assert!(vigil.is_kept());
+        assert!(timeliness.is_kept());
     }
 
     #[test]
     fn deadline_alone_is_monitored_and_renews_no_lease() {
-        let vigil = TimelinessMonitor::new(Arc::default());
+        let timeliness = TimelinessMonitor::new(Arc::default());
         let mut promised = DataWriterQos::default();
         promised.deadline.period = Duration::from_millis(10);
-        vigil.set_policies(&promised, Time(0));
-        assert!(vigil.is_kept() && !vigil.assert(Time(1)));
+        timeliness.set_policies(&promised, Time(0));
+        assert!(timeliness.is_kept() && !timeliness.assert(Time(1)));
         promised.deadline.period = Duration::INFINITE;
-        vigil.set_policies(&promised, Time(2));
-        assert!(!vigil.is_kept());
+        timeliness.set_policies(&promised, Time(2));
+        assert!(!timeliness.is_kept());
     }
 }

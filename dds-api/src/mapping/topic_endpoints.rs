@@ -25,7 +25,7 @@ pub(super) type ExcludedEndpoints = BTreeMap<u64, Vec<EndpointId>>;
 #[derive(Default)]
 pub(super) struct TopicEndpoints {
     included: BTreeMap<u64, BTreeSet<EndpointId>>,
-    left_out: ExcludedEndpoints,
+    excluded: ExcludedEndpoints,
 }
 
 impl TopicEndpoints {
@@ -34,7 +34,7 @@ impl TopicEndpoints {
         endpoints: &Endpoints,
         mut left_out: ExcludedEndpoints,
     ) -> TopicEndpoints {
-        let mut inside: BTreeMap<u64, BTreeSet<EndpointId>> = BTreeMap::new();
+        let mut included: BTreeMap<u64, BTreeSet<EndpointId>> = BTreeMap::new();
         let is_of =
             |key: u64, who: &EndpointId| found(endpoints, *who).is_some_and(|it| it.key() == key);
         left_out.iter_mut().for_each(|(key, all)| all.retain(|who| is_of(*key, who)));
@@ -43,10 +43,10 @@ impl TopicEndpoints {
         for (node, (id, endpoint)) in all.filter(|(_, (_, it))| it.level.is_ordered()) {
             let key = endpoint.key();
             if !left_out.get(&key).is_some_and(|all| all.contains(&(node, *id))) {
-                inside.entry(key).or_default().insert((node, *id));
+                included.entry(key).or_default().insert((node, *id));
             }
         }
-        TopicEndpoints { included: inside, left_out }
+        TopicEndpoints { included, excluded: left_out }
     }
 
     /// Keys with participating endpoints.
@@ -65,44 +65,44 @@ impl TopicEndpoints {
     }
 
     /// Excluded endpoints of all keys.
-    pub(super) fn left_out(&self) -> &ExcludedEndpoints {
-        &self.left_out
+    pub(super) fn excluded(&self) -> &ExcludedEndpoints {
+        &self.excluded
     }
 
     /// Whether an endpoint of this key is excluded.
-    pub(super) fn is_left_out(&self, key: u64, who: EndpointId) -> bool {
-        self.left_out.get(&key).is_some_and(|all| all.contains(&who))
+    pub(super) fn is_excluded(&self, key: u64, endpoint: EndpointId) -> bool {
+        self.excluded.get(&key).is_some_and(|all| all.contains(&endpoint))
     }
 
     /// Adds an announced endpoint.
     ///
     /// # Errors
     /// Reason why the endpoint is excluded, if it is.
-    pub(super) fn enter(
+    pub(super) fn include(
         &mut self,
-        (key, who): (u64, EndpointId),
+        (key, endpoint): (u64, EndpointId),
         endpoints: &Endpoints,
     ) -> Result<(), String> {
-        let Some(why) = self.objection(key, who, endpoints) else {
-            self.included.entry(key).or_default().insert(who);
+        let Some(why) = self.exclusion_reason(key, endpoint, endpoints) else {
+            self.included.entry(key).or_default().insert(endpoint);
             return Ok(());
         };
-        self.left_out.entry(key).or_default().push(who);
+        self.excluded.entry(key).or_default().push(endpoint);
         Err(why)
     }
 
     /// Removes an endpoint.
-    pub(super) fn leave(&mut self, key: u64, who: EndpointId) {
-        if let Some(inside) = self.included.get_mut(&key) {
-            inside.remove(&who);
-            if inside.is_empty() {
+    pub(super) fn leave(&mut self, key: u64, endpoint: EndpointId) {
+        if let Some(included) = self.included.get_mut(&key) {
+            included.remove(&endpoint);
+            if included.is_empty() {
                 self.included.remove(&key);
             }
         }
-        if let Some(left_out) = self.left_out.get_mut(&key) {
-            left_out.retain(|it| *it != who);
+        if let Some(left_out) = self.excluded.get_mut(&key) {
+            left_out.retain(|it| *it != endpoint);
             if left_out.is_empty() {
-                self.left_out.remove(&key);
+                self.excluded.remove(&key);
             }
         }
     }
@@ -110,24 +110,24 @@ impl TopicEndpoints {
     /// Includes excluded endpoints that agree with all participating ones. Returns whether there
     /// are any.
     pub(super) fn admit(&mut self, key: u64, endpoints: &Endpoints) -> bool {
-        let waiting = self.left_out.remove(&key).unwrap_or_default();
+        let waiting = self.excluded.remove(&key).unwrap_or_default();
         let count = waiting.len();
-        for who in waiting {
+        for endpoint in waiting {
             // Endpoints that still contradict are excluded again and keep their order.
-            let _ = self.enter((key, who), endpoints);
+            let _ = self.include((key, endpoint), endpoints);
         }
-        self.left_out.get(&key).map_or(0, Vec::len) < count
+        self.excluded.get(&key).map_or(0, Vec::len) < count
     }
 
     /// Reason why an endpoint cannot participate; `None` if it can.
-    pub(super) fn objection(
+    pub(super) fn exclusion_reason(
         &self,
         key: u64,
-        who: EndpointId,
+        endpoint: EndpointId,
         endpoints: &Endpoints,
     ) -> Option<String> {
         let first = found(endpoints, self.of(key).next()?)?;
-        first.parts_from(found(endpoints, who)?)
+        first.sharing_conflict(found(endpoints, endpoint)?)
     }
 }
 

@@ -15,11 +15,11 @@ use qos_profiles::Glob;
 
 use super::discovery::stream_of;
 use super::endpoint::Endpoint;
-use super::kept_replay::MEANING;
+use super::kept_replay::RECORD_FORMAT;
 
 /// See the [module](self).
 pub(crate) struct TopicLogs {
-    archive: ProcessLogs,
+    process_logs: ProcessLogs,
     /// Name patterns of topics that are logged here even if they are not used here.
     chosen: Vec<String>,
     wake: Arc<dyn Fn() + Send + Sync>,
@@ -29,42 +29,43 @@ pub(crate) struct TopicLogs {
 
 impl TopicLogs {
     pub(crate) fn new(
-        archive: ProcessLogs,
+        process_logs: ProcessLogs,
         chosen: Vec<String>,
         (gate, wake): (Arc<DurabilityGate>, Arc<dyn Fn() + Send + Sync>),
     ) -> TopicLogs {
-        TopicLogs { archive, chosen, wake, gate }
+        TopicLogs { process_logs, chosen, wake, gate }
     }
 
     /// Whether a topic is logged here even if it is not used here: it is chosen, or an earlier log
     /// of it exists here.
     pub(super) fn wants(&self, endpoint: &Endpoint) -> bool {
         let chosen = self.chosen.iter().any(|pattern| matches(pattern, &endpoint.topic));
-        chosen || self.archive.knows(stream_of(endpoint.key()))
+        chosen || self.process_logs.knows(stream_of(endpoint.key()))
     }
 
     /// The participant's log folder.
     pub(super) fn folder(&self) -> &Path {
-        self.archive.folder()
+        self.process_logs.folder()
     }
 
     /// Folder and stream of a topic's log.
-    pub(super) fn place_of(&self, key: u64) -> (PathBuf, StreamKey) {
-        (self.archive.folder().to_owned(), stream_of(key))
+    pub(super) fn location_of(&self, key: u64) -> (PathBuf, StreamKey) {
+        (self.process_logs.folder().to_owned(), stream_of(key))
     }
 
     /// The log of a topic.
-    pub(super) fn journal(&self, endpoint: &Endpoint) -> Box<dyn LogPort> {
+    pub(super) fn log_port(&self, endpoint: &Endpoint) -> Box<dyn LogPort> {
         let on_full =
             if endpoint.retention.detach { FullDiskPolicy::Detach } else { FullDiskPolicy::Wait };
         let wake = Arc::clone(&self.wake);
         let keep = endpoint.retention.log_retention().map(|past| TopicLogRetention {
             past,
             state: endpoint.retention.retention(),
-            format: MEANING,
+            format: RECORD_FORMAT,
         });
         let stream = stream_of(endpoint.key());
-        let journal = Box::new(self.archive.journal(stream, (on_full, keep), move || wake()));
+        let journal =
+            Box::new(self.process_logs.stream_log_port(stream, (on_full, keep), move || wake()));
         Box::new(GatedLogPort::new(journal, Arc::clone(&self.gate)))
     }
 }

@@ -26,8 +26,8 @@ use idl_xtypes::{
 };
 use qos_profiles::{TypeConsistencyEnforcementQosPolicy, TypeConsistencyKind};
 
-use super::kept_replay::NOBODY;
-use super::layouts::Layout;
+use super::kept_replay::GONE_SENDER;
+use super::layouts::MemoryLayout;
 use super::record::{is_plain, layout_mark};
 use super::type_parts::{LONGEST, PartialDescriptions, TypePart};
 
@@ -84,7 +84,7 @@ impl TypeIdentity {
 /// Description of a type, in the form in which it is announced.
 #[derive(DdsType)]
 #[dds(crate = "idl_cdr")]
-struct Description {
+struct TypeDescription {
     objects: TypeObjects,
     /// Hash of the memory layout of a value; zero for a type that is not plain.
     layout: u64,
@@ -96,51 +96,51 @@ struct Description {
 struct KnownType {
     identity: TypeIdentity,
     /// The encoded description; `None` for a type whose description is too long.
-    told: Option<Vec<u8>>,
+    encoded: Option<Vec<u8>>,
     of: DynamicType,
-    places: Arc<[u32]>,
+    offsets: Arc<[u32]>,
 }
 
 impl KnownType {
     /// A type of this program, with the layout of its values; without offsets if the type is
     /// not plain.
-    fn own(of: DynamicType, layout: u64, places: Vec<u32>) -> KnownType {
-        let told = |kind| {
-            let (objects, places) = (of.objects(kind), places.clone());
-            encoded(&Description { objects, layout, places })
+    fn own(of: DynamicType, layout: u64, offsets: Vec<u32>) -> KnownType {
+        let encode = |kind| {
+            let (objects, offsets) = (of.objects(kind), offsets.clone());
+            encoded(&TypeDescription { objects, layout, places: offsets })
         };
-        let mut forms = [ObjectKind::Complete, ObjectKind::Minimal].into_iter().map(told);
+        let mut forms = [ObjectKind::Complete, ObjectKind::Minimal].into_iter().map(encode);
         let told = forms.find(|told| told.len() <= LONGEST);
         if told.is_none() {
             let name = of.name();
             tracing::warn!(name, "type too long to be announced: it is assignable to itself only");
         }
-        KnownType::new(of, layout, places, told)
+        KnownType::new(of, layout, offsets, told)
     }
 
     /// Length of the description.
     fn length(&self) -> usize {
-        self.told.as_ref().map_or(0, Vec::len)
+        self.encoded.as_ref().map_or(0, Vec::len)
     }
 
-    fn new(of: DynamicType, layout: u64, places: Vec<u32>, told: Option<Vec<u8>>) -> KnownType {
+    fn new(of: DynamicType, layout: u64, offsets: Vec<u32>, told: Option<Vec<u8>>) -> KnownType {
         let digest = TypeObjects::digest(&encoded(&of.objects(ObjectKind::Minimal)));
         let evolves = of.extensibility() != Extensibility::Final;
         let identity = TypeIdentity { name: of.name().to_owned(), digest, layout, evolves };
-        KnownType { identity, told, of, places: places.into() }
+        KnownType { identity, encoded: told, of, offsets: offsets.into() }
     }
 
     /// Reads an announced description.
-    fn read(told: &[u8]) -> Result<KnownType, String> {
-        let read = from_cdr::<Description>(told).map_err(|error| error.to_string())?;
-        let Description { objects, layout, places } = read;
+    fn read(encoded: &[u8]) -> Result<KnownType, String> {
+        let read = from_cdr::<TypeDescription>(encoded).map_err(|error| error.to_string())?;
+        let TypeDescription { objects, layout, places } = read;
         if (layout == 0) != places.is_empty() {
             return Err(
                 "the memory layout and the offsets of members contradict each other".to_owned()
             );
         }
         let of = DynamicType::from_objects(&objects).map_err(|error| error.to_string())?;
-        Ok(KnownType::new(of, layout, places, Some(told.to_vec())))
+        Ok(KnownType::new(of, layout, places, Some(encoded.to_vec())))
     }
 
     fn name(&self) -> TypeKey {
@@ -148,10 +148,10 @@ impl KnownType {
     }
 
     /// Memory layout of the type's values, if they are plain.
-    fn layout(&self) -> Option<Layout> {
-        let KnownType { identity, of, places, .. } = self;
+    fn layout(&self) -> Option<MemoryLayout> {
+        let KnownType { identity, of, offsets, .. } = self;
         let layout =
-            || Layout { hash: identity.layout, of: of.clone(), places: Arc::clone(places) };
+            || MemoryLayout { hash: identity.layout, of: of.clone(), offsets: Arc::clone(offsets) };
         (identity.layout != 0).then(layout)
     }
 }
@@ -165,29 +165,29 @@ type TypeKey = (Digest, u64);
 
 /// Types that this program has used so far.
 #[derive(Default)]
-struct Catalogue {
+struct OwnTypes {
     by_type: BTreeMap<TypeId, Arc<KnownType>>,
     by_name: BTreeMap<TypeKey, Arc<KnownType>>,
 }
 
-static CATALOGUE: Mutex<Option<Catalogue>> = Mutex::new(None);
+static CATALOGUE: Mutex<Option<OwnTypes>> = Mutex::new(None);
 
-fn catalogue<R>(look: impl FnOnce(&mut Catalogue) -> R) -> R {
+fn catalogue<R>(access: impl FnOnce(&mut OwnTypes) -> R) -> R {
     let mut catalogue = CATALOGUE.lock().unwrap_or_else(PoisonError::into_inner);
-    look(catalogue.get_or_insert_default())
+    access(catalogue.get_or_insert_default())
 }
 
 fn known<T: TopicData>(support: &T::TypeSupport) -> Arc<KnownType> {
     let compiled = T::compiled();
-    let find = |all: &mut Catalogue| all.by_type.get(&compiled?).cloned();
+    let find = |all: &mut OwnTypes| all.by_type.get(&compiled?).cloned();
     if let Some(known) = catalogue(find) {
         return known;
     }
-    let (layout, places) = match T::LAYOUT.filter(|_| is_plain::<T>()) {
+    let (layout, offsets) = match T::LAYOUT.filter(|_| is_plain::<T>()) {
         Some(layout) => (layout.hash(), T::places()),
         None => (0, Vec::new()),
     };
-    let known = Arc::new(KnownType::own(T::dynamic_type(support), layout, places));
+    let known = Arc::new(KnownType::own(T::dynamic_type(support), layout, offsets));
     catalogue(|all| {
         let known = Arc::clone(all.by_name.entry(known.name()).or_insert(known));
         if let Some(compiled) = compiled {
@@ -245,16 +245,16 @@ impl Consistency {
 pub(crate) type AnnouncedDescriptions = (Vec<(NodeId, Vec<u8>)>, Vec<(NodeId, TypePart)>);
 
 /// The reader's type, the writer's type, and the reader's requirements.
-type Pair = (Digest, Digest, Consistency);
+type TypePair = (Digest, Digest, Consistency);
 
 /// Types announced by participants, and the verdicts on them.
 #[derive(Default)]
 pub(crate) struct AnnouncedTypes {
-    told: BTreeMap<NodeId, BTreeMap<TypeKey, Arc<KnownType>>>,
-    begun: PartialDescriptions,
+    announced: BTreeMap<NodeId, BTreeMap<TypeKey, Arc<KnownType>>>,
+    partial: PartialDescriptions,
     /// Types that this participant has announced in this life.
-    said: RefCell<BTreeSet<TypeKey>>,
-    verdicts: RefCell<BTreeMap<Pair, Result<(), String>>>,
+    announced_here: RefCell<BTreeSet<TypeKey>>,
+    verdicts: RefCell<BTreeMap<TypePair, Result<(), String>>>,
 }
 
 impl AnnouncedTypes {
@@ -263,21 +263,21 @@ impl AnnouncedTypes {
     pub(crate) fn parts_to_announce(&self, of: &TypeIdentity) -> Vec<TypePart> {
         let name = (of.digest, of.layout);
         let known = catalogue(|all| all.by_name.get(&name).cloned());
-        let told = known.as_ref().and_then(|known| known.told.as_ref());
-        let told = told.filter(|_| self.said.borrow_mut().insert(name));
-        told.map_or_else(Vec::new, |told| TypePart::all(told))
+        let encoded = known.as_ref().and_then(|known| known.encoded.as_ref());
+        let encoded = encoded.filter(|_| self.announced_here.borrow_mut().insert(name));
+        encoded.map_or_else(Vec::new, |told| TypePart::all(told))
     }
 
     /// Adds a part of a type's description.
-    pub(crate) fn take_in(&mut self, from: NodeId, part: TypePart) {
-        if let Some(whole) = self.begun.take_in(from, part) {
-            self.tell(from, &whole);
+    pub(crate) fn add_part(&mut self, from: NodeId, part: TypePart) {
+        if let Some(description) = self.partial.add_part(from, part) {
+            self.tell(from, &description);
         }
     }
 
     /// Adds a type's description. Returns whether it was accepted.
     fn tell(&mut self, from: NodeId, bytes: &[u8]) -> bool {
-        let of_node = self.told.entry(from).or_default();
+        let of_node = self.announced.entry(from).or_default();
         let length: usize = of_node.values().map(|known| known.length()).sum();
         if of_node.len() >= MOST_TYPES || length + bytes.len() > MOST_BYTES {
             tracing::warn!(node = %from, "type ignored: its participant announces too many");
@@ -298,15 +298,15 @@ impl AnnouncedTypes {
     /// Moves the types of a departed participant to the remembered ones, because its samples may
     /// be kept.
     pub(crate) fn forget(&mut self, node: NodeId) {
-        self.begun.forget(node);
-        let told = self.told.remove(&node).unwrap_or_default();
-        let gone = self.told.entry(NOBODY.node).or_default();
+        self.partial.forget(node);
+        let types = self.announced.remove(&node).unwrap_or_default();
+        let gone = self.announced.entry(GONE_SENDER.node).or_default();
         let mut length: usize = gone.values().map(|known| known.length()).sum();
-        for (name, known) in told {
+        for (name, known) in types {
             let fits = gone.len() < MOST_GONE && length + known.length() <= MOST_BYTES_GONE;
-            if fits && let Entry::Vacant(place) = gone.entry(name) {
+            if fits && let Entry::Vacant(entry) = gone.entry(name) {
                 length += known.length();
-                place.insert(known);
+                entry.insert(known);
             }
         }
     }
@@ -314,19 +314,19 @@ impl AnnouncedTypes {
     /// All descriptions, complete and incomplete, for a state transfer to a new member.
     pub(crate) fn snapshot(&self) -> AnnouncedDescriptions {
         let of_node = |(node, types): (&NodeId, &BTreeMap<_, Arc<KnownType>>)| {
-            let told = types.values().filter_map(|known| Some((*node, known.told.clone()?)));
-            told.collect::<Vec<_>>()
+            let encoded = types.values().filter_map(|known| Some((*node, known.encoded.clone()?)));
+            encoded.collect::<Vec<_>>()
         };
-        (self.told.iter().flat_map(of_node).collect(), self.begun.all())
+        (self.announced.iter().flat_map(of_node).collect(), self.partial.all())
     }
 
     /// Takes over the descriptions known to another member.
     pub(crate) fn restore(&mut self, (told, begun): AnnouncedDescriptions) {
-        self.told = BTreeMap::new();
+        self.announced = BTreeMap::new();
         for (node, bytes) in told {
             self.tell(node, &bytes);
         }
-        self.begun.take_over(begun);
+        self.partial.take_over(begun);
     }
 
     /// Finds a type, with names if its description contains them.
@@ -334,24 +334,26 @@ impl AnnouncedTypes {
         let all = (*of, 0)..=(*of, u64::MAX);
         let own =
             catalogue(|known| known.by_name.range(all.clone()).next().map(|(_, it)| it.of.clone()));
-        let told = || {
-            self.told.values().find_map(|types| Some(types.range(all.clone()).next()?.1.of.clone()))
+        let announced = || {
+            self.announced
+                .values()
+                .find_map(|types| Some(types.range(all.clone()).next()?.1.of.clone()))
         };
-        own.or_else(told)
+        own.or_else(announced)
     }
 
     /// All announced memory layouts of this type.
-    pub(crate) fn layouts(&self, of: &Digest) -> Vec<Layout> {
+    pub(crate) fn layouts(&self, of: &Digest) -> Vec<MemoryLayout> {
         let all = (*of, 1)..=(*of, u64::MAX);
-        let told = self.told.values().flat_map(|types| types.range(all.clone()));
+        let told = self.announced.values().flat_map(|types| types.range(all.clone()));
         told.filter_map(|(_, known)| known.layout()).collect()
     }
 
     /// Memory layout of a plain type, if it is known.
-    pub(crate) fn layout(&self, of: &TypeIdentity) -> Option<Layout> {
+    pub(crate) fn layout(&self, of: &TypeIdentity) -> Option<MemoryLayout> {
         let name = (of.digest, of.layout);
         let own = catalogue(|all| all.by_name.get(&name)?.layout());
-        own.or_else(|| self.told.values().find_map(|types| types.get(&name)?.layout()))
+        own.or_else(|| self.announced.values().find_map(|types| types.get(&name)?.layout()))
     }
 
     /// Checks whether a reader of one type understands a writer of the other one. The error says
@@ -430,7 +432,7 @@ mod tests {
     }
 
     fn bytes<T: DdsType>() -> Vec<u8> {
-        known::<T>(&()).told.clone().unwrap()
+        known::<T>(&()).encoded.clone().unwrap()
     }
 
     #[test]
@@ -441,11 +443,11 @@ mod tests {
             TypeIdentity::of::<new::Pose>(&()),
             TypeIdentity::of::<other::Pose>(&()),
         ];
-        let usual = Consistency::default();
+        let default = Consistency::default();
         for _ in 0..2 {
-            assert_eq!(types.check((&old, usual), &new), Ok(()));
-            assert_eq!(types.check((&new, usual), &old), Ok(()));
-            let why = types.check((&old, usual), &other).unwrap_err();
+            assert_eq!(types.check((&old, default), &new), Ok(()));
+            assert_eq!(types.check((&new, default), &old), Ok(()));
+            let why = types.check((&old, default), &other).unwrap_err();
             assert!(
                 why.contains("`Pose.x`: double in the reader's type, uint16 in the writer's"),
                 "{why}"
@@ -471,13 +473,13 @@ mod tests {
     fn type_is_announced_once_and_outlives_its_announcer() {
         let mut types = AnnouncedTypes::default();
         let identity = TypeIdentity::of::<new::Pose>(&());
-        let told = bytes::<new::Pose>();
+        let bytes = bytes::<new::Pose>();
         let [part] = &types.parts_to_announce(&identity)[..] else {
             panic!("description is one part")
         };
         assert_eq!(types.parts_to_announce(&identity), []);
-        (0..2).for_each(|_| types.take_in(A, part.clone()));
-        assert_eq!(types.snapshot(), (vec![(A, told)], vec![]));
+        (0..2).for_each(|_| types.add_part(A, part.clone()));
+        assert_eq!(types.snapshot(), (vec![(A, bytes)], vec![]));
         let mut newcomer = AnnouncedTypes::default();
         newcomer.restore(types.snapshot());
         assert_eq!(newcomer.snapshot(), types.snapshot());
@@ -511,7 +513,7 @@ mod tests {
     fn long_type_is_announced_in_parts() {
         for (members, names) in [(2000, true), (10_000, false)] {
             let known = long("Long", members);
-            let parts = TypePart::all(known.told.as_ref().unwrap());
+            let parts = TypePart::all(known.encoded.as_ref().unwrap());
             assert!(parts.len() > 2, "description has more than two parts");
             let mut types = AnnouncedTypes::default();
             for part in parts {
@@ -520,19 +522,19 @@ mod tests {
                 newcomer.restore(types.snapshot());
                 assert_eq!(newcomer.snapshot(), types.snapshot());
                 types = newcomer;
-                types.take_in(A, part);
+                types.add_part(A, part);
             }
             let found = types.find(&known.identity.digest).unwrap();
             assert_eq!(has_names(&found), names, "{members} members");
         }
-        assert!(long("Long", 20_000).told.is_none());
+        assert!(long("Long", 20_000).encoded.is_none());
         // Nothing is pending for a departed participant.
         let known = long("Long", 2000);
-        let parts = TypePart::all(known.told.as_ref().unwrap());
+        let parts = TypePart::all(known.encoded.as_ref().unwrap());
         let mut types = AnnouncedTypes::default();
-        types.take_in(A, parts[0].clone());
+        types.add_part(A, parts[0].clone());
         types.forget(A);
-        parts[1..].iter().for_each(|part| types.take_in(A, part.clone()));
+        parts[1..].iter().for_each(|part| types.add_part(A, part.clone()));
         assert_eq!(types.snapshot(), (vec![], vec![]));
     }
 
@@ -541,21 +543,21 @@ mod tests {
     #[test]
     fn total_size_of_announced_types_is_limited() {
         let mut types = AnnouncedTypes::default();
-        let told = |types: &AnnouncedTypes| -> usize {
+        let count_bytes = |types: &AnnouncedTypes| -> usize {
             types.snapshot().0.iter().map(|(_, bytes)| bytes.len()).sum()
         };
         let mut refused = 0;
         for n in 0..45 {
             let known = long("Long", 6500 + n);
-            refused += usize::from(!types.tell(A, known.told.as_ref().unwrap()));
+            refused += usize::from(!types.tell(A, known.encoded.as_ref().unwrap()));
         }
-        let all = told(&types);
+        let all = count_bytes(&types);
         assert!(refused > 0 && all <= MOST_BYTES && all > MOST_BYTES - LONGEST, "{all} bytes");
         let mut other = AnnouncedTypes::default();
         other.restore(types.snapshot());
         assert_eq!(other.snapshot(), types.snapshot());
         types.forget(A);
-        let gone = told(&types);
+        let gone = count_bytes(&types);
         assert!(gone <= MOST_BYTES_GONE && gone > MOST_BYTES_GONE - LONGEST, "{gone} bytes");
     }
 
@@ -563,20 +565,20 @@ mod tests {
     /// failure.
     #[test]
     fn truncated_type_description_is_rejected_and_bit_flips_are_harmless() {
-        let whole = bytes::<new::Pose>();
+        let description = bytes::<new::Pose>();
         let mut types = AnnouncedTypes::default();
         let mut believed = 0;
-        for place in 0..whole.len() {
-            assert!(!types.tell(A, &whole[..place]), "cut at {place}");
+        for place in 0..description.len() {
+            assert!(!types.tell(A, &description[..place]), "cut at {place}");
             for bit in 0..8 {
-                let mut harmed = whole.clone();
+                let mut harmed = description.clone();
                 harmed[place] ^= 1 << bit;
                 // Some bits have no meaning: options of the header, undefined flags.
                 believed += usize::from(types.tell(A, &harmed));
             }
         }
-        assert!(believed < whole.len(), "{believed} damaged descriptions were accepted");
+        assert!(believed < description.len(), "{believed} damaged descriptions were accepted");
         assert!(!types.tell(A, &[]));
-        assert!(types.tell(A, &whole));
+        assert!(types.tell(A, &description));
     }
 }

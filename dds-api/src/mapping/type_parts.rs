@@ -6,7 +6,7 @@
 //! ```text
 //!   whole   length of the description      a part at 0 begins a description; others continue it
 //!   at      offset of this part            equals the end of the part before
-//!   bytes   content of this part           the last part ends at `whole`
+//!   bytes   content of this part           the last part ends at `length`
 //! ```
 
 use std::collections::BTreeMap;
@@ -29,13 +29,13 @@ pub(crate) struct TypePart {
 
 impl TypePart {
     /// Divides a description into parts.
-    pub(crate) fn all(told: &[u8]) -> Vec<TypePart> {
+    pub(crate) fn all(description: &[u8]) -> Vec<TypePart> {
         let part = |(n, bytes): (usize, &[u8])| TypePart {
-            whole: told.len() as u32,
+            whole: description.len() as u32,
             at: (n * LONGEST_PART) as u32,
             bytes: bytes.to_vec(),
         };
-        told.chunks(LONGEST_PART).enumerate().map(part).collect()
+        description.chunks(LONGEST_PART).enumerate().map(part).collect()
     }
 }
 
@@ -62,22 +62,22 @@ pub(crate) struct PartialDescriptions(BTreeMap<NodeId, TypePart>);
 impl PartialDescriptions {
     /// Adds a part. Returns the description if this was the last part. A part that does not
     /// continue the one before is dropped together with the incomplete description.
-    pub(crate) fn take_in(&mut self, from: NodeId, part: TypePart) -> Option<Vec<u8>> {
-        let begun = self.0.remove(&from).filter(|_| part.at > 0);
-        let begun = begun.unwrap_or(TypePart { whole: part.whole, at: 0, bytes: Vec::new() });
-        let mut bytes = begun.bytes;
-        let goes_on = part.whole == begun.whole && part.at as usize == bytes.len();
-        let whole = part.whole as usize;
-        let has_room = whole <= LONGEST && part.bytes.len() <= whole.saturating_sub(bytes.len());
+    pub(crate) fn add_part(&mut self, from: NodeId, part: TypePart) -> Option<Vec<u8>> {
+        let partial = self.0.remove(&from).filter(|_| part.at > 0);
+        let partial = partial.unwrap_or(TypePart { whole: part.whole, at: 0, bytes: Vec::new() });
+        let mut bytes = partial.bytes;
+        let goes_on = part.whole == partial.whole && part.at as usize == bytes.len();
+        let length = part.whole as usize;
+        let has_room = length <= LONGEST && part.bytes.len() <= length.saturating_sub(bytes.len());
         if !goes_on || !has_room || part.bytes.is_empty() {
             tracing::warn!(node = %from, "unexpected part of a type's description ignored");
             return None;
         }
         bytes.extend_from_slice(&part.bytes);
-        if bytes.len() == whole {
+        if bytes.len() == length {
             return Some(bytes);
         }
-        self.0.insert(from, TypePart { bytes, ..begun });
+        self.0.insert(from, TypePart { bytes, ..partial });
         None
     }
 
@@ -95,7 +95,7 @@ impl PartialDescriptions {
     pub(crate) fn take_over(&mut self, all: Vec<(NodeId, TypePart)>) {
         self.0 = BTreeMap::new();
         for (node, part) in all {
-            self.take_in(node, part);
+            self.add_part(node, part);
         }
     }
 }
@@ -128,11 +128,11 @@ mod tests {
                 assert_eq!(carried, part);
                 // Parts of other participants come in between, and a newcomer takes over the
                 // incomplete descriptions.
-                assert_eq!(one.take_in(B, TypePart::all(&told_by_b())[0].clone()), None);
+                assert_eq!(one.add_part(B, TypePart::all(&told_by_b())[0].clone()), None);
                 let mut newcomer = PartialDescriptions::default();
                 newcomer.take_over(one.all());
                 assert_eq!(newcomer.all(), one.all());
-                last = newcomer.take_in(A, carried);
+                last = newcomer.add_part(A, carried);
                 one = newcomer;
             }
             assert_eq!(last.unwrap(), told);
@@ -153,8 +153,8 @@ mod tests {
     /// Bytes in another order would describe another type, or none.
     #[test]
     fn parts_out_of_order_form_no_type_description() {
-        let told = told(3 * LONGEST_PART);
-        let parts = TypePart::all(&told);
+        let description = told(3 * LONGEST_PART);
+        let parts = TypePart::all(&description);
         assert!(parts[0].bytes != parts[1].bytes && parts[1].bytes != parts[2].bytes);
         let orders: [&[usize]; 9] = [
             &[0, 1, 2],
@@ -168,10 +168,10 @@ mod tests {
             &[0, 1, 1, 2],
         ];
         for order in orders {
-            let mut begun = PartialDescriptions::default();
-            let taken = order.iter().filter_map(|part| begun.take_in(A, parts[*part].clone()));
+            let mut partial = PartialDescriptions::default();
+            let taken = order.iter().filter_map(|part| partial.add_part(A, parts[*part].clone()));
             let whole: Vec<Vec<u8>> = taken.collect();
-            let wanted = if order == [0, 1, 2] { vec![told.clone()] } else { vec![] };
+            let wanted = if order == [0, 1, 2] { vec![description.clone()] } else { vec![] };
             assert!(whole == wanted, "{order:?} gave {} types", whole.len());
         }
     }
@@ -190,18 +190,18 @@ mod tests {
             part(0, 0, &[]),
             part(0, 0, &[1]),
         ] {
-            let mut begun = PartialDescriptions::default();
-            assert_eq!(begun.take_in(A, part(9, 0, &[1; 4])), None);
-            assert_eq!(begun.take_in(A, wrong.clone()), None, "{wrong:?}");
-            assert!(begun.all().is_empty(), "{wrong:?}");
-            assert_eq!(begun.take_in(A, part(9, 4, &[1; 5])), None);
-            assert!(begun.all().is_empty());
-            assert_eq!(begun.take_in(A, part(2, 0, &[7, 8])).unwrap(), [7, 8]);
+            let mut partial = PartialDescriptions::default();
+            assert_eq!(partial.add_part(A, part(9, 0, &[1; 4])), None);
+            assert_eq!(partial.add_part(A, wrong.clone()), None, "{wrong:?}");
+            assert!(partial.all().is_empty(), "{wrong:?}");
+            assert_eq!(partial.add_part(A, part(9, 4, &[1; 5])), None);
+            assert!(partial.all().is_empty());
+            assert_eq!(partial.add_part(A, part(2, 0, &[7, 8])).unwrap(), [7, 8]);
         }
         // A new beginning is accepted, and drops the description begun before.
-        let mut begun = PartialDescriptions::default();
-        assert_eq!(begun.take_in(A, part(9, 0, &[1; 4])), None);
-        assert_eq!(begun.take_in(A, part(3, 0, &[2; 2])), None);
-        assert_eq!(begun.take_in(A, part(3, 2, &[3])).unwrap(), [2, 2, 3]);
+        let mut partial = PartialDescriptions::default();
+        assert_eq!(partial.add_part(A, part(9, 0, &[1; 4])), None);
+        assert_eq!(partial.add_part(A, part(3, 0, &[2; 2])), None);
+        assert_eq!(partial.add_part(A, part(3, 2, &[3])).unwrap(), [2, 2, 3]);
     }
 }

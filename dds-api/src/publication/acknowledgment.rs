@@ -16,15 +16,15 @@ pub(super) fn are_acknowledged(
     deadline: Option<Time>,
     is_gone: impl Fn() -> bool,
 ) -> DdsResult<bool> {
-    let (engine, standing) = (&participant.engine, &participant.membership);
-    let life = standing.life();
+    let (engine, membership) = (&participant.engine, &participant.membership);
+    let life = membership.life();
     loop {
         // Acknowledgements are changes of rows, and each turn that sees one is a busy turn. The
         // counter is read before the check, so that a turn between the two is noticed by the wait.
         let turns = engine.counters().busy_turns();
         let acknowledged = engine.act(|machine, _, _| machine.is_acknowledged(writer));
-        if !standing.is_in(life) {
-            return Err(standing.error());
+        if !membership.is_in(life) {
+            return Err(membership.error());
         }
         // The machine knows nothing about a deleted writer.
         if is_gone() {
@@ -34,7 +34,7 @@ pub(super) fn are_acknowledged(
             return Ok(true);
         }
         let ready =
-            || engine.counters().busy_turns() != turns || !standing.is_in(life) || is_gone();
+            || engine.counters().busy_turns() != turns || !membership.is_in(life) || is_gone();
         match engine.wait(deadline, ready) {
             WaitOutcome::Ready => {}
             WaitOutcome::Stopped => {

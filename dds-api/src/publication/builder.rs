@@ -109,12 +109,12 @@ impl<T: TopicData> DataWriterBuilder<T> {
                 if let EntityQos::DataWriter(qos) = &given.qos {
                     self.qos.clone_from(qos);
                 }
-                if let Some(said) = &given.settings {
-                    self.memory = said.number("squall.writer.memory").unwrap_or(self.memory);
+                if let Some(settings) = &given.settings {
+                    self.memory = settings.number("squall.writer.memory").unwrap_or(self.memory);
                     self.in_flight =
-                        said.number("squall.writer.in_flight").unwrap_or(self.in_flight);
+                        settings.number("squall.writer.in_flight").unwrap_or(self.in_flight);
                     self.largest =
-                        said.number("squall.writer.max_sample_size").unwrap_or(self.largest);
+                        settings.number("squall.writer.max_sample_size").unwrap_or(self.largest);
                 }
                 self.profile_binding = Some(ProfileBinding::new(profile, by_topic, given));
                 self.wrong = None;
@@ -257,8 +257,9 @@ impl<T: TopicData> DataWriterBuilder<T> {
         check(&topic, &qos, &group)?;
         let mark = topic.identity().mark();
         let shared = Arc::new(WriterShared::new(Arc::clone(&participant.liveliness)));
-        let of =
-            publisher.as_ref().map_or_else(|| Arc::clone(&participant) as _, Publisher::encloses);
+        let of = publisher
+            .as_ref()
+            .map_or_else(|| Arc::clone(&participant) as _, Publisher::as_container);
         let draft = WriterDraft { qos, profile_binding: following, memory, in_flight, largest };
         let belongs = (of, participant.provisional());
         let enabling = EnablingState::new("a writer", belongs, topic.entity(), draft);
@@ -302,7 +303,7 @@ pub(super) fn check<T: TopicData>(
 /// Error for an endpoint whose creation was refused.
 pub(crate) fn refused(
     refusal: &EndpointRefusal,
-    standing: &MembershipState,
+    membership: &MembershipState,
     what: &str,
     topic: &str,
 ) -> DdsError {
@@ -314,6 +315,6 @@ pub(crate) fn refused(
         EndpointRefusal::TooLarge(why) => {
             DdsError::BadParameter(format!("a {what} of `{topic}`: {why}"))
         }
-        EndpointRefusal::Isolated => standing.error(),
+        EndpointRefusal::Isolated => membership.error(),
     }
 }

@@ -40,9 +40,9 @@ use crate::topic::{BYTES_AT, Bytes};
 /// ```
 pub struct ByteLoan<'a> {
     writer: &'a DataWriter<Bytes>,
-    place: Option<WriterClaim<'a>>,
+    claim: Option<WriterClaim<'a>>,
     length: usize,
-    terms: PolicyMetadata,
+    policy_metadata: PolicyMetadata,
 }
 
 impl ByteLoan<'_> {
@@ -56,11 +56,12 @@ impl ByteLoan<'_> {
         let writer = self.writer;
         writer.enabling.check()?;
         // With the policy metadata for which room was claimed.
-        let seal = writer.metadata_with(&Bytes::default(), std::mem::take(&mut self.terms))?;
+        let metadata =
+            writer.metadata_with(&Bytes::default(), std::mem::take(&mut self.policy_metadata))?;
         let length = self.length;
         let size = HEADER + payload_size(writer, length)?;
-        let Some(place) = &mut self.place else { return Ok(()) };
-        let record = place.bytes();
+        let Some(claim) = &mut self.claim else { return Ok(()) };
+        let record = claim.bytes();
         let framed = Bytes::frame(length, &mut record[HEADER..size], writer.encoding());
         framed.map_err(|error| unfit(writer, &error))?;
         let fill = |to: &mut [u8]| {
@@ -68,27 +69,27 @@ impl ByteLoan<'_> {
             Ok(size)
         };
         // An open set copies the bytes; the room is given back.
-        if let Some(held) = writer.hold(&seal, None, size, || Ok(None), fill) {
+        if let Some(held) = writer.hold(&metadata, None, size, || Ok(None), fill) {
             return held;
         }
         let key = writer.limited_key(&Bytes::default())?;
-        let Some(place) = self.place.take() else { return Ok(()) };
-        let written = writer.within_limits(key, None, || writer.commit(place, size, seal));
-        written.inspect_err(|_| writer.gave_room())
+        let Some(claim) = self.claim.take() else { return Ok(()) };
+        let written = writer.within_limits(key, None, || writer.commit(claim, size, metadata));
+        written.inspect_err(|_| writer.notify_room())
     }
 }
 
 impl Deref for ByteLoan<'_> {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        let bytes = self.place.as_ref().map(WriterClaim::seen).unwrap_or_default();
+        let bytes = self.claim.as_ref().map(WriterClaim::seen).unwrap_or_default();
         bytes.get(HEADER + BYTES_AT..).and_then(|rest| rest.get(..self.length)).unwrap_or_default()
     }
 }
 
 impl DerefMut for ByteLoan<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
-        let bytes = self.place.as_mut().map(WriterClaim::bytes).unwrap_or_default();
+        let bytes = self.claim.as_mut().map(WriterClaim::bytes).unwrap_or_default();
         let rest = bytes.get_mut(HEADER + BYTES_AT..).unwrap_or_default();
         rest.get_mut(..self.length).unwrap_or_default()
     }
@@ -96,8 +97,8 @@ impl DerefMut for ByteLoan<'_> {
 
 impl Drop for ByteLoan<'_> {
     fn drop(&mut self) {
-        if self.place.take().is_some() {
-            self.writer.gave_room();
+        if self.claim.take().is_some() {
+            self.writer.notify_room();
         }
     }
 }
@@ -136,14 +137,18 @@ impl DataWriter<Bytes> {
         length: usize,
         blocking: Option<Timeout>,
     ) -> DdsResult<ByteLoan<'_>> {
-        let terms = self.shared.policy_metadata();
-        let place = self.claim_for(self.room_for_bytes(length, &terms)?, blocking)?;
-        Ok(ByteLoan { writer: self, place: Some(place), length, terms })
+        let policy_metadata = self.shared.policy_metadata();
+        let claim = self.claim_for(self.room_for_bytes(length, &policy_metadata)?, blocking)?;
+        Ok(ByteLoan { writer: self, claim: Some(claim), length, policy_metadata })
     }
 
     /// Size of the record of a sample of `length` bytes.
-    pub(super) fn room_for_bytes(&self, length: usize, terms: &PolicyMetadata) -> DdsResult<usize> {
-        Ok(HEADER + payload_size(self, length)? + self.metadata_size(terms))
+    pub(super) fn room_for_bytes(
+        &self,
+        length: usize,
+        policy_metadata: &PolicyMetadata,
+    ) -> DdsResult<usize> {
+        Ok(HEADER + payload_size(self, length)? + self.metadata_size(policy_metadata))
     }
 
     /// Builds `length` bytes in place, zeroed at first, and publishes them: a

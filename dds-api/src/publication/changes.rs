@@ -51,7 +51,7 @@ pub(super) trait HeldBackWriter: Send + Sync {
     fn publish(
         self: Arc<Self>,
         gathered: &GatheredSamples,
-        authors: SetWriterCount,
+        writer_count: SetWriterCount,
         blocking: Option<Timeout>,
     ) -> DdsResult<()>;
     /// Whether there is room for the gathered samples now.
@@ -59,7 +59,7 @@ pub(super) trait HeldBackWriter: Send + Sync {
     /// Wakes readers that sleep until the writer writes.
     fn wake(&self);
     /// Reverts the effect of a discarded sample.
-    fn take_back(self: Arc<Self>, effect: SampleSideEffect);
+    fn revert(self: Arc<Self>, effect: SampleSideEffect);
 }
 
 /// A writer with samples in the open set.
@@ -79,7 +79,7 @@ struct SetPart {
 impl SetPart {
     /// The writer that publishes the part: the first one with samples in it that still exists.
     fn writer(&self) -> Option<Arc<dyn HeldBackWriter>> {
-        self.writers.iter().find_map(|author| author.writer.upgrade())
+        self.writers.iter().find_map(|set_writer| set_writer.writer.upgrade())
     }
 
     fn writer_count(&self) -> SetWriterCount {
@@ -104,7 +104,7 @@ struct ChangesState {
     /// Number of suspensions that were not resumed.
     suspended: u32,
     /// Writers whose samples woke no reader.
-    quiet: Vec<(u64, Weak<dyn HeldBackWriter>)>,
+    unwoken: Vec<(u64, Weak<dyn HeldBackWriter>)>,
 }
 
 /// See the [module](self).
@@ -141,7 +141,7 @@ impl HeldChanges {
     pub(super) fn join(&self, writer: usize, key: Option<u64>, topic: &str) -> DdsResult<()> {
         let mut state = self.lock();
         if self.is_group.load(Ordering::Relaxed) {
-            let others = state.streams.iter().map(|course| (course.key, &*course.topic));
+            let others = state.streams.iter().map(|stream| (stream.key, &*stream.topic));
             check_order("publisher", (key, topic), others)?;
         }
         state.streams.push(WriterStream { writer, key: key.unwrap_or(0), topic: topic.into() });
@@ -150,7 +150,7 @@ impl HeldChanges {
 
     /// Removes a writer.
     pub(super) fn leave(&self, writer: usize) {
-        self.lock().streams.retain(|course| course.writer != writer);
+        self.lock().streams.retain(|stream| stream.writer != writer);
     }
 
     /// Whether samples written now may have to be held back.
@@ -207,10 +207,10 @@ impl HeldChanges {
         self.mode.fetch_and(!IN_SET, Ordering::Relaxed);
         drop(state);
         let samples = parts.iter().map(|part| part.gathered.samples()).sum();
-        for author in parts.into_iter().flat_map(|part| part.writers) {
-            let Some(writer) = author.writer.upgrade() else { continue };
-            let effects = author.effects.into_iter().rev();
-            effects.for_each(|effect| Arc::clone(&writer).take_back(effect));
+        for set_writer in parts.into_iter().flat_map(|part| part.writers) {
+            let Some(writer) = set_writer.writer.upgrade() else { continue };
+            let effects = set_writer.effects.into_iter().rev();
+            effects.for_each(|effect| Arc::clone(&writer).revert(effect));
         }
         Ok(samples)
     }
@@ -238,19 +238,20 @@ impl HeldChanges {
             return None;
         }
         let is_group = self.is_group.load(Ordering::Relaxed);
-        let is_its = |part: &SetPart| is_group || part.writers.iter().any(|author| author.id == id);
+        let is_its =
+            |part: &SetPart| is_group || part.writers.iter().any(|set_writer| set_writer.id == id);
         let known = state.parts.iter().position(is_its);
         let at = known.unwrap_or_else(|| {
             state.parts.push(SetPart { writers: Vec::new(), gathered: GatheredSamples::default() });
             state.parts.len() - 1
         });
         let part = &mut state.parts[at];
-        let known = part.writers.iter().position(|author| author.id == id);
-        let author = known.unwrap_or_else(|| {
+        let known = part.writers.iter().position(|set_writer| set_writer.id == id);
+        let set_writer = known.unwrap_or_else(|| {
             part.writers.push(SetWriter { id, writer: writer(), effects: Vec::new() });
             part.writers.len() - 1
         });
-        Some(add(&mut part.gathered, &mut part.writers[author].effects))
+        Some(add(&mut part.gathered, &mut part.writers[set_writer].effects))
     }
 
     pub(super) fn suspend(&self) {
@@ -272,7 +273,7 @@ impl HeldChanges {
             return Ok(());
         }
         self.mode.fetch_and(!SUSPENDED, Ordering::Relaxed);
-        let quiet = std::mem::take(&mut state.quiet);
+        let quiet = std::mem::take(&mut state.unwoken);
         drop(state);
         quiet.iter().filter_map(|(_, writer)| writer.upgrade()).for_each(|writer| writer.wake());
         Ok(())
@@ -289,8 +290,8 @@ impl HeldChanges {
         // once, because a suspension is only a hint.
         let Ok(mut state) = self.state.try_lock() else { return false };
         let is_suspended = state.suspended > 0;
-        if is_suspended && state.quiet.iter().all(|(known, _)| *known != id) {
-            state.quiet.push((id, writer()));
+        if is_suspended && state.unwoken.iter().all(|(known, _)| *known != id) {
+            state.unwoken.push((id, writer()));
         }
         is_suspended
     }

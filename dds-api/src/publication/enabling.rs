@@ -19,8 +19,8 @@ use super::writer::{DataWriter, WriterCore};
 use crate::domain::{ProfileBinding, enabling};
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::endpoint::EndpointKind;
-use crate::mapping::machine::terms_of;
-use crate::mapping::policies::{self, Policies};
+use crate::mapping::machine::policy_metadata_of;
+use crate::mapping::policies::{self, EndpointPolicies};
 use crate::mapping::record::{EXPIRY, HEADER, KEY, STRENGTH, TAG};
 use crate::mapping::set;
 use crate::mapping::shares::WriterMemory;
@@ -102,15 +102,15 @@ impl<T: TopicData> WriterCore<T> {
 
     /// Enables the writer: opens its memory and announces it.
     pub(super) fn enable(&self) -> DdsResult<()> {
-        let start = |to_be: &WriterDraft| {
-            self.join_group(to_be)?;
-            self.start(to_be).inspect_err(|_| self.leave_group())
+        let start = |draft: &WriterDraft| {
+            self.join_group(draft)?;
+            self.start(draft).inspect_err(|_| self.leave_group())
         };
         self.enabling.enable(&self.participant, start, || {})
     }
 
-    fn start(&self, to_be: &WriterDraft) -> DdsResult<EnabledWriter> {
-        let WriterDraft { qos, memory, in_flight, largest, .. } = to_be;
+    fn start(&self, draft: &WriterDraft) -> DdsResult<EnabledWriter> {
+        let WriterDraft { qos, memory, in_flight, largest, .. } = draft;
         let (qos, topic, group) = (qos.clone(), &self.topic, self.publisher_qos());
         check(topic, &qos, &group)?;
         let limits = WriterLimits::new(&qos);
@@ -123,20 +123,22 @@ impl<T: TopicData> WriterCore<T> {
             // this out.
             blocking = blocking.map(|time| time.max(A_TURN));
         }
-        let mut endpoint = topic
-            .endpoint(EndpointKind::Writer, Policies::Offered { writer: qos, publisher: group });
+        let mut endpoint = topic.endpoint(
+            EndpointKind::Writer,
+            EndpointPolicies::Offered { writer: qos, publisher: group },
+        );
         endpoint.group = self.publisher.as_ref().map_or(0, Publisher::group);
         let entries = match level.is_ordered() {
             true => in_flight.saturating_add(in_flight.div_ceil(7)),
             false => *in_flight,
         };
-        let terms = terms_of(&endpoint);
+        let policy_metadata = policy_metadata_of(&endpoint);
         let has_names = self.publisher.is_some();
-        let names = if has_names { terms.size().max(ROOM_FOR_NAMES) } else { STRENGTH };
+        let names = if has_names { policy_metadata.size().max(ROOM_FOR_NAMES) } else { STRENGTH };
         // A deadline and a lifespan may be set later. The largest sample may be part of a set.
         let in_set =
             self.publisher.as_ref().is_some_and(|publisher| publisher.changes().is_coherent());
-        let names = if terms.tag != 0 { names + TAG } else { names };
+        let names = if policy_metadata.tag != 0 { names + TAG } else { names };
         let in_set = if in_set { set::footprint(HEADER) } else { 0 };
         let overhead = HEADER + names + EXPIRY + KEY + in_set;
         let geometry = Geometry::fitting(*memory, entries, largest.saturating_add(overhead))
@@ -147,11 +149,11 @@ impl<T: TopicData> WriterCore<T> {
                     topic.name()
                 ))
             })?;
-        if self.participant.engine.is_attended() {
+        if self.participant.engine.has_thread() {
             self.shared.allow_deferred_wakeups();
         }
-        self.shared.set_policies(&endpoint.policies, terms);
-        if let Policies::Offered { writer, .. } = &*endpoint.policies {
+        self.shared.set_policies(&endpoint.policies, policy_metadata);
+        if let EndpointPolicies::Offered { writer, .. } = &*endpoint.policies {
             self.shared.timeliness.set_policies(writer, clock::now());
         }
         let machine_share = Arc::clone(&self.shared);
@@ -173,11 +175,11 @@ impl<T: TopicData> WriterCore<T> {
     }
 
     /// Registers the writer and its stream with the publisher.
-    fn join_group(&self, to_be: &WriterDraft) -> DdsResult<()> {
+    fn join_group(&self, draft: &WriterDraft) -> DdsResult<()> {
         let Some(publisher) = &self.publisher else { return Ok(()) };
         let group = publisher.qos();
         publisher.changes().agree(&group.presentation);
-        let policies = Policies::Offered { writer: to_be.qos.clone(), publisher: group };
+        let policies = EndpointPolicies::Offered { writer: draft.qos.clone(), publisher: group };
         let endpoint = self.topic.endpoint(EndpointKind::Writer, policies);
         let key = endpoint.level.is_ordered().then(|| endpoint.key());
         publisher.changes().join(self.token(), key, self.topic.name())
@@ -197,7 +199,7 @@ impl<T: TopicData> WriterCore<T> {
     pub(super) fn end(&self) {
         if self.enabling.end() {
             self.leave_group();
-            self.say_end();
+            self.write_end_record();
             let id = self.enabling.id();
             self.participant.profiles.forget(id);
             let engine = &self.participant.engine;

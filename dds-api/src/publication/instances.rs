@@ -163,50 +163,50 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     /// Writes the disposal or unregistration of an instance.
-    fn end(&self, sample: &T, fate: RecordEffect, time: Option<u64>) -> DdsResult<()> {
+    fn end(&self, sample: &T, effect: RecordEffect, time: Option<u64>) -> DdsResult<()> {
         let payload = sample.key_cdr(self.encoding());
         let payload = payload.map_err(|error| self.not_encodable(&error))?;
-        let seal = RecordMetadata { effect: fate, ..self.metadata_of(sample)? };
+        let metadata = RecordMetadata { effect, ..self.metadata_of(sample)? };
         let size = HEADER + payload.len();
         let fill = |record: &mut [u8]| record[HEADER..size].copy_from_slice(&payload);
-        let leave = || match fate {
+        let leave = || match effect {
             RecordEffect::Disposed => Ok(None),
             _ => self.key_of(sample).map(|key| Some(self.leave_instance(key))),
         };
-        let held = self.hold(&seal, time, size, leave, |record| {
+        let held = self.hold(&metadata, time, size, leave, |record| {
             fill(record);
             Ok(size)
         });
         if let Some(held) = held {
             return held;
         }
-        let mut place = self.claim(size + seal.size())?;
-        fill(place.bytes());
-        self.commit_at(place, size, (seal, time))?;
+        let mut claim = self.claim(size + metadata.size())?;
+        fill(claim.bytes());
+        self.commit_at(claim, size, (metadata, time))?;
         leave().map(drop)
     }
 
     /// Removes an instance from the registered and counted ones.
     fn leave_instance(&self, key: u128) -> SampleSideEffect {
         let registered = self.registered.lock().remove(&key);
-        let counted = self.limits().is_some_and(|limits| limits.leave(key));
+        let counted = self.limits().is_some_and(|limits| limits.uncount_instance(key));
         SampleSideEffect::Left { key, registered, counted }
     }
 
     /// Reverts the effect of a sample whose set was discarded.
-    pub(super) fn take_back(&self, effect: SampleSideEffect) {
+    pub(super) fn revert(&self, effect: SampleSideEffect) {
         match effect {
             // The application may have registered the instance since.
             SampleSideEffect::Entered(key) if self.registered.lock().contains_key(&key) => {}
             SampleSideEffect::Entered(key) => self.limits().into_iter().for_each(|limits| {
-                limits.leave(key);
+                limits.uncount_instance(key);
             }),
             SampleSideEffect::Left { key, registered, counted } => {
                 if let Some(value) = registered {
                     self.registered.lock().insert(key, value);
                 }
                 let limits = self.limits().filter(|_| counted);
-                limits.into_iter().for_each(|limits| limits.enter_again(key));
+                limits.into_iter().for_each(|limits| limits.count_again(key));
             }
         }
     }

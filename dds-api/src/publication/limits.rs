@@ -76,7 +76,7 @@ impl WriterLimits {
         key: u128,
         received: ReceivedPosition,
     ) -> Result<(), LimitRefusal> {
-        state.pass(received);
+        state.forget_received(received);
         if !state.instances.contains_key(&key) && state.instances.len() >= self.instances {
             return Err(LimitRefusal::Instance);
         }
@@ -103,7 +103,7 @@ impl WriterLimits {
 
     /// Counts an instance from now on. Returns whether it did not count before, or `None` if it
     /// exceeds the limit.
-    fn enter(&self, key: u128) -> Option<bool> {
+    fn count_instance(&self, key: u128) -> Option<bool> {
         let instances = &mut self.lock().instances;
         let is_known = instances.contains_key(&key);
         let has_room = is_known || instances.len() < self.instances;
@@ -111,12 +111,12 @@ impl WriterLimits {
     }
 
     /// Stops counting an instance. Returns whether it was counted.
-    pub(super) fn leave(&self, key: u128) -> bool {
+    pub(super) fn uncount_instance(&self, key: u128) -> bool {
         self.lock().instances.remove(&key).is_some()
     }
 
     /// Counts an instance again whose unregistration was discarded.
-    pub(super) fn enter_again(&self, key: u128) {
+    pub(super) fn count_again(&self, key: u128) {
         self.lock().instances.insert(key, true);
     }
 }
@@ -124,7 +124,7 @@ impl WriterLimits {
 impl LimitState {
     /// Stops counting an instance that was never written nor registered, unless another write of it
     /// is in progress.
-    fn forget_unsaid(&mut self, key: u128) {
+    fn forget_unwritten(&mut self, key: u128) {
         let is_busy = self.open.iter().any(|open| open.key == key && open.until.is_none());
         if !is_busy && self.instances.get(&key) == Some(&false) {
             self.instances.remove(&key);
@@ -132,10 +132,10 @@ impl LimitState {
     }
 
     /// Forgets samples that have been received.
-    fn pass(&mut self, (life, received): ReceivedPosition) {
-        let is_anew = self.life.replace(life).is_some_and(|before| before != life);
+    fn forget_received(&mut self, (life, received): ReceivedPosition) {
+        let is_new_membership = self.life.replace(life).is_some_and(|before| before != life);
         while let Some(first) = self.open.front() {
-            if !is_anew && first.until.is_none_or(|until| until > received) {
+            if !is_new_membership && first.until.is_none_or(|until| until > received) {
                 return;
             }
             let key = first.key;
@@ -173,14 +173,14 @@ impl Drop for WritePermit<'_> {
     fn drop(&mut self) {
         let state = &mut *self.limits.lock();
         // Not found if the sample belongs to an earlier membership.
-        let place = self.ticket.checked_sub(state.before).and_then(|it| usize::try_from(it).ok());
-        if let Some(open) = place.and_then(|place| state.open.get_mut(place)) {
+        let index = self.ticket.checked_sub(state.before).and_then(|it| usize::try_from(it).ok());
+        if let Some(open) = index.and_then(|place| state.open.get_mut(place)) {
             open.until = Some(self.until.unwrap_or_default());
         }
         match (self.until, state.instances.get_mut(&self.key)) {
-            (Some(_), Some(is_said)) => *is_said = true,
+            (Some(_), Some(is_known)) => *is_known = true,
             (Some(_), None) => {}
-            (None, _) => state.forget_unsaid(self.key),
+            (None, _) => state.forget_unwritten(self.key),
         }
     }
 }
@@ -188,9 +188,10 @@ impl Drop for WritePermit<'_> {
 impl WriterLimits {
     fn in_words(&self) -> String {
         let named = [("max_samples", self.samples), ("max_samples_per_instance", self.of_instance)];
-        let said = named.iter().filter(|(_, limit)| *limit < usize::MAX);
-        let said: Vec<String> = said.map(|(name, limit)| format!("{name} is {limit}")).collect();
-        said.join(", ")
+        let limited = named.iter().filter(|(_, limit)| *limit < usize::MAX);
+        let limited: Vec<String> =
+            limited.map(|(name, limit)| format!("{name} is {limit}")).collect();
+        limited.join(", ")
     }
 }
 
@@ -227,13 +228,13 @@ mod tests {
         assert!(matches!(limits.admit(1, (life, 0)), Err(LimitRefusal::Later)));
         limits.admit(2, (life, 0)).ok().unwrap().written(2);
         assert!(matches!(limits.admit(3, (life, 9)), Err(LimitRefusal::Instance)));
-        assert_eq!((limits.enter(3), limits.enter(1)), (None, Some(false)));
+        assert_eq!((limits.count_instance(3), limits.count_instance(1)), (None, Some(false)));
         limits.admit(1, (life, 9)).ok().unwrap().written(3);
-        assert!(limits.leave(1) && !limits.leave(1));
-        limits.enter_again(1);
-        assert!(limits.leave(1), "instance 1 has entered again");
-        assert_eq!(limits.enter(1), Some(true), "instance 1 counts as new");
-        limits.leave(1);
+        assert!(limits.uncount_instance(1) && !limits.uncount_instance(1));
+        limits.count_again(1);
+        assert!(limits.uncount_instance(1), "instance 1 has entered again");
+        assert_eq!(limits.count_instance(1), Some(true), "instance 1 counts as new");
+        limits.uncount_instance(1);
         assert!(limits.admit(3, (life, 9)).is_ok());
     }
 
@@ -253,10 +254,10 @@ mod tests {
             matches!(limits.admit(1, (life, 1)), Err(LimitRefusal::Instance)),
             "instance 2 has a written sample"
         );
-        assert!(limits.leave(2));
-        assert_eq!(limits.enter(1), Some(true));
+        assert!(limits.uncount_instance(2));
+        assert_eq!(limits.count_instance(1), Some(true));
         drop(limits.admit(1, (life, 1)));
-        assert_eq!(limits.enter(2), None, "instance 1 is registered");
+        assert_eq!(limits.count_instance(2), None, "instance 1 is registered");
     }
 
     #[test]

@@ -53,13 +53,13 @@ struct RoomGuard<'a, T: TopicData>(Option<&'a DataWriter<T>>);
 impl<T: TopicData> Drop for RoomGuard<'_, T> {
     fn drop(&mut self) {
         if let Some(writer) = self.0 {
-            writer.gave_room();
+            writer.notify_room();
         }
     }
 }
 
 enum LoanStorage<'a, T> {
-    InPlace { place: WriterClaim<'a>, value: *mut T, terms: PolicyMetadata },
+    InPlace { place: WriterClaim<'a>, value: *mut T, policy_metadata: PolicyMetadata },
     Heap(Box<T>),
 }
 
@@ -72,17 +72,17 @@ impl<'a, T: TopicData> Loan<'a, T> {
     #[inline(always)]
     pub(super) fn as_left(
         writer: &'a DataWriter<T>,
-        mut place: WriterClaim<'a>,
-        terms: PolicyMetadata,
+        mut claim: WriterClaim<'a>,
+        policy_metadata: PolicyMetadata,
     ) -> Self {
-        let value = place.bytes()[HEADER..].as_mut_ptr().cast::<T>();
+        let value = claim.bytes()[HEADER..].as_mut_ptr().cast::<T>();
         assert!(
             value.is_aligned(),
             "records are aligned to cache lines, and plain types need less"
         );
         Loan {
             writer,
-            build: LoanStorage::InPlace { place, value, terms },
+            build: LoanStorage::InPlace { place: claim, value, policy_metadata },
             room: RoomGuard(Some(writer)),
         }
     }
@@ -92,10 +92,10 @@ impl<'a, T: TopicData + Default> Loan<'a, T> {
     #[inline(always)]
     pub(super) fn in_place(
         writer: &'a DataWriter<T>,
-        place: WriterClaim<'a>,
-        terms: PolicyMetadata,
+        claim: WriterClaim<'a>,
+        policy_metadata: PolicyMetadata,
     ) -> Self {
-        let mut loan = Loan::as_left(writer, place, terms);
+        let mut loan = Loan::as_left(writer, claim, policy_metadata);
         *loan = T::default();
         loan
     }
@@ -111,12 +111,12 @@ impl<T: TopicData> Loan<'_, T> {
     pub fn publish(mut self) -> DdsResult<()> {
         self.writer.enabling.check()?;
         // With the policy metadata for which room was claimed.
-        let terms = match &mut self.build {
-            LoanStorage::InPlace { terms, .. } => std::mem::take(terms),
+        let policy_metadata = match &mut self.build {
+            LoanStorage::InPlace { policy_metadata: terms, .. } => std::mem::take(terms),
             LoanStorage::Heap(_) => PolicyMetadata::default(),
         };
         let writer = self.writer;
-        let seal = writer.metadata_with(&self, terms)?;
+        let metadata = writer.metadata_with(&self, policy_metadata)?;
         let key = match &self.build {
             LoanStorage::InPlace { .. } => writer.limited_key(&self)?,
             // A sample on the heap goes through the ordinary write, which checks the limits.
@@ -135,12 +135,12 @@ impl<T: TopicData> Loan<'_, T> {
                         Ok(size)
                     };
                     if let Some(held) =
-                        writer.hold(&seal, None, size, || writer.entering(key), fill)
+                        writer.hold(&metadata, None, size, || writer.entering(key), fill)
                     {
                         is_held = true;
                         return held;
                     }
-                    writer.commit(place, size, seal)
+                    writer.commit(place, size, metadata)
                 };
                 writer.within_limits(key, None, write)?;
                 if !is_held {

@@ -139,7 +139,7 @@ impl<T: TopicData> ListenedEntity for WriterCore<T> {
             return false;
         }
         let writer = DataWriter::of(self);
-        let told = [
+        let changes = [
             tell!(
                 writer,
                 masks,
@@ -163,10 +163,10 @@ impl<T: TopicData> ListenedEntity for WriterCore<T> {
                 publication_matched_status
             ),
         ];
-        told.contains(&true)
+        changes.contains(&true)
     }
 
-    fn next_look(&self) -> Option<Time> {
+    fn next_check(&self) -> Option<Time> {
         // The machine itself checks when something is due, and the result is a status change.
         None
     }

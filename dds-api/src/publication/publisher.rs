@@ -182,7 +182,7 @@ impl Publisher {
     }
 
     /// The publisher as the parent of its entities.
-    pub(super) fn encloses(&self) -> Arc<dyn EndpointContainer> {
+    pub(super) fn as_container(&self) -> Arc<dyn EndpointContainer> {
         Arc::clone(&self.0) as _
     }
 

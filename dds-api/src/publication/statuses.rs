@@ -16,7 +16,7 @@ use crate::infrastructure::{
     OfferedDeadlineMissedStatus, PublicationMatchedStatus, StatusCondition, StatusKind, StatusMask,
     immutable,
 };
-use crate::mapping::policies::Policies;
+use crate::mapping::policies::EndpointPolicies;
 use crate::topic::PolicyOwner;
 
 /// Policies and statuses. Reading a status resets its change counters.
@@ -53,7 +53,7 @@ impl<T: TopicData> DataWriter<T> {
         let policies =
             self.participant.engine.act(|machine, _, _| machine.policies(self.enabling.id()));
         match policies.as_deref() {
-            Some(Policies::Offered { writer, .. }) => writer.clone(),
+            Some(EndpointPolicies::Offered { writer, .. }) => writer.clone(),
             _ => DataWriterQos::default(),
         }
     }
@@ -79,7 +79,7 @@ impl<T: TopicData> DataWriter<T> {
         immutable("writer", &self.qos().immutable_changes(qos))?;
         let changed = self.participant.engine.act(|machine, _, _| {
             machine.change(self.enabling.id(), |policies| {
-                if let Policies::Offered { writer, .. } = policies {
+                if let EndpointPolicies::Offered { writer, .. } = policies {
                     writer.clone_from(qos);
                 }
             })

@@ -133,18 +133,18 @@ impl<T: TopicData> DataWriter<T> {
     pub fn wait_for_readers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
         self.enabling.check()?;
         let timeout = timeout.into();
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         // Evaluated only in the wait: a second count could find that the readers have left again.
         let mut is_there = false;
         let ready = || {
-            is_there = self.matched_readers() >= count && !standing.is_out();
-            is_there || standing.is_out_for_good() || !self.is_enabled()
+            is_there = self.matched_readers() >= count && !membership.is_out();
+            is_there || membership.is_out_for_good() || !self.is_enabled()
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
             _ if !self.is_enabled() => self.enabling.check(),
             WaitOutcome::Stopped => Err(self.deleted()),
             _ if is_there => Ok(()),
-            _ if standing.is_out() => Err(standing.error()),
+            _ if membership.is_out() => Err(membership.error()),
             _ => Err(DdsError::Timeout(format!(
                 "{} of {count} readers of `{}` had matched after {timeout}: {}{}",
                 self.matched_readers(),
@@ -205,19 +205,19 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     fn write_freely(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
         let size = self.size_of(sample).map_err(|error| self.not_encodable(&error))?;
-        let seal = self.metadata_of(sample)?;
+        let metadata = self.metadata_of(sample)?;
         let fill = |record: &mut [u8]| write_payload(sample, record, || self.encoding());
         if let Some(held) =
-            self.hold(&seal, time, size, || self.entering(self.limited_key(sample)?), fill)
+            self.hold(&metadata, time, size, || self.entering(self.limited_key(sample)?), fill)
         {
             return held;
         }
-        let size = size + seal.size();
+        let size = size + metadata.size();
         // A claim that is returned by a call may lie in memory, stored word by word. A load of word
         // pairs then stalls until the stores complete. So the usual case takes its own path.
         match self.claim_at_once(size) {
-            Some(place) => self.put(place, sample, (seal, time)),
-            None => self.write_slowly(sample, size, (seal, time), blocking),
+            Some(writer_claim) => self.put(writer_claim, sample, (metadata, time)),
+            None => self.write_slowly(sample, size, (metadata, time), blocking),
         }
     }
 
@@ -236,15 +236,15 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     fn put(
         &self,
-        mut place: WriterClaim<'_>,
+        mut writer_claim: WriterClaim<'_>,
         sample: &T,
         with: (RecordMetadata, Option<u64>),
     ) -> DdsResult<()> {
-        match write_payload(sample, place.bytes(), || self.encoding()) {
-            Ok(size) => self.commit_at(place, size, with),
+        match write_payload(sample, writer_claim.bytes(), || self.encoding()) {
+            Ok(size) => self.commit_at(writer_claim, size, with),
             Err(error) => {
-                drop(place);
-                self.gave_room();
+                drop(writer_claim);
+                self.notify_room();
                 Err(self.not_encodable(&error))
             }
         }
@@ -257,8 +257,9 @@ impl<T: TopicData> DataWriter<T> {
     /// [`DomainParticipant::wait_until`]: crate::domain::DomainParticipant::wait_until
     #[inline]
     pub fn has_room_for(&self, sample: &T) -> bool {
-        let terms = self.shared.policy_metadata();
-        self.size_of(sample).is_ok_and(|size| self.has_room(size + self.metadata_size(&terms)))
+        let policy_metadata = self.shared.policy_metadata();
+        self.size_of(sample)
+            .is_ok_and(|size| self.has_room(size + self.metadata_size(&policy_metadata)))
             && self.limits().is_none_or(|limits| {
                 self.key_of(sample).is_ok_and(|key| self.is_admitted(limits, key))
             })
@@ -276,9 +277,9 @@ impl<T: TopicData> DataWriter<T> {
     pub(super) fn metadata_with(
         &self,
         sample: &T,
-        terms: PolicyMetadata,
+        policy_metadata: PolicyMetadata,
     ) -> DdsResult<RecordMetadata> {
-        let key = match self.is_kept() || terms.keyed {
+        let key = match self.is_kept() || policy_metadata.keyed {
             true => {
                 let key = sample.hash_of_key().map_err(|error| self.not_encodable(&error))?;
                 Some(u128::from_le_bytes(key))
@@ -289,15 +290,15 @@ impl<T: TopicData> DataWriter<T> {
             kind: PayloadKind::Sample,
             effect: RecordEffect::Alive,
             mark: self.mark,
-            policies: terms,
+            policies: policy_metadata,
             key,
         })
     }
 
     /// Number of bytes of a sample's metadata with this policy metadata.
     #[inline(always)]
-    pub(super) fn metadata_size(&self, terms: &PolicyMetadata) -> usize {
-        terms.size() + if self.is_kept() || terms.keyed { KEY } else { 0 }
+    pub(super) fn metadata_size(&self, policy_metadata: &PolicyMetadata) -> usize {
+        policy_metadata.size() + if self.is_kept() || policy_metadata.keyed { KEY } else { 0 }
     }
 
     /// Loans a sample that is built in place, without any copy for a plain type. See [`Loan`].
@@ -315,9 +316,9 @@ impl<T: TopicData> DataWriter<T> {
         T: Default,
     {
         if is_plain::<T>() {
-            let terms = self.shared.policy_metadata();
-            let place = self.claim_within(self.room_for_one(&terms), blocking)?;
-            Ok(Loan::in_place(self, place, terms))
+            let policy_metadata = self.shared.policy_metadata();
+            let writer_claim = self.claim_within(self.room_for_one(&policy_metadata), blocking)?;
+            Ok(Loan::in_place(self, writer_claim, policy_metadata))
         } else {
             Ok(Loan::on_heap(self))
         }
@@ -385,14 +386,14 @@ impl<T: TopicData> DataWriter<T> {
                 "only samples of plain types can be built over an earlier record"
             )
         };
-        let terms = self.shared.policy_metadata();
-        Ok(Loan::as_left(self, self.claim(self.room_for_one(&terms))?, terms))
+        let policy_metadata = self.shared.policy_metadata();
+        Ok(Loan::as_left(self, self.claim(self.room_for_one(&policy_metadata))?, policy_metadata))
     }
 
     /// Size of the record of one sample of a plain type.
     #[inline(always)]
-    fn room_for_one(&self, terms: &PolicyMetadata) -> usize {
-        HEADER + size_of::<T>() + self.metadata_size(terms)
+    fn room_for_one(&self, policy_metadata: &PolicyMetadata) -> usize {
+        HEADER + size_of::<T>() + self.metadata_size(policy_metadata)
     }
 
     /// State of an enabled writer. Panics if the writer is not enabled.
@@ -433,26 +434,26 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     pub(super) fn commit(
         &self,
-        place: WriterClaim<'_>,
+        writer_claim: WriterClaim<'_>,
         size: usize,
-        seal: RecordMetadata,
+        metadata: RecordMetadata,
     ) -> DdsResult<()> {
-        self.commit_at(place, size, (seal, None))
+        self.commit_at(writer_claim, size, (metadata, None))
     }
 
     /// As `commit`, with a source timestamp.
     #[inline(always)]
     pub(super) fn commit_at(
         &self,
-        place: WriterClaim<'_>,
+        writer_claim: WriterClaim<'_>,
         size: usize,
         with: (RecordMetadata, Option<u64>),
     ) -> DdsResult<()> {
-        let standing = &self.participant.membership;
-        if !standing.is_in(self.life_of(&place)) && standing.may_rejoin() {
-            return self.commit_anew(place, size, with);
+        let membership = &self.participant.membership;
+        if !membership.is_in(self.life_of(&writer_claim)) && membership.may_rejoin() {
+            return self.commit_anew(writer_claim, size, with);
         }
-        self.commit_here(place, size, with);
+        self.commit_here(writer_claim, size, with);
         Ok(())
     }
 
@@ -461,28 +462,28 @@ impl<T: TopicData> DataWriter<T> {
     #[cold]
     fn commit_anew<'a>(
         &'a self,
-        mut place: WriterClaim<'a>,
+        mut writer_claim: WriterClaim<'a>,
         size: usize,
         with: (RecordMetadata, Option<u64>),
     ) -> DdsResult<()> {
-        while !self.participant.membership.is_in(self.life_of(&place)) {
+        while !self.participant.membership.is_in(self.life_of(&writer_claim)) {
             let mut next = self.claim_slowly(size + with.0.size(), self.max_blocking())?;
-            next.bytes()[..size].copy_from_slice(&place.bytes()[..size]);
-            place = next;
+            next.bytes()[..size].copy_from_slice(&writer_claim.bytes()[..size]);
+            writer_claim = next;
         }
-        self.commit_here(place, size, with);
+        self.commit_here(writer_claim, size, with);
         Ok(())
     }
 
     #[inline(always)]
-    fn life_of(&self, place: &WriterClaim<'_>) -> Life {
-        place.writer_memory().unwrap_or_else(|| &self.started().first_memory).life
+    fn life_of(&self, writer_claim: &WriterClaim<'_>) -> Life {
+        writer_claim.writer_memory().unwrap_or_else(|| &self.started().first_memory).life
     }
 
     #[inline(always)]
     fn commit_here(
         &self,
-        place: WriterClaim<'_>,
+        writer_claim: WriterClaim<'_>,
         size: usize,
         (with, time): (RecordMetadata, Option<u64>),
     ) {
@@ -492,23 +493,24 @@ impl<T: TopicData> DataWriter<T> {
         if self.shared.timeliness.is_kept() {
             self.update_timeliness((with.key, with.effect), now);
         }
-        let (claim, berth) = place.into_parts();
-        let berth = berth.as_deref().unwrap_or_else(|| &self.started().first_memory);
+        let (claim, writer_memory) = writer_claim.into_parts();
+        let writer_memory =
+            writer_memory.as_deref().unwrap_or_else(|| &self.started().first_memory);
         let number = claim.commit_on(this_thread(), size + with.size(), |_, record| {
             write_metadata::<T>(record, id, timestamp, &with);
         });
-        self.tell_of(berth, number, now);
+        self.notify_readers(writer_memory, number, now);
     }
 
     /// Notifies readers of a commit. Readers that share the memory see the commit already; sleeping
     /// ones are woken.
     #[inline(always)]
-    fn tell_of(&self, berth: &WriterMemory, number: u64, now: Time) {
-        let memory = &berth.memory;
+    fn notify_readers(&self, writer_memory: &WriterMemory, number: u64, now: Time) {
+        let memory = &writer_memory.memory;
         if !self.is_quiet() {
             match self.shared.budget() {
-                0 => berth.ring(),
-                budget => self.ring_later(berth, budget, now),
+                0 => writer_memory.ring(),
+                budget => self.defer_wakeups(writer_memory, budget, now),
             }
         }
         if number.is_multiple_of(COMMITS_A_TURN) || memory.needs_turn() {
@@ -519,10 +521,10 @@ impl<T: TopicData> DataWriter<T> {
     /// LATENCY_BUDGET: wakes sleeping readers together with later commits, unless much memory is in
     /// use already (I-202).
     #[cold]
-    fn ring_later(&self, berth: &WriterMemory, budget: u64, now: Time) {
-        if berth.memory.is_half_full() {
-            berth.ring();
-        } else if berth.memory.put_off(now, budget) {
+    fn defer_wakeups(&self, writer_memory: &WriterMemory, budget: u64, now: Time) {
+        if writer_memory.memory.is_half_full() {
+            writer_memory.ring();
+        } else if writer_memory.memory.put_off(now, budget) {
             // The thread that drives the engine must learn when to wake the readers.
             self.participant.engine.poke_at(now);
         }
@@ -542,9 +544,9 @@ impl<T: TopicData> DataWriter<T> {
     /// whose liveliness is manual; for others the call makes no difference.
     pub fn assert_liveliness(&self) -> DdsResult<()> {
         self.enabling.check()?;
-        let standing = &self.participant.membership;
-        if standing.is_out_for_good() {
-            return Err(standing.error());
+        let membership = &self.participant.membership;
+        if membership.is_out_for_good() {
+            return Err(membership.error());
         }
         if self.shared.timeliness.assert(clock::now()) {
             self.participant.engine.act(|machine, _, _| machine.schedule_timeliness());
@@ -573,12 +575,12 @@ impl<T: TopicData> WriterCore<T> {
     #[inline(always)]
     fn first(&self) -> Option<&WriterMemory> {
         let first = &self.enabling.started()?.first_memory;
-        self.is_at_work(first).then_some(first)
+        self.is_active(first).then_some(first)
     }
 
     #[inline(always)]
-    fn is_at_work(&self, berth: &WriterMemory) -> bool {
-        self.enabling.is_enabled() && self.participant.membership.is_in(berth.life)
+    fn is_active(&self, writer_memory: &WriterMemory) -> bool {
+        self.enabling.is_enabled() && self.participant.membership.is_in(writer_memory.life)
     }
 }
 

@@ -27,17 +27,17 @@ impl<'a> WriterClaim<'a> {
 
     /// A claim in memory that the writer opened after its participant rejoined.
     pub(super) fn in_later(
-        berth: Arc<WriterMemory>,
+        writer_memory: Arc<WriterMemory>,
         thread: ThreadToken,
         size: usize,
     ) -> Result<WriterClaim<'a>, ClaimError> {
-        let claim = berth.memory.claim_on(thread, size)?;
+        let claim = writer_memory.memory.claim_on(thread, size)?;
         // SAFETY: only the lifetime changes. The claim refers to memory that the writer memory
         // keeps and that does not move while a handle on the writer memory exists. Such a handle
         // lies beside the claim, and code that separates the two keeps the handle until the claim
         // is gone.
         let claim: Claim<'a> = unsafe { std::mem::transmute::<Claim<'_>, Claim<'a>>(claim) };
-        Ok(WriterClaim { claim, writer_memory: Some(berth) })
+        Ok(WriterClaim { claim, writer_memory: Some(writer_memory) })
     }
 
     /// The writer memory of the claim; `None` for the memory that the writer keeps until its end.

@@ -19,7 +19,7 @@ use qos_profiles::{
 use super::cache::CacheSettings;
 use super::enabling::{ReaderDraft, check};
 use super::intake::ReaderCore;
-use super::lending::USUAL_PERCENT;
+use super::lending::DEFAULT_PERCENT;
 use super::not_with_builtin;
 use super::queues::Queues;
 use super::reader::DataReader;
@@ -204,9 +204,9 @@ impl<T: TopicData> DataReaderBuilder<T> {
                 if let EntityQos::DataReader(qos) = &given.qos {
                     self.qos.clone_from(qos);
                 }
-                if let Some(said) = &given.settings {
+                if let Some(settings) = &given.settings {
                     self.max_held_percent =
-                        said.number("squall.reader.max_held_percent").or(self.max_held_percent);
+                        settings.number("squall.reader.max_held_percent").or(self.max_held_percent);
                 }
                 // The profile's reader policies concern the cache, now or when the profile is
                 // read again.
@@ -214,7 +214,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
                 self.profile_binding = Some(ProfileBinding::new(profile, by_topic, given));
                 self.wrong = None;
             }
-            Err(wrong) => self.wrong = Some(wrong),
+            Err(error) => self.wrong = Some(error),
         }
         self
     }
@@ -382,14 +382,14 @@ impl<T: TopicData> DataReaderBuilder<T> {
 
     /// Makes a reader of a builtin topic, which receives what discovery reports by this listener
     /// once it is enabled.
-    pub(super) fn listening(mut self, ear: Arc<dyn DiscoverySink>) -> DdsResult<DataReader<T>> {
-        self.sink = Some(ear);
+    pub(super) fn listening(mut self, sink: Arc<dyn DiscoverySink>) -> DdsResult<DataReader<T>> {
+        self.sink = Some(sink);
         self.make()
     }
 
     fn make(self) -> DdsResult<DataReader<T>> {
-        if let Some(wrong) = self.wrong {
-            return Err(wrong);
+        if let Some(error) = self.wrong {
+            return Err(error);
         }
         let DataReaderBuilder { participant, topic, mut qos, presentation, .. } = self;
         let DataReaderBuilder {
@@ -400,7 +400,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             profile_binding: following,
             ..
         } = self;
-        let DataReaderBuilder { sink: ear, joined, max_held_percent, .. } = self;
+        let DataReaderBuilder { sink, joined, max_held_percent, .. } = self;
         let is_elsewhere = |subscriber: &Subscriber| !subscriber.is_of(&participant);
         if !topic.is_of(&participant) || subscriber.as_ref().is_some_and(is_elsewhere) {
             return Err(DdsError::PreconditionNotMet(format!(
@@ -423,7 +423,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             group,
             presentation,
             follows,
-            sink: ear,
+            sink,
             joined,
         };
         let belongs = (of, participant.provisional());
@@ -431,8 +431,8 @@ impl<T: TopicData> DataReaderBuilder<T> {
         let shared = Arc::new(ReaderShared::new(participant.dispatcher.reordered()));
         let (barrier, has_other_users) =
             participant.engine.act(|_, link, _| (link.barrier(), link.admits_other_users()));
-        let usual_percent = if has_other_users { 0 } else { USUAL_PERCENT };
-        let max_held_percent = max_held_percent.unwrap_or(usual_percent);
+        let default_percent = if has_other_users { 0 } else { DEFAULT_PERCENT };
+        let max_held_percent = max_held_percent.unwrap_or(default_percent);
         Ok(DataReader::of(ReaderCore {
             participant,
             topic,
@@ -450,10 +450,10 @@ impl<T: TopicData> DataReaderBuilder<T> {
             filter,
             subscriber,
             status_condition: OnceLock::new(),
-            collected: AtomicU64::new(0),
+            fill_count: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
             listener: ListenerSlot::default(),
-            told: AtomicU64::new(0),
+            notified_arrivals: AtomicU64::new(0),
         }))
     }
 }

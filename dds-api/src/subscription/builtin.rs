@@ -29,7 +29,7 @@ use crate::domain::{
 };
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::builtin::{BuiltinKind, DiscoverySink, EntityUpdate};
-use crate::mapping::kept_replay::NOBODY;
+use crate::mapping::kept_replay::GONE_SENDER;
 use crate::topic::{Topic, TopicOrigin};
 
 /// Whether a topic of this name is a builtin one.
@@ -73,17 +73,17 @@ impl<T: BuiltinTopicData> DiscoverySink for BuiltinReaderSink<T> {
         Some(T::SOURCE.kind)
     }
 
-    fn report(&self, told: Vec<EntityUpdate>) {
+    fn report(&self, updates: Vec<EntityUpdate>) {
         let Some(reader) = self.0.get().and_then(Weak::upgrade) else { return };
         let now = wall();
-        let samples = told.into_iter().filter_map(|(entity, fact)| {
+        let samples = updates.into_iter().filter_map(|(entity, fact)| {
             let (data, state) = match fact {
-                Some(fact) => ((T::SOURCE.told)(entity, fact)?, InstanceState::Alive),
-                None => ((T::SOURCE.gone)(entity), InstanceState::NotAliveDisposed),
+                Some(fact) => ((T::SOURCE.sample_of)(entity, fact)?, InstanceState::Alive),
+                None => ((T::SOURCE.sample_of_gone)(entity), InstanceState::NotAliveDisposed),
             };
             // All reports come by one stream, which never ends. An entity that is gone is therefore
             // disposed, and not lost with its writer.
-            Some((SampleBody::of_told(data, state, now, entity.node), NOBODY))
+            Some((SampleBody::of_update(data, state, now, entity.node), GONE_SENDER))
         });
         reader.opened_sets.put(samples);
     }
@@ -181,11 +181,11 @@ fn reader_of<T: BuiltinTopicData>(subscriber: &Subscriber) -> DdsResult<DataRead
         return Ok(reader);
     }
     let topic = Topic::<T>::local((participant, T::TOPIC_NAME), (), TopicOrigin::Discovery)?;
-    let ear = Arc::new(BuiltinReaderSink(OnceLock::new()));
+    let sink = Arc::new(BuiltinReaderSink(OnceLock::new()));
     let builder = DataReaderBuilder::new(Arc::clone(participant), &topic);
     let builder = builder.within(subscriber.clone()).qos(&reader_qos());
-    let reader: DataReader<T> = builder.listening(Arc::clone(&ear) as _)?;
-    ear.0.get_or_init(|| Arc::downgrade(&reader.core));
+    let reader: DataReader<T> = builder.listening(Arc::clone(&sink) as _)?;
+    sink.0.get_or_init(|| Arc::downgrade(&reader.core));
     reader.enable()?;
     Ok(reader)
 }

@@ -211,9 +211,9 @@ impl<T: TopicData> DataReader<T> {
     pub fn sample_rejected_status(&self) -> SampleRejectedStatus {
         match self.cache.get() {
             Some(_) => {
-                let mut shelf = self.cache();
+                let mut reader_cache = self.cache();
                 self.shared.board.clear(StatusKind::SampleRejected);
-                shelf.take_rejected()
+                reader_cache.take_rejected()
             }
             None => SampleRejectedStatus::default(),
         }
@@ -254,12 +254,12 @@ impl<T: TopicData> DataReader<T> {
     /// Lends samples that came out of the cache and lie in writers' memory, up to the limit that
     /// may be held. Copies the others.
     fn lend(&self, found: &mut [Sample<T>]) {
-        let mut crowds = LendingCheck::default();
+        let mut lending_check = LendingCheck::default();
         for sample in found {
-            if sample.is_crowding(&mut crowds, self.max_held_percent) {
+            if sample.is_over_limit(&mut lending_check, self.max_held_percent) {
                 self.copied.fetch_add(1, Ordering::Relaxed);
                 sample.own();
-                crowds.forget();
+                lending_check.forget();
             }
         }
     }
@@ -287,25 +287,25 @@ impl<T: TopicData> DataReader<T> {
                 // The contents do not change during the access, so waiting is useless.
                 is_over = true;
             }
-            let mut shelf = self.cache_for(takes_all);
-            let mut passing = shelf.give_passing(wanted.max);
-            if passing.is_none() && is_over && shelf.cache.is_empty() {
+            let mut reader_cache = self.cache_for(takes_all);
+            let mut passing = reader_cache.give_passing(wanted.max);
+            if passing.is_none() && is_over && reader_cache.cache.is_empty() {
                 // Samples under way may arrive with a turn of the machine.
-                drop(shelf);
+                drop(reader_cache);
                 self.poke();
-                shelf = self.cache_for(takes_all);
-                passing = shelf.give_passing(wanted.max);
+                reader_cache = self.cache_for(takes_all);
+                passing = reader_cache.give_passing(wanted.max);
             }
             if let Some(mut found) = passing {
-                drop(shelf);
+                drop(reader_cache);
                 self.lend(&mut found);
                 self.check_membership(false)?;
                 return Ok(found);
             }
             let now = wall();
-            if is_over || shelf.cache.has(now, awaited, asks) {
-                let mut found = shelf.access(now, takes, wanted, &query);
-                drop(shelf);
+            if is_over || reader_cache.cache.has(now, awaited, asks) {
+                let mut found = reader_cache.access(now, takes, wanted, &query);
+                drop(reader_cache);
                 self.lend(&mut found);
                 if let Some(condition) = condition {
                     condition.put_in_order(&mut found);
@@ -313,22 +313,22 @@ impl<T: TopicData> DataReader<T> {
                 self.check_membership(found.is_empty())?;
                 return Ok(found);
             }
-            let due = shelf.next_look();
-            let is_stalled = shelf.is_stalled();
+            let due = reader_cache.next_look();
+            let is_stalled = reader_cache.is_stalled();
             let seen = self.changes();
-            let collected = self.collected.load(Ordering::SeqCst);
+            let collected = self.fill_count.load(Ordering::SeqCst);
             // Begins before the lock is released: a thread that fills the cache after that wakes
             // this one.
             let _waits = WaitGuard::begin(&self.waiting);
-            let is_new = !shelf.has_seen(seen) && !is_stalled;
-            drop(shelf);
+            let is_new = !reader_cache.has_seen(seen) && !is_stalled;
+            drop(reader_cache);
             if is_new {
                 continue;
             }
             let until = deadline.into_iter().chain(due).min();
             let ready = || {
                 self.changes() != seen
-                    || self.collected.load(Ordering::SeqCst) != collected
+                    || self.fill_count.load(Ordering::SeqCst) != collected
                     || !is_stalled && self.has_queued()
             };
             match self.wait_until(until, ready)? {

@@ -16,7 +16,7 @@ use super::states::States;
 use crate::infrastructure::{
     Condition, ConditionSource, DdsError, DdsResult, InstanceHandle, WaitDriver,
 };
-use crate::topic::{SharedFilter, Topic, wrong};
+use crate::topic::{SharedFilter, Topic, expression_error};
 
 /// Predicate over the data of a sample.
 type Query<T> = Arc<dyn Fn(&T) -> bool + Send + Sync>;
@@ -99,7 +99,7 @@ impl<T: TopicData> ReadCondition<T> {
         parameters: &[String],
     ) -> DdsResult<Self> {
         let filter = Filter::query_in_type(T::fields(support), expression, parameters)
-            .map_err(|error| wrong(&error))?;
+            .map_err(|error| expression_error(&error))?;
         let filter = Some(Arc::new(SharedFilter::new(filter)));
         Ok(ReadCondition { states, query: None, filter })
     }
@@ -169,7 +169,7 @@ impl<T: TopicData> ConditionSource for ReaderConditionSource<T> {
         Some(Arc::clone(&self.reader.participant) as _)
     }
 
-    fn next_look(&self) -> Option<Time> {
+    fn next_check(&self) -> Option<Time> {
         self.reader.next_look()
     }
 

@@ -98,7 +98,12 @@ impl Subscriber {
             };
             let group = self.downgrade();
             let entity = move || of(&group).map(|it| it.instance_handle());
-            StatusCondition::looking_at(entity, changes, next_look, Arc::clone(self.inner()) as _)
+            StatusCondition::with_next_check(
+                entity,
+                changes,
+                next_look,
+                Arc::clone(self.inner()) as _,
+            )
         };
         self.data_on_readers().condition.get_or_init(made).clone()
     }

@@ -14,13 +14,13 @@ use crate::infrastructure::InstanceHandle;
 #[derive(Default)]
 pub(super) struct WriterDepartures {
     is_any: AtomicBool,
-    gone: Mutex<DepartedWriters>,
+    departed: Mutex<DepartedWriters>,
 }
 
 /// Streams and writers that have ended.
 #[derive(Default)]
 pub(super) struct DepartedWriters {
-    these: Vec<StreamId>,
+    streams: Vec<StreamId>,
     /// If set, all streams have ended except these, and those that joined later.
     others_than: Option<Vec<StreamId>>,
     /// Writers that have ended while their streams go on.
@@ -30,8 +30,9 @@ pub(super) struct DepartedWriters {
 impl DepartedWriters {
     /// Whether this writer, which wrote by that stream, has ended.
     pub(super) fn has(&self, writer: InstanceHandle, stream: StreamId) -> bool {
-        let is_other = self.others_than.as_ref().is_some_and(|stay| !stay.contains(&stream));
-        is_other || self.these.contains(&stream) || self.writers.contains(&writer)
+        let is_other =
+            self.others_than.as_ref().is_some_and(|remaining| !remaining.contains(&stream));
+        is_other || self.streams.contains(&stream) || self.writers.contains(&writer)
     }
 }
 
@@ -39,27 +40,29 @@ impl WriterDepartures {
     /// Notes that these streams bring nothing from here on.
     #[cold]
     pub(super) fn note(&self, streams: impl IntoIterator<Item = StreamId>) {
-        self.change(|gone| gone.these.extend(streams));
+        self.change(|departed| departed.streams.extend(streams));
     }
 
     /// Notes that only these streams bring anything from here on.
     #[cold]
     pub(super) fn note_others_than(&self, streams: Vec<StreamId>) {
         // None of these streams had ended before.
-        self.change(|gone| (gone.these, gone.others_than) = (Vec::new(), Some(streams)));
+        self.change(|departed| {
+            (departed.streams, departed.others_than) = (Vec::new(), Some(streams))
+        });
     }
 
     /// Notes that this writer writes nothing from here on.
     #[cold]
     pub(super) fn note_writer(&self, writer: InstanceHandle) {
-        self.change(|gone| gone.writers.push(writer));
+        self.change(|departed| departed.writers.push(writer));
     }
 
     fn change(&self, change: impl FnOnce(&mut DepartedWriters)) {
-        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut gone);
-        let are_streams = gone.others_than.is_some() || !gone.these.is_empty();
-        let is_any = are_streams || !gone.writers.is_empty();
+        let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut departed);
+        let are_streams = departed.others_than.is_some() || !departed.streams.is_empty();
+        let is_any = are_streams || !departed.writers.is_empty();
         self.is_any.store(is_any, Ordering::Release);
     }
 
@@ -77,8 +80,8 @@ impl WriterDepartures {
 
     #[cold]
     fn take_all(&self) -> DepartedWriters {
-        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_any.store(false, Ordering::Relaxed);
-        std::mem::take(&mut gone)
+        std::mem::take(&mut departed)
     }
 }

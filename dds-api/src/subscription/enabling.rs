@@ -22,9 +22,9 @@ use crate::domain::{ParticipantInner, ProfileBinding, enabling};
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::builtin::DiscoverySink;
 use crate::mapping::endpoint::EndpointKind;
-use crate::mapping::kept_replay::{DeliveredNumbers, NOBODY};
+use crate::mapping::kept_replay::{DeliveredNumbers, GONE_SENDER};
 use crate::mapping::machine::ParticipantMachine;
-use crate::mapping::policies::{Policies, check_data};
+use crate::mapping::policies::{EndpointPolicies, check_data};
 use crate::publication::refused;
 use crate::topic::{JoinedTopics, Topic};
 
@@ -111,8 +111,8 @@ impl<T: TopicData> DataReader<T> {
 }
 
 impl<T: TopicData> ReaderCore<T> {
-    fn start(&self, to_be: &ReaderDraft) -> DdsResult<EnabledReader> {
-        let ReaderDraft { qos, group: former, presentation, follows, .. } = to_be;
+    fn start(&self, draft: &ReaderDraft) -> DdsResult<EnabledReader> {
+        let ReaderDraft { qos, group: former, presentation, follows, .. } = draft;
         let group = self.subscriber.as_ref().map_or_else(|| former.clone(), Subscriber::qos);
         check(&self.topic, qos, &group)?;
         // A change of the subscriber's PRESENTATION also applies to its readers' caches.
@@ -133,14 +133,14 @@ impl<T: TopicData> ReaderCore<T> {
         if *follows || anew || self.leader().is_some() {
             self.cache.get_or_init(|| Mutex::new(ReaderCache::new(settings, self.topic.support())));
         }
-        let policies = Policies::Requested { reader: qos.clone(), subscriber: group };
-        if let Some(ear) = &to_be.sink {
-            return Ok(self.listen(Arc::clone(ear), policies));
+        let policies = EndpointPolicies::Requested { reader: qos.clone(), subscriber: group };
+        if let Some(sink) = &draft.sink {
+            return Ok(self.listen(Arc::clone(sink), policies));
         }
-        if let Some(joined) = &to_be.joined {
+        if let Some(joined) = &draft.joined {
             let within = (&self.participant, self.subscriber.as_ref());
-            let joining = JoinedReaders::new(joined, within, &qos.history)?;
-            self.joined_readers.get_or_init(|| joining);
+            let joined_readers = JoinedReaders::new(joined, within, &qos.history)?;
+            self.joined_readers.get_or_init(|| joined_readers);
             return Ok(self.listen(Arc::new(NullDiscoverySink), policies));
         }
         let mut endpoint = self.topic.endpoint(EndpointKind::Reader, policies);
@@ -158,11 +158,11 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// Registers for what discovery reports from now on. Reports are put into the queue of opened
     /// samples, which also holds those of coherent sets.
-    fn listen(&self, ear: Arc<dyn DiscoverySink>, policies: Policies) -> EnabledReader {
+    fn listen(&self, sink: Arc<dyn DiscoverySink>, policies: EndpointPolicies) -> EnabledReader {
         self.shared.knows_history.store(true, Ordering::Release);
-        self.shared.is_sent_by(&(Arc::new([NOBODY]) as _));
+        self.shared.set_sending(&(Arc::new([GONE_SENDER]) as _));
         let shared = Arc::clone(&self.shared);
-        let listen = |machine: &mut ParticipantMachine| machine.listen(ear, shared, policies);
+        let listen = |machine: &mut ParticipantMachine| machine.add_sink(sink, shared, policies);
         let id = self.participant.engine.act(|machine, _, _| listen(machine));
         EnabledReader { id, is_kept: false, remembers: false, lifespan: 0 }
     }
@@ -175,13 +175,13 @@ impl<T: TopicData> ActiveReader<T> {
         let core = &self.core;
         let keep_filled = || {
             if core.settings().depth.is_some() {
-                let ParticipantInner { engine, cache_filler: collector, .. } = &*core.participant;
-                self.filler_entry.get_or_init(|| collector.add(engine, Arc::clone(core) as _));
+                let ParticipantInner { engine, cache_filler, .. } = &*core.participant;
+                self.filler_entry.get_or_init(|| cache_filler.add(engine, Arc::clone(core) as _));
             }
         };
-        let start = |to_be: &ReaderDraft| {
-            self.join_group(to_be)?;
-            core.start(to_be).inspect_err(|_| self.leave_group())
+        let start = |draft: &ReaderDraft| {
+            self.join_group(draft)?;
+            core.start(draft).inspect_err(|_| self.leave_group())
         };
         core.enabling.enable(&core.participant, start, keep_filled)
     }
@@ -194,7 +194,7 @@ impl<T: TopicData> ActiveReader<T> {
             return;
         }
         // From now on the cache filler leaves the cache alone.
-        self.filler_entry.get().into_iter().for_each(|charge| charge.leave());
+        self.filler_entry.get().into_iter().for_each(|filler_entry| filler_entry.leave());
         self.leave_group();
         // The contents refer to the memory of writers.
         self.empty();
@@ -207,18 +207,19 @@ impl<T: TopicData> ActiveReader<T> {
     }
 
     /// Registers the reader with its subscriber, which leads it if they read as a group.
-    fn join_group(&self, to_be: &ReaderDraft) -> DdsResult<()> {
+    fn join_group(&self, draft: &ReaderDraft) -> DdsResult<()> {
         let core = &self.core;
         let Some(subscriber) = &core.subscriber else { return Ok(()) };
         let qos = subscriber.qos();
-        let policies = Policies::Requested { reader: to_be.qos.clone(), subscriber: qos.clone() };
+        let policies =
+            EndpointPolicies::Requested { reader: draft.qos.clone(), subscriber: qos.clone() };
         let endpoint = core.topic.endpoint(EndpointKind::Reader, policies);
-        let is_joined = to_be.sink.is_some() || to_be.joined.is_some();
+        let is_joined = draft.sink.is_some() || draft.joined.is_some();
         let key = (endpoint.level.is_ordered() && !is_joined).then(|| endpoint.key());
-        let member: Weak<ActiveReader<T>> = Weak::clone(&self.me);
+        let notified: Weak<ActiveReader<T>> = Weak::clone(&self.me);
         let reader: Weak<ReaderCore<T>> = Arc::downgrade(core);
-        let (name, who) = (core.topic.name(), (self.token(), key));
-        subscriber.group_access().join(&qos.presentation, who, name, (reader, member))
+        let (name, identity) = (core.topic.name(), (self.token(), key));
+        subscriber.group_access().join(&qos.presentation, identity, name, (reader, notified))
     }
 
     fn leave_group(&self) {
@@ -233,8 +234,8 @@ impl<T: TopicData> ActiveReader<T> {
 
     fn empty(&self) {
         let core = &*self.core;
-        if let Some(shelf) = core.cache.get() {
-            shelf.lock().unwrap_or_else(PoisonError::into_inner).clear(core.settings());
+        if let Some(reader_cache) = core.cache.get() {
+            reader_cache.lock().unwrap_or_else(PoisonError::into_inner).clear(core.settings());
         }
         core.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
         *core.queues.lock() = Queues::default();

@@ -33,7 +33,7 @@ pub(super) trait GroupReader: Send + Sync {
     /// not, the reader keeps the record until there is room.
     fn stage(&self) -> bool;
     /// Puts the staged samples into the cache. The first sample of a set gets this position.
-    fn store(&self, place: u64);
+    fn store(&self, position: u64);
     /// Ends a round of filling. With `has_all` the reader has all that has come.
     fn end_turns(&self, has_all: bool);
     /// Positions and write times of the samples that are wanted.
@@ -104,7 +104,7 @@ impl GroupAccess {
         presentation: &PresentationQosPolicy,
         (id, key): (usize, Option<u64>),
         topic: &str,
-        (reader, member): (Weak<dyn GroupReader>, Weak<dyn NotifiedReader>),
+        (reader, notified): (Weak<dyn GroupReader>, Weak<dyn NotifiedReader>),
     ) -> DdsResult<()> {
         let mut state = self.lock();
         state.members.retain(|member| member.reader.strong_count() > 0);
@@ -115,7 +115,7 @@ impl GroupAccess {
         }
         self.is_group.store(is_group, Ordering::Release);
         let (key, topic) = (key.unwrap_or(0), topic.into());
-        state.members.push(GroupReaderEntry { id, key, topic, reader, notified: member });
+        state.members.push(GroupReaderEntry { id, key, topic, reader, notified });
         Ok(())
     }
 
@@ -184,11 +184,13 @@ impl GroupAccess {
         let found: Vec<_> = members.iter().map(|(reader, _)| reader.positions(&wanted)).collect();
         let handle = |(_, member): &ReaderRefs| Arc::clone(member).handle();
         if !(is_ordered && self.is_group()) {
-            let has_any = members.iter().zip(&found).filter(|(_, places)| !places.is_empty());
+            let has_any = members.iter().zip(&found).filter(|(_, positions)| !positions.is_empty());
             return Ok(has_any.filter_map(|(member, _)| handle(member)).collect());
         }
         let by_source = members.iter().all(|(reader, _)| reader.is_by_source());
-        let by = |&(place, time): &(u64, u64)| if by_source { (time, place) } else { (place, 0) };
+        let by = |&(position, time): &(u64, u64)| {
+            if by_source { (time, position) } else { (position, 0) }
+        };
         let found: Vec<Vec<_>> = found.iter().map(|it| it.iter().map(by).collect()).collect();
         Ok(merged(&found).into_iter().filter_map(|at| handle(&members[at])).collect())
     }
@@ -204,8 +206,8 @@ impl GroupAccess {
 
     fn members(&self) -> Vec<ReaderRefs> {
         let state = self.lock();
-        let both = |it: &GroupReaderEntry| it.reader.upgrade().zip(it.notified.upgrade());
-        state.members.iter().filter_map(both).collect()
+        let references = |it: &GroupReaderEntry| it.reader.upgrade().zip(it.notified.upgrade());
+        state.members.iter().filter_map(references).collect()
     }
 }
 
@@ -219,20 +221,20 @@ impl GroupAccessState {
         if has_room {
             self.turns += 1;
             readers.iter().for_each(|reader| reader.store(self.turns << SET_BITS));
-            has_all = self.go_along(readers);
+            has_all = self.advance_together(readers);
         }
         readers.iter().for_each(|reader| reader.end_turns(has_all));
     }
 
     /// Leads all readers along the order. Returns whether they have all that has come.
-    fn go_along(&mut self, readers: &[Arc<dyn GroupReader>]) -> bool {
+    fn advance_together(&mut self, readers: &[Arc<dyn GroupReader>]) -> bool {
         loop {
             let heads: Vec<QueueHead> = readers.iter().map(|reader| reader.head()).collect();
-            let place = |head: &QueueHead| match head {
+            let position = |head: &QueueHead| match head {
                 QueueHead::Outside => None,
-                QueueHead::Ready(place) | QueueHead::Pending(place) => Some(*place),
+                QueueHead::Ready(position) | QueueHead::Pending(position) => Some(*position),
             };
-            let Some(first) = heads.iter().filter_map(place).min() else { return true };
+            let Some(first) = heads.iter().filter_map(position).min() else { return true };
             if heads.contains(&QueueHead::Pending(first)) {
                 return !heads.iter().any(|head| matches!(head, QueueHead::Ready(_)));
             }

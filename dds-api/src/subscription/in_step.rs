@@ -44,16 +44,16 @@ impl<T: TopicData> ReaderCore<T> {
         }
         let holds_up = self.holds_up();
         leader.fill();
-        self.collected.fetch_add(1, Ordering::SeqCst);
+        self.fill_count.fetch_add(1, Ordering::SeqCst);
         self.wake_waiting();
         if holds_up { FillResult::Much } else { FillResult::Little }
     }
 
     /// Loses the writers and streams that have ended. All samples taken in earlier preceded their
     /// end (I-145, I-214).
-    pub(super) fn take_departures(&self, shelf: &mut ReaderCache<T>) {
-        if let Some(gone) = self.departures.take() {
-            shelf.lose(wall(), |writer, stream| gone.has(writer, stream));
+    pub(super) fn take_departures(&self, reader_cache: &mut ReaderCache<T>) {
+        if let Some(departed) = self.departures.take() {
+            reader_cache.lose(wall(), |writer, stream| departed.has(writer, stream));
         }
     }
 
@@ -61,9 +61,9 @@ impl<T: TopicData> ReaderCore<T> {
     /// with its position in a coherent set.
     fn take_record(&self) -> Option<(PositionedSamples<T>, StreamId)> {
         let started = self.enabling.started()?;
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         let mut queues = self.queues();
-        let (samples, stream) = match queues.take_kept(&self.shared, standing) {
+        let (samples, stream) = match queues.take_kept(&self.shared, membership) {
             ReplayStep::Kept(kept, stream) => {
                 drop(queues);
                 let samples = if self.is_refused(kept.bytes()) {
@@ -94,7 +94,7 @@ impl<T: TopicData> ReaderCore<T> {
                 };
                 // This process may have been stopped, and the memory that it has read may have
                 // been overwritten.
-                if standing.is_evicted_from(life) {
+                if membership.is_evicted_from(life) {
                     queues.discarded += u64::from(!started.remembers);
                     return None;
                 }
@@ -112,17 +112,17 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// Takes the record at the reader's position, and returns its samples in the form in which they
     /// come into the cache.
-    fn staged(&self, shelf: &mut ReaderCache<T>) -> StagedSamples<T> {
+    fn staged(&self, reader_cache: &mut ReaderCache<T>) -> StagedSamples<T> {
         let Some((samples, stream)) = self.take_record() else { return Vec::new() };
         let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
         let mut staged = StagedSamples::new();
-        for (place, sample) in samples {
+        for (position, sample) in samples {
             if !self.passes(&sample) {
                 continue;
             }
-            let Some(sample) = self.own(sample, shelf.cache.settings()) else { continue };
-            staged.push((place, shelf.arrival(sample, stream, lifespan)));
-            staged.extend(shelf.next.take().map(|second| (place, second)));
+            let Some(sample) = self.own(sample, reader_cache.cache.settings()) else { continue };
+            staged.push((position, reader_cache.arrival(sample, stream, lifespan)));
+            staged.extend(reader_cache.next.take().map(|second| (position, second)));
         }
         staged
     }
@@ -131,10 +131,11 @@ impl<T: TopicData> ReaderCore<T> {
 impl<T: TopicData> GroupReader for ReaderCore<T> {
     fn begin_turns(&self) -> bool {
         let core = self;
-        let mut shelf = core.cache_as_is();
-        core.take_up_settings(&mut shelf);
-        let has_room = core.begin_filling(&mut shelf, wall()) && shelf.find_room_for_staged();
-        core.note_sending(&mut shelf);
+        let mut reader_cache = core.cache_as_is();
+        core.take_up_settings(&mut reader_cache);
+        let has_room =
+            core.begin_filling(&mut reader_cache, wall()) && reader_cache.check_room_for_staged();
+        core.note_sending(&mut reader_cache);
         has_room
     }
 
@@ -144,34 +145,34 @@ impl<T: TopicData> GroupReader for ReaderCore<T> {
 
     fn stage(&self) -> bool {
         let core = self;
-        let mut shelf = core.cache_as_is();
-        shelf.staged = core.staged(&mut shelf);
-        core.take_departures(&mut shelf);
-        shelf.find_room_for_staged()
+        let mut reader_cache = core.cache_as_is();
+        reader_cache.staged = core.staged(&mut reader_cache);
+        core.take_departures(&mut reader_cache);
+        reader_cache.check_room_for_staged()
     }
 
-    fn store(&self, place: u64) {
-        let mut shelf = self.cache_as_is();
-        shelf.store_staged(wall(), place);
+    fn store(&self, position: u64) {
+        let mut reader_cache = self.cache_as_is();
+        reader_cache.store_staged(wall(), position);
     }
 
     fn end_turns(&self, has_all: bool) {
         let core = self;
-        let mut shelf = core.cache_as_is();
-        core.take_departures(&mut shelf);
+        let mut reader_cache = core.cache_as_is();
+        core.take_departures(&mut reader_cache);
         if has_all {
-            core.note_losses(&mut shelf, wall());
+            core.note_losses(&mut reader_cache, wall());
         }
-        core.tell_of_filling(&mut shelf);
+        core.update_statuses(&mut reader_cache);
     }
 
     fn positions(&self, wanted: &Selection) -> Vec<(u64, u64)> {
         let core = self;
-        let mut shelf = match core.leader() {
+        let mut reader_cache = match core.leader() {
             Some(_) => core.cache_as_is(),
             None => core.cache(),
         };
-        shelf.cache.positions(wall(), wanted)
+        reader_cache.cache.positions(wall(), wanted)
     }
 
     fn is_by_source(&self) -> bool {
@@ -198,31 +199,31 @@ impl<T: TopicData> NotifiedReader for ActiveReader<T> {
 impl<T: TopicData> ReaderCache<T> {
     /// Whether there is room for all staged samples. Samples that can never find room are rejected
     /// for good when their turn comes (I-192).
-    fn find_room_for_staged(&mut self) -> bool {
-        let coming = self.staged.iter().map(|(_, (arrival, _))| ArrivalSummary::from(arrival));
-        let Err(RoomShortage::Now(reason)) = self.cache.room_for(wall(), coming) else {
+    fn check_room_for_staged(&mut self) -> bool {
+        let arrivals = self.staged.iter().map(|(_, (arrival, _))| ArrivalSummary::from(arrival));
+        let Err(RoomShortage::Now(reason)) = self.cache.room_for(wall(), arrivals) else {
             return true;
         };
         let last = self.staged.last().map(|(_, (arrival, _))| arrival.key);
-        let is_again = std::mem::replace(&mut self.told_of_staged, true);
+        let is_again = std::mem::replace(&mut self.has_counted_staged, true);
         self.note_rejected(is_again, self.staged.len(), (reason, last));
         false
     }
 
     /// Puts the staged samples into the cache.
-    fn store_staged(&mut self, now: u64, place: u64) {
-        self.told_of_staged = false;
+    fn store_staged(&mut self, now: u64, position: u64) {
+        self.has_counted_staged = false;
         let staged = std::mem::take(&mut self.staged);
-        let (places, set): (Vec<u32>, Vec<Incoming<T>>) = staged.into_iter().unzip();
-        let coming = set.iter().map(|(arrival, _)| ArrivalSummary::from(arrival));
+        let (positions, set): (Vec<u32>, Vec<Incoming<T>>) = staged.into_iter().unzip();
+        let arrivals = set.iter().map(|(arrival, _)| ArrivalSummary::from(arrival));
         if let Err(RoomShortage::Always(reason) | RoomShortage::Now(reason)) =
-            self.cache.room_for(now, coming)
+            self.cache.room_for(now, arrivals)
         {
             let last = set.last().map(|(arrival, _)| arrival.key);
             return self.note_rejected(false, set.len(), (reason, last));
         }
-        for (incoming, within) in set.into_iter().zip(places) {
-            self.cache.set_position(place + u64::from(within));
+        for (incoming, within) in set.into_iter().zip(positions) {
+            self.cache.set_position(position + u64::from(within));
             let has_room = self.put(now, incoming, false);
             debug_assert!(has_room, "cache has room for the whole set");
         }

@@ -64,12 +64,12 @@ pub struct ReaderCore<T: TopicData> {
     pub(super) subscriber: Option<Subscriber>,
     pub(super) status_condition: OnceLock<StatusCondition>,
     /// Number of times that the cache was filled while the application did not read.
-    pub(super) collected: AtomicU64,
+    pub(super) fill_count: AtomicU64,
     /// Number of threads that wait for something in the cache.
     pub(super) waiting: AtomicU32,
     pub(super) listener: ListenerSlot<dyn DataReaderListener<T>>,
     /// Number of samples that had come when a listener was last called for data.
-    pub(super) told: AtomicU64,
+    pub(super) notified_arrivals: AtomicU64,
 }
 
 /// Destination of a sample that is taken out of the queues.
@@ -110,8 +110,8 @@ impl<T: TopicData> ReaderCore<T> {
     /// Whether a record waits in the queues.
     #[inline]
     pub(super) fn has_queued(&self) -> bool {
-        if let Some(joining) = self.joined_readers.get() {
-            self.join_changes(joining);
+        if let Some(joined_readers) = self.joined_readers.get() {
+            self.join_changes(joined_readers);
         }
         let follows = self.cache.get().is_some();
         self.opened_sets.has_next()
@@ -158,7 +158,7 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// The reader's state since it was enabled; `None` in a process forked after that.
     #[inline(always)]
-    fn at_work(&self) -> Option<&EnabledReader> {
+    fn enabled(&self) -> Option<&EnabledReader> {
         self.enabling.started().filter(|_| !self.enabling.lifecycle().is_inherited())
     }
 
@@ -167,11 +167,11 @@ impl<T: TopicData> ReaderCore<T> {
     /// only to its destination: moving a sample from one place on the stack to another costs as
     /// much as a lock.
     #[inline(always)]
-    pub(super) fn pop_told(&self) -> Option<Sample<T>> {
+    pub(super) fn pop_sample(&self) -> Option<Sample<T>> {
         // Uncommon cases return their sample through this variable.
         let mut other = None;
-        if self.at_work()?.is_kept || self.opened_sets.has_next() {
-            self.pop_any_told(&mut other);
+        if self.enabled()?.is_kept || self.opened_sets.has_next() {
+            self.pop_any_sample(&mut other);
             return other;
         }
         // Decoding happens without the lock, because it runs code of the type.
@@ -180,7 +180,7 @@ impl<T: TopicData> ReaderCore<T> {
         let is_full = queues.lending.is_full(&record);
         drop(queues);
         if is_full || self.is_refused(record.bytes()) || !lies_in_place::<T>(record.bytes()) {
-            self.unpack_told((record, writer, life), is_full, &mut other);
+            self.unpack_sample((record, writer, life), is_full, &mut other);
             return other;
         }
         // This process may have been stopped, and the memory that it has read may have
@@ -197,7 +197,7 @@ impl<T: TopicData> ReaderCore<T> {
     /// several writers is passed over, because it means nothing to a reader that does not follow
     /// instances.
     #[inline(never)]
-    fn pop_any_told(&self, found: &mut Option<Sample<T>>) {
+    fn pop_any_sample(&self, found: &mut Option<Sample<T>>) {
         while let Some((sample, _)) = self.pop(SampleDestination::Application) {
             if sample.effect() != RecordEffect::Unregistered {
                 *found = Some(sample.fresh());
@@ -208,7 +208,7 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// The next sample for the application, if a record was already taken out of the queues.
     #[inline(never)]
-    fn unpack_told(
+    fn unpack_sample(
         &self,
         taken: (Record, StreamId, Life),
         is_full: bool,
@@ -219,14 +219,14 @@ impl<T: TopicData> ReaderCore<T> {
                 *found = Some(sample.fresh());
             }
             Unpacked::Evicted => {}
-            Unpacked::Sample(..) | Unpacked::Nothing => self.pop_any_told(found),
+            Unpacked::Sample(..) | Unpacked::Nothing => self.pop_any_sample(found),
         }
     }
 
     /// The next sample, if there is one.
     #[inline(always)]
     pub(super) fn pop(&self, to: SampleDestination) -> Option<(SampleBody<T>, StreamId)> {
-        let started = self.at_work()?;
+        let started = self.enabled()?;
         if started.is_kept
             && let Some(kept) = self.pop_kept(started)
         {

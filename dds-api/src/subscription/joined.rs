@@ -23,7 +23,7 @@ use super::{DataReaderBuilder, InstanceState};
 use crate::domain::ParticipantInner;
 use crate::infrastructure::DdsResult;
 use crate::mapping::builtin::{BuiltinKind, DiscoverySink, EntityUpdate};
-use crate::mapping::kept_replay::NOBODY;
+use crate::mapping::kept_replay::GONE_SENDER;
 use crate::topic::JoinedTopics;
 use crate::topic::join::{Join, JoinChange};
 
@@ -67,9 +67,9 @@ impl JoinedReaders {
 impl<T: TopicData> ReaderCore<T> {
     /// Joins the new samples of the joined topics.
     #[cold]
-    pub(super) fn join_changes(&self, joining: &JoinedReaders) {
-        let mut join = joining.join.lock().unwrap_or_else(PoisonError::into_inner);
-        for (table, reader) in joining.readers.iter().enumerate() {
+    pub(super) fn join_changes(&self, joined_readers: &JoinedReaders) {
+        let mut join = joined_readers.join.lock().unwrap_or_else(PoisonError::into_inner);
+        for (table, reader) in joined_readers.readers.iter().enumerate() {
             // A take without a sample would wake the machine.
             while reader.has_samples() {
                 let taken = reader.cache().access(wall(), true, &Selection::default(), &|_| true);
@@ -84,15 +84,15 @@ impl<T: TopicData> ReaderCore<T> {
     fn join_sample(&self, (join, table): (&mut Join, usize), sample: &Sample<DynamicData>) {
         let info = sample.info();
         let Some(row) = info.instance_handle.instance_key() else { return };
-        let news = match info.valid_data {
+        let changes = match info.valid_data {
             true => join.put(table, row, DynamicData::clone(sample)),
             false => join.remove(table, row),
         };
         let written = info.source_timestamp.duration_since(UNIX_EPOCH).unwrap_or_default();
         let written = written.as_nanos() as u64;
-        let Ok(news) = news else { return self.note_unreadable() };
-        for news in news {
-            let (made, state) = match news {
+        let Ok(changes) = changes else { return self.note_unreadable() };
+        for changes in changes {
+            let (made, state) = match changes {
                 JoinChange::Updated(made) => (made, InstanceState::Alive),
                 JoinChange::Disposed(made) => (made, InstanceState::NotAliveDisposed),
             };
@@ -100,8 +100,8 @@ impl<T: TopicData> ReaderCore<T> {
             let read = payload.ok().and_then(|it| T::read_cdr(self.topic.support(), &it).ok());
             match read {
                 Some(data) => {
-                    let body = SampleBody::of_told(data, state, written, NOBODY.node);
-                    self.opened_sets.put([(body, NOBODY)].into_iter());
+                    let body = SampleBody::of_update(data, state, written, GONE_SENDER.node);
+                    self.opened_sets.put([(body, GONE_SENDER)].into_iter());
                 }
                 None => self.note_unreadable(),
             }

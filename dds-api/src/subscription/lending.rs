@@ -14,16 +14,16 @@
 use derecho_core::multicast::inbox::{ChunkId, Chunks, Record};
 
 /// Default limit in percent of a writer's memory.
-pub(super) const USUAL_PERCENT: u8 = 25;
+pub(super) const DEFAULT_PERCENT: u8 = 25;
 /// No limit: nothing is ever copied.
 const ALL: u8 = 100;
 /// Minimum number of chunks that may be held, if the memory has more. Large samples take a chunk
 /// each, and an application that looks at one while it takes the next does not hoard memory.
-const FEWEST: usize = 2;
+const MIN_HELD_CHUNKS: usize = 2;
 /// Number of memories remembered: those of present writers and of some that are gone.
-const MEMORIES: usize = 256;
+const MAX_PATHS: usize = 256;
 /// Number of memories whose state one call remembers.
-const MEMORIES_AT_ONCE: usize = 4;
+const MAX_CHECKED: usize = 4;
 
 /// See the [module](self).
 #[derive(Default)]
@@ -54,28 +54,28 @@ impl LendingLimit {
     /// in order.
     #[inline(always)]
     pub(super) fn is_full(&mut self, record: &Record) -> bool {
-        let lot = record.chunk_id();
+        let chunk = record.chunk_id();
         match self.paths.get(self.at) {
-            Some(trail) if trail.now == lot && !trail.is_full => false,
+            Some(trail) if trail.now == chunk && !trail.is_full => false,
             // Uses the chunk instead of the record: a record whose address is passed on would have
             // to lie in memory from the start.
-            _ => self.look(record.chunks(), lot),
+            _ => self.look(record.chunks(), chunk),
         }
     }
 
     #[cold]
-    fn look(&mut self, chunks: Chunks<'_>, lot: ChunkId) -> bool {
-        let is_it = |trail: &MemoryPath| trail.now.memory == lot.memory;
+    fn look(&mut self, chunks: Chunks<'_>, chunk: ChunkId) -> bool {
+        let is_it = |path: &MemoryPath| path.now.memory == chunk.memory;
         if !self.paths.get(self.at).is_some_and(is_it) {
             self.at = match self.paths.iter().position(is_it) {
                 Some(at) => at,
                 None => {
-                    if self.paths.len() >= MEMORIES {
+                    if self.paths.len() >= MAX_PATHS {
                         self.paths.clear();
                     }
                     let limit = limit(self.percent, chunks.count());
                     self.paths.push(MemoryPath {
-                        now: lot,
+                        now: chunk,
                         is_full: false,
                         limit,
                         left: Vec::new(),
@@ -84,14 +84,14 @@ impl LendingLimit {
                 }
             };
         }
-        self.paths.get_mut(self.at).is_some_and(|trail| trail.go_on(chunks, lot))
+        self.paths.get_mut(self.at).is_some_and(|path| path.advance(chunks, chunk))
     }
 }
 
 impl MemoryPath {
-    fn go_on(&mut self, chunks: Chunks<'_>, lot: ChunkId) -> bool {
-        let left = std::mem::replace(&mut self.now, lot).chunk;
-        if left != lot.chunk
+    fn advance(&mut self, chunks: Chunks<'_>, entered: ChunkId) -> bool {
+        let left = std::mem::replace(&mut self.now, entered).chunk;
+        if left != entered.chunk
             && let Some(times) = chunks.times_in_use(left)
         {
             self.left.retain(|(chunk, _)| *chunk != left);
@@ -99,7 +99,7 @@ impl MemoryPath {
         }
         // A chunk that has come into use again since belongs to the queue.
         self.left.retain(|(chunk, times)| {
-            *chunk != lot.chunk && chunks.times_in_use(*chunk) == Some(*times)
+            *chunk != entered.chunk && chunks.times_in_use(*chunk) == Some(*times)
         });
         self.is_full = self.left.len() >= self.limit;
         self.is_full
@@ -111,14 +111,16 @@ fn limit(percent: u8, chunks: usize) -> usize {
     match percent {
         0 => 0,
         ALL.. => usize::MAX,
-        percent => (chunks * usize::from(percent) / 100).max(FEWEST).min(chunks.saturating_sub(1)),
+        percent => {
+            (chunks * usize::from(percent) / 100).max(MIN_HELD_CHUNKS).min(chunks.saturating_sub(1))
+        }
     }
 }
 
 /// Check of the records that come out of a cache, for one call, which counts each memory once.
 #[derive(Default)]
 pub(super) struct LendingCheck {
-    known: [Option<(usize, bool)>; MEMORIES_AT_ONCE],
+    known: [Option<(usize, bool)>; MAX_CHECKED],
     next: usize,
 }
 
@@ -126,21 +128,21 @@ impl LendingCheck {
     /// Whether a record from a cache must be copied rather than lent. The chunks of its memory are
     /// counted once, because lending a record that is already there brings no chunk into use.
     #[inline]
-    pub(super) fn has(&mut self, percent: u8, record: &Record) -> bool {
+    pub(super) fn must_copy(&mut self, percent: u8, record: &Record) -> bool {
         let memory = record.chunk_id().memory;
         let known = self.known.iter().flatten().find(|(known, _)| *known == memory);
         match known {
-            Some((_, is_crowded)) => *is_crowded,
+            Some((_, is_over_limit)) => *is_over_limit,
             None => self.look(memory, percent, record),
         }
     }
 
     #[cold]
     fn look(&mut self, memory: usize, percent: u8, record: &Record) -> bool {
-        let is_crowded = is_crowded(percent, record);
-        self.known[self.next % MEMORIES_AT_ONCE] = Some((memory, is_crowded));
+        let is_over_limit = is_over_limit(percent, record);
+        self.known[self.next % MAX_CHECKED] = Some((memory, is_over_limit));
         self.next += 1;
-        is_crowded
+        is_over_limit
     }
 
     /// Discards the counts after a record was copied and released: its chunk may no longer be
@@ -152,7 +154,7 @@ impl LendingCheck {
 
 /// Whether a record from a cache must be copied rather than lent. All other chunks in use in the
 /// same memory count as held.
-fn is_crowded(percent: u8, record: &Record) -> bool {
+fn is_over_limit(percent: u8, record: &Record) -> bool {
     let chunks = record.chunks();
     let all = 0..chunks.count();
     let in_use = all.filter(|chunk| chunks.times_in_use(*chunk).is_some()).count();

@@ -160,7 +160,7 @@ impl<T: TopicData> ListenedEntity for ActiveReader<T> {
             true => None,
             false => Some(reader.cache().arrivals()),
         };
-        let told = [
+        let called = [
             tell!(
                 reader,
                 masks,
@@ -192,19 +192,20 @@ impl<T: TopicData> ListenedEntity for ActiveReader<T> {
             tell!(reader, masks, SampleLost, on_sample_lost, sample_lost_status),
             tell!(reader, masks, SampleRejected, on_sample_rejected, sample_rejected_status),
         ];
-        let has_come = |arrivals: u64| reader.told.swap(arrivals, Ordering::AcqRel) != arrivals;
-        let of_data = arrivals.is_some_and(has_come) && tell_of_data(&reader, masks);
-        of_data || told.contains(&true)
+        let has_new =
+            |arrivals: u64| reader.notified_arrivals.swap(arrivals, Ordering::AcqRel) != arrivals;
+        let of_data = arrivals.is_some_and(has_new) && call_data_listener(&reader, masks);
+        of_data || called.contains(&true)
     }
 
-    fn next_look(&self) -> Option<Time> {
+    fn next_check(&self) -> Option<Time> {
         self.core.next_look()
     }
 }
 
 /// Reports that samples have come. A listener for the readers of a subscriber precedes those of
 /// single readers.
-fn tell_of_data<T: TopicData>(reader: &DataReader<T>, masks: [StatusMask; 3]) -> bool {
+fn call_data_listener<T: TopicData>(reader: &DataReader<T>, masks: [StatusMask; 3]) -> bool {
     let kind = StatusKind::DataOnReaders;
     if let Some(subscriber) = &reader.subscriber {
         if masks[1].contains(kind) {

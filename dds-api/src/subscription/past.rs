@@ -20,7 +20,7 @@ use idl_xtypes::TopicData;
 use super::sample::Sample;
 use crate::domain::ParticipantInner;
 use crate::infrastructure::{DdsError, DdsResult, LogCondition, Timeout};
-use crate::mapping::kept_replay::MEANING;
+use crate::mapping::kept_replay::RECORD_FORMAT;
 use crate::mapping::past::files::{self, PastFileReader};
 use crate::mapping::past::{OwnLog, PastPage, PastRange, PastRecord, PastRequest};
 use crate::mapping::record::{RecordContext, key_of, mark_of};
@@ -30,9 +30,9 @@ use crate::mapping::shares::ReaderShared;
 /// Number of samples that are read from the files at once.
 const AT_ONCE: usize = 64;
 /// Interval between checks whether the participants that keep logs are known, in nanoseconds.
-const LOOK: u64 = 1_000_000;
+const CHECK_INTERVAL: u64 = 1_000_000;
 /// Default time that other participants may take to answer.
-const PATIENCE: Timeout = Timeout::secs(10);
+const ANSWER_TIMEOUT: Timeout = Timeout::secs(10);
 
 /// Start of a reading of the past.
 ///
@@ -114,11 +114,11 @@ type LastPositions = BTreeMap<u128, (u64, usize)>;
 /// The last sample of each instance in a state. If the state has any sample of a coherent set, it
 /// has the whole set.
 fn last(state: &[PastRecord]) -> LastPositions {
-    let places = |record: &PastRecord| {
-        let (keys, place) = (keys_of(&record.payload), record.position);
-        keys.enumerate().map(move |(index, key)| (key, (place, index)))
+    let positions = |record: &PastRecord| {
+        let (keys, position) = (keys_of(&record.payload), record.position);
+        keys.enumerate().map(move |(index, key)| (key, (position, index)))
     };
-    state.iter().flat_map(places).collect()
+    state.iter().flat_map(positions).collect()
 }
 
 /// Converts records to samples. The records are copied to memory where samples may lie. If `last`
@@ -130,28 +130,28 @@ fn samples<T: TopicData>(
     support: &T::TypeSupport,
 ) -> Vec<(u64, Sample<T>)> {
     let with = RecordContext { support, layouts: &reader.layouts };
-    let mut store = Store::new(StoreRetention::default(), MEANING);
+    let mut store = Store::new(StoreRetention::default(), RECORD_FORMAT);
     let mut found = Vec::new();
-    for PastRecord { position: place, stream, number, payload } in records {
+    for PastRecord { position, stream, number, payload } in records {
         let index = store.stream(*stream);
         store.append(index, *number, payload);
-        found.push((*place, stream.node));
+        found.push((*position, stream.node));
     }
     let kept = store.cursor().zip(found);
     // A record of another type was written under an earlier type of the same name.
     let understood = kept.filter(|(kept, _)| !reader.refuses(mark_of(kept.bytes())));
-    understood.flat_map(|(kept, place)| samples_of(kept, place, last, &with)).collect()
+    understood.flat_map(|(kept, position)| samples_of(kept, position, last, &with)).collect()
 }
 
 /// The samples of one record: several if it is a coherent set.
 fn samples_of<T: TopicData>(
     kept: StoredRecord,
-    (place, node): (u64, NodeId),
+    (position, node): (u64, NodeId),
     last: Option<&LastPositions>,
     with: &RecordContext<'_, T>,
 ) -> Vec<(u64, Sample<T>)> {
     let Some(records) = records(kept.bytes()) else {
-        return Sample::of_kept(kept, node, with).map(|it| (place, it)).into_iter().collect();
+        return Sample::of_kept(kept, node, with).map(|it| (position, it)).into_iter().collect();
     };
     let mut all = Vec::new();
     for (index, record) in records.enumerate() {
@@ -159,8 +159,8 @@ fn samples_of<T: TopicData>(
             |record| Some((key_of(record), Sample::of_set(record, (kept.number(), node), with)?));
         // A set is returned as a whole or not at all.
         let Some((key, sample)) = record.ok().and_then(read) else { return Vec::new() };
-        if last.is_none_or(|last| last.get(&key) == Some(&(place, index))) {
-            all.push((place, sample));
+        if last.is_none_or(|last| last.get(&key) == Some(&(position, index))) {
+            all.push((position, sample));
         }
     }
     all
@@ -176,7 +176,7 @@ impl RemoteLogs {
             page: 0,
             wanted: PastRange::After(0),
             of: None,
-            timeout: PATIENCE,
+            timeout: ANSWER_TIMEOUT,
         }
     }
 
@@ -184,35 +184,37 @@ impl RemoteLogs {
     fn next(&mut self) -> DdsResult<(Vec<PastRecord>, bool)> {
         let deadline = self.timeout.deadline();
         let engine = &self.participant.engine;
-        let desk = engine.act(|machine, _, _| machine.past());
+        let past_requests = engine.act(|machine, _, _| machine.past());
         // A participant that has just joined must first learn which others are present.
         while !engine.act(|machine, _, _| machine.knows_logs())
             && !self.participant.membership.is_out()
             && deadline.is_none_or(|deadline| clock::now() < deadline)
         {
-            engine.wait(Some(clock::now().after(LOOK)), || false);
+            engine.wait(Some(clock::now().after(CHECK_INTERVAL)), || false);
         }
-        let (mut tried, mut why) = (Vec::new(), None);
+        let (mut tried, mut error) = (Vec::new(), None);
         loop {
             self.page += 1;
             let (reading, page, wanted) = (self.reading, self.page, self.wanted);
-            let ask = PastRequest { reading, page, key: 0, wanted };
+            let past_request = PastRequest { reading, page, key: 0, wanted };
             let (reader, last) = (self.reader, self.of);
-            let asked = engine
-                .act(|machine, _, effects| machine.ask_past(reader, ask, (last, &tried), effects));
+            let asked = engine.act(|machine, _, effects| {
+                machine.ask_past(reader, past_request, (last, &tried), effects)
+            });
             let Some((of, others)) = asked else {
                 self.of = None;
-                return Err(why.unwrap_or_else(nobody));
+                return Err(error.unwrap_or_else(nobody));
             };
             self.of = Some(of);
             // If there are further participants, one that does not answer may use only a part of
             // the time.
             let until = deadline.map(|deadline| match others {
                 0 => deadline,
-                more => half_way(deadline, more),
+                more => share_of_time(deadline, more),
             });
-            engine.wait(until, || desk.has(reading) || self.participant.membership.is_out());
-            match desk.take(reading) {
+            engine
+                .wait(until, || past_requests.has(reading) || self.participant.membership.is_out());
+            match past_requests.take(reading) {
                 Some(PastPage::Records(records, next, over)) => {
                     self.wanted = match self.wanted {
                         PastRange::Since(time, _) => PastRange::Since(time, next),
@@ -224,20 +226,20 @@ impl RemoteLogs {
                     return Err(self.participant.membership.error());
                 }
                 Some(PastPage::Gone(from)) => {
-                    why = Some(unreadable(&LogError::Gone { from: Version(from) }));
+                    error = Some(unreadable(&LogError::Gone { from: Version(from) }));
                 }
                 Some(PastPage::Beyond(last)) => {
-                    why = Some(unreadable(&LogError::Beyond { last: Version(last) }));
+                    error = Some(unreadable(&LogError::Beyond { last: Version(last) }));
                 }
                 Some(PastPage::Refused(because)) => {
                     let text = format!(
                         "participant {of}, which keeps a log, failed to answer a request for past \
                          samples: {because}"
                     );
-                    why = Some(DdsError::Error(text));
+                    error = Some(DdsError::Error(text));
                 }
                 None => {
-                    why = Some(DdsError::Timeout(format!(
+                    error = Some(DdsError::Timeout(format!(
                         "participant {of}, which keeps a log, has not answered a request for past \
                          samples in time"
                     )));
@@ -260,7 +262,7 @@ pub(super) fn own_log(
     participant: &ParticipantInner,
     reader: u64,
 ) -> DdsResult<Option<(PathBuf, StreamKey)>> {
-    let (engine, deadline) = (&participant.engine, PATIENCE.deadline());
+    let (engine, deadline) = (&participant.engine, ANSWER_TIMEOUT.deadline());
     let mut wanted = None;
     loop {
         let (log, has_other) =
@@ -269,10 +271,10 @@ pub(super) fn own_log(
             OwnLog::Absent => return Ok(None),
             OwnLog::Incomplete | OwnLog::Over(_) if has_other => return Ok(None),
             OwnLog::Over(condition) => return Err(log_is_over(&condition)),
-            OwnLog::Complete { place, durable, delivered } => {
+            OwnLog::Complete { place: position, durable, delivered } => {
                 let wanted = *wanted.get_or_insert(delivered);
                 if durable >= wanted {
-                    return Ok(Some(place));
+                    return Ok(Some(position));
                 }
                 Some((durable, wanted))
             }
@@ -285,7 +287,7 @@ pub(super) fn own_log(
         if deadline.is_some_and(|deadline| now >= deadline) {
             return Err(log_is_incomplete(behind));
         }
-        if engine.wait(Some(now.after(LOOK)), || false) == WaitOutcome::Stopped {
+        if engine.wait(Some(now.after(CHECK_INTERVAL)), || false) == WaitOutcome::Stopped {
             let text = "the participant has left".to_owned();
             return Err(DdsError::AlreadyDeleted(text));
         }
@@ -306,18 +308,18 @@ fn log_is_over(condition: &LogCondition) -> DdsError {
 fn log_is_incomplete(behind: Option<(u64, u64)>) -> DdsError {
     DdsError::Timeout(match behind {
         Some((durable, delivered)) => format!(
-            "this participant's log holds {durable} of the {delivered} samples that were delivered after {PATIENCE}: its \
+            "this participant's log holds {durable} of the {delivered} samples that were delivered after {ANSWER_TIMEOUT}: its \
              disk is full or slow; ask again later"
         ),
         None => format!(
-            "this participant's log of the topic is still being completed after {PATIENCE}, and no other participant \
+            "this participant's log of the topic is still being completed after {ANSWER_TIMEOUT}, and no other participant \
              has a complete one; ask again later"
         ),
     })
 }
 
 /// End of the time that one of several participants may take.
-fn half_way(deadline: Time, others: usize) -> Time {
+fn share_of_time(deadline: Time, others: usize) -> Time {
     let now = clock::now();
     now.after(deadline.since(now) / (others as u64 + 1))
 }
@@ -344,7 +346,7 @@ impl<T: TopicData> PastSamples<T> {
             None => {
                 let mut others = others();
                 others.wanted = match since {
-                    Since::Sample(place) => PastRange::After(place.saturating_sub(1)),
+                    Since::Sample(position) => PastRange::After(position.saturating_sub(1)),
                     Since::Time(time) => PastRange::Since(nanos(time), 0),
                 };
                 // Errors are reported at once, as those of files are.
@@ -406,7 +408,7 @@ impl<T: TopicData> PastSamples<T> {
 
 fn of_files(dir: &Path, stream: StreamKey, since: Since) -> Result<PastSource, LogError> {
     let files = match since {
-        Since::Sample(place) => PastFileReader::after(dir, stream, place.saturating_sub(1))?,
+        Since::Sample(position) => PastFileReader::after(dir, stream, position.saturating_sub(1))?,
         Since::Time(time) => PastFileReader::since(dir, stream, WallTime(nanos(time)))?,
     };
     Ok(PastSource::Files(files))

@@ -61,7 +61,7 @@ pub(super) struct Queues {
     delivered: Option<DeliveredNumbers>,
     /// For an ordered topic: the queue that was taken from last, and its number for the current set
     /// of senders.
-    place: Option<(usize, u64)>,
+    last_taken: Option<(usize, u64)>,
     /// Streams and writers that have ended.
     departures: Arc<WriterDepartures>,
     /// Limit on the memory that may be lent.
@@ -73,7 +73,7 @@ pub(super) struct Queues {
 /// Whether an expiry time has come, by the wall clock (I-201).
 #[inline(always)]
 pub(super) fn is_over(expiry: u64) -> bool {
-    expiry != NEVER && has_come(expiry)
+    expiry != NEVER && has_expired(expiry)
 }
 
 /// Releases a record that the reader does not get. This is a separate function, so that the code
@@ -82,7 +82,7 @@ pub(super) fn is_over(expiry: u64) -> bool {
 pub(super) fn pass_over(_: Record) {}
 
 #[cold]
-fn has_come(expiry: u64) -> bool {
+fn has_expired(expiry: u64) -> bool {
     expiry <= clock::wall(clock::now())
 }
 
@@ -116,7 +116,7 @@ impl Queues {
             None => {
                 let left_behind = sources.iter().filter(|source| source.life != life);
                 self.discarded +=
-                    left_behind.map(|source| source.taking().len() as u64).sum::<u64>();
+                    left_behind.map(|source| source.consumer().len() as u64).sum::<u64>();
                 let front = self.front.as_ref().filter(|(_, _, of)| *of != life);
                 self.discarded += front.map_or(0, |_| 1);
             }
@@ -131,12 +131,13 @@ impl Queues {
         let known = shared.known_writers.lock().unwrap_or_else(PoisonError::into_inner);
         (self.known_writers, self.accepted) = (known.clone(), None);
         drop(known);
-        sources
-            .retain(|source| source.life == life && !(source.ended && source.taking().is_empty()));
+        sources.retain(|source| {
+            source.life == life && !(source.ended && source.consumer().is_empty())
+        });
         self.front_position = self.position_of_front();
         self.sources.clone_from(&sources);
         self.seen = changes;
-        self.place = None;
+        self.last_taken = None;
         if self.sources.iter().any(|source| source.id.is_ordered()) {
             // Queues that have ended come first.
             self.next = 0;
@@ -183,7 +184,7 @@ impl Queues {
     fn take_any(&mut self, shared: &ReaderShared) -> Option<(Record, StreamId, Life)> {
         loop {
             if let Some(source) = self.sources.get(self.next)
-                && let Some(record) = source.taking().take()
+                && let Some(record) = source.consumer().take()
             {
                 let writer = match source.writers.get(record.sender()) {
                     Some(writer) => *writer,
@@ -192,9 +193,9 @@ impl Queues {
                 };
                 let life = source.life;
                 if source.id.is_ordered() {
-                    let place = Some((self.next, source.inbox.passed()));
-                    if self.place != place {
-                        self.place = place;
+                    let position = Some((self.next, source.inbox.passed()));
+                    if self.last_taken != position {
+                        self.last_taken = position;
                         self.note_senders(shared);
                     }
                 }
@@ -212,7 +213,7 @@ impl Queues {
     fn note_senders(&self, shared: &ReaderShared) {
         let Some(source) = self.sources.get(self.next) else { return };
         let known = |number: usize| source.writers.get(number).copied();
-        let taking = source.taking();
+        let taking = source.consumer();
         let streams =
             taking.senders().map(|it| known(it).unwrap_or_else(|| source.newcomer(shared, it)));
         self.departures.note_others_than(streams.collect());
@@ -248,44 +249,46 @@ impl Queues {
     }
 
     /// The replay of kept records, while it lasts.
-    fn history(&self, shared: &ReaderShared) -> Option<Arc<KeptReplay>> {
+    fn replay(&self, shared: &ReaderShared) -> Option<Arc<KeptReplay>> {
         if !shared.reads_history.load(Ordering::Acquire) {
             return None;
         }
-        let mut history = shared.history.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = |history: &Arc<KeptReplay>| history.is_over(self.delivered.as_ref());
-        if self.front_kept.is_none() && history.as_ref().is_none_or(is_over) {
+        let mut replay = shared.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = |replay: &Arc<KeptReplay>| replay.is_over(self.delivered.as_ref());
+        if self.front_kept.is_none() && replay.as_ref().is_none_or(is_over) {
             // From now on records come through a queue.
-            *history = None;
+            *replay = None;
             shared.reads_history.store(false, Ordering::Release);
         }
-        history.clone()
+        replay.clone()
     }
 
     /// Takes the next kept record that the reader gets.
     pub(super) fn take_kept(
         &mut self,
         shared: &ReaderShared,
-        standing: &MembershipState,
+        membership: &MembershipState,
     ) -> ReplayStep {
-        let look = self.find_kept(shared, standing);
-        if let ReplayStep::Kept(kept, stream) = &look {
+        let step = self.find_kept(shared, membership);
+        if let ReplayStep::Kept(kept, stream) = &step {
             self.note(*stream, kept.number());
         }
-        look
+        step
     }
 
     /// Finds the next kept record that the reader gets, without counting it as given out.
-    fn find_kept(&mut self, shared: &ReaderShared, standing: &MembershipState) -> ReplayStep {
-        let Some(history) = self.history(shared) else { return ReplayStep::Over };
-        if !standing.is_in(history.life) {
+    fn find_kept(&mut self, shared: &ReaderShared, membership: &MembershipState) -> ReplayStep {
+        let Some(replay) = self.replay(shared) else { return ReplayStep::Over };
+        if !membership.is_in(replay.life) {
             return ReplayStep::NoneYet;
         }
         loop {
             let (kept, stream) = match self.front_kept.take() {
                 Some(front) => front,
                 None => {
-                    match history.take(self.delivered.as_ref(), |gone| self.departures.note(gone)) {
+                    match replay
+                        .take(self.delivered.as_ref(), |departed| self.departures.note(departed))
+                    {
                         ReplayStep::Kept(kept, stream) => (kept, stream),
                         none => return none,
                     }
@@ -293,7 +296,7 @@ impl Queues {
             };
             // This process may have been stopped during the copy, and the memory may have been
             // reused by others.
-            if standing.is_evicted_from(history.life) {
+            if membership.is_evicted_from(replay.life) {
                 return ReplayStep::NoneYet;
             }
             let verdict = match self.is_late(kept.bytes()) {
@@ -321,10 +324,10 @@ impl Queues {
     /// has ended counts only for a reader that follows instances.
     pub(super) fn has_any(
         &mut self,
-        (shared, standing): (&ReaderShared, &MembershipState),
+        (shared, membership): (&ReaderShared, &MembershipState),
         follows: bool,
     ) -> bool {
-        while let ReplayStep::Kept(kept, stream) = self.find_kept(shared, standing) {
+        while let ReplayStep::Kept(kept, stream) = self.find_kept(shared, membership) {
             if follows || !is_end(kept.bytes()) {
                 self.front_kept = Some((kept, stream));
                 return true;
@@ -336,32 +339,36 @@ impl Queues {
             let Some((record, stream, life)) = self.take(shared) else { return false };
             if follows || !is_end(record.bytes()) {
                 self.front = Some((record, stream, life));
-                return standing.is_in(life);
+                return membership.is_in(life);
             }
             self.note(stream, record.number());
         }
-        let present = self.sources.iter().filter(|source| standing.is_in(source.life));
+        let present = self.sources.iter().filter(|source| membership.is_in(source.life));
         present.into_iter().any(|source| {
             // An expired record does not count, and holds up no writer.
-            while source.taking().next_is(|record| self.is_late(record)) {
-                source.taking().take();
+            while source.consumer().next_is(|record| self.is_late(record)) {
+                source.consumer().take();
             }
-            !source.taking().is_empty()
+            !source.consumer().is_empty()
         })
     }
 
     /// The reader's position in its topic's order.
-    pub(super) fn head(&mut self, shared: &ReaderShared, standing: &MembershipState) -> QueueHead {
-        match self.find_kept(shared, standing) {
+    pub(super) fn head(
+        &mut self,
+        shared: &ReaderShared,
+        membership: &MembershipState,
+    ) -> QueueHead {
+        match self.find_kept(shared, membership) {
             ReplayStep::Kept(kept, stream) => {
-                let place = OrderPosition(self.life, kept.version());
+                let position = OrderPosition(self.life, kept.version());
                 self.front_kept = Some((kept, stream));
-                return QueueHead::Ready(place);
+                return QueueHead::Ready(position);
             }
             ReplayStep::NoneYet => {
-                let version = match (&self.front_kept, self.history(shared)) {
+                let version = match (&self.front_kept, self.replay(shared)) {
                     (Some((kept, _)), _) => kept.version(),
-                    (None, Some(history)) => history.position(),
+                    (None, Some(replay)) => replay.position(),
                     (None, None) => return QueueHead::Outside,
                 };
                 return QueueHead::Pending(OrderPosition(self.life, version));
@@ -372,8 +379,8 @@ impl Queues {
         let is_known = next.is_some();
         self.front = next.or(self.front.take());
         match (self.position_of_front(), self.sources.last()) {
-            (Some(place), _) if is_known => QueueHead::Ready(place),
-            (Some(place), _) => QueueHead::Pending(place),
+            (Some(position), _) if is_known => QueueHead::Ready(position),
+            (Some(position), _) => QueueHead::Pending(position),
             (None, Some(source)) => QueueHead::Pending(source.position()),
             (None, None) => QueueHead::Outside,
         }
@@ -388,19 +395,19 @@ impl Queues {
     /// Whether waiting records hold up a writer, or soon will: half of a writer's memory is in use
     /// by readers here.
     pub(super) fn hold_up(&self) -> bool {
-        self.sources.iter().any(|source| source.taking().holds_up())
+        self.sources.iter().any(|source| source.consumer().holds_up())
     }
 
     /// Upper limit of the number of waiting records.
     pub(super) fn waiting(&self, shared: &ReaderShared) -> usize {
-        match self.history(shared) {
-            Some(history) => {
+        match self.replay(shared) {
+            Some(replay) => {
                 let waits = usize::from(self.front_kept.is_some());
-                let next = history.has_next(self.delivered.as_ref());
-                waits + if next { history.len() } else { 0 }
+                let next = replay.has_next(self.delivered.as_ref());
+                waits + if next { replay.len() } else { 0 }
             }
             None => {
-                let queued: usize = self.sources.iter().map(|source| source.taking().len()).sum();
+                let queued: usize = self.sources.iter().map(|source| source.consumer().len()).sum();
                 queued + usize::from(self.front.is_some())
             }
         }
@@ -410,7 +417,7 @@ impl Queues {
     #[cold]
     fn turn_to_another(&mut self) -> bool {
         let count = self.sources.len();
-        let waits = |index: &usize| !self.sources[*index].taking().is_empty();
+        let waits = |index: &usize| !self.sources[*index].consumer().is_empty();
         match (1..=count).map(|step| (self.next + step) % count).find(waits) {
             Some(index) => {
                 self.next = index;

@@ -141,8 +141,8 @@ impl<T: TopicData> DataReader<T> {
 
     /// Number of writers whose samples the reader receives now.
     pub fn matched_writers(&self) -> usize {
-        if let Some(joining) = self.joined_readers.get() {
-            return joining.matched_writers();
+        if let Some(joined_readers) = self.joined_readers.get() {
+            return joined_readers.matched_writers();
         }
         self.shared.matched.load(Ordering::Acquire) as usize
     }
@@ -180,10 +180,10 @@ impl<T: TopicData> DataReader<T> {
     ///
     /// [come back]: crate::domain::ParticipantConfig::rejoin
     pub fn membership_changes(&self) -> u64 {
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         // The process may have been stopped without having noticed its eviction yet.
-        let _ = standing.is_evicted();
-        standing.memberships_ended()
+        let _ = membership.is_evicted();
+        membership.memberships_ended()
     }
 
     /// Number of samples that were received, and discarded because the membership ended before they
@@ -197,18 +197,18 @@ impl<T: TopicData> DataReader<T> {
     pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
         self.enabling.check()?;
         let timeout = timeout.into();
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         // The answer is kept: the writers may have left again by a second count.
         let mut is_there = false;
         let ready = || {
-            is_there = self.matched_writers() >= count && !standing.is_out();
-            is_there || standing.is_out_for_good() || !self.is_enabled()
+            is_there = self.matched_writers() >= count && !membership.is_out();
+            is_there || membership.is_out_for_good() || !self.is_enabled()
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
             _ if !self.is_enabled() => self.enabling.check(),
             WaitOutcome::Stopped => Err(self.deleted()),
             _ if is_there => Ok(()),
-            _ if standing.is_out() => Err(standing.error()),
+            _ if membership.is_out() => Err(membership.error()),
             _ => Err(DdsError::Timeout(format!(
                 "{} of {count} writers of `{}` had matched after {timeout}: {}",
                 self.matched_writers(),
@@ -249,7 +249,7 @@ impl<T: TopicData> DataReader<T> {
         if self.cache.get().is_some() {
             return Ok(self.take_all(1, timeout.into())?.pop());
         }
-        match self.pop_told() {
+        match self.pop_sample() {
             Some(sample) => Ok(Some(sample)),
             None => self.take_later(timeout.into()),
         }
@@ -259,7 +259,7 @@ impl<T: TopicData> DataReader<T> {
         let deadline = timeout.deadline();
         loop {
             let waited = self.wait_for_samples(timeout, deadline)?;
-            let sample = self.pop_told();
+            let sample = self.pop_sample();
             // Another thread may have taken the sample, or it may have been discarded.
             if sample.is_some() || (self.goes_on(waited)? && waited == WaitOutcome::TimedOut) {
                 return Ok(sample);
@@ -270,34 +270,34 @@ impl<T: TopicData> DataReader<T> {
     /// Whether the participant is a member. If it is not, this is an error, or `false` if the last
     /// wait ended before its deadline and the participant may rejoin: then the caller waits again.
     fn goes_on(&self, waited: WaitOutcome) -> DdsResult<bool> {
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         // This process may have been stopped, and the memory that it has read may have
         // been overwritten.
-        match standing.is_evicted() {
+        match membership.is_evicted() {
             false => Ok(true),
-            true if waited == WaitOutcome::Ready && !standing.is_out_for_good() => Ok(false),
-            true => Err(standing.error()),
+            true if waited == WaitOutcome::Ready && !membership.is_out_for_good() => Ok(false),
+            true => Err(membership.error()),
         }
     }
 
     /// Waits until there is a sample. If the participant is out for good, this is an error.
     fn wait_for_samples(&self, timeout: Timeout, deadline: Option<Time>) -> DdsResult<WaitOutcome> {
         self.enabling.check()?;
-        let (engine, standing) = (&self.participant.engine, &self.participant.membership);
+        let (engine, membership) = (&self.participant.engine, &self.participant.membership);
         let waited = if timeout == Timeout::NOW {
             if !self.has_samples() {
                 engine.poke();
             }
             WaitOutcome::TimedOut
         } else {
-            let is_over = || standing.is_out_for_good() || !self.is_enabled();
+            let is_over = || membership.is_out_for_good() || !self.is_enabled();
             engine.wait(deadline, || self.has_samples() || is_over())
         };
         self.enabling.check()?;
         match waited {
             WaitOutcome::Stopped => Err(self.deleted()),
-            _ if standing.is_out_for_good() => Err(standing.error()),
-            WaitOutcome::TimedOut if standing.is_out() => Err(standing.error()),
+            _ if membership.is_out_for_good() => Err(membership.error()),
+            WaitOutcome::TimedOut if membership.is_out() => Err(membership.error()),
             waited => Ok(waited),
         }
     }
@@ -308,11 +308,11 @@ impl<T: TopicData> DataReader<T> {
     pub fn has_samples(&self) -> bool {
         match self.cache.get() {
             // Queued records are not examined here. The call that returns them does so.
-            Some(shelf) => {
-                let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
-                shelf.let_time_pass();
-                let has_news = !shelf.has_seen(self.changes()) || self.has_queued();
-                !shelf.cache.is_empty() || !shelf.is_stalled() && has_news
+            Some(reader_cache) => {
+                let mut reader_cache = reader_cache.lock().unwrap_or_else(PoisonError::into_inner);
+                reader_cache.let_time_pass();
+                let has_changed = !reader_cache.has_seen(self.changes()) || self.has_queued();
+                !reader_cache.cache.is_empty() || !reader_cache.is_stalled() && has_changed
             }
             None => self.has_queued(),
         }
@@ -326,9 +326,9 @@ impl<T: TopicData> DataReader<T> {
     /// Returns an error if the participant is not a member, and either has no samples to give
     /// (`has_nothing`) or cannot rejoin.
     pub(super) fn check_membership(&self, has_nothing: bool) -> DdsResult<()> {
-        let standing = &self.participant.membership;
-        let is_out = standing.is_evicted() && (has_nothing || !standing.may_rejoin());
-        if is_out { Err(standing.error()) } else { Ok(()) }
+        let membership = &self.participant.membership;
+        let is_out = membership.is_evicted() && (has_nothing || !membership.may_rejoin());
+        if is_out { Err(membership.error()) } else { Ok(()) }
     }
 
     /// Waits until `ready` holds. If the participant is out for good, this is an error.
@@ -337,13 +337,13 @@ impl<T: TopicData> DataReader<T> {
         deadline: Option<Time>,
         mut ready: impl FnMut() -> bool,
     ) -> DdsResult<WaitOutcome> {
-        let standing = &self.participant.membership;
-        let is_over = || standing.is_out_for_good() || !self.is_enabled();
+        let membership = &self.participant.membership;
+        let is_over = || membership.is_out_for_good() || !self.is_enabled();
         let waited = self.participant.engine.wait(deadline, || ready() || is_over());
         self.enabling.check()?;
         match waited {
             WaitOutcome::Stopped => Err(self.deleted()),
-            _ if standing.is_out_for_good() => Err(standing.error()),
+            _ if membership.is_out_for_good() => Err(membership.error()),
             waited => Ok(waited),
         }
     }
@@ -356,17 +356,17 @@ impl<T: TopicData> DataReader<T> {
     pub fn wait_for_historical_data(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
         self.enabling.check()?;
         let timeout = timeout.into();
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         let mut is_known = false;
         let ready = || {
             is_known = self.knows_history();
-            is_known || standing.is_out_for_good() || !self.is_enabled()
+            is_known || membership.is_out_for_good() || !self.is_enabled()
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
             _ if !self.is_enabled() => self.enabling.check(),
             WaitOutcome::Stopped => Err(self.deleted()),
             _ if is_known => Ok(()),
-            _ if standing.is_out() => Err(standing.error()),
+            _ if membership.is_out() => Err(membership.error()),
             _ => Err(DdsError::Timeout(format!(
                 "historical data of `{}` has not arrived after {timeout}: the participant that \
                  sends the data is slow, or there is a lot of data; wait longer{}",
@@ -377,8 +377,8 @@ impl<T: TopicData> DataReader<T> {
     }
 
     fn knows_history(&self) -> bool {
-        if let Some(joining) = self.joined_readers.get() {
-            return joining.readers.iter().all(DataReader::knows_history);
+        if let Some(joined_readers) = self.joined_readers.get() {
+            return joined_readers.readers.iter().all(DataReader::knows_history);
         }
         self.shared.knows_history.load(Ordering::Acquire) && !self.membership().is_out()
     }
@@ -478,7 +478,7 @@ impl<T: TopicData> Samples<'_, T> {
     fn next_of_set(&mut self, next: &mut Option<Sample<T>>) {
         if self.reader.opened_sets.has_next() {
             self.more -= 1;
-            *next = self.reader.pop_told();
+            *next = self.reader.pop_sample();
         }
     }
 }
@@ -491,7 +491,7 @@ impl<T: TopicData> Iterator for Samples<'_, T> {
         match self.left.checked_sub(1) {
             Some(left) => {
                 self.left = left;
-                self.reader.pop_told()
+                self.reader.pop_sample()
             }
             None if self.more > 0 => {
                 let mut next = None;

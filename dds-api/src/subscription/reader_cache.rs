@@ -111,7 +111,7 @@ pub(super) struct ReaderCache<T: TopicData> {
     /// cache yet.
     pub(super) staged: StagedSamples<T>,
     /// Whether the lack of room for `staged` was already counted.
-    pub(super) told_of_staged: bool,
+    pub(super) has_counted_staged: bool,
     /// The unregistration that came in one record with a dispose. It goes into the cache next.
     pub(super) next: Option<Incoming<T>>,
     pub(super) rejected: SampleRejectedStatus,
@@ -120,9 +120,9 @@ pub(super) struct ReaderCache<T: TopicData> {
     /// Change number of the queues for which lost writers are known.
     seen: Option<u64>,
     /// Change number of the queues for which the queues are being emptied.
-    looked: u64,
+    emptied_at: u64,
     /// Whether a record came from a writer that was not known.
-    has_news: bool,
+    has_new_writer: bool,
     /// Deadlines of instances, if DEADLINE is set.
     deadlines: Option<Deadlines>,
     /// Number of samples that have come into the cache.
@@ -140,13 +140,13 @@ impl<T: TopicData> ReaderCache<T> {
             stalled: None,
             stalled_set: Vec::new(),
             staged: Vec::new(),
-            told_of_staged: false,
+            has_counted_staged: false,
             next: None,
             rejected: SampleRejectedStatus::default(),
             has_rejected: false,
             seen: None,
-            looked: 0,
-            has_news: false,
+            emptied_at: 0,
+            has_new_writer: false,
             deadlines: deadlines(&settings),
             arrivals: 0,
         }
@@ -211,8 +211,8 @@ impl<T: TopicData> ReaderCache<T> {
     ) -> Incoming<T> {
         // The header lies in the writer's memory, so it is read only once.
         let header = sample.header();
-        let fate = sample.effect();
-        let change = match fate {
+        let effect = sample.effect();
+        let change = match effect {
             RecordEffect::Alive => InstanceChange::Alive,
             RecordEffect::Disposed | RecordEffect::DisposedAndUnregistered => {
                 InstanceChange::Dispose
@@ -224,7 +224,7 @@ impl<T: TopicData> ReaderCache<T> {
         let source_timestamp = header.timestamp;
         let expires = sample.expiry(lifespan);
         let (key, strength) = (sample.key(), sample.strength());
-        if fate == RecordEffect::DisposedAndUnregistered {
+        if effect == RecordEffect::DisposedAndUnregistered {
             let (change, data) = (InstanceChange::Unregister, sample.share());
             let second = Arrival { change, key, writer, strength, source_timestamp, expires, data };
             self.next = Some((second, stream));
@@ -270,7 +270,7 @@ impl<T: TopicData> ReaderCache<T> {
         }
         let written = Some((writer, stream));
         if self.last_writer != written {
-            self.has_news |= self.writers.insert(writer, stream) != Some(stream);
+            self.has_new_writer |= self.writers.insert(writer, stream) != Some(stream);
             self.last_writer = written;
         }
     }
@@ -375,8 +375,8 @@ impl<T: TopicData> ReaderCache<T> {
             let is_there = !is_over(writer, *stream);
             if !is_there {
                 let read = |key: &[u8]| T::read_key(support, key).ok();
-                let told = |key: &[u8]| Some(SampleBody::of_loss(read(key)?, now, writer));
-                cache.lose(now, writer, told);
+                let loss = |key: &[u8]| Some(SampleBody::of_loss(read(key)?, now, writer));
+                cache.lose(now, writer, loss);
             }
             is_there
         });
@@ -385,13 +385,13 @@ impl<T: TopicData> ReaderCache<T> {
     /// Removes writers that are ignored from now on: they own no instance, and their samples no
     /// longer wait for room.
     #[cold]
-    fn part_from(&mut self, now: u64, parted: &[InstanceHandle]) {
-        let is_parted = |(arrival, _): &Incoming<T>| parted.contains(&arrival.writer);
-        self.stalled.take_if(|it| is_parted(it));
-        self.next.take_if(|it| is_parted(it));
-        self.stalled_set.retain(|it| !is_parted(it));
-        self.staged.retain(|(_, it)| !is_parted(it));
-        self.lose(now, |writer, _| parted.contains(&writer));
+    fn ignore_writers(&mut self, now: u64, ignored: &[InstanceHandle]) {
+        let is_ignored = |(arrival, _): &Incoming<T>| ignored.contains(&arrival.writer);
+        self.stalled.take_if(|it| is_ignored(it));
+        self.next.take_if(|it| is_ignored(it));
+        self.stalled_set.retain(|it| !is_ignored(it));
+        self.staged.retain(|(_, it)| !is_ignored(it));
+        self.lose(now, |writer, _| ignored.contains(&writer));
     }
 
     /// Takes or reads the samples that are wanted.

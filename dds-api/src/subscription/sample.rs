@@ -15,7 +15,7 @@ use super::cache::{CachedSampleInfo, Key, ShareSample};
 use super::lending::LendingCheck;
 use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
-use crate::mapping::record::{self, Header, NEVER, Payload, RecordContext, RecordEffect};
+use crate::mapping::record::{self, NEVER, ReadPayload, RecordContext, RecordEffect, RecordHeader};
 use crate::topic::Bytes;
 
 /// Information about a sample besides its data.
@@ -167,7 +167,7 @@ enum SampleData<T> {
 }
 
 struct DecodedSample<T> {
-    header: Header,
+    header: RecordHeader,
     strength: i32,
     /// Time at which the sample expires, by its writer's LIFESPAN.
     expiry: u64,
@@ -208,8 +208,8 @@ fn decode<T: TopicData>(
     let (header, value) = match lent {
         Some(lent) => lent,
         None => match record::read::<T>(record.bytes(), with)? {
-            Payload::Decoded(header, value) => (header, value),
-            Payload::InPlace => return None,
+            ReadPayload::Decoded(header, value) => (header, value),
+            ReadPayload::InPlace => return None,
         },
     };
     let (strength, expiry) = beside(record.bytes());
@@ -244,7 +244,7 @@ impl<T: TopicData> SampleBody<T> {
     }
 
     fn decoded(
-        (header, value): (Header, T),
+        (header, value): (RecordHeader, T),
         (strength, expiry): (i32, u64),
         number: u64,
         writer: NodeId,
@@ -284,10 +284,10 @@ impl<T: TopicData> SampleBody<T> {
             return Some(SampleBody::decoded(lent, beside(kept.bytes()), kept.number(), writer));
         }
         Some(match record::read::<T>(kept.bytes(), with)? {
-            Payload::InPlace => {
+            ReadPayload::InPlace => {
                 SampleBody { data: SampleData::Kept(kept), writer: PackedNodeId::new(writer) }
             }
-            Payload::Decoded(header, value) => {
+            ReadPayload::Decoded(header, value) => {
                 SampleBody::decoded((header, value), beside(kept.bytes()), kept.number(), writer)
             }
         })
@@ -305,19 +305,19 @@ impl<T: TopicData> SampleBody<T> {
 
     /// Notice that an instance with this key is over because its writer is gone.
     pub(super) fn of_loss(key: T, now: u64, writer: InstanceHandle) -> SampleBody<T> {
-        let header = Header::of_loss(now, writer.entity as u32);
+        let header = RecordHeader::of_loss(now, writer.entity as u32);
         SampleBody::decoded((header, key), (0, NEVER), 0, writer.node)
     }
 
     /// A sample that did not come from a queue: information about an entity of participant `of`, or
     /// a sample of a multi-topic.
-    pub(super) fn of_told(data: T, state: InstanceState, now: u64, of: NodeId) -> SampleBody<T> {
-        let fate = match state {
+    pub(super) fn of_update(data: T, state: InstanceState, now: u64, of: NodeId) -> SampleBody<T> {
+        let effect = match state {
             InstanceState::Alive => RecordEffect::Alive,
             InstanceState::NotAliveDisposed => RecordEffect::Disposed,
             InstanceState::NotAliveNoWriters => RecordEffect::Unregistered,
         };
-        SampleBody::decoded((Header::of_told(now, fate), data), (0, NEVER), 0, of)
+        SampleBody::decoded((RecordHeader::of_discovery(now, effect), data), (0, NEVER), 0, of)
     }
 
     /// Whether the data lie in the writer's memory, which the sample then pins.
@@ -370,25 +370,25 @@ impl<T: TopicData> SampleBody<T> {
     /// The sample with the information that the cache has about it.
     #[inline(always)]
     pub(super) fn with_info(self, info: &CachedSampleInfo) -> Sample<T> {
-        let facts = CallInfo {
+        let call_info = CallInfo {
             sample_state: info.sample_state,
             view_state: info.view_state,
             instance_state: info.instance_state,
             generations: [info.disposed_generation_count, info.no_writers_generation_count],
             ranks: [info.sample_rank, info.generation_rank, info.absolute_generation_rank],
         };
-        Sample { body: self, facts }
+        Sample { body: self, facts: call_info }
     }
 
     /// The header of the record, wherever the record is.
     #[inline(always)]
-    pub(super) fn header(&self) -> Header {
+    pub(super) fn header(&self) -> RecordHeader {
         let bytes = match &self.data {
             SampleData::InPlace(record) => record.bytes(),
             SampleData::Kept(kept) => kept.bytes(),
             SampleData::Decoded(decoded) => return decoded.header,
         };
-        Header::read(bytes).expect("the length was checked when the sample was made")
+        RecordHeader::read(bytes).expect("the length was checked when the sample was made")
     }
 
     /// Time at which the sample was written, in nanoseconds since 1970.
@@ -505,8 +505,12 @@ impl<T: TopicData> Sample<T> {
     }
 
     /// Whether the sample pins more of its writer's memory than may be held.
-    pub(super) fn is_crowding(&self, crowds: &mut LendingCheck, max_held_percent: u8) -> bool {
-        self.body.record().is_some_and(|record| crowds.has(max_held_percent, record))
+    pub(super) fn is_over_limit(
+        &self,
+        lending_check: &mut LendingCheck,
+        max_held_percent: u8,
+    ) -> bool {
+        self.body.record().is_some_and(|record| lending_check.must_copy(max_held_percent, record))
     }
 
     /// Makes the sample a copy, independent of the writer's memory.

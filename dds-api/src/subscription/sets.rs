@@ -128,10 +128,10 @@ impl<T: TopicData> ReaderCore<T> {
                 || self.is_refused(record)
         };
         let mut samples = Vec::new();
-        for (place, record) in (0..).zip(set::records(record)?) {
+        for (position, record) in (0..).zip(set::records(record)?) {
             let record = record.ok()?;
             if !is_others(record) {
-                samples.push((place, SampleBody::of_bytes(record, from, &with)?));
+                samples.push((position, SampleBody::of_bytes(record, from, &with)?));
             }
         }
         Some(samples)
@@ -148,15 +148,15 @@ impl<T: TopicData> ReaderCore<T> {
     pub(super) fn whole_set(
         &self,
         first: (SampleBody<T>, StreamId),
-        shelf: &mut ReaderCache<T>,
+        reader_cache: &mut ReaderCache<T>,
         lifespan: u64,
     ) -> Vec<Incoming<T>> {
         let mut set = Vec::new();
         let mut next = Some(first);
         while let Some((sample, stream)) = next {
             if self.passes(&sample) {
-                set.push(shelf.arrival(sample, stream, lifespan));
-                set.extend(shelf.next.take());
+                set.push(reader_cache.arrival(sample, stream, lifespan));
+                set.extend(reader_cache.next.take());
             }
             next = self.opened_sets.next();
         }
@@ -168,8 +168,8 @@ impl<T: TopicData> ReaderCache<T> {
     /// Puts all of a set into the cache, or none of it; `false` if the set must wait for room. A
     /// set that can never find room is rejected for good (I-192).
     pub(super) fn put_set(&mut self, now: u64, set: Vec<Incoming<T>>, is_again: bool) -> bool {
-        let coming = set.iter().map(|(arrival, _)| ArrivalSummary::from(arrival));
-        let (reason, waits) = match self.cache.room_for(now, coming) {
+        let arrivals = set.iter().map(|(arrival, _)| ArrivalSummary::from(arrival));
+        let (reason, waits) = match self.cache.room_for(now, arrivals) {
             Ok(()) => {
                 let mut all = set.into_iter();
                 let has_stalled = all.any(|incoming| !self.put(now, incoming, false));

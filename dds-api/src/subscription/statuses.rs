@@ -20,7 +20,7 @@ use crate::infrastructure::{
     RequestedDeadlineMissedStatus, SampleLostStatus, StatusCondition, StatusKind, StatusMask,
     SubscriptionMatchedStatus, immutable,
 };
-use crate::mapping::policies::Policies;
+use crate::mapping::policies::EndpointPolicies;
 use crate::topic::PolicyOwner;
 
 /// Policies and statuses. Reading a status resets its change counts.
@@ -33,7 +33,7 @@ impl<T: TopicData> DataReader<T> {
         let policies =
             self.participant.engine.act(|machine, _, _| machine.policies(self.enabling.id()));
         match policies.as_deref() {
-            Some(Policies::Requested { reader, .. }) => reader.clone(),
+            Some(EndpointPolicies::Requested { reader, .. }) => reader.clone(),
             _ => DataReaderQos::default(),
         }
     }
@@ -66,7 +66,7 @@ impl<T: TopicData> DataReader<T> {
         }
         let changed = self.participant.engine.act(|machine, _, _| {
             machine.change(self.enabling.id(), |policies| {
-                if let Policies::Requested { reader, .. } = policies {
+                if let EndpointPolicies::Requested { reader, .. } = policies {
                     reader.clone_from(qos);
                 }
             })
@@ -176,7 +176,7 @@ impl<T: TopicData> DataReader<T> {
             let core: Weak<ReaderCore<T>> = Arc::downgrade(&self.core);
             let entity = move || core.upgrade().map(|core| core.name_in_domain());
             let participant = Arc::clone(&self.participant);
-            StatusCondition::looking_at(entity, changes, next_look, participant)
+            StatusCondition::with_next_check(entity, changes, next_look, participant)
         };
         self.status_condition.get_or_init(made).clone()
     }
@@ -190,11 +190,11 @@ impl<T: TopicData> ReaderCore<T> {
     /// The statuses that have changed since they were read.
     pub(super) fn changed(&self) -> StatusMask {
         // This comes first: records that it brings into the cache may change other statuses.
-        let has_news = match self.cache.get() {
+        let has_changed = match self.cache.get() {
             Some(_) => self.has_any(&ReadCondition::new(States::not_read())),
             None => self.has_queued(),
         };
         let changes = self.shared.board.changes();
-        if has_news { changes | StatusKind::DataAvailable } else { changes }
+        if has_changed { changes | StatusKind::DataAvailable } else { changes }
     }
 }

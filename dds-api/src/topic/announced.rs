@@ -110,11 +110,11 @@ impl AnnouncedTopic {
 }
 
 impl From<TopicSummary> for AnnouncedTopic {
-    fn from(sight: TopicSummary) -> AnnouncedTopic {
-        let TopicSummary { endpoint, topic, of, writers, readers, partitions } = sight;
+    fn from(summary: TopicSummary) -> AnnouncedTopic {
+        let TopicSummary { endpoint, topic, of, writers, readers, partitions } = summary;
         let qos = agreed(&endpoint, topic);
-        let Endpoint { topic: name, data_type, level, order, retention: keeping, .. } = endpoint;
-        let facts = TopicFacts { name, data_type, level, order, retention: keeping, qos };
+        let Endpoint { topic: name, data_type, level, order, retention, .. } = endpoint;
+        let facts = TopicFacts { name, data_type, level, order, retention, qos };
         AnnouncedTopic { facts, of, writers, readers, partitions }
     }
 }

@@ -59,7 +59,7 @@ impl<T: TopicData> TopicBuilder<T> {
         name: &str,
         support: T::TypeSupport,
     ) -> Self {
-        let (set, usual) =
+        let (set, default_profile) =
             (participant.policies.topic.get(), participant.profiles.default_profile());
         let builder = TopicBuilder {
             participant,
@@ -74,7 +74,7 @@ impl<T: TopicData> TopicBuilder<T> {
             lifespan: None,
             options: StorageOptions::default(),
         };
-        match (set, usual) {
+        match (set, default_profile) {
             (Some(qos), _) => builder.qos(&qos),
             (None, Some(profile)) => builder.profile(&profile),
             (None, None) => builder,
@@ -87,14 +87,14 @@ impl<T: TopicData> TopicBuilder<T> {
     /// without topic policies leaves the topic's policies unchanged.
     pub fn profile(mut self, name: &str) -> Self {
         let given = self.participant.profiles.of_shared(EntityKind::Topic, name, Some(&self.name));
-        let mut wrong = None;
+        let mut error = None;
         match given {
             Ok(given) => {
-                if let (EntityQos::Topic(qos), Some(said)) = (&given.qos, &given.settings) {
-                    self.set(qos, said.level().map_or(self.level, TopicLevel::from));
+                if let (EntityQos::Topic(qos), Some(settings)) = (&given.qos, &given.settings) {
+                    self.set(qos, settings.level().map_or(self.level, TopicLevel::from));
                     let is_sharded =
-                        said.property("squall.topic.sharded_by_partition") == Some("true");
-                    (self.order, wrong) = match said.property("squall.topic.common_order") {
+                        settings.property("squall.topic.sharded_by_partition") == Some("true");
+                    (self.order, error) = match settings.property("squall.topic.common_order") {
                         Some(_) if is_sharded => (TopicOrder::Own, Some(two_orders(name))),
                         Some(order) => (TopicOrder::Common(order.to_owned()), None),
                         None if is_sharded => (TopicOrder::ByPartition, None),
@@ -102,9 +102,9 @@ impl<T: TopicData> TopicBuilder<T> {
                     };
                 }
                 self.profile_binding = Some(ProfileBinding::new(name, false, given));
-                self.wrong = wrong;
+                self.wrong = error;
             }
-            Err(wrong) => self.wrong = Some(wrong),
+            Err(error) => self.wrong = Some(error),
         }
         self
     }
@@ -322,8 +322,8 @@ impl<T: TopicData> TopicBuilder<T> {
     /// [`DdsError::BadParameter`] if the topic cannot have this name, or there is no profile of the
     /// given name; [`DdsError::InconsistentPolicy`] if policies contradict each other.
     pub fn create(self) -> DdsResult<Topic<T>> {
-        if let Some(wrong) = self.wrong {
-            return Err(wrong);
+        if let Some(error) = self.wrong {
+            return Err(error);
         }
         let TopicBuilder {
             participant,
@@ -364,10 +364,10 @@ impl<T: TopicData> TopicBuilder<T> {
         order.check(&name, level)?;
         let forms = TypeRepresentations::of::<T>(&support);
         forms.settle(PolicyOwner::Topic, &name, &mut qos.representation)?;
-        let promise = options.resolve(&name, level, qos)?;
+        let resolved = options.resolve(&name, level, qos)?;
         let profile = following.as_ref().map(|following| Arc::clone(following.profile()));
         let named = (name.into(), profile);
-        let policies = TopicPolicies::new(named, (order, forms), (promise, options));
+        let policies = TopicPolicies::new(named, (order, forms), (resolved, options));
         let topic = Topic::make(&participant, support, policies)?;
         if let Some(following) = following {
             let entity = ProfiledEntity::Topic(Arc::downgrade(topic.entity()));

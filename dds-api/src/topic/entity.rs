@@ -51,7 +51,7 @@ pub(crate) struct TopicEntity {
     /// Serialises enabling, changes of the announcement, and deletion.
     changing: Mutex<()>,
     /// Status board, shared by all topics of this name of the participant.
-    pub(super) board: Arc<StatusBoard>,
+    pub(super) status_board: Arc<StatusBoard>,
     pub(super) listener: ListenerSlot<dyn TopicListener>,
     pub(super) status_condition: OnceLock<StatusCondition>,
 }
@@ -78,7 +78,7 @@ impl TopicEntity {
             of: TypeIdentity::type_of::<T>(support),
             lifecycle: Lifecycle::default(),
             changing: Mutex::new(()),
-            board,
+            status_board: board,
             listener: ListenerSlot::default(),
             status_condition: OnceLock::new(),
         });
@@ -224,13 +224,13 @@ impl ListenedEntity for TopicEntity {
         let kind = StatusKind::InconsistentTopic;
         let Some(participant) = self.participant.upgrade() else { return false };
         let masks = [self.listener.mask(), StatusMask::NONE, participant.listener.mask()];
-        let Some(level) =
-            responsible_listener(kind, masks).filter(|_| self.board.changes().contains(kind))
+        let Some(level) = responsible_listener(kind, masks)
+            .filter(|_| self.status_board.changes().contains(kind))
         else {
             return false;
         };
         let (name, status) =
-            (&self.policies.name, self.board.take(kind, |all| &mut all.inconsistent_topic));
+            (&self.policies.name, self.status_board.take(kind, |all| &mut all.inconsistent_topic));
         match level {
             0 => self.listener.call(kind, |it| it.on_inconsistent_topic(name, &status)),
             _ => {
@@ -241,7 +241,7 @@ impl ListenedEntity for TopicEntity {
         true
     }
 
-    fn next_look(&self) -> Option<Time> {
+    fn next_check(&self) -> Option<Time> {
         None
     }
 }

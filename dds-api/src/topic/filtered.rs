@@ -31,7 +31,7 @@ impl SharedFilter {
     /// Sets the parameters. If they are wrong, the current ones remain.
     pub(crate) fn set_parameters(&self, parameters: &[String]) -> DdsResult<()> {
         let mut filter = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        *filter = filter.with_parameters(parameters).map_err(|error| wrong(&error))?;
+        *filter = filter.with_parameters(parameters).map_err(|error| expression_error(&error))?;
         Ok(())
     }
 
@@ -42,7 +42,7 @@ impl SharedFilter {
 }
 
 /// The error of an invalid expression.
-pub(crate) fn wrong(error: &ExpressionError) -> DdsError {
+pub(crate) fn expression_error(error: &ExpressionError) -> DdsError {
     DdsError::BadParameter(format!("an expression is wrong {error}"))
 }
 
@@ -115,7 +115,7 @@ impl<T: TopicData> ContentFilteredTopic<T> {
         parameters: &[String],
     ) -> DdsResult<Self> {
         let filter = Filter::in_type(T::fields(topic.support()), expression, parameters)
-            .map_err(|error| wrong(&error))?;
+            .map_err(|error| expression_error(&error))?;
         let filter = Arc::new(SharedFilter::new(filter));
         let name: Arc<str> = name.into();
         let part =

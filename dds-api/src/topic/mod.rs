@@ -27,7 +27,7 @@ use crate::mapping::directory::TopicFacts;
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::level::{TopicLevel, TopicRetention};
 use crate::mapping::order::{TopicOrder, shard};
-use crate::mapping::policies::Policies;
+use crate::mapping::policies::EndpointPolicies;
 use crate::mapping::type_identity::TypeIdentity;
 use crate::subscription::not_with_builtin;
 
@@ -37,7 +37,7 @@ pub(crate) use bytes::BYTES_AT;
 pub use bytes::Bytes;
 pub(crate) use entity::{TopicEntity, TopicOrigin};
 pub use filtered::{ContentFilteredTopic, TopicDescription};
-pub(crate) use filtered::{DerivedTopics, SharedFilter, wrong};
+pub(crate) use filtered::{DerivedTopics, SharedFilter, expression_error};
 pub use multi::MultiTopic;
 pub(crate) use multi::{JoinedTopics, join};
 pub(crate) use policies::TopicPolicies;
@@ -181,12 +181,14 @@ impl<T: TopicData> Topic<T> {
     /// INCONSISTENT_TOPIC: endpoints of other participants that use this name for a
     /// different topic.
     pub fn inconsistent_topic_status(&self) -> InconsistentTopicStatus {
-        self.entity.board.take(StatusKind::InconsistentTopic, |all| &mut all.inconsistent_topic)
+        self.entity
+            .status_board
+            .take(StatusKind::InconsistentTopic, |all| &mut all.inconsistent_topic)
     }
 
     /// The statuses that have changed since they were read.
     pub fn status_changes(&self) -> StatusMask {
-        self.entity.board.changes()
+        self.entity.status_board.changes()
     }
 
     /// Sets the listener that is called when other participants use this name for a different
@@ -212,10 +214,10 @@ impl<T: TopicData> Topic<T> {
     pub fn status_condition(&self) -> StatusCondition {
         let made = || {
             let (board, participant) =
-                (Arc::clone(&self.entity.board), Arc::clone(&self.participant));
-            let (topic, standing) =
+                (Arc::clone(&self.entity.status_board), Arc::clone(&self.participant));
+            let (topic, membership) =
                 (Arc::downgrade(&self.entity), Arc::clone(&participant.membership));
-            let entity = move || Some(standing.handle(topic.upgrade()?.id));
+            let entity = move || Some(membership.handle(topic.upgrade()?.id));
             StatusCondition::new(entity, move || board.changes(), participant)
         };
         self.entity.status_condition.get_or_init(made).clone()
@@ -239,8 +241,8 @@ impl<T: TopicData> Topic<T> {
     /// Text for messages: what the topic waits for before it begins, and problems of its logs.
     pub(crate) fn waiting(&self) -> String {
         let Some(status) = self.storage_status() else { return String::new() };
-        let trouble = if self.is_logged() { status.trouble() } else { String::new() };
-        status.waiting() + &trouble
+        let problem = if self.is_logged() { status.log_problems() } else { String::new() };
+        status.waiting() + &problem
     }
 
     pub(crate) fn retention(&self) -> TopicRetention {
@@ -248,7 +250,7 @@ impl<T: TopicData> Topic<T> {
     }
 
     /// Description of an endpoint of this topic with these policies.
-    pub(crate) fn endpoint(&self, kind: EndpointKind, policies: Policies) -> Endpoint {
+    pub(crate) fn endpoint(&self, kind: EndpointKind, policies: EndpointPolicies) -> Endpoint {
         Endpoint {
             kind,
             topic: self.name().to_owned(),
@@ -296,12 +298,12 @@ impl<T: TopicData> Topic<T> {
         support: T::TypeSupport,
         origin: TopicOrigin,
     ) -> DdsResult<Topic<T>> {
-        let keeping = StorageOptions::default();
-        let promise = keeping.resolve(name, TopicLevel::Unordered, default_topic_qos())?;
+        let retention = StorageOptions::default();
+        let resolved = retention.resolve(name, TopicLevel::Unordered, default_topic_qos())?;
         let policies = TopicPolicies::new(
             (name.into(), None),
             (TopicOrder::Own, TypeRepresentations::of::<T>(&support)),
-            (promise, keeping),
+            (resolved, retention),
         );
         let entity = TopicEntity::new::<T>(participant, &support, policies, origin);
         let topic = Topic::of(Arc::clone(participant), support, entity);
@@ -315,11 +317,11 @@ impl<T: TopicData> Topic<T> {
         support: T::TypeSupport,
         data: TopicFacts,
     ) -> DdsResult<Topic<T>> {
-        let TopicFacts { name, level, order, retention: keeping, qos, .. } = data;
-        let promise = ResolvedTopic { qos, level, retention: keeping };
-        let promise = (promise, StorageOptions::default());
+        let TopicFacts { name, level, order, retention, qos, .. } = data;
+        let resolved = ResolvedTopic { qos, level, retention };
+        let resolved = (resolved, StorageOptions::default());
         let forms = TypeRepresentations::of::<T>(&support);
-        let policies = TopicPolicies::new((name.into(), None), (order, forms), promise);
+        let policies = TopicPolicies::new((name.into(), None), (order, forms), resolved);
         let topic = Topic::make(participant, support, policies)?;
         // A topic that was found can be used at once.
         topic.enable()?;

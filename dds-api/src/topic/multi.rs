@@ -13,7 +13,7 @@ use idl_xtypes::{DynamicData, DynamicType, Primitive, TopicData, TypeConsistency
 use self::join::JoinPlan;
 use super::Topic;
 use super::entity::{TopicEntity, TopicOrigin};
-use super::filtered::{SharedFilter, TopicDescription, wrong};
+use super::filtered::{SharedFilter, TopicDescription, expression_error};
 use crate::domain::{DomainParticipant, ParticipantInner};
 use crate::infrastructure::{DdsError, DdsResult};
 
@@ -94,22 +94,22 @@ impl<T: TopicData> MultiTopic<T> {
         (expression, parameters): (&str, &[String]),
     ) -> DdsResult<Self> {
         let fields = T::fields(&support);
-        let (selection, filter) =
-            Filter::of_selection(fields, expression, parameters).map_err(|error| wrong(&error))?;
+        let (selection, filter) = Filter::of_selection(fields, expression, parameters)
+            .map_err(|error| expression_error(&error))?;
         let mut topics = Vec::new();
         for (topic, _) in &selection.topics {
             topics.push(constituent(participant, topic)?);
         }
         let types: Vec<DynamicType> = topics.iter().map(|topic| topic.support.clone()).collect();
         let plan = JoinPlan::new(expression, &selection, &types, T::dynamic_type(&support));
-        let plan = Arc::new(plan.map_err(|error| wrong(&error))?);
+        let plan = Arc::new(plan.map_err(|error| expression_error(&error))?);
         let topic = Topic::local((participant, name), support, TopicOrigin::Topics)?;
         let (filter, joined) = (Arc::new(SharedFilter::new(filter)), JoinedTopics { topics, plan });
-        let whole = Arc::new(MultiTopicState { topic, filter, joined: Arc::new(joined) });
-        let known: Weak<MultiTopicState<T>> = Arc::downgrade(&whole);
+        let state = Arc::new(MultiTopicState { topic, filter, joined: Arc::new(joined) });
+        let known: Weak<MultiTopicState<T>> = Arc::downgrade(&state);
         let known: Weak<dyn Any + Send + Sync> = known;
         participant.derived_topics.enter(&name.into(), known);
-        Ok(MultiTopic(whole))
+        Ok(MultiTopic(state))
     }
 
     /// The participant of the multi-topic.

@@ -89,10 +89,10 @@ impl TopicPolicies {
     /// participant could send them.
     pub(crate) fn settle_representation(
         &self,
-        whose: PolicyOwner,
+        owner: PolicyOwner,
         policy: &mut DataRepresentationQosPolicy,
     ) -> DdsResult<()> {
-        self.representations.settle(whose, &self.name, policy)
+        self.representations.settle(owner, &self.name, policy)
     }
 
     /// Changes the policies of an enabled topic that may change, unless `announce` refuses.

@@ -64,7 +64,7 @@ impl StorageOptions {
         mut qos: TopicQos,
     ) -> DdsResult<ResolvedTopic> {
         check_data(PolicyId::TopicData, &qos.topic_data.value)?;
-        let keeping = self.retention(level, &qos).map_err(|wrong| {
+        let retention = self.retention(level, &qos).map_err(|wrong| {
             DdsError::InconsistentPolicy(format!("DURABILITY_SERVICE of topic `{name}`: {wrong}"))
         })?;
         if qos.durability.kind != DurabilityQosPolicyKind::Transient || !level.is_kept() {
@@ -72,7 +72,7 @@ impl StorageOptions {
         }
         match qos.inconsistencies().first() {
             Some(wrong) => Err(DdsError::InconsistentPolicy(format!("topic `{name}`: {wrong}"))),
-            None => Ok(ResolvedTopic { qos, level, retention: keeping }),
+            None => Ok(ResolvedTopic { qos, level, retention }),
         }
     }
 
@@ -84,8 +84,8 @@ impl StorageOptions {
         }
         let service = &qos.durability_service;
         let alone = TopicQos { durability_service: service.clone(), ..TopicQos::default() };
-        if let Some(wrong) = alone.inconsistencies().first() {
-            return Err(wrong.to_string());
+        if let Some(error) = alone.inconsistencies().first() {
+            return Err(error.to_string());
         }
         let per_instance = service.max_samples_per_instance.limit();
         let depth = match service.history_kind {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     /// The reason why the policies are wrong.
-    fn wrong(
+    fn refusal(
         options: &StorageOptions,
         level: TopicLevel,
         change: impl FnOnce(&mut TopicQos),
@@ -179,8 +179,8 @@ mod tests {
     #[test]
     fn durability_service_keeps_no_samples_at_levels_without_storage() {
         for level in [Unordered, Atomic] {
-            let keeping = kept(&options(), level, |qos| qos.durability_service.history_depth = 7);
-            assert_eq!(keeping, TopicRetention::default());
+            let retention = kept(&options(), level, |qos| qos.durability_service.history_depth = 7);
+            assert_eq!(retention, TopicRetention::default());
         }
     }
 
@@ -216,8 +216,9 @@ mod tests {
     fn only_keyed_topic_with_finite_cleanup_delay_forgets_ended_instances() {
         let none = StorageOptions::default();
         assert!(!kept(&none, VolatileStorage, |_| ()).forgets);
-        let usual = |qos: &mut TopicQos| qos.durability_service = StorageOptions::default_service();
-        assert!(!kept(&options(), VolatileStorage, usual).forgets);
+        let set_default =
+            |qos: &mut TopicQos| qos.durability_service = StorageOptions::default_service();
+        assert!(!kept(&options(), VolatileStorage, set_default).forgets);
         let mut qos = TopicQos::default();
         qos.history.kind = HistoryQosPolicyKind::KeepAll;
         qos.history.depth = 7;
@@ -241,7 +242,7 @@ mod tests {
     #[test]
     fn a_topic_that_would_keep_nothing_is_refused() {
         let zero = |qos: &mut TopicQos| qos.lifespan.duration = Duration::ZERO;
-        assert!(wrong(&options(), VolatileStorage, zero).contains("nothing would be kept"));
+        assert!(refusal(&options(), VolatileStorage, zero).contains("nothing would be kept"));
         let none: [fn(&mut TopicQos); 3] = [
             |qos| qos.durability_service.history_depth = 0,
             |qos| qos.durability_service.max_samples = Length::of(0),
@@ -251,11 +252,11 @@ mod tests {
             },
         ];
         for none in none {
-            let why = wrong(&options(), VolatileStorage, none);
+            let why = refusal(&options(), VolatileStorage, none);
             assert!(why.starts_with("DURABILITY_SERVICE of topic `Tracks`"), "{why}");
         }
         let own = |qos: &mut TopicQos| qos.history.depth = 0;
-        assert!(wrong(&options(), Unordered, own).starts_with("topic `Tracks`: HISTORY"));
+        assert!(refusal(&options(), Unordered, own).starts_with("topic `Tracks`: HISTORY"));
     }
 
     #[test]
@@ -264,9 +265,9 @@ mod tests {
         let promised = |level, asked| {
             let mut qos = TopicQos::default();
             qos.durability.kind = asked;
-            let promise = options().resolve("Tracks", level, qos).unwrap();
-            assert_eq!(promise.level, level);
-            promise.qos.durability.kind
+            let resolved = options().resolve("Tracks", level, qos).unwrap();
+            assert_eq!(resolved.level, level);
+            resolved.qos.durability.kind
         };
         for asked in [Volatile, TransientLocal, Transient, Persistent] {
             assert_eq!(promised(Unordered, asked), Volatile);
@@ -281,7 +282,7 @@ mod tests {
 
     #[test]
     fn log_options_apply_only_to_logged_topics() {
-        let said = StorageOptions {
+        let given = StorageOptions {
             durable_first: true,
             detach: true,
             log_retention: LogRetention {
@@ -291,11 +292,11 @@ mod tests {
             },
             ..options()
         };
-        let logged = kept(&said, LoggedStorage, |_| ());
+        let logged = kept(&given, LoggedStorage, |_| ());
         let limits = (logged.log_time, logged.log_bytes, logged.log_samples);
         assert_eq!(limits, (3, 1, 5), "zero stands for no limit");
         assert!(logged.durable_first && logged.detach);
-        let memory = kept(&said, VolatileStorage, |_| ());
+        let memory = kept(&given, VolatileStorage, |_| ());
         assert_eq!(memory, TopicRetention { depth: 1, forgets: true, ..TopicRetention::default() });
         let unsaid = kept(&options(), LoggedStorage, |_| ());
         assert_eq!(unsaid, memory);
@@ -312,15 +313,15 @@ mod tests {
             LogRetention { bytes: Some(7), ..LogRetention::default() },
             LogRetention { samples: Some(7), ..LogRetention::default() },
         ] {
-            let said = StorageOptions { log_retention, ..options() };
-            let why = wrong(&said, LoggedStorage, keep_all);
+            let given = StorageOptions { log_retention, ..options() };
+            let why = refusal(&given, LoggedStorage, keep_all);
             assert!(why.contains("no log may drop any"), "{why}");
-            kept(&said, LoggedStorage, |_| ());
-            kept(&said, LoggedStorage, |qos| {
+            kept(&given, LoggedStorage, |_| ());
+            kept(&given, LoggedStorage, |qos| {
                 keep_all(qos);
                 qos.durability_service.max_samples = Length::of(7);
             });
-            kept(&said, LoggedStorage, |qos| {
+            kept(&given, LoggedStorage, |qos| {
                 keep_all(qos);
                 qos.lifespan.duration = Duration::from_secs(7);
             });

@@ -158,7 +158,7 @@ fn live_with(seed: u64, passes: bool) {
                         let Arrival { key, writer, strength, source_timestamp, expires, .. } =
                             arrival;
                         let data = ();
-                        let said = Arrival {
+                        let given = Arrival {
                             change,
                             key,
                             writer,
@@ -167,7 +167,7 @@ fn live_with(seed: u64, passes: bool) {
                             expires,
                             data,
                         };
-                        cache.pass(now, said, call, |_| Box::new([]))
+                        cache.pass(now, given, call, |_| Box::new([]))
                     }
                     false => cache.put(now, arrival.clone(), |_| Box::new([])),
                 };
@@ -289,19 +289,19 @@ fn waiting_sample_that_expires_at_release_is_not_delivered() {
 /// ranks of its samples then and later.
 #[test]
 fn ranks_and_generations_count_rebirths() {
-    let mut told = ClockedCache::new(CacheSettings::default());
+    let mut cache = ClockedCache::new(CacheSettings::default());
     let one = (1, 0);
     for data in [10, 11] {
-        told.put(InstanceChange::Alive, 5, one, data);
+        cache.put(InstanceChange::Alive, 5, one, data);
     }
-    told.put(InstanceChange::Dispose, 5, one, 0);
-    told.put(InstanceChange::Alive, 5, one, 20);
-    told.put(InstanceChange::Unregister, 5, one, 0);
-    told.put(InstanceChange::Alive, 5, one, 30);
-    told.put(InstanceChange::Alive, 5, one, 31);
+    cache.put(InstanceChange::Dispose, 5, one, 0);
+    cache.put(InstanceChange::Alive, 5, one, 20);
+    cache.put(InstanceChange::Unregister, 5, one, 0);
+    cache.put(InstanceChange::Alive, 5, one, 30);
+    cache.put(InstanceChange::Alive, 5, one, 31);
     let mut found = Vec::new();
     let two = Selection { max: 3, ..Selection::default() };
-    told.cache.read(9, &two, |_| true, &mut found);
+    cache.cache.read(9, &two, |_| true, &mut found);
     let told_of = |found: &[ReturnedSample<u64>]| -> Vec<[u32; 6]> {
         let each = found.iter().map(|ReturnedSample { data, info }| {
             let counts = [info.disposed_generation_count, info.no_writers_generation_count];
@@ -312,7 +312,7 @@ fn ranks_and_generations_count_rebirths() {
         each.collect()
     };
     assert_eq!(told_of(&found), [[10, 0, 0, 2, 1, 2], [11, 0, 0, 1, 1, 2], [20, 1, 0, 0, 0, 1]]);
-    let all = told.take();
+    let all = cache.take();
     let last = [[30, 1, 1, 1, 0, 0], [31, 1, 1, 0, 0, 0]];
     assert_eq!(told_of(&all)[3..], last);
     assert!(all.iter().all(|it| it.info.instance_state == InstanceState::Alive));
@@ -322,45 +322,46 @@ fn ranks_and_generations_count_rebirths() {
 /// the strongest of the others does.
 #[test]
 fn ownership_passes_to_strongest_remaining_writer() {
-    let mut told = ClockedCache::new(CacheSettings { exclusive: true, ..CacheSettings::default() });
+    let mut cache =
+        ClockedCache::new(CacheSettings { exclusive: true, ..CacheSettings::default() });
     let (weak, middle, strong) = ((1, 1), (2, 2), (3, 3));
-    assert_eq!(told.put(InstanceChange::Alive, 5, strong, 30), ArrivalOutcome::Stored);
-    assert_eq!(told.put(InstanceChange::Alive, 5, weak, 10), ArrivalOutcome::NotOwner);
-    assert_eq!(told.put(InstanceChange::Alive, 5, middle, 20), ArrivalOutcome::NotOwner);
-    assert_eq!(told.put(InstanceChange::Dispose, 5, middle, 0), ArrivalOutcome::NotOwner);
+    assert_eq!(cache.put(InstanceChange::Alive, 5, strong, 30), ArrivalOutcome::Stored);
+    assert_eq!(cache.put(InstanceChange::Alive, 5, weak, 10), ArrivalOutcome::NotOwner);
+    assert_eq!(cache.put(InstanceChange::Alive, 5, middle, 20), ArrivalOutcome::NotOwner);
+    assert_eq!(cache.put(InstanceChange::Dispose, 5, middle, 0), ArrivalOutcome::NotOwner);
     assert_eq!(
-        told.put(InstanceChange::Alive, 6, weak, 11),
+        cache.put(InstanceChange::Alive, 6, weak, 11),
         ArrivalOutcome::Stored,
         "of another instance"
     );
-    told.cache.lose(told.now, writer(3), |_| None);
+    cache.cache.lose(cache.now, writer(3), |_| None);
     assert_eq!(
-        told.put(InstanceChange::Alive, 5, weak, 12),
+        cache.put(InstanceChange::Alive, 5, weak, 12),
         ArrivalOutcome::NotOwner,
         "the middle one has it"
     );
-    assert_eq!(told.put(InstanceChange::Alive, 5, middle, 21), ArrivalOutcome::Stored);
-    let valid: Vec<_> = told.take().iter().filter_map(|it| it.data).collect();
+    assert_eq!(cache.put(InstanceChange::Alive, 5, middle, 21), ArrivalOutcome::Stored);
+    let valid: Vec<_> = cache.take().iter().filter_map(|it| it.data).collect();
     assert_eq!(valid, [30, 11, 21]);
 }
 
 /// 2.2.2.5.1.3: an instance has no writers only when the last one is gone, and a disposal is final.
 #[test]
 fn instance_ends_when_its_last_writer_is_gone() {
-    let mut told = ClockedCache::new(CacheSettings::default());
-    told.put(InstanceChange::Alive, 5, (1, 0), 10);
-    told.put(InstanceChange::Alive, 5, (2, 0), 11);
-    told.put(InstanceChange::Alive, 6, (2, 0), 12);
-    assert_eq!(told.put(InstanceChange::Unregister, 5, (1, 0), 0), ArrivalOutcome::Unnoticed);
-    told.put(InstanceChange::Dispose, 6, (1, 0), 0);
-    told.take();
-    told.cache.lose(told.now, writer(2), |_| None);
-    let over = told.take();
+    let mut cache = ClockedCache::new(CacheSettings::default());
+    cache.put(InstanceChange::Alive, 5, (1, 0), 10);
+    cache.put(InstanceChange::Alive, 5, (2, 0), 11);
+    cache.put(InstanceChange::Alive, 6, (2, 0), 12);
+    assert_eq!(cache.put(InstanceChange::Unregister, 5, (1, 0), 0), ArrivalOutcome::Unnoticed);
+    cache.put(InstanceChange::Dispose, 6, (1, 0), 0);
+    cache.take();
+    cache.cache.lose(cache.now, writer(2), |_| None);
+    let over = cache.take();
     assert_eq!(over.len(), 1);
     let info = over[0].info;
     assert_eq!((info.instance, info.valid_data, over[0].data), (5, false, None));
     assert_eq!(info.instance_state, InstanceState::NotAliveNoWriters);
-    assert_eq!(told.cache.instances(), 1, "writer 1 has not let go what it disposed");
-    told.cache.lose(told.now, writer(1), |_| None);
-    assert_eq!(told.cache.instances(), 0);
+    assert_eq!(cache.cache.instances(), 1, "writer 1 has not let go what it disposed");
+    cache.cache.lose(cache.now, writer(1), |_| None);
+    assert_eq!(cache.cache.instances(), 0);
 }

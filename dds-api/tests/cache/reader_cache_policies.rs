@@ -25,35 +25,35 @@ fn usual() -> CacheSettings {
 fn each_policy_sets_its_cache_setting() {
     use PresentationQosPolicyAccessScopeKind::{Group, Instance, Topic};
     const MILLI: u64 = 1_000_000;
-    let (milli, usual) = (Duration::from_millis(1), usual());
-    assert_eq!(asked(|_, _| ()), usual);
-    assert_eq!((usual.max_samples, usual.max_instances), (MOST, MOST));
-    assert_eq!(usual.max_samples_per_instance, MOST);
+    let (milli, typical) = (Duration::from_millis(1), usual());
+    assert_eq!(asked(|_, _| ()), typical);
+    assert_eq!((typical.max_samples, typical.max_instances), (MOST, MOST));
+    assert_eq!(typical.max_samples_per_instance, MOST);
     let history = |kind, depth| asked(|qos, _| qos.history = HistoryQosPolicy { kind, depth });
     let keep_last = history(HistoryQosPolicyKind::KeepLast, 7);
-    assert_eq!(keep_last, CacheSettings { depth: Some(7), ..usual });
+    assert_eq!(keep_last, CacheSettings { depth: Some(7), ..typical });
     let keep_all = history(HistoryQosPolicyKind::KeepAll, 7);
-    assert_eq!(keep_all, CacheSettings { depth: None, ..usual });
+    assert_eq!(keep_all, CacheSettings { depth: None, ..typical });
     assert_eq!(
         asked(|qos, _| qos.resource_limits.max_samples = Length::of(7)),
-        CacheSettings { max_samples: 7, ..usual }
+        CacheSettings { max_samples: 7, ..typical }
     );
     assert_eq!(
         asked(|qos, _| qos.resource_limits.max_instances = Length::of(7)),
-        CacheSettings { max_instances: 7, ..usual }
+        CacheSettings { max_instances: 7, ..typical }
     );
     assert_eq!(
         asked(|qos, _| qos.resource_limits.max_samples_per_instance = Length::of(7)),
-        CacheSettings { max_samples_per_instance: 7, ..usual }
+        CacheSettings { max_samples_per_instance: 7, ..typical }
     );
     assert_eq!(
         asked(|qos, _| qos.ownership.kind = OwnershipQosPolicyKind::Exclusive),
-        CacheSettings { exclusive: true, ..usual }
+        CacheSettings { exclusive: true, ..typical }
     );
     let by_source = DestinationOrderQosPolicyKind::BySourceTimestamp;
     assert_eq!(
         asked(|qos, _| qos.destination_order.kind = by_source),
-        CacheSettings { by_source: true, ..usual }
+        CacheSettings { by_source: true, ..typical }
     );
     for (scope, ordered, across) in [
         (Instance, false, false),
@@ -66,23 +66,23 @@ fn each_policy_sets_its_cache_setting() {
         let settings = asked(|_, presentation| {
             (presentation.access_scope, presentation.ordered_access) = (scope, ordered);
         });
-        assert_eq!(settings, CacheSettings { across_instances: across, ..usual }, "{scope:?}");
+        assert_eq!(settings, CacheSettings { across_instances: across, ..typical }, "{scope:?}");
     }
     assert_eq!(
         asked(|qos, _| qos.time_based_filter.minimum_separation = milli),
-        CacheSettings { minimum_separation: MILLI, ..usual }
+        CacheSettings { minimum_separation: MILLI, ..typical }
     );
     assert_eq!(
         asked(|qos, _| qos.reader_data_lifecycle.autopurge_nowriter_samples_delay = milli),
-        CacheSettings { no_writer_delay: MILLI, ..usual }
+        CacheSettings { no_writer_delay: MILLI, ..typical }
     );
     assert_eq!(
         asked(|qos, _| qos.reader_data_lifecycle.autopurge_disposed_samples_delay = milli),
-        CacheSettings { disposed_delay: MILLI, ..usual }
+        CacheSettings { disposed_delay: MILLI, ..typical }
     );
     assert_eq!(
         asked(|qos, _| qos.deadline.period = milli),
-        CacheSettings { deadline: MILLI, ..usual }
+        CacheSettings { deadline: MILLI, ..typical }
     );
 }
 

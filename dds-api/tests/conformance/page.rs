@@ -25,15 +25,16 @@ pub(crate) fn page(chapters: &[(&str, Vec<SpecItem>)]) -> String {
         "\n| chapter | rows | shown | absent | no rule |\n| --- | --- | --- | --- | --- |\n",
     );
     for (chapter, parts) in chapters {
-        let marks: Vec<&RowCoverage> =
+        let coverages: Vec<&RowCoverage> =
             parts.iter().flat_map(|part| &part.rows).map(|row| &row.coverage).collect();
-        let count =
-            |wanted: fn(&RowCoverage) -> bool| marks.iter().filter(|mark| wanted(mark)).count();
-        let shown = count(|mark| matches!(mark, RowCoverage::Shown { .. }));
-        let absent = count(|mark| matches!(mark, RowCoverage::Absent(_)));
-        let none = count(|mark| matches!(mark, RowCoverage::NoRule(_)));
+        let count = |wanted: fn(&RowCoverage) -> bool| {
+            coverages.iter().filter(|coverage| wanted(coverage)).count()
+        };
+        let shown = count(|coverage| matches!(coverage, RowCoverage::Shown { .. }));
+        let absent = count(|coverage| matches!(coverage, RowCoverage::Absent(_)));
+        let none = count(|coverage| matches!(coverage, RowCoverage::NoRule(_)));
         let link = chapter.to_lowercase().replace(' ', "-");
-        let all = marks.len();
+        let all = coverages.len();
         writeln!(page, "| [{chapter}](#{link}) | {all} | {shown} | {absent} | {none} |").unwrap();
     }
     let mut absences = String::new();
@@ -65,8 +66,8 @@ pub(crate) fn page(chapters: &[(&str, Vec<SpecItem>)]) -> String {
     page
 }
 
-fn columns(mark: &RowCoverage) -> (String, String) {
-    match mark {
+fn columns(coverage: &RowCoverage) -> (String, String) {
+    match coverage {
         RowCoverage::Absent(why) => ("**absent**".to_owned(), why.clone()),
         RowCoverage::NoRule(why) => ("-".to_owned(), why.clone()),
         RowCoverage::Shown { here, by, note } => {

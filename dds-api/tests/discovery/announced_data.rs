@@ -28,10 +28,10 @@ fn too_long<R>(result: DdsResult<R>, what: &str) {
 
 #[test]
 fn user_topic_and_group_data_beyond_limit_are_refused_by_each_call() {
-    let meeting = TestDomain::new();
+    let domain = TestDomain::new();
     let mut qos = DomainParticipantQos::default();
     qos.user_data.value = vec![7; TOO_MUCH];
-    let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
+    let config = ParticipantConfig::new().runtime_dir(domain.runtime_dir());
     too_long(DomainParticipant::with_config(0, config.clone().qos(&qos)), "USER_DATA");
     let participant = DomainParticipant::with_config(0, config).unwrap();
     too_long(participant.set_qos(&qos), "USER_DATA");
@@ -74,8 +74,8 @@ fn user_topic_and_group_data_beyond_limit_are_refused_by_each_call() {
 
 #[test]
 fn participants_join_and_communicate_with_large_announced_data() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let mut qos = here.qos();
     qos.user_data.value = vec![1; MUCH];
     here.set_qos(&qos).unwrap();
@@ -85,7 +85,7 @@ fn participants_join_and_communicate_with_large_announced_data() {
             topic.topic_data(vec![n; MUCH]).create().unwrap()
         })
         .collect();
-    let there = meeting.join();
+    let there = domain.join();
     for (n, topic) in topics.iter().enumerate() {
         let found = there.find_topic::<Track>(topic.name(), SOON).unwrap();
         assert_eq!(found.qos().topic_data.value, vec![n as u8; MUCH]);
@@ -100,8 +100,8 @@ fn participants_join_and_communicate_with_large_announced_data() {
 
 #[test]
 fn changed_topic_data_is_announced() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topic = here.topic::<Track>("Tracks").topic_data([1]).create().unwrap();
     let mut qos: TopicQos = topic.qos();
     qos.topic_data.value = vec![2, 2];
@@ -116,8 +116,8 @@ fn changed_topic_data_is_announced() {
 
 #[test]
 fn discovered_participants_and_topics_have_announced_data() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     assert!(here.topic::<Track>("Own").create().is_ok());
     let mut qos = there.qos();
     qos.user_data.value = b"radar".to_vec();
@@ -148,8 +148,8 @@ fn discovered_participants_and_topics_have_announced_data() {
 
 #[test]
 fn matched_writers_and_readers_are_known_with_their_policies() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     for participant in [&here, &there] {
         // In another participant, and in the same one.
         let (name, data) = (format!("Tracks {}", participant.instance_handle()), *b"topic");

@@ -48,8 +48,8 @@ fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/applications.xml")
 }
 
-fn config(meeting: &TestDomain) -> ParticipantConfig {
-    ParticipantConfig::new().runtime_dir(meeting.runtime_dir())
+fn config(domain: &TestDomain) -> ParticipantConfig {
+    ParticipantConfig::new().runtime_dir(domain.runtime_dir())
 }
 
 fn alarm(of: &DynamicType, code: u32, severity: &str, text: &str) -> DynamicData {
@@ -59,19 +59,16 @@ fn alarm(of: &DynamicType, code: u32, severity: &str, text: &str) -> DynamicData
 
 #[test]
 fn xml_applications_communicate_with_each_other_and_compiled_program() {
-    let meeting = TestDomain::new();
+    let domain = TestDomain::new();
     {
         let sensor =
-            DomainParticipant::from_xml_with([example()], "Applications::Sensor", config(&meeting))
+            DomainParticipant::from_xml_with([example()], "Applications::Sensor", config(&domain))
                 .unwrap();
-        let display = DomainParticipant::from_xml_with(
-            [example()],
-            "Applications::Display",
-            config(&meeting),
-        )
-        .unwrap();
+        let display =
+            DomainParticipant::from_xml_with([example()], "Applications::Display", config(&domain))
+                .unwrap();
         let program =
-            DomainParticipant::with_config(0, config(&meeting).qos_files([example()])).unwrap();
+            DomainParticipant::with_config(0, config(&domain).qos_files([example()])).unwrap();
         let profile = "SquallAvionics::PeriodicState";
         let topic =
             program.topic::<compiled::Attitude>("Attitude").profile(profile).create().unwrap();
@@ -149,7 +146,7 @@ fn xml_applications_communicate_with_each_other_and_compiled_program() {
         let shown = warnings.take_next(SOON).unwrap().unwrap();
         assert!(shown.to_json().contains("\"code\": 5"), "{}", shown.to_json());
     }
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// A file of these parts in a folder of its own.
@@ -203,10 +200,9 @@ fn number(application: &Application, n: i64) -> DynamicData {
 
 #[test]
 fn xml_entities_have_names_and_policies_and_follow_file_changes() {
-    let (meeting, file) = (TestDomain::new(), File::new(&numbers(9)));
+    let (domain, file) = (TestDomain::new(), File::new(&numbers(9)));
     {
-        let all =
-            DomainParticipant::from_xml_with([file.path()], "L::P", config(&meeting)).unwrap();
+        let all = DomainParticipant::from_xml_with([file.path()], "L::P", config(&domain)).unwrap();
         assert_eq!(all.participant().domain_id(), 4);
         assert_eq!(all.participant().qos().user_data.value, [1, 2]);
         let writer = all.writer("Out::W").unwrap();
@@ -229,13 +225,13 @@ fn xml_entities_have_names_and_policies_and_follow_file_changes() {
         assert_eq!(report.changed[0].profile, "L::P/Out/W");
         assert_eq!(writer.qos().deadline.period, std::time::Duration::from_secs(5).into());
 
-        let wrong = |result: DdsResult<()>| result.unwrap_err().to_string();
-        let told = wrong(all.writer("W").map(drop));
+        let error = |result: DdsResult<()>| result.unwrap_err().to_string();
+        let told = error(all.writer("W").map(drop));
         assert!(
             told.contains("participant `L::P` has no writer `W`; available: `Alone`, `Out::W`"),
             "{told}"
         );
-        let told = wrong(all.filter("In::R").map(drop));
+        let told = error(all.filter("In::R").map(drop));
         assert!(told.contains("has no reader with a filter `In::R`; available: none"), "{told}");
         for other in [
             all.reader("x").map(drop),
@@ -243,19 +239,19 @@ fn xml_entities_have_names_and_policies_and_follow_file_changes() {
             all.publisher("x").map(drop),
             all.subscriber("x").map(drop),
         ] {
-            assert!(wrong(other).contains("has no "));
+            assert!(error(other).contains("has no "));
         }
     }
-    let wrong = |name: &str, config: ParticipantConfig| {
+    let refusal = |name: &str, config: ParticipantConfig| {
         DomainParticipant::from_xml_with([file.path()], name, config).err().unwrap().to_string()
     };
-    let told = wrong("L::Q", config(&meeting));
+    let told = refusal("L::Q", config(&domain));
     assert!(
         told.contains("there is no participant `L::Q`") && told.contains("did you mean `L::P`?"),
         "{told}"
     );
     let provider = QosProvider::from_str("<dds/>").unwrap().into();
-    let told = wrong("L::P", config(&meeting).qos_provider(provider));
+    let told = refusal("L::P", config(&domain).qos_provider(provider));
     assert!(told.contains("name its files beside those of the application"), "{told}");
     // Profiles may be in files that the configuration names.
     let profiles =
@@ -263,21 +259,21 @@ fn xml_entities_have_names_and_policies_and_follow_file_changes() {
     let based =
         File::new(&numbers(3).replace("<datawriter_qos>", "<datawriter_qos base_name=\"Q::P\">"));
     let told =
-        DomainParticipant::from_xml_with([based.path()], "L::P", config(&meeting)).err().unwrap();
+        DomainParticipant::from_xml_with([based.path()], "L::P", config(&domain)).err().unwrap();
     assert!(told.to_string().contains("found the base `Q::P`, which is not there"), "{told}");
-    let more = config(&meeting).qos_files([profiles.path()]);
+    let more = config(&domain).qos_files([profiles.path()]);
     DomainParticipant::from_xml_with([based.path()], "L::P", more).unwrap();
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// The values in a participant's description apply only to that participant, real-time
 /// settings included.
 #[test]
 fn policies_in_xml_description_apply_only_to_its_participant() {
-    let meeting = TestDomain::new();
+    let domain = TestDomain::new();
     let file = File::new(&numbers_of(1, "polling"));
-    let all = DomainParticipant::from_xml_with([file.path()], "L::P", config(&meeting)).unwrap();
-    let other = DomainParticipant::with_config(4, config(&meeting).qos_files([file.path()]));
+    let all = DomainParticipant::from_xml_with([file.path()], "L::P", config(&domain)).unwrap();
+    let other = DomainParticipant::with_config(4, config(&domain).qos_files([file.path()]));
     let other = other.unwrap();
     assert_eq!(all.participant().qos().user_data.value, [1, 2]);
     assert!(other.qos().user_data.value.is_empty());
@@ -349,10 +345,10 @@ fn xml_types_equal_types_of_same_idl() {
 /// Returns the errors in a file.
 fn errors(text: &str) -> Vec<String> {
     let file = File::new(text);
-    let wrong = ApplicationFiles::from_files([file.path()]).err();
-    let wrong = wrong.unwrap_or_else(|| panic!("nothing is wrong with:\n{text}"));
+    let refusal = ApplicationFiles::from_files([file.path()]).err();
+    let refusal = refusal.unwrap_or_else(|| panic!("nothing is wrong with:\n{text}"));
     let folder = format!("{}/", file.0.path().display());
-    wrong.errors().iter().map(|error| error.to_string().replace(&folder, "")).collect()
+    refusal.errors().iter().map(|error| error.to_string().replace(&folder, "")).collect()
 }
 
 #[test]

@@ -35,8 +35,8 @@ fn next<T: BuiltinTopicData>(reader: &DataReader<T>) -> Sample<T> {
 
 #[test]
 fn late_builtin_reader_receives_all_existing_entities() {
-    let meeting = TestDomain::new();
-    let there = meeting.join();
+    let domain = TestDomain::new();
+    let there = domain.join();
     let mut qos = there.qos();
     qos.user_data.value = b"radar".to_vec();
     there.set_qos(&qos).unwrap();
@@ -46,7 +46,7 @@ fn late_builtin_reader_receives_all_existing_entities() {
     let writer = publisher.writer(&topic).user_data(*b"writer").create().unwrap();
     let reader = there.reader(&topic).user_data(*b"reader").keep_last(3).create().unwrap();
 
-    let here = meeting.join();
+    let here = domain.join();
     let _own = (writer_of(&here, "Own"), reader_of(&here, "Own"));
     until("all is known", || {
         let known = here.builtin_reader::<SubscriptionBuiltinTopicData>().unwrap();
@@ -84,8 +84,8 @@ fn late_builtin_reader_receives_all_existing_entities() {
 
 #[test]
 fn builtin_instance_follows_entity_and_is_disposed_on_deletion() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let writers = here.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
     let writer = writer_of(&there, "Marks");
     let first = next(&writers);
@@ -143,8 +143,8 @@ fn builtin_instance_follows_entity_and_is_disposed_on_deletion() {
 
 #[test]
 fn changed_topic_data_updates_builtin_samples_of_writers() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let writers = here.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
     let topic = there.topic::<CheckedSample>("Marks").create().unwrap();
     let _writer = there.writer(&topic).create().unwrap();
@@ -157,8 +157,8 @@ fn changed_topic_data_updates_builtin_samples_of_writers() {
 
 #[test]
 fn builtin_readers_are_looked_up_by_topic_name() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let subscriber = here.builtin_subscriber().unwrap();
     let participants =
         subscriber.lookup_reader::<ParticipantBuiltinTopicData>("DCPSParticipant").unwrap();
@@ -206,8 +206,8 @@ fn builtin_readers_are_looked_up_by_topic_name() {
 
 #[test]
 fn builtin_entities_are_enabled_without_autoenable() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let mut qos = here.qos();
     qos.entity_factory.autoenable_created_entities = false;
     here.set_qos(&qos).unwrap();
@@ -240,8 +240,8 @@ impl DataReaderListener<TopicBuiltinTopicData> for ReportingListener {
 
 #[test]
 fn conditions_and_wait_sets_work_on_builtin_readers() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let readers = Arc::new(here.builtin_reader::<SubscriptionBuiltinTopicData>().unwrap());
     let expression = "topic_name LIKE 'Nav%' AND reliability.kind = 'Reliable'";
     let of_navigation = ReadCondition::query(States::not_read(), expression, &[]).unwrap();
@@ -272,30 +272,31 @@ fn conditions_and_wait_sets_work_on_builtin_readers() {
 
 #[test]
 fn listeners_are_called_for_builtin_topics() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
-    let (tell, told) = channel();
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
+    let (sender, reports) = channel();
     let subscriber = here.builtin_subscriber().unwrap();
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();
     let writers = here.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
-    topics.set_listener(ReportingListener(tell.clone()), StatusKind::DataAvailable).unwrap();
-    subscriber.set_listener(ReportingListener(tell.clone()), StatusKind::DataAvailable).unwrap();
+    topics.set_listener(ReportingListener(sender.clone()), StatusKind::DataAvailable).unwrap();
+    subscriber.set_listener(ReportingListener(sender.clone()), StatusKind::DataAvailable).unwrap();
     let writer = writer_of(&there, "Marks");
-    let mut heard = [told.recv_timeout(PATIENCE).unwrap(), told.recv_timeout(PATIENCE).unwrap()];
+    let mut heard =
+        [reports.recv_timeout(PATIENCE).unwrap(), reports.recv_timeout(PATIENCE).unwrap()];
     heard.sort();
     assert_eq!(heard, ["DCPSPublication", "Marks"]);
     assert_eq!(next(&writers).key, writer.instance_handle());
     topics.clear_listener();
-    subscriber.set_listener(ReportingListener(tell), StatusKind::DataOnReaders).unwrap();
+    subscriber.set_listener(ReportingListener(sender), StatusKind::DataOnReaders).unwrap();
     drop(writer);
-    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), "2 readers");
+    assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "2 readers");
 }
 
 #[test]
 fn builtin_sample_has_type_name_and_survives_cdr_round_trip() {
     use dds_api::types::{from_cdr, to_cdr};
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let writers = here.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
     let topic = there.topic::<CheckedSample>("Marks").create().unwrap();
     let publisher = there.publisher().partition(["a", "b"]).create().unwrap();
@@ -319,8 +320,8 @@ fn act() {
 
 #[test]
 fn all_entities_of_killed_process_are_disposed() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let participants = here.builtin_reader::<ParticipantBuiltinTopicData>().unwrap();
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();
     let writers = here.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
@@ -329,7 +330,7 @@ fn all_entities_of_killed_process_are_disposed() {
         let (all, of) = (present(&participants).len(), present(&topics).len());
         (all, of, present(&writers).len(), present(&readers).len())
     };
-    let mut actor = Actor::start(module_path!(), "there", &meeting, 1);
+    let mut actor = Actor::start(module_path!(), "there", &domain, 1);
     assert_eq!(actor.hear(), "there");
     until("all of it is told", || counts() == (1, 2, 1, 1));
     actor.kill();
@@ -338,5 +339,5 @@ fn all_entities_of_killed_process_are_disposed() {
         assert_eq!(state, InstanceState::NotAliveDisposed);
     }
     drop((participants, topics, writers, readers, here));
-    meeting.assert_empty();
+    domain.assert_empty();
 }

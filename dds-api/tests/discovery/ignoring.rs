@@ -42,8 +42,8 @@ fn take_until(reader: &DataReader<Track>, last: u32, mut writers: usize) -> Vec<
 
 #[test]
 fn samples_of_ignored_writer_are_dropped_even_if_already_received() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let reader = reader_of(&here, "Marks");
     let (bad, good) = (writer_of(&there, "Marks"), writer_of(&there, "Marks"));
     bad.wait_for_readers(1, SOON).unwrap();
@@ -81,8 +81,8 @@ fn samples_of_ignored_writer_are_dropped_even_if_already_received() {
 
 #[test]
 fn instances_of_ignored_writer_become_not_alive_no_writers() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let of =
         |participant: &DomainParticipant| participant.topic::<Track>("Tracks").create().unwrap();
     let (ours, theirs) = (of(&here), of(&there));
@@ -101,8 +101,8 @@ fn instances_of_ignored_writer_become_not_alive_no_writers() {
 /// I-188: from then on the next strongest writer owns the instances.
 #[test]
 fn ownership_passes_to_next_writer_when_owner_is_ignored() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let of = |participant: &DomainParticipant| {
         let topic = participant.topic::<Track>("Tracks").atomic().exclusive_ownership();
         topic.create().unwrap()
@@ -135,8 +135,8 @@ fn ownership_passes_to_next_writer_when_owner_is_ignored() {
 
 #[test]
 fn ordered_topic_keeps_its_order_without_ignored_writer() {
-    let meeting = TestDomain::new();
-    let (here, witness, there) = (meeting.join(), meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, witness, there) = (domain.join(), domain.join(), domain.join());
     let topics = [topic(&here, false), topic(&witness, false), topic(&there, false)];
     let reader = here.reader(&topics[0]).create().unwrap();
     let observer = witness.reader(&topics[1]).create().unwrap();
@@ -168,8 +168,8 @@ fn ordered_topic_keeps_its_order_without_ignored_writer() {
 
 #[test]
 fn late_reader_receives_no_kept_sample_of_ignored_writer() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let theirs = topic(&there, true);
     let (bad, good) =
         (there.writer(&theirs).create().unwrap(), there.writer(&theirs).create().unwrap());
@@ -191,8 +191,8 @@ fn late_reader_receives_no_kept_sample_of_ignored_writer() {
 
 #[test]
 fn ignored_participant_and_its_entities_are_invisible() {
-    let meeting = TestDomain::new();
-    let (here, there, other) = (meeting.join(), meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there, other) = (domain.join(), domain.join(), domain.join());
     let participants = here.builtin_reader::<ParticipantBuiltinTopicData>().unwrap();
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();
     let publications = here.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
@@ -248,8 +248,8 @@ fn states<T: dds_api::types::TopicData>(reader: &DataReader<T>) -> Vec<InstanceS
 
 #[test]
 fn ignore_topic_applies_to_all_other_participants() {
-    let meeting = TestDomain::new();
-    let (here, there, other) = (meeting.join(), meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there, other) = (domain.join(), domain.join(), domain.join());
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();
     let (theirs, kept) = (topic(&there, false), writer_of(&there, "Marks"));
     until("both are known", || topics.read(.., Timeout::NOW).unwrap().len() == 2);
@@ -282,8 +282,8 @@ fn ignore_topic_applies_to_all_other_participants() {
 #[test]
 fn ignored_reader_is_unmatched_and_still_receives_samples() {
     for is_ordered in [false, true] {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let of = |participant: &DomainParticipant| match is_ordered {
             true => topic(participant, false),
             false => participant.topic::<Track>("Tracks").create().unwrap(),
@@ -312,8 +312,8 @@ fn ignored_reader_is_unmatched_and_still_receives_samples() {
 
 #[test]
 fn ignoring_unknown_or_own_entity_is_refused() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let own = writer_of(&here, "Marks");
     until("it is there", || here.discovered_participants().unwrap().len() == 1);
     unknown(here.ignore_participant(here.instance_handle()));

@@ -29,14 +29,14 @@ fn sees(reader: &DataReader<CheckedSample>, number: u64) {
 fn inconsistent_topic_is_reported_and_used_once_conflict_is_gone() {
     // Names of participants are random, so the first one is not always the one with the lower name.
     for number in 0..8 {
-        let meeting = TestDomain::new();
-        let (first, second) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (first, second) = (domain.join(), domain.join());
         let one = both(&first, &topic(&first, "Marks", number % 2 == 0));
         one.0.wait_for_readers(1, SOON).unwrap();
         let meant = topic(&second, "Marks", number % 2 == 1);
         let two = both(&second, &meant);
         until("it is told", || meant.inconsistent_topic_status().total_count > 0);
-        let third = meeting.join();
+        let third = domain.join();
         let other = topic(&third, "Marks", number % 2 == 1);
         let three = both(&third, &other);
         until("it is told, too", || other.inconsistent_topic_status().total_count > 0);
@@ -54,7 +54,7 @@ fn inconsistent_topic_is_reported_and_used_once_conflict_is_gone() {
             sees(reader, 3);
         }
         drop((two, three, meant, other, first, second, third));
-        meeting.assert_empty();
+        domain.assert_empty();
     }
 }
 
@@ -70,8 +70,8 @@ fn topic_excluded_from_common_order_reports_inconsistency() {
     // and one of them is left out.
     let mut left_out = 0;
     for _ in 0..20 {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let (plain, kept) = (of(&here, "Winds", false), of(&there, "Turns", true));
         let (one, two) = std::thread::scope(|scope| {
             let one = scope.spawn(|| here.writer(&plain).create());
@@ -106,8 +106,8 @@ fn topic_excluded_from_common_order_reports_inconsistency() {
 #[test]
 fn recreated_topic_follows_its_new_durability_despite_held_sample() {
     for is_kept in [false, true] {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let before = topic(&here, "Marks", !is_kept);
         let (writer, reader) = both(&here, &before);
         writer.wait_for_readers(1, SOON).unwrap();
@@ -123,7 +123,7 @@ fn recreated_topic_follows_its_new_durability_despite_held_sample() {
         writer.wait_for_readers(2, SOON).unwrap();
         writer.write(&CheckedSample::new(2)).unwrap();
         sees(&elsewhere, 2);
-        let late = meeting.join();
+        let late = domain.join();
         let marks = topic(&late, "Marks", is_kept);
         let reader = late.reader(&marks).create().unwrap();
         writer.wait_for_readers(3, SOON).unwrap();

@@ -102,12 +102,12 @@ impl TopicListener for ReportingListener {
     }
 }
 
-fn next(told: &Receiver<String>) -> String {
-    told.recv_timeout(PATIENCE).unwrap()
+fn next(reports: &Receiver<String>) -> String {
+    reports.recv_timeout(PATIENCE).unwrap()
 }
 
-fn nothing(told: &Receiver<String>) {
-    let more = told.recv_timeout(Duration::from_millis(50));
+fn nothing(reports: &Receiver<String>) {
+    let more = reports.recv_timeout(Duration::from_millis(50));
     assert!(more.is_err(), "{more:?}");
 }
 
@@ -117,98 +117,98 @@ fn topic(participant: &DomainParticipant) -> Topic<CheckedSample> {
 
 #[test]
 fn writer_and_reader_call_their_own_listeners() {
-    let meeting = TestDomain::new();
-    let (ours, theirs) = (meeting.join(), meeting.join());
-    let (says, told) = channel();
+    let domain = TestDomain::new();
+    let (ours, theirs) = (domain.join(), domain.join());
+    let (sender, reports) = channel();
     let writer = ours.writer(&topic(&ours)).create().unwrap();
-    writer.set_listener(ReportingListener("writer", says.clone()), StatusMask::ALL).unwrap();
+    writer.set_listener(ReportingListener("writer", sender.clone()), StatusMask::ALL).unwrap();
     let reader = theirs.reader(&topic(&theirs)).create().unwrap();
-    assert_eq!(next(&told), "writer: 1 readers");
+    assert_eq!(next(&reports), "writer: 1 readers");
     // Earlier changes are reported, too.
-    reader.set_listener(ReportingListener("reader", says.clone()), StatusMask::ALL).unwrap();
-    assert_eq!(next(&told), "reader: 1 writers");
+    reader.set_listener(ReportingListener("reader", sender.clone()), StatusMask::ALL).unwrap();
+    assert_eq!(next(&reports), "reader: 1 writers");
     writer.wait_for_readers(1, SOON).unwrap();
     for number in 0..3 {
         writer.write(&CheckedSample::new(number)).unwrap();
-        assert_eq!(next(&told), format!("reader: sample {number}"));
+        assert_eq!(next(&reports), format!("reader: sample {number}"));
     }
     let picky = theirs.reader(&topic(&theirs)).exclusive_ownership().create().unwrap();
-    assert_eq!(next(&told), "writer: OWNERSHIP of Marks");
+    assert_eq!(next(&reports), "writer: OWNERSHIP of Marks");
     drop(picky);
-    nothing(&told);
+    nothing(&reports);
     let mut qos = reader.qos();
     qos.deadline.period = Duration::from_millis(50).into();
     reader.clear_listener();
     drop(reader);
-    assert_eq!(next(&told), "writer: 0 readers");
+    assert_eq!(next(&reports), "writer: 0 readers");
     writer.clear_listener();
     let mut offered = writer.qos();
     offered.deadline = qos.deadline.clone();
     writer.set_qos(&offered).unwrap();
     let reader = theirs.reader(&topic(&theirs)).qos(&qos).create().unwrap();
     reader
-        .set_listener(ReportingListener("late", says), StatusKind::RequestedDeadlineMissed)
+        .set_listener(ReportingListener("late", sender), StatusKind::RequestedDeadlineMissed)
         .unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     // The counted reader may be the previous one.
     reader.wait_for_writers(1, SOON).unwrap();
     writer.write(&CheckedSample::new(9)).unwrap();
-    assert_eq!(next(&told), "late: missed", "although nobody asks");
+    assert_eq!(next(&reports), "late: missed", "although nobody asks");
 }
 
 /// An event that an entity's own listener does not want goes to the listener of its publisher or
 /// subscriber, and then to the participant's.
 #[test]
 fn event_outside_listener_mask_is_reported_to_enclosing_listener() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
-    let (says, told) = channel();
+    let domain = TestDomain::new();
+    let participant = domain.join();
+    let (sender, reports) = channel();
     participant
-        .set_listener(ReportingListener("participant", says.clone()), StatusMask::ALL)
+        .set_listener(ReportingListener("participant", sender.clone()), StatusMask::ALL)
         .unwrap();
     let here = topic(&participant);
     let publisher = participant.publisher().create().unwrap();
     let matched = StatusKind::PublicationMatched;
-    publisher.set_listener(ReportingListener("publisher", says.clone()), matched).unwrap();
+    publisher.set_listener(ReportingListener("publisher", sender.clone()), matched).unwrap();
     let writer = publisher.writer(&here).create().unwrap();
     writer
-        .set_listener(ReportingListener("writer", says.clone()), StatusKind::LivelinessLost)
+        .set_listener(ReportingListener("writer", sender.clone()), StatusKind::LivelinessLost)
         .unwrap();
     let subscriber = participant.subscriber().create().unwrap();
     let reader = subscriber.reader(&here).create().unwrap();
-    let mut first = [next(&told), next(&told)];
+    let mut first = [next(&reports), next(&reports)];
     first.sort();
     assert_eq!(first, ["participant: 1 writers", "publisher: 1 readers of Marks"]);
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&CheckedSample::new(1)).unwrap();
-    assert_eq!(next(&told), "participant: data for 1 readers");
-    nothing(&told);
+    assert_eq!(next(&reports), "participant: data for 1 readers");
+    nothing(&reports);
     let data = StatusKind::DataAvailable;
     participant
-        .set_listener(ReportingListener("participant", says.clone()), !StatusMask::from(data))
+        .set_listener(ReportingListener("participant", sender.clone()), !StatusMask::from(data))
         .unwrap();
-    subscriber.set_listener(ReportingListener("subscriber", says.clone()), data).unwrap();
+    subscriber.set_listener(ReportingListener("subscriber", sender.clone()), data).unwrap();
     participant.clear_listener();
     writer.write(&CheckedSample::new(2)).unwrap();
-    assert_eq!(next(&told), "subscriber: data of Marks (CheckedSample)");
-    reader.set_listener(ReportingListener("reader", says.clone()), data).unwrap();
+    assert_eq!(next(&reports), "subscriber: data of Marks (CheckedSample)");
+    reader.set_listener(ReportingListener("reader", sender.clone()), data).unwrap();
     writer.write(&CheckedSample::new(3)).unwrap();
-    let samples = [(); 3].map(|()| next(&told));
+    let samples = [(); 3].map(|()| next(&reports));
     assert_eq!(samples, ["reader: sample 1", "reader: sample 2", "reader: sample 3"]);
     publisher.clear_listener();
     drop(reader);
     until("it is gone", || writer.publication_matched_status().current_count == 0);
-    here.set_listener(ReportingListener("topic", says)).unwrap();
-    let theirs = meeting.join();
+    here.set_listener(ReportingListener("topic", sender)).unwrap();
+    let theirs = domain.join();
     let other = theirs.topic::<CheckedSample>("Marks").create().unwrap();
     let _other = theirs.reader(&other).create().unwrap();
-    assert_eq!(next(&told), "topic: 1 others by Marks");
+    assert_eq!(next(&reports), "topic: 1 others by Marks");
 }
 
 #[test]
 fn entities_report_their_listener_masks() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let here = topic(&participant);
     let publisher = participant.publisher().create().unwrap();
     let subscriber = participant.subscriber().create().unwrap();
@@ -248,8 +248,8 @@ fn entities_report_their_listener_masks() {
 /// Entities are found by their topics' names; clones are the same entity.
 #[test]
 fn writers_and_readers_are_looked_up_by_topic_name() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let here = topic(&participant);
     let publisher = participant.publisher().create().unwrap();
     assert!(publisher.lookup_writer::<CheckedSample>("Marks").is_none());
@@ -281,17 +281,17 @@ impl DataReaderListener<CheckedSample> for PanickingListener {
 
 #[test]
 fn panic_in_listener_does_not_stop_later_calls() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
-    let (says, told) = channel();
+    let domain = TestDomain::new();
+    let participant = domain.join();
+    let (sender, reports) = channel();
     let here = topic(&participant);
     let reader = participant.reader(&here).create().unwrap();
-    reader.set_listener(PanickingListener(says), StatusKind::DataAvailable).unwrap();
+    reader.set_listener(PanickingListener(sender), StatusKind::DataAvailable).unwrap();
     let writer = participant.writer(&here).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     for number in 0..3 {
         writer.write(&CheckedSample::new(number)).unwrap();
-        assert_eq!(next(&told), number.to_string());
+        assert_eq!(next(&reports), number.to_string());
     }
 }
 
@@ -325,9 +325,9 @@ impl DataReaderListener<CheckedSample> for ReentrantListener {
 
 #[test]
 fn listener_may_block_make_calls_and_drop_any_entity() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
-    let (says, told) = channel();
+    let domain = TestDomain::new();
+    let participant = domain.join();
+    let (sender, reports) = channel();
     let (allow, go_on) = channel();
     let here = topic(&participant);
     let reader = participant.reader(&here).create().unwrap();
@@ -336,31 +336,31 @@ fn listener_may_block_make_calls_and_drop_any_entity() {
     let busy = ReentrantListener {
         writer: Some(writer.clone()),
         handles: Some((reader.clone(), participant)),
-        says,
+        says: sender,
         go_on,
     };
     reader.set_listener(busy, StatusKind::DataAvailable).unwrap();
     drop((reader, here));
     writer.write(&CheckedSample::new(0)).unwrap();
-    assert_eq!(next(&told), "called");
+    assert_eq!(next(&reports), "called");
     for number in 1..11 {
         // A waiting listener blocks no other thread.
         writer.write(&CheckedSample::new(number)).unwrap();
     }
     drop(writer);
     allow.send(()).unwrap();
-    assert_eq!(next(&told), "done");
+    assert_eq!(next(&reports), "done");
     until("the participant is gone", || {
-        std::fs::read_dir(meeting.runtime_dir()).is_err()
-            || std::fs::read_dir(meeting.runtime_dir()).unwrap().next().is_none()
+        std::fs::read_dir(domain.runtime_dir()).is_err()
+            || std::fs::read_dir(domain.runtime_dir()).unwrap().next().is_none()
     });
 }
 
 /// DATA_ON_READERS for applications without a listener.
 #[test]
 fn subscriber_condition_holds_while_any_of_its_readers_has_data() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let subscriber = there.subscriber().create().unwrap();
     let condition = subscriber.status_condition();
     let wait_set = WaitSet::new();

@@ -20,9 +20,9 @@ struct ProfileTest {
 
 impl ProfileTest {
     fn new(profiles: &str) -> ProfileTest {
-        let fleet = ProfileTest { domain: TestDomain::new(), folder: tempfile::tempdir().unwrap() };
-        fleet.write(profiles);
-        fleet
+        let test = ProfileTest { domain: TestDomain::new(), folder: tempfile::tempdir().unwrap() };
+        test.write(profiles);
+        test
     }
 
     fn file(&self) -> PathBuf {
@@ -65,7 +65,7 @@ fn wrong<T>(result: DdsResult<T>) -> String {
 /// values, selected by the topic's name.
 #[test]
 fn entities_take_policies_from_profile_of_their_topic() {
-    let fleet = ProfileTest::new(&format!(
+    let test = ProfileTest::new(&format!(
         r#"<qos_profile name="State" base_name="Squall::Atomic">
                <datawriter_qos>{}</datawriter_qos>
                <datawriter_qos topic_filter="Slow*">{}</datawriter_qos>
@@ -74,7 +74,7 @@ fn entities_take_policies_from_profile_of_their_topic() {
         deadline(50),
         deadline(900),
     ));
-    let (ours, theirs) = (fleet.join(), fleet.join());
+    let (ours, theirs) = (test.join(), test.join());
     for (name, period) in [("Marks", 50), ("SlowMarks", 900)] {
         let topic = |participant: &DomainParticipant| {
             participant.topic::<CheckedSample>(name).profile("Fleet::State").create().unwrap()
@@ -90,7 +90,7 @@ fn entities_take_policies_from_profile_of_their_topic() {
             writer.write(&CheckedSample::new(number)).unwrap();
         }
         writer.wait_for_acknowledgments(SOON).unwrap();
-        let kept: Vec<u64> = reader.take(.., SOON).unwrap().map(|mark| mark.number).collect();
+        let kept: Vec<u64> = reader.take(.., SOON).unwrap().map(|sample| sample.number).collect();
         assert_eq!(kept, [3, 4], "{name}: its cache is as the profile says");
     }
 }
@@ -99,8 +99,8 @@ fn entities_take_policies_from_profile_of_their_topic() {
 /// instance, and not the history.
 #[test]
 fn late_joiner_with_alarm_profile_receives_only_last_sample() {
-    let fleet = ProfileTest::new("");
-    let (ours, theirs) = (fleet.join(), fleet.join());
+    let test = ProfileTest::new("");
+    let (ours, theirs) = (test.join(), test.join());
     let topic = |of: &DomainParticipant| {
         of.topic::<CheckedSample>("Alarms").profile("SquallAvionics::Alarm").create().unwrap()
     };
@@ -111,7 +111,7 @@ fn late_joiner_with_alarm_profile_receives_only_last_sample() {
     }
     let late = theirs.reader(&topic(&theirs)).create().unwrap();
     late.wait_for_historical_data(SOON).unwrap();
-    let got: Vec<u64> = late.take(.., SOON).unwrap().map(|mark| mark.number).collect();
+    let got: Vec<u64> = late.take(.., SOON).unwrap().map(|sample| sample.number).collect();
     assert_eq!(got, [4]);
 }
 
@@ -119,7 +119,7 @@ fn late_joiner_with_alarm_profile_receives_only_last_sample() {
 /// does not mention.
 #[test]
 fn explicit_policies_override_profile() {
-    let fleet = ProfileTest::new(
+    let test = ProfileTest::new(
         r#"<qos_profile name="Left">
                <publisher_qos><partition><name><element>left</element></name></partition></publisher_qos>
                <subscriber_qos><partition><name><element>l*</element></name></partition></subscriber_qos>
@@ -127,7 +127,7 @@ fn explicit_policies_override_profile() {
                    <ownership_strength><value>3</value></ownership_strength></datawriter_qos>
            </qos_profile>"#,
     );
-    let participant = fleet.join();
+    let participant = test.join();
     let topic = participant.topic::<CheckedSample>("Marks").profile("Squall::VolatileStorage");
     let topic = topic.atomic().create().unwrap();
     assert!(!topic.is_kept(), "said after the profile");
@@ -153,14 +153,14 @@ fn explicit_policies_override_profile() {
 /// One profile may be the default for all entities; a participant may have another one.
 #[test]
 fn default_profile_applies_to_entities_without_profile() {
-    let fleet = ProfileTest::new(&format!(
+    let test = ProfileTest::new(&format!(
         r#"<qos_profile name="Usual" base_name="Squall::VolatileStorage" is_default_qos="true">
                <publisher_qos><group_data><value>7</value></group_data></publisher_qos>
                <datareader_qos topic_filter="Slow*">{}</datareader_qos>
            </qos_profile>"#,
         deadline(800),
     ));
-    let participant = fleet.join();
+    let participant = test.join();
     let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
     assert!(topic.is_kept());
     assert_eq!(participant.publisher().create().unwrap().qos().group_data.value, [7]);
@@ -168,7 +168,7 @@ fn default_profile_applies_to_entities_without_profile() {
     let reader = participant.reader(&slow).create().unwrap();
     assert_eq!(reader.qos().deadline.period, millis(800));
     assert!(!participant.topic::<CheckedSample>("Now").atomic().create().unwrap().is_kept());
-    let other = DomainParticipant::with_config(0, fleet.config().profile("Squall::Atomic"));
+    let other = DomainParticipant::with_config(0, test.config().profile("Squall::Atomic"));
     let other = other.unwrap().topic::<CheckedSample>("Others").create().unwrap();
     assert!(other.is_atomic() && !other.is_kept());
 }
@@ -176,11 +176,11 @@ fn default_profile_applies_to_entities_without_profile() {
 /// Two participants with the same provider.
 #[test]
 fn participants_may_share_provider() {
-    let fleet = ProfileTest::new("");
+    let test = ProfileTest::new("");
     let text = r#"<dds><qos_profile name="Alone" base_name="Squall::Atomic"/></dds>"#;
     let provider = Arc::new(QosProvider::from_str(text).unwrap());
     for _ in 0..2 {
-        let config = fleet.config().qos_provider(Arc::clone(&provider));
+        let config = test.config().qos_provider(Arc::clone(&provider));
         let participant = DomainParticipant::with_config(0, config).unwrap();
         assert!(Arc::ptr_eq(participant.qos_provider(), &provider));
         assert!(
@@ -196,8 +196,8 @@ fn participants_may_share_provider() {
 
 #[test]
 fn profile_error_message_names_fault_and_suggests_correction() {
-    let fleet = ProfileTest::new(r#"<qos_profile name="State" base_name="Squall::Unordered"/>"#);
-    let participant = fleet.join();
+    let test = ProfileTest::new(r#"<qos_profile name="State" base_name="Squall::Unordered"/>"#);
+    let participant = test.join();
     let unknown =
         wrong(participant.topic::<CheckedSample>("Marks").profile("Fleet::Stat").create());
     assert!(unknown.contains("`Fleet::Stat`"), "{unknown}");
@@ -210,9 +210,9 @@ fn profile_error_message_names_fault_and_suggests_correction() {
     wrong(participant.reader(&topic).profile("Fleet::Stat").create());
     wrong(participant.publisher().profile("Fleet::Stat").create());
     wrong(participant.subscriber().profile("Fleet::Stat").create());
-    wrong(DomainParticipant::with_config(0, fleet.config().profile("Fleet::Stat")));
+    wrong(DomainParticipant::with_config(0, test.config().profile("Fleet::Stat")));
     // The profile requests more order than the topic has.
-    fleet.write(
+    test.write(
         r#"<qos_profile name="Ordered"><datareader_qos>
                <reliability><kind>RELIABLE</kind></reliability>
                <property><value><element>
@@ -220,18 +220,18 @@ fn profile_error_message_names_fault_and_suggests_correction() {
                </element></value></property>
            </datareader_qos></qos_profile>"#,
     );
-    let ordered = fleet.join();
+    let ordered = test.join();
     let topic = ordered.topic::<CheckedSample>("Marks").create().unwrap();
     let refused = ordered.reader(&topic).profile("Fleet::Ordered").create().err().unwrap();
     assert!(
         matches!(&refused, DdsError::InconsistentPolicy(why) if why.contains("squall.delivery"))
     );
-    fleet.write("<qos_profil/>");
-    let broken = wrong(DomainParticipant::with_config(0, fleet.config()));
+    test.write("<qos_profil/>");
+    let broken = wrong(DomainParticipant::with_config(0, test.config()));
     assert!(broken.contains("fleet.xml:1:") && broken.contains("qos_profile"), "{broken}");
 }
 
-fn crew(strengths: [u32; 2], partition: &str, extra: &str) -> String {
+fn exclusive_profiles(strengths: [u32; 2], partition: &str, extra: &str) -> String {
     let [left, right] = strengths.map(|strength| {
         format!(
             "<ownership><kind>EXCLUSIVE</kind></ownership>
@@ -252,8 +252,8 @@ fn crew(strengths: [u32; 2], partition: &str, extra: &str) -> String {
 /// owner changes, then the partition; values set by the application stay.
 #[test]
 fn reloaded_file_changes_policies_of_running_entities() {
-    let fleet = ProfileTest::new(&crew([2, 1], "deck", ""));
-    let (ours, theirs) = (fleet.join(), fleet.join());
+    let test = ProfileTest::new(&exclusive_profiles([2, 1], "deck", ""));
+    let (ours, theirs) = (test.join(), test.join());
     let topic = |of: &DomainParticipant| {
         of.topic::<CheckedSample>("Marks").profile("Squall::Atomic").create().unwrap()
     };
@@ -281,7 +281,7 @@ fn reloaded_file_changes_policies_of_running_entities() {
     assert_eq!(heard(1, 1), [1]);
 
     assert_eq!(ours.reload_qos().unwrap(), Default::default(), "nothing has changed");
-    fleet.write(&crew([2, 5], "deck", ""));
+    test.write(&exclusive_profiles([2, 5], "deck", ""));
     let report = ours.reload_qos().unwrap();
     assert_eq!(report.unchanged, []);
     let [changed] = &report.changed[..] else { panic!("{report:?}") };
@@ -299,7 +299,7 @@ fn reloaded_file_changes_policies_of_running_entities() {
     let mut qos = right.qos();
     qos.ownership_strength.value = 1;
     right.set_qos(&qos).unwrap();
-    fleet.write(&crew([3, 9], "cabin", ""));
+    test.write(&exclusive_profiles([3, 9], "cabin", ""));
     let report = ours.reload_qos().unwrap();
     assert_eq!(right.qos().ownership_strength.value, 1);
     assert_eq!(left.qos().ownership_strength.value, 3);
@@ -313,14 +313,14 @@ fn reloaded_file_changes_policies_of_running_entities() {
 /// change that makes policies contradictory.
 #[test]
 fn reload_refuses_broken_file_whole_and_reports_unchanged_policies() {
-    let fleet = ProfileTest::new(&crew([2, 1], "deck", &deadline(500)));
-    let participant = fleet.join();
+    let test = ProfileTest::new(&exclusive_profiles([2, 1], "deck", &deadline(500)));
+    let participant = test.join();
     let topic =
         participant.topic::<CheckedSample>("Marks").profile("Fleet::Crew").create().unwrap();
     let left = participant.writer(&topic).profile("Fleet::Crew::Left").create().unwrap();
     let before = left.qos();
 
-    fleet.write(&crew([7, 1], "deck", "<deadlin/>"));
+    test.write(&exclusive_profiles([7, 1], "deck", "<deadlin/>"));
     let broken = wrong(participant.reload_qos());
     assert!(broken.contains("did you mean `deadline`?"), "{broken}");
     assert_eq!(left.qos(), before);
@@ -330,7 +330,7 @@ fn reload_refuses_broken_file_whole_and_reports_unchanged_policies() {
     );
 
     let history = "<history><kind>KEEP_LAST</kind><depth>4</depth></history>";
-    fleet.write(&crew([7, 1], "deck", &format!("{history}{}", deadline(400))));
+    test.write(&exclusive_profiles([7, 1], "deck", &format!("{history}{}", deadline(400))));
     for round in 0..2 {
         let report = participant.reload_qos().unwrap();
         let [kept] = &report.unchanged[..] else { panic!("{report:?}") };
@@ -347,7 +347,7 @@ fn reload_refuses_broken_file_whole_and_reports_unchanged_policies() {
     // If a profile disappears, entities created with it stay unchanged.
     let right = participant.writer(&topic).profile("Fleet::Crew::Right").create().unwrap();
     let before = right.qos();
-    fleet.write("");
+    test.write("");
     let report = participant.reload_qos().unwrap();
     assert!(
         report.unchanged.iter().all(|kept| kept.reason.as_ref().unwrap().contains("no profile"))
@@ -369,8 +369,8 @@ fn reader_cache_topic_and_matches_follow_reloaded_profile() {
     let filter = "<time_based_filter><minimum_separation>
                       <sec>0</sec><nanosec>300000000</nanosec>
                   </minimum_separation></time_based_filter>";
-    let fleet = ProfileTest::new(&separated(filter, ""));
-    let (ours, theirs) = (fleet.join(), fleet.join());
+    let test = ProfileTest::new(&separated(filter, ""));
+    let (ours, theirs) = (test.join(), test.join());
     let topic = |of: &DomainParticipant| {
         of.topic::<CheckedSample>("Marks").profile("Fleet::Display").create().unwrap()
     };
@@ -383,12 +383,12 @@ fn reader_cache_topic_and_matches_follow_reloaded_profile() {
         writer.wait_for_acknowledgments(SOON).unwrap();
     };
     write(0..3);
-    let numbers = |marks: Vec<Sample<CheckedSample>>| {
-        marks.iter().map(|mark| mark.number).collect::<Vec<_>>()
+    let numbers = |samples: Vec<Sample<CheckedSample>>| {
+        samples.iter().map(|sample| sample.number).collect::<Vec<_>>()
     };
     assert_eq!(numbers(reader.take(.., SOON).unwrap().collect()), [0], "the others come too soon");
 
-    fleet.write(&separated("", ""));
+    test.write(&separated("", ""));
     let report = theirs.reload_qos().unwrap();
     assert_eq!(report.changed[0].policies, [PolicyId::TimeBasedFilter]);
     assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 2, "it had waited already");
@@ -396,10 +396,10 @@ fn reader_cache_topic_and_matches_follow_reloaded_profile() {
     assert_eq!(numbers(reader.take(.., SOON).unwrap().collect()), [3, 4, 5, 6, 7]);
 
     // A reader requests a deadline that no writer offers, until the writers' file offers it.
-    fleet.write(&separated(&deadline(200), ""));
+    test.write(&separated(&deadline(200), ""));
     theirs.reload_qos().unwrap();
     until("they are matched no more", || writer.matched_readers() == 0);
-    fleet.write(&separated(&deadline(200), &deadline(100)));
+    test.write(&separated(&deadline(200), &deadline(100)));
     ours.reload_qos().unwrap();
     assert_eq!(here.qos().deadline.period, millis(100));
     let fresh = ours.writer(&here).create().unwrap();
@@ -437,7 +437,7 @@ fn properties_set_creation_parameters_of_topics_writers_and_readers() {
     let room = property("writer.memory", "65536")
         + &property("writer.in_flight", "16")
         + &property("writer.max_sample_size", "200000");
-    let fleet = ProfileTest::new(
+    let test = ProfileTest::new(
         &[
             profile("Common", &common, "", ""),
             profile("Sharded", &sharded, &room, &property("reader.max_held_percent", "0")),
@@ -445,7 +445,7 @@ fn properties_set_creation_parameters_of_topics_writers_and_readers() {
         ]
         .concat(),
     );
-    let participant = fleet.join();
+    let participant = test.join();
     let common =
         participant.topic::<CheckedSample>("Common").profile("Fleet::Common").create().unwrap();
     assert_eq!((common.common_order(), common.is_sharded()), (Some("navigation"), false));

@@ -41,8 +41,8 @@ fn attitude(n: u32) -> Attitude {
 
 #[test]
 fn reader_in_other_participant_takes_samples_in_written_order() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let writer = here.writer(&topic).create().unwrap();
     let reader =
@@ -65,8 +65,8 @@ fn reader_in_other_participant_takes_samples_in_written_order() {
 
 #[test]
 fn all_samples_arrive_when_total_exceeds_writer_memory() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let writer = here
         .writer(&topic)
@@ -93,8 +93,8 @@ fn all_samples_arrive_when_total_exceeds_writer_memory() {
 
 #[test]
 fn samples_with_heap_data_travel_as_cdr() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let writer = here.writer(&here.topic::<Report>("Report").create().unwrap()).create().unwrap();
     let reader = there.reader(&there.topic::<Report>("Report").create().unwrap()).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
@@ -111,8 +111,8 @@ fn samples_with_heap_data_travel_as_cdr() {
 
 #[test]
 fn write_waits_then_times_out_when_memory_is_full() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let writer = here
         .writer(&topic)
@@ -146,8 +146,8 @@ fn write_waits_then_times_out_when_memory_is_full() {
 
 #[test]
 fn dropped_and_forgotten_loans_do_not_block_writer() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let writer = here.writer(&topic).memory(64 << 10).create().unwrap();
     let reader = here.reader(&topic).create().unwrap();
@@ -166,8 +166,8 @@ fn dropped_and_forgotten_loans_do_not_block_writer() {
 
 #[test]
 fn loan_as_left_delivers_assigned_value() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let writer = here.writer(&topic).create().unwrap();
     let reader = here.reader(&topic).create().unwrap();
@@ -182,8 +182,8 @@ fn loan_as_left_delivers_assigned_value() {
 
 #[test]
 fn deletion_of_reader_or_writer_blocks_no_other_entity() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let theirs = there.topic::<Attitude>("Attitude").create().unwrap();
     let reader = there.reader(&theirs).create().unwrap();
@@ -206,8 +206,8 @@ fn deletion_of_reader_or_writer_blocks_no_other_entity() {
 
 #[test]
 fn misuse_returns_error_with_advice() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let says = |error: DdsError, words: &str| {
         assert!(error.to_string().contains(words), "`{error}` does not say `{words}`");
     };
@@ -238,8 +238,8 @@ fn misuse_returns_error_with_advice() {
 #[test]
 fn wait_until_waits_for_room_or_samples_in_one_thread() {
     const EACH: u32 = 2_000;
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<Attitude>("Both").create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
     let writer = participant.writer(&topic).memory(4096).in_flight(8).create().unwrap();
@@ -267,8 +267,8 @@ fn wait_until_waits_for_room_or_samples_in_one_thread() {
 /// or fail; the participant is unchanged.
 #[test]
 fn wait_until_condition_may_query_peers_and_never_blocks() {
-    let meeting = TestDomain::new();
-    let participant = &meeting.join();
+    let domain = TestDomain::new();
+    let participant = &domain.join();
     let topic = participant.topic::<Attitude>("Both").create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
@@ -277,7 +277,7 @@ fn wait_until_condition_may_query_peers_and_never_blocks() {
     std::thread::scope(|scope| {
         let two = || participant.peer_count() == 1 && participant.view().1 == 2;
         let waits = scope.spawn(move || participant.wait_until(SOON, two).unwrap());
-        let other = meeting.join();
+        let other = domain.join();
         assert!(waits.join().unwrap());
         drop(other);
     });
@@ -296,8 +296,8 @@ fn wait_until_condition_may_query_peers_and_never_blocks() {
 
 #[test]
 fn writer_has_no_room_for_sample_larger_than_memory() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<Report>("Long").create().unwrap();
     let writer = participant.writer(&topic).memory(4096).create().unwrap();
     let report = |length| Report { text: "x".repeat(length), ..Report::default() };

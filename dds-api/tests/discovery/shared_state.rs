@@ -6,7 +6,7 @@ use std::thread;
 
 use dds_api::prelude::*;
 use dds_api::shared_state::{
-    Fire, Rank, Scope, SharedState, SharedStateConfig, Strategy, TableRow, row,
+    FireCondition, Rank, Scope, SharedState, SharedStateConfig, Strategy, TableRow, row,
 };
 
 row! {
@@ -65,7 +65,7 @@ impl TestDomain {
 fn count_to(target: u64) -> impl FnOnce(&mut Scope<'_, Count>) + Clone + Send + 'static {
     move |scope| {
         scope.when(
-            Fire::Always,
+            FireCondition::Always,
             move |table| {
                 let own = table.get(table.me(), Count::count);
                 own < target && table.rows().min(|row| row.get(Count::count)) >= own
@@ -81,8 +81,8 @@ fn count_to(target: u64) -> impl FnOnce(&mut Scope<'_, Count>) + Clone + Send + 
 #[test]
 fn members_count_in_lock_step_by_writes_and_by_reads() {
     for strategy in [Strategy::Writes, Strategy::Reads] {
-        let meeting = TestDomain::new();
-        let tables = meeting.gather(3, strategy, ZERO, count_to(300));
+        let domain = TestDomain::new();
+        let tables = domain.gather(3, strategy, ZERO, count_to(300));
         for table in &tables {
             table
                 .wait_until(SOON, |table| table.rows().all(|row| row.get(Count::count) == 300))
@@ -96,8 +96,8 @@ fn members_count_in_lock_step_by_writes_and_by_reads() {
 
 #[test]
 fn kept_reduction_is_visible_to_all_members() {
-    let meeting = TestDomain::new();
-    let tables = meeting.gather(2, Strategy::Writes, ZERO, |scope| {
+    let domain = TestDomain::new();
+    let tables = domain.gather(2, Strategy::Writes, ZERO, |scope| {
         scope.keep(Count::least, |table| table.rows().min(|row| row.get(Count::count)));
     });
     for (index, table) in tables.iter().enumerate() {
@@ -111,8 +111,8 @@ fn kept_reduction_is_visible_to_all_members() {
 
 #[test]
 fn departed_member_is_frozen_and_remaining_members_rebuild_table() {
-    let meeting = TestDomain::new();
-    let mut tables = meeting.gather(3, Strategy::Writes, ZERO, |_| {});
+    let domain = TestDomain::new();
+    let mut tables = domain.gather(3, Strategy::Writes, ZERO, |_| {});
     let failed = Arc::new(AtomicU64::new(u64::MAX));
     let heard = Arc::clone(&failed);
     tables[0].on_failure(move |scope, rank| {
@@ -142,24 +142,24 @@ fn departed_member_is_frozen_and_remaining_members_rebuild_table() {
 
 #[test]
 fn failed_join_or_wait_reports_reason() {
-    let meeting = TestDomain::new();
+    let domain = TestDomain::new();
     let says = |error: DdsError, words: &str| {
         assert!(error.to_string().contains(words), "`{error}` does not say `{words}`");
     };
-    let alone = meeting.table(2).start_limit(Timeout::millis(50)).join(ZERO, |_| {});
+    let alone = domain.table(2).start_limit(Timeout::millis(50)).join(ZERO, |_| {});
     says(alone.err().unwrap(), "start the other members");
-    says(meeting.table(0).join(ZERO, |_| {}).err().unwrap(), "1 to 65535");
+    says(domain.table(0).join(ZERO, |_| {}).err().unwrap(), "1 to 65535");
     let stranger = {
-        let config = meeting.table(2).start_limit(Timeout::secs(5));
+        let config = domain.table(2).start_limit(Timeout::secs(5));
         thread::spawn(move || config.join(Other { load: 0.0 }, |_| {}).err().unwrap())
     };
     // The first member that detects the mismatch leaves; the other may see only that.
-    let impatient = meeting.table(2).start_limit(Timeout::secs(5));
+    let impatient = domain.table(2).start_limit(Timeout::secs(5));
     let ours = impatient.join(ZERO, |_| {}).err().unwrap();
     let theirs = stranger.join().unwrap();
     let told = [&ours, &theirs].map(|error| error.to_string().contains("same row! declaration"));
     assert!(told.contains(&true), "{ours}; {theirs}");
-    let tables = meeting.gather(1, Strategy::Writes, ZERO, |_| {});
+    let tables = domain.gather(1, Strategy::Writes, ZERO, |_| {});
     let never = tables[0].wait_until(Timeout::millis(20), |_| false).unwrap_err();
     says(never, "did not hold within 20ms");
 }

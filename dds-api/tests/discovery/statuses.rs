@@ -51,8 +51,8 @@ fn asks() -> DataReaderQos {
 /// Each status is caused again, read, and read again.
 #[test]
 fn reading_status_resets_its_change_counts() {
-    let meeting = TestDomain::new();
-    let (ours, theirs) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (ours, theirs) = (domain.join(), domain.join());
     let (here, there) = (topic(&ours), topic(&theirs));
     let writer = ours.writer(&here).qos(&promises()).create().unwrap();
     let handle = writer.instance_handle();
@@ -137,7 +137,7 @@ fn reading_status_resets_its_change_counts() {
         assert_eq!(reader.requested_incompatible_qos_status().total_count_change, 0);
     }
 
-    let third = meeting.join();
+    let third = domain.join();
     let atomic = third.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let _stranger = third.reader(&atomic).create().unwrap();
     until("it is counted", || here.status_changes().contains(StatusKind::InconsistentTopic));
@@ -153,8 +153,8 @@ fn reading_status_resets_its_change_counts() {
 /// Without listeners, changes stay until they are read.
 #[test]
 fn status_changes_without_listener_stay_until_read() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let here = topic(&participant);
     let writer = participant.writer(&here).create().unwrap();
     let reader = participant.reader(&here).create().unwrap();
@@ -164,11 +164,11 @@ fn status_changes_without_listener_stay_until_read() {
             && reader.status_changes().contains(StatusKind::SubscriptionMatched)
     });
     // A listener that is not called for an event does not reset the status.
-    let (says, told) = channel();
-    here.set_listener(ReportingListener("topic", says.clone())).unwrap();
+    let (sender, reports) = channel();
+    here.set_listener(ReportingListener("topic", sender.clone())).unwrap();
     here.clear_listener();
-    writer.set_listener(ReportingListener("writer", says), StatusKind::LivelinessLost).unwrap();
-    assert!(told.recv_timeout(Duration::from_millis(20)).is_err());
+    writer.set_listener(ReportingListener("writer", sender), StatusKind::LivelinessLost).unwrap();
+    assert!(reports.recv_timeout(Duration::from_millis(20)).is_err());
     assert!(writer.status_changes().contains(StatusKind::PublicationMatched));
     assert_eq!(writer.publication_matched_status().total_count_change, 1);
     assert!(writer.status_changes().is_empty());
@@ -267,14 +267,18 @@ impl TopicListener for ReportingListener {
 
 /// Waits until all of these statuses were reported, in any order; checks which listener is called
 /// for each.
-fn hear(told: &Receiver<(&'static str, StatusKind)>, place: [&'static str; 2], reader: StatusMask) {
+fn hear(
+    reports: &Receiver<(&'static str, StatusKind)>,
+    place: [&'static str; 2],
+    reader: StatusMask,
+) {
     let of_writers = StatusKind::OfferedDeadlineMissed
         | StatusKind::OfferedIncompatibleQos
         | StatusKind::LivelinessLost
         | StatusKind::PublicationMatched;
     let mut left: BTreeSet<StatusKind> = (of_writers | reader).kinds().collect();
     while !left.is_empty() {
-        let (at, kind) = told.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{left:?}"));
+        let (at, kind) = reports.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{left:?}"));
         assert_eq!(at, place[usize::from(!of_writers.contains(kind))], "{kind}");
         left.remove(&kind);
     }
@@ -290,15 +294,15 @@ fn each_status_reaches_entity_group_and_participant_listeners() {
         | StatusKind::RequestedIncompatibleQos
         | StatusKind::SubscriptionMatched;
     for near in ["own", "group", "participant"] {
-        let meeting = TestDomain::new();
-        let participant = meeting.join();
+        let domain = TestDomain::new();
+        let participant = domain.join();
         let here = topic(&participant);
         let publisher = participant.publisher().create().unwrap();
         let subscriber = participant.subscriber().create().unwrap();
         let writer = publisher.writer(&here).qos(&promises()).create().unwrap();
         let reader = subscriber.reader(&here).qos(&asks()).create().unwrap();
-        let (says, told) = channel();
-        let listener = |place| ReportingListener(place, says.clone());
+        let (sender, reports) = channel();
+        let listener = |place| ReportingListener(place, sender.clone());
         let data = match near {
             "own" => {
                 writer.set_listener(listener("writer"), StatusMask::ALL).unwrap();
@@ -322,7 +326,7 @@ fn each_status_reaches_entity_group_and_participant_listeners() {
         let _refused = participant.reader(&here).qos(&more).create().unwrap();
         let less = participant.writer(&here).create().unwrap();
         let place = if near == "participant" { ["all"; 2] } else { ["writer", "reader"] };
-        hear(&told, place, of_readers | data);
+        hear(&reports, place, of_readers | data);
         drop(less);
     }
 }
@@ -331,14 +335,14 @@ fn each_status_reaches_entity_group_and_participant_listeners() {
 #[test]
 fn sample_lost_reaches_reader_subscriber_and_participant_listeners() {
     for near in ["reader", "group", "participant"] {
-        let meeting = TestDomain::new();
-        let participant = meeting.join();
+        let domain = TestDomain::new();
+        let participant = domain.join();
         let here = topic(&participant);
         let subscriber = participant.subscriber().create().unwrap();
         let writer = participant.writer(&here).memory(16 << 10).create().unwrap();
         let reader = subscriber.reader(&here).best_effort().keep_all().create().unwrap();
-        let (says, told) = channel();
-        let (listener, mask) = (ReportingListener(near, says), StatusKind::SampleLost);
+        let (sender, reports) = channel();
+        let (listener, mask) = (ReportingListener(near, sender), StatusKind::SampleLost);
         match near {
             "reader" => reader.set_listener(listener, mask).unwrap(),
             "group" => subscriber.set_listener(listener, mask).unwrap(),
@@ -346,7 +350,7 @@ fn sample_lost_reaches_reader_subscriber_and_participant_listeners() {
         }
         writer.wait_for_readers(1, SOON).unwrap();
         (0..5000).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
-        assert_eq!(told.recv_timeout(PATIENCE).unwrap(), (near, StatusKind::SampleLost));
+        assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), (near, StatusKind::SampleLost));
         // The listener call resets the status.
         assert!(reader.sample_lost_status().total_count > 0);
     }

@@ -88,11 +88,11 @@ fn act_exits(folder: &Path, end: ProcessEnd) {
 #[test]
 fn process_that_exits_with_samples_and_loans_blocks_no_participant() {
     for role in ["exits", "exits in a listener", "aborts in a listener"] {
-        let meeting = TestDomain::new();
-        let participant = meeting.join();
+        let domain = TestDomain::new();
+        let participant = domain.join();
         let writer = small_writer(&participant);
         let reader = participant.reader(&topic(&participant)).create().unwrap();
-        let mut actor = Actor::start(module_path!(), role, &meeting, 0);
+        let mut actor = Actor::start(module_path!(), role, &domain, 0);
         writer.wait_for_readers(2, SOON).unwrap();
         writer.write(&CheckedSample::new(0)).unwrap();
         assert_eq!(actor.hear(), "ready");
@@ -103,7 +103,7 @@ fn process_that_exits_with_samples_and_loans_blocks_no_participant() {
         assert!(actor.try_hear().is_none(), "it has ended");
         until("it is gone", || writer.matched_readers() == 1 && participant.view().1 == 1);
         drop((writer, reader, participant));
-        meeting.assert_empty();
+        domain.assert_empty();
     }
 }
 
@@ -215,27 +215,27 @@ fn in_the_child(folder: &Path, (participant, writer, reader, follows, topic, hel
 
 #[test]
 fn forked_child_has_no_access_to_domain_of_parent() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = small_writer(&participant);
     let reader = participant.reader(&topic(&participant)).create().unwrap();
-    let mut actor = Actor::start(module_path!(), "forks", &meeting, 0);
+    let mut actor = Actor::start(module_path!(), "forks", &domain, 0);
     until("it has written all", || {
         reader.take(.., Timeout::millis(10)).unwrap().for_each(|sample| sample.assert_whole());
         reader.matched_writers() == 2
     });
-    let said = std::thread::scope(|scope| {
-        let said = scope.spawn(|| actor.try_hear());
-        while !said.is_finished() {
+    let line = std::thread::scope(|scope| {
+        let line = scope.spawn(|| actor.try_hear());
+        while !line.is_finished() {
             reader.take(.., Timeout::millis(10)).unwrap().for_each(|sample| sample.assert_whole());
         }
-        said.join().unwrap()
+        line.join().unwrap()
     });
-    assert_eq!(said.as_deref(), Some("all is well"));
+    assert_eq!(line.as_deref(), Some("all is well"));
     assert_eq!(participant.view().1, 2, "nobody else came, and nobody has gone");
     actor.finish();
     drop((writer, reader, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// Has a child that lives on.
@@ -256,10 +256,10 @@ fn act_forks_and_waits(folder: &Path) {
 /// A living child does not hide the death of its parent.
 #[test]
 fn killed_parent_leaves_domain_although_forked_child_lives() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = small_writer(&participant);
-    let mut actor = Actor::start(module_path!(), "forks and waits", &meeting, 0);
+    let mut actor = Actor::start(module_path!(), "forks and waits", &domain, 0);
     let child: i32 = actor.hear().parse().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     actor.signal(Signal::KILL);
@@ -271,7 +271,7 @@ fn killed_parent_leaves_domain_although_forked_child_lives() {
     let ended = rustix::process::kill_process(child, Signal::KILL);
     assert!(ended.is_ok(), "the child was still there");
     drop((writer, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 struct BlockingListener(std::sync::mpsc::Sender<()>);
@@ -289,15 +289,15 @@ impl DataReaderListener<CheckedSample> for BlockingListener {
 /// A listener that deletes its entity, and then does not return, is abandoned.
 #[test]
 fn participant_is_deleted_despite_listener_that_never_returns() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
-    let (says, told) = channel();
+    let domain = TestDomain::new();
+    let participant = domain.join();
+    let (sender, reports) = channel();
     let reader = participant.reader(&topic(&participant)).create().unwrap();
-    reader.set_listener(BlockingListener(says), StatusKind::DataAvailable).unwrap();
+    reader.set_listener(BlockingListener(sender), StatusKind::DataAvailable).unwrap();
     let writer = small_writer(&participant);
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&CheckedSample::new(0)).unwrap();
-    told.recv_timeout(PATIENCE).unwrap();
+    reports.recv_timeout(PATIENCE).unwrap();
     for number in 0..5000 {
         writer.write(&CheckedSample::new(number)).unwrap();
     }
@@ -319,12 +319,12 @@ fn act_reads(folder: &Path) {
 /// A write that waits for room, and a wait for acknowledgments, with a stopped reader.
 #[test]
 fn writer_deletion_fails_calls_waiting_for_stopped_reader() {
-    let meeting = TestDomain::new();
-    let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
+    let domain = TestDomain::new();
+    let config = ParticipantConfig::new().runtime_dir(domain.runtime_dir());
     let config = config.member_timeout(Timeout::FOREVER);
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let writer = small_writer(&participant);
-    let mut actor = Actor::start(module_path!(), "reads", &meeting, 0);
+    let mut actor = Actor::start(module_path!(), "reads", &domain, 0);
     assert_eq!(actor.hear(), "ready");
     writer.wait_for_readers(1, SOON).unwrap();
     actor.signal(Signal::STOP);
@@ -354,8 +354,8 @@ fn writer_deletion_fails_calls_waiting_for_stopped_reader() {
 /// A wait set whose condition's reader is deleted, and a wait for a condition.
 #[test]
 fn reader_deletion_ends_wait_sets_and_fails_waiting_calls() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let reader = participant.reader(&topic(&participant)).create().unwrap();
     let set = WaitSet::new();
     let condition = reader.condition(&ReadCondition::new(States::not_read()));
@@ -420,12 +420,12 @@ fn picture(reader: &DataReader<KeyedState>) -> String {
 /// With different clocks all readers have the same state: that of the writer whose clock is ahead.
 #[test]
 fn readers_agree_despite_different_clocks_of_writers() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = by_source(&participant);
     let writer = participant.writer(&topic).create().unwrap();
     let reader = participant.reader(&topic).keep_last(1).create().unwrap();
-    let mut ahead = Actor::start(module_path!(), "has a clock ahead", &meeting, 0);
+    let mut ahead = Actor::start(module_path!(), "has a clock ahead", &domain, 0);
     writer.wait_for_readers(2, SOON).unwrap();
     assert_eq!(ahead.hear(), "written");
     // Written later, but earlier by this clock; some instances have no other writer.

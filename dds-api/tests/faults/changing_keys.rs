@@ -44,9 +44,9 @@ fn act_changing_writer(folder: &Path) {
     let write = |number: u32| writer.write(&KeyedSample { id: number % 7, mark: MARK });
     // Two passes through the memory, so that later samples occupy these positions again.
     (0..60_000).for_each(|number| write(number).unwrap());
-    let places = keys_after_marks();
-    assert!(places.len() > 100, "{} samples are found", places.len());
-    std::thread::spawn(move || change(&places));
+    let addresses = keys_after_marks();
+    assert!(addresses.len() > 100, "{} samples are found", addresses.len());
+    std::thread::spawn(move || change(&addresses));
     // Its own store may be damaged.
     let written = (0..SAMPLES).filter(|number| write(*number).is_ok()).count();
     say(&format!("{written}"));
@@ -57,7 +57,7 @@ fn act_changing_writer(folder: &Path) {
 /// Returns the positions in shared memory of the key hashes after samples.
 fn keys_after_marks() -> Vec<usize> {
     let maps = read_to_string("/proc/self/maps").unwrap();
-    let mut places = Vec::new();
+    let mut addresses = Vec::new();
     for map in maps.lines().filter(|map| map.contains(" rw-s ")) {
         let (start, end) = map.split(' ').next().and_then(|range| range.split_once('-')).unwrap();
         let [start, end] = [start, end].map(|at| usize::from_str_radix(at, 16).unwrap());
@@ -67,16 +67,16 @@ fn keys_after_marks() -> Vec<usize> {
         if read.is_ok() {
             let ends = (64..content.len() - 16).step_by(16);
             let ends = ends.filter(|end| content[end - MARK.len()..*end] == MARK);
-            places.extend(ends.map(|end| start + end));
+            addresses.extend(ends.map(|end| start + end));
         }
     }
-    places
+    addresses
 }
 
 /// Changes these keys for the rest of the process's life.
-fn change(places: &[usize]) {
+fn change(addresses: &[usize]) {
     loop {
-        for &at in places {
+        for &at in addresses {
             let word = at as *mut u64;
             // SAFETY: the word lies in memory that is mapped while the participant exists, which
             // outlives this thread, and is aligned like each key after a plain sample. Concurrent
@@ -88,10 +88,10 @@ fn change(places: &[usize]) {
 
 #[test]
 fn store_stays_valid_while_writer_changes_published_keys() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let reader = participant.reader(&topic(&participant)).create().unwrap();
-    let mut writer = Actor::start(module_path!(), "changes keys", &meeting, 0);
+    let mut writer = Actor::start(module_path!(), "changes keys", &domain, 0);
     assert_eq!(writer.hear(), "ready");
     let done =
         std::thread::spawn(move || writer.hear().parse::<u32>().map(|written| (writer, written)));

@@ -60,29 +60,29 @@ fn act_changing_writer(folder: &Path) {
 /// Returns the positions of a pattern in memory that this process shares.
 fn places_of(pattern: &[u8], memory: &File) -> Vec<u64> {
     let maps = read_to_string("/proc/self/maps").unwrap();
-    let mut places = Vec::new();
+    let mut addresses = Vec::new();
     for map in maps.lines().filter(|map| map.contains(" rw-s ")) {
         let (start, end) = map.split(' ').next().and_then(|range| range.split_once('-')).unwrap();
         let [start, end] = [start, end].map(|at| u64::from_str_radix(at, 16).unwrap());
         let mut content = vec![0; (end - start) as usize];
         if memory.read_exact_at(&mut content, start).is_ok() {
             let at = (0..content.len()).filter(|at| content[*at..].starts_with(pattern));
-            places.extend(at.map(|at| start + at as u64));
+            addresses.extend(at.map(|at| start + at as u64));
         }
     }
-    places
+    addresses
 }
 
 #[test]
 fn text_from_taken_bytes_stays_valid_while_writer_changes_memory() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let bytes = participant.topic::<Bytes>("Bytes").create().unwrap();
     let plain = participant.topic::<Letters>("Letters").create().unwrap();
     let reader = participant.reader(&bytes).create().unwrap();
     let lending = participant.reader(&plain).create().unwrap();
     let copying = participant.reader(&plain).copied().create().unwrap();
-    let mut writer = Actor::start(module_path!(), "changes bytes", &meeting, 0);
+    let mut writer = Actor::start(module_path!(), "changes bytes", &domain, 0);
     assert_eq!(writer.hear(), "ready");
     let frame = reader.take_next(SOON).unwrap().unwrap();
     let lent = lending.take_next(SOON).unwrap().unwrap();
@@ -112,9 +112,9 @@ fn text_from_taken_bytes_stays_valid_while_writer_changes_memory() {
 
 #[test]
 fn readers_in_group_shared_domain_copy_samples_unless_limit_is_set() {
-    let meeting = TestDomain::new();
+    let domain = TestDomain::new();
     let gid = rustix::process::getegid().as_raw().to_string();
-    let config = || ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
+    let config = || ParticipantConfig::new().runtime_dir(domain.runtime_dir());
     let participant = DomainParticipant::with_config(0, config().group(gid)).unwrap();
     let topic = participant.topic::<Letters>("Letters").create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();

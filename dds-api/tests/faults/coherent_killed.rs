@@ -65,15 +65,15 @@ fn survive(level: &str, rounds: u64) {
     let mut dice = Dice(level_seed);
     let mut sets = 0;
     for round in 0..rounds {
-        let meeting = TestDomain::new();
-        let here = join_at(&meeting.runtime_dir(), level);
-        let there = join(&meeting.runtime_dir());
+        let domain = TestDomain::new();
+        let here = join_at(&domain.runtime_dir(), level);
+        let there = join(&domain.runtime_dir());
         let (near, far) = (subscriber(&here), subscriber(&there));
         let readers = [
             near.reader(&topic::<Leg>(&here, level)).create().unwrap(),
             far.reader(&topic::<Leg>(&there, level)).create().unwrap(),
         ];
-        let mut actor = Actor::start(module_path!(), "writer", &meeting, round * 4 + level_seed);
+        let mut actor = Actor::start(module_path!(), "writer", &domain, round * 4 + level_seed);
         assert_eq!(actor.hear(), "begins");
         let end = Instant::now() + Duration::from_micros(dice.below(40_000));
         let mut got = [Vec::new(), Vec::new()];

@@ -74,12 +74,12 @@ fn ask(actor: &mut Actor, order: &str) -> String {
 
 #[test]
 fn participant_is_refused_when_member_has_no_free_descriptors() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let first = participant(&folder).unwrap();
     let topic = first.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let writer = first.writer(&topic).create().unwrap();
-    let mut child = Actor::start(module_path!(), "member", &meeting, 0);
+    let mut child = Actor::start(module_path!(), "member", &domain, 0);
     assert_eq!(child.hear(), "ready");
     writer.wait_for_readers(1, SOON).unwrap();
     assert_eq!(ask(&mut child, "open files"), "none left");
@@ -106,10 +106,10 @@ fn participant_is_refused_when_member_has_no_free_descriptors() {
 /// The member that hands over the state of the group runs, so that no join waits for it.
 #[test]
 fn join_with_too_few_own_descriptors_is_out_of_resources_at_once() {
-    let meeting = TestDomain::new();
-    let first = participant(&meeting.runtime_dir()).unwrap();
+    let domain = TestDomain::new();
+    let first = participant(&domain.runtime_dir()).unwrap();
     until("there is a view", || first.view().1 == 1);
-    let mut child = Actor::start(module_path!(), "newcomer", &meeting, 0);
+    let mut child = Actor::start(module_path!(), "newcomer", &domain, 0);
     let answer = child.hear();
     println!("failed joins, and milliseconds of the longest: {answer}");
     let (failed, longest) = answer.split_once(' ').unwrap();

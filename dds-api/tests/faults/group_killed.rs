@@ -59,10 +59,10 @@ fn group_access_shows_only_whole_sets_of_killed_writer() {
     let mut sets = 0;
     for round in 0..16 {
         let level = level_of(round);
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let displays = [Display::new(&here, level), Display::new(&there, level)];
-        let mut actor = Actor::start(module_path!(), "planner", &meeting, round);
+        let mut actor = Actor::start(module_path!(), "planner", &domain, round);
         assert_eq!(actor.hear(), "begins");
         let end = Instant::now() + Duration::from_micros(dice.below(40_000));
         let mut seen = [Vec::new(), Vec::new()];

@@ -51,13 +51,13 @@ fn act_hoarder(folder: &Path, with: impl Fn(Builder) -> Builder) {
 
 /// Other readers and writers work as if no sample were held.
 fn beside(role: &str) -> (u64, u64, u64) {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let writer = participant.writer(&topic).memory(MEMORY).in_flight(1024);
     let writer = writer.max_blocking_time(Timeout::secs(20)).create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
-    let mut hoarder = Actor::start(module_path!(), role, &meeting, 0);
+    let mut hoarder = Actor::start(module_path!(), role, &domain, 0);
     assert_eq!(hoarder.hear(), "ready");
     writer.wait_for_readers(2, SOON).unwrap();
     for number in 0..MANY {
@@ -66,7 +66,7 @@ fn beside(role: &str) -> (u64, u64, u64) {
         assert_eq!(*sample, CheckedSample::new(number));
     }
     assert_eq!(reader.copied_samples(), 0, "who drops what it takes gets no copies");
-    let said: Vec<u64> = hoarder.hear().split(' ').map(|word| word.parse().unwrap()).collect();
+    let counts: Vec<u64> = hoarder.hear().split(' ').map(|word| word.parse().unwrap()).collect();
     // Held samples are not altered while the memory is reused once more.
     for number in 0..2000 {
         writer.write(&CheckedSample::new(number)).unwrap();
@@ -77,8 +77,8 @@ fn beside(role: &str) -> (u64, u64, u64) {
     }
     hoarder.finish();
     drop((writer, reader, topic, participant));
-    meeting.assert_empty();
-    (said[0], said[1], said[2])
+    domain.assert_empty();
+    (counts[0], counts[1], counts[2])
 }
 
 #[test]
@@ -100,12 +100,12 @@ fn keep_all_reader_that_holds_all_samples_does_not_block_writer() {
 /// Without a limit, held samples block writers, which report it.
 #[test]
 fn write_times_out_when_reader_holds_samples_without_limit() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let writer = participant.writer(&topic).memory(MEMORY).in_flight(1024);
     let writer = writer.max_blocking_time(Timeout::secs(1)).create().unwrap();
-    let mut hoarder = Actor::start(module_path!(), "hoarder without a limit", &meeting, 0);
+    let mut hoarder = Actor::start(module_path!(), "hoarder without a limit", &domain, 0);
     assert_eq!(hoarder.hear(), "ready");
     writer.wait_for_readers(1, SOON).unwrap();
     let mut all = (0..MANY).map(|number| writer.write(&CheckedSample::new(number)));
@@ -121,8 +121,8 @@ fn write_times_out_when_reader_holds_samples_without_limit() {
 /// not exhaust it.
 #[test]
 fn dropped_samples_no_longer_count_toward_held_limit() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topics = [&here, &there].map(|by| by.topic::<Bytes>("Frames").create().unwrap());
     let writer = here.writer(&topics[0]).memory(64 << 10).max_sample_size(12 << 10);
     let writer = writer.max_blocking_time(Timeout::secs(20)).create().unwrap();

@@ -86,10 +86,10 @@ fn keep_stores_private() {
 
 #[test]
 fn participant_with_invisible_stores_is_excluded_from_view() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let (here, there) = (TestMember::join(&folder), TestMember::join(&folder));
-    let mut child = Actor::start(module_path!(), "numb", &meeting, 0);
+    let mut child = Actor::start(module_path!(), "numb", &domain, 0);
     assert_eq!(child.hear(), "ready");
     here.writer.wait_for_readers(3, SOON).unwrap();
     let number = Cell::new(0);

@@ -45,7 +45,7 @@ fn act() {
     let Some((role, folder)) = role() else { return };
     match role.as_str() {
         "echo" => act_echo(&folder),
-        "mad" => act_mad(&folder),
+        "mad" => act_malicious(&folder),
         other => panic!("no such role: {other}"),
     }
 }
@@ -74,14 +74,14 @@ fn act_echo(folder: &Path) {
 /// Knowledge of the malicious participant about the others: the announcements of each, unmodified.
 #[derive(Default)]
 struct OverheardState {
-    said: RefCell<Vec<(NodeId, Vec<u8>)>>,
+    announcements: RefCell<Vec<(NodeId, Vec<u8>)>>,
 }
 
 impl ReplicatedState for OverheardState {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
         // No participant here keeps samples; the messages are about endpoints.
-        let said = message.strip_prefix(&[0]).and_then(<(u64, Vec<u8>)>::from_bytes);
-        self.said.get_mut().extend(said.map(|(_, endpoint)| (from, endpoint)));
+        let announcement = message.strip_prefix(&[0]).and_then(<(u64, Vec<u8>)>::from_bytes);
+        self.announcements.get_mut().extend(announcement.map(|(_, endpoint)| (from, endpoint)));
         Vec::new()
     }
 
@@ -102,20 +102,21 @@ impl ReplicatedState for OverheardState {
     fn restore(&mut self, bytes: &[u8]) -> bool {
         type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogElection>);
         type Endpoints = Vec<((NodeId, u64), Vec<u8>)>;
-        type Begun = Vec<(NodeId, ((u32, u32), Vec<u8>))>;
-        type Told = (Vec<(NodeId, Vec<u8>)>, Begun);
-        type LeftOut = BTreeMap<u64, Vec<(NodeId, u64)>>;
-        type All = (Endpoints, LeftOut);
-        type Of = (All, ((BTreeMap<NodeId, u64>, Endpoints), (Told, Storage)));
-        let (((said, _), _), _) = <(Of, Vec<u8>)>::from_bytes(bytes).unwrap();
-        let said = said.into_iter().map(|((node, _), endpoint)| (node, endpoint));
-        self.said.get_mut().extend(said);
+        type PartialDescriptions = Vec<(NodeId, ((u32, u32), Vec<u8>))>;
+        type TypeAnnouncements = (Vec<(NodeId, Vec<u8>)>, PartialDescriptions);
+        type ExcludedEndpoints = BTreeMap<u64, Vec<(NodeId, u64)>>;
+        type TopicEndpoints = (Endpoints, ExcludedEndpoints);
+        type DomainSnapshot =
+            (TopicEndpoints, ((BTreeMap<NodeId, u64>, Endpoints), (TypeAnnouncements, Storage)));
+        let (((endpoints, _), _), _) = <(DomainSnapshot, Vec<u8>)>::from_bytes(bytes).unwrap();
+        let endpoints = endpoints.into_iter().map(|((node, _), endpoint)| (node, endpoint));
+        self.announcements.get_mut().extend(endpoints);
         true
     }
 }
 
 /// Matches with all others as a correct member, and then becomes malicious.
-fn act_mad(folder: &Path) {
+fn act_malicious(folder: &Path) {
     let mut config = ShmConfig::new("domain-0");
     config.runtime_dir = Some(folder.to_owned());
     let mut link = ShmLink::join(config).unwrap();
@@ -131,14 +132,14 @@ fn act_mad(folder: &Path) {
         SenderMemory::with_nulls(link.open(CONTROL_STREAM, control.words()).unwrap(), control);
     let control =
         SubgroupRegions { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, control)) };
-    let terms = GroupConfig {
+    let group_config = GroupConfig {
         join_mode: JoinMode::Local,
         weight: 1,
         timeouts: MemberTimeouts::default(),
         ablation: Ablation::default(),
     };
     let host = HostInterface { arbiter: link.arbiter().unwrap(), is_halted: link.halts() };
-    let group = Group::new(node, terms, OverheardState::default(), control, Some(host));
+    let group = Group::new(node, group_config, OverheardState::default(), control, Some(host));
     let mut duty = EventLoop::new(group, link);
     let sent = memory.clone();
     duty.act(|group, _, effects| group.node_mut().add_stream(stream, sent, effects));
@@ -167,7 +168,7 @@ fn mingle(duty: &mut MaliciousEngine, stream: RegionId, memory: &SenderMemory) -
             }
         }
         let me = duty.machine.node().id();
-        for (from, endpoint) in duty.machine.state().said.take() {
+        for (from, endpoint) in duty.machine.state().announcements.take() {
             let Some(&peer) = peers.get(&from).filter(|_| from != me) else { continue };
             announced += 1;
             duty.machine.submit(&[vec![0], (announced, endpoint).to_bytes()].concat());
@@ -241,12 +242,12 @@ fn scribble(duty: &mut MaliciousEngine, peers: &[Peer], regions: &[Replica]) {
 #[test]
 fn malicious_participant_does_not_affect_other_participants() {
     const ROUNDS: u64 = 12;
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = writer_of(&participant, "Marks");
     let echoes = [0, 1].map(|n| reader_of(&participant, &format!("Echo {n}")));
     let mut good: Vec<Actor> =
-        (0..2).map(|n| Actor::start(module_path!(), "echo", &meeting, n)).collect();
+        (0..2).map(|n| Actor::start(module_path!(), "echo", &domain, n)).collect();
     good.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "ready"));
     writer.wait_for_readers(2, SOON).unwrap();
     let (written, over) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -260,7 +261,7 @@ fn malicious_participant_does_not_affect_other_participants() {
             })
         });
         for round in 0..ROUNDS {
-            let mut mad = Actor::start(module_path!(), "mad", &meeting, round);
+            let mut mad = Actor::start(module_path!(), "mad", &domain, round);
             assert_eq!(mad.hear(), "matched");
             assert_eq!(mad.hear(), "mad enough");
             if round % 2 == 0 {
@@ -283,7 +284,7 @@ fn malicious_participant_does_not_affect_other_participants() {
         actor.finish();
     }
     drop((writer, echoes, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// Takes like `take_to_the_end`, except for samples that the malicious participant has sent under

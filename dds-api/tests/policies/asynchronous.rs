@@ -48,8 +48,8 @@ fn act_writer(folder: &Path) {
 /// A coherent set without room is ended as soon as there is room.
 #[test]
 fn a_set_ends_when_its_readers_make_room() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let access_scope = PresentationQosPolicyAccessScopeKind::Topic;
     let coherent =
         PresentationQosPolicy { access_scope, coherent_access: true, ordered_access: true };
@@ -77,10 +77,10 @@ fn a_set_ends_when_its_readers_make_room() {
 
 #[test]
 fn task_is_woken_by_samples_of_another_process() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let reader = reader_of(&participant, "Marks");
-    let mut actor = Actor::start(module_path!(), "writer", &meeting, 0);
+    let mut actor = Actor::start(module_path!(), "writer", &domain, 0);
     block_on(reader.wait_for_writers_async(1)).unwrap();
     assert_eq!(actor.hear(), "ready");
     // There are no samples at first, so each of these futures sleeps.
@@ -111,10 +111,10 @@ fn task_is_woken_by_samples_of_another_process() {
 /// In this participant, and in another one, which reports released memory only to waiting writers.
 #[test]
 fn a_task_that_writes_is_woken_when_there_is_room() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     write_as_there_is_room(&here, &here);
-    write_as_there_is_room(&here, &meeting.join());
+    write_as_there_is_room(&here, &domain.join());
 }
 
 fn write_as_there_is_room(here: &DomainParticipant, there: &DomainParticipant) {
@@ -128,12 +128,12 @@ fn write_as_there_is_room(here: &DomainParticipant, there: &DomainParticipant) {
         scope.spawn(|| {
             block_on(async {
                 for number in 0..COUNT {
-                    let mark = CheckedSample::new(number);
+                    let sample = CheckedSample::new(number);
                     match number % 2 {
-                        0 => writer.write_async(&mark).await.unwrap(),
+                        0 => writer.write_async(&sample).await.unwrap(),
                         _ => {
                             let mut loan = writer.loan_async().await.unwrap();
-                            *loan = mark;
+                            *loan = sample;
                             loan.publish().unwrap();
                         }
                     }
@@ -154,8 +154,8 @@ fn write_as_there_is_room(here: &DomainParticipant, there: &DomainParticipant) {
 /// The returned loan gives no turn of any participant anything to do.
 #[test]
 fn a_task_that_writes_is_woken_when_a_loan_is_given_back() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = participant.writer(&topic).in_flight(4).max_blocking_time(Timeout::NOW);
     let writer = writer.create().unwrap();
@@ -163,8 +163,8 @@ fn a_task_that_writes_is_woken_when_a_loan_is_given_back() {
     assert!(!loans.is_empty());
     let bell = Arc::new(FlagWaker::default());
     let waker = Waker::from(Arc::clone(&bell));
-    let (mark, mut context) = (CheckedSample::new(1), Context::from_waker(&waker));
-    let mut writes = pin!(writer.write_async(&mark));
+    let (sample, mut context) = (CheckedSample::new(1), Context::from_waker(&waker));
+    let mut writes = pin!(writer.write_async(&sample));
     assert!(writes.as_mut().poll(&mut context).is_pending(), "there is no room");
     let polls = Instant::now();
     while bell.0.swap(false, Ordering::SeqCst) && polls.elapsed() < Duration::from_secs(1) {
@@ -180,8 +180,8 @@ fn a_task_that_writes_is_woken_when_a_loan_is_given_back() {
 /// of any participant anything to do.
 #[test]
 fn task_waiting_behind_a_write_is_woken_when_the_write_fails() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<Bytes>("Octets").create().unwrap();
     let writer = participant.writer(&topic).memory(64 << 10).in_flight(256);
     let one = ResourceLimitsQosPolicy { max_samples: Length::of(1), ..Default::default() };
@@ -226,8 +226,8 @@ impl Wake for FlagWaker {
 
 #[test]
 fn task_is_woken_when_time_based_filter_releases_a_sample() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     let separation = Duration::from_millis(50);
@@ -256,8 +256,8 @@ fn task_is_woken_when_time_based_filter_releases_a_sample() {
 #[test]
 fn futures_of_entities_can_be_sent_to_other_threads() {
     fn may_go(_: &impl Send) {}
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let reader = reader_of(&participant, "Marks");
     may_go(&reader.take_async(..));
     may_go(&reader.take_next_async());

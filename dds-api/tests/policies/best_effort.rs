@@ -70,9 +70,9 @@ impl SampleCounts {
 
     /// Takes the available samples.
     fn take_all(&mut self, reader: &DataReader<CheckedSample>) {
-        while let Some(mark) = reader.take_next(Timeout::NOW).unwrap() {
-            mark.assert_whole();
-            self.take_in(mark.number);
+        while let Some(sample) = reader.take_next(Timeout::NOW).unwrap() {
+            sample.assert_whole();
+            self.take_in(sample.number);
         }
     }
 }
@@ -127,9 +127,9 @@ fn act_best_effort(folder: &Path) {
     let topic = participant.topic::<CheckedSample>(TOPIC).create().unwrap();
     let reader = participant.reader(&topic).best_effort().create().unwrap();
     let mut seen = SampleCounts::default();
-    let lost = take_all(&reader, |mark| {
-        mark.assert_whole();
-        seen.take_in(mark.number);
+    let lost = take_all(&reader, |sample| {
+        sample.assert_whole();
+        seen.take_in(sample.number);
     });
     say(&format!("{} {lost} {}", seen.got, seen.next));
     while listen().is_some() {}
@@ -227,8 +227,8 @@ fn act_sets(folder: &Path) {
     while listen().is_some() {}
 }
 
-fn actor(role: &str, meeting: &TestDomain, seed: u64) -> Actor {
-    let mut actor = Actor::start(module_path!(), role, meeting, seed);
+fn actor(role: &str, domain: &TestDomain, seed: u64) -> Actor {
+    let mut actor = Actor::start(module_path!(), role, domain, seed);
     assert_eq!(actor.hear(), "ready");
     actor
 }
@@ -236,8 +236,8 @@ fn actor(role: &str, meeting: &TestDomain, seed: u64) -> Actor {
 /// Reads the final report of a best-effort reader: the number of received samples, of lost samples,
 /// and the next number.
 fn hear_numbers(actor: &mut Actor) -> [u64; 3] {
-    let said = actor.hear();
-    let numbers: Vec<u64> = said.split(' ').map(|number| number.parse().unwrap()).collect();
+    let line = actor.hear();
+    let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().unwrap()).collect();
     numbers.try_into().unwrap()
 }
 
@@ -261,10 +261,10 @@ fn hasty_writer(participant: &DomainParticipant) -> DataWriter<CheckedSample> {
 
 #[test]
 fn stopped_best_effort_reader_blocks_no_writer() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = hasty_writer(&participant);
-    let actor = actor("best effort", &meeting, 0);
+    let actor = actor("best effort", &domain, 0);
     writer.wait_for_readers(1, SOON).unwrap();
     let mut number = 0;
     for _ in 0..5 {
@@ -284,33 +284,32 @@ fn stopped_best_effort_reader_blocks_no_writer() {
     let lost = assert_counted(actor, number);
     assert!(lost > 50_000, "{lost}");
     drop((writer, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
 fn slow_best_effort_reader_receives_or_counts_each_sample() {
     const COUNT: u64 = 60_000;
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = hasty_writer(&participant);
-    let actors = [0, 50, 500].map(|pause| actor("best effort", &meeting, pause));
+    let actors = [0, 50, 500].map(|pause| actor("best effort", &domain, pause));
     writer.wait_for_readers(3, SOON).unwrap();
     (0..COUNT).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     let lost = actors.map(|actor| assert_counted(actor, COUNT));
     assert!(lost[2] > 0 && lost[2] < COUNT - 100, "{lost:?}");
     drop((writer, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// The reliable reader receives all samples while the best-effort one sleeps.
 #[test]
 fn reliable_reader_receives_all_samples_beside_stopped_best_effort_reader() {
     const COUNT: u64 = 50_000;
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = writer_of(&participant, TOPIC);
-    let (mut reliable, sleeper) =
-        (actor("reliable", &meeting, 0), actor("best effort", &meeting, 0));
+    let (mut reliable, sleeper) = (actor("reliable", &domain, 0), actor("best effort", &domain, 0));
     let near = participant.reader(writer.topic()).best_effort().create().unwrap();
     writer.wait_for_readers(3, SOON).unwrap();
     sleeper.signal(Signal::STOP);
@@ -331,18 +330,18 @@ fn reliable_reader_receives_all_samples_beside_stopped_best_effort_reader() {
     });
     assert!(seen.got > 100 && seen.got < COUNT);
     drop((near, writer, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
 fn killed_reader_blocks_no_writer_and_new_reader_counts_each_sample() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = hasty_writer(&participant);
-    let mut reliable = actor("reliable", &meeting, 0);
+    let mut reliable = actor("reliable", &domain, 0);
     let mut number = 0;
     for round in 0..5 {
-        let mut victim = actor("best effort", &meeting, 0);
+        let mut victim = actor("best effort", &domain, 0);
         writer.wait_for_readers(2, SOON).unwrap();
         if round % 2 == 0 {
             victim.signal(Signal::STOP);
@@ -355,7 +354,7 @@ fn killed_reader_blocks_no_writer_and_new_reader_counts_each_sample() {
         until("it is matched no more", || writer.matched_readers() == 1);
     }
     let first = number;
-    let late = actor("best effort", &meeting, 0);
+    let late = actor("best effort", &domain, 0);
     writer.wait_for_readers(2, SOON).unwrap();
     (0..5000).for_each(|more| writer.write(&CheckedSample::new(first + more)).unwrap());
     number += 5000;
@@ -368,23 +367,23 @@ fn killed_reader_blocks_no_writer_and_new_reader_counts_each_sample() {
     assert_eq!((got + lost, next), (number + 1 - first, number + 1), "since it was matched");
     late.finish();
     drop((writer, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
 fn reader_receives_or_counts_samples_of_each_killed_writer() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<CheckedSample>(TOPIC).create().unwrap();
     let reader = participant.reader(&topic).best_effort().create().unwrap();
     let mut lost_before = 0;
     for _ in 0..4 {
-        let mut writer = Actor::start(module_path!(), "writer", &meeting, 0);
+        let mut writer = Actor::start(module_path!(), "writer", &domain, 0);
         let mut seen = SampleCounts::default();
         while seen.got < 3000 {
-            if let Some(mark) = reader.take_next(Timeout::millis(100)).unwrap() {
-                mark.assert_whole();
-                seen.take_in(mark.number);
+            if let Some(sample) = reader.take_next(Timeout::millis(100)).unwrap() {
+                sample.assert_whole();
+                seen.take_in(sample.number);
             }
         }
         writer.kill();
@@ -395,15 +394,15 @@ fn reader_receives_or_counts_samples_of_each_killed_writer() {
         lost_before = lost;
     }
     drop((reader, topic, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// Sends letters to readers of every kind, which are stopped in between.
 fn letters_to(role: &str, end: impl FnOnce(Actor, u64)) {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = letter_writer(&participant);
-    let actor = actor(role, &meeting, 0);
+    let actor = actor(role, &domain, 0);
     writer.wait_for_readers(1, SOON).unwrap();
     let mut number = 0;
     for _ in 0..4 {
@@ -421,7 +420,7 @@ fn letters_to(role: &str, end: impl FnOnce(Actor, u64)) {
     }
     end(actor, number);
     drop((writer, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
@@ -455,13 +454,13 @@ fn samples_that_pass_a_content_filter_arrive_whole() {
 #[test]
 fn coherent_set_is_received_whole_or_lost_whole() {
     const SETS: u64 = 9000;
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let publisher = legs::publisher(&participant);
     let topic = legs::topic::<Leg>(&participant, "unordered");
     let writer = publisher.writer(&topic).memory(64 << 10).in_flight(256);
     let writer = writer.max_blocking_time(Timeout::millis(200)).create().unwrap();
-    let actor = actor("sets", &meeting, 0);
+    let actor = actor("sets", &domain, 0);
     writer.wait_for_readers(1, SOON).unwrap();
     for set in 0..SETS {
         match set % 3000 {
@@ -475,7 +474,7 @@ fn coherent_set_is_received_whole_or_lost_whole() {
     }
     assert!(assert_counted(actor, SETS) > 1000);
     drop((writer, publisher, topic, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 struct LossCounter(Arc<AtomicU64>);
@@ -491,8 +490,8 @@ impl DataReaderListener<CheckedSample> for LossCounter {
 #[test]
 fn lost_samples_are_reported() {
     const COUNT: u64 = 20_000;
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let writer = hasty_writer(&here);
     let topic = there.topic::<CheckedSample>(TOPIC).create().unwrap();
     let reader = there.reader(&topic).best_effort().create().unwrap();
@@ -533,8 +532,8 @@ fn lost_samples_are_reported() {
 /// short time that others would.
 #[test]
 fn a_best_effort_writer_never_waits() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let mut qos = TopicQos::default();
     qos.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
     let topic = participant.topic::<CheckedSample>(TOPIC).qos(&qos).create().unwrap();
@@ -559,11 +558,11 @@ fn a_best_effort_writer_never_waits() {
     assert_eq!(reliable.matched_writers(), 0);
     let mut seen = SampleCounts::default();
     let held: Vec<_> = readers[0].take(.., Timeout::NOW).unwrap().collect();
-    held.iter().for_each(|mark| seen.take_in(mark.number));
+    held.iter().for_each(|sample| seen.take_in(sample.number));
     for number in 50_000..60_000 {
         writer.write(&CheckedSample::new(number)).unwrap();
     }
-    held.iter().for_each(|mark| mark.assert_whole());
+    held.iter().for_each(|sample| sample.assert_whole());
     drop(held);
     until("each is there or counted", || {
         seen.take_all(&readers[0]);
@@ -572,7 +571,7 @@ fn a_best_effort_writer_never_waits() {
     assert_eq!(seen.next, 60_000);
     until("the last one is kept", || {
         let last = readers[1].take(.., Timeout::NOW).unwrap().last();
-        last.is_some_and(|mark| mark.number == 59_999)
+        last.is_some_and(|sample| sample.number == 59_999)
     });
     let reliable = participant.writer(&topic).reliable().create().unwrap();
     assert_eq!(reliable.qos().reliability.kind, ReliabilityQosPolicyKind::Reliable);
@@ -584,8 +583,8 @@ fn a_best_effort_writer_never_waits() {
 #[test]
 fn lifespan_and_deadline_hold_for_best_effort_reader() {
     const PERIOD: Duration = Duration::from_millis(50);
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topic = |participant: &DomainParticipant| {
         participant.topic::<CheckedSample>(TOPIC).deadline(PERIOD).create().unwrap()
     };
@@ -602,5 +601,5 @@ fn lifespan_and_deadline_hold_for_best_effort_reader() {
     assert_eq!(reader.sample_lost_status().total_count, 0, "which is no loss");
     writer.write(&CheckedSample::new(10)).unwrap();
     let next = reader.take_next(Timeout::from(PATIENCE)).unwrap();
-    assert!(next.is_none_or(|mark| mark.number == 10));
+    assert!(next.is_none_or(|sample| sample.number == 10));
 }

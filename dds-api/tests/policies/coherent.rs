@@ -25,8 +25,8 @@ const LEVELS: [&str; 3] = ["unordered", "atomic", "kept"];
 #[test]
 fn set_becomes_visible_at_once_and_only_when_it_ends() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let (publisher, near) = (publisher(&here), subscriber(&here));
         let far = subscriber(&there);
         let writer = writer(&publisher, &topic(&here, level));
@@ -62,8 +62,8 @@ fn set_becomes_visible_at_once_and_only_when_it_ends() {
 #[test]
 fn set_of_encoded_samples_arrives_whole() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let publisher = publisher(&here);
         let writer = writer(&publisher, &topic::<Note>(&here, level));
         let reader = subscriber(&there).reader(&topic::<Note>(&there, level)).create().unwrap();
@@ -83,8 +83,8 @@ fn set_of_encoded_samples_arrives_whole() {
 #[test]
 fn reader_without_coherence_receives_samples_of_sets_in_order() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let here = meeting.join();
+        let domain = TestDomain::new();
+        let here = domain.join();
         let publisher = publisher(&here);
         let legs = topic::<Leg>(&here, level);
         let writer = writer(&publisher, &legs);
@@ -130,8 +130,8 @@ fn reader_without_coherence_receives_samples_of_sets_in_order() {
 /// without coherence.
 #[test]
 fn one_take_returns_all_available_samples() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "unordered");
     let (writer, reader) = (writer(&publisher, &legs), here.reader(&legs).create().unwrap());
@@ -144,8 +144,8 @@ fn one_take_returns_all_available_samples() {
 
 #[test]
 fn a_publisher_without_coherence_writes_at_once() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let publisher = here.publisher().create().unwrap();
     let legs = topic::<Leg>(&here, "atomic");
     let (writer, reader) = (writer(&publisher, &legs), here.reader(&legs).create().unwrap());
@@ -164,8 +164,8 @@ fn a_publisher_without_coherence_writes_at_once() {
 #[test]
 fn disposals_and_unregistrations_take_effect_when_their_set_ends() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let publisher = publisher(&here);
         let writer = writer(&publisher, &topic::<Leg>(&here, level));
         let reader = subscriber(&there).reader(&topic::<Leg>(&there, level)).create().unwrap();
@@ -207,8 +207,8 @@ fn disposals_and_unregistrations_take_effect_when_their_set_ends() {
 /// HISTORY and filters reduce a set at the reader: the remaining samples also appear at once.
 #[test]
 fn remaining_samples_of_a_reduced_set_appear_at_once() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "atomic");
     let writer = writer(&publisher, &legs);
@@ -232,8 +232,8 @@ fn remaining_samples_of_a_reduced_set_appear_at_once() {
 /// One call returns all of a set, and the samples written after it, also through the cache.
 #[test]
 fn one_take_returns_a_set_and_the_samples_after_it() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "atomic");
     let writer = writer(&publisher, &legs);
@@ -258,8 +258,8 @@ fn limits(samples: u16) -> ResourceLimitsQosPolicy {
 /// room is rejected.
 #[test]
 fn set_waits_for_room_at_its_reader_as_a_whole() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "atomic");
     let writer = writer(&publisher, &legs);
@@ -292,8 +292,8 @@ fn set_waits_for_room_at_its_reader_as_a_whole() {
 /// earlier samples can be ended or discarded.
 #[test]
 fn sample_that_makes_a_set_too_large_is_refused() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "atomic");
     let writer = publisher.writer(&legs).memory(16 << 10).max_blocking_time(SOON);
@@ -337,8 +337,8 @@ fn sample_that_makes_a_set_too_large_is_refused() {
 /// Readers make no room: the set stays open, and can be ended later.
 #[test]
 fn set_without_room_at_its_writer_can_be_ended_later() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "unordered");
     let writer = publisher.writer(&legs).memory(4 << 10).max_blocking_time(Timeout::millis(20));
@@ -367,8 +367,8 @@ fn set_without_room_at_its_writer_can_be_ended_later() {
 /// its end.
 #[test]
 fn set_has_the_partitions_of_its_writer_at_its_end() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let publisher = here.publisher().presentation(coherent()).partition(["left"]);
     let publisher = publisher.create().unwrap();
     let legs = topic::<Leg>(&here, "kept");
@@ -392,8 +392,8 @@ fn set_has_the_partitions_of_its_writer_at_its_end() {
 /// A dropped writer removes its part of the set; the samples of others are written.
 #[test]
 fn dropped_writer_removes_its_samples_from_the_set() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "atomic");
     let (stays, goes) = (writer(&publisher, &legs), writer(&publisher, &legs));
@@ -411,8 +411,8 @@ fn dropped_writer_removes_its_samples_from_the_set() {
 /// its samples have been replaced since, and also for sets in one record.
 #[test]
 fn late_joiner_receives_sets_whole() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let last = |participant: &DomainParticipant| {
         participant.topic::<Leg>("Legs").transient_local().keep_last(1).create().unwrap()
     };
@@ -454,8 +454,8 @@ fn late_joiner_receives_sets_whole() {
 /// of each instance at a time.
 #[test]
 fn sets_are_recovered_whole_from_a_log() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let mut between = None;
     {
         let here = join_at(&folder, "logged");
@@ -500,8 +500,8 @@ fn sets_are_recovered_whole_from_a_log() {
 /// While a publisher is suspended its samples wake no reader, and none are lost.
 #[test]
 fn samples_of_suspended_publisher_arrive_on_resume() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let publisher = here.publisher().create().unwrap();
     let writer = writer(&publisher, &topic::<Leg>(&here, "unordered"));
     let reader = there.reader(&topic::<Leg>(&there, "unordered")).create().unwrap();
@@ -529,8 +529,8 @@ fn samples_of_suspended_publisher_arrive_on_resume() {
 /// A set that ends while its publisher is suspended is written.
 #[test]
 fn set_that_ends_while_its_publisher_is_suspended_arrives() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let publisher = publisher(&here);
     let writer = writer(&publisher, &topic::<Leg>(&here, "unordered"));
     let reader = subscriber(&there).reader(&topic::<Leg>(&there, "unordered")).create().unwrap();

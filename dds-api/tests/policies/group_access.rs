@@ -18,8 +18,8 @@ const LEVELS: [&str; 2] = ["atomic", "kept"];
 #[test]
 fn reader_in_common_order_receives_only_samples_of_its_topic() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let planner = Planner::new(&here, level);
         let plain = (
             there.reader(&winds(&there, level)).create().unwrap(),
@@ -48,8 +48,8 @@ fn reader_in_common_order_receives_only_samples_of_its_topic() {
 #[test]
 fn a_set_over_two_topics_is_seen_at_once() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let planner = Planner::new(&here, level);
         let displays = [Display::new(&here, level), Display::new(&there, level)];
         planner.wait_for_readers(2);
@@ -75,8 +75,8 @@ fn a_set_over_two_topics_is_seen_at_once() {
 #[test]
 fn all_readers_see_the_same_order_across_topics() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let nodes = [meeting.join(), meeting.join(), meeting.join()];
+        let domain = TestDomain::new();
+        let nodes = [domain.join(), domain.join(), domain.join()];
         let displays = nodes.each_ref().map(|node| Display::new(node, level));
         let planners = [Planner::new(&nodes[0], level), Planner::new(&nodes[1], level)];
         planners.iter().for_each(|planner| planner.wait_for_readers(3));
@@ -107,8 +107,8 @@ fn all_readers_see_the_same_order_across_topics() {
 
 #[test]
 fn readers_are_read_only_within_access_and_receive_nothing_meanwhile() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let (planner, display) = (Planner::new(&here, "atomic"), Display::new(&here, "atomic"));
     planner.wait_for_readers(1);
     let refused = |result: DdsResult<usize>| {
@@ -153,8 +153,8 @@ fn readers_are_read_only_within_access_and_receive_nothing_meanwhile() {
 /// Without ordered access a reader is listed once, and likewise without group scope.
 #[test]
 fn each_reader_that_has_samples_is_listed() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let planner = Planner::new(&here, "atomic");
     let of = |presentation: PresentationQosPolicy| {
         let subscriber = here.subscriber().presentation(presentation).create().unwrap();
@@ -189,8 +189,8 @@ fn each_reader_that_has_samples_is_listed() {
 
 #[test]
 fn topics_that_cannot_share_an_order_are_refused() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let wrong = |error: Option<DdsError>, word: &str| {
         let error = error.unwrap();
         let why = error.to_string();
@@ -238,8 +238,8 @@ fn topics_that_cannot_share_an_order_are_refused() {
 /// A set that finds no room at one reader waits as a whole.
 #[test]
 fn set_without_room_at_one_reader_is_seen_by_no_reader() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let planner = Planner::new(&here, "atomic");
     let subscriber = here.subscriber().presentation(together()).create().unwrap();
     let limits = ResourceLimitsQosPolicy { max_samples: Length::of(2), ..Default::default() };
@@ -273,8 +273,8 @@ fn set_without_room_at_one_reader_is_seen_by_no_reader() {
 /// A late joiner receives the kept samples in order, and each set whole.
 #[test]
 fn late_joiner_sees_whole_sets_in_order() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let planner = Planner::new(&here, "kept");
     let early = Display::new(&here, "kept");
     let set = |of: u64| [('w', 1, of), ('t', of as u32, of), ('w', 2, of)];
@@ -300,8 +300,8 @@ fn late_joiner_sees_whole_sets_in_order() {
 /// Instances of two topics are distinct, even with equal keys.
 #[test]
 fn last_sample_of_an_instance_is_kept_for_each_topic() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let winds = |participant: &DomainParticipant| {
         let topic = participant.topic::<Wind>("Winds").common_order("flight");
         topic.transient_local().keep_last(1).create().unwrap()
@@ -329,8 +329,8 @@ fn last_sample_of_an_instance_is_kept_for_each_topic() {
 /// Effects of a set on instances.
 #[test]
 fn sets_contain_disposals_and_writers_are_lost_one_by_one() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let planner = Planner::new(&here, "atomic");
     let display = Display::new(&there, "atomic");
     planner.wait_for_readers(1);
@@ -390,8 +390,8 @@ impl SubscriberListener for ForwardingListener {
 /// have data.
 #[test]
 fn subscriber_listener_notifies_listeners_of_readers_with_data() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let (planner, display) = (Planner::new(&here, "atomic"), Display::new(&here, "atomic"));
     let [told, passed, none] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
     display
@@ -412,8 +412,8 @@ fn subscriber_listener_notifies_listeners_of_readers_with_data() {
 /// Group access scope without order or coherence requires no access calls.
 #[test]
 fn group_scope_without_order_or_coherence_needs_no_access_calls() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let access_scope = PresentationQosPolicyAccessScopeKind::Group;
     let nothing =
         PresentationQosPolicy { access_scope, coherent_access: false, ordered_access: false };

@@ -79,14 +79,11 @@ fn act() {
 }
 
 /// Creates a writer in a process of its own, and a reader here.
-fn pair(
-    meeting: &TestDomain,
-    level: &str,
-) -> (DomainParticipant, DataReader<CheckedSample>, Actor) {
-    let here = meeting.join();
+fn pair(domain: &TestDomain, level: &str) -> (DomainParticipant, DataReader<CheckedSample>, Actor) {
+    let here = domain.join();
     let reader = here.reader(&topic(&here, level)).create().unwrap();
     let seed = LEVELS.iter().position(|it| *it == level).unwrap();
-    let mut actor = Actor::start(module_path!(), "writer", meeting, seed as u64);
+    let mut actor = Actor::start(module_path!(), "writer", domain, seed as u64);
     assert_eq!(actor.hear(), "ready");
     (here, reader, actor)
 }
@@ -99,8 +96,8 @@ fn sleeps(participant: &DomainParticipant) -> u64 {
 #[test]
 fn sleeping_reader_receives_sample_that_no_other_write_follows() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (here, reader, mut actor) = pair(&meeting, level);
+        let domain = TestDomain::new();
+        let (here, reader, mut actor) = pair(&domain, level);
         for number in 0..10 {
             std::thread::scope(|scope| {
                 let before = sleeps(&here);
@@ -108,8 +105,8 @@ fn sleeping_reader_receives_sample_that_no_other_write_follows() {
                 until("the reader sleeps", || sleeps(&here) > before);
                 actor.tell("one");
                 assert_eq!(actor.hear(), "done");
-                let mark = takes.join().unwrap().expect("it never comes");
-                assert_eq!(*mark, CheckedSample::new(number), "{level}");
+                let sample = takes.join().unwrap().expect("it never comes");
+                assert_eq!(*sample, CheckedSample::new(number), "{level}");
             });
         }
         drop(reader);
@@ -138,8 +135,8 @@ fn sleeps_in_round(
 #[test]
 fn readers_that_sleep_are_woken_once_for_many_samples() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (here, reader, mut actor) = pair(&meeting, level);
+        let domain = TestDomain::new();
+        let (here, reader, mut actor) = pair(&domain, level);
         until("it is woken seldom", || sleeps_in_round(&here, &reader, &mut actor) <= 30);
         actor.tell("none");
         assert_eq!(actor.hear(), "done");
@@ -153,8 +150,8 @@ fn readers_that_sleep_are_woken_once_for_many_samples() {
 #[test]
 fn wait_for_acknowledgments_is_not_delayed_by_latency_budget() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (_here, reader, mut actor) = pair(&meeting, level);
+        let domain = TestDomain::new();
+        let (_here, reader, mut actor) = pair(&domain, level);
         std::thread::scope(|scope| {
             let takes = scope.spawn(|| {
                 for number in 0..20 {
@@ -178,8 +175,8 @@ fn wait_for_acknowledgments_is_not_delayed_by_latency_budget() {
 /// A writer that offers a larger budget than requested is not matched, as for any policy.
 #[test]
 fn latency_budget_larger_than_requested_prevents_match() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let topic = here.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = here.writer(&topic).create().unwrap();
     let reader = here.reader(&topic).create().unwrap();

@@ -74,8 +74,8 @@ fn numbers(samples: impl IntoIterator<Item = Sample<Fix>>) -> Vec<u32> {
 #[test]
 fn expired_sample_is_delivered_to_no_reader() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let writer = hourly(&here, &topic::<Fix>(&here, "Fixes", level));
         let notes = hourly(&here, &topic::<Note>(&here, "Notes", level));
         let topics = [topic::<Fix>(&here, "Fixes", level), topic::<Fix>(&there, "Fixes", level)];
@@ -137,8 +137,8 @@ fn expired_sample_is_delivered_to_no_reader() {
 #[test]
 fn sample_that_expires_while_it_waits_is_not_delivered() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let (ours, theirs) =
             (topic::<Fix>(&here, "Fixes", level), topic::<Fix>(&there, "Fixes", level));
         let writer = hourly(&here, &ours);
@@ -188,8 +188,8 @@ fn sample_that_expires_while_it_waits_is_not_delivered() {
 #[test]
 fn expired_sample_does_not_end_the_wait_of_a_reader() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let writer = hourly(&here, &topic::<Fix>(&here, "Fixes", level));
         let reader = there.reader(&topic::<Fix>(&there, "Fixes", level)).create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
@@ -210,8 +210,8 @@ fn expired_sample_does_not_end_the_wait_of_a_reader() {
 #[test]
 fn changed_lifespan_applies_to_samples_written_afterwards() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let writer = here.writer(&topic::<Fix>(&here, "Fixes", level)).create().unwrap();
         let reader = there.reader(&topic::<Fix>(&there, "Fixes", level)).create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
@@ -235,8 +235,8 @@ fn changed_lifespan_applies_to_samples_written_afterwards() {
 /// LIFESPAN of the topic applies to its writers, and to its samples at every level.
 #[test]
 fn writers_inherit_lifespan_of_their_topic() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     for level in ["unordered", "atomic"] {
         let topic = here.topic::<Fix>(level).lifespan(HOUR);
         let topic = if level == "atomic" { topic.atomic() } else { topic };
@@ -254,8 +254,8 @@ fn writers_inherit_lifespan_of_their_topic() {
 /// A late joiner receives the kept samples that have not expired.
 #[test]
 fn late_joiner_receives_no_expired_sample() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let writer = hourly(&here, &topic::<Fix>(&here, "Fixes", "kept"));
     for (number, age) in [(1, HOUR / 2), (2, 2 * HOUR), (3, Duration::ZERO)] {
         writer.write_w_timestamp(&Fix { id: number, number }, ago(age)).unwrap();
@@ -273,8 +273,8 @@ fn late_joiner_receives_no_expired_sample() {
 #[test]
 fn coherent_set_shows_only_unexpired_samples() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let (publisher, subscriber) = (publisher(&here), subscriber(&there));
         let writer = legs::writer(&publisher, &legs::topic(&here, level));
         set_lifespan(&writer, Some(HOUR));
@@ -333,12 +333,12 @@ fn act() {
 
 #[test]
 fn lifespan_of_a_writer_in_another_process_applies() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let readers = LEVELS.map(|level| {
         here.reader(&topic::<Fix>(&here, "Fixes", level)).follow_instances().create().unwrap()
     });
-    let mut actor = Actor::start(module_path!(), "writer", &meeting, 0);
+    let mut actor = Actor::start(module_path!(), "writer", &domain, 0);
     assert_eq!(actor.hear(), "written");
     for reader in &readers {
         let mut got = Vec::new();

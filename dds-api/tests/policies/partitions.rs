@@ -56,11 +56,11 @@ fn writer(publisher: &Publisher, topic: &Topic<CheckedSample>) -> DataWriter<Che
 #[test]
 fn partition_of_a_writer_changes_at_the_same_sample_for_all_readers() {
     const SAMPLES: u64 = 3000;
-    let meeting = TestDomain::new();
+    let domain = TestDomain::new();
     let partitions = [0, 0, 1, 1, 2, 3];
-    let mut readers = partitions.map(|seed| Actor::start(module_path!(), "reader", &meeting, seed));
+    let mut readers = partitions.map(|seed| Actor::start(module_path!(), "reader", &domain, seed));
     readers.iter_mut().for_each(|reader| assert_eq!(reader.hear(), "ready"));
-    let participant = meeting.join();
+    let participant = domain.join();
     let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let moves = participant.publisher().partition(["left"]).create().unwrap();
     let stays = participant.publisher().partition(["right", "left"]).create().unwrap();
@@ -116,8 +116,8 @@ fn taken(reader: &DataReader<CheckedSample>) -> Vec<u64> {
 /// ends subscriptions.
 #[test]
 fn partition_change_moves_matches_of_unordered_topic() {
-    let meeting = TestDomain::new();
-    let (ours, theirs) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (ours, theirs) = (domain.join(), domain.join());
     let (here, there) =
         (ours.topic::<CheckedSample>("Marks"), theirs.topic::<CheckedSample>("Marks"));
     let (here, there) = (here.create().unwrap(), there.create().unwrap());
@@ -153,14 +153,14 @@ fn partition_change_moves_matches_of_unordered_topic() {
 /// those of its own.
 #[test]
 fn kept_samples_retain_their_partitions() {
-    let meeting = TestDomain::new();
-    let keeper = meeting.join();
+    let domain = TestDomain::new();
+    let holder = domain.join();
     let kept = |participant: &DomainParticipant| {
         participant.topic::<CheckedSample>("Marks").transient_local().keep_all().create().unwrap()
     };
-    let of_all = keeper.subscriber().partition(["*"]).create().unwrap();
-    let _keeps = of_all.reader(&kept(&keeper)).create().unwrap();
-    let ours = meeting.join();
+    let of_all = holder.subscriber().partition(["*"]).create().unwrap();
+    let _keeps = of_all.reader(&kept(&holder)).create().unwrap();
+    let ours = domain.join();
     for (number, names) in [&["left"][..], &["right"], &["left", "right"], &[]].iter().enumerate() {
         let publisher = ours.publisher().partition(names.iter().copied()).create().unwrap();
         let writer = writer(&publisher, &kept(&ours));
@@ -168,8 +168,8 @@ fn kept_samples_retain_their_partitions() {
         writer.wait_for_acknowledgments(SOON).unwrap();
     }
     drop(ours);
-    until("they are gone", || keeper.peer_count() == 0);
-    let theirs = meeting.join();
+    until("they are gone", || holder.peer_count() == 0);
+    let theirs = domain.join();
     for (name, expected) in
         [("left", &[0, 2][..]), ("right", &[1, 2]), ("?*", &[0, 1, 2]), ("", &[3])]
     {
@@ -184,8 +184,8 @@ fn kept_samples_retain_their_partitions() {
 /// partition blocks no reader of another.
 #[test]
 fn blocked_shard_does_not_block_another_shard() {
-    let meeting = TestDomain::new();
-    let (ours, theirs) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (ours, theirs) = (domain.join(), domain.join());
     let sharded = |participant: &DomainParticipant| {
         participant
             .topic::<CheckedSample>("Marks")
@@ -224,8 +224,8 @@ fn blocked_shard_does_not_block_another_shard() {
 /// none of them: the price of one order over all partitions.
 #[test]
 fn sharding_needs_one_fixed_partition_and_agreement_of_participants() {
-    let meeting = TestDomain::new();
-    let (ours, theirs) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (ours, theirs) = (domain.join(), domain.join());
     let of = |participant: &DomainParticipant| {
         participant.topic::<CheckedSample>("Marks").transient_local()
     };
@@ -257,8 +257,8 @@ fn sharding_needs_one_fixed_partition_and_agreement_of_participants() {
 
 #[test]
 fn names_that_cannot_be_sent_are_refused() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let error = participant.publisher().partition(["a\0b"]).create().err().unwrap();
     assert!(matches!(&error, DdsError::BadParameter(why) if why.contains("NUL")), "{error}");
     let long = "x".repeat(5000);

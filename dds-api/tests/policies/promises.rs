@@ -40,8 +40,8 @@ fn track(id: u32) -> Track {
 #[test]
 fn missed_deadline_is_reported_on_both_sides() {
     for atomic in [false, true] {
-        let meeting = TestDomain::new();
-        let (ours, theirs) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (ours, theirs) = (domain.join(), domain.join());
         let topic = |participant: &DomainParticipant| {
             let topic = participant.topic::<Track>("Tracks").deadline(PERIOD);
             let topic = if atomic { topic.atomic() } else { topic };
@@ -91,8 +91,8 @@ fn missed_deadline_is_reported_on_both_sides() {
 /// A deadline set on an active writer applies from the next sample of each instance.
 #[test]
 fn a_deadline_may_be_set_later() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<Track>("Tracks").create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
@@ -130,8 +130,8 @@ fn manual(kind: LivelinessQosPolicyKind) -> DataWriterQos {
 /// it asserts.
 #[test]
 fn silent_writer_is_not_alive_until_it_asserts_liveliness() {
-    let meeting = TestDomain::new();
-    let (ours, theirs) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (ours, theirs) = (domain.join(), domain.join());
     let topic = |participant: &DomainParticipant| {
         participant.topic::<Track>("Tracks").atomic().create().unwrap()
     };
@@ -177,8 +177,8 @@ fn silent_writer_is_not_alive_until_it_asserts_liveliness() {
 /// participant itself.
 #[test]
 fn writers_and_participant_renew_leases_of_all_writers() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<Track>("Tracks").create().unwrap();
     let mut qos = manual(LivelinessQosPolicyKind::ManualByParticipant);
     let one = participant.writer(&topic).qos(&qos).create().unwrap();
@@ -209,11 +209,11 @@ fn writers_and_participant_renew_leases_of_all_writers() {
 /// Automatic liveliness lasts as long as the process.
 #[test]
 fn a_killed_process_has_no_writer_that_is_alive() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<Track>("Tracks").atomic().create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
-    let mut actor = Actor::start(module_path!(), "writer", &meeting, 0);
+    let mut actor = Actor::start(module_path!(), "writer", &domain, 0);
     assert_eq!(actor.hear(), "ready");
     until("it is alive", || reader.liveliness_changed_status().alive_count == 1);
     actor.kill();

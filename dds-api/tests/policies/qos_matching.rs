@@ -51,7 +51,7 @@ fn short() -> dds_api::qos::Duration {
     Duration::from_millis(10).into()
 }
 
-type Change = fn(&mut DataWriterQos, &mut DataReaderQos, &mut GroupPolicies);
+type PolicyChange = fn(&mut DataWriterQos, &mut DataReaderQos, &mut GroupPolicies);
 
 /// PRESENTATION of a publisher and a subscriber.
 #[derive(Default)]
@@ -61,7 +61,7 @@ struct GroupPolicies {
 }
 
 /// An unsatisfied request for each policy.
-const REFUSALS: [(PolicyId, Change); 9] = [
+const REFUSALS: [(PolicyId, PolicyChange); 9] = [
     (PolicyId::Durability, |_, reader, _| {
         reader.durability.kind = DurabilityQosPolicyKind::Persistent;
     }),
@@ -88,9 +88,9 @@ const REFUSALS: [(PolicyId, Change); 9] = [
 
 /// A reader in one participant and a writer in another one, which do not match because of one
 /// policy; and a second writer, which matches.
-fn refuse(order: Order, (policy, change): (PolicyId, Change)) {
-    let meeting = TestDomain::new();
-    let (ours, theirs) = (meeting.join(), meeting.join());
+fn refuse(order: Order, (policy, change): (PolicyId, PolicyChange)) {
+    let domain = TestDomain::new();
+    let (ours, theirs) = (domain.join(), domain.join());
     let (here, there) = (topic(&ours, order), topic(&theirs, order));
     let (mut writer_qos, mut reader_qos) = (DataWriterQos::default(), DataReaderQos::default());
     writer_qos.copy_from_topic_qos(&here.qos());
@@ -152,8 +152,8 @@ fn unmet_request_prevents_match_and_is_reported() {
 #[test]
 fn changed_policies_are_matched_again() {
     for order in [Order::None, Order::Atomic] {
-        let meeting = TestDomain::new();
-        let (ours, theirs) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (ours, theirs) = (domain.join(), domain.join());
         let writer = ours.writer(&topic(&ours, order)).create().unwrap();
         let mut qos = DataReaderQos::default();
         qos.deadline.period = short();
@@ -181,8 +181,8 @@ fn changed_policies_are_matched_again() {
 
 #[test]
 fn immutable_policies_cannot_change() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = topic(&participant, Order::Atomic);
     let writer = participant.writer(&topic).create().unwrap();
     let mut qos = writer.qos();
@@ -225,8 +225,8 @@ fn immutable_policies_cannot_change() {
 /// Other participants' different definitions of a topic are reported at the topic.
 #[test]
 fn conflicting_topic_definition_of_another_participant_is_reported() {
-    let meeting = TestDomain::new();
-    let (ours, theirs) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (ours, theirs) = (domain.join(), domain.join());
     let here = topic(&ours, Order::Atomic);
     let writer = ours.writer(&here).create().unwrap();
     let there = topic(&theirs, Order::Kept);
@@ -248,8 +248,8 @@ fn conflicting_topic_definition_of_another_participant_is_reported() {
 /// conditions trigger.
 #[test]
 fn matches_are_counted_as_they_come_and_go() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = topic(&participant, Order::Atomic);
     let writer = participant.writer(&topic).create().unwrap();
     let condition = writer.status_condition();
@@ -263,7 +263,7 @@ fn matches_are_counted_as_they_come_and_go() {
     assert_eq!((status.total_count, status.current_count), (1, 1));
     assert_eq!(status.last_subscription_handle, Some(own.instance_handle()));
     assert!(!condition.trigger_value());
-    let mut actor = Actor::start(module_path!(), "reader", &meeting, 0);
+    let mut actor = Actor::start(module_path!(), "reader", &domain, 0);
     assert_eq!(actor.hear(), "ready");
     wait_set.wait(SOON).unwrap();
     let status = writer.publication_matched_status();
@@ -292,8 +292,8 @@ fn matches_are_counted_as_they_come_and_go() {
 /// it: its samples wait until all know its offer.
 #[test]
 fn samples_of_a_writer_wait_until_its_offer_is_known() {
-    let meeting = TestDomain::new();
-    let (ours, theirs) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (ours, theirs) = (domain.join(), domain.join());
     let (here, there) = (topic(&ours, Order::Atomic), topic(&theirs, Order::Atomic));
     let reader = theirs.reader(&there).create().unwrap();
     let first = ours.writer(&here).create().unwrap();
@@ -320,8 +320,8 @@ fn samples_of_a_writer_wait_until_its_offer_is_known() {
 /// A reader that joins when such a writer is gone treats its samples like other readers.
 #[test]
 fn offer_of_a_deleted_writer_is_remembered() {
-    let meeting = TestDomain::new();
-    let (ours, theirs) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (ours, theirs) = (domain.join(), domain.join());
     let here = topic(&ours, Order::Kept);
     let first = ours.writer(&here).create().unwrap();
     let exclusive = ours.writer(&here).ownership_strength(3).create().unwrap();
@@ -346,8 +346,8 @@ fn offer_of_a_deleted_writer_is_remembered() {
 #[test]
 fn samples_of_departed_participant_go_only_to_compatible_readers() {
     for order in [Order::Atomic, Order::Kept] {
-        let meeting = TestDomain::new();
-        let (ours, theirs) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (ours, theirs) = (domain.join(), domain.join());
         let (here, there) = (topic(&ours, order), topic(&theirs, order));
         let owner = ours.writer(&here).ownership_strength(3).create().unwrap();
         let mut quick = DataWriterQos::default();
@@ -372,7 +372,7 @@ fn samples_of_departed_participant_go_only_to_compatible_readers() {
         until("they are alone", || theirs.view().1 == 1);
         let taken = |reader: &DataReader<CheckedSample>| -> Vec<u64> {
             let all = reader.take(.., SOON).unwrap();
-            all.filter(|mark| mark.info().valid_data).map(|mark| mark.number).collect()
+            all.filter(|sample| sample.info().valid_data).map(|mark| mark.number).collect()
         };
         assert_eq!(early.each_ref().map(taken), [[3, 4, 5], [0, 1, 2], [3, 4, 5]], "{order:?}");
         if order == Order::Kept {
@@ -386,8 +386,8 @@ fn samples_of_departed_participant_go_only_to_compatible_readers() {
 /// Writers and readers in a publisher or subscriber have its default policies.
 #[test]
 fn groups_have_default_policies_for_their_entities() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = topic(&participant, Order::Atomic);
     let publisher: Publisher = participant.publisher().group_data(*b"left wing").create().unwrap();
     let mut qos = DataWriterQos::default();

@@ -103,14 +103,14 @@ fn order_of_calls(
 
 #[test]
 fn samples_of_highest_priority_are_handled_first_in_another_process() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let writer = |each: (&'static str, &str, i32)| {
         let writer = participant.writer(&topic(&participant, each)).transport_priority(each.2);
         writer.create().unwrap()
     };
     let (gate, writers) = (writer(GATE), TOPICS.map(writer));
-    let mut actor = Actor::start(module_path!(), "listener", &meeting, 0);
+    let mut actor = Actor::start(module_path!(), "listener", &domain, 0);
     assert_eq!(actor.hear(), "ready");
     let all = writers.iter().chain([&gate]);
     all.for_each(|writer| writer.wait_for_readers(1, SOON).unwrap());
@@ -135,14 +135,14 @@ fn samples_of_highest_priority_are_handled_first_in_another_process() {
     }
     actor.finish();
     drop((gate, writers, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// The topic's priority is the default for its writers.
 #[test]
 fn priority_of_a_topic_is_the_default_of_its_writers() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic =
         participant.topic::<CheckedSample>("Alarm").transport_priority(40).create().unwrap();
     let usual = participant.writer(&topic).create().unwrap();
@@ -150,5 +150,5 @@ fn priority_of_a_topic_is_the_default_of_its_writers() {
     let value = |writer: &DataWriter<CheckedSample>| writer.qos().transport_priority.value;
     assert_eq!([value(&usual), value(&other)], [40, -3]);
     drop((usual, other, topic, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }

@@ -44,12 +44,12 @@ fn is_late(result: DdsResult<()>) -> bool {
 
 /// Creates a writer with limits, and a reader whose participant receives only in its own calls.
 fn limited(
-    meeting: &TestDomain,
+    domain: &TestDomain,
     level: &str,
     limits: ResourceLimitsQosPolicy,
 ) -> (DataWriter<Track>, DataReader<Track>) {
-    let here = meeting.join();
-    let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir()).caller_drives();
+    let here = domain.join();
+    let config = ParticipantConfig::new().runtime_dir(domain.runtime_dir()).caller_drives();
     let there = DomainParticipant::with_config(0, config).unwrap();
     let topic = at_level(here.topic("Tracks"), level);
     let reader = there.reader(&at_level(there.topic("Tracks"), level)).create().unwrap();
@@ -90,8 +90,8 @@ fn fill(writer: &DataWriter<Track>, samples: impl IntoIterator<Item = Track>) ->
 #[test]
 fn write_beyond_max_samples_waits_until_earlier_samples_are_received() {
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (writer, reader) = limited(&meeting, level, limits(3, 0, 0));
+        let domain = TestDomain::new();
+        let (writer, reader) = limited(&domain, level, limits(3, 0, 0));
         for round in 0..10 {
             let written = fill(&writer, (0..9).map(|n| track(n, round)));
             assert_eq!(written.len(), 3, "{level}, {round}");
@@ -108,8 +108,8 @@ fn write_beyond_max_samples_waits_until_earlier_samples_are_received() {
 
 #[test]
 fn max_samples_per_instance_limits_samples_in_flight() {
-    let meeting = TestDomain::new();
-    let (writer, reader) = limited(&meeting, "unordered", limits(0, 0, 2));
+    let domain = TestDomain::new();
+    let (writer, reader) = limited(&domain, "unordered", limits(0, 0, 2));
     let written = fill(&writer, (0..9).map(|number| track(1, number)));
     assert_eq!(written, [track(1, 0), track(1, 1)]);
     assert_eq!(fill(&writer, (0..9).map(|number| track(2, number))).len(), 2);
@@ -125,8 +125,8 @@ fn max_samples_per_instance_limits_samples_in_flight() {
 fn waiting_write_continues_when_there_is_room() {
     const MANY: u64 = 500;
     for level in LEVELS {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let reader = there.reader(&at_level(there.topic("Tracks"), level)).create().unwrap();
         let writer = here.writer(&at_level(here.topic("Tracks"), level));
         let writer = writer.resource_limits(limits(1, 0, 0)).max_blocking_time(SOON);
@@ -153,8 +153,8 @@ fn waiting_write_continues_when_there_is_room() {
 
 #[test]
 fn instance_beyond_max_instances_is_refused_until_one_is_unregistered() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let (publisher, writer, reader) = of_two_instances(&participant);
     writer.register_instance(&track(1, 0)).unwrap();
     writer.write(&track(2, 0)).unwrap();
@@ -180,8 +180,8 @@ fn instance_beyond_max_instances_is_refused_until_one_is_unregistered() {
 /// The failed write found no room, and its instance has no other sample.
 #[test]
 fn a_write_that_fails_leaves_no_instance_counted() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = at_level(participant.topic("Tracks"), "atomic");
     let writer = participant.writer(&topic).in_flight(4).max_blocking_time(Timeout::NOW);
     let writer = writer.resource_limits(limits(0, 1, 0)).create().unwrap();
@@ -198,8 +198,8 @@ fn a_write_that_fails_leaves_no_instance_counted() {
 /// max_instances, and instances unregistered in the set still count.
 #[test]
 fn instances_of_a_set_that_is_discarded_count_as_before() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let (publisher, writer, reader) = of_two_instances(&participant);
     writer.register_instance(&track(1, 0)).unwrap();
     publisher.begin_coherent_changes().unwrap();
@@ -245,8 +245,8 @@ fn instances_of_a_set_that_is_discarded_count_as_before() {
 /// For a kept topic the limits apply to the kept samples, and not to its writers.
 #[test]
 fn resource_limits_of_a_kept_topic_do_not_apply_to_its_writers() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let few = limits(0, 2, 0);
     let mut qos = participant.topic::<Track>("Usual").atomic().create().unwrap().qos();
     qos.resource_limits = few.clone();

@@ -41,8 +41,8 @@ fn take(reader: &DataReader<CheckedSample>, count: usize) -> Vec<(InstanceHandle
 fn members_that_all_write_and_read_see_one_order() {
     const MEMBERS: u32 = 3;
     const EACH: u64 = 3_000;
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let orders = std::thread::scope(|scope| {
         let members: Vec<_> = (0..MEMBERS)
             .map(|_| {
@@ -84,9 +84,9 @@ fn members_that_all_write_and_read_see_one_order() {
 #[cfg(feature = "laboratory")]
 #[test]
 fn participants_meet_and_agree_with_all_optimisations_switched_off() {
-    let meeting = TestDomain::new();
+    let domain = TestDomain::new();
     let join = || {
-        let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
+        let config = ParticipantConfig::new().runtime_dir(domain.runtime_dir());
         let config = config.ablation(dds_api::Ablation::all());
         DomainParticipant::with_config(0, config).unwrap()
     };
@@ -102,8 +102,8 @@ fn participants_meet_and_agree_with_all_optimisations_switched_off() {
 /// A silent member blocks no other, and one writer is sufficient.
 #[test]
 fn silent_writer_blocks_no_other_member() {
-    let meeting = TestDomain::new();
-    let (one, two) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (one, two) = (domain.join(), domain.join());
     let (here, there) = (topic(&one), topic(&two));
     let silent = writer(&one, &here);
     let reader = one.reader(&here).create().unwrap();
@@ -124,8 +124,8 @@ fn silent_writer_blocks_no_other_member() {
 /// Participants join a busy topic: each receives all samples from some sample on, in the one order.
 #[test]
 fn late_reader_receives_every_sample_from_some_sample_on() {
-    let meeting = TestDomain::new();
-    let (one, two) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (one, two) = (domain.join(), domain.join());
     let writer = writer(&one, &topic(&one));
     let early = two.reader(&topic(&two)).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
@@ -133,7 +133,7 @@ fn late_reader_receives_every_sample_from_some_sample_on() {
     std::thread::scope(|scope| {
         let all = scope.spawn(|| write_until(&over, &written, &writer));
         let late = scope.spawn(|| {
-            let three = meeting.join();
+            let three = domain.join();
             let reader = three.reader(&topic(&three)).create().unwrap();
             let mut got = ReceivedSequence::default();
             until("many have come", || {
@@ -157,8 +157,8 @@ fn late_reader_receives_every_sample_from_some_sample_on() {
 /// Samples that the others do not need any more are not kept for a member that is gone.
 #[test]
 fn topic_continues_after_a_participant_leaves() {
-    let meeting = TestDomain::new();
-    let (one, two, three) = (meeting.join(), meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (one, two, three) = (domain.join(), domain.join(), domain.join());
     let writer = writer(&one, &topic(&one));
     let stays = two.reader(&topic(&two)).create().unwrap();
     let goes = three.reader(&topic(&three)).create().unwrap();
@@ -179,8 +179,8 @@ fn topic_continues_after_a_participant_leaves() {
 /// A participant that reads, stops reading with samples available, and reads again.
 #[test]
 fn participant_leaves_a_topic_and_joins_it_again() {
-    let meeting = TestDomain::new();
-    let (one, two) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (one, two) = (domain.join(), domain.join());
     let writer = writer(&one, &topic(&one));
     let mut number = 0;
     let mut held = Vec::new();
@@ -208,8 +208,8 @@ fn participant_leaves_a_topic_and_joins_it_again() {
 
 #[test]
 fn participants_with_conflicting_topic_levels_are_not_matched() {
-    let meeting = TestDomain::new();
-    let (one, two) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (one, two) = (domain.join(), domain.join());
     let reader = one.reader(&topic(&one)).create().unwrap();
     let unordered = two.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = two.writer(&unordered).create().unwrap();
@@ -230,8 +230,8 @@ struct Long {
 /// Records that do not fill their chunks to the last line.
 #[test]
 fn partly_unused_chunks_are_reclaimed() {
-    let meeting = TestDomain::new();
-    let (one, two) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (one, two) = (domain.join(), domain.join());
     let topic = |participant: &DomainParticipant| {
         participant.topic::<Long>("Long").atomic().create().unwrap()
     };
@@ -261,8 +261,8 @@ fn partly_unused_chunks_are_reclaimed() {
 /// all the same.
 #[test]
 fn second_writer_of_a_participant_counts_existing_readers() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let (ours, theirs) = (topic(&here), topic(&there));
     let first = writer(&here, &ours);
     let reader = there.reader(&theirs).create().unwrap();
@@ -279,8 +279,8 @@ fn second_writer_of_a_participant_counts_existing_readers() {
 /// read before.
 #[test]
 fn reader_count_stays_constant_while_writers_come_and_go() {
-    let meeting = TestDomain::new();
-    let all = [meeting.join(), meeting.join(), meeting.join()];
+    let domain = TestDomain::new();
+    let all = [domain.join(), domain.join(), domain.join()];
     let topics = all.each_ref().map(topic);
     let readers: Vec<_> =
         all.iter().zip(&topics).map(|(one, topic)| one.reader(topic).create().unwrap()).collect();

@@ -41,8 +41,8 @@ fn act_writer(folder: &Path) {
     let writer = participant.writer(&topic).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     say("ready");
-    while let Some(told) = listen() {
-        let (callsign, altitude) = told.split_once(' ').unwrap();
+    while let Some(order) = listen() {
+        let (callsign, altitude) = order.split_once(' ').unwrap();
         match altitude.parse() {
             Ok(altitude) => writer.write(&track(callsign, altitude)).unwrap(),
             Err(_) => writer.dispose(&track(callsign, 0)).unwrap(),
@@ -61,12 +61,12 @@ fn low(participant: &DomainParticipant) -> ContentFilteredTopic<Track> {
 
 #[test]
 fn reader_of_filtered_topic_receives_only_samples_that_pass() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let low = low(&participant);
     let (some, all) = (participant.reader(&low), participant.reader(low.related_topic()));
     let (some, all) = (some.create().unwrap(), all.create().unwrap());
-    let mut actor = Actor::start(module_path!(), "writer", &meeting, 0);
+    let mut actor = Actor::start(module_path!(), "writer", &domain, 0);
     assert_eq!(actor.hear(), "ready");
     all.wait_for_writers(1, SOON).unwrap();
     some.wait_for_writers(1, SOON).unwrap();
@@ -93,8 +93,8 @@ fn reader_of_filtered_topic_receives_only_samples_that_pass() {
 
 #[test]
 fn a_wrong_expression_is_refused_with_its_place() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = topic_of(&participant);
     let made = participant.content_filtered_topic("Low", &topic, "height < 3", &[]);
     let Err(DdsError::BadParameter(why)) = made else { panic!("it was made") };
@@ -105,15 +105,15 @@ fn a_wrong_expression_is_refused_with_its_place() {
     };
     assert!(why.contains("there is no parameter %0"), "{why}");
     assert_eq!(low.expression_parameters(), ["1000"], "all stays as it was");
-    let other = meeting.join();
+    let other = domain.join();
     let made = other.content_filtered_topic("Low", &topic, "altitude < 3", &[]);
     assert!(matches!(made, Err(DdsError::PreconditionNotMet(_))));
 }
 
 #[test]
 fn query_condition_returns_samples_in_its_order() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = topic_of(&participant);
     let reader = participant.reader(&topic).create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
@@ -140,8 +140,8 @@ fn query_condition_returns_samples_in_its_order() {
 
 #[test]
 fn a_wait_set_waits_for_samples_of_several_readers_and_participants() {
-    let meeting = TestDomain::new();
-    let participants = [meeting.join(), meeting.join()];
+    let domain = TestDomain::new();
+    let participants = [domain.join(), domain.join()];
     let readers = participants
         .each_ref()
         .map(|participant| Arc::new(participant.reader(&topic_of(participant)).create().unwrap()));
@@ -150,7 +150,7 @@ fn a_wait_set_waits_for_samples_of_several_readers_and_participants() {
     let (wait_set, stop) = (WaitSet::new(), GuardCondition::new());
     there.iter().for_each(|condition| wait_set.attach(condition).unwrap());
     wait_set.attach(&stop).unwrap();
-    let mut actor = Actor::start(module_path!(), "writer", &meeting, 0);
+    let mut actor = Actor::start(module_path!(), "writer", &domain, 0);
     readers.iter().for_each(|reader| reader.wait_for_writers(1, SOON).unwrap());
     assert_eq!(actor.hear(), "ready");
     // A participant without a waiting thread receives samples as well.

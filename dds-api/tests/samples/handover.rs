@@ -98,16 +98,16 @@ fn take_to_the_end(reader: &DataReader<Command>) -> Vec<(u64, u64)> {
 /// Increasingly strong writers join, and are killed; each time the weakest commands again. One
 /// reader reads all the time, one only at the end, and one joins shortly before the end.
 fn is_handed_over_at_one_place(how: How) {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let [eager, lazy] = ["eager", "lazy"].map(|name| how.join(&folder, name));
     let (eager, lazy) = (how.reader(&eager), how.reader(&lazy));
     let code = |strength: u64| strength * 10 + how as u64;
-    let mut weak = Actor::start(module_path!(), "writer", &meeting, code(1));
+    let mut weak = Actor::start(module_path!(), "writer", &domain, code(1));
     assert_eq!(weak.hear(), "writes");
     let mut seen = Vec::new();
     for strength in 2..6 {
-        let mut strong = Actor::start(module_path!(), "writer", &meeting, code(strength));
+        let mut strong = Actor::start(module_path!(), "writer", &domain, code(strength));
         assert_eq!(strong.hear(), "writes");
         let mut is_last = |strength| {
             take_into(&mut seen, &eager);

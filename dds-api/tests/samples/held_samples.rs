@@ -166,12 +166,12 @@ fn check_held<T: Numbered>(
     goes: DroppedFirst,
     readers_of: impl Fn(&DomainParticipant) -> DataReader<T>,
 ) {
-    let meeting = TestDomain::new();
-    let mut writer = Actor::start(module_path!(), "writer", &meeting, PATIENT);
+    let domain = TestDomain::new();
+    let mut writer = Actor::start(module_path!(), "writer", &domain, PATIENT);
     assert_eq!(writer.hear(), "ready");
-    let observer = meeting.join();
+    let observer = domain.join();
     let observing = readers_of(&observer);
-    let participant = meeting.join();
+    let participant = domain.join();
     let reader = readers_of(&participant);
     let held = HeldSamples::take(&reader, &observing);
     drop(reader);
@@ -185,7 +185,7 @@ fn check_held<T: Numbered>(
     take(std::slice::from_ref(&observing), MANY);
     drop((participant, observing, observer));
     writer.finish();
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
@@ -215,10 +215,10 @@ fn byte_samples_outlive_their_participant() {
 
 /// The participant is dropped before or after its writer is killed.
 fn check_killed(is_killed_first: bool) {
-    let meeting = TestDomain::new();
-    let mut writer = Actor::start(module_path!(), "writer", &meeting, PATIENT);
+    let domain = TestDomain::new();
+    let mut writer = Actor::start(module_path!(), "writer", &domain, PATIENT);
     assert_eq!(writer.hear(), "ready");
-    let participant = meeting.join();
+    let participant = domain.join();
     let (ordered, plain) = (ordered_reader(&participant), unordered_reader(&participant));
     // The writer waits for both readers.
     let of_ordered = HeldSamples::take(&ordered, &plain);
@@ -229,13 +229,13 @@ fn check_killed(is_killed_first: bool) {
         drop(participant.take());
     }
     writer.kill();
-    std::fs::remove_dir_all(meeting.runtime_dir()).unwrap();
+    std::fs::remove_dir_all(domain.runtime_dir()).unwrap();
     drop(participant);
     of_ordered.check();
     of_plain.check();
     // Dropped in another thread than the one that took them.
     std::thread::spawn(move || drop((of_ordered, of_plain))).join().unwrap();
-    assert!(!meeting.runtime_dir().exists(), "the folder is gone and nobody makes it again");
+    assert!(!domain.runtime_dir().exists(), "the folder is gone and nobody makes it again");
 }
 
 #[test]
@@ -252,11 +252,11 @@ fn samples_outlive_the_process_of_their_writer_and_then_their_participant() {
 /// nor the participant, which by then has reported for the next view.
 #[test]
 fn samples_outlive_a_participant_that_leaves_without_an_answer() {
-    let meeting = TestDomain::new();
-    let mut writer = Actor::start(module_path!(), "writer", &meeting, PATIENT);
+    let domain = TestDomain::new();
+    let mut writer = Actor::start(module_path!(), "writer", &domain, PATIENT);
     assert_eq!(writer.hear(), "ready");
     // No member evicts the writer.
-    let [observer, participant] = [(); 2].map(|()| join_with(&meeting.runtime_dir(), PATIENCE));
+    let [observer, participant] = [(); 2].map(|()| join_with(&domain.runtime_dir(), PATIENCE));
     let (ordered, plain) = (ordered_reader(&participant), unordered_reader(&participant));
     let of_ordered = HeldSamples::take(&ordered, &plain);
     let of_plain = HeldSamples::take(&plain, &ordered);
@@ -265,7 +265,7 @@ fn samples_outlive_a_participant_that_leaves_without_an_answer() {
     drop(observer);
     drop(participant);
     writer.signal(Signal::CONT);
-    let observer = join_with(&meeting.runtime_dir(), PATIENCE);
+    let observer = join_with(&domain.runtime_dir(), PATIENCE);
     let observing = [ordered_reader(&observer), unordered_reader(&observer)];
     for _ in 0..5 {
         take(&observing, MANY);
@@ -274,7 +274,7 @@ fn samples_outlive_a_participant_that_leaves_without_an_answer() {
     }
     drop((of_ordered, of_plain, observing, observer));
     writer.finish();
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// Holds samples while it is stopped. Once it detects its eviction, they do not change any more.
@@ -309,26 +309,26 @@ fn act_holder(folder: &Path) {
 }
 
 /// Waits for this line of an actor while `go_on` runs.
-fn hear_meanwhile(actor: &mut Actor, word: &str, go_on: impl Fn(&mut dyn FnMut() -> bool)) {
-    let heard = AtomicBool::new(false);
+fn hear_meanwhile(actor: &mut Actor, line: &str, go_on: impl Fn(&mut dyn FnMut() -> bool)) {
+    let received = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let said = actor.try_hear();
-            heard.store(true, Ordering::Release);
-            assert_eq!(said.as_deref(), Some(word));
+            received.store(true, Ordering::Release);
+            assert_eq!(said.as_deref(), Some(line));
         });
-        go_on(&mut || heard.load(Ordering::Acquire));
+        go_on(&mut || received.load(Ordering::Acquire));
     });
 }
 
 #[test]
 fn samples_of_excluded_process_stay_unchanged_once_exclusion_is_detected() {
-    let meeting = TestDomain::new();
-    let mut writer = Actor::start(module_path!(), "writer", &meeting, IMPATIENT);
+    let domain = TestDomain::new();
+    let mut writer = Actor::start(module_path!(), "writer", &domain, IMPATIENT);
     assert_eq!(writer.hear(), "ready");
-    let observer = join_impatiently(&meeting.runtime_dir());
+    let observer = join_impatiently(&domain.runtime_dir());
     let observing = [ordered_reader(&observer), unordered_reader(&observer)];
-    let mut holder = Actor::start(module_path!(), "holder", &meeting, 0);
+    let mut holder = Actor::start(module_path!(), "holder", &domain, 0);
     let look_on = |done: &mut dyn FnMut() -> bool| {
         let deadline = Instant::now() + PATIENCE;
         while !done() {
@@ -352,15 +352,15 @@ fn samples_of_excluded_process_stay_unchanged_once_exclusion_is_detected() {
     holder.finish();
     drop((observing, observer));
     writer.finish();
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// A reader that is deleted while its samples are held is not matched any more, in any participant,
 /// and no writer waits for it.
 #[test]
 fn deleted_reader_is_not_matched_while_its_samples_are_held() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     for readers in [[&here, &here], [&there, &there], [&here, &there]] {
         let writer = writer_of(&here, "Plain");
         let [first, second] = readers.map(unordered_reader);
@@ -393,8 +393,8 @@ impl Drop for EndOnDrop<'_> {
 /// meanwhile begins with the epoch in which it reads again, not in the one that ends.
 #[test]
 fn new_reader_beside_held_samples_of_deleted_reader_has_no_gap() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topics = [&here, &there].map(|participant| {
         participant.topic::<CheckedSample>("Kept").transient_local().keep_last(1).create().unwrap()
     });
@@ -433,5 +433,5 @@ fn new_reader_beside_held_samples_of_deleted_reader_has_no_gap() {
         }
     });
     drop((topics, writer, here, there));
-    meeting.assert_empty();
+    domain.assert_empty();
 }

@@ -66,8 +66,8 @@ fn levels(participant: &DomainParticipant) -> [Topic<Track>; 2] {
 
 #[test]
 fn an_instance_is_disposed_and_lives_again() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     for (ours, theirs) in levels(&here).iter().zip(&levels(&there)) {
         let (writer, reader) = (writer_of(&here, ours), follower_of(&there, theirs));
         writer.wait_for_readers(1, SOON).unwrap();
@@ -106,8 +106,8 @@ fn an_instance_is_disposed_and_lives_again() {
 
 #[test]
 fn instance_without_writers_is_not_alive() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     for (ours, theirs) in levels(&here).iter().zip(&levels(&there)) {
         let polite = here.writer(ours).autodispose_unregistered_instances(false);
         let polite = polite.max_blocking_time(SOON).create().unwrap();
@@ -138,8 +138,8 @@ fn instance_without_writers_is_not_alive() {
 
 #[test]
 fn instance_handle_of_a_key_is_equal_in_all_participants() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let flights = |participant: &DomainParticipant| {
         participant.topic::<Flight>("Flights").atomic().create().unwrap()
     };
@@ -175,8 +175,8 @@ fn instance_handle_of_a_key_is_equal_in_all_participants() {
 /// a disposal.
 #[test]
 fn take_without_following_instances_reports_disposed_instances() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let topic = topic(&here).create().unwrap();
     let (writer, reader) = (writer_of(&here, &topic), here.reader(&topic).create().unwrap());
     writer.wait_for_readers(1, SOON).unwrap();
@@ -195,8 +195,8 @@ fn take_without_following_instances_reports_disposed_instances() {
 
 #[test]
 fn late_joiner_is_notified_of_disposed_instance() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let kept = |participant| topic(participant).transient_local().create().unwrap();
     let writer = writer_of(&here, &kept(&here));
     for id in 1..=4 {
@@ -227,8 +227,8 @@ fn late_joiner_is_notified_of_disposed_instance() {
 #[test]
 fn writer_loss_is_reported_while_other_writers_use_its_stream() {
     for is_kept in [false, true] {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let of = |participant: &DomainParticipant| match is_kept {
             true => topic(participant).transient_local().keep_last(1).create().unwrap(),
             false => topic(participant).atomic().create().unwrap(),
@@ -267,8 +267,8 @@ fn writer_loss_is_reported_while_other_writers_use_its_stream() {
 /// Instances owned by a deleted writer go to another writer of the same stream.
 #[test]
 fn instances_of_deleted_owner_go_to_another_writer_of_its_stream() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let of = |participant: &DomainParticipant| {
         topic(participant).atomic().exclusive_ownership().create().unwrap()
     };
@@ -291,8 +291,8 @@ fn instances_of_deleted_owner_go_to_another_writer_of_its_stream() {
 /// The unregistration by one of its writers does not replace an instance's last sample.
 #[test]
 fn kept_sample_outlives_unregistration_of_its_instance() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let kept = |participant| topic(participant).transient_local().create().unwrap();
     let topic = kept(&here);
     let writer = here.writer(&topic).autodispose_unregistered_instances(false).create().unwrap();
@@ -306,8 +306,8 @@ fn kept_sample_outlives_unregistration_of_its_instance() {
 
 #[test]
 fn samples_are_ordered_by_source_timestamp() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let topic = topic(&here).by_source_timestamp().create().unwrap();
     let writer = writer_of(&here, &topic);
     let reader = here.reader(&topic).create().unwrap();
@@ -334,8 +334,8 @@ fn samples_are_ordered_by_source_timestamp() {
 /// Each change has a variant with a time stamp, which readers receive.
 #[test]
 fn changes_carry_the_timestamps_given_by_the_application() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let topic = topic(&here).create().unwrap();
     let writer = here.writer(&topic).autodispose_unregistered_instances(false).create().unwrap();
     let reader = follower_of(&here, &topic);
@@ -369,8 +369,8 @@ fn changes_carry_the_timestamps_given_by_the_application() {
 /// the instance.
 #[test]
 fn owner_with_reduced_strength_loses_the_instance() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let topic = topic(&here).atomic().create().unwrap();
     let of = |strength| here.writer(&topic).ownership_strength(strength).create().unwrap();
     let (strong, weak) = (of(5), of(3));
@@ -453,15 +453,15 @@ fn act_reader(folder: &std::path::Path) {
 /// all readers; when all are killed, the instance has no writers.
 #[test]
 fn next_owner_takes_over_from_killed_owner_until_no_writer_remains() {
-    let meeting = TestDomain::new();
-    let mut readers = [(); 2].map(|()| Actor::start(module_path!(), "reader", &meeting, 0));
+    let domain = TestDomain::new();
+    let mut readers = [(); 2].map(|()| Actor::start(module_path!(), "reader", &domain, 0));
     readers.iter_mut().for_each(|reader| assert_eq!(reader.hear(), "ready"));
     let mut hear = |expected: &str| {
         readers.iter_mut().for_each(|reader| assert_eq!(reader.hear(), expected));
     };
     let mut writers = Vec::new();
     for strength in [3, 2, 1] {
-        let mut writer = Actor::start(module_path!(), "writer", &meeting, strength);
+        let mut writer = Actor::start(module_path!(), "writer", &domain, strength);
         assert_eq!(writer.hear(), "writes");
         writers.push(writer);
     }

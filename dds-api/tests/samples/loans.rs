@@ -10,8 +10,8 @@ use dds_api::prelude::*;
 #[test]
 fn a_write_that_waits_for_room_is_woken_by_a_loan_that_is_dropped() {
     const TOO_LONG: Timeout = Timeout::secs(5);
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = participant.writer(&topic).memory(4096).in_flight(2);
     let writer = writer.max_blocking_time(TOO_LONG).create().unwrap();
@@ -48,8 +48,8 @@ fn bytes_of(sample: &Padded) -> Vec<u8> {
 #[test]
 fn padding_of_plain_samples_shows_nothing_of_their_writer() {
     const PADDING: std::ops::Range<usize> = 1..offset_of!(Padded, second);
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<Padded>("Padded").create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();

@@ -68,8 +68,8 @@ fn made<T: DdsType>(of: &DomainParticipant, name: &str, kept: bool) -> Topic<T> 
 
 impl Air {
     fn new(kept: bool) -> Air {
-        let meeting = TestDomain::new();
-        let (here, there) = (meeting.join(), meeting.join());
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
         let topics = (
             made(&here, "Location", kept),
             made(&here, "FlightPlan", kept),
@@ -78,7 +78,7 @@ impl Air {
         let locations = there.writer(&made(&there, "Location", kept)).create().unwrap();
         let plans = there.writer(&made(&there, "FlightPlan", kept)).create().unwrap();
         let carriers = there.writer(&made(&there, "Carrier", kept)).create().unwrap();
-        Air { locations, plans, carriers, here, _topics: topics, _there: there, _meeting: meeting }
+        Air { locations, plans, carriers, here, _topics: topics, _there: there, _meeting: domain }
     }
 
     fn multi(&self, limit: &str) -> MultiTopic<View> {
@@ -247,8 +247,8 @@ fn all_members_are_selected_and_unrelated_topics_are_cross_joined() {
             of.member(name, &DynamicType::primitive(*it), key)
         });
     let of = of.build().unwrap();
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let (locations, winds) =
         (made(&participant, "Location", false), made(&participant, "Wind", false));
     let expression = "SELECT * FROM Location NATURAL INNER JOIN Wind WHERE knots > 10 AND z < 1000";

@@ -40,8 +40,8 @@ fn compare<T: DdsType + Clone + PartialEq + std::fmt::Debug>(
     make: impl Fn(u64, u64) -> T,
     build: impl Fn(DataReaderBuilder<T>) -> DataReaderBuilder<T>,
 ) {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<T>(name);
     let topic = if count > 1 { topic.atomic() } else { topic };
     let topic = topic.create().unwrap();

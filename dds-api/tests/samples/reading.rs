@@ -34,14 +34,14 @@ struct Pair {
 
 impl Pair {
     fn new(build: impl FnOnce(DataReaderBuilder<Reading>) -> DataReaderBuilder<Reading>) -> Pair {
-        let meeting = TestDomain::new();
-        let participant = meeting.join();
+        let domain = TestDomain::new();
+        let participant = domain.join();
         let topic = participant.topic("Readings").create().unwrap();
         let writer = participant.writer(&topic).memory(64 << 10).in_flight(64);
         let writer = writer.max_blocking_time(Timeout::millis(200)).create().unwrap();
         let reader = build(participant.reader(&topic)).create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
-        Pair { writer, reader, participant, _meeting: meeting }
+        Pair { writer, reader, participant, _meeting: domain }
     }
 
     /// Writes, and waits until the sample can be read.
@@ -309,8 +309,8 @@ fn samples_of_disposed_instance_are_purged_after_the_delay() {
 /// instance otherwise.
 #[test]
 fn changes_are_delivered_in_the_requested_access_order() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<Reading>("Readings").create().unwrap();
     let mut qos = DataReaderQos::default();
     qos.history.kind = HistoryQosPolicyKind::KeepAll;

@@ -30,8 +30,8 @@ fn write(writer: &DataWriter<CheckedSample>, numbers: std::ops::Range<u64>) {
 #[test]
 fn each_sample_goes_to_exactly_one_of_several_taking_threads() {
     for round in 0..20 {
-        let meeting = TestDomain::new();
-        let here = meeting.join();
+        let domain = TestDomain::new();
+        let here = domain.join();
         let (writer, reader) = writer_and_reader(&here, round % 2 == 0);
         let (taken, all) = (AtomicU64::new(0), Mutex::new(Vec::new()));
         let take = |begin: u64| {
@@ -46,12 +46,12 @@ fn each_sample_goes_to_exactly_one_of_several_taking_threads() {
                     0 => reader
                         .take(.., Timeout::millis(1))
                         .unwrap()
-                        .for_each(|mark| took(mark.number)),
+                        .for_each(|sample| took(sample.number)),
                     _ => reader
                         .take_next(Timeout::NOW)
                         .unwrap()
                         .into_iter()
-                        .for_each(|mark| took(mark.number)),
+                        .for_each(|sample| took(sample.number)),
                 }
             }
             assert!(mine.is_sorted(), "of one writer they come to each thread in their order");
@@ -73,8 +73,8 @@ fn each_sample_goes_to_exactly_one_of_several_taking_threads() {
 #[test]
 fn queries_do_not_disturb_a_take_and_deletion_of_the_reader_ends_it() {
     for _ in 0..20 {
-        let meeting = TestDomain::new();
-        let here = meeting.join();
+        let domain = TestDomain::new();
+        let here = domain.join();
         let (writer, reader) = writer_and_reader(&here, false);
         let (is_over, seen) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
@@ -82,8 +82,8 @@ fn queries_do_not_disturb_a_take_and_deletion_of_the_reader_ends_it() {
                 let mut next = 0;
                 loop {
                     match reader.take_next(SOON) {
-                        Ok(Some(mark)) => {
-                            assert_eq!(mark.number, next);
+                        Ok(Some(sample)) => {
+                            assert_eq!(sample.number, next);
                             next += 1;
                             seen.store(next, Ordering::Relaxed);
                         }

@@ -35,13 +35,13 @@ struct Two {
 
 impl Two {
     fn new(level: fn(TopicBuilder<Track>) -> TopicBuilder<Track>) -> Two {
-        let meeting = TestDomain::new();
-        let participants = [meeting.join(), meeting.join()];
+        let domain = TestDomain::new();
+        let participants = [domain.join(), domain.join()];
         let [here, topic] =
             participants.each_ref().map(|one| level(one.topic("Tracks")).create().unwrap());
         let writer = participants[0].writer(&here).memory(MEMORY).in_flight(100);
         let writer = writer.max_blocking_time(BLOCKING).create().unwrap();
-        Two { writer, topic, participants, meeting }
+        Two { writer, topic, participants, meeting: domain }
     }
 
     fn reader(&self) -> DataReader<Track> {
@@ -92,8 +92,8 @@ fn unread_keep_last_reader_of_kept_topic_blocks_no_writer() {
 
 #[test]
 fn unread_keep_all_reader_blocks_its_writer_and_loses_no_sample() {
-    let meeting = TestDomain::new();
-    let [here, there] = [meeting.join(), meeting.join()];
+    let domain = TestDomain::new();
+    let [here, there] = [domain.join(), domain.join()];
     let [topic, same] =
         [&here, &there].map(|one| one.topic::<CheckedSample>("Marks").create().unwrap());
     let writer = here.writer(&topic).memory(MEMORY).in_flight(100);
@@ -109,7 +109,7 @@ fn unread_keep_all_reader_blocks_its_writer_and_loses_no_sample() {
         assert!(written < MANY, "nothing holds the writer up");
     };
     assert!(matches!(error, DdsError::Timeout(_)), "{error}");
-    let taken: Vec<u64> = reader.take(.., SOON).unwrap().map(|mark| mark.number).collect();
+    let taken: Vec<u64> = reader.take(.., SOON).unwrap().map(|sample| sample.number).collect();
     assert!(taken.iter().copied().eq(0..written), "{} of {written} came", taken.len());
     writer.write(&CheckedSample::new(written)).unwrap();
 }
@@ -196,7 +196,7 @@ fn readers_can_be_dropped_while_their_caches_are_filled() {
         two.write(0..1000);
         drop(reader);
     }
-    let Two { writer, topic, participants, meeting } = two;
+    let Two { writer, topic, participants, meeting: domain } = two;
     drop((writer, topic, participants));
-    meeting.assert_empty();
+    domain.assert_empty();
 }

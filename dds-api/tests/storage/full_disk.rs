@@ -105,8 +105,8 @@ fn writer_of(participant: &DomainParticipant, topic: &Topic<Block>) -> DataWrite
 /// when there is room.
 #[test]
 fn writers_wait_for_room_and_go_on() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let Some(disk) = SmallDisk::mount(&folder) else { return };
     let participant = join(&folder, &disk);
     let topic = participant.topic::<Block>("Blocks").persistent().create().unwrap();
@@ -145,8 +145,8 @@ fn writers_wait_for_room_and_go_on() {
 /// With `detach_full_logs` no writer waits.
 #[test]
 fn full_log_is_detached_and_writers_continue() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let Some(disk) = SmallDisk::mount(&folder) else { return };
     let participant = join(&folder, &disk);
     let topic = participant.topic::<Block>("Blocks").persistent().detach_full_logs();
@@ -179,8 +179,8 @@ fn full_log_is_detached_and_writers_continue() {
 /// The topic also waits for a disk that is full before the log exists.
 #[test]
 fn a_topic_begins_when_there_is_room_for_its_log() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let Some(disk) = SmallDisk::mount(&folder) else { return };
     let participant = join(&folder, &disk);
     disk.fill();

@@ -60,8 +60,8 @@ fn act_keeper(folder: &Path, detaches: bool) {
     let writer = writer.max_blocking_time(Duration::from_millis(300)).create().unwrap();
     say("here");
     let mut written = 0;
-    while let Some(told) = listen() {
-        let (word, count) = told.split_once(' ').unwrap_or((&told, "0"));
+    while let Some(order) = listen() {
+        let (word, count) = order.split_once(' ').unwrap_or((&order, "0"));
         let count: u64 = count.parse().unwrap();
         match word {
             "begin" => match reader.wait_for_historical_data(Timeout::millis(count)) {
@@ -128,11 +128,11 @@ struct LogFaultSetup {
 
 impl LogFaultSetup {
     fn new() -> LogFaultSetup {
-        let meeting = TestDomain::new();
-        let logs = meeting.runtime_dir().with_file_name("logs");
-        let stage = LogFaultSetup { domain: meeting, logs: logs.clone() };
-        stage.keep_in(&logs);
-        stage
+        let domain = TestDomain::new();
+        let logs = domain.runtime_dir().with_file_name("logs");
+        let setup = LogFaultSetup { domain, logs: logs.clone() };
+        setup.keep_in(&logs);
+        setup
     }
 
     fn keep_in(&self, folder: &Path) {
@@ -143,9 +143,9 @@ impl LogFaultSetup {
     /// Returns the output of a process that creates a participant, and leaves.
     fn opens(&self) -> String {
         let mut actor = Actor::start(module_path!(), "opens", &self.domain, 0);
-        let said = actor.hear();
+        let line = actor.hear();
         actor.finish();
-        said
+        line
     }
 
     fn start(&self, role: &str) -> Actor {
@@ -177,7 +177,7 @@ fn leave(mut actor: Actor) {
 }
 
 #[track_caller]
-fn says(said: &str, words: &[&str]) {
+fn assert_contains(said: &str, words: &[&str]) {
     words.iter().for_each(|word| assert!(said.contains(word), "no `{word}` in: {said}"));
 }
 
@@ -192,86 +192,99 @@ fn reformat(file: &Path) -> Vec<u8> {
 
 #[test]
 fn unusable_log_folder_is_refused_with_the_reason() {
-    let stage = LogFaultSetup::new();
-    let (logs, home) = (stage.logs.clone(), stage.logs.join("domain-0"));
-    let (in_words, folder) = (logs.display().to_string(), stage.folder());
-    says(&stage.opens(), &["no logs can be kept", &in_words, "it is not there", "make it first"]);
+    let setup = LogFaultSetup::new();
+    let (logs, home) = (setup.logs.clone(), setup.logs.join("domain-0"));
+    let (in_words, folder) = (logs.display().to_string(), setup.folder());
+    assert_contains(
+        &setup.opens(),
+        &["no logs can be kept", &in_words, "it is not there", "make it first"],
+    );
     std::fs::write(&logs, "a file").unwrap();
-    says(&stage.opens(), &[&in_words, "it is not a folder", "name a folder"]);
-    stage.keep_in(&logs.join("below"));
-    says(&stage.opens(), &["logs/below", "it is not a folder"]);
-    stage.keep_in(&logs);
+    assert_contains(&setup.opens(), &[&in_words, "it is not a folder", "name a folder"]);
+    setup.keep_in(&logs.join("below"));
+    assert_contains(&setup.opens(), &["logs/below", "it is not a folder"]);
+    setup.keep_in(&logs);
     std::fs::remove_file(&logs).unwrap();
     std::fs::create_dir(&logs).unwrap();
     std::fs::write(&home, "a file").unwrap();
-    says(&stage.opens(), &["logs/domain-0: it is not a folder"]);
+    assert_contains(&setup.opens(), &["logs/domain-0: it is not a folder"]);
     std::fs::remove_file(&home).unwrap();
     std::fs::create_dir(&home).unwrap();
     std::fs::write(&folder, "a file").unwrap();
-    says(&stage.opens(), &["logs/domain-0/0: it is not a folder"]);
+    assert_contains(&setup.opens(), &["logs/domain-0/0: it is not a folder"]);
     std::fs::remove_file(&folder).unwrap();
-    assert_eq!(stage.opens(), "open");
+    assert_eq!(setup.opens(), "open");
 
     let identity = folder.join("identity");
     let good = std::fs::read(&identity).unwrap();
     let bad = reformat(&identity);
-    says(&stage.opens(), &["logs/domain-0/0/identity is of format 9", "use the program"]);
+    assert_contains(
+        &setup.opens(),
+        &["logs/domain-0/0/identity is of format 9", "use the program"],
+    );
     assert_eq!(std::fs::read(&identity).unwrap(), bad, "it is left as it is");
     std::fs::write(&identity, &good[..20]).unwrap();
-    says(&stage.opens(), &["logs/domain-0/0/identity has no valid log header", "restore the file"]);
+    assert_contains(
+        &setup.opens(),
+        &["logs/domain-0/0/identity has no valid log header", "restore the file"],
+    );
     std::fs::remove_file(&identity).unwrap();
-    says(&stage.opens(), &["logs/domain-0/0 has logs", "identity", "restore this file"]);
+    assert_contains(&setup.opens(), &["logs/domain-0/0 has logs", "identity", "restore this file"]);
     let other = logs.join("domain-1");
     std::fs::write(&identity, &good).unwrap();
-    assert_eq!(stage.opens(), "open");
+    assert_eq!(setup.opens(), "open");
     std::fs::rename(&home, &other).unwrap();
-    let config = ParticipantConfig::new().runtime_dir(stage.domain.runtime_dir());
+    let config = ParticipantConfig::new().runtime_dir(setup.domain.runtime_dir());
     let refused = DomainParticipant::with_config(1, config.log_folder(&logs)).err().unwrap();
-    says(&refused.to_string(), &["logs/domain-1/0 is of group", "another folder"]);
-    stage.end();
+    assert_contains(&refused.to_string(), &["logs/domain-1/0 is of group", "another folder"]);
+    setup.end();
 }
 
 /// A place where not even root may make a folder.
 #[test]
 fn read_only_log_folder_is_reported() {
-    let stage = LogFaultSetup::new();
-    stage.keep_in(Path::new("/sys"));
-    says(&stage.opens(), &["/sys/domain-0", "it is read-only", "name another folder"]);
-    stage.end();
+    let setup = LogFaultSetup::new();
+    setup.keep_in(Path::new("/sys"));
+    assert_contains(&setup.opens(), &["/sys/domain-0", "it is read-only", "name another folder"]);
+    setup.end();
 }
 
 /// A log of another version is not changed, and no topic begins without it.
 #[test]
 fn log_of_another_format_stays_unchanged_and_blocks_its_topic() {
     for views in [false, true] {
-        let stage = LogFaultSetup::new();
-        std::fs::create_dir(&stage.logs).unwrap();
-        let mut keeper = stage.start("keeps");
-        assert_eq!(ask(&mut keeper, "begin 60000"), "begun");
-        assert_eq!(ask(&mut keeper, "write 20"), "wrote 20");
-        assert_eq!(ask(&mut keeper, "sync 60000"), "durable");
-        leave(keeper);
-        let files = std::fs::read_dir(stage.folder()).unwrap().map(|file| file.unwrap().path());
+        let setup = LogFaultSetup::new();
+        std::fs::create_dir(&setup.logs).unwrap();
+        let mut log_owner = setup.start("keeps");
+        assert_eq!(ask(&mut log_owner, "begin 60000"), "begun");
+        assert_eq!(ask(&mut log_owner, "write 20"), "wrote 20");
+        assert_eq!(ask(&mut log_owner, "sync 60000"), "durable");
+        leave(log_owner);
+        let files = std::fs::read_dir(setup.folder()).unwrap().map(|file| file.unwrap().path());
         let is_it = |file: &PathBuf| {
             let name = file.file_name().unwrap().to_str().unwrap();
             name.ends_with(".log") && name.starts_with(&"0".repeat(32)) == views
         };
         let file = files.filter(is_it).max().unwrap();
         let bytes = reformat(&file);
-        let mut keeper = stage.start("keeps");
+        let mut log_owner = setup.start("keeps");
         let why = ["takes nothing more", "format"];
-        until("it says so", || ask(&mut keeper, "status").contains("failed"));
-        let said = ask(&mut keeper, "status");
+        until("it says so", || ask(&mut log_owner, "status").contains("failed"));
+        let said = ask(&mut log_owner, "status");
         match views {
-            false => says(&said, &["logs/domain-0/0/", "is of format 9", "use the program"]),
-            true => says(&said, &["log of views", "logs/domain-0/0", "squall log verify"]),
+            false => {
+                assert_contains(&said, &["logs/domain-0/0/", "is of format 9", "use the program"])
+            }
+            true => {
+                assert_contains(&said, &["log of views", "logs/domain-0/0", "squall log verify"])
+            }
         }
-        let said = ask(&mut keeper, "begin 200");
-        says(&said, &["not begun", "waits for", "takes nothing more"]);
+        let said = ask(&mut log_owner, "begin 200");
+        assert_contains(&said, &["not begun", "waits for", "takes nothing more"]);
         assert!(views || said.contains(why[1]), "{said}");
-        leave(keeper);
+        leave(log_owner);
         assert_eq!(std::fs::read(&file).unwrap(), bytes, "it is left as it is");
-        stage.end();
+        setup.end();
     }
 }
 
@@ -281,24 +294,24 @@ fn log_of_another_format_stays_unchanged_and_blocks_its_topic() {
 #[test]
 fn removal_of_a_log_folder_during_writing_is_reported() {
     for role in ["keeps", "detaches"] {
-        let stage = LogFaultSetup::new();
-        std::fs::create_dir(&stage.logs).unwrap();
-        let mut keeper = stage.start(role);
-        assert_eq!(ask(&mut keeper, "begin 60000"), "begun");
-        assert_eq!(ask(&mut keeper, "write 100"), "wrote 100");
-        assert_eq!(ask(&mut keeper, "sync 60000"), "durable");
-        keeper.tell("write 500");
-        std::fs::remove_dir_all(&stage.logs).unwrap();
-        assert_eq!(keeper.hear(), "wrote 500");
+        let setup = LogFaultSetup::new();
+        std::fs::create_dir(&setup.logs).unwrap();
+        let mut log_owner = setup.start(role);
+        assert_eq!(ask(&mut log_owner, "begin 60000"), "begun");
+        assert_eq!(ask(&mut log_owner, "write 100"), "wrote 100");
+        assert_eq!(ask(&mut log_owner, "sync 60000"), "durable");
+        log_owner.tell("write 500");
+        std::fs::remove_dir_all(&setup.logs).unwrap();
+        assert_eq!(log_owner.hear(), "wrote 500");
         until("it is noticed", || {
-            assert_eq!(ask(&mut keeper, "write 1"), "wrote 1");
-            ask(&mut keeper, "status").starts_with("0 logs, failed")
+            assert_eq!(ask(&mut log_owner, "write 1"), "wrote 1");
+            ask(&mut log_owner, "status").starts_with("0 logs, failed")
         });
-        let said = ask(&mut keeper, "status");
-        says(&said, &["logs/domain-0/0", "removed", "restart the process"]);
-        let said = ask(&mut keeper, "sync 100");
-        says(
-            &said,
+        let line = ask(&mut log_owner, "status");
+        assert_contains(&line, &["logs/domain-0/0", "removed", "restart the process"]);
+        let line = ask(&mut log_owner, "sync 100");
+        assert_contains(
+            &line,
             &[
                 "not durable",
                 "takes nothing more",
@@ -307,9 +320,9 @@ fn removal_of_a_log_folder_during_writing_is_reported() {
                 "squall store",
             ],
         );
-        assert_eq!(ask(&mut keeper, "write 100"), "wrote 100", "the topic goes on");
+        assert_eq!(ask(&mut log_owner, "write 100"), "wrote 100", "the topic goes on");
         // Another participant keeps a log.
-        let (folder, here) = (stage.domain.runtime_dir(), stage.logs.with_file_name("here"));
+        let (folder, here) = (setup.domain.runtime_dir(), setup.logs.with_file_name("here"));
         std::fs::create_dir(&here).unwrap();
         let config = ParticipantConfig::new().runtime_dir(&folder).log_folder(&here);
         let other = DomainParticipant::with_config(0, config).unwrap();
@@ -317,12 +330,12 @@ fn removal_of_a_log_folder_during_writing_is_reported() {
         let reader = other.reader(&topic).create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
         until("it keeps a log", || topic.storage_status().is_some_and(|it| it.logs == 1));
-        assert_eq!(ask(&mut keeper, "write 1"), "wrote 1");
-        assert_eq!(ask(&mut keeper, "sync 60000"), "durable");
-        leave(keeper);
+        assert_eq!(ask(&mut log_owner, "write 1"), "wrote 1");
+        assert_eq!(ask(&mut log_owner, "sync 60000"), "durable");
+        leave(log_owner);
         drop((reader, topic, other));
         std::fs::remove_dir_all(here).unwrap();
-        stage.end();
+        setup.end();
     }
 }
 
@@ -331,45 +344,45 @@ fn removal_of_a_log_folder_during_writing_is_reported() {
 #[test]
 fn file_size_limit_is_treated_as_a_full_disk() {
     for (role, shown) in [("keeps", "Some(Full)"), ("detaches", "0 logs, Some(Detached)")] {
-        let stage = LogFaultSetup::new();
-        std::fs::create_dir(&stage.logs).unwrap();
-        let mut keeper = stage.start(role);
-        assert_eq!(ask(&mut keeper, "begin 60000"), "begun");
-        assert_eq!(ask(&mut keeper, "write 10"), "wrote 10");
-        assert_eq!(ask(&mut keeper, "sync 60000"), "durable");
-        assert_eq!(ask(&mut keeper, "limit 200000"), "limited");
+        let setup = LogFaultSetup::new();
+        std::fs::create_dir(&setup.logs).unwrap();
+        let mut log_owner = setup.start(role);
+        assert_eq!(ask(&mut log_owner, "begin 60000"), "begun");
+        assert_eq!(ask(&mut log_owner, "write 10"), "wrote 10");
+        assert_eq!(ask(&mut log_owner, "sync 60000"), "durable");
+        assert_eq!(ask(&mut log_owner, "limit 200000"), "limited");
         until("it is full", || {
-            assert!(ask(&mut keeper, "write 20").starts_with("wrote"));
-            ask(&mut keeper, "status").ends_with(shown)
+            assert!(ask(&mut log_owner, "write 20").starts_with("wrote"));
+            ask(&mut log_owner, "status").ends_with(shown)
         });
-        let said = ask(&mut keeper, "sync 100");
+        let line = ask(&mut log_owner, "sync 100");
         if role == "keeps" {
-            says(&said, &["not durable", "waits for room"]);
+            assert_contains(&line, &["not durable", "waits for room"]);
             // Samples that wait for the log are in memory, up to a limit.
-            let said = ask(&mut keeper, "write 100000");
-            says(&said, &["made room", "waits for room"]);
-            assert_eq!(ask(&mut keeper, "limit 0"), "limited");
-            assert_eq!(ask(&mut keeper, "sync 60000"), "durable");
-            assert_eq!(ask(&mut keeper, "status"), "1 logs, Some(Open)");
+            let line = ask(&mut log_owner, "write 100000");
+            assert_contains(&line, &["made room", "waits for room"]);
+            assert_eq!(ask(&mut log_owner, "limit 0"), "limited");
+            assert_eq!(ask(&mut log_owner, "sync 60000"), "durable");
+            assert_eq!(ask(&mut log_owner, "status"), "1 logs, Some(Open)");
         } else {
-            says(&said, &["not durable", "disk was full", "No participant keeps"]);
+            assert_contains(&line, &["not durable", "disk was full", "No participant keeps"]);
         }
-        assert_eq!(ask(&mut keeper, "write 100"), "wrote 100", "the topic goes on");
-        leave(keeper);
-        stage.end();
+        assert_eq!(ask(&mut log_owner, "write 100"), "wrote 100", "the topic goes on");
+        leave(log_owner);
+        setup.end();
     }
 }
 
 /// A topic that waits for room in the log of another participant names that log.
 #[test]
 fn the_full_log_of_another_participant_is_named() {
-    let stage = LogFaultSetup::new();
-    std::fs::create_dir(&stage.logs).unwrap();
-    let mut keepers = [(); 2].map(|()| stage.start("keeps"));
-    for keeper in &mut keepers {
-        assert_eq!(ask(keeper, "begin 60000"), "begun");
+    let setup = LogFaultSetup::new();
+    std::fs::create_dir(&setup.logs).unwrap();
+    let mut log_owners = [(); 2].map(|()| setup.start("keeps"));
+    for log_owner in &mut log_owners {
+        assert_eq!(ask(log_owner, "begin 60000"), "begun");
     }
-    let [full, other] = &mut keepers;
+    let [full, other] = &mut log_owners;
     assert_eq!(ask(full, "write 10"), "wrote 10");
     assert_eq!(ask(full, "sync 60000"), "durable");
     until("both keep logs", || ask(other, "status") == "2 logs, Some(Open)");
@@ -384,12 +397,12 @@ fn the_full_log_of_another_participant_is_named() {
     let log = said.split("full: ").nth(1).unwrap();
     assert!(log.contains(" of participant "), "{said}");
     assert_eq!(ask(other, "write 1"), "wrote 1");
-    says(&ask(other, "sync 100"), &["not durable", "waits for room in", log]);
+    assert_contains(&ask(other, "sync 100"), &["not durable", "waits for room in", log]);
     assert_eq!(ask(full, "limit 0"), "limited");
     until("there is room again", || ask(other, "status") == "2 logs, Some(Open)");
     assert_eq!(ask(other, "sync 60000"), "durable");
-    keepers.into_iter().for_each(leave);
-    stage.end();
+    log_owners.into_iter().for_each(leave);
+    setup.end();
 }
 
 /// Returns the files of topics in a folder.
@@ -404,11 +417,11 @@ fn segments(folder: &Path) -> Vec<PathBuf> {
 
 /// Two participants have kept a topic of a number of samples, and both are gone. The second one
 /// left last; `more` samples were written after the first one had left.
-fn kept_by_two(stage: &LogFaultSetup, more: u64) {
-    std::fs::create_dir(&stage.logs).unwrap();
-    let mut first = stage.start("keeps");
+fn kept_by_two(setup: &LogFaultSetup, more: u64) {
+    std::fs::create_dir(&setup.logs).unwrap();
+    let mut first = setup.start("keeps");
     assert_eq!(ask(&mut first, "begin 60000"), "begun");
-    let mut second = stage.start("keeps");
+    let mut second = setup.start("keeps");
     assert_eq!(ask(&mut second, "begin 60000"), "begun");
     until("both keep logs", || ask(&mut first, "status") == "2 logs, Some(Open)");
     assert_eq!(ask(&mut first, "write 20"), "wrote 20");
@@ -431,13 +444,13 @@ fn flip(file: &Path, at: usize) {
 #[test]
 fn damaged_log_is_completed_from_the_other_log() {
     for harmed in [0, 1] {
-        let stage = LogFaultSetup::new();
-        kept_by_two(&stage, 0);
-        let folder = stage.logs.join("domain-0").join(harmed.to_string());
+        let setup = LogFaultSetup::new();
+        kept_by_two(&setup, 0);
+        let folder = setup.logs.join("domain-0").join(harmed.to_string());
         flip(&segments(&folder)[0], 1000);
-        let mut first = stage.start("keeps");
+        let mut first = setup.start("keeps");
         assert_eq!(ask(&mut first, "begin 60000"), "begun");
-        let mut second = stage.start("keeps");
+        let mut second = setup.start("keeps");
         assert_eq!(ask(&mut second, "begin 60000"), "begun");
         until("both keep logs", || ask(&mut first, "status") == "2 logs, Some(Open)");
         until("both keep logs", || ask(&mut second, "status") == "2 logs, Some(Open)");
@@ -450,7 +463,7 @@ fn damaged_log_is_completed_from_the_other_log() {
         let names = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name());
         let asides = names.filter(|name| aside(name.to_str().unwrap())).count();
         assert_eq!(asides, 1, "the damaged files are there to be examined");
-        stage.end();
+        setup.end();
     }
 }
 
@@ -459,40 +472,40 @@ fn damaged_log_is_completed_from_the_other_log() {
 #[test]
 fn damaged_log_that_may_have_more_samples_is_named() {
     for is_gone in [false, true] {
-        let stage = LogFaultSetup::new();
-        kept_by_two(&stage, 5);
-        let file = &segments(&stage.logs.join("domain-0").join("1"))[0];
+        let setup = LogFaultSetup::new();
+        kept_by_two(&setup, 5);
+        let file = &segments(&setup.logs.join("domain-0").join("1"))[0];
         match is_gone {
             false => flip(file, 1000),
             true => std::fs::remove_file(file).unwrap(),
         }
-        let mut keepers = [(); 2].map(|()| stage.start("keeps"));
-        for keeper in &mut keepers {
-            until("it is named", || ask(keeper, "begin 100").contains("which is damaged"));
+        let mut log_owners = [(); 2].map(|()| setup.start("keeps"));
+        for log_owner in &mut log_owners {
+            until("it is named", || ask(log_owner, "begin 100").contains("which is damaged"));
         }
-        let said = ask(&mut keepers[1], "status");
-        says(
-            &said,
+        let line = ask(&mut log_owners[1], "status");
+        assert_contains(
+            &line,
             &["0 logs", "Harmed", "domain-0/1", if is_gone { "is gone" } else { "is bad" }],
         );
-        keepers.into_iter().for_each(leave);
-        stage.end();
+        log_owners.into_iter().for_each(leave);
+        setup.end();
     }
 }
 
 /// Processes that keep logs in one root have a folder each.
 #[test]
 fn processes_with_one_log_root_use_separate_folders() {
-    let stage = LogFaultSetup::new();
-    std::fs::create_dir(&stage.logs).unwrap();
-    let mut keepers = [(); 3].map(|()| stage.start("keeps"));
-    for keeper in &mut keepers {
-        assert_eq!(ask(keeper, "begin 60000"), "begun");
-        assert_eq!(ask(keeper, "write 10"), "wrote 10");
-        assert_eq!(ask(keeper, "sync 60000"), "durable");
+    let setup = LogFaultSetup::new();
+    std::fs::create_dir(&setup.logs).unwrap();
+    let mut log_owners = [(); 3].map(|()| setup.start("keeps"));
+    for log_owner in &mut log_owners {
+        assert_eq!(ask(log_owner, "begin 60000"), "begun");
+        assert_eq!(ask(log_owner, "write 10"), "wrote 10");
+        assert_eq!(ask(log_owner, "sync 60000"), "durable");
     }
-    until("all keep logs", || ask(&mut keepers[0], "status") == "3 logs, Some(Open)");
-    assert_eq!(std::fs::read_dir(stage.logs.join("domain-0")).unwrap().count(), 3);
-    keepers.into_iter().for_each(leave);
-    stage.end();
+    until("all keep logs", || ask(&mut log_owners[0], "status") == "3 logs, Some(Open)");
+    assert_eq!(std::fs::read_dir(setup.logs.join("domain-0")).unwrap().count(), 3);
+    log_owners.into_iter().for_each(leave);
+    setup.end();
 }

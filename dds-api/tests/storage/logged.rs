@@ -104,16 +104,16 @@ fn last_words(actors: &mut [Actor], ids: &[u64]) -> SeenSamples {
     let mut last = SeenSamples::new();
     for (actor, id) in actors.iter_mut().zip(ids) {
         actor.kill();
-        while let Some(said) = actor.try_hear() {
-            last.extend(word(*id, &said));
+        while let Some(line) = actor.try_hear() {
+            last.extend(word(*id, &line));
         }
     }
     last
 }
 
 /// Parses an actor's report of a sample: durable, or read.
-fn word(id: u64, said: &str) -> Option<(u64, u64)> {
-    let words: Vec<&str> = said.split(' ').collect();
+fn word(id: u64, line: &str) -> Option<(u64, u64)> {
+    let words: Vec<&str> = line.split(' ').collect();
     match words.as_slice() {
         ["durable", number] => Some((id, number.parse().unwrap())),
         ["read", writer, number] => Some((writer.parse().unwrap(), number.parse().unwrap())),
@@ -125,19 +125,19 @@ fn word(id: u64, said: &str) -> Option<(u64, u64)> {
 /// recovered before, and contain all that were reported as durable, or read if samples are
 /// durable first.
 fn everything_is_killed(role: &str, rounds: u64) {
-    let (meeting, mut dice) = (TestDomain::new(), Dice(7));
+    let (domain, mut dice) = (TestDomain::new(), Dice(7));
     let mut before = SeenSamples::new();
     for round in 0..rounds {
         let ids: Vec<u64> = (0..3).map(|actor| 1 + 10 * round + actor).collect();
         let mut actors: Vec<Actor> =
-            ids.iter().map(|id| Actor::start(module_path!(), role, &meeting, *id)).collect();
+            ids.iter().map(|id| Actor::start(module_path!(), role, &domain, *id)).collect();
         actors.iter_mut().for_each(|actor| while actor.hear() != "begins" {});
         let mut durable = SeenSamples::new();
         for (actor, id) in actors.iter_mut().zip(&ids) {
             durable.extend(loop {
-                let said = actor.hear();
-                if said.starts_with("durable") {
-                    break word(*id, &said);
+                let line = actor.hear();
+                if line.starts_with("durable") {
+                    break word(*id, &line);
                 }
             });
         }
@@ -145,7 +145,7 @@ fn everything_is_killed(role: &str, rounds: u64) {
         dice.pause(Duration::from_millis(200));
         durable.extend(last_words(&mut actors, &ids));
         // The returning participant is alone.
-        let folder = meeting.runtime_dir();
+        let folder = domain.runtime_dir();
         let participant = join(&folder, Some(&logs(&folder, "logs")));
         let topic = marks(&participant, role == "strict");
         let reader = participant.reader(&topic).create().unwrap();
@@ -162,8 +162,8 @@ fn everything_is_killed(role: &str, rounds: u64) {
         before = now;
         drop((reader, topic, participant));
     }
-    std::fs::remove_dir_all(logs(&meeting.runtime_dir(), "logs")).unwrap();
-    meeting.assert_empty();
+    std::fs::remove_dir_all(logs(&domain.runtime_dir(), "logs")).unwrap();
+    domain.assert_empty();
 }
 
 #[test]
@@ -180,8 +180,8 @@ fn samples_read_from_durable_first_topic_are_recovered_after_kill() {
 /// it does.
 #[test]
 fn topic_without_logs_waits_and_reports_that_no_log_is_kept() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let without = join(&folder, None);
     let topic = marks(&without, false);
     let reader = without.reader(&topic).create().unwrap();
@@ -198,7 +198,7 @@ fn topic_without_logs_waits_and_reports_that_no_log_is_kept() {
     let status = log.storage_status().unwrap();
     assert_eq!((status.logs, status.log, status.waits_for.len()), (1, Some(LogCondition::Open), 0));
     for reader in [&reader, &log_reader] {
-        assert_eq!(reader.take_next(SOON).unwrap().map(|mark| mark.number), Some(0));
+        assert_eq!(reader.take_next(SOON).unwrap().map(|sample| sample.number), Some(0));
     }
 }
 
@@ -206,8 +206,8 @@ fn topic_without_logs_waits_and_reports_that_no_log_is_kept() {
 /// names it.
 #[test]
 fn returning_participant_waits_for_the_log_of_an_absent_member() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let (here, there) = (logs(&folder, "here"), logs(&folder, "there"));
     {
         let (a, b) = (join(&folder, Some(&here)), join(&folder, Some(&there)));
@@ -237,15 +237,15 @@ fn returning_participant_waits_for_the_log_of_an_absent_member() {
     for logs in [here, there] {
         std::fs::remove_dir_all(logs).unwrap();
     }
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// A participant that was down for a while is brought up to date, and has all samples when the
 /// others are gone for good.
 #[test]
 fn returning_participant_receives_all_missed_samples() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     for (name, elsewhere) in [("one root", false), ("two roots", true)] {
         let here = logs(&folder, name);
         let there = if elsewhere { logs(&folder, "other root") } else { here.clone() };
@@ -287,7 +287,7 @@ fn returning_participant_receives_all_missed_samples() {
         drop(b);
         std::fs::remove_dir_all(there).unwrap();
     }
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// A value with a key.
@@ -302,8 +302,8 @@ struct Reading {
 /// from a time on, and as the state at a time.
 #[test]
 fn samples_no_longer_kept_can_be_read_from_the_log() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let with = join(&folder, Some(&logs(&folder, "logs")));
     let topic = with.topic::<Reading>("Readings").persistent().create().unwrap();
     let reader = with.reader(&topic).create().unwrap();
@@ -340,8 +340,8 @@ fn samples_no_longer_kept_can_be_read_from_the_log() {
 /// as durable.
 #[test]
 fn acknowledged_sample_is_reported_as_durable() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let here = logs(&folder, "logs");
     let a = join(&folder, Some(&here));
     let topic = marks(&a, false);
@@ -354,15 +354,15 @@ fn acknowledged_sample_is_reported_as_durable() {
     }
     drop((writer, topic, a));
     std::fs::remove_dir_all(here).unwrap();
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// A writer that joins a topic that has already begun here is acknowledged when its samples are
 /// durable, not before its stream exists.
 #[test]
 fn late_writer_is_acknowledged_only_when_its_samples_are_durable() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let here = logs(&folder, "logs");
     let a = join(&folder, Some(&here));
     let topic = marks(&a, false);
@@ -374,19 +374,19 @@ fn late_writer_is_acknowledged_only_when_its_samples_are_durable() {
         writer.wait_for_acknowledgments(SOON).unwrap();
         assert_eq!(topic.storage_status().unwrap().durable, number + 1);
         drop(writer);
-        assert_eq!(reader.take_next(SOON).unwrap().map(|mark| mark.number), Some(number));
+        assert_eq!(reader.take_next(SOON).unwrap().map(|sample| sample.number), Some(number));
     }
     drop((reader, topic, a));
     std::fs::remove_dir_all(here).unwrap();
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// After a participant has been dropped, no work of it continues, whichever thread was active: its
 /// log folder is free for the next one.
 #[test]
 fn dropped_participant_releases_its_log_folder() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let here = logs(&folder, "logs");
     for number in 0..30 {
         let a = join(&folder, Some(&here));
@@ -399,15 +399,15 @@ fn dropped_participant_releases_its_log_folder() {
         assert!(locked.is_ok(), "{number}: {locked:?}");
     }
     std::fs::remove_dir_all(here).unwrap();
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// A new reader of a kept topic that is created before the previous one has fully left receives
 /// the samples.
 #[test]
 fn reader_created_right_after_a_dropped_reader_receives_samples() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     for persistent in [false, true] {
         let here = logs(&folder, "logs");
         let (a, b) = (join(&folder, Some(&here)), join(&folder, None));
@@ -425,7 +425,7 @@ fn reader_created_right_after_a_dropped_reader_receives_samples() {
             let deadline = Instant::now() + Duration::from_secs(5);
             loop {
                 let taken = reader.take_next(Timeout::millis(100)).unwrap();
-                if taken.is_some_and(|mark| mark.number == number) {
+                if taken.is_some_and(|sample| sample.number == number) {
                     break;
                 }
                 assert!(
@@ -441,8 +441,8 @@ fn reader_created_right_after_a_dropped_reader_receives_samples() {
 /// An unreadable folder beside the own one may have the decisive data: no topic begins without it.
 #[test]
 fn unreadable_log_folder_is_reported_and_awaited() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let here = logs(&folder, "logs");
     let beside = here.join("domain-0").join("7");
     std::fs::create_dir_all(&beside).unwrap();
@@ -455,7 +455,7 @@ fn unreadable_log_folder_is_reported_and_awaited() {
     assert_eq!(topic.storage_status().unwrap().waits_for.len(), 1);
     drop((reader, topic, a));
     std::fs::remove_dir_all(here).unwrap();
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// Ten thousand bytes, with a key.
@@ -471,8 +471,8 @@ struct Frame {
 /// participants have left; a request for removed samples is refused with the reason.
 #[test]
 fn log_drops_old_samples_and_keeps_the_state() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let here = logs(&folder, "logs");
     let topic_of = |participant: &DomainParticipant| {
         let topic = participant.topic::<Frame>("Frames").persistent();
@@ -527,7 +527,7 @@ fn log_drops_old_samples_and_keeps_the_state() {
     assert!(error.to_string().contains("keep less"), "{error}");
     drop((reader, topic, a));
     std::fs::remove_dir_all(here).unwrap();
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// DURABILITY_SERVICE.service_cleanup_delay of a topic that returns from its log: forgotten
@@ -536,8 +536,8 @@ fn log_drops_old_samples_and_keeps_the_state() {
 #[test]
 fn forgotten_instance_does_not_return_from_the_log() {
     const COUNT: u32 = 10_000;
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let here = logs(&folder, "logs");
     let topic_of = |participant: &DomainParticipant| {
         let service = DurabilityServiceQosPolicy {
@@ -594,5 +594,5 @@ fn forgotten_instance_does_not_return_from_the_log() {
         until("what is over for long is forgotten", || topic.storage_status().unwrap().kept == 51);
     }
     std::fs::remove_dir_all(here).unwrap();
-    meeting.assert_empty();
+    domain.assert_empty();
 }

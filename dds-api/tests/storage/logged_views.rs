@@ -7,8 +7,8 @@ use crate::support::{CheckedSample, PATIENCE, SOON, TestDomain, until};
 use dds_api::prelude::*;
 use derecho_core::log::restart_permission::{RestartPermission, grant};
 use derecho_core::log::views::{self, LoggedView, VIEWS};
-use derecho_core::log::{Check, StreamLog, WallTime, aside, folder};
-use derecho_node::logs::Folder;
+use derecho_core::log::{RecoveryCheck, StreamLog, WallTime, aside, folder};
+use derecho_node::logs::LogFolder;
 
 /// Returns a folder for logs.
 fn logs(folder: &Path, name: &str) -> PathBuf {
@@ -36,9 +36,9 @@ fn writer_of(
 
 /// Returns the last view in the first folder of this root.
 fn last_view(root: &Path) -> Option<LoggedView> {
-    let mut disk = Folder::read(&root.join("domain-0").join("0")).ok()?;
+    let mut disk = LogFolder::read(&root.join("domain-0").join("0")).ok()?;
     let owner = folder::owner(&mut disk).ok()??;
-    let (log, _) = StreamLog::read(&mut disk, (owner, VIEWS), Check::Last).ok()?;
+    let (log, _) = StreamLog::read(&mut disk, (owner, VIEWS), RecoveryCheck::Last).ok()?;
     views::last(&log, &mut disk).ok()?
 }
 
@@ -53,26 +53,28 @@ fn take(reader: &DataReader<CheckedSample>, count: usize) -> Vec<u64> {
     while seen.len() < count {
         assert!(std::time::Instant::now() < deadline, "{} of {count}", seen.len());
         let some = reader.take(.., Timeout::millis(10)).unwrap();
-        seen.extend(some.into_iter().map(|mark| mark.number));
+        seen.extend(some.into_iter().map(|sample| sample.number));
     }
     seen
 }
 
 #[test]
 fn all_members_that_keep_logs_log_views() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let (here, there) = (logs(&folder, "here"), logs(&folder, "there"));
     let mut eras = Vec::new();
     for _ in 0..2 {
         let a = join(&folder, &here);
         until("a view of one is logged", || {
             last_view(&here).is_some_and(|view| {
-                !eras.contains(&view.era) && view.members.len() == 1 && view.keepers().count() == 1
+                !eras.contains(&view.era)
+                    && view.members.len() == 1
+                    && view.member_logs().count() == 1
             })
         });
         let b = join(&folder, &there);
-        let both = |view: &LoggedView| view.members.len() == 2 && view.keepers().count() == 2;
+        let both = |view: &LoggedView| view.members.len() == 2 && view.member_logs().count() == 2;
         for root in [&here, &there] {
             until("both have a view of both", || last_view(root).as_ref().is_some_and(both));
         }
@@ -88,22 +90,24 @@ fn all_members_that_keep_logs_log_views() {
     for logs in [here, there] {
         std::fs::remove_dir_all(logs).unwrap();
     }
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// A participant that was in the group, and kept no log of the topic, does not begin the topic
 /// again while the participants that did are away.
 #[test]
 fn topic_unknown_to_returned_members_waits_for_the_last_view() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let (here, there) = (logs(&folder, "here"), logs(&folder, "there"));
     {
         let (a, b) = (join(&folder, &here), join(&folder, &there));
         let of_a = marks(&a);
         let writer = writer_of(&a, &of_a);
         write(&writer, 0..50);
-        until("both are logged", || last_view(&there).is_some_and(|it| it.keepers().count() == 2));
+        until("both are logged", || {
+            last_view(&there).is_some_and(|it| it.member_logs().count() == 2)
+        });
         drop(b);
         write(&writer, 50..100);
     }
@@ -121,15 +125,15 @@ fn topic_unknown_to_returned_members_waits_for_the_last_view() {
     for logs in [here, there] {
         std::fs::remove_dir_all(logs).unwrap();
     }
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// The operator decides that a topic continues without a log; that log is put aside when it
 /// returns, and awaited again later.
 #[test]
 fn topic_continues_without_a_log_on_the_word_of_the_operator() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let (here, there) = (logs(&folder, "here"), logs(&folder, "there"));
     {
         let (a, b) = (join(&folder, &here), join(&folder, &there));
@@ -160,7 +164,7 @@ fn topic_continues_without_a_log_on_the_word_of_the_operator() {
         by: "operator".to_owned(),
         damaged: Vec::new(),
     };
-    grant(&mut Folder::open(&home).unwrap(), word).unwrap();
+    grant(&mut LogFolder::open(&home).unwrap(), word).unwrap();
     write(&writer, 100..120);
     assert_eq!(of_b.storage_status().unwrap().logs, 1);
     // Samples that only A had are in no log; they have been put aside.
@@ -170,9 +174,9 @@ fn topic_continues_without_a_log_on_the_word_of_the_operator() {
     let seen = take(&reader, 70);
     assert_eq!(seen, (0..50).chain(100..120).collect::<Vec<u64>>());
     until("both keep logs", || of_b.storage_status().is_some_and(|it| it.logs == 2));
-    let mut disk = Folder::read(&here.join("domain-0").join("0")).unwrap();
+    let mut disk = LogFolder::read(&here.join("domain-0").join("0")).unwrap();
     assert_eq!(aside::asides(&mut disk).unwrap().len(), 1);
-    let noted = |view: LoggedView| view.keepers().any(|log| log == without);
+    let noted = |view: LoggedView| view.member_logs().any(|log| log == without);
     until("it is noted that it is back", || last_view(&there).is_some_and(noted));
     drop((reader, of_a));
     drop((writer, of_b));
@@ -182,5 +186,5 @@ fn topic_continues_without_a_log_on_the_word_of_the_operator() {
     for logs in [here, there] {
         std::fs::remove_dir_all(logs).unwrap();
     }
-    meeting.assert_empty();
+    domain.assert_empty();
 }

@@ -51,16 +51,16 @@ fn both_keep_logs(topic: &Topic<CheckedSample>) {
 
 #[test]
 fn history_read_continues_at_another_log_keeper_when_one_leaves() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     for leaves in 0..2 {
         let roots = [logs(&folder, "here"), logs(&folder, "there")];
-        let keepers = roots.each_ref().map(|root| join(&folder, Some(root)));
-        let topics = keepers.each_ref().map(marks);
+        let log_owners = roots.each_ref().map(|root| join(&folder, Some(root)));
+        let topics = log_owners.each_ref().map(marks);
         let readers =
-            [0, 1].map(|at| keepers[at].reader(&topics[at]).keep_last(1).create().unwrap());
+            [0, 1].map(|at| log_owners[at].reader(&topics[at]).keep_last(1).create().unwrap());
         both_keep_logs(&topics[0]);
-        write(&keepers[0], &topics[0], 0..MANY);
+        write(&log_owners[0], &topics[0], 0..MANY);
         let without = join(&folder, None);
         let topic = marks(&without);
         let reader = without.reader(&topic).create().unwrap();
@@ -70,23 +70,23 @@ fn history_read_continues_at_another_log_keeper_when_one_leaves() {
         let mut seen: Vec<(u64, u64)> = Vec::new();
         let mut take = |count: usize| {
             for read in past.by_ref().take(count) {
-                let (place, mark) = read.unwrap();
-                mark.assert_whole();
-                seen.push((place, mark.number));
+                let (place, sample) = read.unwrap();
+                sample.assert_whole();
+                seen.push((place, sample.number));
             }
         };
         take(10);
         // Either of the two may have been asked; both are tried.
-        let (mut keepers, mut topics, mut readers) =
-            (keepers.map(Some), topics.map(Some), readers.map(Some));
+        let (mut log_owners, mut topics, mut readers) =
+            (log_owners.map(Some), topics.map(Some), readers.map(Some));
         (readers[leaves], topics[leaves]) = (None, None);
-        keepers[leaves] = None;
+        log_owners[leaves] = None;
         take(usize::MAX);
         assert_eq!(seen, (0..MANY).map(|number| (number + 1, number)).collect::<Vec<_>>());
         // The same result as for a participant with a log, from a time on and at a time.
         let other = readers[1 - leaves].as_ref().unwrap();
         let number = |read: DdsResult<(u64, Sample<CheckedSample>)>| {
-            read.map(|(place, mark)| (place, mark.number)).unwrap()
+            read.map(|(place, sample)| (place, sample.number)).unwrap()
         };
         let middle = other.past(Since::Sample(MANY / 2)).unwrap().next().unwrap().unwrap();
         let time = middle.1.info().source_timestamp;
@@ -100,10 +100,10 @@ fn history_read_continues_at_another_log_keeper_when_one_leaves() {
         assert!(ours.0.len() as u64 >= MANY / 2 && ours.1.len() == 1, "{}", ours.0.len());
         let error = reader.past(Since::Sample(MANY + 100)).map(drop).unwrap_err();
         assert!(matches!(error, DdsError::BadParameter(_)), "{error}");
-        drop((reader, topic, without, readers, topics, keepers));
+        drop((reader, topic, without, readers, topics, log_owners));
         roots.iter().for_each(|root| std::fs::remove_dir_all(root).unwrap());
     }
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// Number of samples of a log whose completion takes many times as long as a call.
@@ -111,8 +111,8 @@ const LONG: u64 = 100_000;
 
 #[test]
 fn past_is_whole_while_the_own_log_is_being_completed() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let root = logs(&folder, "here");
     let first = join(&folder, Some(&root));
     let of_first = marks(&first);
@@ -135,7 +135,7 @@ fn past_is_whole_while_the_own_log_is_being_completed() {
                 assert!(numbers.iter().copied().eq(0..LONG));
             } else {
                 let state = reader.state_at(SystemTime::now()).unwrap();
-                let numbers: Vec<u64> = state.iter().map(|(_, mark)| mark.number).collect();
+                let numbers: Vec<u64> = state.iter().map(|(_, sample)| sample.number).collect();
                 assert_eq!(numbers, [LONG - 1], "reading {reading} of {newcomer}");
             }
             if !before {
@@ -151,15 +151,15 @@ fn past_is_whole_while_the_own_log_is_being_completed() {
     assert!(readings_before > 0, "no reading began before a log was complete");
     drop((kept, of_first, first));
     std::fs::remove_dir_all(root).unwrap();
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// A participant alone waits until its own log is known to be complete, and reads the history
 /// from it.
 #[test]
 fn past_is_whole_at_once_after_a_restart() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let root = logs(&folder, "here");
     for round in 1..=3 {
         let participant = join(&folder, Some(&root));
@@ -175,13 +175,13 @@ fn past_is_whole_at_once_after_a_restart() {
         assert_eq!(numbers(&reader), (0..round * MANY).collect::<Vec<u64>>());
     }
     std::fs::remove_dir_all(root).unwrap();
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
 fn history_request_without_any_log_is_refused() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let (a, b) = (join(&folder, None), join(&folder, None));
     let (topic, other) = (marks(&a), marks(&b));
     let (reader, _other) = (a.reader(&topic).create().unwrap(), b.reader(&other).create().unwrap());
@@ -197,14 +197,14 @@ fn history_request_without_any_log_is_refused() {
 /// A call waits for a log keeper that no longer acts for its timeout, and not longer.
 #[test]
 fn history_request_to_unresponsive_log_keeper_times_out() {
-    let meeting = TestDomain::new();
-    let folder = meeting.runtime_dir();
+    let domain = TestDomain::new();
+    let folder = domain.runtime_dir();
     let root = logs(&folder, "logs");
     let patient = |config: ParticipantConfig| config.member_timeout(Timeout::FOREVER);
-    let keeper = patient(config(&folder, Some(&root))).caller_drives();
-    let keeper = DomainParticipant::with_config(0, keeper).unwrap();
-    let of_keeper = marks(&keeper);
-    let kept = keeper.reader(&of_keeper).keep_last(1).create().unwrap();
+    let log_owner = patient(config(&folder, Some(&root))).caller_drives();
+    let log_owner = DomainParticipant::with_config(0, log_owner).unwrap();
+    let of_keeper = marks(&log_owner);
+    let kept = log_owner.reader(&of_keeper).keep_last(1).create().unwrap();
     let stands_still = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -231,7 +231,7 @@ fn history_request_to_unresponsive_log_keeper_times_out() {
         drop((past, reader, topic, asker));
         stands_still.store(true, Ordering::Release);
     });
-    drop((kept, of_keeper, keeper));
+    drop((kept, of_keeper, log_owner));
     std::fs::remove_dir_all(root).unwrap();
-    meeting.assert_empty();
+    domain.assert_empty();
 }

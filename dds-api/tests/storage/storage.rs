@@ -54,8 +54,8 @@ fn take_all<T: DdsType + Clone>(reader: &DataReader<T>, count: usize) -> Vec<T> 
 /// for the subgroup, and is counted all the same.
 #[test]
 fn first_reader_of_a_participant_that_only_wrote_is_counted() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topics = [&here, &there].map(all_marks);
     let writers = [writer_of(&here, &topics[0]), writer_of(&there, &topics[1])];
     writers[0].write(&CheckedSample::new(0)).unwrap();
@@ -127,37 +127,37 @@ const MANY: u64 = 200_000;
 /// have them.
 #[test]
 fn samples_written_before_any_reader_joins_outlive_their_writer() {
-    let meeting = TestDomain::new();
-    let first = meeting.join();
+    let domain = TestDomain::new();
+    let first = domain.join();
     let topic = all_marks(&first);
     let writer = writer_of(&first, &topic);
     (0..5_000).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
-    let second = meeting.join();
+    let second = domain.join();
     let reader = second.reader(&all_marks(&second)).create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     (5_000..6_000).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     writer.wait_for_acknowledgments(SOON).unwrap();
     drop((writer, topic, first));
-    let third = meeting.join();
+    let third = domain.join();
     let late = third.reader(&all_marks(&third)).create().unwrap();
     for reader in [&reader, &late] {
         let all = take_all(reader, 6_000);
-        assert!(all.iter().zip(0..).all(|(mark, number)| *mark == CheckedSample::new(number)));
+        assert!(all.iter().zip(0..).all(|(sample, number)| *sample == CheckedSample::new(number)));
     }
     drop((reader, second, late, third));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// While a writer writes as fast as it can, readers join one after the other, in new participants
 /// and in old ones.
 #[test]
 fn readers_that_join_during_writing_receive_each_sample_once() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = all_marks(&participant);
     let writer = writer_of(&participant, &topic);
     let stops = AtomicBool::new(false);
-    let folder = meeting.runtime_dir();
+    let folder = domain.runtime_dir();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut number = 0;
@@ -196,8 +196,8 @@ fn readers_that_join_during_writing_receive_each_sample_once() {
 
 #[test]
 fn last_samples_of_each_instance_are_kept() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topic = |participant: &DomainParticipant| {
         participant.topic::<Reading>("Readings").transient_local().keep_last(2).create().unwrap()
     };
@@ -229,8 +229,8 @@ fn last_samples_of_each_instance_are_kept() {
 /// A reader that has read all kept samples without taking one more continues with live ones.
 #[test]
 fn batch_reads_continue_with_live_samples_after_kept_samples() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let ours = all_marks(&here);
     let writer = writer_of(&here, &ours);
     let reader = there.reader(&all_marks(&there)).create().unwrap();
@@ -253,8 +253,8 @@ fn batch_reads_continue_with_live_samples_after_kept_samples() {
 /// A sample may be larger than one batch of the state transfer.
 #[test]
 fn late_joiner_receives_large_kept_samples() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topic = |participant: &DomainParticipant| {
         participant.topic::<Note>("Large").transient_local().keep_all().create().unwrap()
     };
@@ -274,8 +274,8 @@ fn late_joiner_receives_large_kept_samples() {
 
 #[test]
 fn limits_and_lifespan_hold() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let service = DurabilityServiceQosPolicy {
         history_kind: HistoryQosPolicyKind::KeepAll,
         max_samples: Length::of(10),
@@ -310,7 +310,7 @@ fn limits_and_lifespan_hold() {
 /// all samples written from then on, whether it requests earlier ones or not (I-232).
 #[test]
 fn counted_reader_receives_every_sample_written_from_then_on() {
-    let meeting = TestDomain::new();
+    let domain = TestDomain::new();
     let of = |participant: &DomainParticipant| {
         let service = DurabilityServiceQosPolicy {
             history_kind: HistoryQosPolicyKind::KeepAll,
@@ -320,7 +320,7 @@ fn counted_reader_receives_every_sample_written_from_then_on() {
         let topic = participant.topic::<CheckedSample>("Marks").transient_local();
         topic.durability_service(service).create().unwrap()
     };
-    let here = meeting.join();
+    let here = domain.join();
     let topic = of(&here);
     let writer = here.writer(&topic).memory(64 << 10).in_flight(256);
     let writer = writer.max_blocking_time(Timeout::millis(10)).create().unwrap();
@@ -337,7 +337,7 @@ fn counted_reader_receives_every_sample_written_from_then_on() {
     };
     (0..100).for_each(|_| _ = write());
     for wants_history in [true, false].repeat(3) {
-        let there = meeting.join();
+        let there = domain.join();
         let topic = of(&there);
         let kind = match wants_history {
             true => DurabilityQosPolicyKind::TransientLocal,
@@ -369,8 +369,8 @@ fn counted_reader_receives_every_sample_written_from_then_on() {
 
 #[test]
 fn misuse_of_kept_topics_is_refused_with_advice() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let says = |error: DdsError, words: &str| {
         assert!(error.to_string().contains(words), "`{error}` does not say `{words}`");
     };
@@ -404,17 +404,17 @@ fn state_transfer_completes_when_a_sending_member_is_killed() {
     let rounds = std::env::var("SQUALL_TEST_ROUNDS").ok().and_then(|it| it.parse().ok());
     let mut landed = 0;
     for round in 0..rounds.unwrap_or(8) {
-        let meeting = TestDomain::new();
-        let mut writer = Actor::start(module_path!(), "writer", &meeting, round);
+        let domain = TestDomain::new();
+        let mut writer = Actor::start(module_path!(), "writer", &domain, round);
         assert_eq!(writer.hear(), "written");
-        let mut keepers: Vec<Actor> =
-            (0..2).map(|seed| Actor::start(module_path!(), "keeper", &meeting, seed)).collect();
-        keepers.iter_mut().for_each(|keeper| assert_eq!(keeper.hear(), "has it"));
-        let participant = meeting.join();
+        let mut holders: Vec<Actor> =
+            (0..2).map(|seed| Actor::start(module_path!(), "keeper", &domain, seed)).collect();
+        holders.iter_mut().for_each(|holder| assert_eq!(holder.hear(), "has it"));
+        let participant = domain.join();
         let reader = participant.reader(&all_marks(&participant)).create().unwrap();
         std::thread::sleep(Duration::from_millis(5 + round * 7 % 40));
         let before = reader.wait_for_historical_data(Timeout::NOW).is_ok();
-        keepers[(round % 2) as usize].kill();
+        holders[(round % 2) as usize].kill();
         landed += u32::from(!before);
         reader.wait_for_historical_data(SOON).unwrap();
         writer.tell("end");
@@ -423,10 +423,10 @@ fn state_transfer_completes_when_a_sending_member_is_killed() {
         assert_eq!(got.first, Some(0));
         assert!(got.next > MANY);
         assert_eq!(writer.hear(), "ended");
-        keepers.iter_mut().for_each(Actor::kill);
+        holders.iter_mut().for_each(Actor::kill);
         writer.finish();
         drop((reader, participant));
-        meeting.assert_empty();
+        domain.assert_empty();
     }
     assert!(landed > 0, "no kill landed in a transfer");
 }
@@ -436,7 +436,7 @@ fn state_transfer_completes_when_a_sending_member_is_killed() {
 #[test]
 fn kept_samples_of_departed_writer_go_only_to_compatible_readers() {
     const PERIOD: Duration = Duration::from_millis(500);
-    let meeting = TestDomain::new();
+    let domain = TestDomain::new();
     // Writes as an owner, or for readers without requests.
     let topic = |participant: &DomainParticipant, period: Option<Duration>| {
         let topic = participant.topic::<Reading>("Readings").transient_local().keep_all();
@@ -450,10 +450,10 @@ fn kept_samples_of_departed_writer_go_only_to_compatible_readers() {
         let reader = participant.reader(&topic(participant, period)).keep_all();
         reader.create().unwrap()
     };
-    let [here, there] = [meeting.join(), meeting.join()];
+    let [here, there] = [domain.join(), domain.join()];
     let (owned, shared) = (reader(&here, Some(PERIOD)), reader(&there, None));
     {
-        let goes = meeting.join();
+        let goes = domain.join();
         let writer = goes.writer(&topic(&goes, Some(PERIOD / 2))).create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
         (0..5).for_each(|value| writer.write(&Reading { sensor: 1, value }).unwrap());
@@ -467,7 +467,7 @@ fn kept_samples_of_departed_writer_go_only_to_compatible_readers() {
     };
     // A reader that was present then, and reads only now.
     assert_eq!(values(&owned), [0, 1, 2, 3, 4]);
-    let [late, other] = [meeting.join(), meeting.join()];
+    let [late, other] = [domain.join(), domain.join()];
     let [late, other] = [reader(&late, Some(PERIOD)), reader(&other, None)];
     [&late, &other].iter().for_each(|reader| reader.wait_for_historical_data(SOON).unwrap());
     assert_eq!(values(&late), [0, 1, 2, 3, 4]);
@@ -479,8 +479,8 @@ fn kept_samples_of_departed_writer_go_only_to_compatible_readers() {
 /// is gone.
 #[test]
 fn transient_samples_outlive_their_writer() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let mut qos = TopicQos::default();
     qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
     qos.durability.kind = DurabilityQosPolicyKind::Transient;
@@ -504,7 +504,7 @@ fn transient_samples_outlive_their_writer() {
         until("all have come", || {
             let taken = reader.take(.., Timeout::millis(20)).unwrap();
             // The reader is also notified that the one instance has no writer any more.
-            numbers.extend(taken.filter(|it| it.info().valid_data).map(|mark| mark.number));
+            numbers.extend(taken.filter(|it| it.info().valid_data).map(|sample| sample.number));
             numbers.len() == 10
         });
         assert_eq!(numbers, (0..10).collect::<Vec<u64>>());
@@ -519,8 +519,8 @@ fn qos_of_all() -> HistoryQosPolicy {
 /// agreed on it.
 #[test]
 fn lifespan_of_a_kept_topic_cannot_change() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let plain = participant.topic::<CheckedSample>("Plain").create().unwrap();
     let kept = participant.topic::<CheckedSample>("Kept").transient_local().create().unwrap();
     let changed = |topic: &Topic<CheckedSample>| {
@@ -569,8 +569,8 @@ fn of_late_reader(participant: &DomainParticipant, topic: &Topic<Reading>) -> Ve
 /// for no clock.
 #[test]
 fn disposed_instance_is_forgotten_after_the_cleanup_delay() {
-    let meeting = TestDomain::new();
-    let [here, there] = [meeting.join(), meeting.join()];
+    let domain = TestDomain::new();
+    let [here, there] = [domain.join(), domain.join()];
     let begin = SystemTime::now() - Duration::from_secs(1000);
     let at = |seconds| begin + Duration::from_secs(seconds);
     let never = Some(Duration::from_secs(1 << 30));
@@ -614,7 +614,7 @@ fn disposed_instance_is_forgotten_after_the_cleanup_delay() {
         until("both have all", || status().iter().all(|it| it.samples == samples));
         assert_eq!(status().map(|it| it.kept), [kept; 2]);
         assert_eq!(both(), [left.clone(), left.clone()], "{name}");
-        let latest = meeting.join();
+        let latest = domain.join();
         let topic = cleaned(&latest, name, after);
         assert_eq!(of_late_reader(&latest, &topic), left, "{name}: of who was not there");
         let mut seen = 0;
@@ -630,8 +630,8 @@ fn disposed_instance_is_forgotten_after_the_cleanup_delay() {
 #[test]
 fn disposed_instances_do_not_accumulate_in_the_store() {
     const COUNT: u32 = 10_000;
-    let meeting = TestDomain::new();
-    let [here, there] = [meeting.join(), meeting.join()];
+    let domain = TestDomain::new();
+    let [here, there] = [domain.join(), domain.join()];
     let mut qos = TopicQos::default();
     qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
     qos.durability.kind = DurabilityQosPolicyKind::Transient;
@@ -670,8 +670,8 @@ fn disposed_instances_do_not_accumulate_in_the_store() {
 /// All participants must agree on the delay; a topic that serves no late joiner has none.
 #[test]
 fn participants_agree_on_the_cleanup_delay() {
-    let meeting = TestDomain::new();
-    let here = meeting.join();
+    let domain = TestDomain::new();
+    let here = domain.join();
     let one = cleaned(&here, "Readings", Some(Duration::from_secs(60)));
     let _reader = here.reader(&one).create().unwrap();
     for other in [Some(Duration::ZERO), None] {

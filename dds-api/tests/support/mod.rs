@@ -221,7 +221,7 @@ pub(crate) struct Actor {
 impl Actor {
     /// Starts this program again in a role. It runs only the test named `act` of a module, whose
     /// `module_path!()` is given.
-    pub(crate) fn start(module: &str, role: &str, meeting: &TestDomain, seed: u64) -> Actor {
+    pub(crate) fn start(module: &str, role: &str, domain: &TestDomain, seed: u64) -> Actor {
         // The path begins with the name of the program; names of tests do not.
         let act = match module.split_once("::") {
             Some((_, module)) => format!("{module}::act"),
@@ -231,7 +231,7 @@ impl Actor {
         command
             .args(["--exact", &act, "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
-            .env(FOLDER, meeting.runtime_dir())
+            .env(FOLDER, domain.runtime_dir())
             .env(SEED, seed.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());

@@ -139,10 +139,10 @@ fn act_writer(folder: &Path) {
 
 #[test]
 fn value_in_an_any_is_extracted_by_its_type() {
-    let meeting = TestDomain::new();
-    let mut other = Actor::start(module_path!(), "writer", &meeting, 0);
+    let domain = TestDomain::new();
+    let mut other = Actor::start(module_path!(), "writer", &domain, 0);
     assert_eq!(other.hear(), "there");
-    let participant = meeting.join();
+    let participant = domain.join();
     let ends = LEVELS.map(|level| {
         let typed = topic(&participant, level);
         let met = participant.find_dynamic_topic(&format!("reports {level}"), SOON).unwrap();
@@ -179,7 +179,7 @@ fn value_in_an_any_is_extracted_by_its_type() {
     drop(ends);
     other.finish();
     drop(participant);
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// Reads the contents with the types of the program, and without.

@@ -59,9 +59,9 @@ fn act_sink(folder: &Path) {
 #[test]
 fn byte_strings_are_read_where_they_were_written() {
     const MANY: usize = 200;
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
-    let mut sink = Actor::start(module_path!(), "sink", &meeting, MANY as u64);
+    let domain = TestDomain::new();
+    let participant = domain.join();
+    let mut sink = Actor::start(module_path!(), "sink", &domain, MANY as u64);
     for (number, level) in (0..).zip(LEVELS) {
         assert_eq!(sink.hear(), level);
         let topic = at_level(participant.numbered_topic(number), level);
@@ -93,13 +93,13 @@ fn byte_strings_are_read_where_they_were_written() {
     }
     sink.finish();
     drop(participant);
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 #[test]
 fn held_byte_sample_stays_in_place_and_kept_sample_is_a_copy() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topics = [&here, &there].map(|by| by.topic::<Bytes>("Frames").create().unwrap());
     let writer = here.writer(&topics[0]).memory(16 << 10).in_flight(64);
     let writer = writer.max_blocking_time(Timeout::millis(200)).create().unwrap();
@@ -128,8 +128,8 @@ fn held_byte_sample_stays_in_place_and_kept_sample_is_a_copy() {
 
 #[test]
 fn unpublished_loans_send_no_sample_and_excessive_lengths_are_refused() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<Bytes>("Frames").create().unwrap();
     let writer = participant.writer(&topic).memory(64 << 10).create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
@@ -155,8 +155,8 @@ fn unpublished_loans_send_no_sample_and_excessive_lengths_are_refused() {
 
 #[test]
 fn byte_samples_of_a_coherent_set_arrive_together() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<Bytes>("Frames").atomic().create().unwrap();
     let presentation = PresentationQosPolicy {
         access_scope: PresentationQosPolicyAccessScopeKind::Topic,
@@ -180,14 +180,14 @@ fn byte_samples_of_a_coherent_set_arrive_together() {
 /// Tools, and programs that have the type from IDL, see the same topic.
 #[test]
 fn other_programs_see_a_byte_topic_as_struct_of_a_sequence() {
-    let meeting = TestDomain::new();
-    let (here, there) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
     let topic = here.numbered_topic(255).create().unwrap();
     let (writer, reader) =
         (here.writer(&topic).create().unwrap(), here.reader(&topic).create().unwrap());
     let dynamic = there.find_dynamic_topic("Numbered/255", SOON).unwrap();
     let seen = there.reader(&dynamic).create().unwrap();
-    let third = meeting.join();
+    let third = domain.join();
     let compiled = third.topic::<AsIdlHasIt>("Numbered/255").create().unwrap();
     let (taken, given) =
         (third.reader(&compiled).create().unwrap(), third.writer(&compiled).create().unwrap());
@@ -213,8 +213,8 @@ fn other_programs_see_a_byte_topic_as_struct_of_a_sequence() {
 
 #[test]
 fn write_of_bytes_waits_until_loans_are_returned() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic::<Bytes>("Frames").create().unwrap();
     let writer = participant.writer(&topic).memory(4096).in_flight(2);
     let writer = writer.max_blocking_time(Timeout::secs(5)).create().unwrap();

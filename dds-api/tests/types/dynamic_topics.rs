@@ -133,10 +133,10 @@ fn act_compiled(folder: &Path) {
 
 #[test]
 fn program_without_the_type_exchanges_samples_with_compiled_program() {
-    let meeting = TestDomain::new();
-    let mut other = Actor::start(module_path!(), "compiled", &meeting, 0);
+    let domain = TestDomain::new();
+    let mut other = Actor::start(module_path!(), "compiled", &domain, 0);
     assert_eq!(other.hear(), "there");
-    let participant = meeting.join();
+    let participant = domain.join();
     for level in LEVELS {
         let fixes = participant.find_dynamic_topic(&format!("fix {level}"), SOON).unwrap();
         assert_eq!(fixes.is_atomic(), level != "unordered");
@@ -211,7 +211,7 @@ fn program_without_the_type_exchanges_samples_with_compiled_program() {
     drop(all);
     other.finish();
     drop(participant);
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// Two builds of one program: the compiler has put the members of a plain type at
@@ -223,10 +223,10 @@ fn values_of_another_memory_layout_are_read_as_written() {
         <declared::Fix as TopicData>::LAYOUT.unwrap().hash(),
         "the two are laid out alike: the test shows nothing"
     );
-    let meeting = TestDomain::new();
-    let mut other = Actor::start(module_path!(), "compiled", &meeting, 0);
+    let domain = TestDomain::new();
+    let mut other = Actor::start(module_path!(), "compiled", &domain, 0);
     assert_eq!(other.hear(), "there");
-    let participant = meeting.join();
+    let participant = domain.join();
     let all: Vec<_> = LEVELS
         .iter()
         .map(|level| {
@@ -255,14 +255,14 @@ fn values_of_another_memory_layout_are_read_as_written() {
     drop(all);
     other.finish();
     drop(participant);
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// The program builds the type, and no other participant exists.
 #[test]
 fn run_time_type_works_like_a_compiled_type() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let of = DynamicType::of::<Track>();
     let topic =
         participant.dynamic_topic("Tracks", &of).transient_local().keep_all().create().unwrap();
@@ -282,8 +282,8 @@ fn run_time_type_works_like_a_compiled_type() {
     until("both are there", || reader.read_w_condition(.., &low).unwrap().len() == 2);
     let found = reader.take_w_condition(.., &low).unwrap();
     assert_eq!((&*found[1], found.len()), (&one, 2));
-    let wrong = ReadCondition::<DynamicData>::query_in(&topic, States::any(), "speed < 1", &[]);
-    assert!(wrong.err().unwrap().to_string().contains("has no member `speed`"));
+    let error = ReadCondition::<DynamicData>::query_in(&topic, States::any(), "speed < 1", &[]);
+    assert!(error.err().unwrap().to_string().contains("has no member `speed`"));
     let nobody = participant.find_dynamic_topic("Nothing", Timeout::millis(10)).err().unwrap();
     assert!(matches!(nobody, DdsError::Timeout(_)), "{nobody}");
     let announced = participant.announced_topics();
@@ -292,21 +292,21 @@ fn run_time_type_works_like_a_compiled_type() {
     assert_eq!((announced.writers(), announced.readers()), (1, 2));
     assert_eq!((announced.name(), announced.type_name()), ("Tracks", "Nav::Track"));
     drop((found, reader, writer, compiled, topic, same, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// Kept samples outlive their writer, and so does the information about their memory layout.
 #[test]
 fn program_without_the_type_reads_kept_samples_of_departed_writer() {
-    let meeting = TestDomain::new();
-    let keeper = meeting.join();
-    let mut other = Actor::start(module_path!(), "compiled", &meeting, 0);
+    let domain = TestDomain::new();
+    let holder = domain.join();
+    let mut other = Actor::start(module_path!(), "compiled", &domain, 0);
     assert_eq!(other.hear(), "there");
-    let found = keeper.find_serialized_topic("fix kept", SOON).unwrap();
-    let raw = keeper.reader(&found).create().unwrap();
+    let found = holder.find_serialized_topic("fix kept", SOON).unwrap();
+    let raw = holder.reader(&found).create().unwrap();
     raw.wait_for_historical_data(SOON).unwrap();
     let writer = {
-        let participant = meeting.join();
+        let participant = domain.join();
         let topic = at_level(participant.topic::<usual::Fix>("fix kept"), "kept");
         let writer = participant.writer(&topic).create().unwrap();
         writer.wait_for_readers(2, SOON).unwrap();
@@ -317,7 +317,7 @@ fn program_without_the_type_reads_kept_samples_of_departed_writer() {
     assert_eq!(take(&raw, MANY as usize, |_| ()).len(), MANY as usize);
     drop(writer);
     other.finish();
-    let late = meeting.join();
+    let late = domain.join();
     let topic = late.find_dynamic_topic("fix kept", SOON).unwrap();
     let reader = late.reader(&topic).create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
@@ -329,6 +329,6 @@ fn program_without_the_type_reads_kept_samples_of_departed_writer() {
             .collect::<Vec<_>>()
             .iter())
     );
-    drop((reader, topic, late, raw, found, keeper));
-    meeting.assert_empty();
+    drop((reader, topic, late, raw, found, holder));
+    domain.assert_empty();
 }

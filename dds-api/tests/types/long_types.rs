@@ -141,10 +141,10 @@ fn act_looker(folder: &Path) {
 
 #[test]
 fn versions_of_a_type_with_hundreds_of_members_are_compatible() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let ours = ends::<old::Report>(&participant);
-    let mut newer = Actor::start(module_path!(), "newer", &meeting, 0);
+    let mut newer = Actor::start(module_path!(), "newer", &domain, 0);
     for (at, (reader, writer)) in ours.iter().enumerate() {
         assert_eq!(newer.hear(), "matched");
         writer.wait_for_readers(2, SOON).unwrap();
@@ -155,7 +155,7 @@ fn versions_of_a_type_with_hundreds_of_members_are_compatible() {
         got.sort_by_key(|report| report.id);
         assert_eq!(got, [old_report(1), old_report(2)]);
         assert_eq!((reader.inconsistent_writers(), reader.inconsistency()), (0, None));
-        let mut looker = Actor::start(module_path!(), "looker", &meeting, at as u64);
+        let mut looker = Actor::start(module_path!(), "looker", &domain, at as u64);
         assert_eq!(looker.hear(), "there");
         writer.wait_for_readers(3, SOON).unwrap();
         writer.write(&old_report(3)).unwrap();
@@ -166,7 +166,7 @@ fn versions_of_a_type_with_hundreds_of_members_are_compatible() {
     }
     newer.finish();
     drop((ours, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// Returns a type whose type objects exceed the maximum size of an announcement.
@@ -200,11 +200,11 @@ fn act_endless(folder: &Path) {
 /// Returns the message of a reader of the old version about a writer of the new one, and checks
 /// that the reader matches a writer of its own version.
 fn versions_of(members: u32) -> Option<String> {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.dynamic_topic("Endless", &endless(members, false)).create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
-    let mut other = Actor::start(module_path!(), "endless", &meeting, members.into());
+    let mut other = Actor::start(module_path!(), "endless", &domain, members.into());
     assert_eq!(other.hear(), "there");
     until("both are known", || reader.inconsistent_writers() + reader.matched_writers() == 2);
     let why = reader.inconsistency();

@@ -75,8 +75,8 @@ fn met<T: DdsType>(
     (dynamic, at_level(participant.serialized_topic(&name, &of), level))
 }
 
-fn logging(meeting: &TestDomain, logs: &Path) -> DomainParticipant {
-    let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir()).log_folder(logs);
+fn logging(domain: &TestDomain, logs: &Path) -> DomainParticipant {
+    let config = ParticipantConfig::new().runtime_dir(domain.runtime_dir()).log_folder(logs);
     DomainParticipant::with_config(0, config).unwrap()
 }
 
@@ -129,8 +129,8 @@ fn act() {
         .map(|(reader, writer)| (reader, writer.create().unwrap()))
         .collect();
     say("there");
-    while let Some(told) = listen() {
-        let first: u32 = told.parse().unwrap();
+    while let Some(order) = listen() {
+        let first: u32 = order.parse().unwrap();
         for (_, writer) in &ends {
             writer.wait_for_readers(3, SOON).unwrap();
             (first..first + 10).for_each(|id| writer.write(&remark(id)).unwrap());
@@ -150,8 +150,8 @@ fn act() {
 /// Two programs write in either representation; both, and this one, read all samples.
 #[test]
 fn programs_that_write_either_representation_read_each_other() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let readers: Vec<_> = LEVELS[..3]
         .iter()
         .map(|level| {
@@ -162,8 +162,8 @@ fn programs_that_write_either_representation_read_each_other() {
         })
         .collect();
     let mut actors = [
-        Actor::start(module_path!(), "first", &meeting, 0),
-        Actor::start(module_path!(), "second", &meeting, 1),
+        Actor::start(module_path!(), "first", &domain, 0),
+        Actor::start(module_path!(), "second", &domain, 1),
     ];
     actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "there"));
     for (actor, first) in actors.iter_mut().zip(["0", "10"]) {
@@ -196,7 +196,7 @@ fn programs_that_write_either_representation_read_each_other() {
     }
     actors.into_iter().for_each(Actor::finish);
     drop((readers, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// A writer writes in the first representation that it offers: samples, and keys of ended
@@ -204,11 +204,11 @@ fn programs_that_write_either_representation_read_each_other() {
 /// if they have the other representation.
 #[test]
 fn writer_uses_the_first_representation_that_it_offers() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let logs = tempfile::tempdir().unwrap();
     drop(participant);
-    let participant = logging(&meeting, logs.path());
+    let participant = logging(&domain, logs.path());
     let lists = [
         (vec![], Xcdr),
         (vec![Xcdr], Xcdr),
@@ -262,14 +262,14 @@ fn writer_uses_the_first_representation_that_it_offers() {
         }
     }
     drop(participant);
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// Keys, instances and filters do not depend on the representation.
 #[test]
 fn instance_is_the_same_in_either_representation() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = topic_of::<Remark>(&participant, "atomic");
     let (dynamic, _) = met::<Remark>(&participant, "atomic");
     let filtered =
@@ -297,14 +297,14 @@ fn instance_is_the_same_in_either_representation() {
     let over = take(&reader, 1, |sample| (sample.info().instance_state, sample.id));
     assert_eq!(over, [(InstanceState::NotAliveDisposed, 3)]);
     drop((reader, some, met, first, second, filtered, dynamic, topic, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// Matching follows from the policies only, whatever the reader could decode.
 #[test]
 fn reader_of_one_representation_receives_no_sample_of_the_other() {
-    let meeting = TestDomain::new();
-    let (ours, theirs) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (ours, theirs) = (domain.join(), domain.join());
     for level in &LEVELS[..3] {
         let (here, there) = (topic_of::<Remark>(&ours, level), topic_of::<Remark>(&theirs, level));
         let first = ours.writer(&here).representation(Xcdr).create().unwrap();
@@ -324,22 +324,22 @@ fn reader_of_one_representation_receives_no_sample_of_the_other() {
         assert_eq!(take(&reader, 2, |sample| sample.id), [2, 4], "{level}");
     }
     drop((ours, theirs));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// The offers of writers that are gone are not known: each kept sample contains its
 /// representation (I-177).
 #[test]
 fn kept_samples_of_departed_writers_are_matched_by_representation() {
-    let meeting = TestDomain::new();
+    let domain = TestDomain::new();
     let logs = tempfile::tempdir().unwrap();
     for level in ["kept", "logged"] {
-        let keeper = logging(&meeting, logs.path());
-        let held = (topic_of::<Remark>(&keeper, level), topic_of::<Flat>(&keeper, level));
+        let log_owner = logging(&domain, logs.path());
+        let held = (topic_of::<Remark>(&log_owner, level), topic_of::<Flat>(&log_owner, level));
         // A participant that keeps a topic takes part in it.
-        let parts = (keeper.reader(&held.0).create(), keeper.reader(&held.1).create());
+        let parts = (log_owner.reader(&held.0).create(), log_owner.reader(&held.1).create());
         {
-            let gone = meeting.join();
+            let gone = domain.join();
             let topic = topic_of::<Remark>(&gone, level);
             let first = gone.writer(&topic).representation(Xcdr).create().unwrap();
             let second = gone.writer(&topic).representation(Xcdr2).create().unwrap();
@@ -360,18 +360,20 @@ fn kept_samples_of_departed_writers_are_matched_by_representation() {
             set.wait_for_acknowledgments(SOON).unwrap();
             flat.wait_for_acknowledgments(SOON).unwrap();
         }
-        let (keeper, held, parts) = match level {
+        let (log_owner, held, parts) = match level {
             "logged" => {
-                drop((parts, held, keeper));
-                let keeper = logging(&meeting, logs.path());
-                let held = (topic_of::<Remark>(&keeper, level), topic_of::<Flat>(&keeper, level));
-                let parts = (keeper.reader(&held.0).create(), keeper.reader(&held.1).create());
-                (keeper, held, parts)
+                drop((parts, held, log_owner));
+                let log_owner = logging(&domain, logs.path());
+                let held =
+                    (topic_of::<Remark>(&log_owner, level), topic_of::<Flat>(&log_owner, level));
+                let parts =
+                    (log_owner.reader(&held.0).create(), log_owner.reader(&held.1).create());
+                (log_owner, held, parts)
             }
-            _ => (keeper, held, parts),
+            _ => (log_owner, held, parts),
         };
         let left = |representations: &[DataRepresentationId], count| {
-            let reader = keeper.reader(&held.0).representations(representations.iter().copied());
+            let reader = log_owner.reader(&held.0).representations(representations.iter().copied());
             let reader = reader.create().unwrap();
             reader.wait_for_historical_data(SOON).unwrap();
             let mut ids = take(&reader, count, |sample| {
@@ -389,20 +391,20 @@ fn kept_samples_of_departed_writers_are_matched_by_representation() {
         let of_flat: &[DataRepresentationId] =
             if level == "logged" { &[Xcdr, Xcdr2] } else { &[Xcdr2] };
         for one in of_flat {
-            let reader = keeper.reader(&held.1).representations([*one]).create().unwrap();
+            let reader = log_owner.reader(&held.1).representations([*one]).create().unwrap();
             reader.wait_for_historical_data(SOON).unwrap();
             assert!(take(&reader, 5, |sample| sample.id).into_iter().eq(0..5), "{level}");
         }
-        drop((parts, held, keeper));
-        meeting.assert_empty();
+        drop((parts, held, log_owner));
+        domain.assert_empty();
     }
 }
 
 /// By default a type that may change is sent as XCDR2, because XCDR1 does not mark its end.
 #[test]
 fn default_representation_follows_from_the_type() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     fn found<T: DdsType>(participant: &DomainParticipant, sample: &T) -> CdrVersion {
         let topic = participant.topic::<T>(T::TYPE_NAME).create().unwrap();
         let raw = participant.serialized_topic(T::TYPE_NAME, &DynamicType::of::<T>());
@@ -432,8 +434,8 @@ fn default_representation_follows_from_the_type() {
 
 #[test]
 fn xml_representation_is_refused_with_the_reason() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = topic_of::<Remark>(&participant, "unordered");
     let said = |result: DdsResult<()>| match result {
         Err(DdsError::InconsistentPolicy(why)) => why,

@@ -56,8 +56,8 @@ fn refused<T>(result: DdsResult<T>) -> String {
 
 #[test]
 fn a_type_names_its_topic() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     assert_eq!(participant.topic_of::<Track>().create().unwrap().name(), "Tracks");
     assert_eq!(participant.topic_of::<Plain>().create().unwrap().name(), "Fleet::Plain");
     assert_eq!((Track::TOPIC, Plain::TOPIC), (Some("Tracks"), None));
@@ -65,13 +65,13 @@ fn a_type_names_its_topic() {
 
 #[test]
 fn nested_type_is_refused_as_topic_type() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let place = DynamicType::of::<NestedPosition>();
     assert!(place.is_nested() && !DynamicType::of::<Track>().is_nested());
-    let told = participant.dynamic_topic("Places", &place).create().map(|_| ()).unwrap_err();
+    let message = participant.dynamic_topic("Places", &place).create().map(|_| ()).unwrap_err();
     assert_eq!(
-        told.to_string(),
+        message.to_string(),
         DdsError::BadParameter(
             "topic `Places`: its type `Fleet::Place` is nested, and a nested type cannot be the \
              type of a topic: create a topic of a type that has the nested type as a member, or \
@@ -91,8 +91,8 @@ fn nested_type_is_refused_as_topic_type() {
 /// Entities without a representation policy offer and accept those that the type allows, and match.
 #[test]
 fn type_restricts_default_representations_of_its_entities() {
-    let meeting = TestDomain::new();
-    let (ours, theirs) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (ours, theirs) = (domain.join(), domain.join());
     let here = ours.topic_of::<Track>().create().unwrap();
     let there = theirs.topic_of::<Track>().create().unwrap();
     assert_eq!(here.qos().representation.value, XCDR2);
@@ -119,8 +119,8 @@ fn type_restricts_default_representations_of_its_entities() {
 
 #[test]
 fn representation_not_allowed_by_the_type_is_refused() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic_of::<Track>().create().unwrap();
     let said = "DATA_REPRESENTATION: its type allows XCDR2 (@data_representation), and Xcdr is \
         requested: leave it out of the list, or clear the list";
@@ -143,8 +143,8 @@ fn representation_not_allowed_by_the_type_is_refused() {
 
 #[test]
 fn representation_allowed_by_the_type_is_accepted() {
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.topic_of::<Either>().create().unwrap();
     assert!(topic.qos().representation.value.is_empty(), "XCDR1, which is allowed");
     for list in [vec![], vec![DataRepresentationId::Xcdr2], vec![DataRepresentationId::Xcdr]] {
@@ -173,8 +173,8 @@ fn run_time_type_restricts_representations() {
     // The compiled type contains the information, the type received from a peer does not.
     let compiled = DynamicType::of::<Track>();
     assert_eq!(compiled.representations(), Representations::XCDR2);
-    let meeting = TestDomain::new();
-    let participant = meeting.join();
+    let domain = TestDomain::new();
+    let participant = domain.join();
     let topic = participant.dynamic_topic("Tracks", &track).create().unwrap();
     assert_eq!(participant.writer(&topic).create().unwrap().qos().representation.value, XCDR2);
     let mut qos = DataReaderQos::default();
@@ -201,8 +201,8 @@ struct Report {
 /// examines the others.
 #[test]
 fn any_value_carries_its_type() {
-    let meeting = TestDomain::new();
-    let (one, other) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (one, other) = (domain.join(), domain.join());
     let topic = one.topic::<Report>("Reports").create().unwrap();
     let writer = one.writer(&topic).create().unwrap();
     let idl = idl::parse("r.idl", "module Fleet { struct Report { @key uint32 id; any what; }; };");

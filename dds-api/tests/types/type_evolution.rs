@@ -194,10 +194,10 @@ fn act_wrong(folder: &Path) {
 
 #[test]
 fn compatible_versions_exchange_samples_and_others_are_reported() {
-    let (meeting, logs) = (TestDomain::new(), tempfile::tempdir().unwrap());
-    let participant = join(&meeting.runtime_dir(), Some(logs.path().to_owned()));
+    let (domain, logs) = (TestDomain::new(), tempfile::tempdir().unwrap());
+    let participant = join(&domain.runtime_dir(), Some(logs.path().to_owned()));
     let (tracks, poses) = (ends::<old::Track>(&participant), ends::<old::Pose>(&participant));
-    let mut newer = Actor::start(module_path!(), "newer", &meeting, 0);
+    let mut newer = Actor::start(module_path!(), "newer", &domain, 0);
     for ((tracks, to), (poses, pose_to)) in tracks.iter().zip(&poses) {
         assert_eq!(newer.hear(), "matched");
         to.wait_for_readers(2, SOON).unwrap();
@@ -214,7 +214,7 @@ fn compatible_versions_exchange_samples_and_others_are_reported() {
         assert_eq!((tracks.inconsistent_writers(), tracks.inconsistency()), (0, None));
         assert_eq!(newer.hear(), "understood");
     }
-    let mut wrong = Actor::start(module_path!(), "wrong", &meeting, 0);
+    let mut wrong = Actor::start(module_path!(), "wrong", &domain, 0);
     assert_eq!(wrong.hear(), "spoken");
     for (reader, writer) in &tracks {
         until("it knows of the wrong one", || reader.inconsistent_writers() > 0);
@@ -232,33 +232,33 @@ fn compatible_versions_exchange_samples_and_others_are_reported() {
     wrong.finish();
     newer.finish();
     drop((tracks, poses, participant));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// A program with a later version that starts when all others are gone reads the samples in
 /// the logs.
 #[test]
 fn later_type_version_reads_samples_logged_by_an_older_version() {
-    let (meeting, logs) = (TestDomain::new(), tempfile::tempdir().unwrap());
-    let before = join(&meeting.runtime_dir(), Some(logs.path().to_owned()));
+    let (domain, logs) = (TestDomain::new(), tempfile::tempdir().unwrap());
+    let before = join(&domain.runtime_dir(), Some(logs.path().to_owned()));
     let writer = before.writer(&topic::<old::Track>(&before, "logged")).create().unwrap();
     (0..MANY).for_each(|id| writer.write(&old_track(id)).unwrap());
     writer.wait_for_acknowledgments(SOON).unwrap();
     drop((writer, before));
-    let after = join(&meeting.runtime_dir(), Some(logs.path().to_owned()));
+    let after = join(&domain.runtime_dir(), Some(logs.path().to_owned()));
     let reader = after.reader(&topic::<new::Track>(&after, "logged")).create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     assert!(take(&reader, MANY as usize).into_iter().eq((0..MANY).map(as_new)));
     drop((reader, after));
-    meeting.assert_empty();
+    domain.assert_empty();
 }
 
 /// A writer of another type joins, writes and leaves before any participant checks it; its samples
 /// are kept, but are not delivered to readers that would misread them.
 #[test]
 fn kept_samples_of_incompatible_writer_are_not_misread() {
-    let meeting = TestDomain::new();
-    let (one, two) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (one, two) = (domain.join(), domain.join());
     let kept = topic::<old::Track>(&one, "kept");
     let reader = one.reader(&kept).create().unwrap();
     let stays = two.reader(&topic::<wrong::Track>(&two, "kept")).create().unwrap();
@@ -273,7 +273,7 @@ fn kept_samples_of_incompatible_writer_are_not_misread() {
     right.write(&old_track(7)).unwrap();
     assert_eq!(take(&reader, 1), [old_track(7)]);
     assert_eq!(take(&late, 1), [old_track(7)]);
-    let three = meeting.join();
+    let three = domain.join();
     let newcomer = three.reader(&topic::<new::Track>(&three, "kept")).create().unwrap();
     newcomer.wait_for_historical_data(SOON).unwrap();
     assert_eq!(take(&newcomer, 1), [as_new(7)]);
@@ -283,8 +283,8 @@ fn kept_samples_of_incompatible_writer_are_not_misread() {
 /// all versions.
 #[test]
 fn reader_policy_decides_how_far_types_may_differ() {
-    let meeting = TestDomain::new();
-    let (one, two) = (meeting.join(), meeting.join());
+    let domain = TestDomain::new();
+    let (one, two) = (domain.join(), domain.join());
     let writer = one.writer(&topic::<new::Track>(&one, "unordered")).create().unwrap();
     let of = topic::<old::Track>(&two, "unordered");
     let policy = TypeConsistencyEnforcementQosPolicy::default();

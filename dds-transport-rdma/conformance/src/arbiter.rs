@@ -78,21 +78,21 @@ impl<R: LinkRig> ArbiterSuite<R> {
 
 /// The first node to ask founds; all others learn of that group, however often they ask.
 pub fn one_of_many_founds<R: LinkRig>(seed: u64) {
-    let Some(mut court) = ArbiterSuite::<R>::new(seed) else { return };
-    let order = court.order();
-    let group = court.found(order[0]);
+    let Some(mut arbiter_suite) = ArbiterSuite::<R>::new(seed) else { return };
+    let order = arbiter_suite.order();
+    let group = arbiter_suite.found(order[0]);
     assert_ne!(group, Generation::NONE);
     for round in 0..3 {
-        order.iter().for_each(|&node| court.exists(node, group));
-        let late = court.suite.join();
-        let arbiter = court.suite.link(late).arbiter().expect("all have one");
+        order.iter().for_each(|&node| arbiter_suite.exists(node, group));
+        let late = arbiter_suite.suite.join();
+        let arbiter = arbiter_suite.suite.link(late).arbiter().expect("all have one");
         assert_eq!(arbiter.found(), Ok(Founding::Exists(group)), "round {round}");
     }
 }
 
 /// As `one_of_many_founds`, with all nodes asking at once, from threads of their own.
 pub fn one_of_many_founds_at_once<R: LinkRig>(seed: u64) {
-    let Some(court) = ArbiterSuite::<R>::new(seed) else { return };
+    let Some(arbiter_suite) = ArbiterSuite::<R>::new(seed) else { return };
     for _ in 0..10 {
         let start = Barrier::new(NODES);
         let told: Vec<Founding> = std::thread::scope(|scope| {
@@ -100,7 +100,7 @@ pub fn one_of_many_founds_at_once<R: LinkRig>(seed: u64) {
                 start.wait();
                 arbiter.found().expect("the host is well")
             };
-            let arbiters: Vec<Arc<dyn Arbiter>> = court.arbiters.clone();
+            let arbiters: Vec<Arc<dyn Arbiter>> = arbiter_suite.arbiters.clone();
             let threads: Vec<_> =
                 arbiters.into_iter().map(|arbiter| scope.spawn(move || ask(&arbiter))).collect();
             threads.into_iter().map(|it| it.join().expect("nobody panics")).collect()
@@ -115,38 +115,42 @@ pub fn one_of_many_founds_at_once<R: LinkRig>(seed: u64) {
             })
             .collect();
         assert_eq!(groups.len(), 1, "{told:?}");
-        court.arbiters.iter().for_each(|arbiter| arbiter.left());
+        arbiter_suite.arbiters.iter().for_each(|arbiter| arbiter.left());
     }
 }
 
 /// One of the ballots for a view wins, and all nodes that ask learn which.
 pub fn one_ballot_wins_a_view<R: LinkRig>(seed: u64) {
-    let Some(mut court) = ArbiterSuite::<R>::new(seed) else { return };
-    let group = court.found(0);
+    let Some(mut arbiter_suite) = ArbiterSuite::<R>::new(seed) else { return };
+    let group = arbiter_suite.found(0);
     for node in 1..NODES {
-        court.exists(node, group);
+        arbiter_suite.exists(node, group);
     }
     for view in 2..40 {
-        let order = court.order();
+        let order = arbiter_suite.order();
         let ballots: Vec<Rank> = order.iter().map(|node| Rank(*node as u16 * 21)).collect();
         let winner = Some(ballots[0]);
         for (&node, &ballot) in order.iter().zip(&ballots) {
-            assert_eq!(court.arbiters[node].settle(group, view, ballot), winner, "view {view}");
+            assert_eq!(
+                arbiter_suite.arbiters[node].settle(group, view, ballot),
+                winner,
+                "view {view}"
+            );
         }
         // The decision stays the same.
-        assert_eq!(court.arbiters[0].settle(group, view, Rank(1)), winner);
+        assert_eq!(arbiter_suite.arbiters[0].settle(group, view, Rank(1)), winner);
     }
 }
 
 /// As `one_ballot_wins_a_view`, with all nodes asking at once: every node learns the same winner.
 pub fn one_ballot_wins_a_race<R: LinkRig>(seed: u64) {
     const VIEWS: u64 = 500;
-    let Some(court) = ArbiterSuite::<R>::new(seed) else { return };
-    let group = court.found(0);
-    (1..NODES).for_each(|node| court.exists(node, group));
+    let Some(arbiter_suite) = ArbiterSuite::<R>::new(seed) else { return };
+    let group = arbiter_suite.found(0);
+    (1..NODES).for_each(|node| arbiter_suite.exists(node, group));
     let start = Barrier::new(NODES);
-    let told: Vec<Vec<Option<Rank>>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = court
+    let answers: Vec<Vec<Option<Rank>>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = arbiter_suite
             .arbiters
             .iter()
             .zip(0..)
@@ -164,7 +168,7 @@ pub fn one_ballot_wins_a_race<R: LinkRig>(seed: u64) {
         threads.into_iter().map(|it| it.join().expect("nobody panics")).collect()
     });
     for view in 0..VIEWS as usize {
-        let heard: BTreeSet<Option<Rank>> = told.iter().map(|told| told[view]).collect();
+        let heard: BTreeSet<Option<Rank>> = answers.iter().map(|told| told[view]).collect();
         let one = heard.len() == 1 && !heard.contains(&None);
         assert!(one, "view {} of {VIEWS}: {heard:?}", view + 2);
     }
@@ -172,82 +176,86 @@ pub fn one_ballot_wins_a_race<R: LinkRig>(seed: u64) {
 
 /// No node gets an answer about a view older than the group's current one.
 pub fn an_older_view_is_refused<R: LinkRig>(seed: u64) {
-    let Some(court) = ArbiterSuite::<R>::new(seed) else { return };
-    let group = court.found(0);
-    court.exists(1, group);
-    assert_eq!(court.arbiters[0].settle(group, 2, Rank(0)), Some(Rank(0)));
-    assert_eq!(court.arbiters[1].settle(group, 3, Rank(1)), Some(Rank(1)));
+    let Some(arbiter_suite) = ArbiterSuite::<R>::new(seed) else { return };
+    let group = arbiter_suite.found(0);
+    arbiter_suite.exists(1, group);
+    assert_eq!(arbiter_suite.arbiters[0].settle(group, 2, Rank(0)), Some(Rank(0)));
+    assert_eq!(arbiter_suite.arbiters[1].settle(group, 3, Rank(1)), Some(Rank(1)));
     for view in [0, 1, 2] {
-        assert_eq!(court.arbiters[0].settle(group, view, Rank(0)), None, "view {view}");
+        assert_eq!(arbiter_suite.arbiters[0].settle(group, view, Rank(0)), None, "view {view}");
     }
-    assert_eq!(court.arbiters[0].settle(group, 3, Rank(0)), Some(Rank(1)));
+    assert_eq!(arbiter_suite.arbiters[0].settle(group, 3, Rank(0)), Some(Rank(1)));
 }
 
 /// After the founder's death one of the other nodes founds, and operations on the old group have
 /// no effect.
 pub fn who_founds_after_a_death_is_one<R: LinkRig>(seed: u64) {
-    let Some(mut court) = ArbiterSuite::<R>::new(seed) else { return };
-    let old = court.found(0);
-    (1..NODES).for_each(|node| court.exists(node, old));
-    assert_eq!(court.arbiters[0].settle(old, 9, Rank(0)), Some(Rank(0)));
-    court.suite.kill(0);
-    let new = court.found_in_time(1);
+    let Some(mut arbiter_suite) = ArbiterSuite::<R>::new(seed) else { return };
+    let old = arbiter_suite.found(0);
+    (1..NODES).for_each(|node| arbiter_suite.exists(node, old));
+    assert_eq!(arbiter_suite.arbiters[0].settle(old, 9, Rank(0)), Some(Rank(0)));
+    arbiter_suite.suite.kill(0);
+    let new = arbiter_suite.found_in_time(1);
     assert!(new > old, "{new:?} after {old:?}");
-    [2, 3].iter().for_each(|&node| court.exists(node, new));
+    [2, 3].iter().for_each(|&node| arbiter_suite.exists(node, new));
     // The dead node had admitted node 2, which is late.
-    assert_eq!(court.arbiters[2].settle(old, 10, Rank(1)), None, "a ballot of the old group");
-    assert!(!court.arbiters[2].entered(old, 10, 1), "a member of the old group");
+    assert_eq!(
+        arbiter_suite.arbiters[2].settle(old, 10, Rank(1)),
+        None,
+        "a ballot of the old group"
+    );
+    assert!(!arbiter_suite.arbiters[2].entered(old, 10, 1), "a member of the old group");
     // The new group starts from its first view, and admits the nodes that it chooses.
-    assert_eq!(court.arbiters[1].settle(new, 2, Rank(0)), Some(Rank(0)));
-    court.enter(2, new, 2, 1);
-    assert_eq!(court.arbiters[2].settle(new, 2, Rank(1)), Some(Rank(0)));
+    assert_eq!(arbiter_suite.arbiters[1].settle(new, 2, Rank(0)), Some(Rank(0)));
+    arbiter_suite.enter(2, new, 2, 1);
+    assert_eq!(arbiter_suite.arbiters[2].settle(new, 2, Rank(1)), Some(Rank(0)));
 }
 
 /// A group exists while one of its members lives, whoever founded it.
 pub fn a_member_keeps_the_group<R: LinkRig>(seed: u64) {
-    let Some(mut court) = ArbiterSuite::<R>::new(seed) else { return };
-    let group = court.found(0);
-    (1..NODES).for_each(|node| court.exists(node, group));
-    court.enter(1, group, 2, 1);
-    court.enter(2, group, 3, 2);
-    court.suite.kill(0);
-    court.exists_for_long(3, group);
-    court.suite.leave(2);
-    court.exists_for_long(3, group);
-    court.arbiters[1].left();
-    assert!(court.found_in_time(3) > group);
+    let Some(mut arbiter_suite) = ArbiterSuite::<R>::new(seed) else { return };
+    let group = arbiter_suite.found(0);
+    (1..NODES).for_each(|node| arbiter_suite.exists(node, group));
+    arbiter_suite.enter(1, group, 2, 1);
+    arbiter_suite.enter(2, group, 3, 2);
+    arbiter_suite.suite.kill(0);
+    arbiter_suite.exists_for_long(3, group);
+    arbiter_suite.suite.leave(2);
+    arbiter_suite.exists_for_long(3, group);
+    arbiter_suite.arbiters[1].left();
+    assert!(arbiter_suite.found_in_time(3) > group);
 }
 
 /// Non-members keep no group: neither a node that only asked, nor one that leaves its link.
 pub fn only_members_keep_the_group<R: LinkRig>(seed: u64) {
-    let Some(mut court) = ArbiterSuite::<R>::new(seed) else { return };
-    let group = court.found(0);
-    (1..NODES).for_each(|node| court.exists(node, group));
-    court.suite.leave(0);
-    let next = court.found_in_time(1);
+    let Some(mut arbiter_suite) = ArbiterSuite::<R>::new(seed) else { return };
+    let group = arbiter_suite.found(0);
+    (1..NODES).for_each(|node| arbiter_suite.exists(node, group));
+    arbiter_suite.suite.leave(0);
+    let next = arbiter_suite.found_in_time(1);
     assert!(next > group);
-    court.arbiters[1].left();
-    assert!(court.found_in_time(2) > next);
+    arbiter_suite.arbiters[1].left();
+    assert!(arbiter_suite.found_in_time(2) > next);
 }
 
 /// A surviving member removes excluded members; a later owner of the same slot is not affected.
 pub fn the_excluded_keep_no_group<R: LinkRig>(seed: u64) {
-    let Some(mut court) = ArbiterSuite::<R>::new(seed) else { return };
-    let group = court.found(0);
-    (1..NODES).for_each(|node| court.exists(node, group));
-    court.enter(1, group, 2, 1);
+    let Some(mut arbiter_suite) = ArbiterSuite::<R>::new(seed) else { return };
+    let group = arbiter_suite.found(0);
+    (1..NODES).for_each(|node| arbiter_suite.exists(node, group));
+    arbiter_suite.enter(1, group, 2, 1);
     // View 3 excludes node 1, and view 4 admits node 2 in the same slot, while node 0 is late.
-    court.arbiters[0].cleared(group, 3, 1 << 1);
-    court.enter(2, group, 4, 1);
-    court.arbiters[0].cleared(group, 3, 1 << 1);
-    court.arbiters[0].left();
-    court.exists_for_long(3, group);
-    court.arbiters[3].cleared(Generation(group.0 + 1), 9, 1 << 1);
-    court.arbiters[3].cleared(group, 9, !(1 << 1));
-    court.exists(3, group);
-    court.arbiters[3].cleared(group, 5, 1 << 1);
+    arbiter_suite.arbiters[0].cleared(group, 3, 1 << 1);
+    arbiter_suite.enter(2, group, 4, 1);
+    arbiter_suite.arbiters[0].cleared(group, 3, 1 << 1);
+    arbiter_suite.arbiters[0].left();
+    arbiter_suite.exists_for_long(3, group);
+    arbiter_suite.arbiters[3].cleared(Generation(group.0 + 1), 9, 1 << 1);
+    arbiter_suite.arbiters[3].cleared(group, 9, !(1 << 1));
+    arbiter_suite.exists(3, group);
+    arbiter_suite.arbiters[3].cleared(group, 5, 1 << 1);
     // Both node 1 and node 2 are alive, and neither is a member.
-    assert!(court.found_in_time(3) > group);
+    assert!(arbiter_suite.found_in_time(3) > group);
 }
 
 /// A node that runs, is gone, or is unknown is not reported as halted.

@@ -39,10 +39,10 @@ pub fn notes_and_regions_keep_their_order<R: LinkRig>(seed: u64) {
         }
     }
     suite.until("all has been told", |suite| {
-        [1, 2].iter().all(|&at| suite.story(at, 0).len() >= expected.len())
+        [1, 2].iter().all(|&at| suite.ordered_events(at, 0).len() >= expected.len())
     });
     for at in [1, 2] {
-        assert_eq!(suite.story(at, 0), expected, "at node {at}");
+        assert_eq!(suite.ordered_events(at, 0), expected, "at node {at}");
     }
 }
 

@@ -12,7 +12,7 @@ pub fn reads_complete_in_order_and_are_fresh<R: LinkRig>(seed: u64) {
     let mut suite = Suite::<R>::new(3, seed);
     let regions = [RegionId(1), RegionId(2)];
     let own = [suite.open(1, regions[0], words), suite.open(2, regions[1], words)];
-    let mut posted: Vec<Posted> = Vec::new();
+    let mut posted: Vec<PostedRead> = Vec::new();
     for round in 1..=100 {
         for own in &own {
             (0..words).for_each(|index| own.word(index).publish(round));
@@ -36,9 +36,9 @@ pub fn reads_complete_in_order_and_are_fresh<R: LinkRig>(seed: u64) {
 }
 
 /// Peer, read, index of the region, and round of a posted read.
-type Posted = (Peer, ReadId, usize, u64);
+type PostedRead = (Peer, ReadId, usize, u64);
 
-fn check_fresh<R: LinkRig>(suite: &Suite<R>, posted: &[Posted], words: usize, now: u64) {
+fn check_fresh<R: LinkRig>(suite: &Suite<R>, posted: &[PostedRead], words: usize, now: u64) {
     let done = suite.reads_done(0).len();
     for (.., pick, round) in &posted[..done] {
         let seen = suite

@@ -34,7 +34,7 @@ impl Random {
 
 /// Events that one node has been told, with the rules that hold for all event sequences.
 #[derive(Default)]
-struct Observer {
+struct EventObserver {
     nodes: Vec<NodeId>,
     sharing: Vec<Sharing>,
     down: BTreeMap<Peer, Evidence>,
@@ -55,7 +55,7 @@ pub(crate) enum OrderedEvent {
     Note(Vec<u8>),
 }
 
-impl Observer {
+impl EventObserver {
     fn take(&mut self, event: LinkEvent) {
         let (LinkEvent::PeerUp { peer, .. }
         | LinkEvent::RegionUp { peer, .. }
@@ -111,7 +111,7 @@ pub struct Suite<R: LinkRig> {
     /// Random choices of the clause.
     pub random: Random,
     ids: Vec<NodeId>,
-    observers: Vec<Observer>,
+    observers: Vec<EventObserver>,
     gone: BTreeSet<usize>,
 }
 
@@ -120,7 +120,7 @@ impl<R: LinkRig> Suite<R> {
     pub fn new(nodes: usize, seed: u64) -> Suite<R> {
         let mut rig = R::new(nodes, seed);
         let ids = (0..nodes).map(|node| rig.link(node).node()).collect();
-        let observers = (0..nodes).map(|_| Observer::default()).collect();
+        let observers = (0..nodes).map(|_| EventObserver::default()).collect();
         let mut suite =
             Suite { rig, random: Random::new(seed), ids, observers, gone: BTreeSet::new() };
         suite.meet();
@@ -133,7 +133,7 @@ impl<R: LinkRig> Suite<R> {
         assert_eq!(node, self.ids.len(), "nodes are numbered in order");
         let id = self.rig.link(node).node();
         self.ids.push(id);
-        self.observers.push(Observer::default());
+        self.observers.push(EventObserver::default());
         self.meet();
         node
     }
@@ -196,12 +196,12 @@ impl<R: LinkRig> Suite<R> {
     /// Polls one node.
     pub fn poll(&mut self, node: usize) {
         let observer = &mut self.observers[node];
-        let mut told = 0;
+        let mut count = 0;
         let handed = self.rig.link(node).poll(&mut |event| {
             observer.take(event);
-            told += 1;
+            count += 1;
         });
-        assert_eq!(handed, told, "poll says how many events it handed over");
+        assert_eq!(handed, count, "poll says how many events it handed over");
     }
 
     /// Lets time pass until `holds` returns true.
@@ -259,10 +259,10 @@ impl<R: LinkRig> Suite<R> {
         notes.filter(|(sender, _)| *sender == peer).map(|(_, bytes)| bytes.clone()).collect()
     }
 
-    pub(crate) fn story(&self, at: usize, from: usize) -> Vec<OrderedEvent> {
+    pub(crate) fn ordered_events(&self, at: usize, from: usize) -> Vec<OrderedEvent> {
         let peer = self.peer(at, from);
-        let story = self.observers[at].ordered.iter();
-        story.filter(|(sender, _)| *sender == peer).map(|(_, it)| it.clone()).collect()
+        let ordered_events = self.observers[at].ordered.iter();
+        ordered_events.filter(|(sender, _)| *sender == peer).map(|(_, it)| it.clone()).collect()
     }
 
     /// Returns the completed reads of `at`, in order.

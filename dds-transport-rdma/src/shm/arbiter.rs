@@ -69,7 +69,7 @@ pub(crate) struct ShmArbiter {
     /// Index of the seat for lock-free readers; [`SEATS`] if there is none.
     seat: AtomicUsize,
     /// True once the link has ended.
-    over: AtomicBool,
+    ended: AtomicBool,
 }
 
 /// Seat state, changed by one thread of the node at a time.
@@ -108,7 +108,7 @@ impl ShmArbiter {
     ) -> ShmArbiter {
         let folder = folder.with_lock_limit(WAIT_LIMIT);
         let own = Mutex::new(SeatState::Unseated);
-        let (seat, over) = (AtomicUsize::new(SEATS), AtomicBool::new(false));
+        let (seat, ended) = (AtomicUsize::new(SEATS), AtomicBool::new(false));
         let page = OnceLock::new();
         ShmArbiter {
             node,
@@ -119,7 +119,7 @@ impl ShmArbiter {
             page,
             seat_state: own,
             seat,
-            over,
+            ended,
         }
     }
 
@@ -129,7 +129,7 @@ impl ShmArbiter {
         if leaving {
             self.left();
         }
-        self.over.store(true, Ordering::Release);
+        self.ended.store(true, Ordering::Release);
         self.seat.store(SEATS, Ordering::Release);
         *self.seat_state() = SeatState::Gone;
     }
@@ -257,7 +257,7 @@ impl ShmArbiter {
         let path = self.folder.group_path();
         let deadline = Instant::now() + WAIT_LIMIT;
         loop {
-            let lock = self.folder.stay()?;
+            let lock = self.folder.lock_again()?;
             let Some((file, record)) = self.open(&lock, may_make)? else { return Ok(None) };
             let mut held = LockedGroupFile { _lock: lock, file, content: record };
             if let Some(page) = self.page.get() {
@@ -382,19 +382,19 @@ impl Arbiter for ShmArbiter {
         let page = self.page.get().expect("a node with a seat has mapped the group state");
         let seats: Vec<&HostSeat> = page.seats().iter().collect();
         let lives = |seat: usize| self.lives(held.content.nodes[seat]);
-        let told = host::found(page.decision(), &seats, index, lives)?;
+        let founding = host::found(page.decision(), &seats, index, lives)?;
         let group = page.decision().group();
         if group != held.content.generation
             && let Err(errno) = held.content.set_generation(&held.file, group)
         {
             tracing::warn!(%errno, "founding of a group not recorded");
         }
-        tracing::debug!(node = %self.node, ?told, "asked who founds the group");
-        Ok(told)
+        tracing::debug!(node = %self.node, ?founding, "asked who founds the group");
+        Ok(founding)
     }
 
     fn settle(&self, group: Generation, view: u64, ballot: Rank) -> Option<Rank> {
-        if self.over.load(Ordering::Acquire) {
+        if self.ended.load(Ordering::Acquire) {
             return None;
         }
         self.page.get()?.decision().settle(group, view, ballot)

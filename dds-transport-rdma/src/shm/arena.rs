@@ -21,7 +21,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use super::budget::Budget;
+use super::budget::MemoryBudget;
 use super::mapping::Mapping;
 
 /// Maximum number of arenas of a node, and of a peer. Each takes a descriptor at its owner.
@@ -107,7 +107,7 @@ impl Arena {
     }
 
     /// Ensures that the space up to `end` has memory.
-    fn allocate_to(&mut self, end: usize, budget: &mut Budget) -> Result<(), String> {
+    fn allocate_to(&mut self, end: usize, budget: &mut MemoryBudget) -> Result<(), String> {
         let page = rustix::param::page_size();
         let end = end.next_multiple_of(page).min(self.bytes);
         let Some(need) = end.checked_sub(self.allocated).filter(|need| *need > 0) else {
@@ -200,7 +200,7 @@ pub(crate) struct Arenas {
     arenas: BTreeMap<u32, Arena>,
     next_index: u32,
     usual_bytes: usize,
-    budget: Budget,
+    budget: MemoryBudget,
     options: MemoryOptions,
 }
 
@@ -208,7 +208,7 @@ impl Arenas {
     /// Creates an empty set of arenas.
     pub(crate) fn new(usual_bytes: usize, limit: Option<u64>, kind: MemoryOptions) -> Arenas {
         let usual_bytes = usual_bytes.next_multiple_of(rustix::param::page_size());
-        let budget = Budget::new(limit);
+        let budget = MemoryBudget::new(limit);
         Arenas { arenas: BTreeMap::new(), next_index: 0, usual_bytes, budget, options: kind }
     }
 
@@ -330,16 +330,17 @@ mod tests {
         Arenas::new(64 << 10, None, MemoryOptions::default())
     }
 
-    fn fill(carved: &ArenaAllocation, value: u64) {
-        for i in 0..carved.space.bytes / 8 {
+    fn fill(allocation: &ArenaAllocation, value: u64) {
+        for i in 0..allocation.space.bytes / 8 {
             // SAFETY: the space was allocated with this length and nobody else has it.
-            unsafe { carved.base.add(i).as_ref() }.put(value);
+            unsafe { allocation.base.add(i).as_ref() }.put(value);
         }
     }
 
-    fn all(carved: &ArenaAllocation, value: u64) -> bool {
+    fn all(allocation: &ArenaAllocation, value: u64) -> bool {
         // SAFETY: as in `fill`.
-        (0..carved.space.bytes / 8).all(|i| unsafe { carved.base.add(i).as_ref() }.peek() == value)
+        (0..allocation.space.bytes / 8)
+            .all(|i| unsafe { allocation.base.add(i).as_ref() }.peek() == value)
     }
 
     #[test]
@@ -392,16 +393,16 @@ mod tests {
             let mut live: Vec<(ArenaAllocation, u64)> = Vec::new();
             for (value, (bytes, pick)) in steps.into_iter().enumerate() {
                 if pick % 3 == 0 && !live.is_empty() {
-                    let (carved, _) = live.swap_remove(usize::from(pick) % live.len());
-                    arenas.release(carved.space);
+                    let (allocation, _) = live.swap_remove(usize::from(pick) % live.len());
+                    arenas.release(allocation.space);
                 } else {
-                    let carved = arenas.allocate(bytes).unwrap();
-                    prop_assert!(all(&carved, 0));
-                    fill(&carved, value as u64 + 1);
-                    live.push((carved, value as u64 + 1));
+                    let allocation = arenas.allocate(bytes).unwrap();
+                    prop_assert!(all(&allocation, 0));
+                    fill(&allocation, value as u64 + 1);
+                    live.push((allocation, value as u64 + 1));
                 }
-                for (carved, value) in &live {
-                    prop_assert!(all(carved, *value));
+                for (allocation, value) in &live {
+                    prop_assert!(all(allocation, *value));
                 }
             }
         }

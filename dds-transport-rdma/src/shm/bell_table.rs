@@ -238,20 +238,20 @@ mod tests {
         rustix::io::read(bell, &mut count).map_or(0, |_| u64::from_ne_bytes(count))
     }
 
-    fn board(own: Barriers) -> BellTable {
+    fn bell_table(own: Barriers) -> BellTable {
         BellTable::new(sleeper(), &bell(), own).unwrap()
     }
 
     #[test]
     fn board_omits_fence_exactly_if_node_agreed_and_peer_issues_barriers() {
         for own in (0..4).map(Barriers::from_word) {
-            let board = board(own);
+            let bell_table = bell_table(own);
             for peer in (0..4).map(Barriers::from_word) {
-                let place = board.seat(sleeper(), &bell(), peer).unwrap();
-                let fenced = board.fenced.load(Ordering::Relaxed) >> place & 1 == 1;
+                let place = bell_table.seat(sleeper(), &bell(), peer).unwrap();
+                let fenced = bell_table.fenced.load(Ordering::Relaxed) >> place & 1 == 1;
                 assert_eq!(fenced, !(own.agreed && peer.before_sleep), "{own:?} {peer:?}");
-                board.clear(place);
-                let fenced = board.fenced.load(Ordering::Relaxed) >> OWN_PLACE & 1 == 1;
+                bell_table.clear(place);
+                let fenced = bell_table.fenced.load(Ordering::Relaxed) >> OWN_PLACE & 1 == 1;
                 assert_eq!(fenced, !(own.agreed && own.before_sleep), "{own:?}");
             }
         }
@@ -259,38 +259,38 @@ mod tests {
 
     #[test]
     fn board_has_63_peer_places_and_reuses_cleared_places() {
-        let board = board(HONEST);
+        let bell_table = bell_table(HONEST);
         let bells: Vec<_> = (0..OWN_PLACE).map(|_| bell()).collect();
-        let places = bells.iter().map(|bell| board.seat(sleeper(), bell, HONEST));
+        let places = bells.iter().map(|bell| bell_table.seat(sleeper(), bell, HONEST));
         assert!(places.eq((0..OWN_PLACE).map(Some)));
-        assert_eq!(board.seat(sleeper(), &bell(), HONEST), None);
-        board.ring(!0);
-        assert_eq!(board.rings(), 63);
+        assert_eq!(bell_table.seat(sleeper(), &bell(), HONEST), None);
+        bell_table.ring(!0);
+        assert_eq!(bell_table.rings(), 63);
         assert!(bells.iter().all(|bell| rung(bell) == 1));
-        board.clear(17);
-        board.ring(!0);
+        bell_table.clear(17);
+        bell_table.ring(!0);
         assert_eq!(rung(&bells[17]), 0);
         let other = bell();
-        assert_eq!(board.seat(sleeper(), &other, HONEST), Some(17));
-        board.ring(1 << 17);
+        assert_eq!(bell_table.seat(sleeper(), &other, HONEST), Some(17));
+        bell_table.ring(1 << 17);
         assert_eq!((rung(&other), rung(&bells[17]), rung(&bells[18])), (1, 0, 1));
     }
 
     #[test]
     fn closed_board_holds_no_bell_and_rings_no_bell() {
-        let board = board(HONEST);
+        let bell_table = bell_table(HONEST);
         let bell = bell();
-        board.seat(sleeper(), &bell, HONEST).unwrap();
-        board.close();
-        board.ring(!0);
+        bell_table.seat(sleeper(), &bell, HONEST).unwrap();
+        bell_table.close();
+        bell_table.ring(!0);
         assert_eq!((rung(&bell), Arc::strong_count(&bell)), (0, 1));
     }
 
     #[test]
     fn unmappable_memory_gets_no_place() {
-        let board = board(HONEST);
+        let bell_table = bell_table(HONEST);
         let (pipe, _other) = rustix::pipe::pipe().unwrap();
-        assert_eq!(board.seat(pipe, &bell(), HONEST), None);
-        assert_eq!(board.seat(sleeper(), &bell(), HONEST), Some(0));
+        assert_eq!(bell_table.seat(pipe, &bell(), HONEST), None);
+        assert_eq!(bell_table.seat(sleeper(), &bell(), HONEST), Some(0));
     }
 }

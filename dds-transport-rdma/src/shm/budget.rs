@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const RESERVE: u64 = 32 << 20;
 
 /// Memory that this node may still allocate, under several limits.
-pub(crate) struct Budget {
+pub(crate) struct MemoryBudget {
     /// The user's own limit in bytes.
     limit: Option<u64>,
     /// Bytes that this node has allocated so far.
@@ -20,10 +20,10 @@ pub(crate) struct Budget {
     control_groups: Vec<PathBuf>,
 }
 
-impl Budget {
+impl MemoryBudget {
     /// Creates a budget under the user's `limit`, the control groups' and the host's.
-    pub(crate) fn new(limit: Option<u64>) -> Budget {
-        Budget { limit, taken: 0, control_groups: control_groups() }
+    pub(crate) fn new(limit: Option<u64>) -> MemoryBudget {
+        MemoryBudget { limit, taken: 0, control_groups: control_groups() }
     }
 
     /// Accounts for `need` bytes that are about to be allocated. An error says why they cannot be.
@@ -75,7 +75,7 @@ impl Budget {
 
 /// Whether the host and the control groups have room for a mapping that may have no memory yet.
 pub(crate) fn check_room(need: u64) -> Result<(), String> {
-    Budget::new(None).check_host(need)
+    MemoryBudget::new(None).check_host(need)
 }
 
 /// Returns `MemAvailable` of the host, in bytes.
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn budget_enforces_user_limit_on_sum_of_takes() {
-        let mut budget = Budget { limit: Some(10_000), taken: 0, control_groups: Vec::new() };
+        let mut budget = MemoryBudget { limit: Some(10_000), taken: 0, control_groups: Vec::new() };
         assert_eq!(budget.take(6_000), Ok(()));
         let refused = budget.take(6_000).unwrap_err();
         assert!(refused.contains("SQUALL_MEMORY_LIMIT"), "{refused}");
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn budget_refuses_more_memory_than_host_has_available() {
-        let mut budget = Budget::new(None);
+        let mut budget = MemoryBudget::new(None);
         let refused = budget.take(u64::MAX / 2).unwrap_err();
         assert!(refused.contains("available"), "{refused}");
     }
@@ -174,7 +174,7 @@ mod tests {
         put("memory.stat", "anon 1\ninactive_file 200\n");
         assert_eq!(room_in(folder.path()), Some(500));
         let mut budget =
-            Budget { limit: None, taken: 0, control_groups: vec![folder.path().to_owned()] };
+            MemoryBudget { limit: None, taken: 0, control_groups: vec![folder.path().to_owned()] };
         assert!(budget.take(501).unwrap_err().contains("memory.max"));
         assert_eq!(budget.take(500), Ok(()));
     }

@@ -71,7 +71,7 @@ impl PeerQueueBytes {
 }
 
 /// Wakes the rendezvous thread.
-struct Signal {
+struct CommandSignal {
     raised: AtomicBool,
     bell: OwnedFd,
 }
@@ -80,19 +80,19 @@ struct Signal {
 #[derive(Clone)]
 pub(crate) struct CommandSender {
     queue: Sender<Command>,
-    signal: Arc<Signal>,
+    signal: Arc<CommandSignal>,
 }
 
 /// The rendezvous thread's end of the queue.
 pub(crate) struct CommandReceiver {
     queue: Receiver<Command>,
-    signal: Arc<Signal>,
+    signal: Arc<CommandSignal>,
 }
 
 /// A queue of commands.
 pub(crate) fn channel() -> Result<(CommandSender, CommandReceiver), Errno> {
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-    let signal = Arc::new(Signal { raised: AtomicBool::new(false), bell });
+    let signal = Arc::new(CommandSignal { raised: AtomicBool::new(false), bell });
     let (sender, receiver) = unbounded();
     let receiver = CommandReceiver { queue: receiver, signal: Arc::clone(&signal) };
     Ok((CommandSender { queue: sender, signal }, receiver))

@@ -187,8 +187,8 @@ fn check_domain(domain: &str) -> Result<(), JoinError> {
 
 /// Whether the kernel gives huge pages to shared memory that asks for them.
 fn check_huge_pages() -> Result<(), JoinError> {
-    let said = fs::read_to_string(SHARED_HUGE_PAGES);
-    let is = said.as_deref().unwrap_or_default().split(['[', ']']).nth(1).unwrap_or("unknown");
+    let content = fs::read_to_string(SHARED_HUGE_PAGES);
+    let is = content.as_deref().unwrap_or_default().split(['[', ']']).nth(1).unwrap_or("unknown");
     match is {
         "advise" | "always" | "within_size" | "force" => Ok(()),
         is => Err(JoinError::NoHugePages(is.to_owned())),

@@ -24,7 +24,7 @@ use super::command::{MESSAGE_BYTES, PeerQueueBytes, QUEUE_LIMIT};
 use super::doorbell::Bell;
 use super::exports::Announcement;
 use super::imports::{Imports, ReadLease};
-use super::process::{self, Process, ProcessStatus};
+use super::process::{self, PeerProcess, ProcessStatus};
 use super::socket::{self, Credentials};
 use super::wire::{self, Message};
 
@@ -117,7 +117,7 @@ pub(crate) struct Connection {
     pub(crate) lease: Option<Arc<ReadLease>>,
     pub(crate) outbox: Arc<PeerQueueBytes>,
     /// Process at the other end.
-    pub(crate) process: Process,
+    pub(crate) process: PeerProcess,
     /// Descriptor that becomes readable when a process that has ended the connection dies.
     death: Option<OwnedFd>,
     /// Time of the next check of a process that could not be checked.
@@ -136,7 +136,7 @@ impl Connection {
         key: u32,
         socket: Arc<OwnedFd>,
         credentials: Credentials,
-        process: Process,
+        process: PeerProcess,
         imports: Imports,
         phase: ConnectionPhase,
     ) -> Connection {
@@ -179,7 +179,7 @@ impl Connection {
     }
 
     /// Queues a message without a descriptor.
-    pub(crate) fn say(&mut self, message: &Message<'_>) {
+    pub(crate) fn queue_message(&mut self, message: &Message<'_>) {
         self.push_packet(wire::encode(message), None);
     }
 
@@ -253,7 +253,7 @@ impl Connection {
     }
 
     /// Receives one packet.
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<socket::Received, Errno> {
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<socket::ReceivedPacket, Errno> {
         socket::receive(&self.socket, buffer)
     }
 
@@ -271,8 +271,8 @@ impl Connection {
     }
 
     /// Waits for the death of a process that was just checked and is not dead.
-    pub(crate) fn await_death(&mut self, life: ProcessStatus, epoll: &OwnedFd) {
-        let watched = match life {
+    pub(crate) fn await_death(&mut self, status: ProcessStatus, epoll: &OwnedFd) {
+        let watched = match status {
             ProcessStatus::Dead => return,
             ProcessStatus::Unknown(errno) => Err(errno),
             ProcessStatus::Alive(death) => {

@@ -64,7 +64,7 @@ const LOCK: &str = "lock";
 const MADE: &str = ".made-by-squall";
 const GROUP: &str = "group";
 /// Suffix of the name of an unfinished file.
-const DRAFT: &str = ".new";
+const UNFINISHED: &str = ".new";
 /// Advice for a folder whose files are missing.
 const END_ALL: &str = "end all processes of this domain and start them again, and have cleaners of \
                        temporary files leave this folder alone or set SQUALL_RUNTIME_DIR to another one";
@@ -172,7 +172,7 @@ impl DomainFolder {
     }
 
     /// Takes the lock for a node that is already in the folder.
-    pub(crate) fn stay(&self) -> Result<DomainLock, JoinError> {
+    pub(crate) fn lock_again(&self) -> Result<DomainLock, JoinError> {
         let folders = self.opened().map_err(|errno| self.not_locked(errno))?;
         let lock = self.lock(&folders, Instant::now() + self.lock_limit, false)?;
         lock.ok_or_else(|| {
@@ -277,16 +277,16 @@ impl DomainFolder {
 
     /// Creates the lock file, held from the moment at which it gets its name.
     fn make_lock(&self, domain: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-        let draft = self.draft(LOCK);
-        let file = self.make_file(domain, &draft)?;
+        let unfinished = self.unfinished(LOCK);
+        let file = self.make_file(domain, &unfinished)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .and_then(|()| renameat_with(domain, &draft, domain, LOCK, RenameFlags::NOREPLACE))
-            .inspect_err(|_| self.discard(domain, &draft))?;
+            .and_then(|()| renameat_with(domain, &unfinished, domain, LOCK, RenameFlags::NOREPLACE))
+            .inspect_err(|_| self.discard(domain, &unfinished))?;
         Ok(file)
     }
 
-    fn draft(&self, name: &str) -> String {
-        format!("{name}.{}{DRAFT}", self.node)
+    fn unfinished(&self, name: &str) -> String {
+        format!("{name}.{}{UNFINISHED}", self.node)
     }
 
     /// Creates a file that all permitted users can write, whatever the umask.
@@ -380,11 +380,13 @@ impl DomainFolder {
         lock: &DomainLock,
         fill: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
     ) -> Result<OwnedFd, Errno> {
-        let (domain, draft) = (&lock.folders.domain, self.draft(GROUP));
-        let file = self.make_file(domain.as_fd(), &draft)?;
+        let (domain, unfinished) = (&lock.folders.domain, self.unfinished(GROUP));
+        let file = self.make_file(domain.as_fd(), &unfinished)?;
         fill(&file)
-            .and_then(|()| renameat_with(domain, &draft, domain, GROUP, RenameFlags::NOREPLACE))
-            .inspect_err(|_| self.discard(domain, &draft))?;
+            .and_then(|()| {
+                renameat_with(domain, &unfinished, domain, GROUP, RenameFlags::NOREPLACE)
+            })
+            .inspect_err(|_| self.discard(domain, &unfinished))?;
         Ok(file)
     }
 
@@ -556,7 +558,7 @@ fn names_in(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
 }
 
 fn is_draft(name: &[u8]) -> bool {
-    name.ends_with(DRAFT.as_bytes())
+    name.ends_with(UNFINISHED.as_bytes())
 }
 
 fn socket_name(node: NodeId) -> String {

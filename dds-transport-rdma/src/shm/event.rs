@@ -15,7 +15,7 @@ use derecho_core::memory::Replica;
 
 use super::command::PeerQueueBytes;
 use super::doorbell::{Bell, Doorbell};
-use super::process::Process;
+use super::process::PeerProcess;
 
 /// Bytes of unpolled events at which the thread stops reading.
 const BACKLOG_LIMIT: usize = 4 << 20;
@@ -23,7 +23,7 @@ const BACKLOG_LIMIT: usize = 4 << 20;
 const EVENT_BYTES: usize = 128;
 
 /// Event, with details that the link needs and the node is not told.
-pub(crate) enum Event {
+pub(crate) enum RendezvousEvent {
     PeerUp {
         peer: Peer,
         node: NodeId,
@@ -32,7 +32,7 @@ pub(crate) enum Event {
         memory: OwnedFd,
         bell: Bell,
         outbox: Arc<PeerQueueBytes>,
-        process: Process,
+        process: PeerProcess,
     },
     RegionUp {
         peer: Peer,
@@ -57,17 +57,17 @@ pub(crate) enum Event {
     },
 }
 
-impl Event {
+impl RendezvousEvent {
     fn cost(&self) -> usize {
         match self {
-            Event::Note { bytes, .. } => EVENT_BYTES + bytes.len(),
+            RendezvousEvent::Note { bytes, .. } => EVENT_BYTES + bytes.len(),
             _ => EVENT_BYTES,
         }
     }
 }
 
 /// Fill level of the queue.
-struct Backlog {
+struct EventBacklog {
     events: AtomicUsize,
     bytes: AtomicUsize,
     /// The thread has stopped reading and waits for notice of free room.
@@ -76,21 +76,21 @@ struct Backlog {
 
 /// The rendezvous thread's end of the queue.
 pub(crate) struct EventSender {
-    queue: Sender<Event>,
-    backlog: Arc<Backlog>,
+    queue: Sender<RendezvousEvent>,
+    backlog: Arc<EventBacklog>,
     doorbell: Arc<Doorbell>,
 }
 
 /// The node's end of the queue.
 pub(crate) struct EventReceiver {
-    queue: Receiver<Event>,
-    backlog: Arc<Backlog>,
+    queue: Receiver<RendezvousEvent>,
+    backlog: Arc<EventBacklog>,
 }
 
 /// Creates a queue whose events wake `doorbell`.
 pub(crate) fn channel(doorbell: Arc<Doorbell>) -> (EventSender, EventReceiver) {
     let (sender, receiver) = unbounded();
-    let backlog = Arc::new(Backlog {
+    let backlog = Arc::new(EventBacklog {
         events: AtomicUsize::new(0),
         bytes: AtomicUsize::new(0),
         waiting: AtomicBool::new(false),
@@ -101,7 +101,7 @@ pub(crate) fn channel(doorbell: Arc<Doorbell>) -> (EventSender, EventReceiver) {
 
 impl EventSender {
     /// Queues an event for the node, and wakes the node if it sleeps.
-    pub(crate) fn send(&self, event: Event) {
+    pub(crate) fn send(&self, event: RendezvousEvent) {
         self.backlog.bytes.fetch_add(event.cost(), Ordering::Relaxed);
         // A node that is leaving does not receive the event.
         if self.queue.send(event).is_ok() {
@@ -136,7 +136,7 @@ impl EventReceiver {
     }
 
     /// Takes one of the events that are [ready](EventReceiver::ready).
-    pub(crate) fn take(&self) -> Option<Event> {
+    pub(crate) fn take(&self) -> Option<RendezvousEvent> {
         let event = self.queue.try_recv().ok()?;
         self.backlog.events.fetch_sub(1, Ordering::Relaxed);
         self.backlog.bytes.fetch_sub(event.cost(), Ordering::SeqCst);

@@ -22,12 +22,12 @@ use super::barrier::Barriers;
 use super::bell_table::BellTable;
 use super::command::{Command, CommandSender, MESSAGE_BYTES, PeerQueueBytes, QUEUE_HARD_LIMIT};
 use super::doorbell::{Bell, Doorbell, HEADER_BARRIERS, HEADER_PARKED, ShmParker};
-use super::event::{Event, EventReceiver};
+use super::event::{EventReceiver, RendezvousEvent};
 use super::exports::RegionReleased;
 use super::imports::REGIONS_LIMIT;
 use super::mapping::Mapping;
 use super::names::UsedNames;
-use super::process::{Process, Processes};
+use super::process::{PeerProcess, Processes};
 
 mod join;
 
@@ -104,7 +104,7 @@ struct ConnectedPeer {
     place: Option<u32>,
     barriers: Barriers,
     outbox: Arc<PeerQueueBytes>,
-    process: Process,
+    process: PeerProcess,
     /// Words of each of the peer's regions.
     regions: BTreeMap<RegionId, usize>,
 }
@@ -210,9 +210,9 @@ impl ShmLink {
     }
 
     /// Applies an event; returns what the node is told of it, if anything.
-    fn take_in(&mut self, event: Event) -> Option<LinkEvent> {
+    fn take_in(&mut self, event: RendezvousEvent) -> Option<LinkEvent> {
         match event {
-            Event::PeerUp { peer, node, header, memory, bell, outbox, process } => {
+            RendezvousEvent::PeerUp { peer, node, header, memory, bell, outbox, process } => {
                 assert_eq!(peer.index(), self.peers.len(), "peers are handed out in order");
                 let barriers = Barriers::from_word(header.load(HEADER_BARRIERS));
                 let bell = Arc::new(bell);
@@ -226,23 +226,23 @@ impl ShmLink {
                 self.peers.push(Some(line));
                 Some(LinkEvent::PeerUp { peer, node, sharing: Sharing::Shared, place })
             }
-            Event::RegionUp { peer, region, replica } => {
+            RendezvousEvent::RegionUp { peer, region, replica } => {
                 let line = self.peers[peer.index()].as_mut().expect("the peer is up");
                 line.regions.insert(region, replica.words());
                 Some(LinkEvent::RegionUp { peer, region, replica })
             }
-            Event::RegionReady { peer, region } => {
+            RendezvousEvent::RegionReady { peer, region } => {
                 // The region may have been closed since.
                 self.regions.get_mut(&region)?.set_ready(peer);
                 Some(LinkEvent::RegionReady { peer, region })
             }
-            Event::RegionDown { peer, region } => {
+            RendezvousEvent::RegionDown { peer, region } => {
                 let line = self.peers[peer.index()].as_mut().expect("the peer is up");
                 line.regions.remove(&region);
                 Some(LinkEvent::RegionDown { peer, region })
             }
-            Event::Note { peer, bytes } => Some(LinkEvent::Note { peer, bytes }),
-            Event::PeerDown { peer, evidence } => {
+            RendezvousEvent::Note { peer, bytes } => Some(LinkEvent::Note { peer, bytes }),
+            RendezvousEvent::PeerDown { peer, evidence } => {
                 let line = self.peers[peer.index()].take().expect("the peer is up");
                 self.processes.remove(line.node);
                 self.fenced_peers -= usize::from(!line.barriers.before_sleep);
@@ -268,16 +268,16 @@ impl ShmLink {
 
 /// Creates a region over allocated space.
 fn own_region(
-    carved: &ArenaAllocation,
+    allocation: &ArenaAllocation,
     words: usize,
     serial: u64,
     freed: Sender<RegionReleased>,
 ) -> OwnRegion {
-    let kept = RegionBacking { _mapping: Arc::clone(&carved.mapping), freed, serial };
+    let backing = RegionBacking { _mapping: Arc::clone(&allocation.mapping), freed, serial };
     // SAFETY: the space was allocated for this region: it lies on a line of a mapping that the
     // backing keeps, has memory, is zeroed, and is allocated to nobody else while the backing
     // lives. Its memfd is sealed, so no other process can write it.
-    unsafe { OwnRegion::from_raw(carved.base, words, Arc::new(kept)) }
+    unsafe { OwnRegion::from_raw(allocation.base, words, Arc::new(backing)) }
 }
 
 /// Checks that `range` lies in a region of `words` words.
@@ -306,16 +306,16 @@ impl Link for ShmLink {
         let bytes = words.checked_mul(WORD).ok_or_else(|| {
             LinkError::System(format!("a region of {words} words is larger than any memory"))
         })?;
-        let mut carved = self.arenas.allocate(bytes).map_err(|text| {
+        let mut allocation = self.arenas.allocate(bytes).map_err(|text| {
             LinkError::System(format!("region {:#x} was not opened: {text}", region.0))
         })?;
         let serial = self.next_serial;
         self.next_serial += 1;
-        let space = carved.space;
-        if let Some(arena) = carved.new_arena.take() {
+        let space = allocation.space;
+        if let Some(arena) = allocation.new_arena.take() {
             self.send(Command::Arena(arena))?;
         }
-        let own = own_region(&carved, words, serial, self.freed_sender.clone());
+        let own = own_region(&allocation, words, serial, self.freed_sender.clone());
         self.spaces.insert(serial, UnreleasedRange { space, owner_done: false, peers_done: false });
         self.send(Command::Open { serial, region, space, words })?;
         self.regions.insert(region, OpenRegion { serial, words, ready: Vec::new() });

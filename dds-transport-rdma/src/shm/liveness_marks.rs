@@ -24,7 +24,7 @@ use derecho_core::ids::NodeId;
 use rustix::io::Errno;
 use rustix::net::Shutdown;
 
-use super::process::Process;
+use super::process::PeerProcess;
 use super::socket::{self, Credentials};
 
 /// Marks of one domain in one folder.
@@ -75,7 +75,7 @@ impl LivenessMarks {
             let mark = socket::connect_abstract(name.as_bytes()).ok()?;
             let credentials = socket::credentials(&mark).ok()?;
             // A forked process may hold the socket of a dead one.
-            Process::at(&mark, credentials.pid).ok()?;
+            PeerProcess::at(&mark, credentials.pid).ok()?;
             may_be_peer(&credentials).then_some((*node, credentials.pid))
         };
         nodes.iter().filter_map(pid).collect()

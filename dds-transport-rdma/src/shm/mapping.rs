@@ -73,7 +73,7 @@ impl Mapping {
         let page = rustix::param::page_size();
         let first = offset / page * page;
         let count = (offset + length).next_multiple_of(page) - first;
-        let shown = self.at(first, offset + length - first);
+        let range = self.at(first, offset + length - first);
         let flags = MapFlags::PRIVATE;
         let both = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses the address, so nothing that is mapped is replaced.
@@ -83,7 +83,7 @@ impl Mapping {
             // SAFETY: both ranges have `count` bytes: a mapping has whole pages, and the last page
             // of a memfd can be read beyond the end of the memfd. Every bit pattern is a word, and
             // words are atomics, so other threads may write them meanwhile.
-            let (from, to) = unsafe { (shown.add(index).as_ref(), words.add(index).as_ref()) };
+            let (from, to) = unsafe { (range.add(index).as_ref(), words.add(index).as_ref()) };
             // Pages of the copy that are never written are zero, and take no memory unless the
             // process locks all of its own.
             if let value @ 1.. = from.peek() {
@@ -96,7 +96,7 @@ impl Mapping {
         // equal except for what the owner writes at this moment.
         let moved = unsafe {
             mprotect(copy, count, MprotectFlags::READ).and_then(|()| {
-                mremap_fixed(copy, count, count, MremapFlags::MAYMOVE, shown.as_ptr().cast())
+                mremap_fixed(copy, count, count, MremapFlags::MAYMOVE, range.as_ptr().cast())
             })
         };
         if moved.is_err() {

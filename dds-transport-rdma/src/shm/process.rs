@@ -37,8 +37,8 @@ pub(crate) enum ProcessStatus {
 }
 
 /// Checks the process at the other end of a socket.
-pub(crate) fn look(socket: &OwnedFd, process: Process) -> ProcessStatus {
-    let life = match socket::peer_process(socket) {
+pub(crate) fn look(socket: &OwnedFd, process: PeerProcess) -> ProcessStatus {
+    let process_status = match socket::peer_process(socket) {
         Ok(descriptor) => status_of(descriptor),
         // Linux 6.5 to 6.15, for a process that its parent has already reaped. Later kernels give
         // a descriptor.
@@ -47,7 +47,7 @@ pub(crate) fn look(socket: &OwnedFd, process: Process) -> ProcessStatus {
         Err(Errno::NOPROTOOPT) => process.look(),
         Err(errno) => ProcessStatus::Unknown(errno),
     };
-    match life {
+    match process_status {
         ProcessStatus::Unknown(_) if process.is_number_free() => ProcessStatus::Dead,
         life => life,
     }
@@ -63,24 +63,24 @@ fn status_of(descriptor: OwnedFd) -> ProcessStatus {
 
 /// Process identified by its number and its start time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Process {
+pub(crate) struct PeerProcess {
     /// Zero if the process has no number in the namespace of this process.
     pid: i32,
     /// Start time; `None` if `/proc` does not show it.
     started: Option<u64>,
 }
 
-impl Process {
+impl PeerProcess {
     /// Returns the process at the other end of a socket, whose number is `pid`.
     ///
     /// # Errors
     /// `SRCH` if the process is dead, otherwise the error that prevented the check.
-    pub(crate) fn at(end: &OwnedFd, pid: i32) -> Result<Process, Errno> {
+    pub(crate) fn at(end: &OwnedFd, pid: i32) -> Result<PeerProcess, Errno> {
         let started = match status(pid) {
             Err(errno @ (Errno::MFILE | Errno::NFILE)) => return Err(errno),
             status => status.ok().map(|status| status.started),
         };
-        let process = Process { pid, started };
+        let process = PeerProcess { pid, started };
         // This check follows the number's look-up: if the process is alive now, it had this
         // number then.
         match look(end, process) {
@@ -135,15 +135,15 @@ impl Process {
 /// Processes of the peers, and of the nodes that have called or were called and have not greeted
 /// yet, for callers that have no access to the link.
 #[derive(Default)]
-pub(crate) struct Processes(Mutex<BTreeMap<NodeId, Process>>);
+pub(crate) struct Processes(Mutex<BTreeMap<NodeId, PeerProcess>>);
 
 impl Processes {
-    fn known(&self) -> MutexGuard<'_, BTreeMap<NodeId, Process>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<NodeId, PeerProcess>> {
         // No operation under this lock can be left half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn add(&self, node: NodeId, process: Process) {
+    pub(crate) fn add(&self, node: NodeId, process: PeerProcess) {
         self.known().insert(node, process);
     }
 
@@ -160,7 +160,7 @@ impl Processes {
     /// Whether a node's process is stopped. False if this cannot be determined.
     pub(crate) fn is_halted(&self, node: NodeId) -> bool {
         let process = self.known().get(&node).copied();
-        process.is_some_and(Process::is_halted)
+        process.is_some_and(PeerProcess::is_halted)
     }
 }
 
@@ -216,9 +216,9 @@ mod tests {
         child.id().cast_signed()
     }
 
-    fn process(child: &Child) -> Process {
+    fn process(child: &Child) -> PeerProcess {
         let pid = number(child);
-        Process { pid, started: Some(status(pid).unwrap().started) }
+        PeerProcess { pid, started: Some(status(pid).unwrap().started) }
     }
 
     fn until(what: &str, holds: impl Fn() -> bool) {
@@ -248,7 +248,7 @@ mod tests {
         let pid = std::process::id().cast_signed();
         assert!(matches!(status(pid).unwrap().state, b'R' | b'S' | b'D'));
         assert!(status(i32::MAX).is_err());
-        let this = Process { pid, started: Some(status(pid).unwrap().started) };
+        let this = PeerProcess { pid, started: Some(status(pid).unwrap().started) };
         assert!(this.runs() && !this.is_halted());
         assert!(matches!(this.look(), ProcessStatus::Alive(_)));
     }
@@ -273,14 +273,14 @@ mod tests {
     fn reused_pid_shows_old_process_neither_alive_nor_stopped() {
         let mut child = child();
         let now = process(&child);
-        let before = Process { started: now.started.map(|started| started - 1), ..now };
+        let before = PeerProcess { started: now.started.map(|started| started - 1), ..now };
         assert!(now.runs() && !before.runs());
         assert!(matches!(before.look(), ProcessStatus::Dead));
         kill_process(Pid::from_child(&child), Signal::STOP).unwrap();
         until("the child is stopped", || now.is_halted());
         assert!(!before.is_halted() && !now.runs());
         // Without a start time, neither a stop nor a death is reported.
-        let unknown = Process { started: None, ..now };
+        let unknown = PeerProcess { started: None, ..now };
         assert!(!unknown.is_halted() && unknown.runs());
         child.kill().unwrap();
         child.wait().unwrap();
@@ -296,14 +296,14 @@ mod tests {
             let _ = end.recv();
         });
         let pid = told.recv().unwrap().as_raw_nonzero().get();
-        assert!(matches!(Process { pid, started: None }.look(), ProcessStatus::Dead));
+        assert!(matches!(PeerProcess { pid, started: None }.look(), ProcessStatus::Dead));
         drop(ends);
         thread.join().unwrap();
     }
 
     #[test]
     fn process_without_pid_is_reported_unknown() {
-        let process = Process { pid: 0, started: None };
+        let process = PeerProcess { pid: 0, started: None };
         assert!(matches!(process.look(), ProcessStatus::Unknown(_)));
         assert!(process.runs() && !process.is_halted() && !process.is_number_free());
     }

@@ -23,7 +23,7 @@ use super::config::CheckedConfig;
 use super::connection::{Connection, ConnectionPhase, EpollSource};
 use super::domain_folder::{DomainFolder, NodeSocket};
 use super::error::JoinError;
-use super::event::{Event, EventSender};
+use super::event::{EventSender, RendezvousEvent};
 use super::exports::{Announcement, Exports};
 use super::imports::Imports;
 use super::liveness_marks::LivenessMarks;
@@ -79,7 +79,7 @@ pub(crate) enum JoinAnswer {
 }
 
 /// A connection attempt to repeat later.
-struct Retry {
+struct ConnectRetry {
     place: NodeSocket,
     awaited: bool,
     at: Instant,
@@ -130,7 +130,7 @@ pub(crate) struct Rendezvous {
     peers: Vec<Option<u32>>,
     /// Every node that ever was a peer: ids are not reused.
     known: BTreeSet<NodeId>,
-    retries: Vec<Retry>,
+    retries: Vec<ConnectRetry>,
     /// True while the node has so many unpolled events that the peers are not read.
     deaf: bool,
     buffer: Vec<u8>,
@@ -281,7 +281,7 @@ impl Rendezvous {
             Command::Released { connection, serial } => {
                 self.with(connection, |_, connection| {
                     if connection.peer().is_some() {
-                        connection.say(&Message::Released { serial });
+                        connection.queue_message(&Message::Released { serial });
                         connection.flush();
                     }
                 });
@@ -356,7 +356,7 @@ impl Rendezvous {
             self.folder.remove_socket(node);
         }
         connection.imports = self.no_imports(connection);
-        self.events.send(Event::PeerDown { peer, evidence });
+        self.events.send(RendezvousEvent::PeerDown { peer, evidence });
     }
 
     fn no_imports(&self, connection: &Connection) -> Imports {
@@ -372,7 +372,7 @@ impl Rendezvous {
         let evidence = self.evidence(connection);
         self.peer_down(connection, evidence);
         connection.clear_queue();
-        connection.say(&Message::Cut { text: why });
+        connection.queue_message(&Message::Cut { text: why });
         connection.depart(&self.epoll);
     }
 
@@ -536,7 +536,7 @@ impl Rendezvous {
         let deadline = Instant::now() + FAREWELL_LIMIT;
         for connection in self.connections.values_mut() {
             if connection.peer().is_some() {
-                connection.say(&Message::Goodbye);
+                connection.queue_message(&Message::Goodbye);
                 connection.flush();
             }
         }

@@ -108,7 +108,7 @@ pub(crate) fn peek(socket: &OwnedFd) -> Option<u8> {
 }
 
 /// Content of one received packet.
-pub(crate) struct Received {
+pub(crate) struct ReceivedPacket {
     /// Bytes of the packet in the buffer. Zero: the other end has sent its last packet.
     pub(crate) length: usize,
     /// Descriptor that accompanied the packet.
@@ -118,7 +118,7 @@ pub(crate) struct Received {
 }
 
 /// Receives one packet into `buffer`.
-pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Received, Errno> {
+pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<ReceivedPacket, Errno> {
     let mut reset = false;
     loop {
         match receive_once(socket, buffer) {
@@ -126,7 +126,7 @@ pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Received, E
             // it had sent itself.
             Err(Errno::CONNRESET) if !reset => reset = true,
             Err(Errno::CONNRESET) => {
-                return Ok(Received { length: 0, descriptor: None, too_much: false });
+                return Ok(ReceivedPacket { length: 0, descriptor: None, too_much: false });
             }
             Err(Errno::INTR) => {}
             result => return result,
@@ -134,7 +134,7 @@ pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Received, E
     }
 }
 
-fn receive_once(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Received, Errno> {
+fn receive_once(socket: &OwnedFd, buffer: &mut [u8]) -> Result<ReceivedPacket, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
@@ -149,7 +149,7 @@ fn receive_once(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Received, Errno> 
             }
         }
     }
-    Ok(Received { length: message.bytes, descriptor, too_much })
+    Ok(ReceivedPacket { length: message.bytes, descriptor, too_much })
 }
 
 /// Identity of the other end, as the kernel recorded it when the connection was made.

@@ -217,9 +217,9 @@ impl fmt::Display for PacketError {
 }
 
 /// Reads from the front of a packet, never past its end.
-struct Reader<'a>(&'a [u8]);
+struct PacketReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> PacketReader<'a> {
     fn take(&mut self, length: usize) -> Result<&'a [u8], PacketError> {
         let (taken, rest) =
             self.0.split_at_checked(length).ok_or(PacketError("packet too short"))?;
@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
 
 /// Reads a packet.
 pub fn decode(packet: &[u8]) -> Result<Message<'_>, PacketError> {
-    let mut reader = Reader(packet);
+    let mut reader = PacketReader(packet);
     let message = match reader.u8()? {
         1 => {
             let versions = reader.versions()?;
@@ -315,7 +315,7 @@ pub fn decode(packet: &[u8]) -> Result<Message<'_>, PacketError> {
 
 /// Reads the rest of a hello that has a version in common with this release.
 pub fn decode_greeting(rest: &[u8]) -> Result<Greeting<'_>, PacketError> {
-    let mut reader = Reader(rest);
+    let mut reader = PacketReader(rest);
     let order = u32::from_ne_bytes(reader.array()?);
     let platform = Platform { order, word: reader.u8()?, page: reader.u32()? };
     let features = reader.u64()?;

@@ -164,7 +164,7 @@ pub(crate) fn role() -> Option<(String, PathBuf)> {
 
 /// Sends a line from a child node to the test that started it. Not through `println`, which a test
 /// harness may capture.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_line(text: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "@{text}").unwrap();
     out.flush().unwrap();
@@ -172,7 +172,7 @@ pub(crate) fn say(text: &str) {
 
 /// Receives the lines of the test that started this child node, which a separate thread reads.
 pub(crate) fn orders() -> Receiver<String> {
-    let (lines, told) = channel();
+    let (lines, received) = channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
             if lines.send(line.unwrap()).is_err() {
@@ -180,7 +180,7 @@ pub(crate) fn orders() -> Receiver<String> {
             }
         }
     });
-    told
+    received
 }
 
 /// Returns the number of open descriptors of this process, including the one that reads the list.
@@ -228,8 +228,8 @@ impl ChildNode {
             let length = self.output.read_line(&mut line).unwrap();
             assert!(length > 0, "the child node has ended without a line");
             // The harness prints before the child node's first line, on the same line.
-            if let Some((_, said)) = line.trim_end().split_once('@') {
-                return said.to_owned();
+            if let Some((_, text)) = line.trim_end().split_once('@') {
+                return text.to_owned();
             }
         }
     }

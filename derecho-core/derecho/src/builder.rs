@@ -13,7 +13,7 @@ use derecho_core::ids::NodeId;
 use derecho_core::link::{Link, Parker};
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
-use derecho_core::replicated::object_host::Checkpointing;
+use derecho_core::replicated::object_host::CheckpointPolicy;
 use derecho_core::replicated::plan::{Arrangement, Declaration, key_of};
 use derecho_node::Pace;
 use derecho_node::logs::LogSettings;
@@ -23,21 +23,21 @@ use crate::group::{Checkpoint, Group, ObjectEvent, ViewChange};
 use crate::replicated::{AnyObject, BoxedObject, RawObject, RawUpcall, Replicated, TypedObject};
 
 /// Creates the objects of a type's shards.
-pub(crate) type Factory = Arc<dyn Fn() -> BoxedObject + Send + Sync>;
+pub(crate) type ObjectFactory = Arc<dyn Fn() -> BoxedObject + Send + Sync>;
 pub(crate) type ViewUpcall = Box<dyn FnMut(&ViewChange) + Send>;
 pub(crate) type ObjectUpcall = Box<dyn FnMut(&ObjectEvent) + Send>;
 /// Creates a link, with the parker of the thread that waits for it: called once, and again for
 /// each rejoin.
-pub(crate) type Connect<L> =
+pub(crate) type LinkConnector<L> =
     Box<dyn FnMut() -> std::result::Result<(L, Arc<dyn Parker>), String> + Send>;
 
 /// Maximum number of messages of a sender under way in a shard.
 const MESSAGES: usize = 512;
 
 /// Default interval between checkpoints of objects in logs.
-const CHECKPOINTS: Checkpointing = Checkpointing { updates: 100_000, bytes: 64 << 20 };
+const CHECKPOINTS: CheckpointPolicy = CheckpointPolicy { updates: 100_000, bytes: 64 << 20 };
 
-fn typed<T: Replicated>() -> Factory {
+fn typed<T: Replicated>() -> ObjectFactory {
     Arc::new(|| Box::new(TypedObject(T::default())) as Box<dyn AnyObject>)
 }
 
@@ -47,7 +47,7 @@ pub struct GroupBuilder {
     folder: Option<PathBuf>,
     pub(crate) attributes: Vec<u8>,
     pub(crate) types: Vec<Declaration>,
-    pub(crate) factories: Vec<Factory>,
+    pub(crate) factories: Vec<ObjectFactory>,
     pub(crate) on_view: Option<ViewUpcall>,
     pub(crate) on_object: Option<ObjectUpcall>,
     pub(crate) rejoins: bool,
@@ -60,7 +60,7 @@ pub struct GroupBuilder {
     /// Folder of the logs.
     pub(crate) logs: Option<PathBuf>,
     pub(crate) log_settings: LogSettings,
-    pub(crate) checkpointing: Option<Checkpointing>,
+    pub(crate) checkpointing: Option<CheckpointPolicy>,
 }
 
 impl GroupBuilder {
@@ -149,7 +149,7 @@ impl GroupBuilder {
     /// updates, 64 MiB.
     #[must_use]
     pub fn checkpoint_every(mut self, updates: u64, bytes: u64) -> Self {
-        self.checkpointing = Some(Checkpointing { updates, bytes });
+        self.checkpointing = Some(CheckpointPolicy { updates, bytes });
         self
     }
 
@@ -181,7 +181,7 @@ impl GroupBuilder {
         mut self,
         (name, level, logged): (String, DeliveryGuarantee, bool),
         arrangement: Arc<dyn Arrangement>,
-        factory: Factory,
+        factory: ObjectFactory,
     ) -> Self {
         self.types.push(Declaration { name, level, logged, arrangement });
         self.factories.push(factory);

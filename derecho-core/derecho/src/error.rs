@@ -85,8 +85,8 @@ impl fmt::Display for GroupError {
             GroupError::Isolated(ExitReason::Left) => {
                 f.write_str("this process has left the group; join again for a new membership")
             }
-            GroupError::Isolated(fate) => {
-                let why = match fate {
+            GroupError::Isolated(exit_reason) => {
+                let why = match exit_reason {
                     ExitReason::Excluded => {
                         "the other members excluded this process: it was silent for too long"
                     }

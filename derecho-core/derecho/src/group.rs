@@ -9,13 +9,13 @@ use dds_transport_rdma::shm::ShmLink;
 use derecho_core::ids::NodeId;
 use derecho_core::link::Link;
 use derecho_core::membership::{self, ExitReason};
-use derecho_core::replicated::Position;
+use derecho_core::replicated::ObjectPosition;
 use derecho_core::replicated::object_host::ObjectOrigin;
 use derecho_core::replicated::plan::{MemberInfo, ShardPlan};
 
-use crate::builder::{Connect, GroupBuilder};
+use crate::builder::{GroupBuilder, LinkConnector};
 use crate::error::{GroupError, Result};
-use crate::group_membership::{Shared, lock};
+use crate::group_membership::{SharedGroup, lock};
 use crate::replicated::Replicated;
 use crate::shard::Shard;
 
@@ -55,7 +55,7 @@ pub struct ViewChange {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Checkpoint {
     /// Position of the checkpoint: later ones are greater.
-    pub position: Position,
+    pub position: ObjectPosition,
     /// Bytes of the object.
     pub bytes: Vec<u8>,
 }
@@ -99,12 +99,12 @@ pub enum ObjectEvent {
 /// membership. When the last handle is dropped, the process leaves without a goodbye, and counts as
 /// failed at once.
 pub struct Group<L: Link + Send + 'static = ShmLink> {
-    pub(crate) shared: Arc<Shared<L>>,
+    pub(crate) shared: Arc<SharedGroup<L>>,
     /// Ends the upcall thread when the last handle is dropped.
     _held: Arc<CloseOnDrop<L>>,
 }
 
-struct CloseOnDrop<L: Link + Send + 'static>(Arc<Shared<L>>);
+struct CloseOnDrop<L: Link + Send + 'static>(Arc<SharedGroup<L>>);
 
 impl<L: Link + Send + 'static> Drop for CloseOnDrop<L> {
     fn drop(&mut self) {
@@ -121,10 +121,10 @@ impl<L: Link + Send + 'static> Clone for Group<L> {
 impl<L: Link + Send + 'static> Group<L> {
     pub(crate) fn join(
         builder: GroupBuilder,
-        connect: Connect<L>,
+        connect: LinkConnector<L>,
         limit: Duration,
     ) -> Result<Group<L>> {
-        let shared = Shared::start(builder, connect)?;
+        let shared = SharedGroup::start(builder, connect)?;
         let group = Group { _held: Arc::new(CloseOnDrop(Arc::clone(&shared))), shared };
         group.wait_view(limit, |_| true)?;
         Ok(group)
@@ -152,14 +152,14 @@ impl<L: Link + Send + 'static> Group<L> {
 
     /// Returns the members and their attributes, in the order of joining.
     pub fn members(&self) -> Vec<MemberInfo> {
-        self.shared.membership().engine.act(|house, _, _| house.directory().members().to_vec())
+        self.shared.membership().engine.act(|machine, _, _| machine.directory().members().to_vec())
     }
 
     /// Changes the attributes of this member; layouts follow.
     pub fn set_attributes(&self, attributes: &[u8]) -> Result<()> {
         self.shared.state().check_member()?;
         let attributes = attributes.to_vec();
-        self.shared.membership().engine.act(|house, _, _| house.describe_self(attributes));
+        self.shared.membership().engine.act(|machine, _, _| machine.describe_self(attributes));
         Ok(())
     }
 
@@ -193,32 +193,33 @@ impl<L: Link + Send + 'static> Group<L> {
 
     /// Describes the state of the group, for diagnosis.
     pub fn describe(&self) -> String {
-        let life = self.shared.membership();
-        let (mut text, shards) = life.engine.act(|house, _, _| {
-            let shards: Vec<_> = house
+        let membership = self.shared.membership();
+        let (mut text, shards) = membership.engine.act(|machine, _, _| {
+            let shards: Vec<_> = machine
                 .directory()
                 .shards()
                 .map(|(key, shard)| (key, format!("{shard:?}")))
                 .collect();
-            (house.group().describe(), shards)
+            (machine.group().describe(), shards)
         });
-        let desk = lock(&life.object_host);
+        let object_host = lock(&membership.object_host);
         for (key, shard) in shards {
-            text += &format!("\n shard {key:#x}: {shard}\n  object: {:?}", desk.describe(key));
+            text +=
+                &format!("\n shard {key:#x}: {shard}\n  object: {:?}", object_host.describe(key));
         }
         text
     }
 
     /// Returns the reason why this process is no longer a member; `None` if it is one.
     pub fn isolated(&self) -> Option<ExitReason> {
-        self.shared.state().fate
+        self.shared.state().exit_reason
     }
 
     /// Leaves the group: the others continue without this member in a next view, and have received
     /// everything that it sent.
     pub fn leave(&self, limit: Duration) -> Result<()> {
         self.shared.state().leaving = true;
-        self.shared.membership().engine.act(|house, _, _| house.leave());
-        self.shared.wait(limit, |state| Ok(state.fate.map(|_| ())))
+        self.shared.membership().engine.act(|machine, _, _| machine.leave());
+        self.shared.wait(limit, |state| Ok(state.exit_reason.map(|_| ())))
     }
 }

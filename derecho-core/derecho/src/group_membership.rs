@@ -28,7 +28,7 @@ use derecho_core::storage::log_port::LogPort;
 use derecho_node::logs::{FullDiskPolicy, LogScope, ProcessLogs};
 use derecho_node::{Engine, clock};
 
-use crate::builder::{Connect, Factory, GroupBuilder, ObjectUpcall, ViewUpcall};
+use crate::builder::{GroupBuilder, LinkConnector, ObjectFactory, ObjectUpcall, ViewUpcall};
 use crate::error::{GroupError, Result};
 use crate::group::{ObjectEvent, View, ViewChange};
 use crate::replicated::{AnyObject, BoxedObject};
@@ -42,7 +42,7 @@ const LOOK: Duration = Duration::from_millis(1);
 const RETRY: Duration = Duration::from_millis(100);
 
 /// State that all handles share, over all memberships.
-pub(crate) struct Shared<L: Link + Send + 'static> {
+pub(crate) struct SharedGroup<L: Link + Send + 'static> {
     membership: RwLock<Arc<GroupMembership<L>>>,
     state: Mutex<GroupStatus>,
     changed: Condvar,
@@ -58,7 +58,7 @@ pub(crate) struct Shared<L: Link + Send + 'static> {
 #[derive(Default)]
 pub(crate) struct GroupStatus {
     pub(crate) view: Option<View>,
-    pub(crate) fate: Option<ExitReason>,
+    pub(crate) exit_reason: Option<ExitReason>,
     pub(crate) leaving: bool,
     refused: bool,
 }
@@ -66,9 +66,9 @@ pub(crate) struct GroupStatus {
 impl GroupStatus {
     /// Fails if this process is not a member.
     pub(crate) fn check_member(&self) -> Result<()> {
-        match self.fate {
+        match self.exit_reason {
             _ if self.refused => Err(GroupError::OtherDeclarations),
-            Some(fate) => Err(GroupError::Isolated(fate)),
+            Some(exit_reason) => Err(GroupError::Isolated(exit_reason)),
             None => Ok(()),
         }
     }
@@ -93,7 +93,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Everything needed to begin another membership.
 struct MembershipFactory<L> {
-    connect: Connect<L>,
+    connect: LinkConnector<L>,
     builder: GroupBuilder,
     types: Arc<[Declaration]>,
     process_logs: Option<Arc<ProcessLogs>>,
@@ -103,7 +103,7 @@ impl<L: Link + Send + 'static> MembershipFactory<L> {
     fn begin(&mut self) -> Result<GroupMembership<L>> {
         let (mut link, parker): (L, Arc<dyn Parker>) =
             (self.connect)().map_err(GroupError::Join)?;
-        self.open_archive(LogId(link.node().0))?;
+        self.open_process_logs(LogId(link.node().0))?;
         let GroupBuilder { entrance, weight, patience, attributes, pace, .. } = &self.builder;
         let refused = |error| GroupError::Join(format!("the link refused memory: {error}"));
         let acks = link.open(ACKS, ACKS_WORDS).map_err(refused)?;
@@ -126,36 +126,40 @@ impl<L: Link + Send + 'static> MembershipFactory<L> {
             timeouts: *patience,
             ablation: Ablation::default(),
         };
-        let agenda = ShardDirectory::new(Arc::clone(&self.types));
-        let mut group = Group::new(node, terms, agenda, control, host);
-        let gate = self.process_logs.as_ref().map(|archive| {
+        let directory = ShardDirectory::new(Arc::clone(&self.types));
+        let mut group = Group::new(node, terms, directory, control, host);
+        let durability_gate = self.process_logs.as_ref().map(|process_logs| {
             let parker = Arc::clone(&parker);
-            group.keep_logs(Box::new(archive.views(move || parker.wake())))
+            group.keep_logs(Box::new(process_logs.views(move || parker.wake())))
         });
-        let mut house = ShardMachine::new(group, attributes.clone(), self.builder.geometry()?);
-        let factories: Vec<Factory> = self.builder.factories.clone();
-        let mut desk = ObjectHost::new(me, Box::new(move |key| factories[shard_of(key).0]()));
+        let mut machine = ShardMachine::new(group, attributes.clone(), self.builder.geometry()?);
+        let factories: Vec<ObjectFactory> = self.builder.factories.clone();
+        let mut object_host =
+            ObjectHost::new(me, Box::new(move |key| factories[shard_of(key).0]()));
         for (key, checkpoint) in &self.builder.checkpoints {
-            house.has_checkpoint(*key, checkpoint.position);
-            desk.begin_from(*key, checkpoint.bytes.clone());
+            machine.has_checkpoint(*key, checkpoint.position);
+            object_host.begin_from(*key, checkpoint.bytes.clone());
         }
-        if let (Some(archive), Some(gate)) = (&self.process_logs, gate) {
-            let logs = archive.streams();
-            house.has_logs(logs.into_iter().filter_map(|log| key_of_log(&self.types, log)));
-            let opened =
-                open_logs((archive, &gate), &self.types, (house.nudge(), Arc::clone(&parker)));
-            desk.keep_logs(opened, self.builder.checkpointing);
+        if let (Some(process_logs), Some(durability_gate)) = (&self.process_logs, durability_gate) {
+            let logs = process_logs.streams();
+            machine.has_logs(logs.into_iter().filter_map(|log| key_of_log(&self.types, log)));
+            let opened = open_logs(
+                (process_logs, &durability_gate),
+                &self.types,
+                (machine.nudge(), Arc::clone(&parker)),
+            );
+            object_host.keep_logs(opened, self.builder.checkpointing);
         }
-        let news = house.news();
-        let engine = Engine::start(house, link, parker, *pace);
-        let (desk, sending) = (Mutex::new(desk), Mutex::default());
-        Ok(GroupMembership { me, engine, object_host: desk, sending, news })
+        let news = machine.news();
+        let engine = Engine::start(machine, link, parker, *pace);
+        let (object_host, sending) = (Mutex::new(object_host), Mutex::default());
+        Ok(GroupMembership { me, engine, object_host, sending, news })
     }
 }
 
 impl<L> MembershipFactory<L> {
     /// Opens the folder in which this process keeps its logs, through all its memberships.
-    fn open_archive(&mut self, fresh: LogId) -> Result<()> {
+    fn open_process_logs(&mut self, fresh: LogId) -> Result<()> {
         let logged = self.types.iter().any(|it| it.logged);
         if !logged || self.process_logs.is_some() {
             return Ok(());
@@ -170,12 +174,13 @@ impl<L> MembershipFactory<L> {
             let why = "a checkpoint is declared for a logged type, which begins from its logs";
             return Err(GroupError::Join(why.into()));
         }
-        let archive = ProcessLogs::open(folder, &LogScope::of_group(name), fresh, *log_settings);
-        let archive = archive.map_err(|error| {
+        let process_logs =
+            ProcessLogs::open(folder, &LogScope::of_group(name), fresh, *log_settings);
+        let process_logs = process_logs.map_err(|error| {
             let folder = folder.display();
             GroupError::Join(format!("no logs can be kept in `{folder}`: {error}"))
         })?;
-        self.process_logs = Some(Arc::new(archive));
+        self.process_logs = Some(Arc::new(process_logs));
         Ok(())
     }
 }
@@ -187,44 +192,49 @@ fn open_logs(
     types: &Arc<[Declaration]>,
     (nudge, parker): (impl Fn() + Send + Sync + 'static, Arc<dyn Parker>),
 ) -> LogOpener {
-    let (archive, types, nudge) = (Arc::clone(archive), Arc::clone(types), Arc::new(nudge));
-    let gate = Arc::clone(gate);
+    let (process_logs, types, nudge) = (Arc::clone(archive), Arc::clone(types), Arc::new(nudge));
+    let durability_gate = Arc::clone(gate);
     Box::new(move |key| {
         let (nudge, parker) = (Arc::clone(&nudge), Arc::clone(&parker));
         let wake = move || {
             nudge();
             parker.wake();
         };
-        let journal = archive.journal(log_of(&types, key)?, (FullDiskPolicy::Wait, None), wake);
-        Some(Box::new(GatedLogPort::new(Box::new(journal), Arc::clone(&gate))) as Box<dyn LogPort>)
+        let log_port =
+            process_logs.stream_log_port(log_of(&types, key)?, (FullDiskPolicy::Wait, None), wake);
+        Some(Box::new(GatedLogPort::new(Box::new(log_port), Arc::clone(&durability_gate)))
+            as Box<dyn LogPort>)
     })
 }
 
-impl<L: Link + Send + 'static> Shared<L> {
-    pub(crate) fn start(mut builder: GroupBuilder, connect: Connect<L>) -> Result<Arc<Shared<L>>> {
+impl<L: Link + Send + 'static> SharedGroup<L> {
+    pub(crate) fn start(
+        mut builder: GroupBuilder,
+        connect: LinkConnector<L>,
+    ) -> Result<Arc<SharedGroup<L>>> {
         let types: Arc<[Declaration]> = builder.types.clone().into();
         let (on_view, on_object) = (builder.on_view.take(), builder.on_object.take());
         let rejoins = builder.rejoins;
-        let mut cradle =
+        let mut factory =
             MembershipFactory { connect, builder, types: Arc::clone(&types), process_logs: None };
-        let first = cradle.begin()?;
-        let archive = OnceLock::new();
-        if let Some(opened) = &cradle.process_logs {
-            let _ = archive.set(Arc::clone(opened));
+        let first = factory.begin()?;
+        let process_logs = OnceLock::new();
+        if let Some(opened) = &factory.process_logs {
+            let _ = process_logs.set(Arc::clone(opened));
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedGroup {
             membership: RwLock::new(Arc::new(first)),
             state: Mutex::default(),
             changed: Condvar::new(),
             types,
-            process_logs: archive,
+            process_logs,
             closing: AtomicBool::new(false),
             upcaller: Mutex::default(),
             thread: Mutex::default(),
         });
         let upcalls = UpcallThread { shared: Arc::clone(&shared), on_view, on_object };
         let thread = std::thread::Builder::new().name("derecho-upcalls".into());
-        let run = move || upcalls.run(cradle, rejoins);
+        let run = move || upcalls.run(factory, rejoins);
         let thread = thread.spawn(run).map_err(|error| GroupError::Join(error.to_string()))?;
         *lock(&shared.thread) = Some(thread);
         Ok(shared)
@@ -247,7 +257,7 @@ impl<L: Link + Send + 'static> Shared<L> {
     pub(crate) fn plan(&self, index: usize) -> Result<Vec<ShardPlan>> {
         self.state().check_member()?;
         let subgroup = self.types[index].name.clone();
-        self.membership().engine.act(|house, _, _| match house.directory().plan(index) {
+        self.membership().engine.act(|machine, _, _| match machine.directory().plan(index) {
             Ok(plan) => Ok(plan.to_vec()),
             Err(missing) => Err(GroupError::Inadequate { subgroup, missing: missing.into() }),
         })
@@ -324,40 +334,40 @@ impl<L: Link + Send + 'static> Shared<L> {
 
 /// The upcall thread.
 struct UpcallThread<L: Link + Send + 'static> {
-    shared: Arc<Shared<L>>,
+    shared: Arc<SharedGroup<L>>,
     on_view: Option<ViewUpcall>,
     on_object: Option<ObjectUpcall>,
 }
 
 impl<L: Link + Send + 'static> UpcallThread<L> {
-    fn run(mut self, mut cradle: MembershipFactory<L>, rejoins: bool) {
+    fn run(mut self, mut factory: MembershipFactory<L>, rejoins: bool) {
         *lock(&self.shared.upcaller) = Some(std::thread::current().id());
         loop {
-            let life = self.shared.membership();
-            self.live(&life);
-            life.engine.stop();
-            drop(life);
+            let membership = self.shared.membership();
+            self.live(&membership);
+            membership.engine.stop();
+            drop(membership);
             let state = self.shared.state();
             let again = rejoins && !state.leaving && !state.refused;
             drop(state);
             if !again || self.shared.closing.load(Ordering::Acquire) {
                 return;
             }
-            let Some(next) = self.begin_again(&mut cradle) else { return };
+            let Some(next) = self.begin_again(&mut factory) else { return };
             let me = next.me;
             *self.shared.membership.write().unwrap_or_else(PoisonError::into_inner) =
                 Arc::new(next);
             let mut state = self.shared.state();
-            (state.fate, state.view) = (None, None);
+            (state.exit_reason, state.view) = (None, None);
             drop(state);
             self.tell_object(&ObjectEvent::Rejoined(me));
         }
     }
 
     /// Begins the next membership, as soon as possible; `None` if the group was closed.
-    fn begin_again(&self, cradle: &mut MembershipFactory<L>) -> Option<GroupMembership<L>> {
+    fn begin_again(&self, factory: &mut MembershipFactory<L>) -> Option<GroupMembership<L>> {
         while !self.shared.closing.load(Ordering::Acquire) {
-            match cradle.begin() {
+            match factory.begin() {
                 Ok(next) => return Some(next),
                 Err(error) => tracing::warn!(%error, "rejoin failed; trying again"),
             }
@@ -367,29 +377,30 @@ impl<L: Link + Send + 'static> UpcallThread<L> {
     }
 
     /// Runs until this process is out, or the group was closed.
-    fn live(&mut self, life: &Arc<GroupMembership<L>>) {
+    fn live(&mut self, membership: &Arc<GroupMembership<L>>) {
         loop {
-            let deadline = lock(&life.object_host).wants_tending(clock::now());
-            life.engine.wait(deadline, || {
-                life.news.load(Ordering::Acquire) || self.shared.closing.load(Ordering::Acquire)
+            let deadline = lock(&membership.object_host).logs_due_at(clock::now());
+            membership.engine.wait(deadline, || {
+                membership.news.load(Ordering::Acquire)
+                    || self.shared.closing.load(Ordering::Acquire)
             });
             if self.shared.closing.load(Ordering::Acquire) {
                 return;
             }
-            let (items, opened) = life.engine.act(|house, link, _| {
-                let opened = house.open(link);
-                (house.take_events(), opened)
+            let (items, opened) = membership.engine.act(|machine, link, _| {
+                let opened = machine.open(link);
+                (machine.take_events(), opened)
             });
             if let Err(error) = opened {
                 tracing::error!(%error, "no memory for a shard: this process leaves its group");
-                life.engine.act(|house, _, _| house.leave());
+                membership.engine.act(|machine, _, _| machine.leave());
             }
             let mut out = false;
             let mut items = items.into_iter().peekable();
             // Even without events: logs may have news.
             loop {
                 let batch: Vec<ShardEvent> = items.by_ref().take(BATCH).collect();
-                out |= self.pass(life, batch);
+                out |= self.pass(membership, batch);
                 if items.peek().is_none() {
                     break;
                 }
@@ -402,47 +413,49 @@ impl<L: Link + Send + 'static> UpcallThread<L> {
 
     /// Gives some events to the object host, then performs its machine requests, wakes waiters, and
     /// makes upcalls. Returns whether this process is out.
-    fn pass(&mut self, life: &Arc<GroupMembership<L>>, batch: Vec<ShardEvent>) -> bool {
-        let mut desk = lock(&life.object_host);
+    fn pass(&mut self, membership: &Arc<GroupMembership<L>>, batch: Vec<ShardEvent>) -> bool {
+        let mut object_host = lock(&membership.object_host);
         for item in batch {
             match &item {
                 ShardEvent::Begun { key, memory: Some(memory), .. } => {
-                    lock(&life.sending).insert(*key, memory.clone());
+                    lock(&membership.sending).insert(*key, memory.clone());
                 }
                 ShardEvent::Left { key } => {
-                    lock(&life.sending).remove(key);
+                    lock(&membership.sending).remove(key);
                 }
-                ShardEvent::Out(_) => lock(&life.sending).clear(),
+                ShardEvent::Out(_) => lock(&membership.sending).clear(),
                 _ => {}
             }
-            desk.take(item);
+            object_host.take(item);
         }
-        if desk.stage() {
-            drop(desk);
-            let is_member = !life.engine.act(|house, _, _| house.group().is_overtaken());
-            desk = lock(&life.object_host);
+        if object_host.stage() {
+            drop(object_host);
+            let is_member = !membership.engine.act(|machine, _, _| machine.group().is_overtaken());
+            object_host = lock(&membership.object_host);
             if is_member {
-                desk.tend(clock::now());
+                object_host.advance_logs(clock::now());
             }
         }
-        let errands = desk.take_machine_requests();
-        let mut occasions = Vec::new();
-        while let Some(occasion) = desk.next_event() {
-            occasions.push(occasion);
+        let requests = object_host.take_machine_requests();
+        let mut application_events = Vec::new();
+        while let Some(application_event) = object_host.next_event() {
+            application_events.push(application_event);
         }
-        drop(desk);
-        if !errands.is_empty() {
-            life.engine.act(|house, _, effects| house.perform(errands, effects));
+        drop(object_host);
+        if !requests.is_empty() {
+            membership.engine.act(|machine, _, effects| machine.perform(requests, effects));
         }
-        let out = occasions.iter().any(|it| matches!(it, ApplicationEvent::Out(_)));
-        occasions.into_iter().for_each(|occasion| self.tell(life, occasion));
+        let out = application_events.iter().any(|it| matches!(it, ApplicationEvent::Out(_)));
+        application_events
+            .into_iter()
+            .for_each(|application_event| self.tell(membership, application_event));
         self.shared.tell_waiters();
         out
     }
 
-    fn tell(&mut self, life: &Arc<GroupMembership<L>>, occasion: ApplicationEvent) {
+    fn tell(&mut self, membership: &Arc<GroupMembership<L>>, application_event: ApplicationEvent) {
         let name = |key| self.shared.types[shard_of(key).0].name.clone();
-        match occasion {
+        match application_event {
             ApplicationEvent::View { view, joined, departed } => {
                 let view = View::of(&view);
                 self.shared.state().view = Some(view.clone());
@@ -466,12 +479,12 @@ impl<L: Link + Send + 'static> UpcallThread<L> {
             }
             ApplicationEvent::Refused => {
                 self.shared.state().refused = true;
-                life.engine.act(|house, _, _| house.leave());
+                membership.engine.act(|machine, _, _| machine.leave());
             }
-            ApplicationEvent::Out(fate) => {
-                self.shared.state().fate = Some(fate);
+            ApplicationEvent::Out(exit_reason) => {
+                self.shared.state().exit_reason = Some(exit_reason);
                 self.shared.tell_waiters();
-                self.tell_object(&ObjectEvent::Isolated(fate));
+                self.tell_object(&ObjectEvent::Isolated(exit_reason));
             }
         }
     }

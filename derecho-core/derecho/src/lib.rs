@@ -122,7 +122,7 @@ pub use builder::GroupBuilder;
 pub use derecho_core::bytes::{ByteReader, Wire};
 pub use derecho_core::ids::NodeId;
 pub use derecho_core::membership::ExitReason;
-pub use derecho_core::replicated::Position;
+pub use derecho_core::replicated::ObjectPosition;
 pub use derecho_core::replicated::arrangements::{
     BalancedShards, CustomShards, FixedShards, OneShard,
 };

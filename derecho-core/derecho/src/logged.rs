@@ -7,14 +7,14 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use derecho_core::link::Link;
-use derecho_core::log::{Check, LogError, LogRecord, RecordKind, StreamLog, folder};
+use derecho_core::log::{LogError, LogRecord, RecordKind, RecoveryCheck, StreamLog, folder};
 use derecho_core::replicated::Object;
 use derecho_core::replicated::object_host::ObjectLogStatus as Found;
 use derecho_core::replicated::plan::log_of;
 use derecho_core::storage::log_election::ElectionState;
 use derecho_core::storage::log_port::LogPortCondition;
 use derecho_core::storage::log_tasks::go_through;
-use derecho_node::logs::Folder;
+use derecho_node::logs::LogFolder;
 
 use crate::error::{GroupError, Result};
 use crate::group_membership::lock;
@@ -67,10 +67,10 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         if !group.shared.types[index].logged {
             return Err(GroupError::NoSuchSubgroup(self.name()));
         }
-        let life = group.shared.membership();
-        let found = lock(&life.object_host).log_status(self.key());
+        let membership = group.shared.membership();
+        let found = lock(&membership.object_host).log_status(self.key());
         Ok(found.unwrap_or(Found {
-            edition: None,
+            object_version: None,
             durable: 0,
             own_durable: 0,
             logs: 0,
@@ -96,7 +96,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
             )),
         });
         Ok(LogStatus {
-            version: found.edition.map(|edition| edition.version),
+            version: found.object_version.map(|edition| edition.version),
             durable: found.durable,
             own_durable: found.own_durable,
             logs: found.logs,
@@ -121,9 +121,9 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     /// over all memberships.
     pub fn version(&self) -> Result<u64> {
         self.read(|_| ())?;
-        let edition = self.found()?.edition;
+        let object_version = self.found()?.object_version;
         let (_, _, shard) = self.parts();
-        let version = edition.map(|edition| edition.version);
+        let version = object_version.map(|edition| edition.version);
         version.ok_or(GroupError::NoObject { subgroup: self.name(), shard })
     }
 
@@ -140,14 +140,14 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     pub fn sync(&self, limit: Duration) -> Result<u64> {
         let (group, ..) = self.parts();
         let deadline = Instant::now() + limit;
-        let life = group.shared.membership();
+        let membership = group.shared.membership();
         self.found()?;
-        let sent = self.memory(&life)?.committed();
+        let sent = self.memory(&membership)?.committed();
         let version = group.shared.wait_outside(limit, || {
             group.shared.state().check_member()?;
             // After a rejoin, updates of the previous membership are lost, or no longer counted.
-            let memory = self.memory(&life)?;
-            let (applied, version) = lock(&life.object_host).own(self.key());
+            let memory = self.memory(&membership)?;
+            let (applied, version) = lock(&membership.object_host).own(self.key());
             Ok((applied >= sent.min(memory.committed())).then_some(version))
         })?;
         self.wait_durable(version, deadline.saturating_duration_since(Instant::now()))?;
@@ -188,12 +188,12 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     fn try_read_log(&self, until: &ReadEnd) -> std::result::Result<Result<(u64, T)>, LogError> {
         let (group, ..) = self.parts();
         let log = log_of(&group.shared.types, self.key());
-        let (Some(archive), Some(log)) = (group.shared.process_logs.get(), log) else {
+        let (Some(process_logs), Some(log)) = (group.shared.process_logs.get(), log) else {
             return Ok(Err(GroupError::NoSuchSubgroup(self.name())));
         };
-        let mut disk = Folder::read(archive.folder())?;
+        let mut disk = LogFolder::read(process_logs.folder())?;
         let owner = folder::owner(&mut disk)?.ok_or(LogError::Failed)?;
-        let (log, _) = StreamLog::read(&mut disk, (owner, log), Check::Last)?;
+        let (log, _) = StreamLog::read(&mut disk, (owner, log), RecoveryCheck::Last)?;
         let mut object = TypedObject(T::default());
         let (mut version, mut gone) = (0, None);
         let read = go_through(&log, &mut disk, |record: &LogRecord<'_>, is_state| {

@@ -43,8 +43,8 @@ pub struct Replies<R, L: Link + Send + 'static> {
 impl<R: Wire, L: Link + Send + 'static> Replies<R, L> {
     /// Returns the answers so far: for each member its answer, or the reason why there is none.
     pub fn so_far(&self) -> BTreeMap<NodeId, std::result::Result<R, QueryFailure>> {
-        let mut desk = lock(&self.membership.object_host);
-        let Some(query) = desk.queries().get(self.query) else { return BTreeMap::new() };
+        let mut object_host = lock(&self.membership.object_host);
+        let Some(query) = object_host.queries().get(self.query) else { return BTreeMap::new() };
         let read = |outcome: &QueryOutcome| match outcome {
             QueryOutcome::Answer(bytes) => R::from_bytes(bytes).ok_or(QueryFailure::Unreadable),
             QueryOutcome::Transferred => Err(QueryFailure::Transferred),

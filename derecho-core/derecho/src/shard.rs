@@ -13,7 +13,7 @@ use derecho_core::ids::NodeId;
 use derecho_core::link::Link;
 use derecho_core::multicast::claim::{ClaimError, SenderMemory};
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
-use derecho_core::replicated::Position;
+use derecho_core::replicated::ObjectPosition;
 use derecho_core::replicated::messages::{MachineRequest, ObjectMessage};
 use derecho_core::replicated::object_host::MessageHeader;
 use derecho_core::replicated::plan::{MOST_SHARDS, key_of};
@@ -62,9 +62,10 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
     }
 
     /// Returns the reason why this process has nothing to send from, or no object.
-    fn why_not(&self, life: &GroupMembership<L>, to: &'static str) -> GroupError {
+    fn why_not(&self, membership: &GroupMembership<L>, to: &'static str) -> GroupError {
         let missing = self.group.shared.plan(self.index).map(|plan| {
-            let place = plan.get(self.shard).into_iter().flatten().find(|it| it.node == life.me);
+            let place =
+                plan.get(self.shard).into_iter().flatten().find(|it| it.node == membership.me);
             place.is_some_and(|place| if to == "send" { !place.sends } else { !place.reads })
         });
         match missing {
@@ -74,15 +75,20 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
         }
     }
 
-    pub(crate) fn memory(&self, life: &GroupMembership<L>) -> Result<SenderMemory> {
+    pub(crate) fn memory(&self, membership: &GroupMembership<L>) -> Result<SenderMemory> {
         self.group.shared.state().check_member()?;
-        let memory = lock(&life.sending).get(&self.key()).cloned();
-        memory.ok_or_else(|| self.why_not(life, "send"))
+        let memory = lock(&membership.sending).get(&self.key()).cloned();
+        memory.ok_or_else(|| self.why_not(membership, "send"))
     }
 
     /// Puts a message into the order, once there is room for it.
-    fn commit(&self, life: &GroupMembership<L>, parts: &[&[u8]], limit: Duration) -> Result<()> {
-        let memory = self.memory(life)?;
+    fn commit(
+        &self,
+        membership: &GroupMembership<L>,
+        parts: &[&[u8]],
+        limit: Duration,
+    ) -> Result<()> {
+        let memory = self.memory(membership)?;
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let deadline = clock::now().after(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
         loop {
@@ -95,7 +101,7 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
                         rest = tail;
                     }
                     claim.commit(length, |_, _| {});
-                    life.engine.poke();
+                    membership.engine.poke();
                     return Ok(());
                 }
                 Err(ClaimError::TooLong { length, largest }) => {
@@ -104,14 +110,14 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
                 Err(ClaimError::Full) => {}
             }
             let key = self.key();
-            let gone = || !lock(&life.sending).contains_key(&key);
-            match life.engine.wait(Some(deadline), || memory.has_room(length) || gone()) {
-                WaitOutcome::Ready if gone() => return Err(self.why_not(life, "send")),
+            let gone = || !lock(&membership.sending).contains_key(&key);
+            match membership.engine.wait(Some(deadline), || memory.has_room(length) || gone()) {
+                WaitOutcome::Ready if gone() => return Err(self.why_not(membership, "send")),
                 WaitOutcome::Ready => {}
                 WaitOutcome::TimedOut => return Err(GroupError::TimedOut(limit)),
                 WaitOutcome::Stopped => {
                     self.group.shared.state().check_member()?;
-                    return Err(self.why_not(life, "send"));
+                    return Err(self.why_not(membership, "send"));
                 }
             }
         }
@@ -133,8 +139,8 @@ impl<L: Link + Send + 'static> Shard<(), L> {
     pub fn wait_ready(&self, limit: Duration) -> Result<()> {
         self.group.shared.wait_outside(limit, || {
             self.group.shared.state().check_member()?;
-            let life = self.group.shared.membership();
-            let there = lock(&life.object_host).reads(self.key());
+            let membership = self.group.shared.membership();
+            let there = lock(&membership.object_host).reads(self.key());
             Ok(there.then_some(()))
         })
     }
@@ -150,8 +156,8 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     pub fn wait_ready(&self, limit: Duration) -> Result<()> {
         let ready = self.group.shared.wait_outside(limit, || {
             self.group.shared.state().check_member()?;
-            let life = self.group.shared.membership();
-            let there = lock(&life.object_host).object(self.key()).is_some();
+            let membership = self.group.shared.membership();
+            let there = lock(&membership.object_host).object(self.key()).is_some();
             Ok(there.then_some(()))
         });
         match ready {
@@ -179,18 +185,19 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     /// Sends an update, and collects every member's answer to it. Not in upcalls.
     pub fn query(&self, update: &T::Update, limit: Duration) -> Result<Replies<T::Reply, L>> {
         self.group.shared.refuse_in_upcall()?;
-        let life = self.group.shared.membership();
-        let mut desk = lock(&life.object_host);
-        if !desk.reads(self.key()) {
-            drop(desk);
-            return Err(self.why_not(&life, "read"));
+        let membership = self.group.shared.membership();
+        let mut object_host = lock(&membership.object_host);
+        if !object_host.reads(self.key()) {
+            drop(object_host);
+            return Err(self.why_not(&membership, "read"));
         }
-        let query = desk.queries().open(self.key(), None);
-        drop(desk);
+        let query = object_host.queries().open(self.key(), None);
+        drop(object_host);
         let group = self.group.clone();
-        let replies = Replies { group, membership: Arc::clone(&life), query, reply: PhantomData };
+        let replies =
+            Replies { group, membership: Arc::clone(&membership), query, reply: PhantomData };
         let head = self.head(Some(query));
-        self.commit(&life, &[head.bytes(), &update.to_bytes()], limit)?;
+        self.commit(&membership, &[head.bytes(), &update.to_bytes()], limit)?;
         Ok(replies)
     }
 
@@ -198,33 +205,33 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> Result<R> {
         self.group.shared.refuse_in_upcall()?;
         self.group.shared.state().check_member()?;
-        let life = self.group.shared.membership();
-        let desk = lock(&life.object_host);
-        match desk.object(self.key()) {
+        let membership = self.group.shared.membership();
+        let object_host = lock(&membership.object_host);
+        match object_host.object(self.key()) {
             Some((_, object)) => {
                 let object = as_object(object);
                 Ok(look(object.ok_or_else(|| GroupError::NoSuchSubgroup(self.name()))?))
             }
-            None if desk.reads(self.key()) => {
+            None if object_host.reads(self.key()) => {
                 Err(GroupError::NoObject { subgroup: self.name(), shard: self.shard })
             }
             None => {
-                drop(desk);
-                Err(self.why_not(&life, "read"))
+                drop(object_host);
+                Err(self.why_not(&membership, "read"))
             }
         }
     }
 
     /// Returns the position of the object in the order.
-    pub fn position(&self) -> Result<Position> {
+    pub fn position(&self) -> Result<ObjectPosition> {
         self.checkpoint().map(|checkpoint| checkpoint.position)
     }
 
     /// Returns the object as bytes, with its position in the order.
     pub fn checkpoint(&self) -> Result<Checkpoint> {
         self.read(|_| ())?;
-        let life = self.group.shared.membership();
-        let taken = lock(&life.object_host).checkpoint(self.key());
+        let membership = self.group.shared.membership();
+        let taken = lock(&membership.object_host).checkpoint(self.key());
         let (position, bytes) =
             taken.ok_or(GroupError::NoObject { subgroup: self.name(), shard: self.shard })?;
         Ok(Checkpoint { position, bytes })
@@ -239,21 +246,22 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         limit: Duration,
     ) -> Result<Replies<T::Reply, L>> {
         self.group.shared.refuse_in_upcall()?;
-        let life = self.group.shared.membership();
+        let membership = self.group.shared.membership();
         let (key, bytes) = (self.key(), question.to_bytes());
-        let query = lock(&life.object_host).queries().open(key, Some(member));
+        let query = lock(&membership.object_host).queries().open(key, Some(member));
         let group = self.group.clone();
-        let replies = Replies { group, membership: Arc::clone(&life), query, reply: PhantomData };
-        self.direct(&life, member, limit, ObjectMessage::Ask { key, query, bytes })?;
+        let replies =
+            Replies { group, membership: Arc::clone(&membership), query, reply: PhantomData };
+        self.direct(&membership, member, limit, ObjectMessage::Ask { key, query, bytes })?;
         Ok(replies)
     }
 
     /// Sends a message to one member: delivered in this view or a later one, in order, and never
     /// after this process was excluded. Waits while the member has not yet taken earlier messages.
     pub fn tell(&self, member: NodeId, what: &T::Question, limit: Duration) -> Result<()> {
-        let life = self.group.shared.membership();
+        let membership = self.group.shared.membership();
         self.direct(
-            &life,
+            &membership,
             member,
             limit,
             ObjectMessage::Say { key: self.key(), bytes: what.to_bytes() },
@@ -262,24 +270,25 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
 
     fn direct(
         &self,
-        life: &GroupMembership<L>,
+        membership: &GroupMembership<L>,
         to: NodeId,
         limit: Duration,
-        parcel: ObjectMessage,
+        direct_message: ObjectMessage,
     ) -> Result<()> {
         let deadline = Instant::now() + limit;
-        let mut parcel = Some(parcel);
+        let mut direct_message = Some(direct_message);
         loop {
             self.group.shared.state().check_member()?;
-            let sent = life.engine.act(|house, _, effects| {
-                if house.group().view().rank_of(to).is_none() {
+            let sent = membership.engine.act(|machine, _, effects| {
+                if machine.group().view().rank_of(to).is_none() {
                     return Err(GroupError::NoMember(to));
                 }
-                if !house.has_room_for(to) {
+                if !machine.has_room_for(to) {
                     return Ok(false);
                 }
-                let errands = parcel.take().map(|parcel| MachineRequest::Direct(to, parcel));
-                house.perform(errands.into_iter().collect(), effects);
+                let requests =
+                    direct_message.take().map(|parcel| MachineRequest::Direct(to, parcel));
+                machine.perform(requests.into_iter().collect(), effects);
                 Ok(true)
             })?;
             if sent {

@@ -7,7 +7,7 @@ mod actors;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use actors::{Actor, LIMIT, role, say};
+use actors::{ChildProcess, LIMIT, print_line, role};
 use derecho::{
     BalancedShards, Group, GroupBuilder, GroupError, LogCondition, NodeId, ObjectOrigin, OneShard,
     Replicated, Shard, Wire,
@@ -81,7 +81,7 @@ fn act() {
         _ => builder(&folder, "logs"),
     };
     let (_group, ledger) = ready(builder);
-    say("ready");
+    print_line("ready");
     for number in 0.. {
         match ledger.send(&(who, number), LIMIT) {
             Ok(()) => {}
@@ -89,7 +89,7 @@ fn act() {
         }
         if number % 50 == 49 {
             ledger.sync(LIMIT).unwrap();
-            say(&format!("durable {number}"));
+            print_line(&format!("durable {number}"));
         }
     }
 }
@@ -102,19 +102,19 @@ fn durable_updates_are_restored_after_all_processes_were_killed() {
     let mut before: Vec<(u64, u64)> = Vec::new();
     let mut words = 0;
     for round in 0..4_u64 {
-        let ids: Vec<u64> = (0..3).map(|actor| 1 + 10 * round + actor).collect();
-        let mut actors: Vec<Actor> =
-            ids.iter().map(|id| Actor::start(*id, folder.path())).collect();
-        actors.iter().for_each(|actor| drop(actor.hear("ready")));
+        let ids: Vec<u64> = (0..3).map(|child_process| 1 + 10 * round + child_process).collect();
+        let mut child_processes: Vec<ChildProcess> =
+            ids.iter().map(|id| ChildProcess::start(*id, folder.path())).collect();
+        child_processes.iter().for_each(|child_process| drop(child_process.hear("ready")));
         std::thread::sleep(Duration::from_millis(100 + 37 * round));
         let mut durable = Vec::new();
-        for (actor, id) in actors.iter_mut().zip(&ids) {
-            actor.kill();
-            let said = actor.all_said();
-            let last = said.iter().filter_map(|said| said.strip_prefix("durable ")).next_back();
+        for (child_process, id) in child_processes.iter_mut().zip(&ids) {
+            child_process.kill();
+            let lines = child_process.remaining_lines();
+            let last = lines.iter().filter_map(|said| said.strip_prefix("durable ")).next_back();
             durable.extend(last.map(|number| (*id, number.parse().unwrap())));
         }
-        drop(actors);
+        drop(child_processes);
         // A single process comes back.
         let (group, ledger) = ready(builder(folder.path(), "logs"));
         let now = ledger.read(|ledger| ledger.0.clone()).unwrap();
@@ -290,12 +290,12 @@ fn error_message_names_missing_or_unusable_log_folder() {
             .folder(folder.path().join("run"))
             .logged::<UpdateHistory>("ledger", OneShard { least: 1 })
     };
-    let said = |builder: GroupBuilder| builder.join(LIMIT).err().unwrap().to_string();
-    assert!(said(declared()).contains("logs(folder)"));
+    let join_error = |builder: GroupBuilder| builder.join(LIMIT).err().unwrap().to_string();
+    assert!(join_error(declared()).contains("logs(folder)"));
     let missing = folder.path().join("missing");
-    let text = said(declared().logs(&missing));
+    let text = join_error(declared().logs(&missing));
     assert!(text.contains(&missing.display().to_string()), "{text}");
-    let text = said(declared().logs("/proc"));
+    let text = join_error(declared().logs("/proc"));
     assert!(text.contains("/proc"), "{text}");
     let (_group, ledger) = ready(builder(folder.path(), "logs"));
     assert!(ledger.log_status().is_ok());

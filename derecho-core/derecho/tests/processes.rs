@@ -11,7 +11,7 @@ use std::sync::mpsc::{TryRecvError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use actors::{Actor, LIMIT, role, say};
+use actors::{ChildProcess, LIMIT, print_line, role};
 use derecho::{
     BalancedShards, Group, GroupBuilder, GroupError, NodeId, ObjectEvent, OneShard, Replicated,
     Wire,
@@ -88,20 +88,20 @@ fn act() {
     let group = builder(&folder)
         .rejoin(true)
         .on_object(move |event| match event {
-            ObjectEvent::Started { origin: start, .. } => say(&format!("started {start:?}")),
-            ObjectEvent::Isolated(fate) => say(&format!("isolated {fate:?}")),
-            ObjectEvent::Rejoined(_) => say("rejoined"),
+            ObjectEvent::Started { origin: start, .. } => print_line(&format!("started {start:?}")),
+            ObjectEvent::Isolated(fate) => print_line(&format!("isolated {fate:?}")),
+            ObjectEvent::Rejoined(_) => print_line("rejoined"),
             _ => {}
         })
         .join(LIMIT)
         .unwrap();
-    say(&format!("joined {:?}", group.me()));
+    print_line(&format!("joined {:?}", group.me()));
     let chain = group.shard::<Chain>("chain", 0).unwrap();
     if let Err(error) = chain.wait_ready(LIMIT / 3) {
         panic!("{error}: {}", group.describe());
     }
-    say("ready");
-    let (orders, told) = channel();
+    print_line("ready");
+    let (orders, received) = channel();
     std::thread::spawn(move || {
         let lines = std::io::stdin().lock().lines().map_while(std::io::Result::ok);
         lines.for_each(|line| drop(orders.send(line)));
@@ -127,7 +127,7 @@ fn act() {
         }
     };
     let (mut me, mut number) = next();
-    while matches!(told.try_recv(), Err(TryRecvError::Empty)) {
+    while matches!(received.try_recv(), Err(TryRecvError::Empty)) {
         if group.me() != me {
             // Updates that were sent before the exclusion and reached no member are lost.
             (me, number) = next();
@@ -160,15 +160,15 @@ fn act() {
         }
         std::thread::sleep(PAUSE);
     }
-    say("stopped");
+    print_line("stopped");
     // The object is reported at each request until all members have the same one.
-    for _ in told {
+    for _ in received {
         match chain.read(|chain| (chain.sum, chain.count.clone(), chain.torn)) {
             Ok((sum, count, torn)) => {
                 assert!(!torn, "a member that goes on misses no update, and none comes twice");
-                say(&format!("end {sum} of {count:?}"));
+                print_line(&format!("end {sum} of {count:?}"));
             }
-            Err(error) if is_temporary(&error) => say("end later"),
+            Err(error) if is_temporary(&error) => print_line("end later"),
             Err(error) => panic!("{error}"),
         }
     }
@@ -187,19 +187,20 @@ fn is_temporary(error: &GroupError) -> bool {
 
 /// Stops all writers, and waits until all members hold the same object. Objects that count the same
 /// updates have the same checksum at every moment.
-fn end(actors: &mut [Actor]) {
-    actors.iter_mut().for_each(Actor::stop);
-    actors.iter().for_each(|actor| drop(actor.hear("stopped")));
+fn end(child_processes: &mut [ChildProcess]) {
+    child_processes.iter_mut().for_each(ChildProcess::stop);
+    child_processes.iter().for_each(|child_process| drop(child_process.hear("stopped")));
     let deadline = Instant::now() + LIMIT;
     loop {
-        actors.iter_mut().for_each(Actor::stop);
-        let ends: Vec<String> = actors.iter().map(|actor| actor.hear("end")).collect();
+        child_processes.iter_mut().for_each(ChildProcess::stop);
+        let ends: Vec<String> =
+            child_processes.iter().map(|child_process| child_process.hear("end")).collect();
         let objects = ends.iter().filter_map(|end| end.split_once(" of "));
         let mut sums = BTreeMap::new();
         for (sum, count) in objects.clone() {
             assert_eq!(*sums.entry(count).or_insert(sum), sum, "{ends:#?}");
         }
-        if sums.len() == 1 && objects.count() == actors.len() {
+        if sums.len() == 1 && objects.count() == child_processes.len() {
             return;
         }
         assert!(Instant::now() < deadline, "{ends:#?}");
@@ -213,22 +214,22 @@ fn late_joiner_gets_state_under_load_after_transfer_sender_is_killed() {
     for round in 0..6 {
         let folder = tempfile::tempdir().unwrap();
         let run = folder.path().join("run");
-        let mut actors = vec![Actor::start(0, &run)];
-        let teller = actors[0].hear("joined").split_off("joined ".len());
-        actors.push(Actor::start(1, &run));
-        actors.push(Actor::start(2, &run));
-        actors.iter().for_each(|actor| drop(actor.hear("ready")));
+        let mut child_processes = vec![ChildProcess::start(0, &run)];
+        let teller = child_processes[0].hear("joined").split_off("joined ".len());
+        child_processes.push(ChildProcess::start(1, &run));
+        child_processes.push(ChildProcess::start(2, &run));
+        child_processes.iter().for_each(|child_process| drop(child_process.hear("ready")));
         std::thread::sleep(Duration::from_millis(50));
-        actors.push(Actor::start(3, &run));
-        actors[3].hear("joined");
+        child_processes.push(ChildProcess::start(3, &run));
+        child_processes[3].hear("joined");
         // The joining member asks the member that has had the object longest: the first. That
         // member is killed at a varying point of the transfer.
         std::thread::sleep(Duration::from_millis(4 * round));
-        drop(actors.remove(0));
-        let started = actors[2].hear("started");
+        drop(child_processes.remove(0));
+        let started = child_processes[2].hear("started");
         assert!(started.contains("Transferred"), "{started}");
         interrupted += usize::from(!started.contains(&teller));
-        end(&mut actors);
+        end(&mut child_processes);
     }
     println!("{interrupted} of 6 were told by another one in the end");
     assert!(interrupted > 0, "no transfer was interrupted");
@@ -238,16 +239,17 @@ fn late_joiner_gets_state_under_load_after_transfer_sender_is_killed() {
 fn stopped_member_is_excluded_and_rejoins_by_state_transfer() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
-    let mut actors: Vec<Actor> = (0..3).map(|who| Actor::start(who, &run)).collect();
-    actors.iter().for_each(|actor| drop(actor.hear("ready")));
-    actors[1].signal(rustix::process::Signal::STOP);
+    let mut child_processes: Vec<ChildProcess> =
+        (0..3).map(|who| ChildProcess::start(who, &run)).collect();
+    child_processes.iter().for_each(|child_process| drop(child_process.hear("ready")));
+    child_processes[1].signal(rustix::process::Signal::STOP);
     std::thread::sleep(Duration::from_millis(1500));
-    actors[1].signal(rustix::process::Signal::CONT);
-    actors[1].hear("isolated");
-    actors[1].hear("rejoined");
-    let started = actors[1].hear("started");
+    child_processes[1].signal(rustix::process::Signal::CONT);
+    child_processes[1].hear("isolated");
+    child_processes[1].hear("rejoined");
+    let started = child_processes[1].hear("started");
     assert!(started.contains("Transferred"), "{started}");
-    end(&mut actors);
+    end(&mut child_processes);
 }
 
 /// Update that no member applies.

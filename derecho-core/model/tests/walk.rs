@@ -1,7 +1,7 @@
 //! The walk of a subgroup from layout to layout, with a view change in between at every point.
 #![cfg(model)]
 
-use derecho_model::walk::{LayoutPart, WalkSetting, epoch_progress};
+use derecho_model::walk::{LayoutPart, WalkSetting, walk};
 
 /// Maximum number of states: enough for the largest of these walks, with a margin.
 const MOST: usize = 6_000_000;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Live counters of one engine.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct EngineCounters {
     pub(crate) turns: Count,
     pub(crate) busy_turns: Count,
     pub(crate) parks: Count,
@@ -28,7 +28,7 @@ impl Count {
     }
 }
 
-impl Counters {
+impl EngineCounters {
     /// Number of turns.
     pub fn turns(&self) -> u64 {
         self.turns.get()

@@ -10,7 +10,7 @@ use derecho_core::link::Link;
 use derecho_core::machine::Machine;
 
 use crate::clock;
-use crate::engine::{DriverGuard, IdleTimer, Shared, holder};
+use crate::engine::{DriverGuard, EngineState, IdleTimer, holder};
 
 /// Number of ticks in a row with the role taken, after which the thread waits to be recalled.
 const TICKS_BEFORE_AWAY: u32 = 3;
@@ -19,7 +19,7 @@ const TICKS_BEFORE_AWAY: u32 = 3;
 const KNOCKS_BEFORE_HAND_OVER: u32 = 2;
 
 /// Runs until the engine stops.
-pub(crate) fn run<M: Machine, L: Link>(shared: &Shared<M, L>) {
+pub(crate) fn run<M: Machine, L: Link>(shared: &EngineState<M, L>) {
     while !shared.stopped.load(Ordering::SeqCst) {
         match shared.try_role(holder::THREAD) {
             Some(role) => {
@@ -33,7 +33,7 @@ pub(crate) fn run<M: Machine, L: Link>(shared: &Shared<M, L>) {
 }
 
 /// Turns, lingers and sleeps with the role, until another thread wants the role or should have it.
-fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: DriverGuard<'_, M, L>) {
+fn drive<M: Machine, L: Link>(shared: &EngineState<M, L>, mut role: DriverGuard<'_, M, L>) {
     let mut idle = IdleTimer::new(shared.pace);
     let mut knocks = 0;
     loop {
@@ -58,25 +58,25 @@ fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: DriverGuard<'_, M
 }
 
 /// Leaves the driving to application threads while they drive.
-fn tick_while_others_drive<M: Machine, L: Link>(shared: &Shared<M, L>) {
+fn tick_while_others_drive<M: Machine, L: Link>(shared: &EngineState<M, L>) {
     let mut drives = shared.drives.load(Ordering::Relaxed);
     let mut taken_ticks = 0;
     while !shared.stopped.load(Ordering::SeqCst) {
-        let bench = shared.bench();
+        let ring_count = shared.ring_count();
         if taken_ticks >= TICKS_BEFORE_AWAY {
             // An application thread sleeps in a wait, for example. It recalls this thread when it
             // leaves the role. The second check sees a thread that left between the previous check
             // and this store.
             shared.away.store(true, Ordering::SeqCst);
             match shared.holder.load(Ordering::SeqCst) == holder::APPLICATION {
-                true => drop(shared.recall.wait(bench)),
+                true => drop(shared.recall.wait(ring_count)),
                 // The turn below rings, which takes this lock.
-                false => drop(bench),
+                false => drop(ring_count),
             }
             shared.away.store(false, Ordering::SeqCst);
             taken_ticks = 0;
         } else {
-            drop(shared.recall.wait_timeout(bench, shared.pace.tick));
+            drop(shared.recall.wait_timeout(ring_count, shared.pace.tick));
         }
         // Between two calls of the application no thread processes what peers have written.
         if let Some(mut role) = shared.try_role(holder::THREAD) {

@@ -32,7 +32,7 @@ use derecho_core::machine::{Effects, Machine};
 use crate::batch_pause::BatchPause;
 use crate::clock;
 use crate::condition_scope;
-use crate::counters::Counters;
+use crate::counters::EngineCounters;
 use crate::driver;
 use crate::event_loop::EventLoop;
 use crate::process;
@@ -135,7 +135,7 @@ pub(crate) mod holder {
     pub(crate) const APPLICATION: u8 = 2;
 }
 
-pub(crate) struct Shared<M, L> {
+pub(crate) struct EngineState<M, L> {
     pub(crate) event_loop: Mutex<EventLoop<M, L>>,
     pub(crate) parker: Arc<dyn Parker>,
     pub(crate) pace: Pace,
@@ -155,7 +155,7 @@ pub(crate) struct Shared<M, L> {
     /// Number of rings of `news`; guards the sleeps of the two condition variables. No thread calls
     /// foreign code while it holds this lock: a wait's condition may take a lock whose owner runs a
     /// turn, and a turn takes this lock.
-    pub(crate) bench: Mutex<u64>,
+    pub(crate) ring_count: Mutex<u64>,
     /// Notified when a turn did something and a thread waits for another thread's turns.
     pub(crate) news: Condvar,
     /// Notified when the driver thread should check at once instead of at its next tick.
@@ -164,14 +164,14 @@ pub(crate) struct Shared<M, L> {
     /// the role.
     pub(crate) away: AtomicBool,
     pub(crate) listeners: TurnListeners,
-    pub(crate) counters: Counters,
+    pub(crate) counters: EngineCounters,
     /// Process in which the engine was created.
     process: u32,
 }
 
 /// A driven machine. Clones are handles on the same engine.
 pub struct Engine<M, L> {
-    pub(crate) shared: Arc<Shared<M, L>>,
+    pub(crate) shared: Arc<EngineState<M, L>>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
@@ -185,7 +185,7 @@ impl<M, L> Clone for Engine<M, L> {
 pub(crate) struct DriverGuard<'a, M, L> {
     pub(crate) event_loop: MutexGuard<'a, EventLoop<M, L>>,
     who: u8,
-    shared: &'a Shared<M, L>,
+    shared: &'a EngineState<M, L>,
 }
 
 impl<M, L> Drop for DriverGuard<'_, M, L> {
@@ -194,21 +194,21 @@ impl<M, L> Drop for DriverGuard<'_, M, L> {
         // recalled, see `driver::tick_while_others_drive`.
         self.shared.holder.store(holder::NOBODY, Ordering::SeqCst);
         if std::thread::panicking() {
-            // An unwinding thread does not reach `Shared::leave`.
+            // An unwinding thread does not reach `EngineState::leave`.
             self.shared.recall_driver();
         }
     }
 }
 
-impl<M, L> Shared<M, L> {
-    pub(crate) fn bench(&self) -> MutexGuard<'_, u64> {
-        self.bench.lock().unwrap_or_else(PoisonError::into_inner)
+impl<M, L> EngineState<M, L> {
+    pub(crate) fn ring_count(&self) -> MutexGuard<'_, u64> {
+        self.ring_count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes the driver thread if it waits without a tick.
     fn recall_driver(&self) {
         if self.away.load(Ordering::SeqCst) {
-            let _bench = self.bench();
+            let _ring_count = self.ring_count();
             self.away.store(false, Ordering::SeqCst);
             self.recall.notify_one();
         }
@@ -224,7 +224,7 @@ impl<F: FnMut()> Drop for ScopeGuard<F> {
     }
 }
 
-impl<M: Machine, L: Link> Shared<M, L> {
+impl<M: Machine, L: Link> EngineState<M, L> {
     fn role<'a>(&'a self, duty: MutexGuard<'a, EventLoop<M, L>>, who: u8) -> DriverGuard<'a, M, L> {
         self.holder.store(who, Ordering::Relaxed);
         DriverGuard { event_loop: duty, who, shared: self }
@@ -295,7 +295,7 @@ impl<M: Machine, L: Link> Shared<M, L> {
     }
 
     fn ring_news(&self) {
-        *self.bench() += 1;
+        *self.ring_count() += 1;
         self.news.notify_all();
     }
 
@@ -363,7 +363,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         parker: Arc<dyn Parker>,
         pace: Pace,
     ) -> Self {
-        let engine = Self::unattended(machine, link, parker, pace);
+        let engine = Self::without_thread(machine, link, parker, pace);
         let shared = Arc::clone(&engine.shared);
         let thread = std::thread::Builder::new()
             .name("squall-driver".into())
@@ -381,8 +381,8 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     /// Creates an engine without a thread: the machine only turns in [`Engine::poke`],
     /// [`Engine::wait`] and [`Engine::act`], on the caller's thread. For callers who schedule
     /// everything themselves.
-    pub fn unattended(machine: M, link: L, parker: Arc<dyn Parker>, pace: Pace) -> Self {
-        let shared = Shared {
+    pub fn without_thread(machine: M, link: L, parker: Arc<dyn Parker>, pace: Pace) -> Self {
+        let shared = EngineState {
             event_loop: Mutex::new(EventLoop::new(machine, link)),
             parker,
             pace,
@@ -393,24 +393,24 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             stopped: AtomicBool::new(false),
             thin: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
-            bench: Mutex::new(0),
+            ring_count: Mutex::new(0),
             news: Condvar::new(),
             recall: Condvar::new(),
             away: AtomicBool::new(false),
             listeners: TurnListeners::default(),
-            counters: Counters::default(),
+            counters: EngineCounters::default(),
             process: process::number(),
         };
         Engine { shared: Arc::new(shared), thread: Arc::new(Mutex::new(None)) }
     }
 
     /// Whether the engine has a thread of its own, which turns when the machine wants it.
-    pub fn is_attended(&self) -> bool {
+    pub fn has_thread(&self) -> bool {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Counters of this engine's work.
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &EngineCounters {
         &self.shared.counters
     }
 
@@ -465,8 +465,8 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
 
     /// Registers a listener, which is called whenever a turn did something, as long as the listener
     /// exists.
-    pub fn add_listener(&self, hearer: &Arc<dyn TurnListener>) {
-        self.shared.listeners.add(hearer);
+    pub fn add_listener(&self, listener: &Arc<dyn TurnListener>) {
+        self.shared.listeners.add(listener);
     }
 
     /// Makes a [waiting](Engine::wait) thread check again because its condition has changed without
@@ -597,17 +597,17 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         let _waiting = ScopeGuard(|| {
             shared.waiters.fetch_sub(1, Ordering::SeqCst);
         });
-        let rung = *shared.bench();
+        let rung = *shared.ring_count();
         let is_ready = ready();
         if !is_ready && shared.holder.load(Ordering::SeqCst) == holder::APPLICATION {
             let tick = shared.pace.tick;
             let limit = deadline.map_or(tick, |deadline| {
                 Duration::from_nanos(deadline.since(clock::now())).min(tick)
             });
-            let bench = shared.bench();
+            let ring_count = shared.ring_count();
             // If `news` was rung meanwhile, there may be news since `ready` was called.
-            if *bench == rung {
-                drop(shared.news.wait_timeout(bench, limit));
+            if *ring_count == rung {
+                drop(shared.news.wait_timeout(ring_count, limit));
             }
         }
         is_ready

@@ -19,7 +19,7 @@ pub mod process;
 mod threads;
 mod turn_listener;
 
-pub use counters::Counters;
+pub use counters::EngineCounters;
 pub use engine::{Engine, Pace, WaitOutcome};
 pub use threads::{Cores, SchedulingClass, ThreadError, ThreadSettings};
 pub use turn_listener::TurnListener;

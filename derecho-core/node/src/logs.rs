@@ -21,7 +21,7 @@ pub mod stream_log_port;
 pub mod thread;
 
 pub use batch::Batch;
-pub use folder::Folder;
+pub use folder::LogFolder;
 pub use process_logs::{LogScope, ProcessLogs};
 pub use thread::{
     CloseOutcome, FullDiskPolicy, LogSettings, Logs, PushRefusal, StreamHandle, StreamState,

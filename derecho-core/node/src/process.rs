@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
 /// Word that is zero in a forked child until the child asks for its number.
-struct Page(NonNull<AtomicU32>);
+struct ForkPage(NonNull<AtomicU32>);
 
 // SAFETY: the pointer refers to an atomic word that stays mapped for good.
-unsafe impl Send for Page {}
+unsafe impl Send for ForkPage {}
 // SAFETY: as for `Send`.
-unsafe impl Sync for Page {}
+unsafe impl Sync for ForkPage {}
 
-static PAGE: OnceLock<Option<Page>> = OnceLock::new();
+static PAGE: OnceLock<Option<ForkPage>> = OnceLock::new();
 /// Last number given to this process or to one of its ancestors.
 static LAST: AtomicU32 = AtomicU32::new(0);
 
@@ -26,7 +26,7 @@ static LAST: AtomicU32 = AtomicU32::new(0);
 /// Always the same where the kernel (before Linux 4.14) wipes no pages.
 #[inline]
 pub fn number() -> u32 {
-    let Some(Page(word)) = PAGE.get_or_init(page) else { return 1 };
+    let Some(ForkPage(word)) = PAGE.get_or_init(page) else { return 1 };
     // SAFETY: the page was mapped when it was created and is never unmapped; any bits are a word.
     let word = unsafe { word.as_ref() };
     match word.load(Ordering::Relaxed) {
@@ -44,7 +44,7 @@ fn begin(word: &AtomicU32) -> u32 {
 }
 
 #[cold]
-fn page() -> Option<Page> {
+fn page() -> Option<ForkPage> {
     let (length, access) = (rustix::param::page_size(), ProtFlags::READ | ProtFlags::WRITE);
     // SAFETY: the kernel chooses the address, so nothing that is mapped is replaced.
     let mapped =
@@ -55,7 +55,7 @@ fn page() -> Option<Page> {
         tracing::warn!(%error, "forks of this process cannot be detected");
         return None;
     }
-    NonNull::new(mapped.cast()).map(Page)
+    NonNull::new(mapped.cast()).map(ForkPage)
 }
 
 #[cfg(test)]

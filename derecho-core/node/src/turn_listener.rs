@@ -21,9 +21,9 @@ pub(crate) struct TurnListeners {
 }
 
 impl TurnListeners {
-    pub(crate) fn add(&self, hearer: &Arc<dyn TurnListener>) {
+    pub(crate) fn add(&self, listener: &Arc<dyn TurnListener>) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        list.push(Arc::downgrade(hearer));
+        list.push(Arc::downgrade(listener));
         self.count.store(list.len() as u32, Ordering::SeqCst);
     }
 
@@ -38,9 +38,9 @@ impl TurnListeners {
     #[cold]
     fn tell_all(&self) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        list.retain(|hearer| match hearer.upgrade() {
-            Some(hearer) => {
-                hearer.on_turn();
+        list.retain(|listener| match listener.upgrade() {
+            Some(listener) => {
+                listener.on_turn();
                 true
             }
             None => false,

@@ -107,12 +107,17 @@ impl Machine for TestMachine {
     }
 }
 
-fn start(attended: bool) -> (Engine<TestMachine, NoPeers>, TestMachine) {
-    let desk = TestMachine::default();
-    let make = if attended { Engine::start } else { Engine::unattended };
+fn start(with_thread: bool) -> (Engine<TestMachine, NoPeers>, TestMachine) {
+    let test_machine = TestMachine::default();
+    let make = if with_thread { Engine::start } else { Engine::without_thread };
     (
-        make(desk.clone(), NoPeers::default(), Arc::new(CondvarParker::default()), Pace::default()),
-        desk,
+        make(
+            test_machine.clone(),
+            NoPeers::default(),
+            Arc::new(CondvarParker::default()),
+            Pace::default(),
+        ),
+        test_machine,
     )
 }
 
@@ -131,13 +136,13 @@ fn watch(what: &str, condition: impl Fn() -> bool) {
 
 #[test]
 fn every_poke_is_followed_by_turn_with_or_without_engine_thread() {
-    for attended in [true, false] {
-        let (engine, desk) = start(attended);
+    for with_thread in [true, false] {
+        let (engine, test_machine) = start(with_thread);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..20_000 {
-                        desk.given.fetch_add(1, Ordering::SeqCst);
+                        test_machine.given.fetch_add(1, Ordering::SeqCst);
                         engine.poke();
                     }
                 });
@@ -145,19 +150,19 @@ fn every_poke_is_followed_by_turn_with_or_without_engine_thread() {
         });
         // I-14: without any further call the last commits are processed, by the thread or by the
         // pokes themselves.
-        watch("a knock was not answered", || desk.taken.load(Ordering::SeqCst) == 80_000);
+        watch("a knock was not answered", || test_machine.taken.load(Ordering::SeqCst) == 80_000);
         engine.stop();
     }
 }
 
 /// Memory of a peer. Records each range that becomes private, with the number of notes sent before.
-struct Memory {
+struct RecordingMemory {
     region: OwnRegion,
     notes: Arc<AtomicU64>,
     private: Mutex<Vec<(Range<usize>, u64)>>,
 }
 
-impl Backing for Memory {
+impl Backing for RecordingMemory {
     fn privatize(&self, bytes: Range<usize>) {
         self.private.lock().unwrap().push((bytes, self.notes.load(Ordering::SeqCst)));
     }
@@ -165,11 +170,11 @@ impl Backing for Memory {
 
 #[test]
 fn memory_becomes_private_before_any_post() {
-    let (engine, _desk) = start(false);
+    let (engine, _test_machine) = start(false);
     let notes = engine.act(|_, link, _| Arc::clone(&link.notes));
     let (region, private) = (OwnRegion::heap(8), Mutex::default());
     let base = region.bytes(0, 64).unwrap().cast();
-    let memory = Arc::new(Memory { region, notes: Arc::clone(&notes), private });
+    let memory = Arc::new(RecordingMemory { region, notes: Arc::clone(&notes), private });
     assert_eq!(memory.region.words(), 8);
     // SAFETY: the words are those of the region, which the backing keeps.
     let replica = unsafe { Replica::from_raw(base, 8, Arc::clone(&memory) as Arc<dyn Backing>) };
@@ -183,20 +188,20 @@ fn memory_becomes_private_before_any_post() {
 
 #[test]
 fn a_lone_poke_wakes_the_sleeping_thread() {
-    let (engine, desk) = start(true);
+    let (engine, test_machine) = start(true);
     for round in 1..=50 {
         let parks = engine.counters().parks();
         watch("the thread sleeps when idle", || engine.counters().parks() > parks || round > 1);
-        desk.given.fetch_add(1, Ordering::SeqCst);
+        test_machine.given.fetch_add(1, Ordering::SeqCst);
         engine.poke();
-        watch("the thread was not woken", || desk.taken.load(Ordering::SeqCst) == round);
+        watch("the thread was not woken", || test_machine.taken.load(Ordering::SeqCst) == round);
     }
     engine.stop();
 }
 
 #[test]
 fn an_idle_engine_stops_turning() {
-    let (engine, _desk) = start(true);
+    let (engine, _test_machine) = start(true);
     watch("the thread sleeps", || engine.counters().parks() > 0);
     // The engine may be on its way into that first sleep; after that nothing wakes it.
     let turns = loop {
@@ -213,18 +218,18 @@ fn an_idle_engine_stops_turning() {
 
 #[test]
 fn waiting_threads_share_news_of_one_driver() {
-    let (engine, desk) = start(true);
+    let (engine, test_machine) = start(true);
     std::thread::scope(|scope| {
         for target in 1..=6 {
-            let (engine, desk) = (&engine, &desk);
+            let (engine, test_machine) = (&engine, &test_machine);
             scope.spawn(move || {
-                let ready = || desk.taken.load(Ordering::SeqCst) >= target * 100;
+                let ready = || test_machine.taken.load(Ordering::SeqCst) >= target * 100;
                 assert_eq!(engine.wait(soon(), ready), WaitOutcome::Ready);
             });
         }
         scope.spawn(|| {
             for _ in 0..600 {
-                desk.given.fetch_add(1, Ordering::SeqCst);
+                test_machine.given.fetch_add(1, Ordering::SeqCst);
                 engine.poke();
                 std::thread::yield_now();
             }
@@ -235,7 +240,7 @@ fn waiting_threads_share_news_of_one_driver() {
 
 #[test]
 fn a_wait_ends_at_its_deadline_and_when_the_engine_stops() {
-    let (engine, _desk) = start(true);
+    let (engine, _test_machine) = start(true);
     let deadline = clock::now().after(30_000_000);
     assert_eq!(engine.wait(Some(deadline), || false), WaitOutcome::TimedOut);
     assert!(clock::now() >= deadline);
@@ -249,14 +254,14 @@ fn a_wait_ends_at_its_deadline_and_when_the_engine_stops() {
 
 #[test]
 fn action_interrupts_driver_and_is_followed_by_turn() {
-    let (engine, desk) = start(true);
+    let (engine, test_machine) = start(true);
     std::thread::scope(|scope| {
-        let waiting =
-            scope.spawn(|| engine.wait(soon(), || desk.taken.load(Ordering::SeqCst) >= 1000));
+        let waiting = scope
+            .spawn(|| engine.wait(soon(), || test_machine.taken.load(Ordering::SeqCst) >= 1000));
         for n in 1..=1000 {
             let seen = engine.act(|machine, _, _| machine.given.fetch_add(1, Ordering::SeqCst) + 1);
             assert_eq!(seen, n);
-            assert!(desk.taken.load(Ordering::SeqCst) >= n);
+            assert!(test_machine.taken.load(Ordering::SeqCst) >= n);
         }
         assert_eq!(waiting.join().unwrap(), WaitOutcome::Ready);
     });
@@ -265,11 +270,11 @@ fn action_interrupts_driver_and_is_followed_by_turn() {
 
 #[test]
 fn machine_gets_requested_turn_while_all_threads_sleep() {
-    let (engine, desk) = start(true);
+    let (engine, test_machine) = start(true);
     engine.act(|machine, _, _| {
         machine.due.store(clock::now().after(30_000_000).0, Ordering::SeqCst);
     });
-    watch("the alarm", || desk.rang.load(Ordering::SeqCst));
+    watch("the alarm", || test_machine.rang.load(Ordering::SeqCst));
     engine.stop();
 }
 
@@ -298,7 +303,7 @@ fn wait_condition_is_checked_between_announcement_and_sleep() {
     let parker = LateNewsParker::default();
     let (shown, slept) = (Arc::clone(&parker.shown), Arc::clone(&parker.slept));
     // Its turns do nothing, like turns that find an acknowledgement which frees nothing.
-    let engine = Engine::unattended(
+    let engine = Engine::without_thread(
         TestMachine::default(),
         NoPeers::default(),
         Arc::new(parker),
@@ -321,27 +326,27 @@ impl TurnListener for CountingListener {
 
 #[test]
 fn listener_is_told_of_busy_turns_and_not_kept_alive() {
-    let (engine, desk) = start(true);
-    let ear = Arc::new(CountingListener::default());
-    let hearer: Arc<dyn TurnListener> = Arc::clone(&ear) as _;
+    let (engine, test_machine) = start(true);
+    let listener = Arc::new(CountingListener::default());
+    let hearer: Arc<dyn TurnListener> = Arc::clone(&listener) as _;
     engine.add_listener(&hearer);
     engine.poke();
-    assert_eq!(ear.0.load(Ordering::SeqCst), 0, "nothing was done");
-    desk.given.fetch_add(1, Ordering::SeqCst);
+    assert_eq!(listener.0.load(Ordering::SeqCst), 0, "nothing was done");
+    test_machine.given.fetch_add(1, Ordering::SeqCst);
     engine.poke();
-    watch("it was not told", || ear.0.load(Ordering::SeqCst) == 1);
+    watch("it was not told", || listener.0.load(Ordering::SeqCst) == 1);
     engine.stop();
-    assert_eq!(ear.0.load(Ordering::SeqCst), 2, "the end is news");
+    assert_eq!(listener.0.load(Ordering::SeqCst), 2, "the end is news");
     drop(hearer);
-    let weak = Arc::downgrade(&ear);
-    drop(ear);
+    let weak = Arc::downgrade(&listener);
+    drop(listener);
     assert!(weak.upgrade().is_none(), "nobody keeps it");
 }
 
 #[test]
 fn nudge_makes_waiting_threads_check_their_condition_again() {
-    for attended in [true, false] {
-        let (engine, _) = start(attended);
+    for with_thread in [true, false] {
+        let (engine, _) = start(with_thread);
         let flag = AtomicBool::new(false);
         let ready = || flag.load(Ordering::SeqCst);
         std::thread::scope(|scope| {
@@ -362,7 +367,7 @@ fn nudge_makes_waiting_threads_check_their_condition_again() {
 /// A wait's condition may take a lock whose owner, another thread, runs a turn.
 #[test]
 fn wait_does_not_deadlock_on_mutex_of_thread_that_runs_a_turn() {
-    let (engine, desk) = start(true);
+    let (engine, test_machine) = start(true);
     let (cache, is_over) = (Arc::new(Mutex::new(0_u64)), Arc::new(AtomicBool::new(false)));
     let mut threads = Vec::new();
     for _ in 0..3 {
@@ -377,12 +382,12 @@ fn wait_does_not_deadlock_on_mutex_of_thread_that_runs_a_turn() {
         }));
     }
     for _ in 0..2 {
-        let (engine, desk) = (engine.clone(), desk.clone());
+        let (engine, test_machine) = (engine.clone(), test_machine.clone());
         let (cache, is_over) = (Arc::clone(&cache), Arc::clone(&is_over));
         threads.push(std::thread::spawn(move || {
             while !is_over.load(Ordering::SeqCst) {
                 let mut cache = cache.lock().unwrap();
-                desk.given.fetch_add(1, Ordering::SeqCst);
+                test_machine.given.fetch_add(1, Ordering::SeqCst);
                 engine.poke();
                 *cache += 1;
             }
@@ -398,24 +403,24 @@ fn wait_does_not_deadlock_on_mutex_of_thread_that_runs_a_turn() {
 /// A handle may be dropped while a condition is checking the handle's object.
 #[test]
 fn action_requested_by_condition_check_runs_after_the_check() {
-    let (engine, desk) = start(true);
+    let (engine, test_machine) = start(true);
     let mut asked = false;
     let ready = || {
         if !std::mem::replace(&mut asked, true) {
             engine.act_soon(|machine, _, _| _ = machine.given.fetch_add(1, Ordering::SeqCst));
         }
-        desk.taken.load(Ordering::SeqCst) > 0
+        test_machine.taken.load(Ordering::SeqCst) > 0
     };
     assert_eq!(engine.wait(soon(), ready), WaitOutcome::Ready);
     engine.act_soon(|machine, _, _| _ = machine.given.fetch_add(1, Ordering::SeqCst));
-    assert_eq!(desk.given.load(Ordering::SeqCst), 2, "done at once where nobody looks");
+    assert_eq!(test_machine.given.load(Ordering::SeqCst), 2, "done at once where nobody looks");
     engine.stop();
 }
 
 /// A thread drives for long, so the engine's thread waits to be recalled; then that thread panics.
 #[test]
 fn engine_continues_after_panic_in_wait_condition() {
-    let (engine, desk) = start(true);
+    let (engine, test_machine) = start(true);
     let panics = Arc::new(AtomicBool::new(false));
     let waiting = std::thread::spawn({
         let (engine, panics) = (engine.clone(), Arc::clone(&panics));
@@ -431,8 +436,8 @@ fn engine_continues_after_panic_in_wait_condition() {
     engine.nudge();
     assert!(waiting.join().is_err());
     // No application thread drives any more.
-    desk.given.fetch_add(1, Ordering::SeqCst);
-    desk.due.store(clock::now().0 + 1_000_000, Ordering::SeqCst);
-    watch("a turn", || desk.taken.load(Ordering::SeqCst) == 1);
+    test_machine.given.fetch_add(1, Ordering::SeqCst);
+    test_machine.due.store(clock::now().0 + 1_000_000, Ordering::SeqCst);
+    watch("a turn", || test_machine.taken.load(Ordering::SeqCst) == 1);
     engine.stop();
 }

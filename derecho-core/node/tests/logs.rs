@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use derecho_core::ids::NodeId;
 use derecho_core::log::checksum::portable;
 use derecho_core::log::{
-    Check, Disk, DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId,
-    LogLimits, LogOwner, RecordKind, SegmentRetention, StreamKey, StreamLog, Version, WallTime,
+    Disk, DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
+    LogOwner, RecordKind, RecoveryCheck, SegmentRetention, StreamKey, StreamLog, Version, WallTime,
     folder,
 };
 use derecho_node::logs::{
-    Batch, CloseOutcome, Folder, FullDiskPolicy, LogScope, LogSettings, Logs, ProcessLogs,
+    Batch, CloseOutcome, FullDiskPolicy, LogFolder, LogScope, LogSettings, Logs, ProcessLogs,
     PushRefusal, StreamHandle, StreamState,
 };
 use derecho_sim::{DiskFaults, Random, SimDisk};
@@ -82,7 +82,7 @@ fn until(what: impl Fn() -> bool) {
 
 /// Checks that a log is complete from its beginning or its first kept version; returns its range
 /// of versions.
-fn look(disk: &mut impl Disk, check: Check) -> (u64, u64) {
+fn look(disk: &mut impl Disk, check: RecoveryCheck) -> (u64, u64) {
     let owner = folder::owner(disk).unwrap().unwrap();
     let (log, _) = StreamLog::read(disk, (owner, STREAM), check).unwrap();
     let first = log.complete_from();
@@ -122,8 +122,8 @@ fn next_process_reads_back_durable_records() {
             Err(PushRefusal::Over(StreamState::Closed))
         ));
     }
-    let mut disk = Folder::read(dir.path()).unwrap();
-    assert_eq!(look(&mut disk, Check::All), (1, 400));
+    let mut disk = LogFolder::read(dir.path()).unwrap();
+    assert_eq!(look(&mut disk, RecoveryCheck::All), (1, 400));
     assert!(disk.list().unwrap().iter().filter(|name| name.ends_with(".log")).count() > 3);
 }
 
@@ -140,7 +140,7 @@ fn close_waits_for_pushed_records() {
     push(&handle, 1..500);
     assert_eq!(logs.close(LONG), CloseOutcome::Clean);
     assert_eq!(handle.durable(), Version(499));
-    assert_eq!(look(&mut Folder::read(dir.path()).unwrap(), Check::Last), (1, 499));
+    assert_eq!(look(&mut LogFolder::read(dir.path()).unwrap(), RecoveryCheck::Last), (1, 499));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn marks_cuts_and_retention_go_through_log_thread() {
     handle.with(|log, disk| log.cut_after(disk, Version(590))).unwrap();
     assert_eq!(handle.durable(), Version(590));
     drop(logs);
-    let (first, last) = look(&mut Folder::read(dir.path()).unwrap(), Check::All);
+    let (first, last) = look(&mut LogFolder::read(dir.path()).unwrap(), RecoveryCheck::All);
     assert!(first > 1 && first <= 500 && last == 590);
 }
 
@@ -183,11 +183,11 @@ fn a_folder_has_one_writer_and_one_group() {
     let missing = Logs::start(&nowhere, GROUP, LOG, small()).err().unwrap();
     assert!(matches!(&missing, LogError::Disk { cause: DiskError::NotFound, .. }), "{missing}");
     assert!(missing.to_string().contains("at all"), "{missing}");
-    Folder::make(&dir.path().join("made")).unwrap();
-    Folder::make(&dir.path().join("made")).unwrap();
+    LogFolder::make(&dir.path().join("made")).unwrap();
+    LogFolder::make(&dir.path().join("made")).unwrap();
     drop(Logs::start(&dir.path().join("made"), OTHER, LOG, small()).unwrap());
 
-    let mut disk = Folder::read(dir.path()).unwrap();
+    let mut disk = LogFolder::read(dir.path()).unwrap();
     assert_eq!(disk.write_at("identity", 0, b"x"), Err(DiskError::ReadOnly));
     assert_eq!(disk.create("x"), Err(DiskError::ReadOnly));
     assert_eq!(disk.length("x"), Err(DiskError::NotFound));
@@ -225,15 +225,15 @@ fn process_waits_until_readers_release_unused_folder() {
     let root = tempfile::tempdir().unwrap();
     let home = LogScope::of_domain(0);
     let open = || ProcessLogs::open(root.path(), &home, LOG, small()).unwrap();
-    let name = |archive: &ProcessLogs| archive.folder().file_name().unwrap().to_owned();
+    let name = |process_logs: &ProcessLogs| process_logs.folder().file_name().unwrap().to_owned();
     let first = open();
     assert_eq!(name(&first), "0");
     let folder = first.folder().to_owned();
-    assert!(matches!(Folder::look(&folder), Err(LogError::Locked)), "it is kept");
+    assert!(matches!(LogFolder::look(&folder), Err(LogError::Locked)), "it is kept");
     assert_eq!(name(&open()), "1", "another process takes another one");
     drop(first);
-    let looked = [(); 2].map(|()| Folder::look(&folder).unwrap());
-    assert!(matches!(Folder::open(&folder), Err(LogError::Locked)), "it is looked at");
+    let looked = [(); 2].map(|()| LogFolder::look(&folder).unwrap());
+    assert!(matches!(LogFolder::open(&folder), Err(LogError::Locked)), "it is looked at");
     let looks = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(100));
         drop(looked);
@@ -356,7 +356,7 @@ impl tracing::Subscriber for Warnings {
 
 /// Folder on a disk that is full when a test says so.
 struct FillableFolder {
-    disk: Folder,
+    disk: LogFolder,
     is_full: Arc<AtomicBool>,
 }
 
@@ -399,7 +399,7 @@ fn wait_for_room_is_traced_at_its_begin_and_its_end() {
     tracing::subscriber::set_global_default(warnings.clone()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let disk =
-        FillableFolder { disk: Folder::open(folder.path()).unwrap(), is_full: Arc::default() };
+        FillableFolder { disk: LogFolder::open(folder.path()).unwrap(), is_full: Arc::default() };
     let is_full = Arc::clone(&disk.is_full);
     let logs = Logs::start_on(disk, GROUP, LOG, small()).unwrap();
     let stream = StreamKey(0x77);
@@ -437,7 +437,7 @@ fn queue_of_log_thread_is_bounded_by_bytes() {
     let (begun, begins) = sync_channel(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let stand_still = move |_: &mut StreamLog, _: &mut Folder| {
+            let stand_still = move |_: &mut StreamLog, _: &mut LogFolder| {
                 begun.send(()).unwrap();
                 stands_still.recv().unwrap();
                 Ok(())
@@ -584,16 +584,17 @@ fn killed_process_loses_no_record_reported_durable() {
         heard.iter().for_each(|number| durable = durable.max(number));
         reader.join().unwrap();
         let owner = LogOwner { group: GROUP, log: LOG };
-        let mut disk = Folder::open(dir.path()).unwrap();
+        let mut disk = LogFolder::open(dir.path()).unwrap();
         let (log, recovery) =
-            StreamLog::open(&mut disk, (owner, STREAM), small().limits, Check::All).unwrap();
+            StreamLog::open(&mut disk, (owner, STREAM), small().limits, RecoveryCheck::All)
+                .unwrap();
         torn += u64::from(recovery.torn.is_some());
         assert!(
             log.durable().0 >= durable && durable >= last,
             "cycle {cycle}: {} of {durable}",
             log.durable()
         );
-        last = look(&mut disk, Check::All).1;
+        last = look(&mut disk, RecoveryCheck::All).1;
     }
     println!("{last} messages in 30 lives, {torn} torn tails");
     assert!(last > 1000);

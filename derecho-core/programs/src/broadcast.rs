@@ -15,7 +15,7 @@
 
 use derecho_core::ids::Rank;
 use derecho_core::row;
-use derecho_core::sst::{Fire, Scope};
+use derecho_core::sst::{FireCondition, Scope};
 
 /// Number of words of a message.
 pub const PAYLOAD: usize = 4;
@@ -59,7 +59,7 @@ where
             return;
         }
         scope.when(
-            Fire::Always,
+            FireCondition::Always,
             |table| table.get(MASTER, Message::sent) > table.get(table.me(), Message::received),
             move |scope| {
                 let sent = scope.get(MASTER, Message::sent);
@@ -84,7 +84,7 @@ where
     scope.publish(Message::received, number);
     let mut rest = Some((messages, delivered));
     scope.when(
-        Fire::Once,
+        FireCondition::Once,
         move |table| table.live().all(|row| row.get(Message::received) >= number),
         move |scope| {
             if let Some((messages, delivered)) = rest.take() {

@@ -11,7 +11,7 @@
 //! node raises `done` in its row.
 
 use derecho_core::row;
-use derecho_core::sst::{Fire, Scope};
+use derecho_core::sst::{FireCondition, Scope};
 
 row! {
     /// Row of a counting node.
@@ -40,7 +40,7 @@ pub fn setup(
         }
         let mut done = Some(done);
         scope.when(
-            Fire::Always,
+            FireCondition::Always,
             move |table| {
                 let own = table.get(table.me(), Count::count);
                 own < target && table.rows().all(|row| row.get(Count::count) >= own)
@@ -61,7 +61,7 @@ pub fn setup(
 /// Waits until all nodes have reached the target.
 fn finish(scope: &mut Scope<'_, Count>, target: u64, mut done: impl FnMut(u64) + Send + 'static) {
     scope.when(
-        Fire::Once,
+        FireCondition::Once,
         move |table| table.rows().all(|row| row.get(Count::count) >= target),
         move |scope| {
             scope.publish(Count::done, true);

@@ -18,7 +18,7 @@
 use core::ops::RangeInclusive;
 
 use derecho_core::ids::Rank;
-use derecho_core::sst::{Cell, Column, Fire, Scope, Table, TableRow, fingerprint};
+use derecho_core::sst::{Cell, Column, FireCondition, Scope, Table, TableRow, fingerprint};
 
 /// A row of one column `a` of `S` integers.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -98,7 +98,7 @@ pub fn begin<const S: usize>(
     mut detected: impl FnMut(i32) + Send + 'static,
 ) {
     scope.when(
-        Fire::Once,
+        FireCondition::Once,
         move |table| reached(table, rows.clone(), round),
         move |_| detected(round),
     );
@@ -113,7 +113,7 @@ pub fn echo<const S: usize>(
 ) -> impl FnOnce(&mut Scope<'_, Elements<S>>) + Send + 'static {
     move |scope| {
         scope.when(
-            Fire::Always,
+            FireCondition::Always,
             move |table| table.get(of, Elements::mark()) > table.get(table.me(), Elements::mark()),
             move |scope| {
                 let round = scope.get(of, Elements::mark());
@@ -130,6 +130,10 @@ pub fn spin<const S: usize>(
     mut fired: impl FnMut() + Send + 'static,
 ) -> impl FnOnce(&mut Scope<'_, Elements<S>>) + Send + 'static {
     move |scope| {
-        scope.when(Fire::Always, move |table| reached(table, rows.clone(), 1), move |_| fired());
+        scope.when(
+            FireCondition::Always,
+            move |table| reached(table, rows.clone(), 1),
+            move |_| fired(),
+        );
     }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use derecho_core::ids::Rank;
 use derecho_core::row;
-use derecho_core::sst::{Fire, Scope, Table};
+use derecho_core::sst::{FireCondition, Scope, Table};
 
 /// Maximum number of routers in a table; a row has a column for each.
 pub const MAX_ROUTERS: usize = 32;
@@ -171,7 +171,7 @@ fn recompute<I: FnMut(&Routes) + Send + 'static>(scope: &mut Scope<'_, LinkState
     scope.publish(LinkState::installed, installed + 1);
     let mut install = Some(install);
     scope.when(
-        Fire::Once,
+        FireCondition::Once,
         move |table| routes.is_outdated(table),
         move |scope| {
             if let Some(install) = install.take() {

@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use derecho_core::ids::Rank;
 use derecho_core::row;
-use derecho_core::sst::{Cell, Column, Fire, Scope, Table};
+use derecho_core::sst::{Cell, Column, FireCondition, Scope, Table};
 
 /// Maximum number of members: sets of members are words of bits.
 pub const MAX_MEMBERS: usize = 64;
@@ -115,12 +115,12 @@ pub struct Decision {
 
 /// Requests that wait at a node until it leads. Clones are handles on the same queue.
 #[derive(Clone, Default, Debug)]
-pub struct Requests(Arc<Mutex<VecDeque<u64>>>);
+pub struct RequestQueue(Arc<Mutex<VecDeque<u64>>>);
 
-impl Requests {
+impl RequestQueue {
     /// Creates an empty queue.
-    pub fn new() -> Requests {
-        Requests::default()
+    pub fn new() -> RequestQueue {
+        RequestQueue::default()
     }
 
     /// Adds a request.
@@ -151,7 +151,7 @@ impl Requests {
 /// Takes part, and leads when it is this node's turn. `vote` is called once per instance, with its
 /// number and the request; `decided` is called with each decision once, in order.
 pub fn setup(
-    requests: Requests,
+    requests: RequestQueue,
     mut vote: impl FnMut(u64, u64) -> bool + Send + 'static,
     decided: impl FnMut(Decision) + Send + 'static,
 ) -> impl FnOnce(&mut Scope<'_, Commit>) + Send + 'static {
@@ -159,16 +159,16 @@ pub fn setup(
     move |scope| {
         assert!(scope.len() <= MAX_MEMBERS, "a set of members is a word");
         scope.when(
-            Fire::Always,
+            FireCondition::Always,
             |table| frozen_set(table) != own(table, Commit::suspected),
             |scope| {
                 let frozen = frozen_set(scope);
                 scope.publish(Commit::suspected, frozen);
             },
         );
-        scope.when(Fire::Once, may_lead, take_the_lead);
+        scope.when(FireCondition::Once, may_lead, take_the_lead);
         let finish_before = decided.clone();
-        scope.when(Fire::Always, must_vote, move |scope| {
+        scope.when(FireCondition::Always, must_vote, move |scope| {
             // A next instance exists only because all nodes have acknowledged the last one. That
             // one is acted upon before the vote, which may depend on it.
             let last = own_acknowledgement(scope);
@@ -178,7 +178,7 @@ pub fn setup(
             scope.publish(Commit::vote, vote(instance, request));
             scope.publish(Commit::voted, instance);
         });
-        scope.when(Fire::Always, may_decide, |scope| {
+        scope.when(FireCondition::Always, may_decide, |scope| {
             let (instance, members) = proposal(scope);
             let all = scope.rows().all(|row| {
                 !contains(members, row.rank())
@@ -188,7 +188,7 @@ pub fn setup(
         });
         let finish_first = decided.clone();
         scope.when(
-            Fire::Always,
+            FireCondition::Always,
             |table| shown(table) > own_acknowledgement(table),
             move |scope| {
                 let (new, old) = (shown(scope), own_acknowledgement(scope));
@@ -199,13 +199,13 @@ pub fn setup(
                 scope.publish(Commit::acknowledged, new.to_word());
             },
         );
-        scope.when(Fire::Always, may_finish, move |scope| {
+        scope.when(FireCondition::Always, may_finish, move |scope| {
             let acknowledged = own_acknowledgement(scope);
             finish(scope, acknowledged, &decided);
         });
         let waiting = requests.clone();
         scope.when(
-            Fire::Always,
+            FireCondition::Always,
             move |table| !waiting.is_empty() && may_start(table),
             move |scope| {
                 if let Some(request) = requests.take() {

@@ -538,20 +538,23 @@ impl<M: Machine> Cluster<M> {
         close_regions(link, &mut turning.effects);
         let rung = rung_by(&self.config, &turning.effects);
         let costs = &self.config.costs;
-        let bill = settle(costs, *pace, now.0, costs.turn_ns, &mut turning.effects, |at, post| {
-            self.network.with(|network| network.drive(at, DriverEvent::Post { node, post, stood }));
-        });
+        let turn_cost =
+            settle(costs, *pace, now.0, costs.turn_ns, &mut turning.effects, |at, post| {
+                self.network
+                    .with(|network| network.drive(at, DriverEvent::Post { node, post, stood }));
+            });
         // A turn without duration would be repeated forever at one moment.
-        let took = (bill.end - now.0).max(1);
+        let took = (turn_cost.end - now.0).max(1);
         turning.usage.turns += 1;
         turning.usage.busy_ns += took;
-        turning.usage.posting_ns += bill.posting;
-        let unposted = bill.posts;
-        let rest = if done == 0 && bill.posts == 0 { TurnOutcome::Idle } else { TurnOutcome::Busy };
+        turning.usage.posting_ns += turn_cost.posting;
+        let unposted = turn_cost.posts;
+        let rest =
+            if done == 0 && turn_cost.posts == 0 { TurnOutcome::Idle } else { TurnOutcome::Busy };
         let wanted = turning.machine.wants_turn_at().map(|at| clock.moment(at).0);
         let next = turning.end_turn(now.0, took, rest, wanted);
         self.nodes[node].unposted += unposted;
-        self.ring_at(node, bill.end, rung);
+        self.ring_at(node, turn_cost.end, rung);
         if let Some((at, number)) = next {
             self.drive(at, DriverEvent::Turn { node, thread, number, stood });
         }
@@ -567,14 +570,14 @@ impl<M: Machine> Cluster<M> {
         close_regions(link, &mut self.action_effects);
         let rung = rung_by(&self.config, &self.action_effects);
         let costs = &self.config.costs;
-        let bill = settle(costs, pace, now.0, 0.0, &mut self.action_effects, |at, post| {
+        let turn_cost = settle(costs, pace, now.0, 0.0, &mut self.action_effects, |at, post| {
             self.network.with(|network| network.drive(at, DriverEvent::Post { node, post, stood }));
         });
-        self.nodes[node].unposted += bill.posts;
-        self.ring_at(node, bill.end, rung);
+        self.nodes[node].unposted += turn_cost.posts;
+        self.ring_at(node, turn_cost.end, rung);
         if let Some(again) = again {
             // An act without duration that asks to act at once would stop time.
-            let at = again.0.max(bill.end).max(now.0 + 1);
+            let at = again.0.max(turn_cost.end).max(now.0 + 1);
             self.actions.insert(action, pending);
             self.drive(at, DriverEvent::Action { node, action });
         }

@@ -25,14 +25,14 @@ struct HostState {
 pub(crate) struct SimHost(Arc<Mutex<HostState>>);
 
 impl SimHost {
-    fn words(&self) -> MutexGuard<'_, HostState> {
+    fn lock_state(&self) -> MutexGuard<'_, HostState> {
         // No operation under this lock can be left half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a node, which is up.
     pub(crate) fn add_node(&self) {
-        let mut words = self.words();
+        let mut words = self.lock_state();
         words.seats.push(HostSeat::default());
         words.up.push(true);
     }
@@ -40,7 +40,7 @@ impl SimHost {
     /// Records that a node is gone. If `left`, it ceases to be a member; otherwise its seat stays
     /// as it was.
     pub(crate) fn node_down(&self, node: usize, left: bool) {
-        let mut words = self.words();
+        let mut words = self.lock_state();
         words.up[node] = false;
         if left {
             words.seats[node].clear();
@@ -61,14 +61,14 @@ struct SimArbiter {
 
 impl SimArbiter {
     /// Returns the words for a node that is up; a node that is down can do nothing.
-    fn words(&self) -> Option<MutexGuard<'_, HostState>> {
-        Some(self.host.words()).filter(|words| words.up[self.node])
+    fn state(&self) -> Option<MutexGuard<'_, HostState>> {
+        Some(self.host.lock_state()).filter(|words| words.up[self.node])
     }
 }
 
 impl Arbiter for SimArbiter {
     fn found(&self) -> Result<Founding, LinkError> {
-        let Some(words) = self.words() else {
+        let Some(words) = self.state() else {
             return Err(LinkError::System("this node has crashed or left".into()));
         };
         let seats: Vec<&HostSeat> = words.seats.iter().collect();
@@ -76,27 +76,27 @@ impl Arbiter for SimArbiter {
     }
 
     fn settle(&self, group: Generation, view: u64, ballot: Rank) -> Option<Rank> {
-        self.words()?.decision.settle(group, view, ballot)
+        self.state()?.decision.settle(group, view, ballot)
     }
 
     fn entered(&self, group: Generation, view: u64, slot: u8) -> bool {
-        let words = self.words();
+        let words = self.state();
         words.is_some_and(|it| it.seats[self.node].enter(&it.decision, group, view, slot))
     }
 
     fn left(&self) {
-        if let Some(words) = self.words() {
+        if let Some(words) = self.state() {
             words.seats[self.node].clear();
         }
     }
 
     fn is_member(&self) -> bool {
-        let words = self.words();
+        let words = self.state();
         words.is_some_and(|it| it.seats[self.node].is_member(it.decision.group()))
     }
 
     fn cleared(&self, group: Generation, view: u64, slots: u64) {
-        if let Some(words) = self.words() {
+        if let Some(words) = self.state() {
             words.seats.iter().for_each(|seat| seat.clear_if(group, view, slots));
         }
     }

@@ -10,9 +10,9 @@ use derecho_core::ids::NodeId;
 use derecho_core::log::segment::FileHeader;
 use derecho_core::log::stream::LogState;
 use derecho_core::log::{
-    Check, DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
-    LogOwner, LogRecord, RecordKind, Recovery, SegmentRetention, StreamKey, StreamLog, Tail,
-    Version, WallTime, folder, record,
+    DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
+    LogOwner, LogRecord, RecordKind, Recovery, RecoveryCheck, SegmentRetention, StreamKey,
+    StreamLog, Tail, Version, WallTime, folder, record,
 };
 
 use crate::disk::{DiskFaults, SimDisk};
@@ -94,12 +94,12 @@ impl LogLifeReport {
 
 /// Message as it was appended.
 #[derive(Clone)]
-struct Message {
+struct AppendedMessage {
     entry: LogEntry<'static>,
     payload: Vec<u8>,
 }
 
-impl Message {
+impl AppendedMessage {
     fn is(&self, record: &LogRecord<'_>, version: u64) -> bool {
         let entry = LogEntry { payload: &self.payload, ..self.entry };
         *record == LogRecord { version: Version(version), entry }
@@ -128,7 +128,7 @@ struct LogLife {
     hazards: Hazards,
     report: LogLifeReport,
     /// All appended messages that may still be in the log.
-    messages: Vec<Message>,
+    messages: Vec<AppendedMessage>,
     /// Highest version reported as durable.
     reported: u64,
     epoch: EpochId,
@@ -234,7 +234,7 @@ impl LogLife {
     }
 
     fn open(&mut self, owner: LogOwner) -> StepResult<StreamLog> {
-        let check = if self.random.one_in(3) { Check::All } else { Check::Last };
+        let check = if self.random.one_in(3) { RecoveryCheck::All } else { RecoveryCheck::Last };
         let opened = StreamLog::open(&mut self.disk, (owner, STREAM), self.limits, check);
         let (log, recovery) = self.unless_excused(opened)?;
         self.report.openings += 1;
@@ -328,7 +328,7 @@ impl LogLife {
         self.commit(log)
     }
 
-    fn message(&mut self) -> Message {
+    fn message(&mut self) -> AppendedMessage {
         // Clocks of writers differ.
         self.time += self.random.below(20);
         let length = if self.random.one_in(5) { 4000 } else { 200 };
@@ -352,7 +352,7 @@ impl LogLife {
             key: KeyHash([self.random.below(5) as u8; 16]),
             payload: &[],
         };
-        Message { entry, payload }
+        AppendedMessage { entry, payload }
     }
 
     fn commit(&mut self, log: &mut StreamLog) -> StepResult<()> {
@@ -391,7 +391,11 @@ impl LogLife {
     }
 
     /// Returns the last message of each instance, of those that can still be known.
-    fn state(&self, log: &StreamLog, known: impl Fn(&Message) -> bool) -> Vec<(KeyHash, u64)> {
+    fn state(
+        &self,
+        log: &StreamLog,
+        known: impl Fn(&AppendedMessage) -> bool,
+    ) -> Vec<(KeyHash, u64)> {
         let gone = log.checkpointed().map_or(0, |version| version.0)..log.complete_from().0 - 1;
         let mut state = std::collections::BTreeMap::new();
         for (message, version) in self.messages.iter().zip(1..=log.durable().0) {
@@ -504,7 +508,7 @@ impl LogLife {
     }
 
     fn look(&mut self, owner: LogOwner) -> Result<(StreamLog, Recovery), LogError> {
-        StreamLog::read(&mut self.disk, (owner, STREAM), Check::All)
+        StreamLog::read(&mut self.disk, (owner, STREAM), RecoveryCheck::All)
     }
 
     /// Checks that a misdirected sector is found, or that the missing data is reported as torn.
@@ -515,7 +519,10 @@ impl LogLife {
             Err(_) => {}
             Ok((log, recovery)) => {
                 if recovery.torn.is_none() && log.durable().0 < self.reported {
-                    return broken("found", format!("a sector in {file} that belongs to another one"));
+                    return broken(
+                        "found",
+                        format!("a sector in {file} that belongs to another one"),
+                    );
                 }
                 self.messages.truncate(log.durable().0 as usize);
                 self.compare(&log, (log.complete_from().0 - 1, 0))?;

@@ -31,7 +31,7 @@ use crate::link::{EvidenceRules, NetworkMode};
 use crate::queue::Queue;
 use crate::random::{Random, mix};
 use control::Control;
-use fault::Silence;
+use fault::CutSilence;
 use transfer::{Lane, Transfer, TransferRef};
 
 /// Event that a driver has put into the queue.
@@ -81,7 +81,7 @@ enum Event {
     /// A bell rung by another node arrives.
     Bell { from: usize, to: usize, hint: bool },
     /// A node learns that another one is gone, unless the silence behind this has ended.
-    Evidence { at: usize, about: usize, evidence: Evidence, silence: Option<Silence> },
+    Evidence { at: usize, about: usize, evidence: Evidence, silence: Option<CutSilence> },
     /// Event of a driver.
     Driver(DriverEvent),
 }
@@ -284,11 +284,11 @@ impl Network {
         let (at, event) = self.queue.pop()?;
         self.now = self.now.max(at);
         Some(match event {
-            Event::Source { spot, piece } => self.read_source(spot, piece),
-            Event::Land { spot, piece } => self.land(spot, piece),
-            Event::Queue { spot } => self.queue_for_egress(spot),
-            Event::Depart { spot } => self.depart(spot),
-            Event::Ingress { spot } => self.ingress(spot),
+            Event::Source { spot: transfer_ref, piece } => self.read_source(transfer_ref, piece),
+            Event::Land { spot: transfer_ref, piece } => self.land(transfer_ref, piece),
+            Event::Queue { spot: transfer_ref } => self.queue_for_egress(transfer_ref),
+            Event::Depart { spot: transfer_ref } => self.depart(transfer_ref),
+            Event::Ingress { spot: transfer_ref } => self.ingress(transfer_ref),
             Event::Control { from, to, plan } => self.deliver_control(from, to, plan),
             Event::Bell { from, to, hint } => self.hear_bell(from, to, hint),
             Event::Evidence { at, about, evidence, silence } => {
@@ -318,8 +318,8 @@ impl Network {
             held_up_until: 0,
         });
         self.host.add_node();
-        for station in &mut self.nodes {
-            station.handles.resize(node + 1, None);
+        for node_state in &mut self.nodes {
+            node_state.handles.resize(node + 1, None);
         }
         for from in 0..node {
             let channel = self.new_channel();
@@ -349,14 +349,14 @@ impl Network {
         words: usize,
     ) -> Result<OwnRegion, LinkError> {
         self.check_up(node)?;
-        let station = &mut self.nodes[node];
-        if station.regions.contains_key(&region) {
+        let node_state = &mut self.nodes[node];
+        if node_state.regions.contains_key(&region) {
             return Err(LinkError::RegionExists(region));
         }
         let own = OwnRegion::heap(words);
         // A read-only replica: the owner may give its own handle to a sender's memory, which
         // permits no other handle beside it.
-        station.regions.insert(region, Some(own.replica()));
+        node_state.regions.insert(region, Some(own.replica()));
         for other in self.live_peers(node) {
             self.send_control(node, other, Control::Region(region, own.replica()));
         }
@@ -421,12 +421,12 @@ impl Network {
         check_range(region, range, source.words())?;
         // Where memory is shared, the words are here already, and the fetched ones are discarded.
         let target = memory.clone().unwrap_or_else(|| OwnRegion::heap(source.words()));
-        let station = &mut self.nodes[node];
-        let read = ReadId(station.reads);
-        station.reads += 1;
-        station.reading.push_back(PendingRead { read, owner, landed: false });
-        station.counters.reads += 1;
-        station.counters.read_bytes += bytes_of(range);
+        let node_state = &mut self.nodes[node];
+        let read = ReadId(node_state.reads);
+        node_state.reads += 1;
+        node_state.reading.push_back(PendingRead { read, owner, landed: false });
+        node_state.counters.reads += 1;
+        node_state.counters.read_bytes += bytes_of(range);
         self.note_trace(&[2, node as u64, owner as u64, region.0, range.first as u64]);
         if self.nodes[owner].up && !self.channels[node][owner].down {
             let transfer = Transfer::new(source, target, range, Some(read));

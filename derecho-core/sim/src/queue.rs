@@ -6,34 +6,34 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-struct Entry<E> {
+struct QueueEntry<E> {
     at: u64,
     rank: u64,
     sequence: u64,
     event: E,
 }
 
-impl<E> Entry<E> {
+impl<E> QueueEntry<E> {
     fn key(&self) -> (u64, u64, u64) {
         (self.at, self.rank, self.sequence)
     }
 }
 
-impl<E> PartialEq for Entry<E> {
+impl<E> PartialEq for QueueEntry<E> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl<E> Eq for Entry<E> {}
+impl<E> Eq for QueueEntry<E> {}
 
-impl<E> PartialOrd for Entry<E> {
+impl<E> PartialOrd for QueueEntry<E> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<E> Ord for Entry<E> {
+impl<E> Ord for QueueEntry<E> {
     // Reversed: the heap returns its greatest entry first, and the earliest is wanted first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
@@ -42,7 +42,7 @@ impl<E> Ord for Entry<E> {
 
 /// Events in the order in which they happen.
 pub(crate) struct Queue<E> {
-    heap: BinaryHeap<Entry<E>>,
+    heap: BinaryHeap<QueueEntry<E>>,
     sequence: u64,
 }
 
@@ -56,7 +56,7 @@ impl<E> Queue<E> {
     /// same rank and an earlier insertion.
     pub(crate) fn push(&mut self, at: u64, rank: u64, event: E) {
         self.sequence += 1;
-        self.heap.push(Entry { at, rank, sequence: self.sequence, event });
+        self.heap.push(QueueEntry { at, rank, sequence: self.sequence, event });
     }
 
     /// Returns the time of the next event.

@@ -206,8 +206,8 @@ fn the_threads_of_a_node_share_its_link_and_hear_all_its_events() {
     cluster.add_node(|link| vec![Counter::new(link, 2, 0)]);
     cluster.run_until(Time(10_000_000));
     // A peer is up, its region is up, and it is ready for two regions.
-    assert_eq!(cluster.machine(both, 0).heard, 4);
-    assert_eq!(cluster.machine(both, 1).heard, 4);
+    assert_eq!(cluster.machine(both, 0).received, 4);
+    assert_eq!(cluster.machine(both, 1).received, 4);
     assert!(cluster.thread_use(both, 1).turns > 0);
 }
 

@@ -15,14 +15,14 @@ fn members_get_the_objects_of_their_shards() {
             world.settle();
             world.flow(30);
             world.check();
-            let court = world.checker.borrow();
+            let checker = world.checker.borrow();
             assert!(
-                court.answers > 10 && court.parcels > 10,
+                checker.answers > 10 && checker.direct_messages > 10,
                 "{} {}",
-                court.answers,
-                court.parcels
+                checker.answers,
+                checker.direct_messages
             );
-            assert_eq!(court.beginnings, 3, "each object begins once");
+            assert_eq!(checker.beginnings, 3, "each object begins once");
         }
     }
 }
@@ -37,8 +37,8 @@ fn late_joiner_receives_object_while_updates_continue() {
         world.add();
         world.flow(40);
         world.check();
-        let court = world.checker.borrow();
-        assert!(court.transfers > before && court.beginnings == 3);
+        let checker = world.checker.borrow();
+        assert!(checker.transfers > before && checker.beginnings == 3);
     }
 }
 
@@ -103,9 +103,9 @@ fn objects_stay_consistent_through_joins_leaves_and_crashes() {
     for seed in seeds() {
         println!("seed {seed}");
         let world = anything(seed);
-        let court = world.checker.borrow();
-        transfers += court.transfers;
-        beginnings += court.beginnings;
+        let checker = world.checker.borrow();
+        transfers += checker.transfers;
+        beginnings += checker.beginnings;
     }
     println!("{transfers} transfers, {beginnings} beginnings");
     assert!(transfers > 300 || seeds().count() < 60);

@@ -8,8 +8,8 @@ use derecho_core::log::restart_permission::{PermittedDamage, RestartPermission};
 use derecho_core::log::segment::FILE_HEADER;
 use derecho_core::log::views::{LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
-    Check, Disk, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
-    LogOwner, RecordKind, StreamKey, StreamLog, Tail, Version, WallTime, folder,
+    Disk, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits, LogOwner,
+    RecordKind, RecoveryCheck, StreamKey, StreamLog, Tail, Version, WallTime, folder,
 };
 use derecho_core::storage::log_damage::{self, DamageOutcome, LogDamage};
 use derecho_core::storage::log_election::{ElectionState, LogClaim, LogElection};
@@ -32,7 +32,8 @@ fn owner(id: u128) -> LogOwner {
 fn folder_of(id: u128, messages: u64) -> SimDisk {
     let mut disk = SimDisk::new(id as u64);
     folder::claim(&mut disk, GROUP, LogId(id)).unwrap();
-    let (mut log, _) = StreamLog::open(&mut disk, (owner(id), STREAM), LIMITS, Check::All).unwrap();
+    let (mut log, _) =
+        StreamLog::open(&mut disk, (owner(id), STREAM), LIMITS, RecoveryCheck::All).unwrap();
     log.mark(&EpochMark::Begun(EPOCH, vec![LogId(1), LogId(2)]), WallTime(0), &disk).unwrap();
     for number in 0..messages {
         let payload = [number as u8; 600];
@@ -56,8 +57,8 @@ fn segments(disk: &SimDisk) -> Vec<String> {
     disk.files().into_iter().filter(|name| name.ends_with(".log")).collect()
 }
 
-fn is_harmed(id: u128, disk: &mut SimDisk) -> bool {
-    match StreamLog::open(disk, (owner(id), STREAM), LIMITS, Check::All) {
+fn is_damaged(id: u128, disk: &mut SimDisk) -> bool {
+    match StreamLog::open(disk, (owner(id), STREAM), LIMITS, RecoveryCheck::All) {
         Ok(_) => false,
         Err(error) => {
             assert!(error.is_damage(), "{error}");
@@ -67,12 +68,12 @@ fn is_harmed(id: u128, disk: &mut SimDisk) -> bool {
 }
 
 /// Returns such a folder with a bad record in the middle of its log.
-fn harmed_folder(id: u128, messages: u64) -> SimDisk {
+fn damaged_folder(id: u128, messages: u64) -> SimDisk {
     let mut disk = folder_of(id, messages);
     let files = segments(&disk);
     assert!(files.len() > 3, "{files:?}");
     disk.flip(&files[1], (FILE_HEADER + 1200) * 8);
-    assert!(is_harmed(id, &mut disk));
+    assert!(is_damaged(id, &mut disk));
     disk
 }
 
@@ -81,12 +82,12 @@ fn neighbour<D>(id: u128, disk: D) -> ReachableFolder<D> {
 }
 
 fn judge<D: Disk, N: Disk>(
-    errand: &LogTask,
+    task: &LogTask,
     disk: &mut D,
     others: &mut [ReachableFolder<N>],
 ) -> DamageOutcome {
-    let harm = LogDamage::of(disk, (owner(2), STREAM), LogError::Failed);
-    log_damage::judge(errand, (owner(2), STREAM, disk), others, &harm).unwrap()
+    let damage = LogDamage::of(disk, (owner(2), STREAM), LogError::Failed);
+    log_damage::judge(task, (owner(2), STREAM, disk), others, &damage).unwrap()
 }
 
 fn claimed(damaged: DamageOutcome) -> LogClaim {
@@ -98,7 +99,7 @@ fn claimed(damaged: DamageOutcome) -> LogClaim {
 
 #[test]
 fn harmed_log_is_put_aside_if_sound_log_in_reach_has_its_records() {
-    let mut disk = harmed_folder(2, MESSAGES);
+    let mut disk = damaged_folder(2, MESSAGES);
     // Others hold the store, and may be gone before they have completed anything.
     let claim = claimed(judge(
         &LogTask::Claim(false),
@@ -114,7 +115,7 @@ fn harmed_log_is_put_aside_if_sound_log_in_reach_has_its_records() {
     let claim = claimed(judge(&LogTask::Claim(true), &mut disk, &mut shorter));
     assert_eq!((&claim.awaits[..], &claim.accounts[..]), (&[LogId(1)][..], &[][..]));
     // Both logs are damaged.
-    let mut both = [neighbour(1, harmed_folder(1, MESSAGES))];
+    let mut both = [neighbour(1, damaged_folder(1, MESSAGES))];
     let claim = claimed(judge(&LogTask::Claim(true), &mut disk, &mut both));
     assert_eq!(claim.damaged, [LogId(2), LogId(1)]);
     let before = disk.files();
@@ -123,35 +124,36 @@ fn harmed_log_is_put_aside_if_sound_log_in_reach_has_its_records() {
         judge(&LogTask::Claim(true), &mut disk, &mut sound),
         DamageOutcome::PutAside(1)
     ));
-    assert!(!is_harmed(2, &mut disk) && before != disk.files());
+    assert!(!is_damaged(2, &mut disk) && before != disk.files());
 }
 
 #[test]
 fn harmed_log_is_put_aside_if_completed_or_if_topic_begins_without_log() {
     let none: &mut [ReachableFolder<SimDisk>] = &mut [];
-    let mut disk = harmed_folder(2, MESSAGES);
-    let harm = LogDamage::of(&mut disk, (owner(2), STREAM), LogError::Failed);
-    let judged = log_damage::judge(&LogTask::Register, (owner(2), STREAM, &mut disk), none, &harm);
+    let mut disk = damaged_folder(2, MESSAGES);
+    let damage = LogDamage::of(&mut disk, (owner(2), STREAM), LogError::Failed);
+    let judged =
+        log_damage::judge(&LogTask::Register, (owner(2), STREAM, &mut disk), none, &damage);
     assert_eq!(judged.err(), Some(LogError::Failed));
-    assert!(is_harmed(2, &mut disk));
+    assert!(is_damaged(2, &mut disk));
     let complete = LogTask::Complete(Vec::new(), Version(MESSAGES), (Tail::default(), 1));
     assert!(matches!(judge(&complete, &mut disk, none), DamageOutcome::PutAside(1)));
     // The operator allows proceeding without the only log that is left.
-    let mut disk = harmed_folder(2, MESSAGES);
+    let mut disk = damaged_folder(2, MESSAGES);
     let mut claim = claimed(judge(&LogTask::Claim(true), &mut disk, none));
-    let mut book = LogElection::default();
-    book.claim(NodeId(2), 0, claim.clone());
-    assert_eq!(book.state(0), ElectionState::Waits([LogId(1), LogId(2)].into()));
-    for said in [LogId(1), LogId(2)] {
-        let error = harm.error.to_string();
+    let mut election = LogElection::default();
+    election.claim(NodeId(2), 0, claim.clone());
+    assert_eq!(election.state(0), ElectionState::Waits([LogId(1), LogId(2)].into()));
+    for without in [LogId(1), LogId(2)] {
+        let error = damage.error.to_string();
         let damaged = vec![PermittedDamage { stream: STREAM, last: 0, error }];
         let (at, by) = (WallTime(0), "operator".to_owned());
-        let word = RestartPermission { without: said, after: (0, 0), at, by, damaged };
+        let permission = RestartPermission { without, after: (0, 0), at, by, damaged };
         let own = (owner(2), STREAM, &mut disk);
-        claim.accounts.extend(log_tasks::excused(&[word], own, Some(&harm), none));
-        book.claim(NodeId(2), 0, claim.clone());
+        claim.accounts.extend(log_tasks::excused(&[permission], own, Some(&damage), none));
+        election.claim(NodeId(2), 0, claim.clone());
     }
-    assert_eq!(book.state(0), ElectionState::Begins(NodeId(2)));
+    assert_eq!(election.state(0), ElectionState::Begins(NodeId(2)));
     assert!(matches!(
         judge(&LogTask::Read(Vec::new()), &mut disk, none),
         DamageOutcome::PutAside(1)
@@ -163,8 +165,9 @@ fn harmed_log_is_put_aside_if_completed_or_if_topic_begins_without_log() {
 #[test]
 fn operator_word_for_harmed_log_counts_only_for_this_harm() {
     let none: &mut [ReachableFolder<SimDisk>] = &mut [];
-    let mut disk = harmed_folder(2, MESSAGES);
-    let mut views = StreamLog::open(&mut disk, (owner(2), VIEWS), LIMITS, Check::All).unwrap().0;
+    let mut disk = damaged_folder(2, MESSAGES);
+    let mut views =
+        StreamLog::open(&mut disk, (owner(2), VIEWS), LIMITS, RecoveryCheck::All).unwrap().0;
     let member = LoggedMember { node: NodeId(2), log: Some(LogId(2)), votes: 1, weight: 1 };
     let view = LoggedView { era: 1, number: 9, members: vec![member], awaits: Vec::new() };
     views.append(view.entry(&view.to_bytes(), WallTime(1)), &disk).unwrap();
@@ -182,15 +185,24 @@ fn operator_word_for_harmed_log_counts_only_for_this_harm() {
         !log_tasks::excused(&[word(damaged)], own, harm, none).is_empty()
     };
     let error = LogError::Failed.to_string();
-    let said = |stream| vec![PermittedDamage { stream, last: 0, error: error.clone() }];
-    assert!(!counts(&mut disk, Some(&harm), vec![]), "the folder is back, and the permission names no damage");
-    assert!(!counts(&mut disk, Some(&harm), said(StreamKey(8))), "the permission is for another stream");
-    assert!(counts(&mut disk, Some(&harm), said(STREAM)));
-    assert!(!counts(&mut disk, None, said(STREAM)), "the log is no longer damaged");
+    let permitted = |stream| vec![PermittedDamage { stream, last: 0, error: error.clone() }];
+    assert!(
+        !counts(&mut disk, Some(&harm), vec![]),
+        "the folder is back, and the permission names no damage"
+    );
+    assert!(
+        !counts(&mut disk, Some(&harm), permitted(StreamKey(8))),
+        "the permission is for another stream"
+    );
+    assert!(counts(&mut disk, Some(&harm), permitted(STREAM)));
+    assert!(!counts(&mut disk, None, permitted(STREAM)), "the log is no longer damaged");
     let other = LogDamage { error: LogError::Locked, ..harm.clone() };
-    assert!(!counts(&mut disk, Some(&other), said(STREAM)), "the permission is for other damage");
+    assert!(
+        !counts(&mut disk, Some(&other), permitted(STREAM)),
+        "the permission is for other damage"
+    );
     aside::put_damaged(&mut disk, STREAM).unwrap();
-    assert!(!counts(&mut disk, Some(&harm), said(STREAM)), "the log was put aside");
+    assert!(!counts(&mut disk, Some(&harm), permitted(STREAM)), "the log was put aside");
 }
 
 /// No log covers one whose end or last keepers are unknown.
@@ -201,7 +213,7 @@ fn no_log_covers_a_harmed_log_with_unknown_end() {
         let claim = claimed(judge(&LogTask::Claim(true), &mut disk, &mut sound));
         claim.found.tail.version == Version(u64::MAX)
     };
-    let mut damaged = harmed_folder(2, MESSAGES);
+    let mut damaged = damaged_folder(2, MESSAGES);
     let files = segments(&damaged);
     damaged.lose_medium(&files[2], FILE_HEADER);
     assert!(is_unknown(damaged), "a file cannot be read");
@@ -227,7 +239,7 @@ fn only_a_covering_log_accounts_for_a_harmed_log_in_reach() {
     let claim_beside = |messages, other: SimDisk| {
         let mut disk = folder_of(1, messages);
         let (mut log, _) =
-            StreamLog::open(&mut disk, (owner(1), STREAM), LIMITS, Check::All).unwrap();
+            StreamLog::open(&mut disk, (owner(1), STREAM), LIMITS, RecoveryCheck::All).unwrap();
         let mut others = [neighbour(2, other)];
         let run = log_tasks::run(&LogTask::Claim(true), &mut log, &mut disk, &mut others);
         let LogTaskResult::Claimed(claim) = run else { panic!("no claim") };
@@ -238,7 +250,7 @@ fn only_a_covering_log_accounts_for_a_harmed_log_in_reach() {
     let claim = claim_beside(MESSAGES, last);
     assert_eq!((&claim.damaged[..], &claim.accounts[..]), (&[LogId(2)][..], &[LogId(2)][..]));
     assert!(claim.awaits.is_empty());
-    let claim = claim_beside(MESSAGES - 1, harmed_folder(2, MESSAGES));
+    let claim = claim_beside(MESSAGES - 1, damaged_folder(2, MESSAGES));
     assert_eq!((&claim.damaged[..], &claim.awaits[..]), (&[LogId(2)][..], &[LogId(2)][..]));
     assert!(claim.accounts.is_empty());
 }
@@ -248,7 +260,7 @@ fn only_a_covering_log_accounts_for_a_harmed_log_in_reach() {
 fn log_stays_harmed_after_crash_while_being_put_aside() {
     let (mut crashes, mut at) = (0, 0);
     for seed in 0.. {
-        let mut disk = harmed_folder(2, MESSAGES);
+        let mut disk = damaged_folder(2, MESSAGES);
         let files = segments(&disk);
         at = if seed % 2 == 0 { at + 1 } else { at };
         disk.plan(DiskFaults { crash_at: Some(at), ..DiskFaults::default() });
@@ -260,7 +272,7 @@ fn log_stays_harmed_after_crash_while_being_put_aside() {
         }
         crashes += usize::from(crashed && done.is_err());
         let mut sound = [neighbour(1, folder_of(1, MESSAGES))];
-        if is_harmed(2, &mut disk)
+        if is_damaged(2, &mut disk)
             && let DamageOutcome::Claimed(claim) =
                 judge(&LogTask::Claim(true), &mut disk, &mut sound)
         {
@@ -274,7 +286,7 @@ fn log_stays_harmed_after_crash_while_being_put_aside() {
         aside.retain(|name| name.ends_with(".aside"));
         let names = aside.iter().map(|name| name.split_inclusive(".log").next().unwrap());
         assert_eq!(names.collect::<Vec<_>>(), files, "step {at}");
-        assert!(!is_harmed(2, &mut disk), "step {at}");
+        assert!(!is_damaged(2, &mut disk), "step {at}");
         if !crashed {
             break;
         }
@@ -292,8 +304,8 @@ fn a_log_with_two_harms_has_no_known_end() {
     let length = disk.length(last).unwrap();
     disk.truncate(last, length - 1000).unwrap();
     disk.sync_file(last).unwrap();
-    let harm = LogDamage::of(&mut disk, (owner(2), STREAM), LogError::Failed);
-    assert_eq!(harm.salvaged, None);
+    let damage = LogDamage::of(&mut disk, (owner(2), STREAM), LogError::Failed);
+    assert_eq!(damage.salvaged, None);
 }
 
 /// A disk error in another folder is no damage of the own log.
@@ -302,7 +314,7 @@ fn unreadable_neighbour_log_is_awaited_unless_own_log_is_as_long() {
     for (messages, is_awaited) in [(MESSAGES, false), (MESSAGES - 1, true)] {
         let mut disk = folder_of(2, messages);
         let (mut log, _) =
-            StreamLog::open(&mut disk, (owner(2), STREAM), LIMITS, Check::All).unwrap();
+            StreamLog::open(&mut disk, (owner(2), STREAM), LIMITS, RecoveryCheck::All).unwrap();
         let mut other = folder_of(1, MESSAGES);
         let closed = segments(&other)[1].clone();
         other.lose_medium(&closed, FILE_HEADER);

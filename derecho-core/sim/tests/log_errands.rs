@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::{NodeId, RegionId};
-use derecho_core::log::Check;
-use derecho_core::log::aside::{self, Aside};
+use derecho_core::log::RecoveryCheck;
+use derecho_core::log::aside::{self, PutAsideFolder};
 use derecho_core::log::survey::survey;
 use derecho_core::log::{
     Disk, DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
@@ -47,7 +47,8 @@ fn log(id: u128, messages: u64, of: EpochId, marks: &[EpochMark]) -> (StreamLog,
     let owner = folder::claim(&mut disk, GroupId(9), LogId(id)).unwrap();
     let owner = LogOwner { group: owner.group, log: LogId(id) };
     let (mut log, _) =
-        StreamLog::open(&mut disk, (owner, STREAM), LogLimits::default(), Check::All).unwrap();
+        StreamLog::open(&mut disk, (owner, STREAM), LogLimits::default(), RecoveryCheck::All)
+            .unwrap();
     for number in 0..messages {
         let payload = [id as u8, number as u8];
         log.append(entry(id, number, of, &payload), &disk).unwrap();
@@ -73,9 +74,9 @@ fn restart_waits_for_log_that_a_losing_neighbour_log_names() {
         [ReachableFolder { log: LogId(1), disk, busy: false, known: None, damage: None }];
     let mut own = log(2, 0, epoch(0, 0), &[]);
     let claim = claim(&mut own, &mut others);
-    let mut book = LogElection::default();
-    book.claim(NodeId(2), 0, claim);
-    assert_eq!(book.state(0), ElectionState::Waits([LogId(9)].into()));
+    let mut election = LogElection::default();
+    election.claim(NodeId(2), 0, claim);
+    assert_eq!(election.state(0), ElectionState::Waits([LogId(9)].into()));
 }
 
 /// Older marks taken over from another log do not replace a newer one.
@@ -100,12 +101,12 @@ fn restart_awaits_logs_of_all_marks_of_one_epoch() {
     let begun =
         |of: &[u128]| EpochMark::Begun(epoch(1, 5), of.iter().map(|log| LogId(*log)).collect());
     for (first, second) in [(&[1, 2][..], &[1, 2, 3][..]), (&[1, 2, 3], &[1, 2])] {
-        let mut book = LogElection::default();
+        let mut election = LogElection::default();
         for (id, names) in [(1, first), (2, second)] {
             let mut own = log(id, 10, epoch(1, 5), &[begun(names)]);
-            book.claim(NodeId(id), 0, claim(&mut own, &mut []));
+            election.claim(NodeId(id), 0, claim(&mut own, &mut []));
         }
-        assert_eq!(book.state(0), ElectionState::Waits([LogId(3)].into()));
+        assert_eq!(election.state(0), ElectionState::Waits([LogId(3)].into()));
     }
 }
 
@@ -132,8 +133,8 @@ fn only_records_outside_the_topic_history_are_put_aside() {
     let (base, era) = (Tail { epoch: epoch(2, 9), version: Version(4) }, 3);
     for (tail, kept) in [(epoch(1, 5), true), (epoch(2, 9), true), (epoch(3, 1), false)] {
         let (mut own, mut disk) = log(2, 10, tail, &[]);
-        let errand = LogTask::Replace(state_of(20, epoch(3, 2)), (base, era));
-        let answer = log_tasks::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
+        let task = LogTask::Replace(state_of(20, epoch(3, 2)), (base, era));
+        let answer = log_tasks::run::<_, SimDisk>(&task, &mut own, &mut disk, &mut []);
         assert!(matches!(answer, LogTaskResult::Replaced));
         assert_eq!((own.durable(), own.checkpointed()), (Version(20), Some(Version(20))));
         let asides = aside::asides(&mut disk).unwrap();
@@ -141,7 +142,7 @@ fn only_records_outside_the_topic_history_are_put_aside() {
         if kept {
             let owner = own.owner();
             let mut read = 0;
-            let mut beside = Aside::new(disk, 1);
+            let mut beside = PutAsideFolder::new(disk, 1);
             let found = survey(&mut beside, (owner, STREAM), |_| read += 1).unwrap();
             assert_eq!((read, found.last, found.errors.len()), (10, Some(Version(10)), 0));
         }
@@ -166,8 +167,8 @@ fn records_unknown_to_the_winning_log_are_put_aside() {
 fn put_aside(times: u64) -> (StreamLog, SimDisk) {
     let (mut own, mut disk) = log(2, 10, epoch(1, 5), &[]);
     for era in 2..2 + times {
-        let errand = LogTask::Replace(state_of(20, epoch(era, 2)), (Tail::default(), era));
-        let answer = log_tasks::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
+        let task = LogTask::Replace(state_of(20, epoch(era, 2)), (Tail::default(), era));
+        let answer = log_tasks::run::<_, SimDisk>(&task, &mut own, &mut disk, &mut []);
         assert!(matches!(answer, LogTaskResult::Replaced));
     }
     (own, disk)
@@ -211,9 +212,10 @@ fn newest_logs_put_aside_survive_trimming_and_crashes() {
         assert_eq!(numbers(&mut disk), (4..=times).collect::<Vec<_>>());
         let owner = own.owner();
         let (log, _) =
-            StreamLog::open(&mut disk, (owner, STREAM), LogLimits::default(), Check::All).unwrap();
+            StreamLog::open(&mut disk, (owner, STREAM), LogLimits::default(), RecoveryCheck::All)
+                .unwrap();
         assert_eq!(log.durable(), Version(20), "the log itself is unchanged");
-        let found = survey(&mut Aside::new(disk, 4), (owner, STREAM), |_| {}).unwrap();
+        let found = survey(&mut PutAsideFolder::new(disk, 4), (owner, STREAM), |_| {}).unwrap();
         assert_eq!(found.errors, []);
         if done {
             break;
@@ -226,14 +228,14 @@ fn newest_logs_put_aside_survive_trimming_and_crashes() {
 #[test]
 fn log_cannot_load_a_state_older_than_its_checkpoint() {
     let from = (StreamId { node: NodeId(5), region: RegionId(1) }, 12);
-    let errand = LogTask::Load(StoreRetention::default(), MEANING, vec![from]);
+    let task = LogTask::Load(StoreRetention::default(), MEANING, vec![from]);
     let (mut own, mut disk) = log(2, 0, epoch(1, 1), &[]);
     let replace = LogTask::Replace(state_of(20, epoch(1, 2)), (Tail::default(), 1));
     log_tasks::run::<_, SimDisk>(&replace, &mut own, &mut disk, &mut []);
-    let answer = log_tasks::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
+    let answer = log_tasks::run::<_, SimDisk>(&task, &mut own, &mut disk, &mut []);
     assert!(matches!(answer, LogTaskResult::Failed(LogError::Gone { .. })));
-    let errand = LogTask::Load(StoreRetention::default(), MEANING, vec![(from.0, 20)]);
-    let answer = log_tasks::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
+    let task = LogTask::Load(StoreRetention::default(), MEANING, vec![(from.0, 20)]);
+    let answer = log_tasks::run::<_, SimDisk>(&task, &mut own, &mut disk, &mut []);
     let LogTaskResult::Loaded(store) = answer else { panic!("the store is not loaded") };
     assert_eq!((store.version(), store.len()), (20, 20));
 }
@@ -251,12 +253,12 @@ fn repeated_completion_reads_only_the_new_part_of_a_log() {
         known: None,
         damage: None,
     }];
-    let errand =
+    let task =
         LogTask::Complete(vec![LogId(1)], Version(5_003), ((Tail::default()), epoch(1, 1).view));
     let mut read = Vec::new();
     for more in 0..=3 {
         disk.borrow_mut().1 = 0;
-        let answer = log_tasks::run(&errand, &mut own.0, &mut own.1, &mut others);
+        let answer = log_tasks::run(&task, &mut own.0, &mut own.1, &mut others);
         read.push(disk.borrow().1);
         match more {
             3 => assert!(matches!(answer, LogTaskResult::Completed)),
@@ -278,9 +280,8 @@ fn dropped_records_are_first_written_to_a_checkpoint() {
     let past = derecho_core::log::SegmentRetention { messages: Some(50), ..Default::default() };
     let keep = TopicLogRetention { past, state, format: MEANING };
     let load = |log: &mut StreamLog, disk: &mut SimDisk| {
-        let errand = LogTask::Load(state, MEANING, vec![]);
-        let LogTaskResult::Loaded(store) =
-            log_tasks::run::<_, SimDisk>(&errand, log, disk, &mut [])
+        let task = LogTask::Load(state, MEANING, vec![]);
+        let LogTaskResult::Loaded(store) = log_tasks::run::<_, SimDisk>(&task, log, disk, &mut [])
         else {
             panic!("the log cannot be read");
         };
@@ -294,7 +295,7 @@ fn dropped_records_are_first_written_to_a_checkpoint() {
         let owner = folder::claim(&mut disk, GroupId(9), LogId(2)).unwrap();
         let limits = LogLimits { segment_bytes: 4 << 10 };
         let of = (owner, STREAM);
-        let (mut log, _) = StreamLog::open(&mut disk, of, limits, Check::All).unwrap();
+        let (mut log, _) = StreamLog::open(&mut disk, of, limits, RecoveryCheck::All).unwrap();
         for number in 0..300 {
             let payload = [if number < 3 { 200 } else { (number % 7) as u8 }, 1];
             log.append(entry(5, number, epoch(1, 1), &payload), &disk).unwrap();
@@ -305,7 +306,7 @@ fn dropped_records_are_first_written_to_a_checkpoint() {
         let trimmed = log_tasks::trim(&mut log, &mut disk, &keep, WallTime(0));
         let is_whole = !disk.has_crashed();
         disk.lose_power();
-        let (mut log, _) = StreamLog::open(&mut disk, of, limits, Check::All).unwrap();
+        let (mut log, _) = StreamLog::open(&mut disk, of, limits, RecoveryCheck::All).unwrap();
         assert_eq!(load(&mut log, &mut disk), before, "killed after {steps} steps");
         assert_eq!(log.durable(), Version(300));
         if is_whole {
@@ -368,8 +369,8 @@ fn a_log_of_another_beginning_is_not_complete() {
     let mut own = log(2, 10, epoch(1, 1), &[]);
     let base = Tail { epoch: epoch(1, 2), version: Version(10) };
     let mut others: [ReachableFolder<SimDisk>; 0] = [];
-    let errand = LogTask::Complete(vec![LogId(1)], Version(10), (base, 2));
-    let answer = log_tasks::run(&errand, &mut own.0, &mut own.1, &mut others);
+    let task = LogTask::Complete(vec![LogId(1)], Version(10), (base, 2));
+    let answer = log_tasks::run(&task, &mut own.0, &mut own.1, &mut others);
     assert!(matches!(answer, LogTaskResult::OutOfReach));
 }
 
@@ -386,9 +387,9 @@ fn emptied_log_does_not_win_over_the_complete_log() {
     let mut own = log(2, 0, epoch(0, 0), &[]);
     let claim = claim(&mut own, &mut others);
     assert_eq!(claim.found.tail.version, Version(10));
-    let mut book = LogElection::default();
-    book.claim(NodeId(2), 0, claim);
-    assert_eq!(book.state(0), ElectionState::Begins(NodeId(2)));
+    let mut election = LogElection::default();
+    election.claim(NodeId(2), 0, claim);
+    assert_eq!(election.state(0), ElectionState::Begins(NodeId(2)));
 }
 
 /// While a named log is elsewhere, a log does not give up its records for another log that
@@ -407,7 +408,7 @@ fn log_keeps_its_records_while_a_named_log_is_awaited() {
     let mut own = log(2, 10, epoch(1, 5), &marks);
     let claim = claim(&mut own, &mut others);
     assert_eq!(claim.found.tail.version, Version(10));
-    let mut book = LogElection::default();
-    book.claim(NodeId(2), 0, claim);
-    assert_eq!(book.state(0), ElectionState::Waits([LogId(9)].into()));
+    let mut election = LogElection::default();
+    election.claim(NodeId(2), 0, claim);
+    assert_eq!(election.state(0), ElectionState::Waits([LogId(9)].into()));
 }

@@ -11,31 +11,31 @@ use objects::World;
 use objects::log_folders::LogFolders;
 
 fn first(seed: u64, nodes: usize) -> (World, LogFolders) {
-    let root = LogFolders::default();
-    let over = (Rc::default(), Some(root.clone()));
-    (World::over(Config::adversarial(seed), nodes, true, over), root)
+    let folders = LogFolders::default();
+    let over = (Rc::default(), Some(folders.clone()));
+    (World::over(Config::adversarial(seed), nodes, true, over), folders)
 }
 
 /// Crashes all members, and starts as many others.
-fn restart(mut world: World, root: &LogFolders, (seed, life): (u64, u64)) -> World {
+fn restart(mut world: World, folders: &LogFolders, (seed, life): (u64, u64)) -> World {
     world.crash_all();
     println!("life {life} of {seed}");
     let config = Config::adversarial(seed + 1_000_000 * life);
     let nodes = 2 + (seed + life) as usize % 2;
-    World::over(config, nodes, true, (Rc::clone(&world.checker), Some(root.clone())))
+    World::over(config, nodes, true, (Rc::clone(&world.checker), Some(folders.clone())))
 }
 
 /// Returns the number of versions of a run's objects that became durable.
 fn firm(world: &World) -> u64 {
-    let court = world.checker.borrow();
-    [1 << 32, (1 << 32) + 1, 2 << 32].into_iter().map(|key| court.firm(key)).sum()
+    let checker = world.checker.borrow();
+    [1 << 32, (1 << 32) + 1, 2 << 32].into_iter().map(|key| checker.firm(key)).sum()
 }
 
 #[test]
 fn objects_continue_from_logs_after_all_members_crash() {
     let mut durable = 0;
     for seed in 0..12 {
-        let (mut world, root) = first(seed, 2);
+        let (mut world, folders) = first(seed, 2);
         for life in 1..4 {
             world.settle();
             world.flow(20);
@@ -45,7 +45,7 @@ fn objects_continue_from_logs_after_all_members_crash() {
             }
             world.check();
             world.compare_logs();
-            world = restart(world, &root, (seed, life));
+            world = restart(world, &folders, (seed, life));
         }
         world.settle();
         world.flow(5);
@@ -64,7 +64,7 @@ fn objects_continue_from_logs_after_all_members_crash() {
 fn objects_begin_from_logs_if_all_holders_crash_during_transfer() {
     let mut begun = 0;
     for seed in 0..20 {
-        let (mut world, root) = first(seed, 1);
+        let (mut world, folders) = first(seed, 1);
         world.settle();
         world.flow(10);
         world.add();
@@ -78,7 +78,7 @@ fn objects_begin_from_logs_if_all_holders_crash_during_transfer() {
         world.check();
         world.compare_logs();
         begun += world.checker.borrow().logged;
-        let mut world = restart(world, &root, (seed, 1));
+        let mut world = restart(world, &folders, (seed, 1));
         world.flow(5);
         world.check();
         world.compare_logs();
@@ -96,7 +96,7 @@ fn seeds() -> std::ops::Range<u64> {
 
 /// Members join, crash and leave, then all crash at some moment, and some come back.
 fn anything(seed: u64) -> u64 {
-    let (mut world, root) = first(seed, 2 + seed as usize % 2);
+    let (mut world, folders) = first(seed, 2 + seed as usize % 2);
     for life in 1..4 {
         world.flow(10);
         for _ in 0..25 {
@@ -107,7 +107,7 @@ fn anything(seed: u64) -> u64 {
             world.check();
             world.compare_logs();
         }
-        world = restart(world, &root, (seed, life));
+        world = restart(world, &folders, (seed, life));
     }
     world.check();
     world.compare_logs();

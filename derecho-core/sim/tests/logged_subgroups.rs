@@ -16,29 +16,29 @@ use stored::partition::NetworkedCounts;
 use stored::separate_disks::{SeparateDisks, retention};
 
 fn first(seed: u64, nodes: usize) -> (World, LogFolders) {
-    let mut court = StoreChecker::default();
-    (court.retention, court.logged) = (retention(seed), true);
-    let (court, root) = (Rc::new(RefCell::new(court)), LogFolders::default());
+    let mut checker = StoreChecker::default();
+    (checker.retention, checker.logged) = (retention(seed), true);
+    let (checker, folders) = (Rc::new(RefCell::new(checker)), LogFolders::default());
     let config = Config::adversarial(seed);
-    (World::over(config, nodes, true, (court, Some(root.clone()))), root)
+    (World::over(config, nodes, true, (checker, Some(folders.clone()))), folders)
 }
 
 /// Crashes all members, and starts as many others.
-fn restart(mut world: World, root: &LogFolders, (seed, life): (u64, u64)) -> World {
+fn restart(mut world: World, folders: &LogFolders, (seed, life): (u64, u64)) -> World {
     world.crash_all();
-    let court = Rc::clone(&world.checker);
+    let checker = Rc::clone(&world.checker);
     println!("life {life} of {seed}");
-    court.borrow_mut().restart(&root.logs(LOG));
+    checker.borrow_mut().restart(&folders.logs(LOG));
     let config = Config::adversarial(seed + 1_000_000 * life);
     let nodes = 1 + (seed + life) as usize % 3;
-    World::over(config, nodes, true, (court, Some(root.clone())))
+    World::over(config, nodes, true, (checker, Some(folders.clone())))
 }
 
 #[test]
 fn group_continues_from_its_logs_after_all_members_crash() {
     let mut durable = 0;
     for seed in 0..30 {
-        let (mut world, root) = first(seed, 2);
+        let (mut world, folders) = first(seed, 2);
         for life in 1..4 {
             world.settle();
             world.flow(20);
@@ -47,9 +47,9 @@ fn group_continues_from_its_logs_after_all_members_crash() {
                 world.flow(10);
             }
             world.check();
-            world.checker.borrow().compare(&root.logs(LOG));
+            world.checker.borrow().compare(&folders.logs(LOG));
             durable += world.checker.borrow().durable;
-            world = restart(world, &root, (seed, life));
+            world = restart(world, &folders, (seed, life));
         }
         world.settle();
         world.flow(5);
@@ -71,7 +71,7 @@ fn logged_subgroup_keeps_durable_records_through_random_faults() {
     let (mut durable, mut lives) = (0, 0);
     for seed in seeds() {
         println!("seed {seed}");
-        let (mut world, root) = first(seed, 1 + seed as usize % 3);
+        let (mut world, folders) = first(seed, 1 + seed as usize % 3);
         for life in 1..4 {
             world.flow(10);
             for _ in 0..25 {
@@ -80,13 +80,13 @@ fn logged_subgroup_keeps_durable_records_through_random_faults() {
             }
             if seed % 3 == 0 && !world.living().is_empty() {
                 world.check();
-                world.checker.borrow().compare(&root.logs(LOG));
+                world.checker.borrow().compare(&folders.logs(LOG));
             }
             if world.checker.borrow().lost {
                 break;
             }
             (durable, lives) = (durable + world.checker.borrow().durable, lives + 1);
-            world = restart(world, &root, (seed, life));
+            world = restart(world, &folders, (seed, life));
         }
         if !world.living().is_empty() {
             world.check();
@@ -104,7 +104,7 @@ fn slow_members_and_disks_lose_no_durable_record() {
     let mut durable = 0;
     for seed in seeds() {
         println!("seed {seed}");
-        let (mut world, root) = first(seed, 2 + seed as usize % 2);
+        let (mut world, folders) = first(seed, 2 + seed as usize % 2);
         for life in 1..3 {
             world.flow(10);
             for _ in 0..12 {
@@ -115,7 +115,7 @@ fn slow_members_and_disks_lose_no_durable_record() {
                 break;
             }
             durable += world.checker.borrow().durable;
-            world = restart(world, &root, (seed, life));
+            world = restart(world, &folders, (seed, life));
         }
         if !world.living().is_empty() {
             world.check();
@@ -129,7 +129,7 @@ fn slow_members_and_disks_lose_no_durable_record() {
 fn hosts_apart(seed: u64) -> [usize; 4] {
     let (mut durable, mut lives, mut waited, mut early) = (0, 0, 0, 0);
     println!("seed {seed}");
-    let SeparateDisks { checker: court, folders: root, mut world, .. } =
+    let SeparateDisks { checker, folders, mut world, .. } =
         SeparateDisks::new(seed, 1 + seed as usize % 3);
     for life in 1..5 {
         world.flow(5);
@@ -137,14 +137,14 @@ fn hosts_apart(seed: u64) -> [usize; 4] {
             world.flow(1);
             world.random_fault();
         }
-        if court.borrow().lost {
+        if checker.borrow().lost {
             break;
         }
-        (durable, lives) = (durable + court.borrow().durable, lives + 1);
+        (durable, lives) = (durable + checker.borrow().durable, lives + 1);
         world.crash_all();
-        court.borrow_mut().restart_somewhere();
+        checker.borrow_mut().restart_somewhere();
         let config = Config::adversarial(seed + 1_000_000 * life);
-        world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
+        world = World::over(config, 1, true, (Rc::clone(&checker), Some(folders.clone())));
         world.run(3_000_000);
         let mut waits = false;
         while !world.has_begun() {
@@ -154,7 +154,7 @@ fn hosts_apart(seed: u64) -> [usize; 4] {
             assert!(is_back || world.has_begun(), "all logs are back, and the store has not begun");
         }
         waited += usize::from(waits);
-        early += usize::from(root.count().1 > 0);
+        early += usize::from(folders.count().1 > 0);
     }
     // A member that was about to leave still has its folder.
     world.run(3_000_000);
@@ -162,7 +162,7 @@ fn hosts_apart(seed: u64) -> [usize; 4] {
     world.settle();
     world.flow(3);
     world.check();
-    court.borrow().compare(&root.logs(LOG));
+    checker.borrow().compare(&folders.logs(LOG));
     [durable, lives, waited, early]
 }
 
@@ -201,28 +201,33 @@ fn partitioned_networked_group_loses_no_durable_record() {
 #[test]
 fn log_that_no_member_has_recorded_does_not_count() {
     for (seed, crashes) in (0..10).flat_map(|seed| [(seed, false), (seed, true)]) {
-        let SeparateDisks { checker: court, folders: root, mut world, .. } =
-            SeparateDisks::new(seed, 1);
+        let SeparateDisks { checker, folders, mut world, .. } = SeparateDisks::new(seed, 1);
         world.settle();
         world.flow(10);
         world.settle();
-        root.stall(0, true);
+        folders.stall(0, true);
         let first = world.living()[0];
         let second = world.add_one(true);
         world.run(20_000_000);
         assert!(world.member(second).whole, "the second member lacks records");
-        assert!(!world.is_named(second), "seed {seed}: its log counts, and no restart would wait for it");
+        assert!(
+            !world.is_named(second),
+            "seed {seed}: its log counts, and no restart would wait for it"
+        );
         if crashes {
-            let before = court.borrow().durable;
+            let before = checker.borrow().durable;
             world.crash(first);
             world.run(20_000_000);
             world.flow(10);
             world.run(20_000_000);
-            assert!(!world.is_named(second), "seed {seed}: its log counts after it continues alone");
-            assert_eq!(court.borrow().durable, before, "nothing is durable everywhere meanwhile");
+            assert!(
+                !world.is_named(second),
+                "seed {seed}: its log counts after it continues alone"
+            );
+            assert_eq!(checker.borrow().durable, before, "nothing is durable everywhere meanwhile");
             assert!(world.bring_back());
         } else {
-            root.stall(0, false);
+            folders.stall(0, false);
         }
         world.settle();
         assert!(world.is_named(second));
@@ -237,11 +242,11 @@ fn log_that_no_member_has_recorded_does_not_count() {
 fn incomplete_late_joiner_does_not_begin_without_the_complete_log() {
     let mut waited = 0;
     for seed in 0..120 {
-        let SeparateDisks { checker: court, mut world, .. } = SeparateDisks::new(seed, 1);
+        let SeparateDisks { checker, mut world, .. } = SeparateDisks::new(seed, 1);
         world.settle();
         world.flow(10);
         world.settle();
-        let (first, durable) = (world.living()[0], court.borrow().durable);
+        let (first, durable) = (world.living()[0], checker.borrow().durable);
         let second = world.add_one(true);
         world.run(seed % 30 * 12_000);
         let is_there = world.has_seat(second);
@@ -267,8 +272,8 @@ fn incomplete_late_joiner_does_not_begin_without_the_complete_log() {
 #[test]
 fn restarted_member_with_empty_log_awaits_the_last_complete_log() {
     for seed in 0..20 {
-        let mut apart = SeparateDisks::new(seed, 1);
-        let world = &mut apart.world;
+        let mut separate = SeparateDisks::new(seed, 1);
+        let world = &mut separate.world;
         let first = world.lean_on_the_first();
         match seed % 2 {
             0 => world.crash(first),
@@ -276,9 +281,9 @@ fn restarted_member_with_empty_log_awaits_the_last_complete_log() {
         }
         world.run(30_000_000);
         assert!(world.has_begun(), "a member that has the store does not continue");
-        assert!(apart.durable() > 0);
-        apart.restart_without(0, 1, "I-156");
-        apart.bring_back(0);
+        assert!(separate.durable() > 0);
+        separate.restart_without(0, 1, "I-156");
+        separate.bring_back(0);
     }
 }
 
@@ -287,16 +292,16 @@ fn restarted_member_with_empty_log_awaits_the_last_complete_log() {
 #[test]
 fn stream_without_returned_log_awaits_all_members_of_last_view() {
     for seed in 0..15 {
-        let mut apart = SeparateDisks::new(seed, 1);
-        let world = &mut apart.world;
+        let mut separate = SeparateDisks::new(seed, 1);
+        let world = &mut separate.world;
         world.settle();
         world.add_bystander();
         world.settle();
         world.flow(10);
         world.settle();
-        assert!(apart.durable() > 0);
-        apart.restart_without(0, 1, "I-151");
-        apart.bring_back(0);
+        assert!(separate.durable() > 0);
+        separate.restart_without(0, 1, "I-151");
+        separate.bring_back(0);
     }
 }
 
@@ -305,21 +310,24 @@ fn stream_without_returned_log_awaits_all_members_of_last_view() {
 #[test]
 fn late_joiner_missing_in_logged_views_begins_no_stream() {
     for (seed, crashes) in (0..10).flat_map(|seed| [(seed, false), (seed, true)]) {
-        let SeparateDisks { folders: root, mut world, .. } = SeparateDisks::new(seed, 0);
+        let SeparateDisks { folders, mut world, .. } = SeparateDisks::new(seed, 0);
         let first = world.add_bystander();
         world.settle();
         world.run(20_000_000);
-        root.stall(0, true);
+        folders.stall(0, true);
         world.add_one(true);
         world.run(30_000_000);
-        assert!(!world.has_begun(), "I-152: seed {seed}: the first member would not wait for its log");
+        assert!(
+            !world.has_begun(),
+            "I-152: seed {seed}: the first member would not wait for its log"
+        );
         if crashes {
             world.crash(first);
             world.run(30_000_000);
             assert!(!world.has_begun(), "I-152: seed {seed}: the store begins alone");
             assert!(world.bring_back());
         } else {
-            root.stall(0, false);
+            folders.stall(0, false);
         }
         world.settle();
         world.flow(5);
@@ -332,26 +340,26 @@ fn late_joiner_missing_in_logged_views_begins_no_stream() {
 #[test]
 fn restart_continues_without_a_log_by_operator_word() {
     for seed in 0..15 {
-        let mut apart = SeparateDisks::new(seed, 2);
-        let world = &mut apart.world;
+        let mut separate = SeparateDisks::new(seed, 2);
+        let world = &mut separate.world;
         world.settle();
-        if apart.folders.count().0 < 2 {
+        if separate.folders.count().0 < 2 {
             world.add_one(true);
         }
         world.flow(10);
         world.settle();
-        apart.restart_without(0, 1, "I-153");
-        apart.folders.proceed_without(0, 1);
-        apart.checker.borrow_mut().durable = 0;
-        let world = &mut apart.world;
+        separate.restart_without(0, 1, "I-153");
+        separate.folders.proceed_without(0, 1);
+        separate.checker.borrow_mut().durable = 0;
+        let world = &mut separate.world;
         world.settle();
         world.flow(10);
         world.settle();
-        assert!(apart.durable() > 0);
-        apart.bring_back(0);
+        assert!(separate.durable() > 0);
+        separate.bring_back(0);
         // The log has been a member since: the permission no longer counts.
-        apart.restart_without(0, 2, "I-153");
-        apart.bring_back(0);
+        separate.restart_without(0, 2, "I-153");
+        separate.bring_back(0);
     }
 }
 
@@ -361,25 +369,29 @@ fn restart_continues_without_a_log_by_operator_word() {
 fn a_majority_of_the_last_view_restarts_in_a_network() {
     let (mut began, mut waited) = (0, 0);
     for seed in 0..24 {
-        let SeparateDisks { checker: court, folders: root, .. } = SeparateDisks::new(seed, 0);
+        let SeparateDisks { checker, folders, .. } = SeparateDisks::new(seed, 0);
         let config = Config::adversarial(seed);
-        let over = (Rc::clone(&court), Some(root.clone()));
+        let over = (Rc::clone(&checker), Some(folders.clone()));
         let mut world = World::with_bystanders(config, 5, 3 + seed as usize % 2, over);
         world.settle();
         world.flow(6);
         world.settle();
         world.crash_all();
-        court.borrow_mut().restart_somewhere();
+        checker.borrow_mut().restart_somewhere();
         // Of five logs these are back; the subgroup's are the first ones.
         let keepers = 5 - (3 + seed as usize % 2);
         let back = 1 + seed as usize % 5;
-        (back..5).for_each(|at| root.hide(at, true));
+        (back..5).for_each(|at| folders.hide(at, true));
         let config = Config::adversarial(seed + 1_000_000);
-        let over = (Rc::clone(&court), Some(root.clone()));
+        let over = (Rc::clone(&checker), Some(folders.clone()));
         let mut world = World::over(config, back, false, over);
         world.run(300_000_000);
         let may = back >= keepers && back >= 3;
-        assert_eq!(world.has_begun(), may, "I-90: seed {seed}: {back} of five logs, {keepers} of them of the subgroup");
+        assert_eq!(
+            world.has_begun(),
+            may,
+            "I-90: seed {seed}: {back} of five logs, {keepers} of them of the subgroup"
+        );
         if may {
             began += 1;
             world.settle();
@@ -396,17 +408,17 @@ fn a_majority_of_the_last_view_restarts_in_a_network() {
 #[test]
 fn other_members_know_of_a_log_that_waits_for_room() {
     for seed in 0..10 {
-        let SeparateDisks { folders: root, mut world, .. } = SeparateDisks::new(seed, 1);
+        let SeparateDisks { folders, mut world, .. } = SeparateDisks::new(seed, 1);
         world.settle();
         let (first, second) = (world.living()[0], world.add_one(true));
         world.settle();
         let full = |world: &World, at| world.member(at).stores.full(KEY).collect::<Vec<_>>();
-        root.fill(0, true);
+        folders.fill(0, true);
         world.flow(3);
         world.run(3_000_000);
         assert_eq!(full(&world, second), [world.member(first).me], "seed {seed}");
         assert_eq!(full(&world, first), [], "seed {seed}: only the other log is full");
-        root.fill(0, false);
+        folders.fill(0, false);
         world.flow(3);
         world.settle();
         world.run(3_000_000);
@@ -422,18 +434,17 @@ fn other_members_know_of_a_log_that_waits_for_room() {
 fn harmed_log_is_completed_from_a_complete_log() {
     for (seed, apart) in (0..12).flat_map(|seed| [(seed, false), (seed, true)]) {
         let at_the_end = apart && seed % 4 == 3;
-        let (court, root, mut world) = match apart {
+        let (checker, folders, mut world) = match apart {
             true => {
-                let SeparateDisks { checker: court, folders: root, world, .. } =
-                    SeparateDisks::new(seed, 1);
-                (court, root, world)
+                let SeparateDisks { checker, folders, world, .. } = SeparateDisks::new(seed, 1);
+                (checker, folders, world)
             }
             false => {
-                let mut court = StoreChecker::default();
-                (court.retention, court.logged) = (retention(seed), true);
-                let (court, root) = (Rc::new(RefCell::new(court)), LogFolders::default());
-                let over = (Rc::clone(&court), Some(root.clone()));
-                (court, root, World::over(Config::adversarial(seed), 1, true, over))
+                let mut checker = StoreChecker::default();
+                (checker.retention, checker.logged) = (retention(seed), true);
+                let (checker, folders) = (Rc::new(RefCell::new(checker)), LogFolders::default());
+                let over = (Rc::clone(&checker), Some(folders.clone()));
+                (checker, folders, World::over(Config::adversarial(seed), 1, true, over))
             }
         };
         world.settle();
@@ -442,33 +453,36 @@ fn harmed_log_is_completed_from_a_complete_log() {
         world.flow(10);
         world.settle();
         world.run(30_000_000);
-        assert_eq!(root.count().0, 2);
-        assert!(court.borrow().durable > 0);
+        assert_eq!(folders.count().0, 2);
+        assert!(checker.borrow().durable > 0);
         world.crash_all();
-        let harmed = seed as usize % 2;
-        root.harm(harmed, LOG, at_the_end);
-        court.borrow_mut().restart_somewhere();
+        let damaged = seed as usize % 2;
+        folders.damage(damaged, LOG, at_the_end);
+        checker.borrow_mut().restart_somewhere();
         let config = Config::adversarial(seed + 1_000_000);
-        let mut world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
+        let mut world = World::over(config, 1, true, (Rc::clone(&checker), Some(folders.clone())));
         world.run(3_000_000);
         world.add_one(true);
         if at_the_end {
             // The last records are unknown: they may be missing in the other log.
             world.run(300_000_000);
-            assert!(!world.has_begun(), "I-98: seed {seed}: the store begins without records that the log may have");
-            root.proceed_without(harmed, 1 - harmed);
+            assert!(
+                !world.has_begun(),
+                "I-98: seed {seed}: the store begins without records that the log may have"
+            );
+            folders.proceed_without(damaged, 1 - damaged);
         }
         world.settle();
-        while root.count().1 > 0 {
+        while folders.count().1 > 0 {
             world.bring_back();
         }
         world.settle();
         world.flow(3);
         world.settle();
         world.check();
-        assert_eq!(root.asides(harmed, LOG), 1, "seed {seed}, apart {apart}");
-        assert_eq!(root.asides(1 - harmed, LOG), 0, "seed {seed}, apart {apart}");
-        let tails: Vec<_> = root.logs(LOG).into_iter().map(|found| found.tail).collect();
+        assert_eq!(folders.asides(damaged, LOG), 1, "seed {seed}, apart {apart}");
+        assert_eq!(folders.asides(1 - damaged, LOG), 0, "seed {seed}, apart {apart}");
+        let tails: Vec<_> = folders.logs(LOG).into_iter().map(|found| found.tail).collect();
         assert!(tails.iter().all(|tail| *tail == tails[0]), "seed {seed}: {tails:?}");
     }
 }
@@ -478,41 +492,44 @@ fn harmed_log_is_completed_from_a_complete_log() {
 #[test]
 fn group_awaits_harmed_log_with_more_records_until_operator_word() {
     for seed in 0..12 {
-        let mut apart = SeparateDisks::new(seed, 1);
-        let world = &mut apart.world;
+        let mut separate = SeparateDisks::new(seed, 1);
+        let world = &mut separate.world;
         world.settle();
         let second = world.add_one(true);
         world.settle();
         world.flow(10);
         world.settle();
-        let of_both = apart.durable();
-        let world = &mut apart.world;
+        let of_both = separate.durable();
+        let world = &mut separate.world;
         world.crash(second);
         world.run(30_000_000);
-        let before = apart.durable();
-        let world = &mut apart.world;
+        let before = separate.durable();
+        let world = &mut separate.world;
         world.flow(10);
         world.settle();
         world.run(3_000_000);
-        assert!(apart.durable() > before);
-        let SeparateDisks { checker: court, folders: root, mut world, .. } = apart;
+        assert!(separate.durable() > before);
+        let SeparateDisks { checker, folders, mut world, .. } = separate;
         world.crash_all();
-        root.harm(0, LOG, false);
-        court.borrow_mut().restart_somewhere();
+        folders.damage(0, LOG, false);
+        checker.borrow_mut().restart_somewhere();
         let config = Config::adversarial(seed + 1_000_000);
-        let mut world = World::over(config, 2, true, (Rc::clone(&court), Some(root.clone())));
-        while root.count().1 > 0 {
+        let mut world = World::over(config, 2, true, (Rc::clone(&checker), Some(folders.clone())));
+        while folders.count().1 > 0 {
             world.bring_back();
         }
         world.run(300_000_000);
-        assert!(!world.has_begun(), "I-98: seed {seed}: the store begins without records that the log has");
-        root.proceed_without(0, 1);
+        assert!(
+            !world.has_begun(),
+            "I-98: seed {seed}: the store begins without records that the log has"
+        );
+        folders.proceed_without(0, 1);
         // One of the two logs is left: the records of both stay durable.
-        court.borrow_mut().durable = of_both;
+        checker.borrow_mut().durable = of_both;
         world.settle();
         world.flow(3);
         world.check();
-        assert_eq!(root.asides(0, LOG), 1, "seed {seed}");
+        assert_eq!(folders.asides(0, LOG), 1, "seed {seed}");
     }
 }
 
@@ -522,10 +539,10 @@ fn group_awaits_harmed_log_with_more_records_until_operator_word() {
 #[test]
 fn networked_restart_awaits_logs_named_by_the_newest_mark() {
     for seed in 0..20 {
-        let (mut apart, before) = SeparateDisks::with_crashed_holder(seed);
-        assert!(apart.durable() > before, "seed {seed}: the other member makes no progress");
-        apart.restart_in_a_network(0);
-        apart.bring_back(0);
+        let (mut separate, before) = SeparateDisks::with_crashed_holder(seed);
+        assert!(separate.durable() > before, "seed {seed}: the other member makes no progress");
+        separate.restart_in_a_network(0);
+        separate.bring_back(0);
     }
 }
 

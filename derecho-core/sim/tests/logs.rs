@@ -4,8 +4,8 @@
 use derecho_core::ids::NodeId;
 use derecho_core::log::survey::{survey, truncate};
 use derecho_core::log::{
-    Check, Disk, DiskError, EpochId, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
-    LogOwner, RecordKind, SegmentRetention, StreamKey, StreamLog, Version, WallTime, folder,
+    Disk, DiskError, EpochId, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits, LogOwner,
+    RecordKind, RecoveryCheck, SegmentRetention, StreamKey, StreamLog, Version, WallTime, folder,
 };
 use derecho_sim::SimDisk;
 use derecho_sim::log_life::{Hazards, LogLifeReport, live};
@@ -61,7 +61,7 @@ fn written(messages: u64) -> SimDisk {
 
 fn open(disk: &mut SimDisk) -> Result<StreamLog, LogError> {
     let limits = LogLimits { segment_bytes: 2000 };
-    StreamLog::open(disk, (OWNER, STREAM), limits, Check::Last).map(|(log, _)| log)
+    StreamLog::open(disk, (OWNER, STREAM), limits, RecoveryCheck::Last).map(|(log, _)| log)
 }
 
 fn append(log: &mut StreamLog, number: u64, disk: &mut SimDisk) {
@@ -85,7 +85,7 @@ fn segments(disk: &SimDisk) -> Vec<String> {
 
 /// Returns the fault of a log, which opening, reading and surveying it must report alike.
 fn what_is_wrong(disk: &mut SimDisk) -> LogError {
-    let read = StreamLog::read(disk, (OWNER, STREAM), Check::All).map(|_| ()).unwrap_err();
+    let read = StreamLog::read(disk, (OWNER, STREAM), RecoveryCheck::All).map(|_| ()).unwrap_err();
     let survey = survey(disk, (OWNER, STREAM), |_| {}).unwrap();
     assert!(survey.errors.contains(&read), "{read}: {:?}", survey.errors);
     assert!(folder::streams(disk).unwrap().contains(&STREAM), "{read}");
@@ -156,9 +156,9 @@ fn log_that_shortened_itself_opens() {
 
 /// Disk whose log has another writer, which drops its older segments just before the files
 /// are listed.
-struct DroppedMeanwhile(SimDisk, bool);
+struct SegmentDroppingDisk(SimDisk, bool);
 
-impl Disk for DroppedMeanwhile {
+impl Disk for SegmentDroppingDisk {
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
         if std::mem::take(&mut self.1) {
             let mut log = open(&mut self.0).unwrap();
@@ -208,10 +208,14 @@ impl Disk for DroppedMeanwhile {
 /// Segments that the writer drops while a reader reads the log are not taken for lost (I-97).
 #[test]
 fn segments_dropped_during_a_read_are_not_reported_as_lost() {
-    let log =
-        StreamLog::read(&mut DroppedMeanwhile(written(60), true), (OWNER, STREAM), Check::Last);
+    let log = StreamLog::read(
+        &mut SegmentDroppingDisk(written(60), true),
+        (OWNER, STREAM),
+        RecoveryCheck::Last,
+    );
     assert_eq!(log.unwrap().0.durable(), Version(60));
-    let survey = survey(&mut DroppedMeanwhile(written(60), true), (OWNER, STREAM), |_| {}).unwrap();
+    let survey =
+        survey(&mut SegmentDroppingDisk(written(60), true), (OWNER, STREAM), |_| {}).unwrap();
     assert_eq!((survey.errors, survey.last), (vec![], Some(Version(60))));
 }
 

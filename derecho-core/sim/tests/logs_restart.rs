@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
 use derecho_core::log::restart::{
-    Completion, FolderSummary, GroupScope, LogSummary, RestartVerdict, stream, view,
+    FolderSummary, GroupScope, LogCompletion, LogSummary, RestartVerdict, stream, view,
 };
 use derecho_core::log::views::{self, LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
-    Check, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits, LogOwner,
-    LogRecord, OwnedRecord, RecordKind, StreamKey, StreamLog, Version, WallTime,
+    EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits, LogOwner,
+    LogRecord, OwnedRecord, RecordKind, RecoveryCheck, StreamKey, StreamLog, Version, WallTime,
 };
 use derecho_sim::{DiskFaults, Random, SimDisk};
 
@@ -21,18 +21,18 @@ const STREAM: StreamKey = StreamKey(5);
 const LIMITS: LogLimits = LogLimits { segment_bytes: 1500 };
 
 /// Host with its disk, and its logs while it runs.
-struct Host {
+struct LogHost {
     id: LogId,
     disk: SimDisk,
     log: StreamLog,
     views: StreamLog,
 }
 
-impl Host {
-    fn new(id: LogId, seed: u64) -> Host {
+impl LogHost {
+    fn new(id: LogId, seed: u64) -> LogHost {
         let mut disk = SimDisk::new(seed);
         let (log, views) = open(&mut disk, id);
-        Host { id, disk, log, views }
+        LogHost { id, disk, log, views }
     }
 
     fn restart(&mut self) {
@@ -72,7 +72,8 @@ impl Host {
 
 fn open(disk: &mut SimDisk, id: LogId) -> (StreamLog, StreamLog) {
     let owner = LogOwner { group: GROUP, log: id };
-    let mut open = |stream| StreamLog::open(disk, (owner, stream), LIMITS, Check::All).unwrap().0;
+    let mut open =
+        |stream| StreamLog::open(disk, (owner, stream), LIMITS, RecoveryCheck::All).unwrap().0;
     (open(STREAM), open(VIEWS))
 }
 
@@ -113,11 +114,11 @@ fn view_of(number: u64, keepers: &[LogId]) -> LoggedView {
 
 /// Returns two epochs; the second one begins, without one of the three hosts, when some have logged
 /// beyond the cut.
-fn history(seed: u64) -> (Vec<Host>, Vec<u64>) {
+fn history(seed: u64) -> (Vec<LogHost>, Vec<u64>) {
     let mut random = Random::new(seed);
     let ids = [LogId(10), LogId(11), LogId(12)];
-    let mut hosts: Vec<Host> =
-        ids.iter().zip(0..).map(|(id, at)| Host::new(*id, seed * 3 + at)).collect();
+    let mut hosts: Vec<LogHost> =
+        ids.iter().zip(0..).map(|(id, at)| LogHost::new(*id, seed * 3 + at)).collect();
     let count = random.between(1, 40);
     let first: Vec<Message> =
         (0..count).map(|number| Message { number, epoch: epoch(1) }).collect();
@@ -214,7 +215,7 @@ fn returned_members_agree_after_restart_and_keep_durable_records() {
         );
         for host in &mut hosts {
             match restart.completions[&host.id] {
-                Completion::After(version) => {
+                LogCompletion::After(version) => {
                     assert_eq!(host.log.durable(), version, "seed {seed}");
                     for owned in winner.messages(version) {
                         host.log.append(owned.record().entry, &host.disk).unwrap();
@@ -222,7 +223,7 @@ fn returned_members_agree_after_restart_and_keep_durable_records() {
                     host.log.commit(&mut host.disk).unwrap();
                     assert_eq!(host.messages(Version(0)), all, "seed {seed}");
                 }
-                Completion::FromCheckpoint | Completion::AfterPutAside => {
+                LogCompletion::FromCheckpoint | LogCompletion::AfterPutAside => {
                     anew += 1;
                     let state = winner
                         .log
@@ -248,7 +249,7 @@ fn returned_members_agree_after_restart_and_keep_durable_records() {
 #[test]
 fn committed_view_survives_any_crash() {
     for seed in 0..200 {
-        let mut host = Host::new(LogId(1), seed);
+        let mut host = LogHost::new(LogId(1), seed);
         let mut logged = 0;
         for number in 1..30 {
             host.disk.plan(DiskFaults {

@@ -178,7 +178,11 @@ impl TestGroup {
                     // The content is unknown, but all of it must be readable.
                     let _: u64 = record.bytes().iter().map(|byte| u64::from(*byte)).sum();
                 } else {
-                    prop_assert_eq!(slot, reader.next.unwrap_or(slot), "a record is lost or duplicated");
+                    prop_assert_eq!(
+                        slot,
+                        reader.next.unwrap_or(slot),
+                        "a record is lost or duplicated"
+                    );
                     prop_assert_eq!(record.bytes(), content_of(reader.from as u64, slot));
                     reader.next = Some(slot + 1);
                 }

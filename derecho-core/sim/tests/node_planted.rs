@@ -52,21 +52,21 @@ fn receives_too_much(acks: &OwnRegion) {
 }
 
 /// Returns the error of a run in which one reader has a fault, if any.
-fn trouble(seed: u64, mischief: Option<PlantedFault>) -> Option<String> {
+fn trouble(seed: u64, planted: Option<PlantedFault>) -> Option<String> {
     let mut world = World::new(Config { deadline: END, ..Config::adversarial(seed) });
     let (writer, readers) = (world.add(false), [world.add(true), world.add(true)]);
-    world.cluster.machine_mut(readers[1], 0).planted = mischief;
+    world.cluster.machine_mut(readers[1], 0).planted = planted;
     world.act(writer, |app, effects| app.open(1, tiny(), effects));
     world.writes(writer, GOAL, 6, readers.len());
     readers.iter().for_each(|&reader| world.takes(reader, Time(END.0 / 2)));
     let stop = world
         .cluster
         .run_until_met(|cluster| readers.iter().all(|&reader| has(cluster, reader, 1, GOAL)));
-    let mut complaints = world.complaints();
+    let mut violations = world.violations();
     if stop != StopReason::Reached {
-        complaints.push(format!("the run did not end: {stop:?}"));
+        violations.push(format!("the run did not end: {stop:?}"));
     }
-    complaints.pop()
+    violations.pop()
 }
 
 #[test]
@@ -83,10 +83,10 @@ fn every_planted_fault_is_caught_in_every_range_of_seeds() {
         ("takes too much", takes_too_much),
         ("receives too much", receives_too_much),
     ];
-    for (name, mischief) in faults {
+    for (name, planted) in faults {
         for range in 0..RANGES {
             let seeds = range * SEEDS..(range + 1) * SEEDS;
-            let caught = seeds.filter_map(|seed| trouble(seed, Some(mischief))).count();
+            let caught = seeds.filter_map(|seed| trouble(seed, Some(planted))).count();
             assert!(caught > 0, "a reader that {name} is not caught in range {range}");
         }
     }

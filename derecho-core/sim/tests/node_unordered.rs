@@ -243,7 +243,9 @@ fn crash_of_a_reader_costs_other_readers_no_record() {
         for &victim in victims {
             let more = world.random.between(0, GOAL / 2);
             let goal = written(&world.cluster, writer) + more;
-            world.until("the stream is at full rate", |cluster| written(cluster, writer) >= goal.min(GOAL));
+            world.until("the stream is at full rate", |cluster| {
+                written(cluster, writer) >= goal.min(GOAL)
+            });
             world.cluster.crash(victim);
         }
         world.until("all records are taken", |cluster| all_have(cluster, survivors, 1, GOAL));
@@ -267,7 +269,9 @@ fn readers_of_crashed_writer_end_and_another_writer_continues() {
         world.until("the stream is at full rate", |cluster| written(cluster, victim) >= after);
         let count = written(&world.cluster, victim);
         world.cluster.crash(victim);
-        world.until("the other writer's records are taken", |cluster| all_have(cluster, &readers, 2, GOAL));
+        world.until("the other writer's records are taken", |cluster| {
+            all_have(cluster, &readers, 2, GOAL)
+        });
         world.drain();
         world.assert_no_complaints();
         for &reader in &readers {

@@ -39,10 +39,10 @@ fn late_joiner_receives_kept_records_and_then_live_records() {
         world.add();
         world.flow(20);
         world.check();
-        let court = world.checker.borrow();
-        assert!(court.length() > 200 && !court.lost);
-        (histories, exact) = (histories + court.histories, exact + court.exact);
-        late += court.late;
+        let checker = world.checker.borrow();
+        assert!(checker.length() > 200 && !checker.lost);
+        (histories, exact) = (histories + checker.histories, exact + checker.exact);
+        late += checker.late;
     }
     println!("{exact} of {histories} exact, {late} late");
     assert!(late > 10, "few readers began later than their members: {late}");
@@ -137,8 +137,8 @@ fn stores_stay_consistent_through_joins_leaves_and_crashes() {
             continue;
         }
         world.check();
-        let court = world.checker.borrow();
-        (histories, overs) = (histories + court.histories, overs + court.overs);
+        let checker = world.checker.borrow();
+        (histories, overs) = (histories + checker.histories, overs + checker.overs);
     }
     println!("{histories} histories, {overs} streams over, {ended} groups ended");
     assert!(overs > seeds().count());
@@ -156,16 +156,16 @@ fn stores_stay_consistent_if_late_joiner_learns_few_stream_ends() {
         let nodes = 3 + seed as usize % 2;
         let retention = retention(1 + seed % 5);
         let local = !seed.is_multiple_of(3);
-        let court = Rc::new(RefCell::new(StoreChecker::default()));
-        (court.borrow_mut().retention, court.borrow_mut().tells) = (retention, Some(1));
-        let over = (Rc::clone(&court), None);
+        let checker = Rc::new(RefCell::new(StoreChecker::default()));
+        (checker.borrow_mut().retention, checker.borrow_mut().tells) = (retention, Some(1));
+        let over = (Rc::clone(&checker), None);
         let mut world = World::over(Config::adversarial(seed), nodes, local, over);
         if !world.live() {
             continue;
         }
         world.check();
-        let court = world.checker.borrow();
-        (overs, untold) = (overs + court.overs, untold + court.untold);
+        let checker = world.checker.borrow();
+        (overs, untold) = (overs + checker.overs, untold + checker.untold);
     }
     println!("{overs} streams over, {untold} of them unknown to some members");
     assert!(overs > seeds().count() && untold > 10);

@@ -77,14 +77,14 @@ fn crash_stops_only_subgroups_of_the_crashed_member() {
         let complaints = world.judge();
         // Subgroups of the dead member may be not founded, or not wedged, at some members.
         let without = |at: usize| world.scenario.subgroups[at][victim] == (false, false);
-        let complaints = complaints.iter().filter(|complaint| match complaint.at {
+        let complaints = complaints.iter().filter(|violation| match violation.at {
             Some(at) => without(at),
             None => true,
         });
         let complaints: Vec<_> = complaints.collect();
         assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:?}", world.scenario);
-        let court = world.checker.borrow();
-        went_on += court.committed.keys().filter(|(at, _)| without(*at)).count();
+        let checker = world.checker.borrow();
+        went_on += checker.committed.keys().filter(|(at, _)| without(*at)).count();
     }
     assert!(went_on > 100, "few subgroups continued: {went_on}");
 }
@@ -139,19 +139,19 @@ fn posts_marks_only_when_quiet(member: &mut TestMember, effects: &mut Effects) {
     repost(effects, |first| (first < MARKS || region.word(first).peek() & 1 == 1).then_some(1));
 }
 
-fn trouble(seed: u64, mischief: Option<PlantedFault>) -> Vec<Rule> {
+fn trouble(seed: u64, planted: Option<PlantedFault>) -> Vec<Rule> {
     // Two members that write now and then: the next message does not immediately reveal an
     // unseen one.
     let mut world = World::new(config(seed), Scenario::full(2, 8));
     for member in 0..2 {
-        world.member_mut(member).planted = mischief;
+        world.member_mut(member).planted = planted;
     }
     world.run();
-    world.judge().into_iter().map(|complaint| complaint.rule).collect()
+    world.judge().into_iter().map(|violation| violation.rule).collect()
 }
 
-fn caught(name: &str, mischief: PlantedFault) {
-    let found: Vec<_> = (0..12).map(|seed| trouble(seed, Some(mischief))).collect();
+fn caught(name: &str, planted: PlantedFault) {
+    let found: Vec<_> = (0..12).map(|seed| trouble(seed, Some(planted))).collect();
     let hits = found.iter().filter(|found| found.first() == Some(&Rule::Liveness)).count();
     println!("a member that {name}: {hits} of 12 seeds, by liveness");
     assert!(hits > 0, "a member that {name} is not caught: {found:?}");

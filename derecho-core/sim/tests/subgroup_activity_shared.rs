@@ -68,10 +68,10 @@ fn stream_of(at: usize) -> RegionId {
 }
 
 /// Mark that a header names, if not its own.
-type Names = fn(usize) -> Option<u64>;
+type HeaderMark = fn(usize) -> Option<u64>;
 
 impl TestGroup {
-    fn new(members: usize, groups: usize, ablation: Ablation, names: Names) -> TestGroup {
+    fn new(members: usize, groups: usize, ablation: Ablation, names: HeaderMark) -> TestGroup {
         let geometry = Geometry::fitting(2048, 8, 64).unwrap();
         let awake = Arc::new(AtomicU64::new(u64::MAX));
         let lines = |_| OwnRegion::heap(members * LINE_WORDS);
@@ -153,11 +153,11 @@ impl TestGroup {
                 lines: lines_of(at),
             });
             let terms = SubgroupConfig { level: DeliveryGuarantee::Atomic, ablation };
-            let charter =
+            let definition =
                 SubgroupDefinition { name: at as u64, config: terms, members: members.collect() };
             let memory = Some(part.memory.clone());
             let share = SubgroupMemory { lines: own.lines[at].clone(), memory };
-            node.found(charter, share, &mut self.effects).unwrap();
+            node.found(definition, share, &mut self.effects).unwrap();
         }
     }
 
@@ -175,9 +175,9 @@ impl TestGroup {
         let TestGroup { members, effects, now, .. } = self;
         let member = &mut members[at];
         let done = member.node.turn(*now, effects);
-        let mut told = 0;
+        let mut handled = 0;
         while let Some(event) = member.node.next_event() {
-            told += 1;
+            handled += 1;
             match event {
                 NodeEvent::Founded(id) => {
                     // Subgroups are founded in their order.
@@ -191,10 +191,10 @@ impl TestGroup {
         let news: Vec<usize> = effects.touched().iter().map(|peer| peer.index()).collect();
         let hints: Vec<usize> = effects.hinted().iter().map(|peer| peer.index()).collect();
         effects.clear();
-        if done + told == 0 && member.idle {
+        if done + handled == 0 && member.idle {
             self.awake.fetch_and(!(1 << at), Ordering::Relaxed);
         }
-        self.members[at].idle = done + told == 0;
+        self.members[at].idle = done + handled == 0;
         news.into_iter().for_each(|peer| self.ring(1 << peer));
         for peer in hints {
             if self.members[peer].node.interest() == Interest::Hints {
@@ -339,7 +339,7 @@ fn no_member_rests_if_activity_tracking_is_switched_off() {
 /// may be seen late, and no other stream.
 #[test]
 fn header_with_invalid_mark_number_harms_no_other_stream() {
-    let names: [Names; 4] = [
+    let names: [HeaderMark; 4] = [
         |_| Some(0),
         |_| Some(u64::MAX),
         |_| Some(MOST_STREAMS as u64 + 1),

@@ -87,10 +87,10 @@ impl TestGroup {
             }
             let terms =
                 SubgroupConfig { level: DeliveryGuarantee::Atomic, ablation: Ablation::default() };
-            let charter = SubgroupDefinition { name: 3, config: terms, members };
+            let definition = SubgroupDefinition { name: 3, config: terms, members };
             let share =
                 SubgroupMemory { lines: regions[me].0.clone(), memory: Some(memory.clone()) };
-            node.found(charter, share, &mut effects).unwrap();
+            node.found(definition, share, &mut effects).unwrap();
             TestMember {
                 node,
                 memory,
@@ -130,9 +130,9 @@ impl TestGroup {
         let effects = &mut self.effects;
         let member = &mut self.members[at];
         let done = member.node.turn(self.now, effects);
-        let mut told = 0;
+        let mut handled = 0;
         while let Some(event) = member.node.next_event() {
-            told += 1;
+            handled += 1;
             if let NodeEvent::Founded(id) = event {
                 member.inbox = member.node.add_subgroup_reader(id);
             }
@@ -140,13 +140,13 @@ impl TestGroup {
         let news: Vec<usize> = effects.touched().iter().map(|peer| peer.index()).collect();
         let hints: Vec<usize> = effects.hinted().iter().map(|peer| peer.index()).collect();
         effects.clear();
-        if done + told == 0 && member.idle {
+        if done + handled == 0 && member.idle {
             self.awake.fetch_and(!(1 << at), Ordering::Relaxed);
         }
         let member = &mut self.members[at];
-        let sleeps = done + told == 0 && member.idle;
+        let sleeps = done + handled == 0 && member.idle;
         member.woken += u64::from(sleeps);
-        member.idle = done + told == 0;
+        member.idle = done + handled == 0;
         news.into_iter().for_each(|peer| self.ring(1 << peer));
         for peer in hints {
             if self.members[peer].node.interest() == Interest::Hints {

@@ -6,18 +6,18 @@ mod subgroups;
 
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
 use derecho_sim::{NodeIndex, StopReason};
-use subgroups::{Pace, Role, Scenario, World, adversarial};
+use subgroups::{Pace, Scenario, SubgroupRole, World, adversarial};
 
 /// Crashes a member at full rate. The checkers continue: the dead member's receptions still count.
 fn crash(scenario: Scenario, seed: u64, victim: usize) -> World {
     let mut world = World::started(adversarial(seed), scenario);
     let goal = world.random.between(0, 60);
-    let court = world.checker.clone();
+    let checker = world.checker.clone();
     let members = world.members();
     let stop = world.cluster.run_until_met(|cluster| {
         let founded = (0..members).all(|member| cluster.machine(NodeIndex(member), 0).founded);
-        let court = court.borrow();
-        founded && (court.total() >= goal || court.writing == 0)
+        let checker = checker.borrow();
+        founded && (checker.total() >= goal || checker.writing == 0)
     });
     assert_eq!(stop, StopReason::Reached, "seed {seed}");
     let later = world.cluster.now().after(world.random.between(0, 20_000));
@@ -45,13 +45,13 @@ fn survivors_deliver_only_messages_victim_received_and_report_stall() {
             scenario.members[victim].sends = Some(Pace { goal: 20, ..Pace::SILENT });
         }
         let world = crash(scenario, seed, victim);
-        let court = world.checker.borrow();
+        let checker = world.checker.borrow();
         for member in survivors(&world, victim).map(|member| world.member(member)) {
             assert!(member.stalled, "seed {seed}: member {} has not reported a stall", member.me);
             let delivered = member.node.delivered(member.id.unwrap());
             if member.role.reads {
-                assert!(delivered <= court.received[victim], "seed {seed}");
-                cut_short += u64::from(delivered < court.received[member.me]);
+                assert!(delivered <= checker.received[victim], "seed {seed}");
+                cut_short += u64::from(delivered < checker.received[member.me]);
             }
         }
     }
@@ -63,7 +63,7 @@ fn survivors_deliver_only_messages_victim_received_and_report_stall() {
 fn a_dead_sender_among_several_stalls_the_order() {
     for seed in 0..150 {
         let pace = Pace { goal: 60, burst: 4, pause_ns: 2_000, careless: seed % 2 == 0 };
-        let mut members = vec![Role::both(pace); 3];
+        let mut members = vec![SubgroupRole::both(pace); 3];
         members[1].reads = false;
         let world = crash(Scenario::atomic(members), seed, 1);
         assert!(survivors(&world, 1).all(|member| world.member(member).stalled), "seed {seed}");
@@ -76,11 +76,11 @@ fn a_dead_sender_among_several_stalls_the_order() {
 fn crash_of_the_only_sender_does_not_stall_its_readers() {
     for seed in 0..150 {
         let pace = Pace { goal: 60, burst: 4, pause_ns: 2_000, careless: seed % 2 == 0 };
-        let reader = Role { reads: true, sends: None };
-        let sender = Role { reads: false, sends: Some(pace) };
+        let reader = SubgroupRole { reads: true, sends: None };
+        let sender = SubgroupRole { reads: false, sends: Some(pace) };
         let world = crash(Scenario::atomic(vec![reader, sender, reader, reader]), seed, 1);
-        let court = world.checker.borrow();
-        let all = survivors(&world, 1).map(|member| court.received[member]).min().unwrap();
+        let checker = world.checker.borrow();
+        let all = survivors(&world, 1).map(|member| checker.received[member]).min().unwrap();
         for member in survivors(&world, 1).map(|member| world.member(member)) {
             assert!(!member.stalled, "seed {seed}");
             assert_eq!(member.node.delivered(member.id.unwrap()), all, "seed {seed}");

@@ -12,8 +12,8 @@ fn check(seed: u64, level: DeliveryGuarantee, shared: bool) -> World {
     check_shape(seed, TestParameters::random(seed, level, shared))
 }
 
-fn check_shape(seed: u64, shape: TestParameters) -> World {
-    let mut world = World::new(seed, shape);
+fn check_shape(seed: u64, parameters: TestParameters) -> World {
+    let mut world = World::new(seed, parameters);
     let complaints = world.run();
     let log = world.oracle.log.join("\n");
     assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:#?}\n{log}", world.parameters);
@@ -24,9 +24,9 @@ fn check_shape(seed: u64, shape: TestParameters) -> World {
 fn check_all(seeds: u64, level: DeliveryGuarantee, shared: bool) {
     let (mut views, mut layouts, mut mixed, mut cut_off, mut crashes) = (0, 0, 0, 0, 0);
     for seed in 0..seeds {
-        let shape =
+        let parameters =
             TestParameters { late_leavers: true, ..TestParameters::random(seed, level, shared) };
-        let oracle = check_shape(seed, shape).oracle;
+        let oracle = check_shape(seed, parameters).oracle;
         views += oracle.views;
         layouts += oracle.layouts;
         mixed += oracle.mixed;
@@ -63,11 +63,11 @@ fn epochs_without_an_order_follow_each_other() {
 fn line_slot_is_not_reused_before_its_leaver_finishes_the_epoch() {
     let mut late = 0;
     for seed in 0..60 {
-        let shape = TestParameters {
+        let parameters = TestParameters {
             late_leavers: true,
             ..TestParameters::random(seed, DeliveryGuarantee::Atomic, true)
         };
-        let (is_late, complaints) = World::new(seed, shape).run_with_a_slow_leaver();
+        let (is_late, complaints) = World::new(seed, parameters).run_with_a_slow_leaver();
         assert!(complaints.is_empty(), "seed {seed}: {complaints:#?}");
         late += usize::from(is_late);
     }

@@ -118,25 +118,26 @@ fn tells_whoever_is_out(member: &mut TestMember, when: FaultMoment, effects: &mu
     else {
         return;
     };
-    let court = member.checker.borrow();
-    let Some(before) = member.before.map(|before| &court.epochs[&before]) else { return };
+    let checker = member.checker.borrow();
+    let Some(before) = member.before.map(|before| &checker.epochs[&before]) else { return };
     // This epoch has the other set of lines.
     if before.number % 2 == epoch % 2 {
         return;
     }
-    let plan = &court.epochs[&epoch];
-    for place in before.roles.iter().filter(|place| plan.place(place.node).is_none()) {
-        let (Some(writer), Some(&peer)) = (place.writer, member.peers.get(&court.ids[place.node]))
+    let plan = &checker.epochs[&epoch];
+    for role in before.roles.iter().filter(|place| plan.role_of(place.node).is_none()) {
+        let (Some(writer), Some(&peer)) = (role.writer, member.peers.get(&checker.ids[role.node]))
         else {
             continue;
         };
-        let Some(replica) = member.replicas.get(&(place.node, court.writers[writer].region)) else {
+        let Some(replica) = member.replicas.get(&(role.node, checker.writers[writer].region))
+        else {
             continue;
         };
         let Ok(Some(geometry)) = Geometry::read(replica) else { continue };
         let stamps = (0..geometry.entries()).map(|index| replica.load(geometry.entry_word(index)));
         let arrived = stamps.filter(|word| *word != 0).map(|word| (word >> 32 & STAMP) + 1).max();
-        let first = (before.number % 2) as usize * BANK + place.slot * LINE_WORDS;
+        let first = (before.number % 2) as usize * BANK + role.slot * LINE_WORDS;
         let name = lines.word(first + ACK_RECEIVED).peek() >> 40 << 40;
         let taken = lines.word(first + ACK_TAKEN).peek() & 0xff_ffff;
         let Some(arrived) = arrived.filter(|&arrived| name != 0 && arrived > taken) else {
@@ -186,26 +187,27 @@ fn forgets_what_it_holds_when_it_leaves(
 fn trouble(
     seed: u64,
     kind: (DeliveryGuarantee, bool),
-    plant: Option<MembershipFault>,
-    mischief: Option<PlantedFault>,
+    membership_fault: Option<MembershipFault>,
+    planted: Option<PlantedFault>,
 ) -> Vec<Rule> {
-    trouble_with_leavers(seed, kind, plant, mischief, false)
+    trouble_with_leavers(seed, kind, membership_fault, planted, false)
 }
 
 /// As [`trouble`], with members that read to the end of the epoch by which they leave, or not.
 fn trouble_with_leavers(
     seed: u64,
     (level, shared): (DeliveryGuarantee, bool),
-    plant: Option<MembershipFault>,
-    mischief: Option<PlantedFault>,
+    membership_fault: Option<MembershipFault>,
+    planted: Option<PlantedFault>,
     late_leavers: bool,
 ) -> Vec<Rule> {
-    let mut shape = TestParameters { late_leavers, ..TestParameters::random(seed, level, shared) };
-    shape.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
-    let mut world = World::new(seed, shape);
-    world.oracle.planted = plant;
-    for node in 0..shape.nodes {
-        world.member_mut(node).planted = mischief;
+    let mut parameters =
+        TestParameters { late_leavers, ..TestParameters::random(seed, level, shared) };
+    parameters.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
+    let mut world = World::new(seed, parameters);
+    world.oracle.planted = membership_fault;
+    for node in 0..parameters.nodes {
+        world.member_mut(node).planted = planted;
     }
     world.run().into_iter().map(|(checker, _)| checker).collect()
 }
@@ -225,14 +227,15 @@ fn checkers_accept_epochs_without_a_planted_fault() {
 fn caught(
     name: &str,
     kind: (DeliveryGuarantee, bool),
-    plant: Option<MembershipFault>,
-    mischief: Option<PlantedFault>,
+    membership_fault: Option<MembershipFault>,
+    planted: Option<PlantedFault>,
     by: Rule,
 ) {
     let mut all = Vec::new();
     for range in 0..RANGES {
         let seeds = range * SEEDS..(range + 1) * SEEDS;
-        let found: Vec<_> = seeds.map(|seed| trouble(seed, kind, plant, mischief)).collect();
+        let found: Vec<_> =
+            seeds.map(|seed| trouble(seed, kind, membership_fault, planted)).collect();
         let hits = found.iter().filter(|found| found.first() == Some(&by)).count();
         assert!(hits > 0, "{name} is not caught by {by:?} in {range}: {found:?}");
         all.push(hits);
@@ -242,26 +245,26 @@ fn caught(
 
 #[test]
 fn a_trim_that_is_one_too_far_is_caught() {
-    let plant = Some(MembershipFault::TrimTooFar);
-    caught("a trim that is one too far", COPIED, plant, None, Rule::Order);
+    let membership_fault = Some(MembershipFault::TrimTooFar);
+    caught("a trim that is one too far", COPIED, membership_fault, None, Rule::Order);
 }
 
 #[test]
 fn trim_that_not_all_members_have_received_is_caught() {
-    let plant = Some(MembershipFault::TrimOfTheFastest);
-    caught("a trim that not all have received", COPIED, plant, None, Rule::Refusal);
+    let membership_fault = Some(MembershipFault::TrimOfTheFastest);
+    caught("a trim that not all have received", COPIED, membership_fault, None, Rule::Refusal);
 }
 
 #[test]
 fn a_start_that_is_one_too_early_is_caught() {
-    let plant = Some(MembershipFault::StartTooEarly);
-    caught("a start that is one too early", SHARED, plant, None, Rule::Order);
+    let membership_fault = Some(MembershipFault::StartTooEarly);
+    caught("a start that is one too early", SHARED, membership_fault, None, Rule::Order);
 }
 
 #[test]
 fn counting_of_an_excluded_member_is_caught() {
-    let plant = Some(MembershipFault::CountsWhoIsOut);
-    caught("an excluded member that is counted", COPIED, plant, None, Rule::Liveness);
+    let membership_fault = Some(MembershipFault::CountsWhoIsOut);
+    caught("an excluded member that is counted", COPIED, membership_fault, None, Rule::Liveness);
 }
 
 #[test]
@@ -276,17 +279,17 @@ fn single_set_of_lines_for_all_epochs_is_caught() {
 
 #[test]
 fn entry_posted_twice_is_caught() {
-    let mischief = Some(forgets_what_it_has_posted as PlantedFault);
-    caught("an entry that is posted twice", COPIED, None, mischief, Rule::Once);
+    let planted = Some(forgets_what_it_has_posted as PlantedFault);
+    caught("an entry that is posted twice", COPIED, None, planted, Rule::Once);
 }
 
 /// As [`trouble`], with a member that is excluded and continues.
-fn trouble_with_one_put_out(seed: u64, shared: bool, mischief: Option<PlantedFault>) -> Vec<Rule> {
-    let mut shape = TestParameters::random(seed, DeliveryGuarantee::Atomic, shared);
-    shape.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
-    shape.nodes = 3;
-    let mut world = World::new(seed, shape);
-    (0..3).for_each(|node| world.member_mut(node).planted = mischief);
+fn trouble_with_one_excluded(seed: u64, shared: bool, planted: Option<PlantedFault>) -> Vec<Rule> {
+    let mut parameters = TestParameters::random(seed, DeliveryGuarantee::Atomic, shared);
+    parameters.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
+    parameters.nodes = 3;
+    let mut world = World::new(seed, parameters);
+    (0..3).for_each(|node| world.member_mut(node).planted = planted);
     world.run_with_one_put_out().into_iter().map(|(checker, _)| checker).collect()
 }
 
@@ -297,9 +300,9 @@ fn acknowledgement_to_an_excluded_member_is_caught() {
     let mut hits = 0;
     for seed in 0..RANGES * SEEDS {
         for shared in [false, true] {
-            assert_eq!(trouble_with_one_put_out(seed, shared, None), [], "seed {seed}");
+            assert_eq!(trouble_with_one_excluded(seed, shared, None), [], "seed {seed}");
         }
-        let found = trouble_with_one_put_out(seed, false, Some(tells_whoever_is_out));
+        let found = trouble_with_one_excluded(seed, false, Some(tells_whoever_is_out));
         hits += usize::from(found.first() == Some(&Rule::Content));
     }
     println!("reports to excluded members: {hits} of {} seeds, by Content", RANGES * SEEDS);
@@ -308,18 +311,18 @@ fn acknowledgement_to_an_excluded_member_is_caught() {
 
 #[test]
 fn held_bits_not_carried_over_to_the_next_epoch_are_caught() {
-    let mischief = Some(forgets_what_it_holds as PlantedFault);
-    caught("held records that are not carried over", COPIED, None, mischief, Rule::Content);
+    let planted = Some(forgets_what_it_holds as PlantedFault);
+    caught("held records that are not carried over", COPIED, None, planted, Rule::Content);
 }
 
 /// Records that a leaver refers to are kept only because it reports them (I-260).
 #[test]
 fn records_held_but_not_reported_by_a_leaver_are_caught() {
-    let mischief = Some(forgets_what_it_holds_when_it_leaves as PlantedFault);
+    let planted = Some(forgets_what_it_holds_when_it_leaves as PlantedFault);
     for range in 0..RANGES {
         let seeds = range * SEEDS..(range + 1) * SEEDS;
         let found: Vec<_> =
-            seeds.map(|seed| trouble_with_leavers(seed, SHARED, None, mischief, true)).collect();
+            seeds.map(|seed| trouble_with_leavers(seed, SHARED, None, planted, true)).collect();
         let hits = found.iter().filter(|found| found.first() == Some(&Rule::Content)).count();
         println!("records held by a leaver: {hits} of {SEEDS} seeds, by Content");
         assert!(hits > 0, "not caught in {range}: {found:?}");

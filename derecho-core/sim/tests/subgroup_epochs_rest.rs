@@ -16,8 +16,8 @@ use epochs::{Rule, TestMember, TestParameters, World};
 const LINKS: [(bool, usize); 3] = [(false, 1), (true, 1), (true, 2)];
 
 fn world(seed: u64, level: DeliveryGuarantee, (shared, hosts): (bool, usize)) -> World {
-    let shape = TestParameters::random(seed, level, shared);
-    World::new(seed, TestParameters { hosts, many: true, ..shape })
+    let parameters = TestParameters::random(seed, level, shared);
+    World::new(seed, TestParameters { hosts, many: true, ..parameters })
 }
 
 fn check_all(seeds: u64, level: DeliveryGuarantee, link: (bool, usize)) {
@@ -33,11 +33,11 @@ fn check_all(seeds: u64, level: DeliveryGuarantee, link: (bool, usize)) {
         );
         all.resting += rests.resting;
         all.changes += rests.changes;
-        all.heard += rests.heard;
+        all.resumed += rests.resumed;
     }
     println!("{all:?} in {seeds} seeds");
     let seeds = seeds as usize;
-    assert!(all.resting > seeds && all.changes > seeds / 2 && all.heard > seeds / 4, "{all:?}");
+    assert!(all.resting > seeds && all.changes > seeds / 2 && all.resumed > seeds / 4, "{all:?}");
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn stays_quiet(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
     }
 }
 
-fn trouble(seed: u64, link: (bool, usize), mischief: Option<PlantedFault>) -> Vec<Rule> {
+fn trouble(seed: u64, link: (bool, usize), planted: Option<PlantedFault>) -> Vec<Rule> {
     let mut world = world(seed, DeliveryGuarantee::Atomic, link);
-    (0..world.parameters.nodes).for_each(|node| world.member_mut(node).planted = mischief);
+    (0..world.parameters.nodes).for_each(|node| world.member_mut(node).planted = planted);
     world.run_with_rests().0.into_iter().map(|(checker, _)| checker).collect()
 }
 

@@ -148,11 +148,11 @@ impl TestGroup {
                     lines: lines_of(subgroup),
                 });
                 let terms = SubgroupConfig { level, ablation: Ablation::default() };
-                let charter =
+                let definition =
                     SubgroupDefinition { name: NAME, config: terms, members: members.collect() };
                 let share =
                     SubgroupMemory { lines: part.lines.clone(), memory: Some(part.memory.clone()) };
-                part.id = node.found(charter, share, effects);
+                part.id = node.found(definition, share, effects);
                 assert!(part.id.is_some());
             }
         }
@@ -174,7 +174,12 @@ impl TestGroup {
                     part.inbox = member.node.add_subgroup_reader(id);
                 }
                 NodeEvent::Faulty { peer, fault } => {
-                    prop_assert_eq!(peer.index(), EVIL, "a good node is reported as faulty: {}", fault);
+                    prop_assert_eq!(
+                        peer.index(),
+                        EVIL,
+                        "a good node is reported as faulty: {}",
+                        fault
+                    );
                     member.faults += 1;
                 }
                 NodeEvent::Stalled(id) => {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
 use derecho_sim::{Config, StopReason};
-use subgroups::{END, Pace, Role, Scenario, World, adversarial};
+use subgroups::{END, Pace, Scenario, SubgroupRole, World, adversarial};
 
 /// Pace of a writer that never lets the others wait.
 const EAGER: Pace = Pace { goal: 60, burst: 4, pause_ns: 500, careless: false };
@@ -45,7 +45,7 @@ fn run(world: &mut World) {
     assert!(complaints.is_empty(), "seed {}: {complaints:#?}", world.seed);
 }
 
-fn roomy(members: Vec<Role>) -> Scenario {
+fn roomy(members: Vec<SubgroupRole>) -> Scenario {
     let geometry = derecho_core::multicast::geometry::Geometry::fitting(1 << 16, 256, 200);
     Scenario { geometry: geometry.unwrap(), ..Scenario::atomic(members) }
 }
@@ -56,7 +56,8 @@ fn roomy(members: Vec<Role>) -> Scenario {
 fn sender_invariance_senders_that_keep_up_send_no_null() {
     for seed in 0..200 {
         let members = 2 + seed as usize % 5;
-        let mut world = World::new(adversarial(seed), roomy(vec![Role::both(EAGER); members]));
+        let mut world =
+            World::new(adversarial(seed), roomy(vec![SubgroupRole::both(EAGER); members]));
         gather(&mut world);
         for _ in 0..4 {
             commit_all(&mut world, 0..members, 10);
@@ -83,10 +84,10 @@ fn sender_invariance_there_are_no_more_rounds_than_messages() {
         world.complete();
         world.calm();
         world.assert_no_complaints();
-        let court = world.checker.borrow();
+        let checker = world.checker.borrow();
         for member in 0..world.members() {
             for (rank, arrived) in world.member(member).arrived.iter().enumerate() {
-                let (own, total) = (court.committed[rank], court.total());
+                let (own, total) = (checker.committed[rank], checker.total());
                 let text = format!("seed {seed}: {own} of {total}, {} slots", arrived.slots);
                 assert!(arrived.slots <= total, "{text}");
                 assert!(arrived.null_entries <= total - own, "{text}");
@@ -105,7 +106,9 @@ fn low_overhead_nulls_take_at_most_one_entry_per_message_or_burst() {
     let mut in_bursts = 0;
     for seed in 0..200 {
         let silent = 1 + seed as usize % 4;
-        let members = [vec![Role::both(EAGER)], vec![Role::both(Pace::SILENT); silent]].concat();
+        let members =
+            [vec![SubgroupRole::both(EAGER)], vec![SubgroupRole::both(Pace::SILENT); silent]]
+                .concat();
         let mut world = World::new(adversarial(seed), roomy(members));
         gather(&mut world);
         for burst in 1..=BURSTS {
@@ -137,8 +140,9 @@ fn low_overhead_nulls_take_at_most_one_entry_per_message_or_burst() {
 fn correctness_a_silent_sender_blocks_the_order_only_without_nulls() {
     for seed in 0..150 {
         for ablated in [false, true] {
-            let quiet = Role { reads: seed % 2 == 0, sends: Some(Pace::SILENT) };
-            let mut scenario = Scenario::atomic(vec![Role::both(EAGER), quiet, Role::both(EAGER)]);
+            let quiet = SubgroupRole { reads: seed % 2 == 0, sends: Some(Pace::SILENT) };
+            let mut scenario =
+                Scenario::atomic(vec![SubgroupRole::both(EAGER), quiet, SubgroupRole::both(EAGER)]);
             scenario.terms.ablation.nulls = ablated;
             let mut world = World::started(adversarial(seed), scenario);
             if ablated {
@@ -160,7 +164,8 @@ fn correctness_a_silent_sender_blocks_the_order_only_without_nulls() {
 #[test]
 fn quiescence_nulls_end_with_the_messages() {
     for seed in 0..150 {
-        let mut world = World::new(adversarial(seed), roomy(vec![Role::both(Pace::SILENT); 4]));
+        let mut world =
+            World::new(adversarial(seed), roomy(vec![SubgroupRole::both(Pace::SILENT); 4]));
         gather(&mut world);
         assert!(nulls(&world).iter().all(|&nulls| nulls == (0, 0)), "no member has sent a message");
         // One message costs at most one null of each other sender, and then there is silence.
@@ -185,7 +190,8 @@ fn quiescence_nulls_end_with_the_messages() {
 fn declared_silence_costs_one_entry_and_no_member_waits() {
     const ROUNDS: u64 = 100;
     for seed in 0..150 {
-        let mut world = World::new(adversarial(seed), roomy(vec![Role::both(Pace::SILENT); 3]));
+        let mut world =
+            World::new(adversarial(seed), roomy(vec![SubgroupRole::both(Pace::SILENT); 3]));
         gather(&mut world);
         world.act(1, |member, _| {
             let id = member.id.unwrap();
@@ -199,8 +205,8 @@ fn declared_silence_costs_one_entry_and_no_member_waits() {
             commit_all(&mut world, 0..1, 20);
             commit_all(&mut world, 2..3, 20);
         }
-        let court = Rc::clone(&world.checker);
-        let stop = world.cluster.run_until_met(|_| court.borrow().received[0] >= 3 * 80);
+        let checker = Rc::clone(&world.checker);
+        let stop = world.cluster.run_until_met(|_| checker.borrow().received[0] >= 3 * 80);
         assert_eq!(stop, StopReason::Reached, "seed {seed}");
         assert_eq!(nulls(&world)[1], (1, ROUNDS), "seed {seed}");
         // After its declared rounds it owes nulls again.
@@ -222,7 +228,7 @@ fn posts_of_a_turn_do_not_grow_with_its_messages() {
     for members in 2..6_usize {
         let mut config = Config::costed(members as u64);
         config.start_spread_ns = 0;
-        let mut world = World::new(config, roomy(vec![Role::both(Pace::SILENT); members]));
+        let mut world = World::new(config, roomy(vec![SubgroupRole::both(Pace::SILENT); members]));
         gather(&mut world);
         let others = members as u64 - 1;
         for batch in 0..60 {

@@ -20,7 +20,7 @@ use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
 use derecho_sim::{Config, Random};
 use subgroups::member::{FaultMoment, LINES, PlantedFault, STREAM};
-use subgroups::{LONGEST, Pace, Role, Rule, Scenario, TestMember, World};
+use subgroups::{LONGEST, Pace, Rule, Scenario, SubgroupRole, TestMember, World};
 
 const RANGES: u64 = 3;
 const SEEDS: u64 = 12;
@@ -90,11 +90,11 @@ fn clears_held_while_it_still_reads(member: &mut TestMember, when: FaultMoment, 
 /// Reports two more taken entries than it has taken, wherever there are two more.
 fn takes_too_much(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
     if when == FaultMoment::After {
-        let court = member.checker.borrow();
-        for (rank, &sender) in court.senders.iter().enumerate() {
+        let checker = member.checker.borrow();
+        for (rank, &sender) in checker.senders.iter().enumerate() {
             let first = sender * LINE_WORDS;
             let taken = member.lines.word(first + ACK_TAKEN).peek() & COUNT;
-            if sender != member.me && taken >= 4 && court.committed[rank] >= taken + 2 {
+            if sender != member.me && taken >= 4 && checker.committed[rank] >= taken + 2 {
                 add(&member.lines, first + ACK_TAKEN, 2);
                 // With the matching stamp, and without any chunk.
                 let word = member.lines.word(first + ACK_HELD);
@@ -213,13 +213,13 @@ fn answers_nulls(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
 fn trouble(
     seed: u64,
     level: DeliveryGuarantee,
-    mischief: Option<PlantedFault>,
+    planted: Option<PlantedFault>,
     everywhere: bool,
 ) -> Vec<Rule> {
     let config = Config { deadline: END, ..Config::adversarial(seed) };
     let mut random = Random::new(seed);
     let pace = Pace { goal: 60, burst: 5, pause_ns: 2_000, careless: false };
-    let mut members = vec![Role::both(pace); 3];
+    let mut members = vec![SubgroupRole::both(pace); 3];
     // One member is silent most of the time, so that there are nulls.
     members[random.below(3) as usize].sends = Some(Pace { goal: 4, pause_ns: 60_000, ..pace });
     let mut scenario = Scenario::atomic(members);
@@ -229,7 +229,7 @@ fn trouble(
     let mut world = World::started(config, scenario);
     let victim = random.below(3) as usize;
     for member in (0..3).filter(|&member| everywhere || member == victim) {
-        world.member_mut(member).planted = mischief;
+        world.member_mut(member).planted = planted;
     }
     world.run().into_iter().map(|(checker, _)| checker).collect()
 }
@@ -244,18 +244,12 @@ fn checkers_accept_subgroup_runs_without_a_planted_fault() {
 }
 
 /// Checks that the named checker finds the fault first at least once in each range of seeds.
-fn caught(
-    name: &str,
-    level: DeliveryGuarantee,
-    mischief: PlantedFault,
-    by: Rule,
-    everywhere: bool,
-) {
+fn caught(name: &str, level: DeliveryGuarantee, planted: PlantedFault, by: Rule, everywhere: bool) {
     let mut all = Vec::new();
     for range in 0..RANGES {
         let seeds = range * SEEDS..(range + 1) * SEEDS;
         let found: Vec<_> =
-            seeds.map(|seed| trouble(seed, level, Some(mischief), everywhere)).collect();
+            seeds.map(|seed| trouble(seed, level, Some(planted), everywhere)).collect();
         let hits = found.iter().filter(|found| found.first() == Some(&by)).count();
         assert!(hits > 0, "a member that {name} is not caught by {by:?} in {range}: {found:?}");
         all.push(hits);
@@ -265,26 +259,32 @@ fn caught(
 
 #[test]
 fn delivery_of_messages_received_by_one_member_only_is_caught() {
-    let mischief = delivers_what_only_it_has_received;
-    caught("delivers without acknowledgements", DeliveryGuarantee::Atomic, mischief, Rule::Agreement, false);
+    let planted = delivers_what_only_it_has_received;
+    caught(
+        "delivers without acknowledgements",
+        DeliveryGuarantee::Atomic,
+        planted,
+        Rule::Agreement,
+        false,
+    );
 }
 
 #[test]
 fn received_count_that_is_one_too_high_is_caught() {
-    let mischief = says_that_it_has_received_one_more;
-    caught("has received one more", DeliveryGuarantee::Atomic, mischief, Rule::Agreement, false);
+    let planted = says_that_it_has_received_one_more;
+    caught("has received one more", DeliveryGuarantee::Atomic, planted, Rule::Agreement, false);
 }
 
 #[test]
 fn acknowledging_before_receiving_is_caught() {
-    let mischief = acknowledges_before_it_receives;
-    caught("acknowledges too early", DeliveryGuarantee::Atomic, mischief, Rule::Agreement, false);
+    let planted = acknowledges_before_it_receives;
+    caught("acknowledges too early", DeliveryGuarantee::Atomic, planted, Rule::Agreement, false);
 }
 
 #[test]
 fn a_held_bit_that_is_cleared_too_early_is_caught() {
-    let mischief = clears_held_while_it_still_reads;
-    caught("clears held too early", DeliveryGuarantee::Atomic, mischief, Rule::Content, false);
+    let planted = clears_held_while_it_still_reads;
+    caught("clears held too early", DeliveryGuarantee::Atomic, planted, Rule::Content, false);
 }
 
 #[test]
@@ -338,7 +338,13 @@ fn entries_that_are_posted_before_their_bytes_are_caught() {
 
 #[test]
 fn a_member_that_does_not_acknowledge_is_caught() {
-    caught("stops acknowledging", DeliveryGuarantee::Atomic, tells_nobody_any_more, Rule::Liveness, false);
+    caught(
+        "stops acknowledging",
+        DeliveryGuarantee::Atomic,
+        tells_nobody_any_more,
+        Rule::Liveness,
+        false,
+    );
 }
 
 #[test]

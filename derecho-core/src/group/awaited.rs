@@ -50,14 +50,14 @@ pub(super) struct WaitTracker {
 }
 
 impl WaitTracker {
-    pub(super) fn new(patience: &MemberTimeouts) -> WaitTracker {
-        let interval = patience.member_timeout.map_or(LOOK_INTERVAL, |timeout| timeout / 8);
+    pub(super) fn new(timeouts: &MemberTimeouts) -> WaitTracker {
+        let interval = timeouts.member_timeout.map_or(LOOK_INTERVAL, |timeout| timeout / 8);
         WaitTracker {
             interval: interval.min(LOOK_INTERVAL),
             next_scan: Time(0),
             streams: Vec::new(),
             since: BTreeMap::new(),
-            timeout: patience.member_timeout,
+            timeout: timeouts.member_timeout,
             looked: Time(0),
             is_new: false,
         }
@@ -148,7 +148,7 @@ impl<S: ReplicatedState> Group<S> {
         }
         let sponsor = self.sponsor.filter(|_| !self.informed);
         waits.extend(sponsor.map(|node| of_group(WaitCondition::State, node)));
-        let starts = self.unheard().into_iter();
+        let starts = self.unannounced().into_iter();
         waits.extend(starts.map(|(key, node)| Wait {
             key: Some(key),
             node,

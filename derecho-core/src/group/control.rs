@@ -141,7 +141,7 @@ pub(super) struct ControlStream {
     /// Number of messages that this node has submitted, and number of those that were applied in
     /// the common order.
     submitted: u64,
-    heard_own: u64,
+    applied_own: u64,
     /// Delivered messages of this view that wait for the state transfer.
     kept: Vec<(NodeId, Vec<u8>)>,
     /// State at the beginning of a view that has not begun here yet, one for each node that has
@@ -150,14 +150,14 @@ pub(super) struct ControlStream {
 }
 
 impl ControlStream {
-    pub(super) fn new(share: &SubgroupRegions) -> ControlStream {
+    pub(super) fn new(regions: &SubgroupRegions) -> ControlStream {
         ControlStream {
-            memory: share.memory.as_ref().map(|(_, memory)| memory.clone()),
+            memory: regions.memory.as_ref().map(|(_, memory)| memory.clone()),
             inbox: None,
             senders: BTreeMap::new(),
             outbox: VecDeque::new(),
             submitted: 0,
-            heard_own: 0,
+            applied_own: 0,
             kept: Vec::new(),
             early: BTreeMap::new(),
         }
@@ -169,13 +169,13 @@ impl ControlStream {
     }
 
     /// Number of this node's messages that every member applies before the next message.
-    pub(super) fn heard_own(&self) -> u64 {
-        self.heard_own
+    pub(super) fn applied_own(&self) -> u64 {
+        self.applied_own
     }
 
-    pub(super) fn submit(&mut self, topic: ControlSubject, message: &[u8]) {
+    pub(super) fn submit(&mut self, subject: ControlSubject, message: &[u8]) {
         self.submitted += 1;
-        self.outbox.push_back([&[topic as u8], message].concat());
+        self.outbox.push_back([&[subject as u8], message].concat());
     }
 
     /// Whether messages were delivered, or an informed member has messages to send.
@@ -223,7 +223,7 @@ impl ControlStream {
 
 impl<S: ReplicatedState> Group<S> {
     /// Takes delivered messages, and commits waiting ones.
-    pub(super) fn attend_control(&mut self) -> usize {
+    pub(super) fn process_control(&mut self) -> usize {
         let mut done = 0;
         while let Some((from, message)) = self.control.take() {
             done += 1;
@@ -241,7 +241,7 @@ impl<S: ReplicatedState> Group<S> {
     }
 
     fn apply(&mut self, from: NodeId, message: &[u8]) {
-        self.control.heard_own += u64::from(from == self.node.id());
+        self.control.applied_own += u64::from(from == self.node.id());
         let changed = match message.split_first() {
             Some((topic, message)) if *topic == ControlSubject::State as u8 => {
                 self.state.apply(from, message)
@@ -253,7 +253,7 @@ impl<S: ReplicatedState> Group<S> {
             }
             _ => Vec::new(),
         };
-        self.leans = None;
+        self.required_logs = None;
         for key in changed {
             let layout = self.state.layout(key, &self.installed);
             if self.registry.change(key, layout) {
@@ -295,7 +295,7 @@ impl<S: ReplicatedState> Group<S> {
         if is_read {
             self.log_register = log_register;
             self.state.note_logs(&self.log_register);
-            self.leans = None;
+            self.required_logs = None;
         }
         is_read
     }

@@ -29,7 +29,7 @@ impl<S: ReplicatedState> Group<S> {
         let view = self.installed.number;
         match node == me {
             true => return self.direct(me, view, bytes),
-            false => self.tell_directly(node, bytes, effects),
+            false => self.send_within_budget(node, bytes, effects),
         }
         true
     }
@@ -40,7 +40,7 @@ impl<S: ReplicatedState> Group<S> {
         if view > self.installed.number {
             return self.keep_early(from, view, bytes);
         }
-        self.has_entered(from, view);
+        self.note_installed(from, view);
         if self.installed.rank_of(from).is_some() {
             self.events.push_back(GroupEvent::Direct { from, view, bytes });
         }

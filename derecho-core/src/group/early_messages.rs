@@ -46,24 +46,24 @@ pub(super) struct EarlyMessages {
 /// Direct messages to one member since this node has installed its view.
 #[derive(Default)]
 pub(super) struct HeldMessages {
-    told: usize,
+    sent: usize,
     bytes: usize,
     /// The member has installed the view: nothing is held back.
-    entered: bool,
+    installed: bool,
     asked: bool,
     waiting: VecDeque<Vec<u8>>,
 }
 
 impl HeldMessages {
     /// Whether the member may be sent this message at once.
-    fn may_tell(&mut self, length: usize) -> bool {
-        if self.entered {
+    fn may_send(&mut self, length: usize) -> bool {
+        if self.installed {
             return true;
         }
-        let fits = self.told < MOST_EARLY && self.bytes + length <= MOST_EARLY_BYTES;
+        let fits = self.sent < MOST_EARLY && self.bytes + length <= MOST_EARLY_BYTES;
         let may = fits && self.waiting.is_empty();
         if may {
-            (self.told, self.bytes) = (self.told + 1, self.bytes + length);
+            (self.sent, self.bytes) = (self.sent + 1, self.bytes + length);
         }
         may
     }
@@ -71,10 +71,15 @@ impl HeldMessages {
 
 impl<S: ReplicatedState> Group<S> {
     /// Sends another member a direct message, as soon as the budget permits.
-    pub(super) fn tell_directly(&mut self, node: NodeId, bytes: Vec<u8>, effects: &mut Effects) {
+    pub(super) fn send_within_budget(
+        &mut self,
+        node: NodeId,
+        bytes: Vec<u8>,
+        effects: &mut Effects,
+    ) {
         let view = self.installed.number;
         let held = self.held.entry(node).or_default();
-        if held.may_tell(bytes.len()) {
+        if held.may_send(bytes.len()) {
             return self.tell(node, &UnicastMessage::Direct { view, bytes }, effects);
         }
         held.waiting.push_back(bytes);
@@ -84,30 +89,30 @@ impl<S: ReplicatedState> Group<S> {
     }
 
     /// Notes that a node has installed this view.
-    pub(super) fn has_entered(&mut self, node: NodeId, view: u64) {
+    pub(super) fn note_installed(&mut self, node: NodeId, view: u64) {
         if view == self.installed.number && self.installed.rank_of(node).is_some() {
             let held = self.held.entry(node).or_default();
-            held.entered = true;
+            held.installed = true;
             let waiting = core::mem::take(&mut held.waiting);
-            self.let_go_of(node, view, waiting);
+            self.send_held(node, view, waiting);
         }
     }
 
     /// Sends held messages with the number of the view in which they were submitted.
-    fn let_go_of(&mut self, node: NodeId, view: u64, waiting: VecDeque<Vec<u8>>) {
-        let words =
+    fn send_held(&mut self, node: NodeId, view: u64, waiting: VecDeque<Vec<u8>>) {
+        let messages =
             waiting.into_iter().map(|bytes| UnicastMessage::Direct { view, bytes }.to_bytes());
-        let words: Vec<Vec<u8>> = words.collect();
-        if !words.is_empty() {
-            self.untold.entry(node).or_default().extend(words);
+        let messages: Vec<Vec<u8>> = messages.collect();
+        if !messages.is_empty() {
+            self.unsent.entry(node).or_default().extend(messages);
         }
     }
 
     /// Answers a node that asks to be notified when this node has installed a view.
     pub(super) fn asked_for(&mut self, node: NodeId, view: u64) {
         if view <= self.installed.number {
-            let word = UnicastMessage::ViewInstalled { view }.to_bytes();
-            self.untold.entry(node).or_default().push(word);
+            let message = UnicastMessage::ViewInstalled { view }.to_bytes();
+            self.unsent.entry(node).or_default().push(message);
         } else {
             self.early_messages.entry(node).or_default().asks = Some(view);
         }
@@ -130,60 +135,60 @@ impl<S: ReplicatedState> Group<S> {
         if !self.may_be_in(view) {
             return true;
         }
-        let ahead = self.early_messages.entry(from).or_default();
-        let length = ahead.bytes + bytes.len();
-        if ahead.early.len() == MOST_EARLY || length > MOST_EARLY_BYTES {
+        let early = self.early_messages.entry(from).or_default();
+        let length = early.bytes + bytes.len();
+        if early.early.len() == MOST_EARLY || length > MOST_EARLY_BYTES {
             return false;
         }
-        ahead.bytes = length;
-        ahead.early.push_back((view, bytes));
+        early.bytes = length;
+        early.early.push_back((view, bytes));
         true
     }
 
     /// Applies a view change: takes in messages that waited for the view, and sends messages that
     /// were held back in the view before. Drops messages of nodes that are not members of the view.
-    pub(super) fn pass_ahead(&mut self) {
+    pub(super) fn take_in_early(&mut self) {
         let view = self.installed.number;
         for (node, held) in core::mem::take(&mut self.held) {
             if self.installed.rank_of(node).is_some() {
                 // A member of this view has installed the view before.
-                self.let_go_of(node, view.saturating_sub(1), held.waiting);
+                self.send_held(node, view.saturating_sub(1), held.waiting);
             }
         }
-        for (node, ahead) in core::mem::take(&mut self.early_messages) {
+        for (node, early) in core::mem::take(&mut self.early_messages) {
             if self.installed.rank_of(node).is_none() {
                 continue;
             }
-            for (sent, bytes) in ahead.early {
+            for (sent, bytes) in early.early {
                 if sent <= view {
                     self.events.push_back(GroupEvent::Direct { from: node, view: sent, bytes });
                 }
             }
-            ahead.asks.into_iter().for_each(|view| self.asked_for(node, view));
-            self.early_messages.entry(node).or_default().starts = ahead.starts;
+            early.asks.into_iter().for_each(|view| self.asked_for(node, view));
+            self.early_messages.entry(node).or_default().starts = early.starts;
         }
     }
 
     /// Takes in the beginnings of epochs in a node's streams (I-334). `false` if there are more of
     /// them than any correct node sends.
-    pub(super) fn hear_starts(&mut self, node: NodeId, starts: Vec<EpochStart>) -> bool {
+    pub(super) fn receive_starts(&mut self, node: NodeId, starts: Vec<EpochStart>) -> bool {
         if self.is_member() && self.installed.rank_of(node).is_none() {
             // The node may have been a member when it sent this message.
             return true;
         }
-        let ahead = self.early_messages.entry(node).or_default();
-        ahead.starts += starts.len();
-        if ahead.starts > MOST_STARTS {
+        let early = self.early_messages.entry(node).or_default();
+        early.starts += starts.len();
+        if early.starts > MOST_STARTS {
             // Some beginnings may have been forgotten since they were counted.
-            let streams = self.heard.values().flat_map(|known| known.keys());
-            ahead.starts = streams.filter(|stream| stream.node == node).count() + starts.len();
-            if ahead.starts > MOST_STARTS {
+            let streams = self.announced_starts.values().flat_map(|known| known.keys());
+            early.starts = streams.filter(|stream| stream.node == node).count() + starts.len();
+            if early.starts > MOST_STARTS {
                 return false;
             }
         }
         for (key, epoch, region, entry, message) in starts {
             let stream = StreamId { node, region };
-            let known = self.heard.entry((key, epoch)).or_default();
+            let known = self.announced_starts.entry((key, epoch)).or_default();
             known.insert(stream, StreamStart { entry, message });
         }
         self.unsettled = true;
@@ -192,7 +197,7 @@ impl<S: ReplicatedState> Group<S> {
 
     /// Forgets the epoch beginnings in streams of all nodes except those for which `stays` holds.
     pub(super) fn forget_starts(&mut self, stays: impl Fn(&NodeId) -> bool) {
-        self.heard.retain(|_, known| {
+        self.announced_starts.retain(|_, known| {
             known.retain(|stream, _| stays(&stream.node));
             !known.is_empty()
         });
@@ -200,7 +205,7 @@ impl<S: ReplicatedState> Group<S> {
 
     /// Releases the budget of a node that is gone. The epoch beginnings of a member's streams stay
     /// until the next view: a newcomer may need them to begin with the other members.
-    pub(super) fn forget_words(&mut self, node: NodeId) {
+    pub(super) fn release_budget(&mut self, node: NodeId) {
         self.early_messages.remove(&node);
         self.held.remove(&node);
         self.control.forget_early(node);
@@ -275,10 +280,10 @@ mod tests {
             lines: (CONTROL_LINES, lines),
             memory: Some((CONTROL_STREAM, memory)),
         };
-        let entrance = JoinMode::Network(founders.iter().map(|node| (*node, 1)).collect());
-        let (patience, ablation) = (MemberTimeouts::default(), Ablation::default());
-        let terms = GroupConfig { join_mode: entrance, weight: 1, timeouts: patience, ablation };
-        let mut group = Group::new(node, terms, RestoredBytes::default(), control, None);
+        let join_mode = JoinMode::Network(founders.iter().map(|node| (*node, 1)).collect());
+        let (timeouts, ablation) = (MemberTimeouts::default(), Ablation::default());
+        let config = GroupConfig { join_mode, weight: 1, timeouts, ablation };
+        let mut group = Group::new(node, config, RestoredBytes::default(), control, None);
         let mut effects = Effects::new();
         for now in 0..4 {
             group.turn(Time(now), &mut effects);
@@ -315,16 +320,19 @@ mod tests {
         let view = group.view().number;
         assert!(view > 0 && group.is_member());
         for node in STRANGERS {
-            assert!((0..100).all(|n| group.told(node, starts(n * 1000, 1000))));
-            assert!(group.heard.is_empty(), "a stranger sends in no epoch");
-            assert!((0..100).all(|n| group.told(node, direct(view + 2 + n, 1 << 20))));
+            assert!((0..100).all(|n| group.receive_unicast(node, starts(n * 1000, 1000))));
+            assert!(group.announced_starts.is_empty(), "a stranger sends in no epoch");
+            assert!((0..100).all(|n| group.receive_unicast(node, direct(view + 2 + n, 1 << 20))));
             assert_eq!(early_bytes(&group), 0, "no member of that view is so far ahead");
         }
         for node in STRANGERS {
             // The node may be a member of the next view.
-            let kept = (0..100).take_while(|_| group.told(node, direct(view + 1, 1 << 20))).count();
+            let kept = (0..100)
+                .take_while(|_| group.receive_unicast(node, direct(view + 1, 1 << 20)))
+                .count();
             assert_eq!(kept, MOST_EARLY_BYTES >> 20);
-            let more = (0..9999).take_while(|_| group.told(node, direct(view + 1, 0))).count();
+            let more =
+                (0..9999).take_while(|_| group.receive_unicast(node, direct(view + 1, 0))).count();
             assert_eq!(more, MOST_EARLY - kept);
         }
         assert_eq!(early_bytes(&group), 2 * MOST_EARLY_BYTES, "each has a budget of its own");
@@ -339,22 +347,28 @@ mod tests {
         let mut group = group_of(&[OTHER]);
         assert!(!group.is_member());
         for node in STRANGERS {
-            let kept = (0..99).take_while(|n| group.told(node, starts(n * 1024, 1024))).count();
+            let kept =
+                (0..99).take_while(|n| group.receive_unicast(node, starts(n * 1024, 1024))).count();
             assert_eq!(kept, MOST_STARTS / 1024);
             // Repeated beginnings use no more budget, and forgotten ones are released.
             group.forget_starts(|known| *known != node);
-            assert!(group.told(node, starts(0, 1024)));
-            assert!(group.told(node, direct(77, 10)));
+            assert!(group.receive_unicast(node, starts(0, 1024)));
+            assert!(group.receive_unicast(node, direct(77, 10)));
             for state in [b"old", b"new"] {
                 let registry = Registry::default();
                 let state = state.to_vec();
-                assert!(group.told(node, UnicastMessage::Snapshot { view: 5, registry, state }));
+                assert!(
+                    group.receive_unicast(
+                        node,
+                        UnicastMessage::Snapshot { view: 5, registry, state }
+                    )
+                );
             }
         }
         assert_eq!(group.control.take_early().len(), 2, "one of each, whoever came last");
         goes(&mut group, STRANGERS[0], 1);
         goes(&mut group, STRANGERS[1], 2);
-        assert!(group.early_messages.is_empty() && group.heard.is_empty());
+        assert!(group.early_messages.is_empty() && group.announced_starts.is_empty());
     }
 
     #[test]
@@ -387,24 +401,24 @@ mod tests {
         let waiting =
             |group: &Group<RestoredBytes>| group.held.get(&node).map(|held| held.waiting.len());
         assert_eq!(waiting(&group), Some(10));
-        group.has_entered(node, view + 1);
-        group.has_entered(STRANGERS[1], view);
+        group.note_installed(node, view + 1);
+        group.note_installed(STRANGERS[1], view);
         assert_eq!(waiting(&group), Some(10), "that was another view, and another node");
-        assert!(group.told(node, UnicastMessage::ViewInstalled { view }));
-        assert_eq!((waiting(&group), group.untold[&node].len()), (Some(0), 10));
+        assert!(group.receive_unicast(node, UnicastMessage::ViewInstalled { view }));
+        assert_eq!((waiting(&group), group.unsent[&node].len()), (Some(0), 10));
         assert!(group.send_direct(node, alloc::vec![1; MOST_EARLY_BYTES + 1], &mut effects));
         assert_eq!(waiting(&group), Some(0), "nothing is held back any more");
         // A node that asks is answered at once, or when this node installs the view.
-        group.untold.clear();
+        group.unsent.clear();
         assert!(
-            group.told(node, UnicastMessage::AwaitsView { view })
-                && group.told(node, UnicastMessage::AwaitsView { view: view + 1 })
+            group.receive_unicast(node, UnicastMessage::AwaitsView { view })
+                && group.receive_unicast(node, UnicastMessage::AwaitsView { view: view + 1 })
         );
-        assert_eq!(group.untold[&node], [UnicastMessage::ViewInstalled { view }.to_bytes()]);
+        assert_eq!(group.unsent[&node], [UnicastMessage::ViewInstalled { view }.to_bytes()]);
         group.installed.number += 1;
-        group.pass_ahead();
+        group.take_in_early();
         assert_eq!(
-            group.untold[&node].last(),
+            group.unsent[&node].last(),
             Some(&UnicastMessage::ViewInstalled { view: view + 1 }.to_bytes())
         );
     }
@@ -412,15 +426,15 @@ mod tests {
     #[test]
     fn sender_holds_back_messages_over_budget_and_all_later_messages() {
         let mut held = HeldMessages::default();
-        assert!((0..MOST_EARLY).all(|_| held.may_tell(1)));
-        assert!(!held.may_tell(0), "more messages than may wait");
+        assert!((0..MOST_EARLY).all(|_| held.may_send(1)));
+        assert!(!held.may_send(0), "more messages than may wait");
         let mut held = HeldMessages::default();
-        assert!(held.may_tell(MOST_EARLY_BYTES - 1) && !held.may_tell(2));
+        assert!(held.may_send(MOST_EARLY_BYTES - 1) && !held.may_send(2));
         held.waiting.push_back(Vec::new());
-        assert!(!held.may_tell(1), "it would overtake one that is held back");
+        assert!(!held.may_send(1), "it would overtake one that is held back");
         held.waiting.clear();
-        assert!(held.may_tell(1));
-        held.entered = true;
-        assert!(held.may_tell(usize::MAX));
+        assert!(held.may_send(1));
+        held.installed = true;
+        assert!(held.may_send(usize::MAX));
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct EpochProgress {
     /// Region of this node's acknowledgement lines.
     lines: RegionId,
     /// Last epoch that was given to the node.
-    told: Epoch,
+    last_epoch: Epoch,
     /// Whether that epoch has begun.
     begun: bool,
     /// The cut left this node behind: it does not know by itself where the next epoch begins.
@@ -50,7 +50,9 @@ struct PendingStartNotice {
 
 impl core::fmt::Debug for EpochProgress {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let EpochProgress { id, told, begun, left_behind, pending_notice: owes, .. } = self;
+        let EpochProgress {
+            id, last_epoch: told, begun, left_behind, pending_notice: owes, ..
+        } = self;
         let told = told.number;
         write!(f, "{id:?} given {told} begun {begun} behind {left_behind} pending {owes:?}")
     }
@@ -61,8 +63,8 @@ impl EpochProgress {
         self.id
     }
 
-    pub(super) fn told(&self) -> &Epoch {
-        &self.told
+    pub(super) fn last_epoch(&self) -> &Epoch {
+        &self.last_epoch
     }
 
     pub(super) fn lines(&self) -> RegionId {
@@ -82,11 +84,12 @@ impl<S: ReplicatedState> Group<S> {
     /// Notes that an epoch of a subgroup has begun here.
     pub(super) fn begun(&mut self, id: SubgroupId) {
         let Some(key) = self.key_of(id) else { return };
-        let walk = self.progress.get_mut(&key).expect("the key was found above");
-        let first = !core::mem::replace(&mut walk.begun, true) && walk.told.number == 0;
-        (walk.left_behind, self.unsettled) = (false, true);
-        let Epoch { number, name: epoch, layout, .. } = walk.told.clone();
-        self.heard.retain(|(k, epoch), _| *k != key || *epoch > number);
+        let progress = self.progress.get_mut(&key).expect("the key was found above");
+        let first =
+            !core::mem::replace(&mut progress.begun, true) && progress.last_epoch.number == 0;
+        (progress.left_behind, self.unsettled) = (false, true);
+        let Epoch { number, name: epoch, layout, .. } = progress.last_epoch.clone();
+        self.announced_starts.retain(|(k, epoch), _| *k != key || *epoch > number);
         self.behind.remove(&key);
         if key == CONTROL {
             self.control_begun();
@@ -102,13 +105,13 @@ impl<S: ReplicatedState> Group<S> {
         let Some(key) = self.keys.remove(&id) else { return };
         self.open.insert(key);
         self.pending_notices.remove(&key);
-        if let Some(walk) = self.progress.remove(&key) {
-            let lines = walk.lines;
+        if let Some(progress) = self.progress.remove(&key) {
+            let lines = progress.lines;
             // The node may become a member again later, but not of epochs that it has left.
-            self.registry.forget_before(key, walk.told.number);
+            self.registry.forget_before(key, progress.last_epoch.number);
             // A subgroup without members is forgotten, including its numbers.
-            if self.registry.epochs(key).any(|epoch| epoch.number == walk.told.number) {
-                self.behind.insert(key, walk.told);
+            if self.registry.epochs(key).any(|epoch| epoch.number == progress.last_epoch.number) {
+                self.behind.insert(key, progress.last_epoch);
             }
             self.forget_regions(key, lines);
         }
@@ -147,7 +150,7 @@ impl<S: ReplicatedState> Group<S> {
         let me = self.node.id();
         let mut epochs = self.registry.epochs(key);
         match self.progress.get(&key) {
-            Some(walk) => epochs.find(|epoch| epoch.number > walk.told.number),
+            Some(progress) => epochs.find(|epoch| epoch.number > progress.last_epoch.number),
             None => epochs.find(|epoch| epoch.layout.member(me).is_some()),
         }
     }
@@ -158,91 +161,97 @@ impl<S: ReplicatedState> Group<S> {
         // A pending notice concerns the epoch that has begun last, and must be sent before the next
         // epoch is given to the node.
         let ready = self.progress.get(&key).is_none_or(EpochProgress::is_settled);
-        let told = ready && !self.expected.contains_key(&key) && {
+        let is_given = ready && !self.expected.contains_key(&key) && {
             let next = next.clone();
-            self.tell_next(key, next, false, effects)
+            self.give_next_epoch(key, next, false, effects)
         };
         // I-76: the subgroup stays open if another epoch follows.
         if self.next_of(key).is_some() {
             self.open.insert(key);
         }
-        usize::from(told)
+        usize::from(is_given)
     }
 
     /// Gives a subgroup its next epoch, if all prerequisites are known. `ended`: a view has ended
     /// the epoch before.
-    pub(super) fn tell_next(
+    pub(super) fn give_next_epoch(
         &mut self,
         key: u64,
         next: Epoch,
         ended: bool,
         effects: &mut Effects,
     ) -> bool {
-        let Some(epoch) = self.seated(key, &next) else {
+        let Some(epoch) = self.node_epoch(key, &next) else {
             self.unsettled = true;
             return false;
         };
         let me = self.node.id();
-        let seat = next.layout.member(me).copied();
-        let share = seat.and_then(|seat| self.regions.get(&(key, seat.lines))).cloned();
-        let sends = seat.and_then(|seat| seat.sends);
+        let own = next.layout.member(me).copied();
+        let regions = own.and_then(|seat| self.regions.get(&(key, seat.lines))).cloned();
+        let sends = own.and_then(|seat| seat.sends);
         let memory = sends.and_then(|region| self.memories.get(&(key, region)));
         let memory = memory.map(|known| known.memory.clone());
         if let Some(id) = self.progress.get(&key).and_then(EpochProgress::id) {
-            let told = match ended {
+            let is_given = match ended {
                 true => self.node.next_epoch(id, epoch, memory, effects),
                 false => self.node.change_layout(id, epoch, memory, effects),
             };
             let walk = self.progress.get_mut(&key).expect("the subgroup has progress");
-            if told {
+            if is_given {
                 if !ended {
-                    let is_new = |node: &NodeId| walk.told.layout.member(*node).is_none();
-                    let seats = next.layout.members.iter().map(|seat| seat.node);
-                    let newcomers: Vec<NodeId> = seats.filter(is_new).collect();
+                    let is_new = |node: &NodeId| walk.last_epoch.layout.member(*node).is_none();
+                    let nodes = next.layout.members.iter().map(|member| member.node);
+                    let newcomers: Vec<NodeId> = nodes.filter(is_new).collect();
                     let stays = next.layout.streams().any(|stream| stream.node == me);
-                    let owes = stays && !newcomers.is_empty();
-                    walk.pending_notice =
-                        owes.then_some(PendingStartNotice { start: None, nodes: newcomers });
-                    if owes {
+                    let needs_notice = stays && !newcomers.is_empty();
+                    walk.pending_notice = needs_notice
+                        .then_some(PendingStartNotice { start: None, nodes: newcomers });
+                    if needs_notice {
                         self.pending_notices.insert(key);
                     }
                 }
-                (walk.told, walk.begun) = (next, false);
+                (walk.last_epoch, walk.begun) = (next, false);
             }
-            return told;
+            return is_given;
         }
-        let Some((seat, share)) = seat.zip(share) else { return false };
-        let share = node::SubgroupMemory { lines: share.lines.1, memory };
+        let Some((own, regions)) = own.zip(regions) else { return false };
+        let subgroup_memory = node::SubgroupMemory { lines: regions.lines.1, memory };
         // Members of the group are silent most of the time: without nulls they would never
         // agree on anything.
         let nulls = self.ablation.nulls && key != CONTROL;
-        let terms = next.layout.config(Ablation { nulls, ..self.ablation });
-        let id = self.node.join(terms, epoch, share, effects);
-        let told = id.is_some();
+        let config = next.layout.config(Ablation { nulls, ..self.ablation });
+        let id = self.node.join(config, epoch, subgroup_memory, effects);
+        let is_given = id.is_some();
         if let Some(id) = id {
             self.keys.insert(id, key);
             for passed in self.skipped.remove(&key).into_iter().flatten() {
-                self.node.pass_over_untold(id, passed);
+                self.node.pass_over_ungiven(id, passed);
             }
-            let lines = seat.lines;
+            let lines = own.lines;
             let (id, begun, left_behind) = (Some(id), false, false);
-            let walk =
-                EpochProgress { id, lines, told: next, begun, left_behind, pending_notice: None };
+            let walk = EpochProgress {
+                id,
+                lines,
+                last_epoch: next,
+                begun,
+                left_behind,
+                pending_notice: None,
+            };
             self.progress.insert(key, walk);
         }
-        told
+        is_given
     }
 
     /// Epoch in the node's form; `None` if a prerequisite is unknown.
-    fn seated(&self, key: u64, epoch: &Epoch) -> Option<node::EpochDescription> {
+    fn node_epoch(&self, key: u64, epoch: &Epoch) -> Option<node::EpochDescription> {
         let me = self.node.id();
         let is_in = epoch.layout.member(me).is_some();
         let knows = match self.progress.get(&key) {
-            Some(walk) => !walk.left_behind,
+            Some(progress) => !progress.left_behind,
             None => false,
         };
-        let heard = self.heard.get(&(key, epoch.number));
-        let mut seats = Vec::new();
+        let heard = self.announced_starts.get(&(key, epoch.number));
+        let mut members = Vec::new();
         for seat in &epoch.layout.members {
             let origin = match seat.node == me {
                 true => StreamOrigin::Own,
@@ -251,24 +260,24 @@ impl<S: ReplicatedState> Group<S> {
             let rank = self.view().rank_of(seat.node)?;
             let slot = usize::from(self.view().member(rank).slot);
             let Some(region) = seat.sends else {
-                let member = self.membership(origin, seat.reads, None, seat.lines);
-                seats.push(EpochMember { slot, role: member, start: None });
+                let role = self.member_role(origin, seat.reads, None, seat.lines);
+                members.push(EpochMember { slot, role, start: None });
                 continue;
             };
             let stream = StreamId { node: seat.node, region };
             let start = heard.and_then(|heard| heard.get(&stream)).copied();
             // The node itself knows its own stream best.
-            let told = knows || start.is_some() || seat.node == me;
-            if is_in && !told && epoch.old.contains(&stream) {
+            let is_known = knows || start.is_some() || seat.node == me;
+            if is_in && !is_known && epoch.old.contains(&stream) {
                 return None;
             }
             let start = start.filter(|_| !knows);
-            let member = self.membership(origin, seat.reads, Some(region), seat.lines);
-            seats.push(EpochMember { slot, role: member, start });
+            let role = self.member_role(origin, seat.reads, Some(region), seat.lines);
+            members.push(EpochMember { slot, role, start });
         }
         // Epochs of different subgroups have different lines; epochs of one subgroup
         // have different names.
-        Some(node::EpochDescription { number: epoch.number, name: epoch.name, members: seats })
+        Some(node::EpochDescription { number: epoch.number, name: epoch.name, members })
     }
 
     /// Epoch with the members that this node has met and that stay in the next view. The beginnings
@@ -276,35 +285,40 @@ impl<S: ReplicatedState> Group<S> {
     pub(super) fn known_of(&self, epoch: &Epoch, next: &View) -> node::EpochDescription {
         let me = self.node.id();
         let stays = |seat: &&super::registry::LayoutMember| next.rank_of(seat.node).is_some();
-        let seats = epoch.layout.members.iter().filter(stays).filter_map(|seat| {
+        let members = epoch.layout.members.iter().filter(stays).filter_map(|seat| {
             let origin = match seat.node == me {
                 true => StreamOrigin::Own,
                 false => StreamOrigin::Peer(*self.peers.get(&seat.node)?),
             };
             let slot = usize::from(self.view().member(self.view().rank_of(seat.node)?).slot);
-            let member = self.membership(origin, seat.reads, seat.sends, seat.lines);
-            Some(EpochMember { slot, role: member, start: None })
+            let role = self.member_role(origin, seat.reads, seat.sends, seat.lines);
+            Some(EpochMember { slot, role, start: None })
         });
-        node::EpochDescription { number: epoch.number, name: epoch.name, members: seats.collect() }
+        node::EpochDescription {
+            number: epoch.number,
+            name: epoch.name,
+            members: members.collect(),
+        }
     }
 
     /// Senders that have not announced the beginning of an epoch that this node needs, by subgroup.
     /// A sender may have fallen out before it knew that this node is a member; it says so when it
     /// is asked (I-64).
-    pub(super) fn unheard(&self) -> Vec<(u64, NodeId)> {
+    pub(super) fn unannounced(&self) -> Vec<(u64, NodeId)> {
         let me = self.node.id();
         let expected = self.expected.iter().map(|(key, epoch)| (*key, epoch));
         // A newcomer waits for senders that go on without a view change.
         let open = self.open.iter().filter_map(|key| Some((*key, self.next_of(*key)?)));
         let mut unheard = Vec::new();
         for (key, epoch) in expected.chain(open) {
-            let knows = self.progress.get(&key).is_some_and(|walk| !walk.left_behind);
+            let knows = self.progress.get(&key).is_some_and(|progress| !progress.left_behind);
             if knows || epoch.layout.member(me).is_none() {
                 continue;
             }
-            let heard = self.heard.get(&(key, epoch.number));
-            let told = |stream: &StreamId| heard.is_some_and(|heard| heard.contains_key(stream));
-            let silent = epoch.old.iter().filter(|stream| stream.node != me && !told(stream));
+            let heard = self.announced_starts.get(&(key, epoch.number));
+            let has_start =
+                |stream: &StreamId| heard.is_some_and(|heard| heard.contains_key(stream));
+            let silent = epoch.old.iter().filter(|stream| stream.node != me && !has_start(stream));
             unheard.extend(silent.map(|stream| (key, stream.node)));
         }
         unheard.sort_unstable();
@@ -312,7 +326,7 @@ impl<S: ReplicatedState> Group<S> {
         unheard
     }
 
-    fn membership(
+    fn member_role(
         &self,
         origin: StreamOrigin,
         reads: bool,
@@ -326,23 +340,23 @@ impl<S: ReplicatedState> Group<S> {
     fn send_start_notices(&mut self, effects: &mut Effects) -> usize {
         let mut due = Vec::new();
         for &key in &self.pending_notices {
-            let Some(walk) = self.progress.get_mut(&key) else { continue };
-            let Some(debt) = &mut walk.pending_notice else { continue };
+            let Some(progress) = self.progress.get_mut(&key) else { continue };
+            let Some(notice) = &mut progress.pending_notice else { continue };
             // The end, the last acknowledgements of the other members, and the beginning may all
             // have come in one turn.
-            debt.start = debt.start.or_else(|| match walk.begun {
-                true => self.node.own_start(walk.id?),
-                false => self.node.cut(walk.id?),
+            notice.start = notice.start.or_else(|| match progress.begun {
+                true => self.node.own_start(progress.id?),
+                false => self.node.cut(progress.id?),
             });
-            let own = walk.told.layout.member(self.node.id());
-            let region = own.and_then(|seat| seat.sends);
-            let phase = walk.id.and_then(|id| self.node.phase(id));
-            let over = walk.begun || phase == Some(EpochPhase::Complete);
-            if let Some((start, region)) = debt.start.zip(region).filter(|_| over) {
+            let own = progress.last_epoch.layout.member(self.node.id());
+            let region = own.and_then(|member| member.sends);
+            let phase = progress.id.and_then(|id| self.node.phase(id));
+            let over = progress.begun || phase == Some(EpochPhase::Complete);
+            if let Some((start, region)) = notice.start.zip(region).filter(|_| over) {
                 let more = u64::from(planted(Fault::NewcomerOffByOne));
                 let (entry, message) = (start.entry + more, start.message + more);
-                let start: EpochStart = (key, walk.told.number, region, entry, message);
-                due.extend(walk.pending_notice.take().map(|debt| (start, debt.nodes)));
+                let start: EpochStart = (key, progress.last_epoch.number, region, entry, message);
+                due.extend(progress.pending_notice.take().map(|notice| (start, notice.nodes)));
             }
         }
         let done = due.len();
@@ -358,10 +372,10 @@ impl<S: ReplicatedState> Group<S> {
     /// Reports of this node on its subgroups, all of which are stopped.
     pub(super) fn reports(&self) -> Vec<SubgroupReport> {
         let mut reports = Vec::new();
-        for (&key, walk) in &self.progress {
+        for (&key, progress) in &self.progress {
             // A subgroup that is about to begin its first epoch has received nothing, and shows
             // nothing of other members.
-            let id = walk.id.filter(|id| self.node.phase(*id).is_some());
+            let id = progress.id.filter(|id| self.node.phase(*id).is_some());
             let Some((epoch, reach)) = id.and_then(|id| self.node.progress(id)) else { continue };
             let reached = reach.iter().filter_map(|reach| {
                 let node = match reach.origin {
@@ -374,7 +388,7 @@ impl<S: ReplicatedState> Group<S> {
             let reached = reached.collect();
             // The readers of an epoch that a view has ended need not be known: its ends
             // are decided (I-337).
-            let mut epochs = self.registry.epochs(key).chain([&walk.told]);
+            let mut epochs = self.registry.epochs(key).chain([&progress.last_epoch]);
             let of_it = epochs.find(|known| known.number == epoch);
             let readers = of_it.map(|known| known.layout.readers()).unwrap_or_default();
             reports.push(SubgroupReport { key, epoch, left: false, readers, streams: reached });
@@ -418,12 +432,14 @@ impl<S: ReplicatedState> Group<S> {
 
     /// Drops all pending notices: epochs that a view has ended are announced again.
     pub(super) fn forget_start_notices(&mut self) {
-        self.progress.values_mut().for_each(|walk| walk.pending_notice = None);
+        self.progress.values_mut().for_each(|progress| progress.pending_notice = None);
         self.pending_notices.clear();
     }
 
     pub(super) fn progress_by_key(&self) -> BTreeMap<u64, (SubgroupId, u64)> {
         let walks = self.progress.iter();
-        walks.filter_map(|(key, walk)| Some((*key, (walk.id?, walk.told.number)))).collect()
+        walks
+            .filter_map(|(key, progress)| Some((*key, (progress.id?, progress.last_epoch.number))))
+            .collect()
     }
 }

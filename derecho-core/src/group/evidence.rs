@@ -44,9 +44,9 @@ mod tests {
     use crate::node::{ACKS_WORDS, Node, NodeEvent};
 
     /// Host whose group is founded by the caller, and that says whether the caller is a member.
-    struct Knowing(AtomicBool);
+    struct MembershipArbiter(AtomicBool);
 
-    impl Arbiter for Knowing {
+    impl Arbiter for MembershipArbiter {
         fn found(&self) -> Result<Founding, LinkError> {
             Ok(Founding::Founded(Generation(1)))
         }
@@ -69,9 +69,9 @@ mod tests {
     }
 
     /// State of a group without topics.
-    struct Nothing;
+    struct EmptyState;
 
-    impl ReplicatedState for Nothing {
+    impl ReplicatedState for EmptyState {
         fn apply(&mut self, _: NodeId, _: &[u8]) -> Vec<u64> {
             Vec::new()
         }
@@ -98,18 +98,17 @@ mod tests {
     /// Peers that a member accuses of this fault, given the host's answer whether the member
     /// still is one.
     fn accused(fault: PeerFault, is_member: bool) -> Vec<Peer> {
-        let host = Arc::new(Knowing(AtomicBool::new(true)));
+        let host = Arc::new(MembershipArbiter(AtomicBool::new(true)));
         let arbiter = Arc::clone(&host) as Arc<dyn Arbiter>;
         let lines = (CONTROL_LINES, OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS));
         let stream = OwnRegion::heap(control_geometry().words());
         let memory = SenderMemory::with_nulls(stream, control_geometry());
         let control = SubgroupRegions { lines, memory: Some((CONTROL_STREAM, memory)) };
-        let (patience, ablation) = (MemberTimeouts::default(), Ablation::default());
-        let terms =
-            GroupConfig { join_mode: JoinMode::Local, weight: 1, timeouts: patience, ablation };
+        let (timeouts, ablation) = (MemberTimeouts::default(), Ablation::default());
+        let config = GroupConfig { join_mode: JoinMode::Local, weight: 1, timeouts, ablation };
         let node = Node::new(NodeId(1), OwnRegion::heap(ACKS_WORDS), Arc::new(|| {}));
         let host_of = HostInterface { arbiter, is_halted: Arc::new(|_| false) };
-        let mut group = Group::new(node, terms, Nothing, control, Some(host_of));
+        let mut group = Group::new(node, config, EmptyState, control, Some(host_of));
         let mut effects = Effects::new();
         let (peer, node) = (Peer(1), NodeId(2));
         let up = LinkEvent::PeerUp { peer, node, sharing: Sharing::Shared, place: None };

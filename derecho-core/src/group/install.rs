@@ -39,10 +39,10 @@ impl<S: ReplicatedState> Group<S> {
     pub(super) fn install(&mut self, decision: &Decision<MemberReport>, effects: &mut Effects) {
         let Decision { next, cut } = decision;
         let early = planted(Fault::SnapshotEarly).then(|| self.snapshot());
-        self.pass_over_untold(next);
+        self.pass_over_ungiven(next);
         self.forget_start_notices();
         self.finish_at(CONTROL, cut);
-        self.attend_control();
+        self.process_control();
         self.control.forget_kept();
         let before = core::mem::replace(&mut self.installed, next.clone());
         let stays = |node: &NodeId| next.rank_of(*node).is_some();
@@ -61,7 +61,7 @@ impl<S: ReplicatedState> Group<S> {
             self.state.forget(node);
             self.log_register.forget(node);
         });
-        self.leans = None;
+        self.required_logs = None;
         if self.informed {
             self.state.begin_view(next);
             self.state.note_logs(&self.log_register);
@@ -70,7 +70,7 @@ impl<S: ReplicatedState> Group<S> {
             self.progress_by_key().into_keys().filter(|key| *key != CONTROL).collect();
         keys.iter().for_each(|key| self.finish_at(*key, cut));
         self.behind.clear();
-        self.untold.retain(|node, _| stays(node));
+        self.unsent.retain(|node, _| stays(node));
         self.forget_starts(stays);
         let me = self.node.id();
         if !stays(&me) {
@@ -94,16 +94,16 @@ impl<S: ReplicatedState> Group<S> {
         if sponsor == Some(me) {
             let state = early.unwrap_or_else(|| self.snapshot());
             let registry = self.registry.clone();
-            let word = UnicastMessage::Snapshot { view: next.number, registry, state };
+            let message = UnicastMessage::Snapshot { view: next.number, registry, state };
             let newcomers = next.members.iter().map(|member| member.node).filter(|n| !informed(n));
-            newcomers.for_each(|node| self.tell(node, &word, effects));
+            newcomers.for_each(|node| self.tell(node, &message, effects));
         }
         self.expect(effects);
         self.met.retain(|node, peer| self.nodes.contains_key(peer) || stays(node));
         // Before anything of this view can be reported as durable (I-150).
         self.log_views();
         self.events.push_back(GroupEvent::Installed(next.clone()));
-        self.pass_ahead();
+        self.take_in_early();
         for (from, snapshot) in self.control.take_early() {
             if stays(&from) {
                 self.inform(from, snapshot);
@@ -113,22 +113,22 @@ impl<S: ReplicatedState> Group<S> {
 
     /// Passes over epochs that could not be given to the subgroups of this node: other members may
     /// have begun them.
-    fn pass_over_untold(&mut self, next: &View) {
-        let mut untold: Vec<(u64, Epoch)> =
+    fn pass_over_ungiven(&mut self, next: &View) {
+        let mut ungiven: Vec<(u64, Epoch)> =
             core::mem::take(&mut self.expected).into_iter().collect();
         for key in self.registry.keys().filter(|_| self.informed) {
-            let told = self.progress.get(&key).map(|walk| walk.told().number);
-            let epochs = self.registry.epochs(key).filter(|it| told.is_none_or(|n| it.number > n));
-            let is_new = |epoch: &&Epoch| untold.iter().all(|(_, it)| it.name != epoch.name);
+            let last = self.progress.get(&key).map(|progress| progress.last_epoch().number);
+            let epochs = self.registry.epochs(key).filter(|it| last.is_none_or(|n| it.number > n));
+            let is_new = |epoch: &&Epoch| ungiven.iter().all(|(_, it)| it.name != epoch.name);
             let epochs: Vec<Epoch> = epochs.filter(is_new).cloned().collect();
-            untold.extend(epochs.into_iter().map(|epoch| (key, epoch)));
+            ungiven.extend(epochs.into_iter().map(|epoch| (key, epoch)));
         }
         let me = self.node.id();
-        for (key, epoch) in untold {
-            let sends = epoch.layout.member(me).is_some_and(|seat| seat.sends.is_some());
+        for (key, epoch) in ungiven {
+            let sends = epoch.layout.member(me).is_some_and(|member| member.sends.is_some());
             let epoch = self.known_of(&epoch, next);
             match self.progress.get(&key).and_then(EpochProgress::id) {
-                Some(id) => self.node.pass_over_untold(id, epoch),
+                Some(id) => self.node.pass_over_ungiven(id, epoch),
                 None if sends => self.skipped.entry(key).or_default().push(epoch),
                 None => {}
             }
@@ -139,26 +139,26 @@ impl<S: ReplicatedState> Group<S> {
     /// the epochs begin in this node's streams.
     fn begin_view(&mut self, epochs: BTreeMap<u64, Epoch>, cut: &GroupCut, effects: &mut Effects) {
         let me = self.node.id();
-        let mut words: BTreeMap<NodeId, Vec<EpochStart>> = BTreeMap::new();
-        let walks = self.progress_by_key();
+        let mut starts_by_node: BTreeMap<NodeId, Vec<EpochStart>> = BTreeMap::new();
+        let progress = self.progress_by_key();
         for (key, epoch) in epochs {
             if let Some(start) = self.own_start_of(key, &epoch, cut) {
-                for seat in epoch.layout.members.iter().filter(|seat| seat.node != me) {
-                    words.entry(seat.node).or_default().push(start);
+                for member in epoch.layout.members.iter().filter(|seat| seat.node != me) {
+                    starts_by_node.entry(member.node).or_default().push(start);
                 }
             }
-            if epoch.layout.member(me).is_some() || walks.contains_key(&key) {
+            if epoch.layout.member(me).is_some() || progress.contains_key(&key) {
                 self.expected.insert(key, epoch);
             }
         }
-        for (key, (_, told)) in walks {
+        for (key, (_, last)) in progress {
             // The subgroup has no members any more.
             self.expected.entry(key).or_insert_with(|| {
                 let layout = Layout { level: DeliveryGuarantee::Atomic, members: Vec::new() };
-                Epoch { number: told + 1, name: 0, layout, old: Vec::new() }
+                Epoch { number: last + 1, name: 0, layout, old: Vec::new() }
             });
         }
-        for (node, starts) in words {
+        for (node, starts) in starts_by_node {
             self.tell(node, &UnicastMessage::EpochStarts(starts), effects);
         }
     }
@@ -167,7 +167,7 @@ impl<S: ReplicatedState> Group<S> {
     pub(super) fn expect(&mut self, effects: &mut Effects) -> usize {
         let mut done = 0;
         for (key, epoch) in core::mem::take(&mut self.expected) {
-            if self.tell_next(key, epoch.clone(), true, effects) {
+            if self.give_next_epoch(key, epoch.clone(), true, effects) {
                 done += 1;
             } else {
                 self.expected.insert(key, epoch);
@@ -187,9 +187,9 @@ impl<S: ReplicatedState> Group<S> {
         // know where it ends.
         let was_in_it = self.node.phase(id) == Some(EpochPhase::Wedged);
         let finished = self.finish(id, ends);
-        if let Some(walk) = self.progress.get_mut(&key) {
+        if let Some(progress) = self.progress.get_mut(&key) {
             let took_part = was_in_it || planted(Fault::NotBegunKnows);
-            walk.left_behind |= !newest || !finished || !took_part;
+            progress.left_behind |= !newest || !finished || !took_part;
         }
     }
 
@@ -212,21 +212,21 @@ impl<S: ReplicatedState> Group<S> {
         let start = begun.map_or(Some(early), |id| self.node.own_start_at(id, entry))?;
         // If this node was left behind, it needs the beginning of its own stream like
         // the other members.
-        self.heard.entry((key, epoch.number)).or_default().insert(own, start);
+        self.announced_starts.entry((key, epoch.number)).or_default().insert(own, start);
         Some((key, epoch.number, own.region, start.entry, start.message))
     }
 }
 
 /// Epoch of the control stream in a view: every member sends and reads.
 fn control_epoch(view: &View, cut: &GroupCut) -> Epoch {
-    let seat = |node| LayoutMember {
+    let layout_member = |node| LayoutMember {
         node,
         reads: true,
         sends: Some(CONTROL_STREAM),
         lines: CONTROL_LINES,
     };
-    let seats = view.members.iter().map(|member| seat(member.node)).collect();
-    let layout = Layout { level: DeliveryGuarantee::Atomic, members: seats };
+    let members = view.members.iter().map(|member| layout_member(member.node)).collect();
+    let layout = Layout { level: DeliveryGuarantee::Atomic, members };
     let ends = cut.of(CONTROL).into_iter().flat_map(|cut| &cut.last.ends);
     let past: Vec<StreamId> = ends.map(|(stream, _)| *stream).collect();
     let old = layout.streams().filter(|stream| past.contains(stream)).collect();

@@ -52,9 +52,9 @@ impl Wire for LogRegisterMessage {
                 out.push(0);
                 streams.encode(out);
             }
-            LogRegisterMessage::Registers(roll) => {
+            LogRegisterMessage::Registers(registration) => {
                 out.push(1);
-                roll.encode(out);
+                registration.encode(out);
             }
             LogRegisterMessage::RegistrationsDurable(changes) => (2_u8, *changes).encode(out),
         }
@@ -127,14 +127,14 @@ pub struct LogRegister {
     last: Option<LoggedView>,
     /// Logs of all members that have registered in this life.
     back: BTreeSet<LogId>,
-    enrolled: BTreeMap<NodeId, RegisteredLog>,
+    registered: BTreeMap<NodeId, RegisteredLog>,
     /// Streams of which members have logs from before.
     streams: BTreeMap<NodeId, BTreeSet<StreamKey>>,
     /// Number of registrations.
     changes: u64,
 }
 
-in_order! { LogRegister { is_local, era, eras, last, back, enrolled, streams, changes } }
+in_order! { LogRegister { is_local, era, eras, last, back, registered, streams, changes } }
 
 impl LogRegister {
     /// Creates a register without registrations.
@@ -145,7 +145,7 @@ impl LogRegister {
             eras: Vec::new(),
             last: None,
             back: BTreeSet::new(),
-            enrolled: BTreeMap::new(),
+            registered: BTreeMap::new(),
             streams: BTreeMap::new(),
             changes: 0,
         }
@@ -157,7 +157,7 @@ impl LogRegister {
             LogRegisterMessage::HasStreams(streams) => {
                 self.streams.entry(from).or_default().extend(streams)
             }
-            LogRegisterMessage::Registers(roll) => self.register(from, *roll),
+            LogRegisterMessage::Registers(registration) => self.register(from, *registration),
             LogRegisterMessage::RegistrationsDurable(changes) => self.notes(from, changes),
         }
     }
@@ -176,11 +176,11 @@ impl LogRegister {
         self.back.insert(log);
         // Logs that do not know a registered member may not know this one either: they would come
         // back without both.
-        let others = self.enrolled.iter().filter(|(other, _)| **other != node);
+        let others = self.registered.iter().filter(|(other, _)| **other != node);
         let before =
             others.flat_map(|(_, other)| other.unaware.iter().chain([&other.log]).copied());
         let unaware = before.filter(|other| *other != log).collect();
-        self.enrolled.insert(node, RegisteredLog { log, since: self.changes, unaware });
+        self.registered.insert(node, RegisteredLog { log, since: self.changes, unaware });
     }
 
     /// Learns a view of another life, which may be the last one.
@@ -196,9 +196,9 @@ impl LogRegister {
     }
 
     fn notes(&mut self, node: NodeId, changes: u64) {
-        let Some(noter) = self.enrolled.get(&node) else { return };
-        let (log, is_known) = (noter.log, noter.unaware.is_empty());
-        for (_, other) in self.enrolled.iter_mut().filter(|(_, it)| it.since <= changes) {
+        let Some(sender) = self.registered.get(&node) else { return };
+        let (log, is_known) = (sender.log, sender.unaware.is_empty());
+        for (_, other) in self.registered.iter_mut().filter(|(_, it)| it.since <= changes) {
             other.unaware.remove(&log);
             if is_known {
                 // A log that comes back without knowing the registered log waits for the log that
@@ -211,7 +211,7 @@ impl LogRegister {
     /// Removes a node that is no longer a member.
     pub(super) fn forget(&mut self, node: NodeId) {
         self.streams.remove(&node);
-        self.enrolled.remove(&node);
+        self.registered.remove(&node);
     }
 
     /// Logs of the last view of the previous life that are not back.
@@ -228,8 +228,8 @@ impl LogRegister {
         let has = |(node, _): &(&NodeId, &RegisteredLog)| {
             self.streams.get(node).is_some_and(|streams| streams.contains(&stream))
         };
-        let members = self.enrolled.iter().filter(has).map(|(node, it)| (*node, it.log));
-        let unknown = self.enrolled.iter().filter(|(_, it)| !it.unaware.is_empty());
+        let members = self.registered.iter().filter(has).map(|(node, it)| (*node, it.log));
+        let unknown = self.registered.iter().filter(|(_, it)| !it.unaware.is_empty());
         AwaitedLogs {
             views: self.awaited(),
             members: members.collect(),
@@ -243,23 +243,23 @@ impl LogRegister {
     }
 
     /// Whether a member still waits until its registration is durable in the log of this node.
-    pub(super) fn lacks_note_of(&self, node: NodeId) -> bool {
-        let log = self.enrolled.get(&node).map(|it| it.log);
-        log.is_some_and(|log| self.enrolled.values().any(|it| it.unaware.contains(&log)))
+    pub(super) fn lacks_durability_at(&self, node: NodeId) -> bool {
+        let log = self.registered.get(&node).map(|it| it.log);
+        log.is_some_and(|log| self.registered.values().any(|it| it.unaware.contains(&log)))
     }
 
-    /// Returns this view in the form that a registered member logs. `leans`: logs with durable data
+    /// Returns this view in the form that a registered member logs. `required_logs`: logs with durable data
     /// that no present member's log has completely.
     pub(super) fn record(
         &self,
         view: &View,
         of: NodeId,
-        leans: &BTreeSet<LogId>,
+        required_logs: &BTreeSet<LogId>,
     ) -> Option<LoggedView> {
-        let own = self.enrolled.get(&of)?;
+        let own = self.registered.get(&of)?;
         let members = view.members.iter().map(|member| LoggedMember {
             node: member.node,
-            log: self.enrolled.get(&member.node).map(|it| it.log),
+            log: self.registered.get(&member.node).map(|it| it.log),
             votes: member.votes,
             weight: member.weight,
         });
@@ -267,8 +267,8 @@ impl LogRegister {
         awaits.extend(&own.unaware);
         if !planted(Fault::NobodyLeans) {
             // The logs of members are named in any case.
-            let is_here = |log: &LogId| self.enrolled.values().any(|it| it.log == *log);
-            awaits.extend(leans.iter().filter(|log| !is_here(log)));
+            let is_here = |log: &LogId| self.registered.values().any(|it| it.log == *log);
+            awaits.extend(required_logs.iter().filter(|log| !is_here(log)));
         }
         let members: Vec<LoggedMember> = members.collect();
         Some(LoggedView {
@@ -292,8 +292,8 @@ mod tests {
     const A: NodeId = NodeId(1);
     const B: NodeId = NodeId(2);
 
-    fn enrol(book: &mut LogRegister, node: NodeId, log: u128, last: Option<LoggedView>) {
-        book.apply(
+    fn register(log_register: &mut LogRegister, node: NodeId, log: u128, last: Option<LoggedView>) {
+        log_register.apply(
             node,
             LogRegisterMessage::Registers(Box::new(LogRegistration { log: LogId(log), last })),
         );
@@ -309,74 +309,74 @@ mod tests {
         LoggedView { era, number, members: logs.iter().map(member).collect(), awaits: Vec::new() }
     }
 
-    fn awaited(book: &LogRegister) -> Vec<u128> {
-        book.awaited().into_iter().map(|log| log.0).collect()
+    fn awaited(log_register: &LogRegister) -> Vec<u128> {
+        log_register.awaited().into_iter().map(|log| log.0).collect()
     }
 
     #[test]
     fn latest_view_in_any_log_names_awaited_logs() {
-        let mut book = LogRegister::new(true);
-        enrol(&mut book, A, 1, Some(view(5 << 32, 3, &[1, 2, 3])));
-        assert_eq!((awaited(&book), book.era() >> 32), ([2, 3].into(), 6));
+        let mut log_register = LogRegister::new(true);
+        register(&mut log_register, A, 1, Some(view(5 << 32, 3, &[1, 2, 3])));
+        assert_eq!((awaited(&log_register), log_register.era() >> 32), ([2, 3].into(), 6));
         // One view of an earlier life, and one of a later life.
-        enrol(&mut book, B, 2, Some(view(4 << 32, 9, &[2, 7])));
-        assert_eq!(awaited(&book), [3]);
-        let (before, now) = (book.era(), view(8 << 32, 1, &[4, 5]));
-        enrol(&mut book, NodeId(4), 4, Some(now));
-        assert_eq!((awaited(&book), book.era() > before), ([5].into(), true));
+        register(&mut log_register, B, 2, Some(view(4 << 32, 9, &[2, 7])));
+        assert_eq!(awaited(&log_register), [3]);
+        let (before, now) = (log_register.era(), view(8 << 32, 1, &[4, 5]));
+        register(&mut log_register, NodeId(4), 4, Some(now));
+        assert_eq!((awaited(&log_register), log_register.era() > before), ([5].into(), true));
         // Views of this life are known better here.
-        let of_this = view(book.era(), 1, &[1, 2, 4, 9]);
-        enrol(&mut book, NodeId(5), 6, Some(of_this));
-        assert_eq!(awaited(&book), [5]);
-        assert_eq!(LogRegister::from_bytes(&book.to_bytes()), Some(book));
+        let of_this = view(log_register.era(), 1, &[1, 2, 4, 9]);
+        register(&mut log_register, NodeId(5), 6, Some(of_this));
+        assert_eq!(awaited(&log_register), [5]);
+        assert_eq!(LogRegister::from_bytes(&log_register.to_bytes()), Some(log_register));
     }
 
     #[test]
     fn two_unrelated_lives_both_name_awaited_logs() {
-        let mut book = LogRegister::new(true);
-        enrol(&mut book, A, 1, Some(view(5 << 32 | 1, 3, &[1, 2])));
-        enrol(&mut book, B, 3, Some(view(5 << 32 | 2, 1, &[3, 4])));
-        assert_eq!(awaited(&book), [2, 4]);
+        let mut log_register = LogRegister::new(true);
+        register(&mut log_register, A, 1, Some(view(5 << 32 | 1, 3, &[1, 2])));
+        register(&mut log_register, B, 3, Some(view(5 << 32 | 2, 1, &[3, 4])));
+        assert_eq!(awaited(&log_register), [2, 4]);
     }
 
     #[test]
     fn newcomer_log_counts_if_noted_by_all_logs_or_by_a_counted_log() {
-        let mut book = LogRegister::new(true);
-        enrol(&mut book, A, 1, None);
-        enrol(&mut book, B, 2, None);
-        enrol(&mut book, NodeId(3), 3, None);
-        let awaits = |book: &LogRegister, claimants: &[NodeId]| {
-            let awaited = book.awaited_of(StreamKey(9));
+        let mut log_register = LogRegister::new(true);
+        register(&mut log_register, A, 1, None);
+        register(&mut log_register, B, 2, None);
+        register(&mut log_register, NodeId(3), 3, None);
+        let awaits = |log_register: &LogRegister, claimants: &[NodeId]| {
+            let awaited = log_register.awaited_of(StreamKey(9));
             awaited.logs(claimants.iter().copied(), |_| true).len()
         };
-        assert_eq!([A, B, NodeId(3)].map(|node| awaits(&book, &[node])), [0, 1, 2]);
-        assert_eq!(awaits(&book, &[A, B]), 0, "one that counts is enough");
+        assert_eq!([A, B, NodeId(3)].map(|node| awaits(&log_register, &[node])), [0, 1, 2]);
+        assert_eq!(awaits(&log_register, &[A, B]), 0, "one that counts is enough");
         // The second log is not complete itself, and the first member is gone.
-        book.apply(B, LogRegisterMessage::RegistrationsDurable(3));
-        assert_eq!(awaits(&book, &[NodeId(3)]), 1);
-        book.apply(A, LogRegisterMessage::RegistrationsDurable(2));
-        assert_eq!([B, NodeId(3)].map(|node| awaits(&book, &[node])), [0, 1]);
-        book.forget(A);
-        book.apply(B, LogRegisterMessage::RegistrationsDurable(3));
-        assert_eq!(awaits(&book, &[NodeId(3)]), 0);
+        log_register.apply(B, LogRegisterMessage::RegistrationsDurable(3));
+        assert_eq!(awaits(&log_register, &[NodeId(3)]), 1);
+        log_register.apply(A, LogRegisterMessage::RegistrationsDurable(2));
+        assert_eq!([B, NodeId(3)].map(|node| awaits(&log_register, &[node])), [0, 1]);
+        log_register.forget(A);
+        log_register.apply(B, LogRegisterMessage::RegistrationsDurable(3));
+        assert_eq!(awaits(&log_register, &[NodeId(3)]), 0);
     }
 
     #[test]
     fn departed_log_that_noted_no_present_log_is_awaited() {
-        let mut book = LogRegister::new(true);
-        enrol(&mut book, A, 1, None);
-        enrol(&mut book, B, 2, None);
-        book.forget(A);
-        enrol(&mut book, NodeId(3), 3, None);
-        book.apply(B, LogRegisterMessage::RegistrationsDurable(3));
-        let awaited = |book: &LogRegister| {
-            let awaited = book.awaited_of(StreamKey(9));
+        let mut log_register = LogRegister::new(true);
+        register(&mut log_register, A, 1, None);
+        register(&mut log_register, B, 2, None);
+        log_register.forget(A);
+        register(&mut log_register, NodeId(3), 3, None);
+        log_register.apply(B, LogRegisterMessage::RegistrationsDurable(3));
+        let awaited = |log_register: &LogRegister| {
+            let awaited = log_register.awaited_of(StreamKey(9));
             awaited.logs([B, NodeId(3)].into_iter(), |_| true)
         };
-        assert_eq!(awaited(&book), [LogId(1)].into());
+        assert_eq!(awaited(&log_register), [LogId(1)].into());
         // The first log is back, and logs the registrations.
-        enrol(&mut book, NodeId(4), 1, None);
-        book.apply(NodeId(4), LogRegisterMessage::RegistrationsDurable(3));
-        assert_eq!(awaited(&book), BTreeSet::new());
+        register(&mut log_register, NodeId(4), 1, None);
+        log_register.apply(NodeId(4), LogRegisterMessage::RegistrationsDurable(3));
+        assert_eq!(awaited(&log_register), BTreeSet::new());
     }
 }

@@ -134,11 +134,11 @@ where
     pub fn new(
         me: NodeId,
         weight: u16,
-        entrance: JoinMode,
-        patience: MemberTimeouts,
+        join_mode: JoinMode,
+        timeouts: MemberTimeouts,
         host: Option<HostInterface>,
     ) -> MembershipService<R> {
-        let membership = match &entrance {
+        let membership = match &join_mode {
             JoinMode::Local => Membership::joiner(me, Arbitration::Local),
             JoinMode::Network(founders) => {
                 let view = View::of_founders(founders.iter().copied());
@@ -149,10 +149,10 @@ where
         MembershipService {
             me,
             weight,
-            join_mode: entrance,
+            join_mode,
             membership,
-            silence_detector: SilenceDetector::new(patience),
-            timeouts: patience,
+            silence_detector: SilenceDetector::new(timeouts),
+            timeouts,
             host,
             entered: false,
             answered: false,
@@ -188,7 +188,7 @@ where
     }
 
     /// Notes that a node can no longer be reached.
-    pub fn parted(&mut self, node: NodeId, evidence: Evidence, now: Time) {
+    pub fn disconnected(&mut self, node: NodeId, evidence: Evidence, now: Time) {
         self.linked.retain(|known| *known != node);
         self.unsent.remove(&node);
         self.membership.forget_joiner(node);
@@ -238,7 +238,7 @@ where
             // A node that is out counts as dead: it delivers nothing more and submits no ballot.
             MembershipMessage::Out => self.note_gone(node),
             // Only an answer shows that the node receives as well as sends.
-            MembershipMessage::Answer => self.silence_detector.heard(node, now),
+            MembershipMessage::Answer => self.silence_detector.answered(node, now),
         }
         self.act();
         true
@@ -260,11 +260,11 @@ where
     /// membership, for [an introduction](MembershipService::unlinked), and for the streams (I-79).
     pub fn turn(&mut self, awaited: &[NodeId], now: Time) -> Vec<MembershipAction<R>> {
         match self.membership.status() {
-            MemberStatus::Joining => self.knock(now),
+            MemberStatus::Joining => self.request_admission(now),
             MemberStatus::Member => {
                 if self.membership.view().number == 0 {
                     // The other founders may have founded the group already.
-                    self.knock(now);
+                    self.request_admission(now);
                 }
                 self.attend(awaited, now);
             }
@@ -288,19 +288,19 @@ where
 
     /// Latest time of the next turn.
     pub fn wants_turn_at(&self) -> Option<Time> {
-        let watch = match self.membership.status() {
+        let due = match self.membership.status() {
             MemberStatus::Joining => return Some(self.next_join.unwrap_or_default()),
             MemberStatus::Member => self.silence_detector.wants_turn_at(),
             MemberStatus::Out(_) => return None,
         };
         let founding = self.membership.view().number == 0;
-        let watch = watch.into_iter().chain(self.next_join.filter(|_| founding));
-        let unread = self.unread_since.map(|since| since.after(self.timeouts.word_timeout()));
-        watch.chain(self.promote_at).chain(unread).min()
+        let due = due.into_iter().chain(self.next_join.filter(|_| founding));
+        let unread = self.unread_since.map(|since| since.after(self.timeouts.decision_timeout()));
+        due.chain(self.promote_at).chain(unread).min()
     }
 
     /// Requests admission, or founds the group if no group exists.
-    fn knock(&mut self, now: Time) {
+    fn request_admission(&mut self, now: Time) {
         if self.next_join.is_some_and(|at| now < at) {
             return;
         }
@@ -404,26 +404,26 @@ where
             self.unread_since = None;
         } else {
             let since = *self.unread_since.get_or_insert(now);
-            if now.since(since) >= self.timeouts.word_timeout() {
+            if now.since(since) >= self.timeouts.decision_timeout() {
                 self.membership.give_up();
             }
         }
     }
 
-    fn tell(&mut self, node: NodeId, word: &MembershipMessage<R>) {
-        let bytes = word.to_bytes();
+    fn tell(&mut self, node: NodeId, message: &MembershipMessage<R>) {
+        let bytes = message.to_bytes();
         if self.linked.contains(&node) {
             self.actions.push(MembershipAction::Tell(node, bytes));
-        } else if let MembershipMessage::Rule(_) = word {
+        } else if let MembershipMessage::Rule(_) = message {
             // A member that this node has not met yet must not miss any message of this node's row
             // (I-53).
             self.unsent.entry(node).or_default().push(bytes);
         }
     }
 
-    fn tell_linked(&mut self, word: &MembershipMessage<R>) {
+    fn tell_linked(&mut self, message: &MembershipMessage<R>) {
         for node in self.linked.clone() {
-            self.tell(node, word);
+            self.tell(node, message);
         }
     }
 
@@ -452,12 +452,12 @@ where
                         let winner = host.and_then(|host| host.arbiter.settle(group, view, ballot));
                         self.membership.settled(view, winner);
                     }
-                    ViewChangeAction::Out(fate) => {
+                    ViewChangeAction::Out(reason) => {
                         self.leave_host();
                         // Nodes that the next view admits are told as well: this node may be a
                         // member of that view (I-54).
                         self.tell_linked(&MembershipMessage::Out);
-                        self.actions.push(MembershipAction::Out(fate));
+                        self.actions.push(MembershipAction::Out(reason));
                     }
                 }
             }
@@ -494,10 +494,10 @@ where
         let Some(own) = next.members.iter().find(|member| member.node == self.me) else {
             return true;
         };
-        let kept = next.members.iter().fold(0, |slots, member| slots | 1 << member.slot);
+        let members = next.members.iter().fold(0, |slots, member| slots | 1 << member.slot);
         let entered = arbiter.entered(next.group, next.number, own.slot);
         if entered {
-            arbiter.cleared(next.group, next.number, !kept);
+            arbiter.cleared(next.group, next.number, !members);
         }
         entered
     }
@@ -517,12 +517,12 @@ mod tests {
     use crate::link::{Generation, LinkError};
 
     /// Host with a group, which does not answer at first.
-    struct Busy(AtomicBool);
+    struct BusyArbiter(AtomicBool);
 
     /// Host whose group is founded by the caller, and that says whether the caller is a member.
-    struct Knowing(AtomicBool);
+    struct MembershipArbiter(AtomicBool);
 
-    impl Arbiter for Knowing {
+    impl Arbiter for MembershipArbiter {
         fn found(&self) -> Result<Founding, LinkError> {
             Ok(Founding::Founded(Generation(1)))
         }
@@ -544,30 +544,30 @@ mod tests {
         fn cleared(&self, _: Generation, _: u64, _: u64) {}
     }
 
-    fn council_of(node: NodeId, arbiter: Arc<dyn Arbiter>) -> MembershipService<MemberReport> {
+    fn service_of(node: NodeId, arbiter: Arc<dyn Arbiter>) -> MembershipService<MemberReport> {
         let host = HostInterface { arbiter, is_halted: Arc::new(|_| false) };
         MembershipService::new(node, 1, JoinMode::Local, MemberTimeouts::default(), Some(host))
     }
 
     #[test]
     fn council_learns_from_host_that_node_is_no_longer_member() {
-        let host = Arc::new(Knowing(AtomicBool::new(false)));
-        let mut council = council_of(NodeId(1), Arc::clone(&host) as Arc<dyn Arbiter>);
-        assert!(!council.is_overtaken(), "it was no member yet");
+        let host = Arc::new(MembershipArbiter(AtomicBool::new(false)));
+        let mut service = service_of(NodeId(1), Arc::clone(&host) as Arc<dyn Arbiter>);
+        assert!(!service.is_overtaken(), "it was no member yet");
         host.0.store(true, Ordering::Relaxed);
-        council.turn(&[], Time(0));
+        service.turn(&[], Time(0));
         assert_eq!(
-            (council.membership().status(), council.is_overtaken()),
+            (service.membership().status(), service.is_overtaken()),
             (MemberStatus::Member, false)
         );
         host.0.store(false, Ordering::Relaxed);
         assert_eq!(
-            (council.membership().status(), council.is_overtaken()),
+            (service.membership().status(), service.is_overtaken()),
             (MemberStatus::Member, true)
         );
     }
 
-    impl Arbiter for Busy {
+    impl Arbiter for BusyArbiter {
         fn found(&self) -> Result<Founding, LinkError> {
             match self.0.load(Ordering::Relaxed) {
                 true => Err(LinkError::System("the lock is taken".into())),
@@ -594,16 +594,19 @@ mod tests {
 
     #[test]
     fn node_asks_to_join_only_after_its_host_has_answered() {
-        let busy = Arc::new(Busy(AtomicBool::new(true)));
-        let mut council = council_of(NodeId(2), Arc::clone(&busy) as Arc<dyn Arbiter>);
-        council.linked(NodeId(1));
-        let asks = |council: &mut MembershipService<MemberReport>, at: u64| {
-            let deeds = council.turn(&[], Time(at));
-            deeds.iter().filter(|deed| matches!(deed, MembershipAction::Tell(NodeId(1), _))).count()
+        let busy = Arc::new(BusyArbiter(AtomicBool::new(true)));
+        let mut service = service_of(NodeId(2), Arc::clone(&busy) as Arc<dyn Arbiter>);
+        service.linked(NodeId(1));
+        let asks = |service: &mut MembershipService<MemberReport>, at: u64| {
+            let actions = service.turn(&[], Time(at));
+            actions
+                .iter()
+                .filter(|action| matches!(action, MembershipAction::Tell(NodeId(1), _)))
+                .count()
         };
-        assert_eq!(asks(&mut council, 0), 0);
-        assert_eq!(asks(&mut council, JOIN_INTERVAL), 0);
+        assert_eq!(asks(&mut service, 0), 0);
+        assert_eq!(asks(&mut service, JOIN_INTERVAL), 0);
         busy.0.store(false, Ordering::Relaxed);
-        assert_eq!(asks(&mut council, 2 * JOIN_INTERVAL), 1, "asked again as soon as that");
+        assert_eq!(asks(&mut service, 2 * JOIN_INTERVAL), 1, "asked again as soon as that");
     }
 }

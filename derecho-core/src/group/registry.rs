@@ -53,12 +53,13 @@ impl Layout {
 
     /// Nodes that read.
     pub fn readers(&self) -> Vec<NodeId> {
-        self.members.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect()
+        self.members.iter().filter(|member| member.reads).map(|seat| seat.node).collect()
     }
 
     /// Streams of the senders.
     pub fn streams(&self) -> impl Iterator<Item = StreamId> + '_ {
-        let stream = |seat: &LayoutMember| Some(StreamId { node: seat.node, region: seat.sends? });
+        let stream =
+            |member: &LayoutMember| Some(StreamId { node: member.node, region: member.sends? });
         self.members.iter().filter_map(stream)
     }
 }
@@ -210,13 +211,13 @@ mod tests {
     const B: NodeId = NodeId(2);
 
     fn layout(nodes: &[NodeId]) -> Layout {
-        let seat = |&node| LayoutMember {
+        let member = |&node| LayoutMember {
             node,
             reads: true,
             sends: Some(RegionId(20)),
             lines: RegionId(21),
         };
-        Layout { level: DeliveryGuarantee::Atomic, members: nodes.iter().map(seat).collect() }
+        Layout { level: DeliveryGuarantee::Atomic, members: nodes.iter().map(member).collect() }
     }
 
     #[test]

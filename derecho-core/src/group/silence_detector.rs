@@ -27,7 +27,7 @@ pub struct MemberTimeouts {
 
 impl MemberTimeouts {
     /// Time for which a member that cannot decide waits for members that may have decided.
-    pub fn word_timeout(&self) -> u64 {
+    pub fn decision_timeout(&self) -> u64 {
         self.member_timeout.unwrap_or(DEFAULT_TIMEOUT)
     }
 }
@@ -70,9 +70,9 @@ pub struct DetectorActions {
 
 impl SilenceDetector {
     /// Creates a detector without awaited members.
-    pub fn new(patience: MemberTimeouts) -> SilenceDetector {
+    pub fn new(timeouts: MemberTimeouts) -> SilenceDetector {
         SilenceDetector {
-            timeouts: patience,
+            timeouts,
             awaited: BTreeMap::new(),
             gathered: BTreeMap::new(),
             looked: None,
@@ -80,7 +80,7 @@ impl SilenceDetector {
     }
 
     /// Notes an answer: the node is alive and receives messages.
-    pub fn heard(&mut self, node: NodeId, now: Time) {
+    pub fn answered(&mut self, node: NodeId, now: Time) {
         if let Some(awaited) = self.awaited.get_mut(&node) {
             (awaited.since, awaited.asked) = (now, now);
         }
@@ -142,65 +142,65 @@ mod tests {
 
     const A: NodeId = NodeId(1);
     const B: NodeId = NodeId(2);
-    const PATIENCE: MemberTimeouts = MemberTimeouts { member_timeout: Some(1000), gather: 50 };
+    const TIMEOUTS: MemberTimeouts = MemberTimeouts { member_timeout: Some(1000), gather: 50 };
 
     /// Looks at the times that the detector requests until `end`. Returns the first suspects, and
     /// the time.
     fn run(
-        watch: &mut SilenceDetector,
+        detector: &mut SilenceDetector,
         awaited: &[NodeId],
         from: u64,
         end: u64,
     ) -> Option<(u64, Vec<NodeId>)> {
         let mut now = from;
         while now <= end {
-            let due = watch.look(awaited, Time(now));
+            let due = detector.look(awaited, Time(now));
             if !due.suspect.is_empty() {
                 return Some((now, due.suspect));
             }
-            now = watch.wants_turn_at().map_or(end + 1, |at| at.0.max(now + 1));
+            now = detector.wants_turn_at().map_or(end + 1, |at| at.0.max(now + 1));
         }
         None
     }
 
     #[test]
     fn silent_awaited_members_are_suspected_together_after_timeout() {
-        let mut watch = SilenceDetector::new(PATIENCE);
-        assert_eq!(run(&mut watch, &[A, B], 0, 5000), Some((1050, [A, B].into())));
+        let mut detector = SilenceDetector::new(TIMEOUTS);
+        assert_eq!(run(&mut detector, &[A, B], 0, 5000), Some((1050, [A, B].into())));
     }
 
     #[test]
     fn member_that_answers_or_is_not_awaited_is_not_suspected() {
-        let mut watch = SilenceDetector::new(PATIENCE);
+        let mut detector = SilenceDetector::new(TIMEOUTS);
         for now in (0..10_000).step_by(100) {
-            assert_eq!(watch.look(&[A], Time(now)).suspect, []);
-            watch.heard(A, Time(now));
+            assert_eq!(detector.look(&[A], Time(now)).suspect, []);
+            detector.answered(A, Time(now));
         }
-        assert_eq!(watch.look(&[], Time(10_000)), DetectorActions::default());
-        assert_eq!(watch.wants_turn_at(), None);
-        assert_eq!(watch.look(&[], Time(90_000)), DetectorActions::default());
+        assert_eq!(detector.look(&[], Time(10_000)), DetectorActions::default());
+        assert_eq!(detector.wants_turn_at(), None);
+        assert_eq!(detector.look(&[], Time(90_000)), DetectorActions::default());
     }
 
     /// I-65: no member is suspected for the lateness of the node that waits.
     #[test]
     fn node_that_was_stopped_restarts_timeouts_of_others() {
-        let mut watch = SilenceDetector::new(PATIENCE);
-        watch.look(&[A], Time(0));
+        let mut detector = SilenceDetector::new(TIMEOUTS);
+        detector.look(&[A], Time(0));
         assert_eq!(
-            watch.look(&[A], Time(600)),
+            detector.look(&[A], Time(600)),
             DetectorActions::default(),
             "it was not there itself"
         );
-        assert_eq!(run(&mut watch, &[A], 601, 5000).map(|(at, _)| at), Some(1650));
+        assert_eq!(run(&mut detector, &[A], 601, 5000).map(|(at, _)| at), Some(1650));
     }
 
     #[test]
     fn doubts_are_gathered() {
-        let mut watch = SilenceDetector::new(PATIENCE);
-        watch.doubts(A, Time(10));
-        watch.doubts(B, Time(40));
-        assert_eq!(run(&mut watch, &[], 40, 100), Some((60, [A, B].into())));
-        let patience = MemberTimeouts { member_timeout: None, ..PATIENCE };
-        assert_eq!(run(&mut SilenceDetector::new(patience), &[A], 0, 1 << 40), None);
+        let mut detector = SilenceDetector::new(TIMEOUTS);
+        detector.doubts(A, Time(10));
+        detector.doubts(B, Time(40));
+        assert_eq!(run(&mut detector, &[], 40, 100), Some((60, [A, B].into())));
+        let timeouts = MemberTimeouts { member_timeout: None, ..TIMEOUTS };
+        assert_eq!(run(&mut SilenceDetector::new(timeouts), &[A], 0, 1 << 40), None);
     }
 }

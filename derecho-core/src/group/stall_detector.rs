@@ -29,7 +29,7 @@ use crate::link::Sharing;
 use crate::membership::{MemberStatus, WaitAnswer, WaitCondition};
 
 /// Number of limits for which an answer must stay the same before it counts.
-fn patience(sharing: Sharing) -> u64 {
+fn answer_limits(sharing: Sharing) -> u64 {
     match sharing {
         Sharing::Shared => 4,
         // New data may wait behind a full send buffer.
@@ -122,39 +122,41 @@ impl<S: ReplicatedState> Group<S> {
             wait.key.is_some() && is_of_protocol(wait.condition) && now.since(*since) >= limit
         });
         let lasting: BTreeMap<Wait, Time> = lasting.collect();
-        self.stall_detector.stuck_waits.retain(|wait, case| lasting.get(wait) == Some(&case.since));
+        self.stall_detector
+            .stuck_waits
+            .retain(|wait, stuck| lasting.get(wait) == Some(&stuck.since));
         for (wait, since) in lasting {
             let Some(question) = self.question(wait) else { continue };
-            let patience = self.patience_with(wait.node);
+            let limits = self.answer_limits_of(wait.node);
             let known =
                 self.stall_detector.stuck_waits.get_mut(&wait).filter(|it| it.question == question);
             let needs_witnesses = match known {
-                Some(case) if now.since(case.asked) < limit / ASKS => continue,
-                Some(case) => {
-                    case.asked = now;
+                Some(stuck) if now.since(stuck.asked) < limit / ASKS => continue,
+                Some(stuck) => {
+                    stuck.asked = now;
                     let is_disputed =
                         |answer| matches!(answer, WaitAnswer::True | WaitAnswer::Unseen);
-                    let answer = case.answer.filter(|(answer, ..)| is_disputed(*answer));
-                    answer.is_some_and(|(_, since, _)| now.since(since) >= (patience - 1) * limit)
+                    let answer = stuck.answer.filter(|(answer, ..)| is_disputed(*answer));
+                    answer.is_some_and(|(_, since, _)| now.since(since) >= (limits - 1) * limit)
                 }
                 None => {
-                    let case =
+                    let stuck =
                         StuckWait { since, question, asked: now, answer: None, witnesses: None };
-                    self.stall_detector.stuck_waits.insert(wait, case);
+                    self.stall_detector.stuck_waits.insert(wait, stuck);
                     false
                 }
             };
-            self.tell_soon(wait.node, &UnicastMessage::Why(question));
+            self.send_soon(wait.node, &UnicastMessage::Why(question));
             if needs_witnesses {
-                if let Some(case) = self.stall_detector.stuck_waits.get_mut(&wait) {
-                    case.witnesses.get_or_insert_default();
+                if let Some(stuck) = self.stall_detector.stuck_waits.get_mut(&wait) {
+                    stuck.witnesses.get_or_insert_default();
                 }
                 let members = self.installed.members.iter().map(|member| member.node);
                 let others = members.filter(|node| *node != wait.node && *node != self.node.id());
                 let others: Vec<NodeId> = others.collect();
                 others
                     .into_iter()
-                    .for_each(|node| self.tell_soon(node, &UnicastMessage::Why(question)));
+                    .for_each(|node| self.send_soon(node, &UnicastMessage::Why(question)));
             }
         }
     }
@@ -162,11 +164,11 @@ impl<S: ReplicatedState> Group<S> {
     fn question(&self, wait: Wait) -> Option<WaitQuestion> {
         let Wait { key, condition, node: about } = wait;
         let key = key?;
-        let walk = self.progress.get(&key);
+        let subgroup_progress = self.progress.get(&key);
         let epoch = match condition {
             WaitCondition::Start => self.expected.get(&key).or_else(|| self.next_of(key))?.number,
-            WaitCondition::Opening => walk?.told().number,
-            _ => self.node.epoch(walk?.id()?)?,
+            WaitCondition::Opening => subgroup_progress?.last_epoch().number,
+            _ => self.node.epoch(subgroup_progress?.id()?)?,
         };
         let (view, progress) = (self.installed.number, self.progress_of(&wait)?);
         Some(WaitQuestion { view, about, key, epoch, condition, progress })
@@ -180,7 +182,7 @@ impl<S: ReplicatedState> Group<S> {
                 true => self.answer(question),
                 false => self.testify(question),
             };
-            self.tell_soon(node, &UnicastMessage::Because(question, answer));
+            self.send_soon(node, &UnicastMessage::Because(question, answer));
         }
     }
 
@@ -197,28 +199,29 @@ impl<S: ReplicatedState> Group<S> {
         if !self.is_at_work_in(view) || !self.informed || !is_linked {
             return WaitAnswer::Excused;
         }
-        let walk = self.progress.get(&key);
-        let told = walk.map_or(0, |walk| walk.told().number);
+        let subgroup_progress = self.progress.get(&key);
+        let last = subgroup_progress.map_or(0, |walk| walk.last_epoch().number);
         let is_expected = self.expected.get(&key).is_some_and(|it| it.number == epoch);
         // A node that waits for a beginning from other members cannot be given an epoch.
-        let waits = self.unheard().iter().any(|(awaited, _)| *awaited == key);
+        let waits = self.unannounced().iter().any(|(awaited, _)| *awaited == key);
         match condition {
             WaitCondition::Start => {
                 let me = self.node.id();
-                let heard = self.heard.get(&(key, epoch));
-                let has_told = heard.is_some_and(|it| it.keys().any(|stream| stream.node == me));
-                match told >= epoch || has_told {
+                let heard = self.announced_starts.get(&(key, epoch));
+                let has_announced =
+                    heard.is_some_and(|it| it.keys().any(|stream| stream.node == me));
+                match last >= epoch || has_announced {
                     true => WaitAnswer::True,
                     // After a view change the node knows by itself where its stream goes on.
                     false if is_expected => WaitAnswer::Due,
                     false => WaitAnswer::Excused,
                 }
             }
-            WaitCondition::Opening if told >= epoch => WaitAnswer::True,
+            WaitCondition::Opening if last >= epoch => WaitAnswer::True,
             WaitCondition::Opening => {
                 let is_known =
                     is_expected || self.registry.epochs(key).any(|it| it.number == epoch);
-                let is_on_its_way = walk.is_some_and(|walk| !walk.is_settled());
+                let is_on_its_way = subgroup_progress.is_some_and(|walk| !walk.is_settled());
                 match is_known && !waits && !is_on_its_way {
                     true => WaitAnswer::Due,
                     false => WaitAnswer::Excused,
@@ -251,29 +254,34 @@ impl<S: ReplicatedState> Group<S> {
     }
 
     /// Takes the answer of an awaited member or of a witness.
-    pub(super) fn hear_answer(&mut self, from: NodeId, question: WaitQuestion, answer: WaitAnswer) {
+    pub(super) fn receive_answer(
+        &mut self,
+        from: NodeId,
+        question: WaitQuestion,
+        answer: WaitAnswer,
+    ) {
         let Some(limit) = self.stall_detector.limit else { return };
         if self.status() != MemberStatus::Member || self.installed.rank_of(from).is_none() {
             return;
         }
         let WaitQuestion { about, key, condition, .. } = question;
         let (now, wait) = (self.now, Wait { key: Some(key), node: about, condition });
-        let Some(case) = self.stall_detector.stuck_waits.get_mut(&wait) else { return };
-        if case.question != question {
+        let Some(stuck) = self.stall_detector.stuck_waits.get_mut(&wait) else { return };
+        if stuck.question != question {
             return;
         }
         if from != about {
-            case.witnesses.iter_mut().for_each(|seen| {
+            stuck.witnesses.iter_mut().for_each(|seen| {
                 seen.insert(from, (answer, now));
             });
             return;
         }
-        let since = match case.answer {
+        let since = match stuck.answer {
             Some((before, since, last)) if before == answer && now.since(last) <= limit => since,
             _ => now,
         };
-        case.answer = Some((answer, since, now));
-        if now.since(since) < self.patience_with(about) * limit {
+        stuck.answer = Some((answer, since, now));
+        if now.since(since) < self.answer_limits_of(about) * limit {
             return;
         }
         let verdict = self.verdict(wait, limit);
@@ -298,7 +306,7 @@ impl<S: ReplicatedState> Group<S> {
             Some((WaitAnswer::Due, ..)) => StallVerdict::Suspect,
             Some((disputed, ..)) => {
                 let witnesses = witnesses.iter().flat_map(BTreeMap::values);
-                let fresh = witnesses.filter(|(_, said)| self.now.since(*said) <= limit);
+                let fresh = witnesses.filter(|(_, at)| self.now.since(*at) <= limit);
                 let fresh: Vec<WaitAnswer> = fresh.map(|(answer, _)| *answer).collect();
                 let count = |what| fresh.iter().filter(|answer| **answer == what).count();
                 let (see, lack) = (count(WaitAnswer::True), count(WaitAnswer::Unseen));
@@ -312,12 +320,12 @@ impl<S: ReplicatedState> Group<S> {
     }
 
     /// Number of limits for which an answer of that member must stay the same.
-    fn patience_with(&self, node: NodeId) -> u64 {
+    fn answer_limits_of(&self, node: NodeId) -> u64 {
         let peer = self.peers.get(&node);
-        patience(peer.and_then(|peer| self.node.sharing(*peer)).unwrap_or(Sharing::Copied))
+        answer_limits(peer.and_then(|peer| self.node.sharing(*peer)).unwrap_or(Sharing::Copied))
     }
 
-    fn tell_soon(&mut self, node: NodeId, word: &UnicastMessage) {
-        self.untold.entry(node).or_default().push(word.to_bytes());
+    fn send_soon(&mut self, node: NodeId, message: &UnicastMessage) {
+        self.unsent.entry(node).or_default().push(message.to_bytes());
     }
 }

@@ -70,9 +70,9 @@ pub(super) struct StreamMemory {
 /// Memory that this node brings into a subgroup, keyed by subgroup and region.
 pub(super) fn stream_memory(
     key: u64,
-    share: &SubgroupRegions,
+    regions: &SubgroupRegions,
 ) -> Option<((u64, RegionId), StreamMemory)> {
-    let (region, memory) = share.memory.clone()?;
+    let (region, memory) = regions.memory.clone()?;
     Some(((key, region), StreamMemory { memory, replaced: None }))
 }
 
@@ -82,13 +82,13 @@ impl<S: ReplicatedState> Group<S> {
     /// [left](super::GroupEvent::Left).
     ///
     /// The memory of an earlier stream of this node serves the coming epochs of that stream (I-78).
-    pub fn bring(&mut self, key: u64, share: SubgroupRegions) {
-        let said = self.control.submitted();
+    pub fn add_regions(&mut self, key: u64, regions: SubgroupRegions) {
+        let submitted = self.control.submitted();
         for (_, memory) in self.memories.iter_mut().filter(|((of, _), _)| *of == key) {
-            memory.replaced.get_or_insert(said);
+            memory.replaced.get_or_insert(submitted);
         }
-        self.memories.extend(stream_memory(key, &share));
-        self.regions.insert((key, share.lines.0), share);
+        self.memories.extend(stream_memory(key, &regions));
+        self.regions.insert((key, regions.lines.0), regions);
         self.unsettled = true;
     }
 
@@ -98,24 +98,25 @@ impl<S: ReplicatedState> Group<S> {
         let me = self.node.id();
         let is_at_work = self.progress.get(&key).is_some_and(|walk| walk.lines() == lines);
         let mut epochs = self.registry.epochs(key).chain(self.expected.get(&key));
-        let seat = |epoch: &Epoch| epoch.layout.member(me).is_some_and(|seat| seat.lines == lines);
-        if is_at_work || epochs.any(seat) {
+        let has_lines =
+            |epoch: &Epoch| epoch.layout.member(me).is_some_and(|seat| seat.lines == lines);
+        if is_at_work || epochs.any(has_lines) {
             return None;
         }
         drop(epochs);
-        let share = self.regions.remove(&(key, lines))?;
-        if let Some((region, _)) = &share.memory {
+        let regions = self.regions.remove(&(key, lines))?;
+        if let Some((region, _)) = &regions.memory {
             self.memories.remove(&(key, *region));
         }
-        Some(share)
+        Some(regions)
     }
 
     /// Drops the memory of replaced streams, once no epoch of them can follow (I-78).
     pub(super) fn forget_memories(&mut self, key: u64) {
-        let heard = self.control.heard_own();
+        let heard = self.control.applied_own();
         let of_it = self.memories.iter().filter(|((of, _), _)| *of == key);
         let replaced =
-            of_it.filter(|(_, memory)| memory.replaced.is_some_and(|said| said <= heard));
+            of_it.filter(|(_, memory)| memory.replaced.is_some_and(|submitted| submitted <= heard));
         let is_over =
             |region: &RegionId| planted(Fault::MemoryReplaced) || !self.sends(key, *region);
         let over = replaced.map(|((_, region), _)| *region).filter(is_over);
@@ -126,8 +127,8 @@ impl<S: ReplicatedState> Group<S> {
 
     /// Drops the regions for a subgroup that this node has left.
     pub(super) fn forget_regions(&mut self, key: u64, lines: RegionId) {
-        let share = self.regions.remove(&(key, lines));
-        if let Some((region, _)) = share.and_then(|share| share.memory)
+        let regions = self.regions.remove(&(key, lines));
+        if let Some((region, _)) = regions.and_then(|share| share.memory)
             && !self.sends(key, region)
         {
             self.memories.remove(&(key, region));

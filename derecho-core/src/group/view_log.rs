@@ -37,7 +37,7 @@ const STREAMS_AT_ONCE: usize = 512;
 #[derive(Debug, Default)]
 pub struct DurabilityGate {
     /// The member has announced to all members what its logs know of views.
-    enrolled: AtomicBool,
+    registered: AtomicBool,
     /// All views that the member has seen are durable in its log.
     settled: AtomicBool,
     /// The log of views waits for room.
@@ -62,7 +62,7 @@ impl GatedLogPort {
     }
 
     /// Durable version, as far as the gate permits its report.
-    fn told(&self, last: &AtomicU64, now: impl FnOnce() -> u64) -> u64 {
+    fn gated(&self, last: &AtomicU64, now: impl FnOnce() -> u64) -> u64 {
         if self.gate.settled.load(Ordering::Acquire) || planted(Fault::DurableBeforeView) {
             last.store(now(), Ordering::Relaxed);
         }
@@ -75,9 +75,9 @@ impl LogPort for GatedLogPort {
         self.journal.log()
     }
 
-    fn ask(&mut self, errand: &mut Option<LogTask>) -> bool {
+    fn ask(&mut self, task: &mut Option<LogTask>) -> bool {
         // Claims must be heard after the registration, which announces what is known of views.
-        self.gate.enrolled.load(Ordering::Acquire) && self.journal.ask(errand)
+        self.gate.registered.load(Ordering::Acquire) && self.journal.ask(task)
     }
 
     fn answer(&mut self) -> Option<LogTaskResult> {
@@ -97,11 +97,11 @@ impl LogPort for GatedLogPort {
     }
 
     fn durable(&self) -> Version {
-        Version(self.told(&self.durable, || self.journal.durable().0))
+        Version(self.gated(&self.durable, || self.journal.durable().0))
     }
 
     fn noted(&self) -> u64 {
-        self.told(&self.noted, || self.journal.noted())
+        self.gated(&self.noted, || self.journal.noted())
     }
 
     fn condition(&self) -> LogPortCondition {
@@ -122,7 +122,7 @@ impl LogPort for GatedLogPort {
 pub(super) struct ViewLog {
     journal: Box<dyn LogPort>,
     gate: Arc<DurabilityGate>,
-    errand: Option<LogTask>,
+    task: Option<LogTask>,
     asked: bool,
     /// Version of the last view that was put, once the log is open.
     put: Option<u64>,
@@ -145,7 +145,7 @@ impl ViewLog {
         ViewLog {
             journal,
             gate: Arc::default(),
-            errand: Some(LogTask::Register),
+            task: Some(LogTask::Register),
             asked: false,
             put: None,
             last: None,
@@ -163,7 +163,7 @@ impl ViewLog {
 
     /// Whether the log needs a turn soon.
     pub(super) fn is_busy(&self) -> bool {
-        let is_asking = self.asked || self.errand.is_some();
+        let is_asking = self.asked || self.task.is_some();
         !self.over && (is_asking || !self.waiting.is_empty() || !self.unsynced.is_empty())
     }
 
@@ -172,16 +172,16 @@ impl ViewLog {
     pub(super) fn turn(
         &mut self,
         (log_register, view, me): (&LogRegister, &View, NodeId),
-        leans: &BTreeSet<LogId>,
+        required_logs: &BTreeSet<LogId>,
     ) -> (usize, Vec<log_register::LogRegisterMessage>) {
-        let mut said = Vec::new();
+        let mut messages = Vec::new();
         if self.over {
-            return (0, said);
+            return (0, messages);
         }
-        if let Some(now) = log_register.record(view, me, leans) {
-            self.see(now, log_register.changes());
+        if let Some(now) = log_register.record(view, me, required_logs) {
+            self.note_view(now, log_register.changes());
         }
-        let mut done = self.enrol(&mut said);
+        let mut done = self.register(&mut messages);
         done += self.write();
         let condition = self.journal.condition();
         self.gate.full.store(condition == LogPortCondition::Full, Ordering::Release);
@@ -190,14 +190,14 @@ impl ViewLog {
             self.gate.over.store(true, Ordering::Release);
             return (done + 1, Vec::new());
         }
-        if self.synced > self.noted && log_register.lacks_note_of(me) {
+        if self.synced > self.noted && log_register.lacks_durability_at(me) {
             self.noted = self.synced;
-            said.push(log_register::LogRegisterMessage::RegistrationsDurable(self.synced));
+            messages.push(log_register::LogRegisterMessage::RegistrationsDurable(self.synced));
         }
-        (done, said)
+        (done, messages)
     }
 
-    fn see(&mut self, now: LoggedView, enrolled: u64) {
+    fn note_view(&mut self, now: LoggedView, registrations: u64) {
         if self.last.as_ref() == Some(&now) {
             return;
         }
@@ -206,28 +206,28 @@ impl ViewLog {
         if self.waiting.len() == MOST_WAITING {
             self.waiting.pop_front();
         }
-        self.waiting.push_back((now.clone(), enrolled));
+        self.waiting.push_back((now.clone(), registrations));
         self.last = Some(now);
     }
 
     /// Requests the last logged view, and announces the answer.
-    fn enrol(&mut self, said: &mut Vec<log_register::LogRegisterMessage>) -> usize {
-        if self.errand.is_some() && !self.asked {
-            self.asked = self.journal.ask(&mut self.errand);
+    fn register(&mut self, messages: &mut Vec<log_register::LogRegisterMessage>) -> usize {
+        if self.task.is_some() && !self.asked {
+            self.asked = self.journal.ask(&mut self.task);
         }
         if !self.asked {
             return 0;
         }
         match self.journal.answer() {
             None => return 0,
-            Some(LogTaskResult::Registered(roll, streams)) => {
+            Some(LogTaskResult::Registered(registration, streams)) => {
                 let some = streams.chunks(STREAMS_AT_ONCE);
-                said.extend(
+                messages.extend(
                     some.map(|some| log_register::LogRegisterMessage::HasStreams(some.to_vec())),
                 );
-                said.push(log_register::LogRegisterMessage::Registers(roll));
+                messages.push(log_register::LogRegisterMessage::Registers(registration));
                 self.put = Some(self.journal.durable().0);
-                self.gate.enrolled.store(true, Ordering::Release);
+                self.gate.registered.store(true, Ordering::Release);
             }
             Some(_) => self.over = true,
         }
@@ -238,12 +238,12 @@ impl ViewLog {
     fn write(&mut self) -> usize {
         let Some(put) = &mut self.put else { return 0 };
         let mut done = 0;
-        while let Some((view, enrolled)) = self.waiting.front() {
+        while let Some((view, registrations)) = self.waiting.front() {
             if !self.journal.put(view.entry(&view.to_bytes(), WallTime(0))) {
                 break;
             }
             *put += 1;
-            self.unsynced.push_back((*put, *enrolled));
+            self.unsynced.push_back((*put, *registrations));
             self.waiting.pop_front();
             done += 1;
         }
@@ -251,8 +251,8 @@ impl ViewLog {
             self.journal.hand_over();
         }
         let durable = self.journal.durable().0;
-        while let Some((_, enrolled)) = self.unsynced.pop_front_if(|next| next.0 <= durable) {
-            (self.synced, done) = (enrolled, done + 1);
+        while let Some((_, registrations)) = self.unsynced.pop_front_if(|next| next.0 <= durable) {
+            (self.synced, done) = (registrations, done + 1);
         }
         let is_settled = self.last.is_some() && self.waiting.is_empty() && self.unsynced.is_empty();
         if is_settled && !self.gate.settled.swap(true, Ordering::AcqRel) {

@@ -206,15 +206,15 @@ pub fn remove(
 }
 
 /// Read-only view of a folder as if it contained only the logs put aside under this number.
-pub struct Aside<D> {
+pub struct PutAsideFolder<D> {
     disk: D,
     number: AsideNumber,
 }
 
-impl<D> Aside<D> {
+impl<D> PutAsideFolder<D> {
     /// Creates a view of this folder.
-    pub fn new(disk: D, number: AsideNumber) -> Aside<D> {
-        Aside { disk, number }
+    pub fn new(disk: D, number: AsideNumber) -> PutAsideFolder<D> {
+        PutAsideFolder { disk, number }
     }
 }
 
@@ -226,7 +226,7 @@ macro_rules! read_only {
     )*};
 }
 
-impl<D: Disk> Disk for Aside<D> {
+impl<D: Disk> Disk for PutAsideFolder<D> {
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
         let names = self.disk.list()?;
         let of_it = names.iter().filter_map(|name| parse(name));

@@ -333,14 +333,14 @@ fn write<D: Disk, R: AsRecord>(
 ) -> Result<(), LogError> {
     let sum = disk.checksum();
     let end = EpochMark::Cut(header.epoch, header.version).to_bytes();
-    publish(disk, &header.name(), |disk, draft| {
+    publish(disk, &header.name(), |disk, temporary| {
         let mut bytes = header.encode(sum);
         let mut at = 0;
         for record in state {
             let place = at + bytes.len() as u64;
             encode(record.as_record(), (place, 0), sum, &mut bytes);
             if bytes.len() >= PIECE {
-                disk.write_at(draft, at, &bytes).map_err(LogError::of(draft))?;
+                disk.write_at(temporary, at, &bytes).map_err(LogError::of(temporary))?;
                 at += bytes.len() as u64;
                 bytes.clear();
             }
@@ -348,7 +348,7 @@ fn write<D: Disk, R: AsRecord>(
         let last = LogRecord { version: header.version, entry: end_of(&end, header.epoch) };
         let place = at + bytes.len() as u64;
         encode(last, (place, 0), sum, &mut bytes);
-        disk.write_at(draft, at, &bytes).map_err(LogError::of(draft))
+        disk.write_at(temporary, at, &bytes).map_err(LogError::of(temporary))
     })
 }
 

@@ -115,11 +115,11 @@ impl ExtentSlot {
     fn claim_place(disk: &mut impl Disk, stream: StreamKey) -> Result<ExtentSlot, LogError> {
         let pairs = pairs(disk)?;
         if pairs.is_none() {
-            publish(disk, FILE, |disk, draft| {
+            publish(disk, FILE, |disk, temporary| {
                 let mut bytes = head::begin(MAGIC);
                 bytes.resize(SECTOR as usize, 0);
                 head::seal(&mut bytes, disk.checksum());
-                disk.write_at(draft, 0, &bytes).map_err(LogError::of(draft))
+                disk.write_at(temporary, 0, &bytes).map_err(LogError::of(temporary))
             })?;
         }
         let pairs = pairs.unwrap_or_default();

@@ -17,7 +17,7 @@ use crate::fault::{Fault, planted};
 /// Name of the file that identifies the owner of a folder's logs.
 pub const IDENTITY: &str = "identity";
 /// Suffix of the name of a file that is not complete yet.
-pub const DRAFT: &str = ".new";
+pub const UNFINISHED: &str = ".new";
 
 const MAGIC: Magic = *b"SQUALLID";
 
@@ -27,11 +27,11 @@ pub(crate) fn publish<D: Disk>(
     name: &str,
     write: impl FnOnce(&mut D, &str) -> Result<(), LogError>,
 ) -> Result<(), LogError> {
-    let draft = format!("{name}{DRAFT}");
-    disk.create(&draft).map_err(LogError::of(&draft))?;
-    write(disk, &draft)?;
-    disk.sync_file(&draft).map_err(LogError::of(&draft))?;
-    disk.rename(&draft, name).map_err(LogError::of(name))?;
+    let temporary = format!("{name}{UNFINISHED}");
+    disk.create(&temporary).map_err(LogError::of(&temporary))?;
+    write(disk, &temporary)?;
+    disk.sync_file(&temporary).map_err(LogError::of(&temporary))?;
+    disk.rename(&temporary, name).map_err(LogError::of(name))?;
     if planted(Fault::RenameNotSynced) {
         return Ok(());
     }
@@ -86,8 +86,8 @@ pub fn claim(disk: &mut impl Disk, group: GroupId, fresh: LogId) -> Result<LogOw
     let mut bytes = head::begin(MAGIC);
     (group, fresh).encode(&mut bytes);
     head::seal(&mut bytes, disk.checksum());
-    publish(disk, IDENTITY, |disk, draft| {
-        disk.write_at(draft, 0, &bytes).map_err(LogError::of(draft))
+    publish(disk, IDENTITY, |disk, temporary| {
+        disk.write_at(temporary, 0, &bytes).map_err(LogError::of(temporary))
     })?;
     Ok(LogOwner { group, log: fresh })
 }

@@ -31,7 +31,7 @@ pub struct IndexEntry {
 
 /// Content of a segment.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Index {
+pub struct SegmentIndex {
     /// Last message before the segment.
     pub before: Version,
     /// End of the segment: its epoch and last message.
@@ -52,13 +52,13 @@ pub struct Index {
 
 in_order! {
     IndexEntry { at, before, newest_before }
-    Index { before, tail, end, records, oldest, newest, marks, entries }
+    SegmentIndex { before, tail, end, records, oldest, newest, marks, entries }
 }
 
-impl Index {
+impl SegmentIndex {
     /// Returns the index of a segment without records.
-    pub fn new(tail: Tail) -> Index {
-        Index {
+    pub fn new(tail: Tail) -> SegmentIndex {
+        SegmentIndex {
             before: tail.version,
             tail,
             end: FILE_HEADER,
@@ -114,10 +114,10 @@ impl Index {
         out
     }
 
-    fn decode_file(bytes: &[u8], sum: Checksum) -> Option<Index> {
+    fn decode_file(bytes: &[u8], sum: Checksum) -> Option<SegmentIndex> {
         // On any defect, the index is rebuilt.
         let body = head::body("", MAGIC, bytes, sum).ok()?;
-        let index = Index::from_bytes(body)?;
+        let index = SegmentIndex::from_bytes(body)?;
         (index.before <= index.tail.version).then_some(index)
     }
 }
@@ -129,7 +129,11 @@ pub fn name_of(segment: &str) -> String {
 
 /// Writes the index of a sealed segment. The file is not synced: an index that a crash damages
 /// is rebuilt.
-pub(crate) fn store(disk: &mut impl Disk, segment: &str, index: &Index) -> Result<(), LogError> {
+pub(crate) fn store(
+    disk: &mut impl Disk,
+    segment: &str,
+    index: &SegmentIndex,
+) -> Result<(), LogError> {
     let name = name_of(segment);
     let bytes = index.encode_file(disk.checksum());
     disk.create(&name).map_err(LogError::of(&name))?;
@@ -141,7 +145,7 @@ pub(crate) fn load(
     disk: &mut impl Disk,
     segment: &str,
     (before, length): (Version, u64),
-) -> Result<Option<Index>, LogError> {
+) -> Result<Option<SegmentIndex>, LogError> {
     let name = name_of(segment);
     let size = match disk.length(&name) {
         Err(DiskError::NotFound) => return Ok(None),
@@ -154,6 +158,6 @@ pub(crate) fn load(
     }
     let mut bytes = alloc::vec![0; size as usize];
     let found = disk.read_at(&name, 0, &mut bytes).map_err(LogError::of(&name))?;
-    let index = Index::decode_file(&bytes[..found], disk.checksum());
+    let index = SegmentIndex::decode_file(&bytes[..found], disk.checksum());
     Ok(index.filter(|index| index.before == before && index.end == length))
 }

@@ -184,12 +184,15 @@ pub(crate) fn encode(
 
 /// Header of a record whose checksum has matched.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Header<'a>(&'a [u8; HEADER]);
+pub(crate) struct RecordHeader<'a>(&'a [u8; HEADER]);
 
-impl<'a> Header<'a> {
+impl<'a> RecordHeader<'a> {
     /// Reads a header and reports any defect.
-    pub(crate) fn read(bytes: &'a [u8; HEADER], sum: Checksum) -> Result<Header<'a>, BadCause> {
-        let header = Header(bytes);
+    pub(crate) fn read(
+        bytes: &'a [u8; HEADER],
+        sum: Checksum,
+    ) -> Result<RecordHeader<'a>, BadCause> {
+        let header = RecordHeader(bytes);
         if header.word(0) != MAGIC {
             return Err(BadCause::NoRecord);
         }
@@ -336,7 +339,7 @@ mod tests {
 
     fn read(bytes: &mut [u8]) -> Result<LogRecord<'_>, BadCause> {
         let (header, body) = bytes.split_first_chunk_mut::<HEADER>().expect("a whole header");
-        let header = Header::read(header, portable)?;
+        let header = RecordHeader::read(header, portable)?;
         header.record(body, portable)
     }
 

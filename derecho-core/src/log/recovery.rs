@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use super::checkpoint::Checkpoint;
 use super::disk::SECTOR;
 use super::extents::{self, ExtentSlot};
-use super::folder::{DRAFT, remove};
-use super::index::{self, Index};
+use super::folder::{UNFINISHED, remove};
+use super::index::{self, SegmentIndex};
 use super::record::LogRecord;
 use super::segment::{FILE_HEADER, FileHeader, FileKind, FileWindow};
 use super::stream::{LogLimits, LogSegment, LogState, StreamLog};
@@ -20,7 +20,7 @@ use crate::fault::{Fault, planted};
 
 /// How much of a log is checked when it is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Check {
+pub enum RecoveryCheck {
     /// The last file completely, and the indices of the others: all that a crash can have damaged.
     Last,
     /// Everything, including what a disk has lost since.
@@ -57,7 +57,7 @@ pub struct Recovery {
 
 /// Result of [`scan`].
 pub(super) struct ScanResult {
-    pub(super) index: Index,
+    pub(super) index: SegmentIndex,
     pub(super) torn: Option<TornTail>,
     /// Offset up to which a record says that the file was synced.
     proven: u64,
@@ -84,7 +84,7 @@ pub(super) fn scan<D: Disk>(
     last: bool,
 ) -> Result<ScanResult, LogError> {
     let before = Version(header.version.0.saturating_sub(1));
-    scan_on(disk, header, last, Index::new(Tail { epoch: header.epoch, version: before }))
+    scan_on(disk, header, last, SegmentIndex::new(Tail { epoch: header.epoch, version: before }))
 }
 
 /// Performs [`scan`] from the end of this index on.
@@ -92,7 +92,7 @@ fn scan_on<D: Disk>(
     disk: &mut D,
     header: FileHeader,
     last: bool,
-    mut index: Index,
+    mut index: SegmentIndex,
 ) -> Result<ScanResult, LogError> {
     let file = header.name();
     let length = disk.length(&file).map_err(LogError::of(&file))?;
@@ -142,7 +142,7 @@ fn names(
     let mut names =
         StreamFiles { segments: Vec::new(), checkpoints: Vec::new(), drafts: Vec::new() };
     for name in all {
-        if let Some(whole) = name.strip_suffix(DRAFT) {
+        if let Some(whole) = name.strip_suffix(UNFINISHED) {
             if FileHeader::parse_name(whole).is_some_and(|(of, ..)| of == stream) {
                 names.drafts.push(name);
             }
@@ -178,7 +178,7 @@ impl StreamLog {
         disk: &mut impl Disk,
         of: (LogOwner, StreamKey),
         limits: LogLimits,
-        check: Check,
+        check: RecoveryCheck,
     ) -> Result<(StreamLog, Recovery), LogError> {
         StreamLog::look_through(disk, (of.0, of.1, limits), (check, LogState::Open))
     }
@@ -191,7 +191,7 @@ impl StreamLog {
     pub fn read(
         disk: &mut impl Disk,
         of: (LogOwner, StreamKey),
-        check: Check,
+        check: RecoveryCheck,
     ) -> Result<(StreamLog, Recovery), LogError> {
         let mut before = None;
         for _ in 0..READ_ATTEMPTS {
@@ -210,7 +210,7 @@ impl StreamLog {
         if self.segments().len() <= 1 && self.checkpoint().is_none() {
             return None;
         }
-        let read = StreamLog::read(disk, (self.owner(), self.stream()), Check::All);
+        let read = StreamLog::read(disk, (self.owner(), self.stream()), RecoveryCheck::All);
         read.err().filter(LogError::is_damage)
     }
 
@@ -234,7 +234,7 @@ impl StreamLog {
     fn look_through(
         disk: &mut impl Disk,
         (owner, stream, limits): (LogOwner, StreamKey, LogLimits),
-        (check, state): (Check, LogState),
+        (check, state): (RecoveryCheck, LogState),
     ) -> Result<(StreamLog, Recovery), LogError> {
         let writes = state == LogState::Open;
         let mut recovery = Recovery::default();
@@ -254,7 +254,7 @@ impl StreamLog {
         }
         recovery.removed.append(&mut names.drafts);
         let checkpoint = names.checkpoints.pop().map(|header| Checkpoint { header });
-        if check == Check::All
+        if check == RecoveryCheck::All
             && let Some(checkpoint) = &checkpoint
         {
             checkpoint.check(disk)?;
@@ -380,14 +380,14 @@ impl StreamLog {
 fn sealed(
     disk: &mut impl Disk,
     header: FileHeader,
-    (check, writes): (Check, bool),
+    (check, writes): (RecoveryCheck, bool),
     recovery: &mut Recovery,
-) -> Result<Index, LogError> {
+) -> Result<SegmentIndex, LogError> {
     let name = header.name();
     let before = Version(header.version.0.saturating_sub(1));
     let length = disk.length(&name).map_err(LogError::of(&name))?;
     let kept = index::load(disk, &name, (before, length))?;
-    if let (Check::Last, Some(index)) = (check, &kept) {
+    if let (RecoveryCheck::Last, Some(index)) = (check, &kept) {
         return Ok(index.clone());
     }
     let index = scan(disk, header, false)?.index;

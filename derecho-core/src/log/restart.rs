@@ -50,7 +50,7 @@ impl LogSummary {
             complete_from: log.complete_from(),
             checkpoint: log.checkpointed(),
             cuts: last_of(cuts.collect()),
-            begun: log.epoch().map(|(epoch, keepers)| (epoch, keepers.to_vec())),
+            begun: log.epoch().map(|(epoch, epoch_logs)| (epoch, epoch_logs.to_vec())),
         }
     }
 
@@ -146,12 +146,12 @@ fn is_primary(view: &LoggedView, of: impl Fn(Option<LogId>) -> bool) -> bool {
 
 /// How one log is completed to what the winner has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Completion {
+pub enum LogCompletion {
     /// With the messages after this version, which is the log's own last one after the cut.
     After(Version),
     /// With a checkpoint of the winner, and the messages after it.
     FromCheckpoint,
-    /// As [`Completion::FromCheckpoint`]; as nothing vouches that the log's content is a part of
+    /// As [`LogCompletion::FromCheckpoint`]; as nothing vouches that the log's content is a part of
     /// the winner's, the log is put aside (I-93).
     AfterPutAside,
 }
@@ -166,7 +166,7 @@ pub struct Restart {
     /// Version after which each log is cut, including the winner's, for logs that have more.
     pub cuts: BTreeMap<LogId, Version>,
     /// How the other logs are completed.
-    pub completions: BTreeMap<LogId, Completion>,
+    pub completions: BTreeMap<LogId, LogCompletion>,
 }
 
 /// Decides how this stream restarts; `None` if no returning host has a log of the stream.
@@ -187,15 +187,15 @@ pub fn logs_of_stream(logs: &BTreeMap<LogId, &LogSummary>) -> Option<RestartVerd
     let tails: BTreeMap<LogId, Tail> =
         logs.iter().map(|(log, stream)| (*log, cut(stream.tail, &noted))).collect();
     let begun = last_begun(logs.values().copied());
-    let keepers = begun.map_or_else(|| logs.keys().copied().collect(), |(_, keepers)| keepers);
-    let winner = keepers
+    let epoch_logs = begun.map_or_else(|| logs.keys().copied().collect(), |(_, keepers)| keepers);
+    let winner = epoch_logs
         .iter()
         .filter(|log| logs.get(log).is_some_and(|stream| stream.is_complete()))
         .max_by_key(|log| (tails[*log], core::cmp::Reverse(**log)))
         .copied();
     let Some(winner) = winner else {
         return Some(RestartVerdict::Wait(
-            keepers.into_iter().filter(|log| !logs.contains_key(log)).collect(),
+            epoch_logs.into_iter().filter(|log| !logs.contains_key(log)).collect(),
         ));
     };
     let tail = tails[&winner];
@@ -208,9 +208,9 @@ pub fn logs_of_stream(logs: &BTreeMap<LogId, &LogSummary>) -> Option<RestartVerd
             own.version.next() >= logs[&winner].complete_from && own.version <= tail.version;
         let complete = logs[log].is_complete();
         let how = match is_prefix {
-            true if there && complete => Completion::After(own.version),
-            false if own.version > Version(0) => Completion::AfterPutAside,
-            _ => Completion::FromCheckpoint,
+            true if there && complete => LogCompletion::After(own.version),
+            false if own.version > Version(0) => LogCompletion::AfterPutAside,
+            _ => LogCompletion::FromCheckpoint,
         };
         (*log, how)
     });
@@ -229,11 +229,11 @@ pub fn last_begun<'a>(
     logs: impl IntoIterator<Item = &'a LogSummary>,
 ) -> Option<(EpochId, BTreeSet<LogId>)> {
     let mut last: Option<(EpochId, BTreeSet<LogId>)> = None;
-    for (epoch, keepers) in logs.into_iter().filter_map(|stream| stream.begun.as_ref()) {
+    for (epoch, epoch_logs) in logs.into_iter().filter_map(|stream| stream.begun.as_ref()) {
         match &mut last {
-            Some((known, all)) if known == epoch => all.extend(keepers),
+            Some((known, all)) if known == epoch => all.extend(epoch_logs),
             Some((known, _)) if *known > *epoch => {}
-            _ => last = Some((*epoch, keepers.iter().copied().collect())),
+            _ => last = Some((*epoch, epoch_logs.iter().copied().collect())),
         }
     }
     last
@@ -254,10 +254,10 @@ pub(crate) fn covers(
         let begun = found.begun.as_ref().map_or(0, |(epoch, _)| epoch.view);
         begun.max(found.tail.epoch.view)
     };
-    let keepers = |found: &LogSummary| {
+    let epoch_logs = |found: &LogSummary| {
         found.begun.as_ref().map_or(BTreeSet::new(), |(_, names)| names.iter().copied().collect())
     };
-    let unknown = &keepers(harmed) - &(&keepers(sound) | &[own, log].into());
+    let unknown = &epoch_logs(harmed) - &(&epoch_logs(sound) | &[own, log].into());
     // If nothing else is known of a damaged log, it has no mark either.
     let is_known = harmed.begun.is_some();
     is_known

@@ -66,8 +66,9 @@ impl RestartPermission {
     /// Whether the permission still counts according to these views: the log has not been a
     /// member's since.
     pub fn counts<'a>(&self, mut views: impl Iterator<Item = &'a LoggedView>) -> bool {
-        !views
-            .any(|view| view.place() > self.after && view.keepers().any(|log| log == self.without))
+        !views.any(|view| {
+            view.place() > self.after && view.member_logs().any(|log| log == self.without)
+        })
     }
 }
 
@@ -99,5 +100,7 @@ pub fn grant(disk: &mut impl Disk, word: RestartPermission) -> Result<(), LogErr
     let mut bytes = head::begin(MAGIC);
     all.encode(&mut bytes);
     head::seal(&mut bytes, disk.checksum());
-    publish(disk, FILE, |disk, draft| disk.write_at(draft, 0, &bytes).map_err(LogError::of(draft)))
+    publish(disk, FILE, |disk, temporary| {
+        disk.write_at(temporary, 0, &bytes).map_err(LogError::of(temporary))
+    })
 }

@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use super::folder::{publish, remove};
-use super::index::{self, Index};
+use super::index::{self, SegmentIndex};
 use super::recovery::expected;
 use super::segment::{FileHeader, FileWindow};
 use super::stream::{LogSegment, StreamLog};
@@ -192,10 +192,10 @@ pub(super) fn prefix(
     disk: &mut impl Disk,
     (header, end): (FileHeader, u64),
     version: Version,
-) -> Result<Index, LogError> {
+) -> Result<SegmentIndex, LogError> {
     let file = header.name();
     let before = Version(header.version.0.saturating_sub(1));
-    let mut kept = Index::new(Tail { epoch: header.epoch, version: before });
+    let mut kept = SegmentIndex::new(Tail { epoch: header.epoch, version: before });
     let mut window = FileWindow::new(&file, end);
     loop {
         let at = kept.end;
@@ -221,7 +221,7 @@ pub(super) fn prefix(
 /// Shortens a segment to its beginning by copying it. The file is not truncated: if the power
 /// failed meanwhile, durable sectors could be gone while later ones survive.
 pub(super) fn shorten(disk: &mut impl Disk, name: &str, end: u64) -> Result<(), LogError> {
-    publish(disk, name, |disk, draft| copy(disk, (name, draft), end))
+    publish(disk, name, |disk, temporary| copy(disk, (name, temporary), end))
 }
 
 /// Copies the beginning of a file.

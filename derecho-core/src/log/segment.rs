@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use super::checksum::Checksum;
 use super::disk::SECTOR;
 use super::head::{self, Magic};
-use super::record::{ALIGNMENT, HEADER, Header, LogRecord, size};
+use super::record::{ALIGNMENT, HEADER, LogRecord, RecordHeader, size};
 use super::{BadCause, Disk, EpochId, GroupId, LogError, LogId, LogOwner, StreamKey, Version};
 use crate::bytes::{ByteReader, Wire};
 
@@ -215,7 +215,7 @@ impl FileWindow {
             return Ok(Err(BadCause::Short));
         }
         copy.copy_from_slice(header);
-        let header = match Header::read(&copy, sum) {
+        let header = match RecordHeader::read(&copy, sum) {
             Ok(header) => header,
             Err(cause) => return Ok(Err(cause)),
         };
@@ -238,7 +238,7 @@ impl FileWindow {
             return Ok(true);
         }
         copy.copy_from_slice(header);
-        let length = Header::read(&copy, sum).map_or(HEADER, |header| size(header.length()));
+        let length = RecordHeader::read(&copy, sum).map_or(HEADER, |header| size(header.length()));
         let to = at + length as u64;
         if to > self.end {
             return Ok(true);
@@ -261,15 +261,15 @@ impl FileWindow {
         &mut self,
         disk: &mut impl Disk,
         at: u64,
-        holds: impl Fn(Header<'_>) -> bool,
+        holds: impl Fn(RecordHeader<'_>) -> bool,
     ) -> Result<Option<u64>, LogError> {
         let sum = disk.checksum();
         let mut from = at + ALIGNMENT as u64;
         while from + HEADER as u64 <= self.end {
             let bytes = self.bytes(disk, from, HEADER)?;
             if let Some(header) = bytes.first_chunk::<HEADER>()
-                && Header::may_begin(header)
-                && Header::read(header, sum).is_ok_and(&holds)
+                && RecordHeader::may_begin(header)
+                && RecordHeader::read(header, sum).is_ok_and(&holds)
             {
                 return Ok(Some(from));
             }

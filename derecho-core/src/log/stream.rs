@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use super::checkpoint::Checkpoint;
 use super::extents::{ExtentSlot, LogExtent};
 use super::folder::publish;
-use super::index::{self, Index};
+use super::index::{self, SegmentIndex};
 use super::record::{LONGEST, encode};
 use super::segment::{FileHeader, FileKind};
 use super::{
@@ -44,7 +44,7 @@ pub struct LogSegment {
     /// Header of the file.
     pub header: FileHeader,
     /// Index of the file.
-    pub index: Index,
+    pub index: SegmentIndex,
 }
 
 impl LogSegment {
@@ -105,7 +105,8 @@ impl StreamLog {
         segments: Vec<LogSegment>,
         (checkpoint, state): (Option<Checkpoint>, LogState),
     ) -> StreamLog {
-        let last = segments.last().map_or(Index::new(Tail::default()), |last| last.index.clone());
+        let last =
+            segments.last().map_or(SegmentIndex::new(Tail::default()), |last| last.index.clone());
         let mut log = StreamLog {
             owner,
             stream,
@@ -192,7 +193,7 @@ impl StreamLog {
     /// Last epoch that was noted, and the folders that log it.
     pub fn epoch(&self) -> Option<(EpochId, &[LogId])> {
         match &self.begun {
-            Some(EpochMark::Begun(epoch, keepers)) => Some((*epoch, keepers)),
+            Some(EpochMark::Begun(epoch, epoch_logs)) => Some((*epoch, epoch_logs)),
             _ => None,
         }
     }
@@ -376,7 +377,7 @@ impl StreamLog {
             epoch: tail.epoch,
         };
         let mut bytes = header.encode(disk.checksum());
-        let mut index = Index::new(tail);
+        let mut index = SegmentIndex::new(tail);
         for mark in [&self.cut, &self.begun].into_iter().flatten() {
             let payload = mark.to_bytes();
             let entry = mark_entry(mark, &payload, WallTime(0), tail.epoch);
@@ -384,8 +385,8 @@ impl StreamLog {
             encode(record, (index.end, 0), disk.checksum(), &mut bytes);
             index.note(&record, bytes.len() as u64);
         }
-        publish(disk, &header.name(), |disk, draft| {
-            disk.write_at(draft, 0, &bytes).map_err(LogError::of(draft))
+        publish(disk, &header.name(), |disk, temporary| {
+            disk.write_at(temporary, 0, &bytes).map_err(LogError::of(temporary))
         })?;
         self.durable_end = index.end;
         self.durable = tail.version;
@@ -424,7 +425,7 @@ impl StreamLog {
 
 impl StreamLog {
     /// Adopts the rest of the last file after a cut.
-    pub(super) fn settle_after_cut(&mut self, index: Index) {
+    pub(super) fn settle_after_cut(&mut self, index: SegmentIndex) {
         self.durable_end = index.end;
         self.durable = index.tail.version;
         self.active_mut().index = index;
@@ -442,8 +443,8 @@ impl StreamLog {
             kind: FileKind::Segment,
             epoch: tail.epoch,
         };
-        self.segments.push(LogSegment { header, index: Index::new(tail) });
-        self.settle_after_cut(Index::new(tail));
+        self.segments.push(LogSegment { header, index: SegmentIndex::new(tail) });
+        self.settle_after_cut(SegmentIndex::new(tail));
     }
 }
 

@@ -24,7 +24,7 @@ use crate::bytes::Wire;
 
 /// Content of the files of a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Survey {
+pub struct LogSurvey {
     /// Number of sound messages, except those of checkpoints.
     pub records: u64,
     /// Number of sound marks.
@@ -65,12 +65,12 @@ pub fn salvage<D: Disk>(
             .then(|| EpochMark::from_bytes(entry.payload))
             .flatten()
         {
-            Some(EpochMark::Begun(epoch, mut keepers)) => {
+            Some(EpochMark::Begun(epoch, mut epoch_logs)) => {
                 // If several marks begin the same epoch, the names of all of them count.
                 let same =
                     begun.take().filter(|(known, _): &(EpochId, Vec<LogId>)| *known == epoch);
-                keepers.extend(same.into_iter().flat_map(|(_, keepers)| keepers));
-                begun = Some((epoch, keepers));
+                epoch_logs.extend(same.into_iter().flat_map(|(_, keepers)| keepers));
+                begun = Some((epoch, epoch_logs));
             }
             Some(EpochMark::Cut(epoch, version)) => drop(cuts.insert((epoch, version))),
             None => {}
@@ -90,7 +90,7 @@ pub fn salvage<D: Disk>(
     Ok((tail.epoch, is_known.then_some(found)))
 }
 
-impl Survey {
+impl LogSurvey {
     fn took(&mut self, record: &LogRecord<'_>) {
         if record.entry.kind == RecordKind::Mark {
             self.marks += 1;
@@ -112,7 +112,7 @@ pub fn survey<D: Disk>(
     disk: &mut D,
     (owner, stream): (LogOwner, StreamKey),
     mut visit: impl FnMut(&LogRecord<'_>),
-) -> Result<Survey, LogError> {
+) -> Result<LogSurvey, LogError> {
     let known = extents::of(disk, stream)?;
     let names: Vec<String> = disk.list().map_err(LogError::of(""))?;
     let mut files: Vec<(FileKind, Version, String)> = names
@@ -122,7 +122,7 @@ pub fn survey<D: Disk>(
         .map(|((_, kind, version), name)| (kind, version, name))
         .collect();
     files.sort_unstable();
-    let mut survey = Survey::default();
+    let mut survey = LogSurvey::default();
     let segments = files.iter().filter(|(kind, ..)| *kind == FileKind::Segment).count();
     let state = files.iter().rfind(|(kind, ..)| *kind == FileKind::Checkpoint);
     survey.checkpoint = state.map(|(_, version, _)| *version);
@@ -241,7 +241,7 @@ pub fn truncate<D: Disk>(
 fn file<D: Disk>(
     disk: &mut D,
     (header, is_last): (FileHeader, bool),
-    survey: &mut Survey,
+    survey: &mut LogSurvey,
     visit: &mut impl FnMut(&LogRecord<'_>),
 ) -> Result<Version, LogError> {
     let file = header.name();

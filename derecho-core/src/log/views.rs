@@ -57,13 +57,13 @@ impl LoggedView {
     }
 
     /// Returns the logs of its members.
-    pub fn keepers(&self) -> impl Iterator<Item = LogId> + '_ {
+    pub fn member_logs(&self) -> impl Iterator<Item = LogId> + '_ {
         self.members.iter().filter_map(|member| member.log)
     }
 
     /// Returns all logs named in this view.
     pub fn names(&self) -> BTreeSet<LogId> {
-        self.keepers().chain(self.awaits.iter().copied()).collect()
+        self.member_logs().chain(self.awaits.iter().copied()).collect()
     }
 
     /// Adds logs that must be back as well.

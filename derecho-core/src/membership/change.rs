@@ -116,7 +116,7 @@ struct UnconfirmedDecision<R: Report> {
 }
 
 /// Maximum number of messages of one node that are kept for the view of an unconfirmed decision.
-const LATER_WORDS: usize = 2 * RankSet::MOST;
+const LATER_MESSAGES: usize = 2 * RankSet::MOST;
 
 /// Membership of one node in its group. See the [module](super).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -292,8 +292,8 @@ impl<R: Report> Membership<R> {
     /// (I-331). Does nothing if the node is a member already.
     fn wants_to_join(&mut self, from: NodeId, node: NodeId, weight: u16) {
         let known = self.view.rank_of(node).is_some() || self.former.contains(&node);
-        let may_say = from == node || self.view.rank_of(from).is_some();
-        if self.status != MemberStatus::Member || known || !may_say {
+        let may_request = from == node || self.view.rank_of(from).is_some();
+        if self.status != MemberStatus::Member || known || !may_request {
             return;
         }
         match from == node {
@@ -466,12 +466,12 @@ impl<R: Report> Membership<R> {
                 if let Some(row) = self.row_of(from, view) {
                     row.leaves |= leaves;
                     row.report.get_or_insert(report);
-                    self.hear_suspects(from, suspects);
+                    self.receive_suspects(from, suspects);
                 }
             }
             ViewChangeMessage::Suspects { view, suspects } => {
                 if self.row_of(from, view).is_some() {
-                    self.hear_suspects(from, suspects);
+                    self.receive_suspects(from, suspects);
                 }
             }
             ViewChangeMessage::Accepted { view, ballot, decision } => {
@@ -503,7 +503,7 @@ impl<R: Report> Membership<R> {
     fn note_unconfirmed(&mut self, from: NodeId, decision: Decision<R>) {
         let next = &decision.next;
         let follows = next.group == self.view.group && next.number == self.view.number + 1;
-        let is_new = self.unconfirmed.iter().all(|hearsay| hearsay.node != from);
+        let is_new = self.unconfirmed.iter().all(|unconfirmed| unconfirmed.node != from);
         let fits = self.unconfirmed.len() < RankSet::MOST;
         if follows && next.rank_of(from).is_some() && is_new && fits {
             self.unconfirmed.push(UnconfirmedDecision { node: from, decision, later: Vec::new() });
@@ -524,10 +524,12 @@ impl<R: Report> Membership<R> {
             return Some(message);
         };
         let is_later = *view == self.view.number + 1;
-        let mut hearsay = self.unconfirmed.iter_mut().filter(|_| is_later);
-        let Some(hearsay) = hearsay.find(|it| it.node == from) else { return Some(message) };
-        if hearsay.later.len() < LATER_WORDS {
-            hearsay.later.push(message);
+        let mut unconfirmed = self.unconfirmed.iter_mut().filter(|_| is_later);
+        let Some(unconfirmed) = unconfirmed.find(|it| it.node == from) else {
+            return Some(message);
+        };
+        if unconfirmed.later.len() < LATER_MESSAGES {
+            unconfirmed.later.push(message);
         }
         None
     }
@@ -536,7 +538,7 @@ impl<R: Report> Membership<R> {
     /// off, or no member tells it the decision that the host's decision word holds.
     pub(super) fn adopt_unconfirmed(&mut self) {
         if self.is_unread() || self.is_cut_off() {
-            let decision = self.unconfirmed.first().map(|hearsay| hearsay.decision.clone());
+            let decision = self.unconfirmed.first().map(|unconfirmed| unconfirmed.decision.clone());
             decision.into_iter().for_each(|decision| self.decided(decision));
         }
     }
@@ -549,7 +551,7 @@ impl<R: Report> Membership<R> {
 
     /// Takes the suspicions of another member. This node adopts them if it does not suspect the
     /// member that published them.
-    fn hear_suspects(&mut self, from: NodeId, suspects: RankSet) {
+    fn receive_suspects(&mut self, from: NodeId, suspects: RankSet) {
         let Some(rank) = self.view.rank_of(from) else { return };
         let row = &mut self.rows[rank.index()];
         row.suspects = row.suspects.or(suspects);

@@ -84,28 +84,28 @@ mod tests {
 
     #[test]
     fn bells_ring_when_earliest_deadline_is_due() {
-        let budget = BellDeadline::new();
-        assert_eq!(budget.bells(Time(0), || true), BellAction::AsUsual);
-        assert!(budget.put_off(Time(100), 50));
-        assert!(!budget.put_off(Time(120), 50), "a turn comes already");
-        assert_eq!(budget.due(), Some(Time(150)));
-        assert_eq!(budget.bells(Time(149), || false), BellAction::Delayed);
-        assert_eq!(budget.bells(Time(150), || false), BellAction::Due);
-        assert_eq!(budget.bells(Time(150), || false), BellAction::AsUsual);
-        assert!(budget.put_off(Time(160), 100));
-        assert!(!budget.put_off(Time(170), 10), "whoever may wait less long is the one who says");
-        assert_eq!(budget.due(), Some(Time(180)));
-        assert_eq!(budget.bells(Time(161), || true), BellAction::Due);
+        let deadline = BellDeadline::new();
+        assert_eq!(deadline.bells(Time(0), || true), BellAction::AsUsual);
+        assert!(deadline.put_off(Time(100), 50));
+        assert!(!deadline.put_off(Time(120), 50), "a turn comes already");
+        assert_eq!(deadline.due(), Some(Time(150)));
+        assert_eq!(deadline.bells(Time(149), || false), BellAction::Delayed);
+        assert_eq!(deadline.bells(Time(150), || false), BellAction::Due);
+        assert_eq!(deadline.bells(Time(150), || false), BellAction::AsUsual);
+        assert!(deadline.put_off(Time(160), 100));
+        assert!(!deadline.put_off(Time(170), 10), "whoever may wait less long is the one who says");
+        assert_eq!(deadline.due(), Some(Time(180)));
+        assert_eq!(deadline.bells(Time(161), || true), BellAction::Due);
     }
 
     #[test]
     fn wait_for_acknowledgements_rings_delayed_bells_at_once() {
-        let budget = BellDeadline::new();
-        budget.hurry();
-        assert_eq!(budget.bells(Time(0), || false), BellAction::AsUsual);
-        budget.put_off(Time(10), u64::MAX);
-        assert_eq!(budget.due(), Some(Time(10 + LONGEST)));
-        budget.hurry();
-        assert_eq!(budget.bells(Time(11), || false), BellAction::Due);
+        let deadline = BellDeadline::new();
+        deadline.hurry();
+        assert_eq!(deadline.bells(Time(0), || false), BellAction::AsUsual);
+        deadline.put_off(Time(10), u64::MAX);
+        assert_eq!(deadline.due(), Some(Time(10 + LONGEST)));
+        deadline.hurry();
+        assert_eq!(deadline.bells(Time(11), || false), BellAction::Due);
     }
 }

@@ -309,8 +309,8 @@ impl SenderMemory {
     }
 
     /// Sets the peers that must be told of a commit, and the way in which they are told.
-    pub(super) fn set_audience(&self, places: u64, needs_turn: bool) {
-        self.0.audience.store(places, Ordering::Relaxed);
+    pub(super) fn set_audience(&self, bells: u64, needs_turn: bool) {
+        self.0.audience.store(bells, Ordering::Relaxed);
         self.0.needs_turn.store(needs_turn, Ordering::Relaxed);
     }
 
@@ -382,8 +382,8 @@ impl SenderMemory {
                 return 0;
             }
             match inner.commits.add_nulls_after(messages) {
-                Ok(place) => {
-                    inner.put(RingEntry::Nulls(run as u32), place.index);
+                Ok(position) => {
+                    inner.put(RingEntry::Nulls(run as u32), position.index);
                     return run;
                 }
                 Err(now) => messages = now,
@@ -408,9 +408,9 @@ impl SenderMemory {
         let mut messages = inner.commits.messages();
         loop {
             match inner.commits.add_nulls_after(messages) {
-                Ok(place) => {
-                    inner.put(RingEntry::End(epoch), place.index);
-                    return Some(place.messages);
+                Ok(position) => {
+                    inner.put(RingEntry::End(epoch), position.index);
+                    return Some(position.messages);
                 }
                 Err(now) => messages = now,
             }
@@ -638,25 +638,25 @@ impl Claim<'_> {
     ) -> u64 {
         assert!(length <= self.length as usize, "a record fits its claim");
         let memory = self.memory;
-        let place = if memory.bias.enter(thread) {
-            let place = memory.commits.add_message_alone();
+        let position = if memory.bias.enter(thread) {
+            let position = memory.commits.add_message_alone();
             memory.bias.leave();
-            place
+            position
         } else {
             memory.commits.add_message()
         };
-        seal(place.messages, self.bytes());
+        seal(position.messages, self.bytes());
         // The claim has a place, so every reader has finished with the entry of the previous lap.
         let extent = RecordExtent { position: self.position, length: length as u32 };
-        let words = RingEntry::Message(extent).encode(place.index);
-        let first = memory.geometry.entry_word(place.index);
+        let words = RingEntry::Message(extent).encode(position.index);
+        let first = memory.geometry.entry_word(position.index);
         memory.region.word(first).put(words[0]);
         // I-1: publishes the record and the first word, which were stored before.
         memory.region.word(first + 1).publish(words[1]);
         memory.mark.changed();
         // The place in the ring stays taken until all readers have finished with the entry.
         let _ = core::mem::ManuallyDrop::new(self);
-        place.messages
+        position.messages
     }
 }
 

@@ -41,13 +41,13 @@ impl CommitCounter {
     }
 
     #[inline]
-    fn place(&self, word: u64) -> CommitPosition {
-        CommitCounter::place_after(self.known.load(Ordering::Relaxed), word)
+    fn position(&self, word: u64) -> CommitPosition {
+        CommitCounter::position_after(self.known.load(Ordering::Relaxed), word)
     }
 
     /// Place that a word means if it was read after this number of messages was known.
     #[inline]
-    fn place_after(known: u64, word: u64) -> CommitPosition {
+    fn position_after(known: u64, word: u64) -> CommitPosition {
         // At least the known number: the turn knows only what was added before.
         let messages = known + (word.wrapping_sub(known) & MESSAGE_MASK);
         // The rest of the word is the number of null runs, because messages carry into it.
@@ -58,7 +58,7 @@ impl CommitCounter {
     /// Adds a message.
     #[inline]
     pub(super) fn add_message(&self) -> CommitPosition {
-        self.place(self.word.fetch_add(1, Ordering::AcqRel))
+        self.position(self.word.fetch_add(1, Ordering::AcqRel))
     }
 
     /// Adds a message while no other thread adds anything.
@@ -66,20 +66,20 @@ impl CommitCounter {
     pub(super) fn add_message_alone(&self) -> CommitPosition {
         let word = self.word.load(Ordering::Relaxed);
         self.word.store(word.wrapping_add(1), Ordering::Release);
-        self.place(word)
+        self.position(word)
     }
 
     /// Adds a null run if there are `messages` messages; otherwise returns their number.
     pub(super) fn add_nulls_after(&self, messages: u64) -> Result<CommitPosition, u64> {
         let word = self.word.load(Ordering::Acquire);
-        let place = self.place(word);
-        if place.messages != messages {
-            return Err(place.messages);
+        let position = self.position(word);
+        if position.messages != messages {
+            return Err(position.messages);
         }
         let next = word.wrapping_add(1 << MESSAGE_BITS);
         match self.word.compare_exchange(word, next, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => Ok(place),
-            Err(word) => Err(self.place(word).messages),
+            Ok(_) => Ok(position),
+            Err(word) => Err(self.position(word).messages),
         }
     }
 
@@ -89,7 +89,7 @@ impl CommitCounter {
         // Any thread may ask. A word older than the turn's knowledge would look like a word that
         // has wrapped. The acquire load ensures that the word is not older.
         let known = self.known.load(Ordering::Acquire);
-        CommitCounter::place_after(known, self.word.load(Ordering::Acquire)).messages
+        CommitCounter::position_after(known, self.word.load(Ordering::Acquire)).messages
     }
 
     /// Notes that this number of messages is known to be complete. Called by the turn.
@@ -104,20 +104,20 @@ mod tests {
 
     #[test]
     fn positions_continue_through_every_counter_wrap() {
-        let tail = CommitCounter::new();
+        let counter = CommitCounter::new();
         // Just before the message count wraps, and after many wraps of the null run count.
         let (messages, nulls) = ((1_u64 << MESSAGE_BITS) - 3, (1_u64 << 40) + 7);
-        tail.word.store(messages.wrapping_add(nulls << MESSAGE_BITS), Ordering::Relaxed);
-        tail.know(messages - 100);
+        counter.word.store(messages.wrapping_add(nulls << MESSAGE_BITS), Ordering::Relaxed);
+        counter.know(messages - 100);
         for step in 0..10 {
-            let place = tail.add_message();
-            assert_eq!(place.messages, messages + step);
+            let position = counter.add_message();
+            assert_eq!(position.messages, messages + step);
             let nulls = nulls + step;
-            assert_eq!(place.index, (messages + step + nulls) & INDEX_MASK);
-            assert_eq!(tail.add_nulls_after(messages + step), Err(messages + step + 1));
-            let place = tail.add_nulls_after(messages + step + 1).unwrap();
-            assert_eq!(place.index, (messages + step + 1 + nulls) & INDEX_MASK);
+            assert_eq!(position.index, (messages + step + nulls) & INDEX_MASK);
+            assert_eq!(counter.add_nulls_after(messages + step), Err(messages + step + 1));
+            let position = counter.add_nulls_after(messages + step + 1).unwrap();
+            assert_eq!(position.index, (messages + step + 1 + nulls) & INDEX_MASK);
         }
-        assert_eq!(tail.messages(), messages + 10);
+        assert_eq!(counter.messages(), messages + 10);
     }
 }

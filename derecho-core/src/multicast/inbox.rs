@@ -114,8 +114,8 @@ impl SenderReplica {
     /// Makes releases of [wanted](SenderReplica::want_notice) chunks set this bit. Has an effect
     /// only before there are other handles to the sender replica.
     pub(super) fn notice_in(this: &mut Arc<SenderReplica>, word: &Arc<AtomicU64>, bit: u32) {
-        if let Some(source) = Arc::get_mut(this) {
-            source.notice.bit = Some((Arc::clone(word), 1 << bit));
+        if let Some(replica) = Arc::get_mut(this) {
+            replica.notice.bit = Some((Arc::clone(word), 1 << bit));
         }
     }
 
@@ -153,10 +153,10 @@ impl SenderReplica {
     unsafe fn release(this: NonNull<SenderReplica>, chunk: usize) {
         // SAFETY: while a reference to the chunk is counted, that reference keeps the sender
         // replica alive.
-        let source = unsafe { this.as_ref() };
+        let replica = unsafe { this.as_ref() };
         // Release: this thread's reads of the record stay before the decrement. Acquire: the reads
         // of all other threads stay before a deallocation of the sender replica.
-        if source.references[chunk].fetch_sub(1, Ordering::AcqRel) == 1 {
+        if replica.references[chunk].fetch_sub(1, Ordering::AcqRel) == 1 {
             // SAFETY: the handle that the first reference to this chunk made now belongs to this
             // thread, because a thread that refers to the chunk again makes another one.
             unsafe { SenderReplica::let_go(this) };
@@ -171,13 +171,13 @@ impl SenderReplica {
     #[cold]
     unsafe fn let_go(this: NonNull<SenderReplica>) {
         // SAFETY: the caller's handle keeps the sender replica alive.
-        let source = unsafe { this.as_ref() };
-        if source.notice.wanted.load(Ordering::Relaxed)
-            && let Some((word, bit)) = &source.notice.bit
+        let replica = unsafe { this.as_ref() };
+        if replica.notice.wanted.load(Ordering::Relaxed)
+            && let Some((word, bit)) = &replica.notice.bit
         {
             word.fetch_or(*bit, Ordering::Release);
         }
-        (source.waker)();
+        (replica.waker)();
         // SAFETY: the handle belongs to the caller and is released once.
         unsafe { Arc::decrement_strong_count(this.as_ptr()) };
     }
@@ -219,7 +219,7 @@ impl fmt::Debug for Chunks<'_> {
 /// Received record: bytes in its sender's memory, which stay unchanged until the record is dropped.
 pub struct Record {
     /// Sender replica that this record's reference to its chunk keeps alive.
-    source: NonNull<SenderReplica>,
+    replica: NonNull<SenderReplica>,
     start: NonNull<u8>,
     extent: RecordExtent,
     origin: u64,
@@ -256,15 +256,15 @@ impl Record {
     #[inline(always)]
     pub fn chunk_id(&self) -> ChunkId {
         // SAFETY: while this record's reference is counted, it keeps the sender replica alive.
-        let geometry = unsafe { self.source.as_ref() }.geometry;
-        ChunkId { memory: self.source.as_ptr() as usize, chunk: self.extent.chunk(geometry) }
+        let geometry = unsafe { self.replica.as_ref() }.geometry;
+        ChunkId { memory: self.replica.as_ptr() as usize, chunk: self.extent.chunk(geometry) }
     }
 
     /// Chunks of the sender's memory.
     #[inline(always)]
     pub fn chunks(&self) -> Chunks<'_> {
         // SAFETY: as in `chunk_id`.
-        Chunks(unsafe { self.source.as_ref() })
+        Chunks(unsafe { self.replica.as_ref() })
     }
 
     /// Number of the sender: the rank for founders of a subgroup, and a number assigned by the
@@ -272,7 +272,7 @@ impl Record {
     #[inline]
     pub fn sender(&self) -> usize {
         // SAFETY: while this record's reference is counted, it keeps the sender replica alive.
-        usize::from(unsafe { self.source.as_ref() }.number)
+        usize::from(unsafe { self.replica.as_ref() }.number)
     }
 }
 
@@ -281,11 +281,16 @@ impl Clone for Record {
     #[inline]
     fn clone(&self) -> Record {
         // SAFETY: while this record's reference is counted, it keeps the sender replica alive.
-        let source = unsafe { self.source.as_ref() };
+        let replica = unsafe { self.replica.as_ref() };
         // This is not the first reference to the chunk, so the sender replica is kept alive
         // already. Relaxed: the owner of a reference may count another one.
-        source.references[self.extent.chunk(source.geometry)].fetch_add(1, Ordering::Relaxed);
-        Record { source: self.source, start: self.start, extent: self.extent, origin: self.origin }
+        replica.references[self.extent.chunk(replica.geometry)].fetch_add(1, Ordering::Relaxed);
+        Record {
+            replica: self.replica,
+            start: self.start,
+            extent: self.extent,
+            origin: self.origin,
+        }
     }
 }
 
@@ -293,9 +298,9 @@ impl Drop for Record {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: while this record's reference is counted, it keeps the sender replica alive.
-        let geometry = unsafe { self.source.as_ref() }.geometry;
+        let geometry = unsafe { self.replica.as_ref() }.geometry;
         // SAFETY: the turn counted a reference for this record, which ends here.
-        unsafe { SenderReplica::release(self.source, self.extent.chunk(geometry)) };
+        unsafe { SenderReplica::release(self.replica, self.extent.chunk(geometry)) };
     }
 }
 
@@ -371,7 +376,7 @@ pub struct Inbox {
 
 /// Section of a queue, with records of one set of senders.
 struct InboxSection {
-    sources: Box<[Arc<SenderReplica>]>,
+    replicas: Box<[Arc<SenderReplica>]>,
     /// Places, a power of two of them.
     places: Box<[AtomicU64]>,
     /// Number of places that the memory of all its senders can fill.
@@ -399,16 +404,25 @@ impl InboxSection {
     /// fill them. `goes_on`: the section before has the same senders.
     fn new(sources: Box<[Arc<SenderReplica>]>, places: usize, goes_on: bool) -> *mut InboxSection {
         assert!(sources.len() <= 1 << SENDER_BITS, "senders are numbered with 16 bits");
-        let grains: usize = sources.iter().map(|source| source.geometry.grains()).sum();
+        let grains: usize = sources.iter().map(|replica| replica.geometry.grains()).sum();
         let most = grains.next_power_of_two();
         let places = zeros(most.min(places) * PLACE_WORDS);
         let zero = || PaddedCounter(AtomicU64::new(0));
         let (staged, most) = (AtomicU64::new(0), most as u64);
         let [next, behind] = [(); 2].map(|()| AtomicPtr::new(ptr::null_mut()));
         let (head, taken) = (zero(), zero());
-        let part =
-            InboxSection { sources, places, most, goes_on, staged, next, behind, head, taken };
-        Box::into_raw(Box::new(part))
+        let section = InboxSection {
+            replicas: sources,
+            places,
+            most,
+            goes_on,
+            staged,
+            next,
+            behind,
+            head,
+            taken,
+        };
+        Box::into_raw(Box::new(section))
     }
 
     #[inline]
@@ -455,26 +469,26 @@ impl InboxSection {
         let bytes = bytes.load(Ordering::Relaxed);
         let origin = origin.load(Ordering::Relaxed);
         let extent = RecordExtent { position: bytes as u32, length: (bytes >> 32) as u32 };
-        let source = &self.sources[(origin & SENDER_MASK) as usize];
-        let offset = extent.first_byte(source.geometry);
-        let start = source.replica.bytes(offset, extent.length as usize);
+        let replica = &self.replicas[(origin & SENDER_MASK) as usize];
+        let offset = extent.first_byte(replica.geometry);
+        let start = replica.replica.bytes(offset, extent.length as usize);
         let start = start.expect("receive checked the entry against the geometry");
         // Not derived from a reference: a record may have to release the whole sender replica.
-        let source = NonNull::new(Arc::as_ptr(source).cast_mut()).expect("no handle is null");
-        Some(Record { source, start, extent, origin })
+        let source = NonNull::new(Arc::as_ptr(replica).cast_mut()).expect("no handle is null");
+        Some(Record { replica: source, start, extent, origin })
     }
 }
 
 impl Inbox {
     /// Creates a queue for the records of these senders.
-    pub(super) fn new(sources: Box<[Arc<SenderReplica>]>) -> Arc<Inbox> {
-        Inbox::beginning(sources, 0)
+    pub(super) fn new(replicas: Box<[Arc<SenderReplica>]>) -> Arc<Inbox> {
+        Inbox::beginning(replicas, 0)
     }
 
     /// Creates a queue whose first record has this place.
-    pub(super) fn beginning(sources: Box<[Arc<SenderReplica>]>, began: u64) -> Arc<Inbox> {
-        let part = InboxSection::new(sources, PLACES, false);
-        let [front, back, unshown] = [(); 3].map(|()| AtomicPtr::new(part));
+    pub(super) fn beginning(replicas: Box<[Arc<SenderReplica>]>, began: u64) -> Arc<Inbox> {
+        let section = InboxSection::new(replicas, PLACES, false);
+        let [front, back, unshown] = [(); 3].map(|()| AtomicPtr::new(section));
         let [passed, taken_before, put_before] = [(); 3].map(|()| AtomicU64::new(0));
         let taking = AtomicBool::new(false);
         Arc::new(Inbox { front, passed, back, unshown, began, taken_before, taking, put_before })
@@ -506,27 +520,27 @@ impl Inbox {
 
     /// Changes the set of senders for later records. Called by the turn when everything that was
     /// put in is visible.
-    pub(super) fn go_on(&self, sources: impl ExactSizeIterator<Item = Arc<SenderReplica>>) {
+    pub(super) fn go_on(&self, replicas: impl ExactSizeIterator<Item = Arc<SenderReplica>>) {
         let back = self.back();
         assert_eq!(back.staged.load(Ordering::Relaxed), back.head.0.load(Ordering::Relaxed));
-        let sources: Box<[Arc<SenderReplica>]> = sources.collect();
+        let replicas: Box<[Arc<SenderReplica>]> = replicas.collect();
         let same = |(old, new): (&Arc<SenderReplica>, &Arc<SenderReplica>)| Arc::ptr_eq(old, new);
-        if back.sources.len() == sources.len() && back.sources.iter().zip(&sources).all(same) {
+        if back.replicas.len() == replicas.len() && back.replicas.iter().zip(&replicas).all(same) {
             return;
         }
-        let part = InboxSection::new(sources, PLACES, false);
-        self.put_into(part);
-        self.unshown.store(part, Ordering::Relaxed);
+        let section = InboxSection::new(replicas, PLACES, false);
+        self.put_into(section);
+        self.unshown.store(section, Ordering::Relaxed);
         // Last access of the turn to the old section, which may be freed from here on.
-        back.next.store(part, Ordering::Release);
+        back.next.store(section, Ordering::Release);
     }
 
     /// Makes this section the back.
-    fn put_into(&self, part: *mut InboxSection) {
+    fn put_into(&self, section: *mut InboxSection) {
         let put = self.put_before.load(Ordering::Relaxed);
         let put = put.wrapping_add(self.back().staged.load(Ordering::Relaxed));
         self.put_before.store(put, Ordering::Relaxed);
-        self.back.store(part, Ordering::Relaxed);
+        self.back.store(section, Ordering::Relaxed);
     }
 
     /// Adds a section with room for `count` more records of the same senders behind the last one.
@@ -540,9 +554,9 @@ impl Inbox {
         }
         let places = (back.room() * 2).max(count.next_power_of_two());
         let places = usize::try_from(places).unwrap_or(usize::MAX);
-        let part = InboxSection::new(back.sources.clone(), places, true);
-        back.behind.store(part, Ordering::Relaxed);
-        self.put_into(part);
+        let section = InboxSection::new(back.replicas.clone(), places, true);
+        back.behind.store(section, Ordering::Relaxed);
+        self.put_into(section);
         true
     }
 
@@ -558,12 +572,13 @@ impl Inbox {
     /// has overrun it.
     #[cold]
     pub(super) fn overrun_by(&self, sender: usize) -> usize {
-        let part = self.back();
-        let mut grains: Box<[usize]> = part.sources.iter().map(|s| s.geometry.grains()).collect();
-        let (taken, staged) = (&part.taken.0, &part.staged);
+        let section = self.back();
+        let mut grains: Box<[usize]> =
+            section.replicas.iter().map(|s| s.geometry.grains()).collect();
+        let (taken, staged) = (&section.taken.0, &section.staged);
         // Only the turn changes places up to `staged`.
         for count in taken.load(Ordering::Acquire)..staged.load(Ordering::Relaxed) {
-            let of = (part.place(count).1.load(Ordering::Relaxed) & SENDER_MASK) as usize;
+            let of = (section.place(count).1.load(Ordering::Relaxed) & SENDER_MASK) as usize;
             match grains[of].checked_sub(1) {
                 Some(left) => grains[of] = left,
                 None => return of,
@@ -576,21 +591,21 @@ impl Inbox {
     /// be counted before that. `false` if there is no room for all of them.
     #[inline]
     pub(super) fn put(&self, batch: &[Delivery]) -> bool {
-        let mut part = self.back();
+        let mut section = self.back();
         let count = batch.len() as u64;
-        if count > part.room() - part.waiting() {
+        if count > section.room() - section.waiting() {
             if !self.grow(count) {
                 return false;
             }
-            part = self.back();
+            section = self.back();
         }
-        let staged = part.staged.load(Ordering::Relaxed);
+        let staged = section.staged.load(Ordering::Relaxed);
         for (count, delivery) in batch.iter().enumerate() {
-            let (bytes, origin) = part.place(staged.wrapping_add(count as u64));
+            let (bytes, origin) = section.place(staged.wrapping_add(count as u64));
             bytes.store(delivery.bytes, Ordering::Relaxed);
             origin.store(delivery.origin, Ordering::Relaxed);
         }
-        part.staged.store(staged.wrapping_add(batch.len() as u64), Ordering::Relaxed);
+        section.staged.store(staged.wrapping_add(batch.len() as u64), Ordering::Relaxed);
         true
     }
 
@@ -601,15 +616,15 @@ impl Inbox {
         loop {
             // SAFETY: sections from the first incompletely visible one on have no `next`, so they
             // are freed only with the queue.
-            let part = unsafe { &*at };
-            part.head.0.store(part.staged.load(Ordering::Relaxed), Ordering::Release);
-            let behind = part.behind.load(Ordering::Relaxed);
+            let section = unsafe { &*at };
+            section.head.0.store(section.staged.load(Ordering::Relaxed), Ordering::Release);
+            let behind = section.behind.load(Ordering::Relaxed);
             if behind.is_null() {
                 break;
             }
             self.unshown.store(behind, Ordering::Relaxed);
             // Last access of the turn to this section, which may be freed from here on.
-            part.next.store(behind, Ordering::Release);
+            section.next.store(behind, Ordering::Release);
             at = behind;
         }
     }
@@ -631,15 +646,15 @@ impl Drop for Inbox {
     fn drop(&mut self) {
         // Releases records that were not taken, so that their senders can continue.
         // SAFETY: no other handle to the queue exists any more.
-        let taking = unsafe { self.consumer_unchecked() };
-        while taking.take().is_some() {}
+        let consumer = unsafe { self.consumer_unchecked() };
+        while consumer.take().is_some() {}
         // The rest is the last visible section, and the sections behind it that are not visible.
-        let mut part = self.front.load(Ordering::Relaxed);
-        while !part.is_null() {
+        let mut section = self.front.load(Ordering::Relaxed);
+        while !section.is_null() {
             // SAFETY: each section came from a box and has no other owner, and no other thread uses
             // the queue.
-            let left = unsafe { Box::from_raw(part) };
-            part = left.behind.load(Ordering::Relaxed);
+            let left = unsafe { Box::from_raw(section) };
+            section = left.behind.load(Ordering::Relaxed);
         }
     }
 }

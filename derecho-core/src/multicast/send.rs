@@ -359,7 +359,7 @@ impl Sender {
         &self,
         readers: impl Iterator<Item = (Option<Target>, Option<u32>)>,
     ) -> bool {
-        let (mut places, mut needs_turn) = (0, false);
+        let (mut bells, mut needs_turn) = (0, false);
         for (target, place) in readers {
             let bell = match target.map(|target| target.sharing) {
                 None => Some(OWN_PLACE),
@@ -367,11 +367,11 @@ impl Sender {
                 Some(Sharing::Copied) => None,
             };
             match bell {
-                Some(place) => places |= 1 << place,
+                Some(place) => bells |= 1 << place,
                 None => needs_turn = true,
             }
         }
-        self.memory.set_audience(places, needs_turn);
+        self.memory.set_audience(bells, needs_turn);
         needs_turn
     }
 

@@ -43,7 +43,7 @@ impl fmt::Debug for StreamReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut all = f.debug_struct("StreamReader");
         all.field("peer", &self.peer()).field("reader", &self.reader).field("until", &self.until);
-        all.field("seen", &self.acks.as_ref().map(|tether| tether.ack.seen())).finish()
+        all.field("seen", &self.acks.as_ref().map(|acks| acks.ack.seen())).finish()
     }
 }
 
@@ -65,15 +65,15 @@ impl StreamReader {
 
     /// Number of entries that the reader has received, if the sender waits for that.
     fn awaited(&self) -> Option<u64> {
-        let tether = self.acks.as_ref().filter(|_| self.until.is_none())?;
-        Some(tether.ack.seen().received)
+        let acks = self.acks.as_ref().filter(|_| self.until.is_none())?;
+        Some(acks.ack.seen().received)
     }
 
     /// Whether the sender waits for the reader: for an acknowledgement, for its departure, or for
     /// memory to which it refers.
     fn is_awaited_by(&self, sender: &Sender) -> bool {
-        self.acks.as_ref().is_some_and(|tether| {
-            let seen = tether.ack.seen();
+        self.acks.as_ref().is_some_and(|acks| {
+            let seen = acks.ack.seen();
             let is_behind = match self.until {
                 Some(last) => seen.taken < last,
                 None => seen.received < sender.entries(),
@@ -125,7 +125,7 @@ impl Stream {
 
     /// Number of readers of the stream.
     pub fn readers(&self) -> usize {
-        self.readers.iter().filter(|member| member.until.is_none()).count()
+        self.readers.iter().filter(|reader| reader.until.is_none()).count()
     }
 
     /// Posts the header to a peer that can receive it from now on.
@@ -141,7 +141,7 @@ impl Stream {
     pub fn add_reader(
         &mut self,
         target: Option<Target>,
-        place: Option<u32>,
+        bell: Option<u32>,
         reader: u64,
         line: Option<(Replica, usize)>,
     ) -> Option<StreamStart> {
@@ -152,17 +152,17 @@ impl Stream {
             }
             None => None,
         };
-        self.readers.push(StreamReader { target, bell: place, reader, acks: tether, until: None });
+        self.readers.push(StreamReader { target, bell, reader, acks: tether, until: None });
         self.changed();
         Some(StreamStart { entry, message })
     }
 
     fn changed(&mut self) {
         self.readers_changed = true;
-        let spreads = self.readers.iter().any(|member| member.acks.is_none());
+        let spreads = self.readers.iter().any(|reader| reader.acks.is_none());
         self.sender.memory().set_spreads(spreads);
-        let staying = self.readers.iter().filter(|member| member.until.is_none());
-        self.sender.tell_audience(staying.map(|member| (member.target, member.bell)));
+        let staying = self.readers.iter().filter(|reader| reader.until.is_none());
+        self.sender.tell_audience(staying.map(|reader| (reader.target, reader.bell)));
     }
 
     /// Stops sending to a reader, which no longer counts as a reader. The reader has departed when
@@ -194,7 +194,7 @@ impl Stream {
     /// Removes these readers without waiting for them.
     pub fn remove_readers(&mut self, mut gone: impl FnMut(&StreamReader) -> bool) {
         let before = self.readers.len();
-        self.readers.retain(|member| !gone(member));
+        self.readers.retain(|reader| !gone(reader));
         if before != self.readers.len() {
             self.changed();
         }
@@ -213,19 +213,19 @@ impl Stream {
     /// Readers that this stream awaits (see [`Stream::awaits_somebody`]), and that have received
     /// nothing since the last call (I-65).
     pub fn lagging(&mut self) -> impl Iterator<Item = Peer> + '_ {
-        let Stream { sender, readers: members, .. } = self;
-        members.iter_mut().filter_map(|member| {
-            let tether = member.acks.as_mut()?;
-            let received = tether.ack.seen().received;
-            let stands = core::mem::replace(&mut tether.looked, received) == received;
-            (stands && member.is_awaited_by(sender)).then(|| member.peer()).flatten()
+        let Stream { sender, readers, .. } = self;
+        readers.iter_mut().filter_map(|reader| {
+            let acks = reader.acks.as_mut()?;
+            let received = acks.ack.seen().received;
+            let stands = core::mem::replace(&mut acks.looked, received) == received;
+            (stands && reader.is_awaited_by(sender)).then(|| reader.peer()).flatten()
         })
     }
 
     /// Whether some reader has not received everything that was sent to it, or refers to memory
     /// while no chunk is free.
     pub fn awaits_somebody(&self) -> bool {
-        self.readers.iter().any(|member| member.is_awaited_by(&self.sender))
+        self.readers.iter().any(|reader| reader.is_awaited_by(&self.sender))
     }
 
     /// Whether some tethered reader has not received everything that was sent.
@@ -236,7 +236,7 @@ impl Stream {
 
     /// Whether an acknowledgement could bring news.
     pub fn awaits_readers(&self) -> bool {
-        !self.sender.is_at_rest() && self.readers.iter().any(|member| member.acks.is_some())
+        !self.sender.is_at_rest() && self.readers.iter().any(|reader| reader.acks.is_some())
     }
 
     /// Whether readers' acknowledgements are checked even in a turn that is not idle.
@@ -256,12 +256,12 @@ impl Stream {
             return 0;
         }
         let to = self.sender.entries();
-        for (index, member) in self.readers.iter().enumerate() {
-            let Some(target) = member.target.filter(|_| member.until.is_none()) else { continue };
+        for (index, reader) in self.readers.iter().enumerate() {
+            let Some(target) = reader.target.filter(|_| reader.until.is_none()) else { continue };
             // One post for each node, however many subscriptions it has: the node takes the entries
             // from the first post, and a second one, read late, could carry later contents (I-9).
             let same =
-                |other: &StreamReader| other.peer() == member.peer() && other.until.is_none();
+                |other: &StreamReader| other.peer() == reader.peer() && other.until.is_none();
             if self.readers[..index].iter().any(same) {
                 continue;
             }
@@ -284,20 +284,20 @@ impl Stream {
         let geometry = self.sender.memory().geometry();
         let (mut index, mut news) = (0, 0);
         while index < self.readers.len() {
-            let Some(tether) = &mut self.readers[index].acks else {
+            let Some(acks) = &mut self.readers[index].acks else {
                 index += 1;
                 continue;
             };
-            let known = tether.ack.seen().received;
-            match tether.ack.look(|| self.sender.committed(), geometry) {
+            let known = acks.ack.seen().received;
+            match acks.ack.look(|| self.sender.committed(), geometry) {
                 Ok(seen) if self.readers[index].until.is_some_and(|entry| seen.taken >= entry) => {
                     if seen.held != 0 {
                         held |= seen.held;
                         index += 1;
                         continue;
                     }
-                    let member = self.readers.swap_remove(index);
-                    self.departed.extend(member.peer().map(|peer| (peer, member.reader)));
+                    let reader = self.readers.swap_remove(index);
+                    self.departed.extend(reader.peer().map(|peer| (peer, reader.reader)));
                     self.changed();
                 }
                 Ok(seen) => {
@@ -367,8 +367,9 @@ mod tests {
         let turn = |stream: &mut Stream, now: u64| {
             let mut effects = Effects::new();
             let done = stream.send(Time(now), &mut effects);
-            let told: Vec<u32> = effects.touched().iter().map(|peer| peer.index() as u32).collect();
-            (done, told)
+            let touched: Vec<u32> =
+                effects.touched().iter().map(|peer| peer.index() as u32).collect();
+            (done, touched)
         };
         let commit = || memory.claim(8).expect("room").commit(8, |_, _| ());
         commit();

@@ -110,7 +110,7 @@ struct OwnStream {
     /// Number of slots that the order needs of the stream, and number of slots of which all
     /// members were told.
     wanted: u64,
-    told: u64,
+    announced: u64,
 }
 
 /// State of one subgroup at one of its members. See the [module](self).
@@ -151,7 +151,7 @@ pub struct Subgroup {
     /// Whether a member that the others need is gone: nothing more can be agreed on in this epoch.
     stalled: bool,
     /// Whether there are receipts or releases that the other members have not been told.
-    untold: bool,
+    unreported: bool,
     /// Number of grains of messages that a turn sends.
     slice: usize,
     /// Bit that is set when memory held for long is released.
@@ -175,16 +175,16 @@ impl Subgroup {
     /// Creates the subgroup with this opening, which is the same at every member. `None` if the
     /// opening is invalid.
     pub fn new(
-        terms: SubgroupConfig,
+        config: SubgroupConfig,
         opening: EpochOpening,
         lines: OwnLines,
         waker: &Waker,
     ) -> Option<Subgroup> {
         // If a turn delivers one message in no order, nothing shows that more messages wait.
-        let always = terms.ablation.activity
-            || (terms.level == DeliveryGuarantee::Unordered && terms.ablation.delivery_batching);
+        let always = config.ablation.activity
+            || (config.level == DeliveryGuarantee::Unordered && config.ablation.delivery_batching);
         let mut subgroup = Subgroup {
-            config: terms,
+            config,
             lines,
             waker: Arc::clone(waker),
             epoch: opening.epoch,
@@ -206,7 +206,7 @@ impl Subgroup {
             upcall_due: false,
             always,
             stalled: false,
-            untold: true,
+            unreported: true,
             looked: LastProgress::default(),
             slice: SLICE_GRAINS,
             notice: None,
@@ -362,7 +362,7 @@ impl Subgroup {
         }
         // Nothing more will be heard from the peer, and nothing is posted to it again.
         self.former.retain(|former| former.member.peer() != Some(peer));
-        self.part_from(peer);
+        self.forget_former_source(peer);
         self.tell_audience();
     }
 
@@ -396,7 +396,7 @@ impl Subgroup {
 
     #[inline(always)]
     fn may_find(&self, in_source: impl Fn(&SubgroupSource) -> bool) -> bool {
-        self.untold
+        self.unreported
             || self.always
             || self.upcall_due
             || self.awaits_others()
@@ -421,7 +421,7 @@ impl Subgroup {
         faulty: &mut dyn FnMut(Peer, PeerFault),
     ) -> usize {
         if !self.phase.is_at_work() {
-            return self.linger(effects);
+            return self.report_releases(effects);
         }
         let early = self.config.ablation.post_at_end;
         self.call_up();
@@ -491,7 +491,7 @@ impl Subgroup {
                 u64::MAX => self.length(),
                 received => received,
             };
-            self.untold = true;
+            self.unreported = true;
         }
     }
 
@@ -527,7 +527,7 @@ impl Subgroup {
         let Some(own) = &mut self.own else { return 0 };
         effects.work().predicates += 1;
         // I-202: no member waits for delayed bells, least of all the order.
-        let at_once = has_nulls || !open || own.wanted > own.told;
+        let at_once = has_nulls || !open || own.wanted > own.announced;
         let bells = own.sender.memory().bells(now, at_once);
         let mut done = own.sender.send(self.config.ablation.most_sent(), self.slice);
         effects.work().sent += done as u64;
@@ -536,7 +536,7 @@ impl Subgroup {
             done += usize::from(member.send(&own.sender, bells, effects));
         }
         if bells != BellAction::Delayed {
-            own.told = own.sender.slots();
+            own.announced = own.sender.slots();
         }
         if let Some(rank) = self.follows()
             && let Some(own) = &self.own
@@ -552,13 +552,13 @@ impl Subgroup {
     fn release(&mut self, idle: bool) -> usize {
         let sources = self.sources.iter_mut();
         let released = sources.filter_map(|s| s.incoming.release(idle).then_some(())).count();
-        self.untold |= released > 0;
+        self.unreported |= released > 0;
         released
     }
 
     /// Tells the other members the progress of this member.
     fn acknowledge(&mut self, effects: &mut Effects) {
-        if !core::mem::take(&mut self.untold) {
+        if !core::mem::take(&mut self.unreported) {
             return;
         }
         for member in from(&mut self.members, self.me) {

@@ -89,8 +89,8 @@ pub(super) struct SubgroupActivity {
 
 impl SubgroupActivity {
     pub(super) fn new(senders: usize) -> SubgroupActivity {
-        let (places, marks) = (alloc::vec![None; senders], alloc::vec![0; senders]);
-        SubgroupActivity { locations: places, marks, busy: true, ..SubgroupActivity::default() }
+        let (locations, marks) = (alloc::vec![None; senders], alloc::vec![0; senders]);
+        SubgroupActivity { locations, marks, busy: true, ..SubgroupActivity::default() }
     }
 
     /// Begins another epoch with this number of senders. The subgroup must be active.
@@ -157,8 +157,8 @@ impl Activity {
         if !core::mem::take(&mut founded.activity.resting) {
             return;
         }
-        for (watch, place) in founded.activity.locations.iter().flatten() {
-            self.watches[*watch].resting[*place] = RestingSubgroup::default();
+        for (watch, index) in founded.activity.locations.iter().flatten() {
+            self.watches[*watch].resting[*index] = RestingSubgroup::default();
         }
         founded.subgroup.look();
         self.active.push(number);
@@ -193,10 +193,10 @@ impl Activity {
     #[cold]
     fn look_at(&mut self, watch: usize, subgroups: &mut [FoundedSubgroup], effects: &mut Effects) {
         effects.work().cells += BLOCK as u64;
-        for place in 0..BLOCK {
+        for index in 0..BLOCK {
             let ChangeWatch { view, block, resting, .. } = &self.watches[watch];
-            let RestingSubgroup { mark, subgroup } = resting[place];
-            if mark != 0 && view.mark(*block * BLOCK + place) != mark {
+            let RestingSubgroup { mark, subgroup } = resting[index];
+            if mark != 0 && view.mark(*block * BLOCK + index) != mark {
                 self.wake(subgroup, &mut subgroups[subgroup]);
             }
         }
@@ -221,9 +221,9 @@ impl Activity {
             return false;
         }
         founded.activity.resting = true;
-        for (place, mark) in founded.activity.locations.iter().zip(&founded.activity.marks) {
-            if let Some((watch, place)) = *place {
-                self.watches[watch].resting[place] =
+        for (location, mark) in founded.activity.locations.iter().zip(&founded.activity.marks) {
+            if let Some((watch, index)) = *location {
+                self.watches[watch].resting[index] =
                     RestingSubgroup { mark: *mark, subgroup: number };
             }
         }
@@ -232,14 +232,14 @@ impl Activity {
 
     /// Whether the sender of this rank is quiet. Records the mark.
     fn sees_quiet(&mut self, founded: &mut FoundedSubgroup, rank: usize, peers: &Peers) -> bool {
-        let place = founded.activity.locations[rank].or_else(|| self.find(founded, rank, peers));
-        founded.activity.locations[rank] = place;
-        let Some((watch, place)) = place else { return false };
+        let location = founded.activity.locations[rank].or_else(|| self.find(founded, rank, peers));
+        founded.activity.locations[rank] = location;
+        let Some((watch, index)) = location else { return false };
         let ChangeWatch { view, block, resting, .. } = &self.watches[watch];
-        let mark = view.mark(*block * BLOCK + place);
+        let mark = view.mark(*block * BLOCK + index);
         founded.activity.marks[rank] = mark;
         // A peer may name one mark for two streams; only one of them rests in that case.
-        is_quiet(mark) && resting[place].mark == 0
+        is_quiet(mark) && resting[index].mark == 0
     }
 
     /// Location of a sender's mark, if it has one. Watches its count from now on.

@@ -52,18 +52,18 @@ pub struct EpochDescription {
 impl EpochDescription {
     /// This node as a member of the epoch.
     pub(super) fn own(&self) -> Option<&EpochMember> {
-        self.members.iter().find(|seat| seat.role.origin == StreamOrigin::Own)
+        self.members.iter().find(|member| member.role.origin == StreamOrigin::Own)
     }
 
     /// Description of this epoch for a member of the epoch before that is not a member of this one.
     fn as_successor(&self, lines: RegionId, peers: &Peers) -> SuccessorEpoch {
-        let sender = |seat: &EpochMember| match seat.role.origin {
+        let sender = |member: &EpochMember| match member.role.origin {
             StreamOrigin::Own => None,
             StreamOrigin::Peer(peer) => {
                 // A peer that cannot receive these lines yet has never been told anything in them.
                 let state = peers.get(&peer).filter(|state| state.ready.contains(&lines))?;
                 let target = Target { peer, sharing: state.sharing };
-                Some((target, seat.slot, seat.role.sends?))
+                Some((target, member.slot, member.role.sends?))
             }
         };
         let senders = self.members.iter().filter_map(sender).collect();
@@ -79,12 +79,12 @@ impl EpochDescription {
     pub(super) fn fits(&self, lines: &OwnRegion) -> bool {
         let first = (self.number % 2) as usize * LINE_SLOTS;
         let count = lines.words() / LINE_WORDS;
-        let has_line = |seat: &EpochMember| {
-            let line = first.checked_add(seat.slot).is_some_and(|line| line < count);
-            line && (self.number == 0 || seat.slot < LINE_SLOTS)
+        let has_line = |member: &EpochMember| {
+            let line = first.checked_add(member.slot).is_some_and(|line| line < count);
+            line && (self.number == 0 || member.slot < LINE_SLOTS)
         };
-        let alone = |(index, seat): (usize, &EpochMember)| {
-            self.members[..index].iter().all(|other| other.slot != seat.slot)
+        let alone = |(index, member): (usize, &EpochMember)| {
+            self.members[..index].iter().all(|other| other.slot != member.slot)
         };
         self.members.iter().all(has_line) && self.members.iter().enumerate().all(alone)
     }
@@ -188,16 +188,16 @@ impl Node {
     /// Progress of a node that has not begun an epoch.
     fn starts_of(&self, epoch: &EpochDescription, id: SubgroupId) -> Vec<StreamProgress> {
         let ended: Vec<_> = self.subgroup(id).into_iter().flat_map(|s| s.ends()).collect();
-        let senders = epoch.members.iter().filter_map(|seat| Some((seat, seat.role.sends?)));
+        let senders = epoch.members.iter().filter_map(|member| Some((member, member.role.sends?)));
         senders
-            .map(|(seat, stream)| {
-                let origin = seat.role.origin;
+            .map(|(member, stream)| {
+                let origin = member.role.origin;
                 let is_it = |known: &&((Option<Peer>, RegionId), u64)| {
                     (origin_of(known.0.0), known.0.1) == (origin, stream)
                 };
                 let known = || ended.iter().find(is_it).map(|(_, entry)| *entry);
-                let told = seat.start.map(|start| start.entry);
-                let start = told.or_else(known).unwrap_or(0);
+                let given = member.start.map(|start| start.entry);
+                let start = given.or_else(known).unwrap_or(0);
                 StreamProgress { origin, stream, start, received: start }
             })
             .collect()
@@ -225,9 +225,9 @@ impl Node {
             let named = trim.iter().find(|(o, s, _)| (*o, *s) == (origin, stream));
             named.map_or(start, |(_, _, entry)| *entry)
         };
-        let reach = founded.subgroup.progress();
+        let progress = founded.subgroup.progress();
         let ends: Vec<u64> =
-            reach.map(|reach| of(origin_of(reach.peer), reach.stream, reach.start)).collect();
+            progress.map(|reach| of(origin_of(reach.peer), reach.stream, reach.start)).collect();
         let finished =
             founded.subgroup.finish(&ends, &mut |peer, fault| faults.push((peer, fault)));
         if finished && let Some(NextEpoch { epoch, .. }) = founded.next.take() {
@@ -251,7 +251,7 @@ impl Node {
 
     /// Passes over an epoch that could not be given to this node before a view change took its
     /// place: members that leave by that epoch may have been told (I-260).
-    pub fn pass_over_untold(&mut self, id: SubgroupId, epoch: EpochDescription) {
+    pub fn pass_over_ungiven(&mut self, id: SubgroupId, epoch: EpochDescription) {
         if let Some(pending) = self.pending_mut(id) {
             pending.note_skipped(epoch);
         } else if let Some(founded) = self.founded_mut(id) {
@@ -305,11 +305,11 @@ impl Node {
         memory: Option<SenderMemory>,
         effects: &mut Effects,
     ) -> bool {
-        let told = self.next_epoch(id, epoch, memory, effects);
-        if let Some(subgroup) = self.subgroup_mut(id).filter(|_| told) {
+        let is_accepted = self.next_epoch(id, epoch, memory, effects);
+        if let Some(subgroup) = self.subgroup_mut(id).filter(|_| is_accepted) {
             subgroup.close();
         }
-        told
+        is_accepted
     }
 
     /// Members that the subgroups of this node await, each with the condition and the member's
@@ -382,7 +382,7 @@ impl Node {
     /// Begins the epochs whose conditions hold.
     pub(super) fn settle_epochs(&mut self, effects: &mut Effects) -> usize {
         let mut settled = 0;
-        for index in self.astir.iter().copied().collect::<Vec<usize>>() {
+        for index in self.unsettled_subgroups.iter().copied().collect::<Vec<usize>>() {
             let founded = &self.subgroups[index];
             let over =
                 matches!(founded.subgroup.phase(), EpochPhase::Complete | EpochPhase::Finished);
@@ -393,7 +393,7 @@ impl Node {
             }
             if next.epoch.own().is_none() {
                 let successor = next.epoch.as_successor(founded.subgroup.lines_id(), &self.peers);
-                let founded = self.told(index);
+                let founded = self.instruct(index);
                 founded.next = None;
                 founded.subgroup.leave(&successor, effects);
                 founded.begin_again();
@@ -417,7 +417,7 @@ impl Node {
     }
 
     fn go_on(&mut self, index: usize, opening: EpochOpening) -> bool {
-        let founded = self.told(index);
+        let founded = self.instruct(index);
         founded.next = None;
         let (subgroup, epoch) = (founded.id, opening.epoch);
         let begun = founded.subgroup.next_epoch(opening);

@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 
 use super::reception::SubscriptionReceiver;
 use super::{
-    ACK_LINES, AttachRequest, MOST_TOLD, Node, NodeEvent, PeerState, StreamOrigin, Subscription,
-    SubscriptionStage,
+    ACK_LINES, AttachRequest, MOST_MESSAGE_BYTES, Node, NodeEvent, PeerState, StreamOrigin,
+    Subscription, SubscriptionStage,
 };
 use crate::ids::{Peer, RegionId};
 use crate::link::Sharing;
@@ -68,13 +68,13 @@ impl Node {
     /// Takes a fragment of a peer's message.
     fn take_fragment(&mut self, peer: Peer, left: u64, bytes: Vec<u8>) {
         let Some(state) = self.peers.get_mut(&peer) else { return };
-        if left.saturating_add((state.telling.len() + bytes.len()) as u64) > MOST_TOLD {
+        if left.saturating_add((state.fragments.len() + bytes.len()) as u64) > MOST_MESSAGE_BYTES {
             self.faulty(peer, PeerFault::Note);
             return;
         }
-        state.telling.extend(bytes);
+        state.fragments.extend(bytes);
         if left == 0 {
-            let bytes = core::mem::take(&mut state.telling);
+            let bytes = core::mem::take(&mut state.fragments);
             self.events.push_back(NodeEvent::Told { peer, bytes });
         }
     }
@@ -214,18 +214,18 @@ impl Node {
         for stream in &mut self.streams {
             stream.remove_readers(|member| member.peer() == Some(peer));
         }
-        let (gone, kept) = core::mem::take(&mut self.subscriptions)
+        let (gone, remaining) = core::mem::take(&mut self.subscriptions)
             .into_iter()
             .partition::<Vec<_>, _>(|s| s.origin == StreamOrigin::Peer(peer));
-        self.subscriptions = kept;
-        self.forgotten.retain(|source| source.strong_count() > 0);
+        self.subscriptions = remaining;
+        self.forgotten.retain(|replica| replica.strong_count() > 0);
         for subscription in gone {
             // The sender no longer reads this line, so the line is free at once. Records of the
             // application keep the memory that they lie in.
             self.free_lines.push(subscription.line);
-            let source =
+            let replica =
                 subscription.receiver.as_ref().and_then(SubscriptionReceiver::held_replica);
-            self.forgotten.extend(source.map(Arc::downgrade));
+            self.forgotten.extend(replica.map(Arc::downgrade));
             if !matches!(
                 subscription.stage,
                 SubscriptionStage::Draining | SubscriptionStage::Detaching

@@ -50,18 +50,18 @@ impl PriorityOrder {
 impl Node {
     /// Sets the priority of a target. A turn receives, sends and delivers on targets of higher
     /// priority before targets of lower priority. The initial priority is 0.
-    pub fn set_priority(&mut self, path: PriorityTarget, priority: i32) {
+    pub fn set_priority(&mut self, target: PriorityTarget, priority: i32) {
         let PriorityOrder { priorities, stale, .. } = &mut self.priority_order;
         let before = match priority {
-            0 => priorities.remove(&path),
-            _ => priorities.insert(path, priority),
+            0 => priorities.remove(&target),
+            _ => priorities.insert(target, priority),
         };
         *stale |= before.unwrap_or(0) != priority;
     }
 
     /// Priority of a target; 0 after the target is gone.
-    pub fn priority(&self, path: PriorityTarget) -> i32 {
-        self.priority_order.priorities.get(&path).copied().unwrap_or(0)
+    pub fn priority(&self, target: PriorityTarget) -> i32 {
+        self.priority_order.priorities.get(&target).copied().unwrap_or(0)
     }
 
     /// Processes the targets with priority.
@@ -80,13 +80,13 @@ impl Node {
             self.wake_active(effects);
         }
         for index in 0..self.priority_order.first.len() {
-            let (path, at) = self.priority_order.first[index];
-            let Some(at) = self.place_of(path, at) else {
+            let (target, at) = self.priority_order.first[index];
+            let Some(at) = self.index_of(target, at) else {
                 self.priority_order.stale = true;
                 continue;
             };
             self.priority_order.first[index].1 = at;
-            done += match path {
+            done += match target {
                 PriorityTarget::Stream(_) => self.streams[at].send(now, effects),
                 PriorityTarget::Subscription(_) => {
                     self.subscriptions[at].take_in(&mut self.events, faults)
@@ -98,13 +98,13 @@ impl Node {
     }
 
     /// Index of a target in its list, if it exists. `before`: the index at the last look.
-    fn place_of(&self, path: PriorityTarget, before: usize) -> Option<usize> {
-        match path {
+    fn index_of(&self, target: PriorityTarget, before: usize) -> Option<usize> {
+        match target {
             PriorityTarget::Stream(region) => {
-                place(&self.streams, before, |it| it.region() == region)
+                position(&self.streams, before, |it| it.region() == region)
             }
             PriorityTarget::Subscription(id) => {
-                place(&self.subscriptions, before, |it| it.id == id)
+                position(&self.subscriptions, before, |it| it.id == id)
             }
             PriorityTarget::Subgroup(id) => self.numbers.get(&id).copied(),
         }
@@ -119,16 +119,16 @@ impl Node {
         let waiting = self.pending.iter().map(|pending| PriorityTarget::Subgroup(pending.id()));
         let known: BTreeSet<PriorityTarget> = all.iter().copied().chain(waiting).collect();
         let PriorityOrder { priorities, first, .. } = &mut self.priority_order;
-        priorities.retain(|path, _| known.contains(path));
-        let of = |path: &PriorityTarget| priorities.get(path).copied().unwrap_or(0);
+        priorities.retain(|target, _| known.contains(target));
+        let of = |target: &PriorityTarget| priorities.get(target).copied().unwrap_or(0);
         let least = all.iter().map(of).min().unwrap_or(0);
-        *first = all.iter().filter(|path| of(path) > least).map(|path| (*path, 0)).collect();
-        first.sort_by_key(|(path, _)| Reverse(of(path)));
+        *first = all.iter().filter(|target| of(target) > least).map(|path| (*path, 0)).collect();
+        first.sort_by_key(|(target, _)| Reverse(of(target)));
     }
 }
 
 /// Index of the element for which `is` holds. `before`: the index to try first.
-fn place<T>(all: &[T], before: usize, is: impl Fn(&T) -> bool) -> Option<usize> {
+fn position<T>(all: &[T], before: usize, is: impl Fn(&T) -> bool) -> Option<usize> {
     match all.get(before) {
         Some(it) if is(it) => Some(before),
         _ => all.iter().position(is),
@@ -168,13 +168,14 @@ mod tests {
             let memory = SenderMemory::with_nulls(OwnRegion::heap(geometry.words()), geometry);
             let member =
                 MemberRole { origin: StreamOrigin::Own, reads: true, sends: Some(stream), lines };
-            let terms =
+            let config =
                 SubgroupConfig { level: DeliveryGuarantee::Atomic, ablation: Ablation::default() };
-            let charter =
-                SubgroupDefinition { name: at as u64, config: terms, members: vec![member] };
-            let share =
+            let definition = SubgroupDefinition { name: at as u64, config, members: vec![member] };
+            let subgroup_memory =
                 SubgroupMemory { lines: OwnRegion::heap(LINE_WORDS), memory: Some(memory.clone()) };
-            ids.push(node.found(charter, share, &mut effects).expect("it is a member"));
+            ids.push(
+                node.found(definition, subgroup_memory, &mut effects).expect("it is a member"),
+            );
             memories.push(memory);
         }
         while node.turn(Time(0), &mut effects) > 0 {}
@@ -231,10 +232,10 @@ mod tests {
     #[test]
     fn priority_of_absent_stream_is_dropped() {
         let (mut node, _, _, _) = alone(1);
-        let path = PriorityTarget::Stream(RegionId(77));
-        node.set_priority(path, 3);
-        assert!(node.priority_order.is_wanted() && node.priority(path) == 3);
+        let target = PriorityTarget::Stream(RegionId(77));
+        node.set_priority(target, 3);
+        assert!(node.priority_order.is_wanted() && node.priority(target) == 3);
         node.turn(Time(0), &mut Effects::new());
-        assert!(!node.priority_order.is_wanted() && node.priority(path) == 0);
+        assert!(!node.priority_order.is_wanted() && node.priority(target) == 0);
     }
 }

@@ -36,7 +36,7 @@ impl Node {
         let Node { peers, streams, ending, unsettled, .. } = self;
         for (&peer, state) in peers.iter_mut() {
             let target = Target { peer, sharing: state.sharing };
-            let PeerState { attaching, ready, replicas, bell: place, .. } = state;
+            let PeerState { attaching, ready, replicas, bell, .. } = state;
             attaching.retain(|&AttachRequest { reader, stream, acks, line, tethered }| {
                 let known = streams.iter_mut().find(|s| s.region() == stream);
                 let Some(known) = known.filter(|_| !ending.contains(&stream)) else {
@@ -49,7 +49,7 @@ impl Node {
                 };
                 let line = usize::try_from(line).unwrap_or(usize::MAX);
                 let line = tethered.then(|| (ack.clone(), line));
-                let note = match known.add_reader(Some(target), *place, reader, line) {
+                let note = match known.add_reader(Some(target), *bell, reader, line) {
                     Some(StreamStart { entry, message }) => Note::Accept { reader, entry, message },
                     None => Note::End { reader, entry: 0 },
                 };

@@ -123,13 +123,13 @@ impl FoundedSubgroup {
 
     fn new(id: SubgroupId, subgroup: Subgroup) -> FoundedSubgroup {
         let rest = SubgroupActivity::new(subgroup.senders());
-        let (next, passed) = (None, Vec::new());
+        let (next, skipped) = (None, Vec::new());
         FoundedSubgroup {
             id,
             subgroup,
             activity: rest,
             next,
-            skipped: passed,
+            skipped,
             readers: 0,
             gathered: false,
             stalled: false,
@@ -159,38 +159,37 @@ impl Node {
     /// definition.
     pub fn found(
         &mut self,
-        charter: SubgroupDefinition,
-        share: SubgroupMemory,
+        definition: SubgroupDefinition,
+        memory: SubgroupMemory,
         effects: &mut Effects,
     ) -> Option<SubgroupId> {
-        let SubgroupDefinition { name, config: terms, members } = charter;
+        let SubgroupDefinition { name, config, members } = definition;
         let seats = members.into_iter().enumerate();
-        let seats =
-            seats.map(|(slot, member)| EpochMember { slot, role: member, start: None }).collect();
-        self.join(terms, EpochDescription { number: 0, name, members: seats }, share, effects)
+        let seats = seats.map(|(slot, role)| EpochMember { slot, role, start: None }).collect();
+        self.join(config, EpochDescription { number: 0, name, members: seats }, memory, effects)
     }
 
     /// Joins a subgroup in this epoch, whose members name its beginning in each stream.
     /// [`NodeEvent::Founded`] follows. `None` as for [`Node::found`].
     pub fn join(
         &mut self,
-        terms: SubgroupConfig,
+        config: SubgroupConfig,
         epoch: EpochDescription,
-        share: SubgroupMemory,
+        memory: SubgroupMemory,
         effects: &mut Effects,
     ) -> Option<SubgroupId> {
         let id = SubgroupId(self.next_subgroup);
-        let own = epoch.own().filter(|_| epoch.fits(&share.lines))?;
-        if own.role.sends.is_some() != share.memory.is_some() {
+        let own = epoch.own().filter(|_| epoch.fits(&memory.lines))?;
+        if own.role.sends.is_some() != memory.memory.is_some() {
             return None;
         }
         self.introduce_to_all(own.role.sends, effects);
         self.next_subgroup += 1;
         self.pending.push(PendingSubgroup {
             id,
-            config: terms,
+            config,
             epoch,
-            memory: share,
+            memory,
             skipped: Vec::new(),
             wedged: false,
         });
@@ -218,11 +217,11 @@ impl Node {
     /// Returns a subgroup that receives an instruction; the next turn looks at it (I-29).
     pub(super) fn founded_mut(&mut self, id: SubgroupId) -> Option<&mut FoundedSubgroup> {
         let number = *self.numbers.get(&id)?;
-        Some(self.told(number))
+        Some(self.instruct(number))
     }
 
-    pub(super) fn told(&mut self, number: usize) -> &mut FoundedSubgroup {
-        let Node { subgroups, activity, astir, .. } = self;
+    pub(super) fn instruct(&mut self, number: usize) -> &mut FoundedSubgroup {
+        let Node { subgroups, activity, unsettled_subgroups: astir, .. } = self;
         activity.touch(number, &mut subgroups[number]);
         astir.insert(number);
         &mut subgroups[number]
@@ -324,7 +323,7 @@ impl Node {
         // Some streams wait for this region to become quiet, or can be shown only now.
         let concerned = subgroups.iter().enumerate().filter(|(_, founded)| known(founded));
         for number in concerned.map(|(number, _)| number).collect::<Vec<usize>>() {
-            self.told(number).subgroup.region_ready(peer, region);
+            self.instruct(number).subgroup.region_ready(peer, region);
         }
         if region == CHANGES {
             self.show_all_marks();
@@ -348,18 +347,18 @@ impl Node {
             self.subgroups.push(founded);
             self.priority_order.renew();
             self.numbers.insert(id, number);
-            self.astir.insert(number);
+            self.unsettled_subgroups.insert(number);
             self.events.push_back(NodeEvent::Founded(id));
             settled += 1;
         }
-        for number in core::mem::take(&mut self.astir) {
+        for number in core::mem::take(&mut self.unsettled_subgroups) {
             let founded = &mut self.subgroups[number];
             if !founded.gathered {
                 founded.gathered = founded.subgroup.is_gathered();
                 self.unsettled |= !founded.gathered;
             }
             if !founded.gathered || founded.next.is_some() {
-                self.astir.insert(number);
+                self.unsettled_subgroups.insert(number);
             }
             let readers = founded.subgroup.readers();
             if readers != founded.readers {
@@ -377,10 +376,10 @@ impl Node {
 
     /// Opens a pending subgroup, if its members have published the required regions.
     fn open(&self, pending: &PendingSubgroup) -> Option<Subgroup> {
-        let PendingSubgroup { config: terms, epoch, memory: share, skipped: passed, .. } = pending;
-        let opening = self.opening(epoch, share.memory.as_ref(), &share.lines, passed)?;
-        let lines = OwnLines { region: share.lines.clone(), id: epoch.own()?.role.lines };
-        Subgroup::new(*terms, opening, lines, &self.waker)
+        let PendingSubgroup { config, epoch, memory, skipped, .. } = pending;
+        let opening = self.opening(epoch, memory.memory.as_ref(), &memory.lines, skipped)?;
+        let lines = OwnLines { region: memory.lines.clone(), id: epoch.own()?.role.lines };
+        Subgroup::new(*config, opening, lines, &self.waker)
     }
 
     /// View of an epoch from this node, if its members have published the required regions.
@@ -390,20 +389,20 @@ impl Node {
         epoch: &EpochDescription,
         memory: Option<&SenderMemory>,
         lines: &OwnRegion,
-        passed: &[EpochDescription],
+        skipped: &[EpochDescription],
     ) -> Option<EpochOpening> {
         let own_stream = epoch.stream();
         let mut members = Vec::new();
         for seat in &epoch.members {
-            let EpochMember { slot, role: member, start } = seat;
-            members.push(match member.origin {
+            let EpochMember { slot, role, start } = seat;
+            members.push(match role.origin {
                 StreamOrigin::Own => OpeningMember {
                     target: None,
                     bell: None,
                     slot: *slot,
-                    reads: member.reads,
+                    reads: role.reads,
                     sends: memory.and_then(|memory| {
-                        let (stream, geometry) = (member.sends?, memory.geometry());
+                        let (stream, geometry) = (role.sends?, memory.geometry());
                         let replica = memory.replica();
                         Some(SentStream { stream, replica, geometry, start: *start })
                     }),
@@ -414,20 +413,14 @@ impl Node {
             });
         }
         let memory = memory.cloned().zip(own_stream);
-        let passed = passed.iter().filter_map(|epoch| self.skipped(epoch)).collect();
-        Some(EpochOpening {
-            epoch: epoch.number,
-            name: epoch.name,
-            members,
-            memory,
-            skipped: passed,
-        })
+        let skipped = skipped.iter().filter_map(|epoch| self.skipped(epoch)).collect();
+        Some(EpochOpening { epoch: epoch.number, name: epoch.name, members, memory, skipped })
     }
 
     /// Description of an epoch that this node, a sender of it, has passed over.
     fn skipped(&self, epoch: &EpochDescription) -> Option<SkippedEpoch> {
         let (own, stream) = (epoch.own()?, epoch.stream()?);
-        let member = |seat: &EpochMember| {
+        let describe = |seat: &EpochMember| {
             let StreamOrigin::Peer(peer) = seat.role.origin else { return None };
             let state = self.peers.get(&peer).filter(|state| !state.faulty && !state.put_out)?;
             Some(OpeningMember {
@@ -440,7 +433,7 @@ impl Node {
                 lines: state.replicas.get(&seat.role.lines)?.clone(),
             })
         };
-        let members = epoch.members.iter().filter_map(member).collect();
+        let members = epoch.members.iter().filter_map(describe).collect();
         Some(SkippedEpoch {
             epoch: epoch.number,
             name: epoch.name,
@@ -458,14 +451,14 @@ impl Node {
         seat: &EpochMember,
         peer: Peer,
     ) -> Option<OpeningMember> {
-        let EpochMember { slot, role: member, start } = seat;
+        let EpochMember { slot, role, start } = seat;
         let (own_stream, own_lines) = (epoch.stream(), epoch.own()?.role.lines);
         // The first turn already writes to the peer in this node's lines.
         let state = self.peers.get(&peer).filter(|s| s.ready.contains(&own_lines))?;
         if state.faulty {
             return None;
         }
-        let sends = match member.sends {
+        let sends = match role.sends {
             Some(stream) => {
                 let replica = state.replicas.get(&stream)?.clone();
                 let geometry = Geometry::read(&replica).ok().flatten()?;
@@ -477,10 +470,10 @@ impl Node {
             target: Some(Target { peer, sharing: state.sharing }),
             bell: state.bell,
             slot: *slot,
-            reads: member.reads,
+            reads: role.reads,
             sends,
             ready: own_stream.is_none_or(|stream| state.ready.contains(&stream)),
-            lines: state.replicas.get(&member.lines)?.clone(),
+            lines: state.replicas.get(&role.lines)?.clone(),
         })
     }
 
@@ -488,7 +481,7 @@ impl Node {
     /// by subgroup (I-79).
     pub fn unshown(&self) -> Vec<(SubgroupId, Peer)> {
         let pending = self.pending.iter().map(|pending| (pending.id, &pending.epoch));
-        let astir = self.astir.iter().map(|number| &self.subgroups[*number]);
+        let astir = self.unsettled_subgroups.iter().map(|number| &self.subgroups[*number]);
         let is_over = |founded: &&FoundedSubgroup| founded.subgroup.is_over();
         let next = astir.filter(is_over).filter_map(|founded| {
             let next = founded.next.as_ref()?;
@@ -496,9 +489,9 @@ impl Node {
         });
         let mut unshown = Vec::new();
         for (id, epoch) in pending.chain(next) {
-            for seat in &epoch.members {
-                let StreamOrigin::Peer(peer) = seat.role.origin else { continue };
-                if self.opening_member(epoch, seat, peer).is_none() {
+            for member in &epoch.members {
+                let StreamOrigin::Peer(peer) = member.role.origin else { continue };
+                if self.opening_member(epoch, member, peer).is_none() {
                     unshown.push((id, peer));
                 }
             }
@@ -518,7 +511,7 @@ impl Node {
     /// keeps memory for it in the epochs that begin from now on (I-260).
     pub fn put_out(&mut self, peer: Peer) {
         for number in 0..self.subgroups.len() {
-            self.told(number).subgroup.put_out(peer);
+            self.instruct(number).subgroup.put_out(peer);
         }
         self.peers.get_mut(&peer).into_iter().for_each(|state| state.put_out = true);
     }
@@ -533,7 +526,7 @@ impl Node {
     /// Marks all subgroups: any of them may continue, or stall, without this peer.
     fn settle_all(&mut self, peer: Peer) {
         self.watch_no_more(peer);
-        self.astir = (0..self.subgroups.len()).collect();
+        self.unsettled_subgroups = (0..self.subgroups.len()).collect();
         self.unsettled = true;
     }
 }

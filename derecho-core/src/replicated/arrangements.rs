@@ -166,8 +166,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn members(nodes: &[u128]) -> Vec<MemberInfo> {
-        let attendee = |&node| MemberInfo { node: NodeId(node), attributes: vec![node as u8] };
-        nodes.iter().map(attendee).collect()
+        let member_info = |&node| MemberInfo { node: NodeId(node), attributes: vec![node as u8] };
+        nodes.iter().map(member_info).collect()
     }
 
     fn nodes(shards: &[ShardPlan]) -> Vec<Vec<u128>> {

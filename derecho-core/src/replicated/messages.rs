@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::shard::ShardOffer;
-use super::{ObjectVersion, Position};
+use super::{ObjectPosition, ObjectVersion};
 use crate::bytes::{ByteReader, Wire};
 use crate::ids::NodeId;
 use crate::storage::log_election::LogClaim;
@@ -95,9 +95,9 @@ pub enum ObjectMessage {
         /// Number of the request.
         request: u64,
         /// Position of the object.
-        position: Position,
+        position: ObjectPosition,
         /// Version of the object and its time.
-        edition: ObjectVersion,
+        object_version: ObjectVersion,
         /// Whether this is the last part.
         last: bool,
         /// Bytes of the part.
@@ -233,10 +233,10 @@ impl Wire for ObjectMessage {
                 out.push(1);
                 ((*key, *epoch), *request).encode(out);
             }
-            ObjectMessage::Fragment { key, request, position, edition, last, bytes } => {
+            ObjectMessage::Fragment { key, request, position, object_version, last, bytes } => {
                 out.push(2);
                 ((*key, *request), *last).encode(out);
-                (*position, *edition).encode(out);
+                (*position, *object_version).encode(out);
                 bytes.encode(out);
             }
             ObjectMessage::Say { key, bytes } => {
@@ -270,8 +270,8 @@ impl Wire for ObjectMessage {
             }
             2 => {
                 let ((key, request), last) = Wire::decode(from)?;
-                let ((position, edition), bytes) = Wire::decode(from)?;
-                ObjectMessage::Fragment { key, request, position, edition, last, bytes }
+                let ((position, object_version), bytes) = Wire::decode(from)?;
+                ObjectMessage::Fragment { key, request, position, object_version, last, bytes }
             }
             3 => ObjectMessage::Say { key: u64::decode(from)?, bytes: Vec::decode(from)? },
             4 => {

@@ -9,11 +9,11 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::messages::{MachineRequest, ObjectMessage, QueryOutcome};
-pub use super::object_replica::{Checkpointing, LogOpener, MessageHeader, ObjectLogStatus};
+pub use super::object_replica::{CheckpointPolicy, LogOpener, MessageHeader, ObjectLogStatus};
 use super::object_replica::{ObjectReplica, ReplicaContext};
 use super::query_table::QueryTable;
 use super::shard_machine::ShardEvent;
-use super::{Object, Position};
+use super::{Object, ObjectPosition};
 use crate::ids::{NodeId, Time};
 use crate::membership::{ExitReason, View};
 use crate::multicast::claim::SenderMemory;
@@ -91,12 +91,12 @@ pub enum ApplicationEvent {
 }
 
 /// Creates the object of a shard.
-pub type Make<O> = Box<dyn FnMut(u64) -> O + Send>;
+pub type ObjectFactory<O> = Box<dyn FnMut(u64) -> O + Send>;
 
 /// Objects of a member; see the [module](self).
 pub struct ObjectHost<O> {
     me: NodeId,
-    make: Make<O>,
+    make: ObjectFactory<O>,
     replicas: BTreeMap<u64, ObjectReplica<O>>,
     sending: BTreeMap<u64, SenderMemory>,
     members: Vec<NodeId>,
@@ -105,7 +105,7 @@ pub struct ObjectHost<O> {
     events: VecDeque<ApplicationEvent>,
     checkpoints: BTreeMap<u64, Vec<u8>>,
     open_log: LogOpener,
-    checkpointing: Option<Checkpointing>,
+    checkpointing: Option<CheckpointPolicy>,
     /// Time of the next search for awaited logs.
     claim_at: Option<Time>,
     out: Option<ExitReason>,
@@ -113,7 +113,7 @@ pub struct ObjectHost<O> {
 
 impl<O: Object> ObjectHost<O> {
     /// Creates an object host for a node, without objects.
-    pub fn new(me: NodeId, make: Make<O>) -> ObjectHost<O> {
+    pub fn new(me: NodeId, make: ObjectFactory<O>) -> ObjectHost<O> {
         ObjectHost {
             me,
             make,
@@ -133,12 +133,12 @@ impl<O: Object> ObjectHost<O> {
 
     /// Sets how logs of logged shards are opened, and how often objects are put into them as
     /// a whole.
-    pub fn keep_logs(&mut self, open: LogOpener, checkpointing: Option<Checkpointing>) {
+    pub fn keep_logs(&mut self, open: LogOpener, checkpointing: Option<CheckpointPolicy>) {
         (self.open_log, self.checkpointing) = (open, checkpointing);
     }
 
     /// Prepares the updates that logs take next. Returns whether there are any logs. If so, the
-    /// caller must [tend](ObjectHost::tend) them if this member is still a member when checked
+    /// caller must [advance_logs](ObjectHost::tend) them if this member is still a member when checked
     /// after this call (I-108).
     pub fn stage(&mut self) -> bool {
         self.replicas.values_mut().for_each(ObjectReplica::stage);
@@ -146,7 +146,7 @@ impl<O: Object> ObjectHost<O> {
     }
 
     /// Advances logs as far as possible; needed whenever a log has news. Returns how much was done.
-    pub fn tend(&mut self, now: Time) -> usize {
+    pub fn advance_logs(&mut self, now: Time) -> usize {
         if self.out.is_some() {
             return 0;
         }
@@ -154,25 +154,25 @@ impl<O: Object> ObjectHost<O> {
         if again {
             self.claim_at = Some(now.after(CLAIM_AGAIN));
         }
-        self.replicas.values_mut().for_each(ObjectReplica::vouch);
-        self.tend_all(again)
+        self.replicas.values_mut().for_each(ObjectReplica::validate_staged_updates);
+        self.advance_all_logs(again)
     }
 
-    fn tend_all(&mut self, again: bool) -> usize {
+    fn advance_all_logs(&mut self, again: bool) -> usize {
         let (mut done, checkpointing) = (0, self.checkpointing);
         for key in self.replicas.keys().copied().collect::<Vec<u64>>() {
-            if let Some((keeper, mut around)) = self.keeper(key) {
-                if again && keeper.awaits_logs() {
-                    keeper.claim_again();
+            if let Some((replica, mut context)) = self.replica(key) {
+                if again && replica.awaits_logs() {
+                    replica.claim_again();
                 }
-                done += keeper.log(checkpointing, &mut around);
+                done += replica.log(checkpointing, &mut context);
             }
         }
         done
     }
 
-    /// Latest time of the next call of [`ObjectHost::tend`].
-    pub fn wants_tending(&self, now: Time) -> Option<Time> {
+    /// Latest time of the next call of [`ObjectHost::advance_logs`].
+    pub fn logs_due_at(&self, now: Time) -> Option<Time> {
         if self.replicas.values().any(ObjectReplica::is_logging) {
             return Some(now.after(LOOK));
         }
@@ -204,55 +204,57 @@ impl<O: Object> ObjectHost<O> {
                 self.queries.failed(&departed);
                 self.events.push_back(ApplicationEvent::View { view, joined, departed });
             }
-            ShardEvent::Status { key, status: standing } => {
+            ShardEvent::Status { key, status } => {
                 let me = self.me;
-                let is_logged = standing.logs.is_some();
-                if is_logged || self.replicas.contains_key(&key) || standing.holders.contains(&me) {
-                    let ordered = standing.ordered;
-                    self.keep(key, ordered, |keeper, around| keeper.set_status(standing, around));
+                let is_logged = status.logs.is_some();
+                if is_logged || self.replicas.contains_key(&key) || status.holders.contains(&me) {
+                    let ordered = status.ordered;
+                    self.with_replica(key, ordered, |replica, context| {
+                        replica.set_status(status, context)
+                    });
                 }
             }
-            ShardEvent::Begun { key, epoch, layout, memory, status: standing, numbers } => {
+            ShardEvent::Begun { key, epoch, layout, memory, status, numbers } => {
                 let members = layout.members.iter().map(|seat| seat.node).collect();
                 let readers = layout.members.iter().filter(|seat| seat.reads);
                 let readers: Vec<NodeId> = readers.map(|seat| seat.node).collect();
                 let reads = readers.contains(&self.me);
                 self.sending.extend(memory.map(|memory| (key, memory)));
-                let told = readers.clone();
+                let announced = readers.clone();
                 self.events.push_back(ApplicationEvent::Begun { key, readers });
-                let ordered = standing.ordered;
-                self.keep(key, ordered, |keeper, around| {
-                    keeper.set_status(standing, around);
-                    keeper.begun((epoch, members), (told, reads), numbers, around);
+                let ordered = status.ordered;
+                self.with_replica(key, ordered, |replica, context| {
+                    replica.set_status(status, context);
+                    replica.begun((epoch, members), (announced, reads), numbers, context);
                 });
             }
             ShardEvent::Message { key, from, record } => {
-                if let Some((keeper, mut around)) = self.keeper(key) {
-                    keeper.message(from, record, &mut around);
+                if let Some((replica, mut context)) = self.replica(key) {
+                    replica.message(from, record, &mut context);
                 }
             }
             ShardEvent::Left { key } => {
                 self.sending.remove(&key);
-                if let Some((keeper, mut around)) = self.keeper(key) {
-                    keeper.left(&mut around);
+                if let Some((replica, mut context)) = self.replica(key) {
+                    replica.left(&mut context);
                 }
                 self.events.push_back(ApplicationEvent::Left { key });
             }
-            ShardEvent::Direct { from, message: parcel, .. } => self.parcel(from, parcel),
+            ShardEvent::Direct { from, message, .. } => self.direct_message(from, message),
             ShardEvent::Refused => self.events.push_back(ApplicationEvent::Refused),
-            ShardEvent::Out(fate) => {
+            ShardEvent::Out(exit_reason) => {
                 // Updates known to be valid go into the log as far as the log accepts them now.
-                self.tend_all(false);
-                self.out = Some(fate);
+                self.advance_all_logs(false);
+                self.out = Some(exit_reason);
                 self.sending.clear();
-                self.replicas.values_mut().for_each(ObjectReplica::let_go_of_log);
+                self.replicas.values_mut().for_each(ObjectReplica::release_log);
                 self.queries.out();
-                self.events.push_back(ApplicationEvent::Out(fate));
+                self.events.push_back(ApplicationEvent::Out(exit_reason));
             }
         }
     }
 
-    fn keep(
+    fn with_replica(
         &mut self,
         key: u64,
         ordered: bool,
@@ -260,67 +262,67 @@ impl<O: Object> ObjectHost<O> {
     ) {
         if !self.replicas.contains_key(&key) {
             let checkpoint = self.checkpoints.remove(&key);
-            let keeper = ObjectReplica::new(key, (self.make)(key), ordered, checkpoint);
-            self.replicas.insert(key, keeper);
+            let replica = ObjectReplica::new(key, (self.make)(key), ordered, checkpoint);
+            self.replicas.insert(key, replica);
         }
-        if let Some((keeper, mut around)) = self.keeper(key) {
-            act(keeper, &mut around);
+        if let Some((replica, mut context)) = self.replica(key) {
+            act(replica, &mut context);
         }
     }
 
-    fn keeper(&mut self, key: u64) -> Option<(&mut ObjectReplica<O>, ReplicaContext<'_>)> {
+    fn replica(&mut self, key: u64) -> Option<(&mut ObjectReplica<O>, ReplicaContext<'_>)> {
         let ObjectHost {
             me,
-            replicas: keepers,
-            queries: ledger,
-            machine_requests: errands,
-            events: occasions,
+            replicas,
+            queries,
+            machine_requests: requests,
+            events,
             members,
             open_log,
             ..
         } = self;
-        let around = ReplicaContext {
+        let context = ReplicaContext {
             me: *me,
             members,
-            queries: ledger,
-            machine_requests: errands,
-            events: occasions,
+            queries,
+            machine_requests: requests,
+            events,
             open_log,
         };
-        Some((keepers.get_mut(&key)?, around))
+        Some((replicas.get_mut(&key)?, context))
     }
 
-    fn parcel(&mut self, from: NodeId, parcel: ObjectMessage) {
+    fn direct_message(&mut self, from: NodeId, parcel: ObjectMessage) {
         match parcel {
             // The shard machine handles this message.
             ObjectMessage::Taken(_) => {}
             ObjectMessage::Want { key, epoch, request } => {
                 // Other members may learn before this one that it begins.
-                self.keep(key, true, |keeper, around| {
-                    keeper.wanted(from, epoch, request, around);
+                self.with_replica(key, true, |replica, context| {
+                    replica.wanted(from, epoch, request, context);
                 });
             }
-            ObjectMessage::Fragment { key, request, position, edition, last, bytes } => {
-                if let Some((keeper, mut around)) = self.keeper(key) {
-                    let part = (request, (position, edition), last, bytes.as_slice());
-                    keeper.part(from, part, &mut around);
+            ObjectMessage::Fragment { key, request, position, object_version, last, bytes } => {
+                if let Some((replica, mut context)) = self.replica(key) {
+                    let part = (request, (position, object_version), last, bytes.as_slice());
+                    replica.part(from, part, &mut context);
                 }
             }
             ObjectMessage::Durable { key, version } => {
-                if let Some((keeper, _)) = self.keeper(key) {
-                    keeper.told_durable(from, version);
+                if let Some((replica, _)) = self.replica(key) {
+                    replica.note_durable(from, version);
                 }
             }
             ObjectMessage::Say { key, bytes } => {
-                if let Some((keeper, _)) = self.keeper(key)
-                    && keeper.is_seated()
+                if let Some((replica, _)) = self.replica(key)
+                    && replica.is_seated()
                 {
-                    keeper.object.hear(from, &bytes);
+                    replica.object.hear(from, &bytes);
                 }
             }
             ObjectMessage::Ask { key, query, bytes } => {
-                let keeper = self.replicas.get(&key).filter(|it| it.position().is_some());
-                let answer = keeper.map(|keeper| keeper.object.answer(from, &bytes));
+                let replica = self.replicas.get(&key).filter(|it| it.position().is_some());
+                let answer = replica.map(|keeper| keeper.object.answer(from, &bytes));
                 let outcome = answer.map_or(QueryOutcome::NoObject, QueryOutcome::Answer);
                 match from == self.me {
                     true => self.queries.replied(from, query, outcome),
@@ -345,13 +347,13 @@ impl<O: Object> ObjectHost<O> {
     }
 
     /// Returns the object of a shard and its position, if this member has it.
-    pub fn object(&self, key: u64) -> Option<(Position, &O)> {
-        let keeper = self.replicas.get(&key)?;
-        Some((keeper.position()?, &keeper.object))
+    pub fn object(&self, key: u64) -> Option<(ObjectPosition, &O)> {
+        let replica = self.replicas.get(&key)?;
+        Some((replica.position()?, &replica.object))
     }
 
     /// Returns the encoded object and its position in the order.
-    pub fn checkpoint(&self, key: u64) -> Option<(Position, Vec<u8>)> {
+    pub fn checkpoint(&self, key: u64) -> Option<(ObjectPosition, Vec<u8>)> {
         self.object(key).map(|(position, object)| (position, object.snapshot()))
     }
 
@@ -376,7 +378,7 @@ impl<O: Object> ObjectHost<O> {
     }
 
     /// Reason why this member is out of the group, if it is.
-    pub fn fate(&self) -> Option<ExitReason> {
+    pub fn exit_reason(&self) -> Option<ExitReason> {
         self.out
     }
 

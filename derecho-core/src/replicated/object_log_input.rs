@@ -114,7 +114,7 @@ impl ObjectLogInput {
 }
 
 impl LogInput for ObjectLogInput {
-    type Beside<'a> = ();
+    type ReadingContext<'a> = ();
 
     fn peek(&mut self) -> Option<u64> {
         self.waiting.front().filter(|_| self.whole > 0).map(|applied| applied.version)
@@ -158,8 +158,8 @@ impl LogInput for ObjectLogInput {
 
     fn state(&mut self, (): (), (epoch, cut): (EpochId, u64)) -> CheckpointState {
         // An object without updates is in its initial state, which needs no record.
-        let known = self.state.as_ref().filter(|(edition, _)| edition.version > 0);
-        let record = known.map(|(edition, bytes)| state(*edition, epoch, bytes));
+        let known = self.state.as_ref().filter(|(object_version, _)| object_version.version > 0);
+        let record = known.map(|(object_version, bytes)| state(*object_version, epoch, bytes));
         CheckpointState::of_records(
             Tail { epoch, version: Version(cut) },
             record.into_iter().collect(),
@@ -168,16 +168,16 @@ impl LogInput for ObjectLogInput {
 }
 
 /// Returns an object as a record of a checkpoint.
-pub(super) fn state(edition: ObjectVersion, epoch: EpochId, bytes: &[u8]) -> OwnedRecord {
+pub(super) fn state(object_version: ObjectVersion, epoch: EpochId, bytes: &[u8]) -> OwnedRecord {
     let entry = LogEntry {
         kind: RecordKind::Sample,
         epoch,
         writer: NodeId(0),
         writer_sequence: 0,
-        source_time: WallTime(edition.time),
+        source_time: WallTime(object_version.time),
         reception_time: WallTime(0),
         key: KeyHash::default(),
         payload: bytes,
     };
-    LogRecord { version: Version(edition.version), entry }.to_owned()
+    LogRecord { version: Version(object_version.version), entry }.to_owned()
 }

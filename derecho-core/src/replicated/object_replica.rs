@@ -14,12 +14,12 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use self::logging::ObjectLog;
-pub use self::logging::{Checkpointing, LogOpener, ObjectLogStatus};
+pub use self::logging::{CheckpointPolicy, LogOpener, ObjectLogStatus};
 use super::messages::{DirectoryChange, MachineRequest, ObjectMessage, QueryOutcome};
 use super::object_host::{ApplicationEvent, ObjectOrigin};
 use super::query_table::QueryTable;
 use super::shard_machine::ShardStatus;
-use super::{Object, ObjectVersion, Position};
+use super::{Object, ObjectPosition, ObjectVersion};
 use crate::group::report::StreamId;
 use crate::ids::NodeId;
 use crate::multicast::inbox::Record;
@@ -65,13 +65,13 @@ impl MessageHeader {
 }
 
 /// Content of a message.
-struct Message<'a> {
+struct DecodedMessage<'a> {
     query: Option<u64>,
     time: u64,
     payload: &'a [u8],
 }
 
-fn split(message: &[u8]) -> Option<Message<'_>> {
+fn split(message: &[u8]) -> Option<DecodedMessage<'_>> {
     let (&kind, mut rest) = message.split_first()?;
     if kind & !(QUERY | TIMED) != 0 {
         return None;
@@ -85,7 +85,7 @@ fn split(message: &[u8]) -> Option<Message<'_>> {
         Some(Some(u64::from_le_bytes(*word)))
     };
     let (query, time) = (word(QUERY)?, word(TIMED)?);
-    Some(Message { query, time: time.unwrap_or(0), payload: rest })
+    Some(DecodedMessage { query, time: time.unwrap_or(0), payload: rest })
 }
 
 /// Event of a reader that lacks the object.
@@ -117,7 +117,7 @@ pub(super) struct ObjectReplica<O> {
     /// Whether messages are ordered, so that there is an object that can be transferred.
     ordered: bool,
     /// Position of the object; `None` if this member lacks it.
-    has: Option<Position>,
+    has: Option<ObjectPosition>,
     /// Epoch and number of messages passed so far; nothing in `waiting` was passed.
     cursor: (u64, u64),
     readers: Vec<NodeId>,
@@ -130,7 +130,7 @@ pub(super) struct ObjectReplica<O> {
     /// Vacancy in which this member has announced that it lacks the object.
     spoke: Option<u64>,
     /// Beginning and vacancy in which it has announced that it has the object.
-    told: Option<(u128, Option<u64>)>,
+    announced: Option<(u128, Option<u64>)>,
     checkpoint: Option<Vec<u8>>,
     logging: ObjectLog,
 }
@@ -151,14 +151,14 @@ impl<O: Object> ObjectReplica<O> {
             requests: 0,
             wants: Vec::new(),
             spoke: None,
-            told: None,
+            announced: None,
             checkpoint,
             logging: ObjectLog::default(),
         }
     }
 
     /// Returns the position of the object, if this member has a seat and the object.
-    pub(super) fn position(&self) -> Option<Position> {
+    pub(super) fn position(&self) -> Option<ObjectPosition> {
         self.has.filter(|_| self.seated)
     }
 
@@ -178,41 +178,41 @@ impl<O: Object> ObjectReplica<O> {
     }
 
     /// Takes in the state of the shard according to the directory.
-    pub(super) fn set_status(&mut self, standing: ShardStatus, around: &mut ReplicaContext<'_>) {
-        self.status = standing;
+    pub(super) fn set_status(&mut self, status: ShardStatus, context: &mut ReplicaContext<'_>) {
+        self.status = status;
         if !self.ordered {
             return;
         }
-        let (beginning, me) = (self.status.beginning, around.me);
+        let (beginning, me) = (self.status.beginning, context.me);
         let is_older = self.has.is_none_or(|has| has.beginning < beginning);
         let named = self.status.holders.contains(&me);
         if is_older && named && !self.is_logged() {
-            self.begin_anew(around);
+            self.begin_anew(context);
         } else if self.has.is_some() && (is_older || !(named || self.seated)) {
             // Without a seat or a name in the directory, no member asks it for the object any more.
             self.lose();
         }
-        self.look_at_logs(around);
-        self.pursue(around);
+        self.look_at_logs(context);
+        self.pursue(context);
     }
 
-    fn begin_anew(&mut self, around: &mut ReplicaContext<'_>) {
+    fn begin_anew(&mut self, context: &mut ReplicaContext<'_>) {
         let restored = self.checkpoint.take().is_some_and(|bytes| self.object.restore(&bytes));
         if !restored {
             self.object.reset();
         }
         let start = if restored { ObjectOrigin::Checkpoint } else { ObjectOrigin::Initial };
-        self.has = Some(Position { beginning: self.status.beginning, epoch: 0, applied: 0 });
-        self.started(start, around);
+        self.has = Some(ObjectPosition { beginning: self.status.beginning, epoch: 0, applied: 0 });
+        self.started(start, context);
     }
 
-    fn started(&mut self, start: ObjectOrigin, around: &mut ReplicaContext<'_>) {
+    fn started(&mut self, start: ObjectOrigin, context: &mut ReplicaContext<'_>) {
         self.pending_request = None;
-        around.events.push_back(ApplicationEvent::Started { key: self.key, origin: start });
+        context.events.push_back(ApplicationEvent::Started { key: self.key, origin: start });
         for kept in core::mem::take(&mut self.waiting) {
-            self.pass(kept, around);
+            self.pass(kept, context);
         }
-        self.serve(around);
+        self.serve(context);
     }
 
     /// Begins an epoch in which this member may or may not read.
@@ -221,30 +221,30 @@ impl<O: Object> ObjectReplica<O> {
         (epoch, members): (u64, Vec<NodeId>),
         (readers, reads): (Vec<NodeId>, bool),
         numbers: Vec<(StreamId, u64)>,
-        around: &mut ReplicaContext<'_>,
+        context: &mut ReplicaContext<'_>,
     ) {
-        let me = around.me;
+        let me = context.me;
         let comes = reads && !core::mem::replace(&mut self.seated, reads);
         self.meet(&members, me);
         if !reads {
             self.pending_request = None;
             self.lose();
-            return self.give_up_kept(around);
+            return self.give_up_kept(context);
         }
         if comes && self.ordered && !self.status.holders.contains(&me) {
             self.lose();
         }
         if comes && !self.ordered {
-            self.has = Some(Position::default());
+            self.has = Some(ObjectPosition::default());
         }
         if comes && self.has.is_some() && self.ordered && self.cursor.0 > 0 {
-            around.events.push_back(ApplicationEvent::Started {
+            context.events.push_back(ApplicationEvent::Started {
                 key: self.key,
                 origin: ObjectOrigin::Retained,
             });
         }
-        self.take(WaitingEvent::Begun { epoch, readers, numbers }, around);
-        self.pursue(around);
+        self.take(WaitingEvent::Begun { epoch, readers, numbers }, context);
+        self.pursue(context);
     }
 
     /// Takes in a delivered message.
@@ -252,45 +252,45 @@ impl<O: Object> ObjectReplica<O> {
         &mut self,
         from: StreamId,
         record: Record,
-        around: &mut ReplicaContext<'_>,
+        context: &mut ReplicaContext<'_>,
     ) {
         if self.seated {
-            self.take(WaitingEvent::Message(from, record), around);
+            self.take(WaitingEvent::Message(from, record), context);
         }
     }
 
     /// Ends this member's seat in the shard.
-    pub(super) fn left(&mut self, around: &mut ReplicaContext<'_>) {
+    pub(super) fn left(&mut self, context: &mut ReplicaContext<'_>) {
         self.seated = false;
         self.pending_request = None;
-        self.give_up_kept(around);
-        self.forget_own();
-        if !self.ordered || !self.status.holders.contains(&around.me) {
+        self.give_up_kept(context);
+        self.reset_own_count();
+        if !self.ordered || !self.status.holders.contains(&context.me) {
             self.lose();
         }
-        around.queries.left(self.key);
+        context.queries.left(self.key);
     }
 
     /// Drops the waiting messages because the object did not arrive in time: queries among them get
     /// no answer from this member.
-    fn give_up_kept(&mut self, around: &mut ReplicaContext<'_>) {
+    fn give_up_kept(&mut self, context: &mut ReplicaContext<'_>) {
         for kept in core::mem::take(&mut self.waiting) {
             let WaitingEvent::Message(from, record) = kept else { continue };
-            if let Some(Message { query: Some(query), .. }) = split(record.bytes()) {
-                around.reply(from.node, query, QueryOutcome::NoObject);
+            if let Some(DecodedMessage { query: Some(query), .. }) = split(record.bytes()) {
+                context.reply(from.node, query, QueryOutcome::NoObject);
             }
         }
     }
 
-    fn take(&mut self, kept: WaitingEvent, around: &mut ReplicaContext<'_>) {
+    fn take(&mut self, kept: WaitingEvent, context: &mut ReplicaContext<'_>) {
         match self.has {
-            Some(_) => self.pass(kept, around),
+            Some(_) => self.pass(kept, context),
             None => self.waiting.push_back(kept),
         }
     }
 
     /// Applies a delivered message, unless the object contains it already.
-    fn pass(&mut self, kept: WaitingEvent, around: &mut ReplicaContext<'_>) {
+    fn pass(&mut self, kept: WaitingEvent, context: &mut ReplicaContext<'_>) {
         let Some(has) = &mut self.has else { return };
         let (from, record) = match kept {
             WaitingEvent::Begun { epoch, readers, .. } => {
@@ -299,9 +299,9 @@ impl<O: Object> ObjectReplica<O> {
                     (has.epoch, has.applied) = (epoch, 0);
                 }
                 if let Some(logs) = self.status.logs.clone() {
-                    self.turn_over(&logs);
+                    self.note_epoch(&logs);
                 }
-                return self.serve(around);
+                return self.serve(context);
             }
             WaitingEvent::Message(from, record) => (from, record),
         };
@@ -309,11 +309,11 @@ impl<O: Object> ObjectReplica<O> {
         self.cursor.1 += 1;
         // I-330: the applied bytes and the logged ones are the same.
         let mut message = record.bytes().to_vec();
-        let Some(Message { query, time, payload }) = split(&message) else {
+        let Some(DecodedMessage { query, time, payload }) = split(&message) else {
             // No correct member sends this; it counts all the same, as it does at all members.
             has.applied += u64::from(is_new);
             if is_new {
-                self.note((from, record), (None, 0), around.me);
+                self.note((from, record), (None, 0), context.me);
             }
             return;
         };
@@ -324,26 +324,26 @@ impl<O: Object> ObjectReplica<O> {
         let head = message.len() - payload.len();
         let update = message.split_off(head);
         match is_new {
-            true => self.note((from, record), (Some(update), time), around.me),
-            false => self.had(from, record.number(), around.me),
+            true => self.note((from, record), (Some(update), time), context.me),
+            false => self.had(from, record.number(), context.me),
         }
         let Some(query) = query else { return };
-        if from.node == around.me {
+        if from.node == context.me {
             let version = self.version().filter(|_| is_new);
-            around.queries.delivered((query, version), self.readers.clone(), around.members);
+            context.queries.delivered((query, version), self.readers.clone(), context.members);
         }
         let outcome = answer.map_or(QueryOutcome::Transferred, QueryOutcome::Answer);
-        around.reply(from.node, query, outcome);
+        context.reply(from.node, query, outcome);
     }
 
     /// Takes the next step towards having the object. A holder that still loads the object queues
     /// the request (I-73).
-    fn pursue(&mut self, around: &mut ReplicaContext<'_>) {
+    fn pursue(&mut self, context: &mut ReplicaContext<'_>) {
         if !self.seated || !self.ordered {
             return;
         }
         if self.has.is_some() {
-            return self.tell_holding(around);
+            return self.tell_holding(context);
         }
         let ShardStatus { holders, vacancy, .. } = &self.status;
         let Some(WaitingEvent::Begun { epoch, .. }) = self.waiting.front() else { return };
@@ -351,17 +351,17 @@ impl<O: Object> ObjectReplica<O> {
             return;
         }
         self.pending_request = None;
-        let other = holders.iter().copied().find(|node| *node != around.me);
+        let other = holders.iter().copied().find(|node| *node != context.me);
         if let Some(node) = other {
             self.requests += 1;
             let (key, request) = (self.key, self.requests);
             self.pending_request = Some(PendingObjectRequest { node, request, bytes: Vec::new() });
-            around.direct(node, ObjectMessage::Want { key, epoch: *epoch, request });
+            context.direct(node, ObjectMessage::Want { key, epoch: *epoch, request });
         } else if let Some(vacancy) = *vacancy
             && self.spoke != Some(vacancy)
         {
             self.spoke = Some(vacancy);
-            around.submit(DirectoryChange::Lacks { key: self.key, vacancy });
+            context.submit(DirectoryChange::Lacks { key: self.key, vacancy });
         }
     }
 
@@ -371,23 +371,23 @@ impl<O: Object> ObjectReplica<O> {
         from: NodeId,
         epoch: u64,
         request: u64,
-        around: &mut ReplicaContext<'_>,
+        context: &mut ReplicaContext<'_>,
     ) {
         self.wants.retain(|(node, ..)| *node != from);
         self.wants.push((from, epoch, request));
-        self.serve(around);
+        self.serve(context);
     }
 
-    fn serve(&mut self, around: &mut ReplicaContext<'_>) {
+    fn serve(&mut self, context: &mut ReplicaContext<'_>) {
         let Some(position) = self.position() else { return };
-        self.wants.retain(|(node, ..)| around.members.contains(node));
+        self.wants.retain(|(node, ..)| context.members.contains(node));
         let ready = |want: &&(NodeId, u64, u64)| want.1 <= position.epoch;
         let due: Vec<_> = self.wants.iter().filter(ready).copied().collect();
         if due.is_empty() {
             return;
         }
         self.wants.retain(|want| !due.contains(want));
-        let (whole, edition) = (self.object.snapshot(), self.logging.edition);
+        let (whole, object_version) = (self.object.snapshot(), self.logging.object_version);
         for (node, _, request) in due {
             let mut rest = whole.as_slice();
             loop {
@@ -397,11 +397,11 @@ impl<O: Object> ObjectReplica<O> {
                     key: self.key,
                     request,
                     position,
-                    edition,
+                    object_version,
                     last,
                     bytes,
                 };
-                around.direct(node, part);
+                context.direct(node, part);
                 rest = after;
                 if last {
                     break;
@@ -414,10 +414,10 @@ impl<O: Object> ObjectReplica<O> {
     pub(super) fn part(
         &mut self,
         from: NodeId,
-        part: (u64, (Position, ObjectVersion), bool, &[u8]),
-        around: &mut ReplicaContext<'_>,
+        part: (u64, (ObjectPosition, ObjectVersion), bool, &[u8]),
+        context: &mut ReplicaContext<'_>,
     ) {
-        let (request, (position, edition), last, bytes) = part;
+        let (request, (position, object_version), last, bytes) = part;
         let Some(asked) = &mut self.pending_request else { return };
         if (asked.node, asked.request) != (from, request) {
             return;
@@ -431,28 +431,28 @@ impl<O: Object> ObjectReplica<O> {
             // The object belongs to an earlier beginning; the directory names the holders of this
             // one.
             self.pending_request = None;
-            return self.pursue(around);
+            return self.pursue(context);
         }
         if !self.object.restore(&whole) {
-            around.events.push_back(ApplicationEvent::Unreadable { key: self.key, from });
+            context.events.push_back(ApplicationEvent::Unreadable { key: self.key, from });
             return;
         }
         self.has = Some(position);
         let start = ObjectOrigin::Transferred { from, bytes: whole.len() };
-        self.came(edition, whole);
-        self.started(start, around);
-        self.look_at_logs(around);
-        self.tell_holding(around);
+        self.received(object_version, whole);
+        self.started(start, context);
+        self.look_at_logs(context);
+        self.tell_holding(context);
     }
 }
 
 impl ReplicaContext<'_> {
-    pub(super) fn submit(&mut self, motion: DirectoryChange) {
-        self.machine_requests.push(MachineRequest::Submit(motion));
+    pub(super) fn submit(&mut self, directory_change: DirectoryChange) {
+        self.machine_requests.push(MachineRequest::Submit(directory_change));
     }
 
-    pub(super) fn direct(&mut self, to: NodeId, parcel: ObjectMessage) {
-        self.machine_requests.push(MachineRequest::Direct(to, parcel));
+    pub(super) fn direct(&mut self, to: NodeId, message: ObjectMessage) {
+        self.machine_requests.push(MachineRequest::Direct(to, message));
     }
 
     /// Sends the outcome of a query to the member that asked.

@@ -148,13 +148,13 @@ mod tests {
 
     #[test]
     fn each_asked_member_answers_or_is_counted_as_failed() {
-        let mut ledger = QueryTable::default();
-        let query = ledger.open(7, None);
-        ledger.replied(B, query, QueryOutcome::Answer([2].into()));
-        assert!(!ledger.get(query).is_some_and(Query::is_over));
-        ledger.delivered((query, None), [A, B, C].into(), &[A, B]);
-        ledger.replied(A, query, QueryOutcome::Transferred);
-        let known = ledger.close(query).expect("it is open");
+        let mut queries = QueryTable::default();
+        let query = queries.open(7, None);
+        queries.replied(B, query, QueryOutcome::Answer([2].into()));
+        assert!(!queries.get(query).is_some_and(Query::is_over));
+        queries.delivered((query, None), [A, B, C].into(), &[A, B]);
+        queries.replied(A, query, QueryOutcome::Transferred);
+        let known = queries.close(query).expect("it is open");
         assert!(known.is_over() && !known.is_lost());
         let outcomes: Vec<&QueryOutcome> = known.outcomes().values().collect();
         assert_eq!(
@@ -165,16 +165,16 @@ mod tests {
 
     #[test]
     fn undelivered_query_is_lost_when_its_asker_leaves_the_shard() {
-        let mut ledger = QueryTable::default();
-        let (early, late) = (ledger.open(7, None), ledger.open(7, None));
-        let direct = ledger.open(7, Some(B));
-        ledger.delivered((early, None), [A, B].into(), &[A, B]);
-        ledger.left(7);
-        let lost = |ledger: &QueryTable, query| ledger.get(query).is_some_and(Query::is_lost);
-        assert_eq!([early, late, direct].map(|query| lost(&ledger, query)), [false, true, false]);
-        ledger.failed(&[B]);
-        assert!(ledger.get(direct).is_some_and(Query::is_over));
-        ledger.out();
-        assert!(lost(&ledger, early));
+        let mut queries = QueryTable::default();
+        let (early, late) = (queries.open(7, None), queries.open(7, None));
+        let direct = queries.open(7, Some(B));
+        queries.delivered((early, None), [A, B].into(), &[A, B]);
+        queries.left(7);
+        let lost = |queries: &QueryTable, query| queries.get(query).is_some_and(Query::is_lost);
+        assert_eq!([early, late, direct].map(|query| lost(&queries, query)), [false, true, false]);
+        queries.failed(&[B]);
+        assert!(queries.get(direct).is_some_and(Query::is_over));
+        queries.out();
+        assert!(lost(&queries, early));
     }
 }

@@ -5,7 +5,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::Position;
+use super::ObjectPosition;
 use super::plan::{ShardMember, ShardPlan};
 use crate::bytes::in_order;
 use crate::group::log_register::AwaitedLogs;
@@ -25,7 +25,7 @@ pub struct ShardOffer {
     /// Whether it reads.
     pub reads: bool,
     /// Position of the object in its checkpoint, if it has one.
-    pub checkpoint: Option<Position>,
+    pub checkpoint: Option<ObjectPosition>,
 }
 
 impl ShardOffer {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     fn offer(lines: u64, applied: Option<u64>) -> ShardOffer {
-        let at = |applied| Position { beginning: 1, epoch: 1, applied };
+        let at = |applied| ObjectPosition { beginning: 1, epoch: 1, applied };
         let sends = Some(RegionId(lines + 1));
         ShardOffer { lines: RegionId(lines), sends, reads: true, checkpoint: applied.map(at) }
     }

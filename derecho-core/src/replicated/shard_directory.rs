@@ -39,7 +39,7 @@ pub struct ShardDirectory {
     /// Whether a member is gone since the plan was made.
     stale: bool,
     /// Members that keep logs, as known to all.
-    book: Option<LogRegister>,
+    log_register: Option<LogRegister>,
 }
 
 impl PartialEq for ShardDirectory {
@@ -61,7 +61,7 @@ impl ShardDirectory {
             shards: BTreeMap::new(),
             heard: BTreeMap::new(),
             stale: false,
-            book: None,
+            log_register: None,
         }
     }
 
@@ -123,8 +123,9 @@ impl ShardDirectory {
                 let fresh = || {
                     let mut fresh = ShardState::new((ordered, logged), self.era);
                     let stream = plan::log_of(&self.types, key);
-                    let awaited = self.book.as_ref().zip(stream);
-                    let awaited = awaited.map(|(book, stream)| book.awaited_of(stream));
+                    let awaited = self.log_register.as_ref().zip(stream);
+                    let awaited =
+                        awaited.map(|(log_register, stream)| log_register.awaited_of(stream));
                     awaited.into_iter().for_each(|awaited| fresh.await_logs(awaited));
                     fresh
                 };
@@ -144,8 +145,10 @@ fn declared(types: &[Declaration]) -> u64 {
 impl ReplicatedState for ShardDirectory {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
         *self.heard.entry(from).or_default() += 1;
-        let Some(motion) = DirectoryChange::from_bytes(message) else { return Vec::new() };
-        match motion {
+        let Some(directory_change) = DirectoryChange::from_bytes(message) else {
+            return Vec::new();
+        };
+        match directory_change {
             DirectoryChange::Hello { declared, attributes } => {
                 if declared != self.declared {
                     return Vec::new();
@@ -192,19 +195,19 @@ impl ReplicatedState for ShardDirectory {
         }
     }
 
-    fn leans_on(&self) -> BTreeSet<LogId> {
+    fn required_logs(&self) -> BTreeSet<LogId> {
         self.shards.values().flat_map(ShardState::leans_on).collect()
     }
 
-    fn note_logs(&mut self, book: &LogRegister) -> Vec<u64> {
+    fn note_logs(&mut self, log_register: &LogRegister) -> Vec<u64> {
         let mut changed = Vec::new();
         for (key, shard) in &mut self.shards {
             if let Some(stream) = plan::log_of(&self.types, *key) {
-                shard.await_logs(book.awaited_of(stream));
+                shard.await_logs(log_register.awaited_of(stream));
                 changed.push(*key);
             }
         }
-        self.book = Some(book.clone());
+        self.log_register = Some(log_register.clone());
         changed
     }
 
@@ -228,22 +231,22 @@ impl ReplicatedState for ShardDirectory {
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
-        type Whole = (
+        type EncodedDirectory = (
             ((u128, u64), Vec<(NodeId, Vec<u8>)>),
             (
                 (Vec<(Vec<ShardPlan>, Option<String>)>, BTreeMap<u64, ShardState>),
                 BTreeMap<NodeId, u64>,
             ),
         );
-        let Some((((era, declared), members), rest)) = Whole::from_bytes(bytes) else {
+        let Some((((era, declared), members), rest)) = EncodedDirectory::from_bytes(bytes) else {
             return false;
         };
         let ((plans, shards), heard) = rest;
         self.era = era;
         // A member with other declarations follows, but is never a member of a shard.
         (self.declared, self.shards) = (declared, shards);
-        let attendee = |(node, attributes)| MemberInfo { node, attributes };
-        self.members = members.into_iter().map(attendee).collect();
+        let member_info = |(node, attributes)| MemberInfo { node, attributes };
+        self.members = members.into_iter().map(member_info).collect();
         (self.plans, self.heard) = (plans, heard);
         true
     }

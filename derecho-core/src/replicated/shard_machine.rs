@@ -14,7 +14,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::Position;
+use super::ObjectPosition;
 use super::direct_messages::DirectMessages;
 use super::messages::{DirectoryChange, MachineRequest, ObjectMessage};
 use super::plan::{MOST_SHARDS, ShardMember, shard_of};
@@ -160,7 +160,7 @@ pub struct ShardMachine {
     me: NodeId,
     attributes: Vec<u8>,
     geometry: Geometry,
-    checkpoints: BTreeMap<u64, Position>,
+    checkpoints: BTreeMap<u64, ObjectPosition>,
     /// Shards of which this node has logs from before.
     known_logs: BTreeSet<u64>,
     seats: BTreeMap<u64, ShardSeat>,
@@ -214,7 +214,7 @@ impl ShardMachine {
     }
 
     /// Notes that this node has a checkpoint of a shard's object, at this position.
-    pub fn has_checkpoint(&mut self, key: u64, position: Position) {
+    pub fn has_checkpoint(&mut self, key: u64, position: ObjectPosition) {
         self.checkpoints.insert(key, position);
     }
 
@@ -250,7 +250,7 @@ impl ShardMachine {
     }
 
     /// Reason why this node is out of the group.
-    pub fn fate(&self) -> Option<ExitReason> {
+    pub fn exit_reason(&self) -> Option<ExitReason> {
         self.out
     }
 
@@ -282,7 +282,7 @@ impl ShardMachine {
             let share = SubgroupRegions::open(link, lines, stream)?;
             let sends = stream.map(|(region, _)| region);
             let memory = share.memory.as_ref().map(|(_, memory)| memory.clone());
-            self.group.bring(key, share);
+            self.group.add_regions(key, share);
             let checkpoint = self.checkpoints.get(&key).copied();
             let offer = ShardOffer { lines, sends, reads: place.reads, checkpoint };
             self.submit(&DirectoryChange::Offer { key, offer });
@@ -306,11 +306,11 @@ impl ShardMachine {
     }
 
     /// Performs the requests of the object host.
-    pub fn perform(&mut self, errands: Vec<MachineRequest>, effects: &mut Effects) {
-        for errand in errands {
-            match errand {
-                MachineRequest::Submit(motion) => self.submit(&motion),
-                MachineRequest::Direct(to, parcel) => self.post(to, &parcel),
+    pub fn perform(&mut self, requests: Vec<MachineRequest>, effects: &mut Effects) {
+        for request in requests {
+            match request {
+                MachineRequest::Submit(directory_change) => self.submit(&directory_change),
+                MachineRequest::Direct(to, message) => self.post(to, &message),
             }
         }
         self.dispatch(effects);
@@ -321,14 +321,14 @@ impl ShardMachine {
         self.direct_messages.has_room(node)
     }
 
-    fn submit(&mut self, motion: &DirectoryChange) {
+    fn submit(&mut self, directory_change: &DirectoryChange) {
         self.submitted += 1;
-        self.group.submit(&motion.to_bytes());
+        self.group.submit(&directory_change.to_bytes());
     }
 
-    fn post(&mut self, to: NodeId, parcel: &ObjectMessage) {
+    fn post(&mut self, to: NodeId, message: &ObjectMessage) {
         if self.members.contains(&to) {
-            self.direct_messages.post(to, parcel.to_bytes());
+            self.direct_messages.post(to, message.to_bytes());
         }
     }
 
@@ -345,10 +345,10 @@ impl ShardMachine {
     }
 
     fn drain(&mut self) {
-        for (&key, stay) in &self.seats {
-            let Some(inbox) = &stay.inbox else { continue };
+        for (&key, shard_seat) in &self.seats {
+            let Some(inbox) = &shard_seat.inbox else { continue };
             while let Some(record) = inbox.take() {
-                let Some(&from) = stay.senders.get(&record.sender()) else { continue };
+                let Some(&from) = shard_seat.senders.get(&record.sender()) else { continue };
                 self.events.push_back(ShardEvent::Message { key, from, record });
             }
         }
@@ -361,10 +361,10 @@ impl ShardMachine {
                 let memory = self.pending_offers.remove(&key).and_then(|opened| opened.memory);
                 let node = self.group.node_mut();
                 let known = ShardSeat { inbox: None, senders: BTreeMap::new() };
-                let stay = self.seats.entry(key).or_insert(known);
+                let shard_seat = self.seats.entry(key).or_insert(known);
                 let reads = layout.member(self.me).is_some_and(|seat| seat.reads);
-                if reads && stay.inbox.is_none() {
-                    stay.inbox = node.add_subgroup_reader(subgroup);
+                if reads && shard_seat.inbox.is_none() {
+                    shard_seat.inbox = node.add_subgroup_reader(subgroup);
                 }
                 let mut numbers = Vec::new();
                 for ((number, origin, region), next) in node.next_numbers(subgroup) {
@@ -374,12 +374,11 @@ impl ShardMachine {
                     };
                     let Some(node) = sender else { continue };
                     let stream = StreamId { node, region };
-                    stay.senders.insert(usize::from(number), stream);
+                    shard_seat.senders.insert(usize::from(number), stream);
                     numbers.push((stream, next));
                 }
-                let standing = self.standing_of(key);
-                let begun =
-                    ShardEvent::Begun { key, epoch, layout, memory, status: standing, numbers };
+                let status = self.status_of(key);
+                let begun = ShardEvent::Begun { key, epoch, layout, memory, status, numbers };
                 self.events.push_back(begun);
             }
             GroupEvent::Left { key } => {
@@ -392,16 +391,16 @@ impl ShardMachine {
             GroupEvent::Direct { from, bytes, .. } => match ObjectMessage::from_bytes(&bytes) {
                 Some(ObjectMessage::Taken(bytes)) => self.direct_messages.taken(from, bytes),
                 Some(ObjectMessage::Want { key, .. }) if !self.is_shard(key) => {}
-                Some(parcel) => {
+                Some(message) => {
                     let length = bytes.len();
-                    self.events.push_back(ShardEvent::Direct { from, message: parcel, length });
+                    self.events.push_back(ShardEvent::Direct { from, message, length });
                 }
                 // An undecodable message counts as taken, because it has arrived.
                 None => self.direct_messages.took(from, bytes.len()),
             },
-            GroupEvent::Out(fate) => {
-                self.out = Some(fate);
-                self.events.push_back(ShardEvent::Out(fate));
+            GroupEvent::Out(exit_reason) => {
+                self.out = Some(exit_reason);
+                self.events.push_back(ShardEvent::Out(exit_reason));
             }
             GroupEvent::Node(NodeEvent::PeerUp { peer, node }) => {
                 self.nodes.insert(peer, node);
@@ -428,11 +427,11 @@ impl ShardMachine {
         level == Some(DeliveryGuarantee::Atomic) && shard < MOST_SHARDS
     }
 
-    fn standing_of(&self, key: u64) -> ShardStatus {
-        let agenda = self.directory();
-        let level = agenda.types().get(shard_of(key).0).map(|it| it.level);
+    fn status_of(&self, key: u64) -> ShardStatus {
+        let directory = self.directory();
+        let level = directory.types().get(shard_of(key).0).map(|it| it.level);
         let ordered = level == Some(DeliveryGuarantee::Atomic);
-        let Some(shard) = agenda.shard(key) else {
+        let Some(shard) = directory.shard(key) else {
             return ShardStatus { ordered, ..ShardStatus::default() };
         };
         let (holders, vacancy) = (shard.holders().to_vec(), shard.vacancy());
@@ -443,16 +442,16 @@ impl ShardMachine {
             wanted: shard.member_of(self.me).is_some_and(|place| place.reads),
             known: self.known_logs.contains(&key),
             claimed: logs.claimed(self.me).is_some(),
-            kept_logs: logs.storers().map(|(_, log)| log).collect(),
+            kept_logs: logs.members_with_logs().map(|(_, log)| log).collect(),
             complete: shard.complete().collect(),
-            awaited_logs: shard.awaited().map_or(Vec::new(), |standing| logs.described(&standing)),
+            awaited_logs: shard.awaited().map_or(Vec::new(), |status| logs.described(&status)),
             awaited: shard.awaited(),
         });
         ShardStatus { ordered, holders, vacancy, beginning: shard.beginning(), logs }
     }
 
     /// Reacts to a change of the directory, or to a seat that became free.
-    fn attend(&mut self) {
+    fn take_part(&mut self) {
         if !self.group.is_informed() || self.out.is_some() {
             return;
         }
@@ -469,9 +468,9 @@ impl ShardMachine {
             self.events.push_back(ShardEvent::Refused);
         }
         self.take_back(heard);
-        let agenda = self.group.state();
+        let directory = self.group.state();
         let (mut wanted, mut changed) = (Vec::new(), Vec::new());
-        for (key, shard) in agenda.shards() {
+        for (key, shard) in directory.shards() {
             let is_free = !self.seats.contains_key(&key) && !self.pending_offers.contains_key(&key);
             wanted.extend(shard.member_of(self.me).filter(|_| is_free).map(|place| (key, place)));
             let has_log = shard.logs().is_some()
@@ -487,18 +486,18 @@ impl ShardMachine {
         }
         self.wanted = wanted;
         for key in changed {
-            let standing = self.standing_of(key);
-            if self.statuses.get(&key) != Some(&standing) {
-                self.statuses.insert(key, standing.clone());
-                self.events.push_back(ShardEvent::Status { key, status: standing });
+            let status = self.status_of(key);
+            if self.statuses.get(&key) != Some(&status) {
+                self.statuses.insert(key, status.clone());
+                self.events.push_back(ShardEvent::Status { key, status });
             }
         }
     }
 
     /// Withdraws offers that came too late because this node is no longer wanted there.
     fn take_back(&mut self, heard: u64) {
-        let agenda = self.group.state();
-        let lines = |key| agenda.shard(key)?.offer_of(self.me).map(|offer| offer.lines);
+        let directory = self.group.state();
+        let lines = |key| directory.shard(key)?.offer_of(self.me).map(|offer| offer.lines);
         let late = |(key, opened): (&u64, &PendingOffer)| {
             let is_late = heard >= opened.ticket && lines(*key) != Some(opened.lines);
             is_late.then_some((*key, opened.lines))
@@ -527,20 +526,20 @@ impl Machine for ShardMachine {
         // Other threads wait for the results of this turn.
         done += usize::from(self.nudged.swap(false, Ordering::Acquire));
         self.drain();
-        let mut attends = false;
+        let mut takes_part = false;
         let mut events = Vec::new();
         while let Some(event) = self.group.next_event() {
-            attends |= !matches!(event, GroupEvent::Node(_) | GroupEvent::Direct { .. });
+            takes_part |= !matches!(event, GroupEvent::Node(_) | GroupEvent::Direct { .. });
             events.push(event);
         }
         done += events.len();
         // The state of the directory is queued before events that follow from it.
-        if attends {
-            self.attend();
+        if takes_part {
+            self.take_part();
         }
         events.into_iter().for_each(|event| self.take_in(event));
-        if attends {
-            self.attend();
+        if takes_part {
+            self.take_part();
         }
         done += self.dispatch(effects);
         if !self.events.is_empty() || !self.wanted.is_empty() {

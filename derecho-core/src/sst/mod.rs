@@ -36,7 +36,7 @@ mod sst_machine;
 mod table;
 
 pub use layout::{Cell, Column, Scalar, TableRow, fingerprint, prefix};
-pub use predicate::{Fire, PredicateId, Scope};
+pub use predicate::{FireCondition, PredicateId, Scope};
 pub use reduce::{Cells, RowRef, RowSet};
 pub use refresh::Refresher;
 pub use sst_machine::{Sst, SstError, Strategy};

@@ -16,7 +16,7 @@ use crate::machine::Effects;
 
 /// Condition under which a predicate fires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fire {
+pub enum FireCondition {
     /// The first time that it is true; the predicate is then removed.
     Once,
     /// Every time that it evaluates to true.
@@ -34,7 +34,7 @@ type Trigger<R> = Box<dyn FnMut(&mut Scope<'_, R>) + Send>;
 
 struct PredicateEntry<R: TableRow> {
     id: PredicateId,
-    fire: Fire,
+    fire: FireCondition,
     was_true: bool,
     test: Test<R>,
     triggers: Vec<Trigger<R>>,
@@ -66,7 +66,7 @@ impl<R: TableRow> Scope<'_, R> {
     /// Registers a predicate with one trigger.
     pub fn when(
         &mut self,
-        fire: Fire,
+        fire: FireCondition,
         test: impl FnMut(&Table<R>) -> bool + Send + 'static,
         trigger: impl FnMut(&mut Scope<'_, R>) + Send + 'static,
     ) -> PredicateId {
@@ -114,7 +114,7 @@ impl<R: TableRow> Scope<'_, R> {
     ) -> PredicateId {
         let value = function.clone();
         self.when(
-            Fire::Always,
+            FireCondition::Always,
             move |table| table.get(table.me(), column) != function(table),
             move |scope| {
                 let new = value(scope);
@@ -164,10 +164,10 @@ impl<R: TableRow> Predicates<R> {
                 continue;
             }
             let holds = (entry.test)(table);
-            let due = holds && !(entry.fire == Fire::OnTransition && entry.was_true);
+            let due = holds && !(entry.fire == FireCondition::OnTransition && entry.was_true);
             entry.was_true = holds;
             effects.work().predicates += 1;
-            table.charge(effects.work());
+            table.add_work(effects.work());
             if !due {
                 continue;
             }
@@ -176,7 +176,7 @@ impl<R: TableRow> Predicates<R> {
             for trigger in &mut entry.triggers {
                 trigger(&mut Scope { table, next, added, removed });
             }
-            if entry.fire == Fire::Once {
+            if entry.fire == FireCondition::Once {
                 removed.push(entry.id);
             }
             table.flush(effects);

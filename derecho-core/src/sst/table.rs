@@ -46,7 +46,7 @@ pub struct Table<R: TableRow> {
     own: OwnRegion,
     region: RegionId,
     me: Rank,
-    draft: Box<[u64]>,
+    local_row: Box<[u64]>,
     peers: Vec<Option<PeerRow>>,
     pushes: Vec<WordRange>,
     /// Whether rows are posted to peers (SST-writes) or fetched by them (SST-reads).
@@ -69,10 +69,10 @@ impl<R: TableRow> Table<R> {
         initial: R,
     ) -> Self {
         assert!(own.words() >= region_words::<R>(), "the caller opened the region for this row");
-        let mut draft = vec![0; R::WORDS].into_boxed_slice();
-        initial.put(&mut |index, word| draft[index] = word);
+        let mut local_row = vec![0; R::WORDS].into_boxed_slice();
+        initial.put(&mut |index, word| local_row[index] = word);
         let (pushes, looks, copied) = (Vec::new(), Counter::new(0), Counter::new(0));
-        Table { own, region, me, draft, peers, pushes, posts, looks, copied, _row: PhantomData }
+        Table { own, region, me, local_row, peers, pushes, posts, looks, copied, _row: PhantomData }
     }
 
     /// Rank of this node, which is the number of its row.
@@ -97,7 +97,7 @@ impl<R: TableRow> Table<R> {
 
     /// Sets a cell of the own row. Other nodes see it once it is pushed.
     pub fn set<C: Cell>(&mut self, column: Column<R, C>, value: C) {
-        column.put(value, &mut self.draft);
+        column.put(value, &mut self.local_row);
     }
 
     /// Sets a column of the own row and pushes it.
@@ -121,7 +121,7 @@ impl<R: TableRow> Table<R> {
 
     fn push_words(&mut self, first: usize, count: usize) {
         for index in first..first + count {
-            self.own.word(HEADER + index).publish(self.draft[index]);
+            self.own.word(HEADER + index).publish(self.local_row[index]);
         }
         self.copied.set(self.copied.get() + (count * WORD) as u64);
         self.pushes.push(WordRange::new(HEADER + first, count));
@@ -202,7 +202,7 @@ impl<R: TableRow> Table<R> {
     /// Turns the pushes since the last call into posts, in their order (I-15), after the work
     /// before them.
     pub(super) fn flush(&mut self, effects: &mut Effects) {
-        self.charge(effects.work());
+        self.add_work(effects.work());
         for range in self.pushes.drain(..) {
             if !self.posts {
                 continue;
@@ -215,11 +215,11 @@ impl<R: TableRow> Table<R> {
 
     /// Discards the cost of reads from outside a predicate or trigger.
     pub(super) fn forget_looks(&self) {
-        self.charge(&mut Work::default());
+        self.add_work(&mut Work::default());
     }
 
     /// Adds the reads and copies since the last call to `work`.
-    pub(super) fn charge(&self, work: &mut Work) {
+    pub(super) fn add_work(&self, work: &mut Work) {
         work.cells += self.looks.take();
         work.copied_bytes += self.copied.take();
     }
@@ -235,7 +235,7 @@ impl<R: TableRow> Table<R> {
     #[inline]
     fn word(&self, rank: Rank, word: usize) -> u64 {
         match &self.peers[rank.index()] {
-            None => self.draft[word],
+            None => self.local_row[word],
             Some(PeerRow { frozen: Some(row), .. }) => row[word],
             Some(peer) => peer.replica.load(HEADER + word),
         }

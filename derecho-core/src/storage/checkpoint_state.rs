@@ -19,11 +19,11 @@ use crate::log::{
 /// State at a version; see the [module](self).
 pub struct CheckpointState {
     tail: Tail,
-    content: Content,
+    content: StateContent,
 }
 
-enum Content {
-    Store { cursor: StoreCursor, streams: Vec<StreamId>, meaning: RecordFormat },
+enum StateContent {
+    Store { cursor: StoreCursor, streams: Vec<StreamId>, format: RecordFormat },
     Records(Vec<OwnedRecord>),
 }
 
@@ -33,16 +33,16 @@ impl CheckpointState {
     pub fn new(
         (cursor, store): (StoreCursor, &Store),
         (version, epoch): (u64, EpochId),
-        meaning: RecordFormat,
+        format: RecordFormat,
     ) -> CheckpointState {
         let tail = Tail { epoch, version: Version(version) };
         let streams = store.streams().to_vec();
-        CheckpointState { tail, content: Content::Store { cursor, streams, meaning } }
+        CheckpointState { tail, content: StateContent::Store { cursor, streams, format } }
     }
 
     /// Creates a state of a few given records.
     pub fn of_records(tail: Tail, records: Vec<OwnedRecord>) -> CheckpointState {
-        CheckpointState { tail, content: Content::Records(records) }
+        CheckpointState { tail, content: StateContent::Records(records) }
     }
 
     /// Tail of the messages that lead to this state.
@@ -53,12 +53,14 @@ impl CheckpointState {
     /// Returns the messages of the state, in order.
     pub fn messages(&self) -> impl Iterator<Item = CheckpointMessage<'_>> {
         let (kept, records) = match &self.content {
-            Content::Store { cursor, streams, meaning } => {
+            StateContent::Store { cursor, streams, format } => {
                 let kept = cursor.fork().take_while(|kept| kept.version() < self.tail.version.0);
-                let of = (&streams[..], (self.tail.epoch, *meaning));
+                let of = (&streams[..], (self.tail.epoch, *format));
                 (Some(kept.map(move |kept| CheckpointMessage::Stored(kept, of))), None)
             }
-            Content::Records(records) => (None, Some(records.iter().map(CheckpointMessage::Owned))),
+            StateContent::Records(records) => {
+                (None, Some(records.iter().map(CheckpointMessage::Owned)))
+            }
         };
         kept.into_iter().flatten().chain(records.into_iter().flatten())
     }

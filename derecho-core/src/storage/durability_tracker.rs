@@ -16,18 +16,18 @@ use crate::log::LogId;
 pub(crate) struct DurabilityTracker {
     /// The other members of the epoch, with the regions of their lines.
     members: BTreeMap<NodeId, RegionId>,
-    told_by: BTreeMap<NodeId, u64>,
-    told_to: BTreeMap<NodeId, u64>,
+    reported_by: BTreeMap<NodeId, u64>,
+    announced_to: BTreeMap<NodeId, u64>,
     everywhere: u64,
     /// Logs that the logs of others durably name; the logs that this member's log durably names,
     /// and the members to which this was announced.
     named_by: BTreeMap<NodeId, Vec<LogId>>,
     names: Vec<LogId>,
-    names_told: Vec<NodeId>,
+    names_announced: Vec<NodeId>,
     /// Members whose logs wait for space.
     full: BTreeSet<NodeId>,
     /// Members that know that this member's log waits for space.
-    fullness_told: BTreeSet<NodeId>,
+    fullness_announced: BTreeSet<NodeId>,
 }
 
 impl DurabilityTracker {
@@ -38,15 +38,15 @@ impl DurabilityTracker {
         let before = core::mem::replace(&mut self.members, members.collect());
         let members = &self.members;
         let is_member = |node: &NodeId| members.contains_key(node);
-        self.told_by.retain(|node, _| is_member(node));
+        self.reported_by.retain(|node, _| is_member(node));
         self.named_by.retain(|node, _| is_member(node));
         let stays = |node: &NodeId| {
             members.get(node).is_some_and(|lines| before.get(node).is_none_or(|it| it == lines))
         };
         self.full.retain(stays);
-        self.told_to.retain(|node, _| stays(node));
-        self.names_told.retain(stays);
-        self.fullness_told.retain(stays);
+        self.announced_to.retain(|node, _| stays(node));
+        self.names_announced.retain(stays);
+        self.fullness_announced.retain(stays);
     }
 
     /// Notes that the log of a member durably names these logs.
@@ -62,20 +62,20 @@ impl DurabilityTracker {
 
     /// Notes that the log of this member durably names these logs. Returns the members to
     /// which this must still be announced.
-    pub(super) fn names_untold(&mut self, own: &[LogId]) -> Vec<NodeId> {
+    pub(super) fn names_unannounced(&mut self, own: &[LogId]) -> Vec<NodeId> {
         if self.names != own {
-            (self.names, self.names_told) = (own.to_vec(), Vec::new());
+            (self.names, self.names_announced) = (own.to_vec(), Vec::new());
         }
         if own.is_empty() {
             return Vec::new();
         }
-        let untold = self.members.keys().filter(|node| !self.names_told.contains(node));
-        untold.copied().collect()
+        let unannounced = self.members.keys().filter(|node| !self.names_announced.contains(node));
+        unannounced.copied().collect()
     }
 
     /// Notes the announcement to this member.
-    pub(super) fn names_told(&mut self, to: NodeId) {
-        self.names_told.push(to);
+    pub(super) fn note_names_announced(&mut self, to: NodeId) {
+        self.names_announced.push(to);
     }
 
     /// Notes whether the log of a member waits for space.
@@ -92,34 +92,35 @@ impl DurabilityTracker {
     }
 
     /// Returns the members that do not know yet whether this member's log waits for space.
-    pub(super) fn fullness_untold(&self, is_full: bool) -> Vec<NodeId> {
-        let knows = |node: &&NodeId| self.fullness_told.contains(*node) == is_full;
+    pub(super) fn fullness_unannounced(&self, is_full: bool) -> Vec<NodeId> {
+        let knows = |node: &&NodeId| self.fullness_announced.contains(*node) == is_full;
         self.members.keys().filter(|node| !knows(node)).copied().collect()
     }
 
     /// Notes the announcement to this member.
-    pub(super) fn fullness_told(&mut self, to: NodeId, is_full: bool) {
+    pub(super) fn note_fullness_announced(&mut self, to: NodeId, is_full: bool) {
         match is_full {
-            true => self.fullness_told.insert(to),
-            false => self.fullness_told.remove(&to),
+            true => self.fullness_announced.insert(to),
+            false => self.fullness_announced.remove(&to),
         };
     }
 
     /// Notes the version up to which a member reports its log as durable.
-    pub(crate) fn told(&mut self, by: NodeId, version: u64) {
-        let known = self.told_by.entry(by).or_default();
+    pub(crate) fn note_reported(&mut self, by: NodeId, version: u64) {
+        let known = self.reported_by.entry(by).or_default();
         *known = version.max(*known);
     }
 
     /// Returns the members to which this version must still be announced.
-    pub(crate) fn untold(&self, version: u64) -> Vec<NodeId> {
-        let knows = |node: &&NodeId| self.told_to.get(*node).is_none_or(|known| *known < version);
+    pub(crate) fn unannounced(&self, version: u64) -> Vec<NodeId> {
+        let knows =
+            |node: &&NodeId| self.announced_to.get(*node).is_none_or(|known| *known < version);
         self.members.keys().filter(knows).copied().filter(|_| version > 0).collect()
     }
 
     /// Notes the announcement to this member.
-    pub(crate) fn tells(&mut self, to: NodeId, version: u64) {
-        self.told_to.insert(to, version);
+    pub(crate) fn note_announced(&mut self, to: NodeId, version: u64) {
+        self.announced_to.insert(to, version);
     }
 
     /// Computes what is durable everywhere, if `storers` are the members with a log that hold the
@@ -131,7 +132,7 @@ impl DurabilityTracker {
     ) -> bool {
         let of = |node: NodeId| match node == me.0 {
             true => me.1,
-            false => self.told_by.get(&node).copied().unwrap_or(0),
+            false => self.reported_by.get(&node).copied().unwrap_or(0),
         };
         let versions = storers.map(of);
         let least = match planted(Fault::DurableAnywhere) {

@@ -12,7 +12,8 @@ use crate::log::aside::{self, AsideNumber};
 use crate::log::restart::{self, LogSummary};
 use crate::log::survey::salvage;
 use crate::log::{
-    Check, Disk, EpochId, LogError, LogId, LogOwner, StreamKey, StreamLog, Tail, Version, folder,
+    Disk, EpochId, LogError, LogId, LogOwner, RecoveryCheck, StreamKey, StreamLog, Tail, Version,
+    folder,
 };
 
 /// Damage of a log.
@@ -54,20 +55,20 @@ pub enum DamageOutcome {
 /// # Errors
 /// Errors of the disk; the reason why the log cannot be opened, if the task needs its content.
 pub fn judge<D: Disk, N: Disk>(
-    errand: &LogTask,
+    task: &LogTask,
     (owner, stream, disk): (LogOwner, StreamKey, &mut D),
     neighbours: &mut [ReachableFolder<N>],
-    harm: &LogDamage,
+    damage: &LogDamage,
 ) -> Result<DamageOutcome, LogError> {
-    match errand {
+    match task {
         LogTask::Complete(..) | LogTask::Replace(..) | LogTask::Load(..) | LogTask::Read(_) => {}
         LogTask::Claim(is_vacant) => {
-            let (claim, is_covered) = claim((owner.log, stream), harm, neighbours);
+            let (claim, is_covered) = claim((owner.log, stream), damage, neighbours);
             if !(*is_vacant && is_covered) {
                 return Ok(DamageOutcome::Claimed(Box::new(claim)));
             }
         }
-        LogTask::Checkpoint(..) | LogTask::Register => return Err(harm.error.clone()),
+        LogTask::Checkpoint(..) | LogTask::Register => return Err(damage.error.clone()),
     }
     aside::put_damaged(disk, stream).map(DamageOutcome::PutAside)
 }
@@ -75,10 +76,10 @@ pub fn judge<D: Disk, N: Disk>(
 /// Returns the claim of a damaged log, and whether a sound log in reach covers it.
 fn claim<N: Disk>(
     (log, stream): (LogId, StreamKey),
-    harm: &LogDamage,
+    damage: &LogDamage,
     neighbours: &mut [ReachableFolder<N>],
 ) -> (LogClaim, bool) {
-    let (mut accounts, mut awaits, mut harmed) = (Vec::new(), Vec::new(), [log].to_vec());
+    let (mut accounts, mut awaits, mut damaged) = (Vec::new(), Vec::new(), [log].to_vec());
     let mut is_covered = false;
     for neighbour in neighbours {
         let has = folder::streams(&mut neighbour.disk).map(|all| all.contains(&stream));
@@ -91,18 +92,19 @@ fn claim<N: Disk>(
             continue;
         }
         let covers =
-            |other: &StreamLog| harm.is_covered((other.owner().log, &LogSummary::of(other)), log);
-        let seems_sound = neighbour.sound(stream, Check::Last).is_ok_and(|other| covers(&other));
-        is_covered |= seems_sound && neighbour.sound(stream, Check::All).is_ok();
-        harmed.extend(neighbour.damage.as_ref().map(|_| neighbour.log));
+            |other: &StreamLog| damage.is_covered((other.owner().log, &LogSummary::of(other)), log);
+        let seems_sound =
+            neighbour.sound(stream, RecoveryCheck::Last).is_ok_and(|other| covers(&other));
+        is_covered |= seems_sound && neighbour.sound(stream, RecoveryCheck::All).is_ok();
+        damaged.extend(neighbour.damage.as_ref().map(|_| neighbour.log));
     }
-    let found = harm.salvaged.clone().unwrap_or(LogSummary {
+    let found = damage.salvaged.clone().unwrap_or(LogSummary {
         // An unknown end counts as greater than any version.
-        tail: Tail { epoch: harm.last, version: Version(u64::MAX) },
+        tail: Tail { epoch: damage.last, version: Version(u64::MAX) },
         complete_from: Version(u64::MAX),
         checkpoint: None,
         cuts: Vec::new(),
         begun: None,
     });
-    (LogClaim { log, accounts, awaits, found, began: 0, damaged: harmed }, is_covered)
+    (LogClaim { log, accounts, awaits, found, began: 0, damaged }, is_covered)
 }

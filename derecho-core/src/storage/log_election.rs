@@ -38,7 +38,7 @@ in_order! { LogClaim { log, accounts, awaits, found, began, damaged } }
 
 impl LogClaim {
     /// Whether the member's own log is damaged.
-    fn is_harmed(&self) -> bool {
+    fn is_damaged(&self) -> bool {
         self.damaged.contains(&self.log)
     }
 }
@@ -107,13 +107,13 @@ impl LogElection {
     }
 
     /// Returns the members that keep logs, and their logs.
-    pub fn storers(&self) -> impl Iterator<Item = (NodeId, LogId)> + '_ {
+    pub fn members_with_logs(&self) -> impl Iterator<Item = (NodeId, LogId)> + '_ {
         self.claims.iter().map(|(node, (_, claim))| (*node, claim.log))
     }
 
     /// Returns the members with a log that also hold the store: their logs are complete.
     pub fn complete<'a>(&'a self, holders: &'a Holders) -> impl Iterator<Item = (NodeId, LogId)> {
-        self.storers().filter(|(node, _)| holders.names().contains(node))
+        self.members_with_logs().filter(|(node, _)| holders.names().contains(node))
     }
 
     /// Returns the logs that have what was durable, if no present member has a complete
@@ -151,9 +151,9 @@ impl LogElection {
     /// Describes the logs for which a beginning waits, and says which of them are damaged.
     pub fn described(&self, standing: &ElectionState) -> Vec<String> {
         let ElectionState::Waits(logs) = standing else { return Vec::new() };
-        let is_harmed =
+        let is_damaged =
             |log: &LogId| self.claims.values().any(|(_, claim)| claim.damaged.contains(log));
-        let describe = |log: &LogId| match is_harmed(log) {
+        let describe = |log: &LogId| match is_damaged(log) {
             true => format!("{log}, which is damaged"),
             false => log.to_string(),
         };
@@ -165,13 +165,16 @@ impl LogElection {
     fn uncovered(&self, vacancy: u64, by: Option<LogId>) -> BTreeSet<LogId> {
         let claims = || self.of_vacancy(vacancy).map(|(_, claim)| claim);
         let sound = claims().find(|claim| Some(claim.log) == by);
-        let is_covered = |harmed: &LogClaim| {
+        let is_covered = |damaged_claim: &LogClaim| {
             sound.is_some_and(|sound| {
-                restart::covers((sound.log, &sound.found), (harmed.log, &harmed.found))
-            }) || claims().any(|claim| claim.accounts.contains(&harmed.log))
+                restart::covers(
+                    (sound.log, &sound.found),
+                    (damaged_claim.log, &damaged_claim.found),
+                )
+            }) || claims().any(|claim| claim.accounts.contains(&damaged_claim.log))
         };
-        let harmed = claims().filter(|claim| claim.is_harmed() && !is_covered(claim));
-        harmed.map(|claim| claim.log).collect()
+        let damaged_claim = claims().filter(|claim| claim.is_damaged() && !is_covered(claim));
+        damaged_claim.map(|claim| claim.log).collect()
     }
 
     /// Returns the state of a beginning in this vacancy.
@@ -182,7 +185,7 @@ impl LogElection {
         }
         let begun = restart::last_begun(claims().map(|claim| &claim.found));
         let begun = begun.filter(|_| !planted(Fault::NamedNotAwaited));
-        let named = begun.into_iter().flat_map(|(_, keepers)| keepers);
+        let named = begun.into_iter().flat_map(|(_, epoch_logs)| epoch_logs);
         let wanted = named.chain(claims().flat_map(|claim| claim.awaits.iter().copied()));
         let claimants = self.of_vacancy(vacancy).map(|(node, _)| node);
         let wanted = wanted.chain(self.awaited.logs(claimants, |node| self.heard.contains(&node)));
@@ -203,7 +206,7 @@ impl LogElection {
         }
         match restart {
             Some(RestartVerdict::Ready(restart)) => {
-                let claims = self.of_vacancy(vacancy).filter(|(_, claim)| !claim.is_harmed());
+                let claims = self.of_vacancy(vacancy).filter(|(_, claim)| !claim.is_damaged());
                 let mut equal = claims.filter(|(_, claim)| claim.found.tail == restart.tail);
                 // If several logs are equal, the member that began earliest has received most.
                 let least =
@@ -222,7 +225,7 @@ impl LogElection {
 
     fn restart(&self, vacancy: u64) -> Option<RestartVerdict<Restart>> {
         let claims = self.of_vacancy(vacancy).map(|(_, claim)| claim);
-        let claims = claims.filter(|claim| !claim.is_harmed());
+        let claims = claims.filter(|claim| !claim.is_damaged());
         // Logs named by marks are accounted for by now; their content is in these logs.
         let logs = claims.map(|claim| (claim.log, claim.found.clone().without_epoch_logs()));
         let logs: BTreeMap<LogId, LogSummary> = logs.collect();
@@ -236,7 +239,7 @@ impl LogElection {
         let eras = self.of_vacancy(vacancy).map(|(_, claim)| claim.found.tail.epoch.view);
         let last = eras.chain([self.era]).max().unwrap_or(0);
         self.era = era_after(last, node);
-        let sound = self.claims.get(&node).filter(|(_, claim)| !claim.is_harmed());
+        let sound = self.claims.get(&node).filter(|(_, claim)| !claim.is_damaged());
         self.base = sound.map(|(_, claim)| claim.found.tail).unwrap_or_default();
         Some(node)
     }
@@ -263,35 +266,36 @@ mod tests {
     /// A damaged log is not needed if a sound log reaches as far (I-98).
     #[test]
     fn damaged_log_that_may_have_more_messages_is_awaited() {
-        let harmed = |epoch| LogClaim { damaged: [LogId(2)].into(), ..claim(2, epoch, &[1, 2]) };
-        let mut book = LogElection::default();
-        book.claim(NodeId(2), 0, harmed(4));
-        assert_eq!(book.state(0), ElectionState::Waits([1, 2].map(LogId).into()));
-        book.claim(NodeId(1), 0, claim(1, 4, &[1, 2]));
-        assert_eq!(book.state(0), ElectionState::Begins(NodeId(1)));
-        book.claim(NodeId(2), 0, harmed(5));
+        let damaged_claim =
+            |epoch| LogClaim { damaged: [LogId(2)].into(), ..claim(2, epoch, &[1, 2]) };
+        let mut election = LogElection::default();
+        election.claim(NodeId(2), 0, damaged_claim(4));
+        assert_eq!(election.state(0), ElectionState::Waits([1, 2].map(LogId).into()));
+        election.claim(NodeId(1), 0, claim(1, 4, &[1, 2]));
+        assert_eq!(election.state(0), ElectionState::Begins(NodeId(1)));
+        election.claim(NodeId(2), 0, damaged_claim(5));
         let waits = ElectionState::Waits([LogId(2)].into());
-        assert_eq!(book.state(0), waits);
-        assert_eq!(book.described(&waits), [format!("{}, which is damaged", LogId(2))]);
+        assert_eq!(election.state(0), waits);
+        assert_eq!(election.described(&waits), [format!("{}, which is damaged", LogId(2))]);
         // The operator allows a restart without it.
         let accounts = [LogId(2)].into();
-        book.claim(NodeId(1), 0, LogClaim { accounts, ..claim(1, 4, &[1, 2]) });
-        assert_eq!(book.state(0), ElectionState::Begins(NodeId(1)));
-        book.disclaim(NodeId(1));
-        let all = LogClaim { accounts: [LogId(1)].into(), ..harmed(4) };
-        book.claim(NodeId(2), 0, all);
-        assert_eq!(book.state(0), ElectionState::Waits([LogId(2)].into()));
+        election.claim(NodeId(1), 0, LogClaim { accounts, ..claim(1, 4, &[1, 2]) });
+        assert_eq!(election.state(0), ElectionState::Begins(NodeId(1)));
+        election.disclaim(NodeId(1));
+        let all = LogClaim { accounts: [LogId(1)].into(), ..damaged_claim(4) };
+        election.claim(NodeId(2), 0, all);
+        assert_eq!(election.state(0), ElectionState::Waits([LogId(2)].into()));
     }
 
     #[test]
     fn logs_named_by_newest_mark_of_all_claims_are_awaited() {
-        let mut book = LogElection::default();
-        book.claim(NodeId(1), 0, claim(1, 4, &[1, 2, 3]));
-        assert_eq!(book.state(0), ElectionState::Waits([2, 3].map(LogId).into()));
+        let mut election = LogElection::default();
+        election.claim(NodeId(1), 0, claim(1, 4, &[1, 2, 3]));
+        assert_eq!(election.state(0), ElectionState::Waits([2, 3].map(LogId).into()));
         // A newer mark of another log names other logs.
-        book.claim(NodeId(4), 0, claim(4, 5, &[4, 5]));
-        assert_eq!(book.state(0), ElectionState::Waits([LogId(5)].into()));
-        book.claim(NodeId(5), 0, claim(5, 5, &[4, 5]));
-        assert_eq!(book.state(0), ElectionState::Begins(NodeId(4)));
+        election.claim(NodeId(4), 0, claim(4, 5, &[4, 5]));
+        assert_eq!(election.state(0), ElectionState::Waits([LogId(5)].into()));
+        election.claim(NodeId(5), 0, claim(5, 5, &[4, 5]));
+        assert_eq!(election.state(0), ElectionState::Begins(NodeId(4)));
     }
 }

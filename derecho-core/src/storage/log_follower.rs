@@ -35,13 +35,17 @@ const PATIENCE: u32 = 1_000;
 /// Messages that a log follows, in order, each with the number of messages before it.
 pub(crate) trait LogInput {
     /// Further data needed for reading.
-    type Beside<'a>: Copy;
+    type ReadingContext<'a>: Copy;
 
     /// Returns the version of the next message, if there is one.
     fn peek(&mut self) -> Option<u64>;
 
     /// Returns the next message, which must exist.
-    fn entry<'a, 'b: 'a>(&'a self, beside: Self::Beside<'b>, epoch: EpochId) -> LogEntry<'a>;
+    fn entry<'a, 'b: 'a>(
+        &'a self,
+        reading_context: Self::ReadingContext<'b>,
+        epoch: EpochId,
+    ) -> LogEntry<'a>;
 
     /// Moves past the next message.
     fn pass(&mut self);
@@ -50,13 +54,17 @@ pub(crate) trait LogInput {
     fn passed(&self) -> u64;
 
     /// Number of messages, including those that will still arrive here.
-    fn end(&self, beside: Self::Beside<'_>) -> u64;
+    fn end(&self, reading_context: Self::ReadingContext<'_>) -> u64;
 
     /// Skips all messages before this version.
     fn skip_to(&mut self, version: u64);
 
     /// Returns the state that replaces all messages before this version, where the log input began.
-    fn state(&mut self, beside: Self::Beside<'_>, of: (EpochId, u64)) -> CheckpointState;
+    fn state(
+        &mut self,
+        reading_context: Self::ReadingContext<'_>,
+        of: (EpochId, u64),
+    ) -> CheckpointState;
 }
 
 #[derive(Debug)]
@@ -76,7 +84,7 @@ enum FollowerStage {
 pub(crate) enum LogEvent {
     Claimed(u64, Box<LogClaim>),
     Loaded(Box<Store>),
-    Recalled(Box<LogContent>),
+    Content(Box<LogContent>),
     /// The log follows, or may be asked again.
     Moved,
     /// The log accepts nothing more.
@@ -126,9 +134,9 @@ pub(crate) struct LogFollower<T> {
 }
 
 impl<T: LogInput> LogFollower<T> {
-    pub(crate) fn new(journal: Box<dyn LogPort>) -> LogFollower<T> {
+    pub(crate) fn new(log_port: Box<dyn LogPort>) -> LogFollower<T> {
         LogFollower {
-            log_port: journal,
+            log_port,
             stage: FollowerStage::Away,
             task: None,
             asked: false,
@@ -154,14 +162,14 @@ impl<T: LogInput> LogFollower<T> {
 
     /// Returns a writer of the same log for a member that begins again.
     pub(crate) fn begin_again(mut self) -> LogFollower<T> {
-        let over = matches!(self.stage, FollowerStage::Over);
+        let was_over = matches!(self.stage, FollowerStage::Over);
         self.log_port.hand_over();
-        let (errand, asked, noted) = (self.task.take(), self.asked, self.noted);
+        let (task, asked, noted) = (self.task.take(), self.asked, self.noted);
         let mut again = LogFollower::new(self.log_port);
         again.noted = noted;
         // The outstanding request is still answered, and the answer is ignored.
-        (again.task, again.asked) = (errand, asked);
-        again.stage = if over { FollowerStage::Over } else { FollowerStage::Away };
+        (again.task, again.asked) = (task, asked);
+        again.stage = if was_over { FollowerStage::Over } else { FollowerStage::Away };
         again
     }
 
@@ -266,9 +274,9 @@ impl<T: LogInput> LogFollower<T> {
     }
 
     /// Builds what the log will follow by this log task, because this log won.
-    pub(crate) fn load(&mut self, errand: impl FnOnce() -> LogTask) {
+    pub(crate) fn load(&mut self, task: impl FnOnce() -> LogTask) {
         if matches!(self.stage, FollowerStage::Away | FollowerStage::Claimed(_)) && !self.asked {
-            (self.stage, self.task) = (FollowerStage::Loads, Some(errand()));
+            (self.stage, self.task) = (FollowerStage::Loads, Some(task()));
         }
     }
 
@@ -306,24 +314,24 @@ impl<T: LogInput> LogFollower<T> {
 
     /// Skips all messages before the cut, which are in the log or in its checkpoint.
     fn skip(&mut self) {
-        self.forget_turnings();
-        if let Some(trail) = self.input.as_mut().filter(|_| !planted(Fault::AppendedTwice)) {
-            trail.skip_to(self.cut);
+        self.drop_epoch_changes();
+        if let Some(log_input) = self.input.as_mut().filter(|_| !planted(Fault::AppendedTwice)) {
+            log_input.skip_to(self.cut);
         }
     }
 
     /// Drops changes of epoch up to the cut, except the last one, which must still be marked.
-    fn forget_turnings(&mut self) {
+    fn drop_epoch_changes(&mut self) {
         while self.epoch_changes.get(1).is_some_and(|next| next.version <= self.cut) {
             self.epoch_changes.pop_front();
         }
     }
 
     /// Notes that messages from this version on belong to this epoch, and which logs keep them.
-    pub(crate) fn change_epoch(&mut self, version: u64, epoch: EpochId, keepers: Vec<LogId>) {
+    pub(crate) fn change_epoch(&mut self, version: u64, epoch: EpochId, epoch_logs: Vec<LogId>) {
         let known = self.epoch_changes.back().map_or(self.epoch, |last| last.epoch);
-        if (known, self.last_noted()) != (epoch, &keepers[..]) {
-            self.epoch_changes.push_back(EpochChange { version, epoch, epoch_logs: keepers });
+        if (known, self.last_noted()) != (epoch, &epoch_logs[..]) {
+            self.epoch_changes.push_back(EpochChange { version, epoch, epoch_logs });
         }
     }
 
@@ -333,7 +341,10 @@ impl<T: LogInput> LogFollower<T> {
     }
 
     /// Advances. Returns how much was done, and the result of a request, if any.
-    pub(crate) fn turn(&mut self, beside: T::Beside<'_>) -> (usize, Option<LogEvent>) {
+    pub(crate) fn turn(
+        &mut self,
+        reading_context: T::ReadingContext<'_>,
+    ) -> (usize, Option<LogEvent>) {
         if self.log_port.condition().is_over() && !matches!(self.stage, FollowerStage::Over) {
             return (1, Some(self.give_up()));
         }
@@ -348,10 +359,10 @@ impl<T: LogInput> LogFollower<T> {
             && let Some(answer) = self.log_port.answer()
         {
             self.asked = false;
-            return (1, self.answered(answer, beside));
+            return (1, self.answered(answer, reading_context));
         }
         match self.stage {
-            FollowerStage::Follows => (self.write(beside), None),
+            FollowerStage::Follows => (self.write(reading_context), None),
             _ => (0, None),
         }
     }
@@ -361,7 +372,11 @@ impl<T: LogInput> LogFollower<T> {
         LogEvent::Over
     }
 
-    fn answered(&mut self, answer: LogTaskResult, beside: T::Beside<'_>) -> Option<LogEvent> {
+    fn answered(
+        &mut self,
+        answer: LogTaskResult,
+        reading_context: T::ReadingContext<'_>,
+    ) -> Option<LogEvent> {
         match (answer, &self.stage) {
             (LogTaskResult::Claimed(claim), FollowerStage::Claims(vacancy)) => {
                 let vacancy = *vacancy;
@@ -372,8 +387,8 @@ impl<T: LogInput> LogFollower<T> {
                 self.again.take().map(|vacancy| LogEvent::Claimed(vacancy, claim))
             }
             (LogTaskResult::Loaded(store), FollowerStage::Loads) => Some(LogEvent::Loaded(store)),
-            (LogTaskResult::Content(recalled), FollowerStage::Loads) => {
-                Some(LogEvent::Recalled(recalled))
+            (LogTaskResult::Content(content), FollowerStage::Loads) => {
+                Some(LogEvent::Content(content))
             }
             (LogTaskResult::Completed, FollowerStage::Completes)
             | (LogTaskResult::Replaced, FollowerStage::Replaces) => {
@@ -388,7 +403,7 @@ impl<T: LogInput> LogFollower<T> {
                 None
             }
             (LogTaskResult::NotYet | LogTaskResult::OutOfReach, FollowerStage::Completes) => {
-                let replaced = self.state(beside);
+                let replaced = self.state(reading_context);
                 self.task = replaced.map(|state| LogTask::Replace(state, self.began));
                 self.stage = FollowerStage::Replaces;
                 None
@@ -404,16 +419,17 @@ impl<T: LogInput> LogFollower<T> {
     }
 
     /// Returns the state at the beginning of the log input.
-    fn state(&mut self, beside: T::Beside<'_>) -> Option<CheckpointState> {
+    fn state(&mut self, reading_context: T::ReadingContext<'_>) -> Option<CheckpointState> {
         self.cut = self.begin;
-        self.forget_turnings();
-        let epoch = self.epoch_changes.front().map_or(self.epoch, |turning| turning.epoch);
+        self.drop_epoch_changes();
+        let epoch =
+            self.epoch_changes.front().map_or(self.epoch, |epoch_change| epoch_change.epoch);
         let cut = self.cut;
-        self.input.as_mut().map(|trail| trail.state(beside, (epoch, cut)))
+        self.input.as_mut().map(|log_input| log_input.state(reading_context, (epoch, cut)))
     }
 
     /// Puts new messages into the log.
-    fn write(&mut self, beside: T::Beside<'_>) -> usize {
+    fn write(&mut self, reading_context: T::ReadingContext<'_>) -> usize {
         if self.task.is_some() && !self.asked {
             // A checkpoint that the log has not accepted yet belongs to its present end.
             return 0;
@@ -425,21 +441,21 @@ impl<T: LogInput> LogFollower<T> {
             && let Some(next) = self.input.as_mut().and_then(LogInput::peek)
             && self.checkpoint.as_ref().is_none_or(|(at, _)| next < *at)
         {
-            self.turn_over(next);
+            self.mark_epochs(next);
             has_room = self.put_marks();
-            let Some(trail) = self.input.as_mut().filter(|_| has_room) else { break };
-            let entry = trail.entry(beside, self.epoch);
+            let Some(log_input) = self.input.as_mut().filter(|_| has_room) else { break };
+            let entry = log_input.entry(reading_context, self.epoch);
             let bytes = footprint(entry.payload);
             has_room = self.log_port.put(entry);
             if has_room {
-                trail.pass();
+                log_input.pass();
                 (self.bytes, done) = (self.bytes + bytes, done + 1);
             }
         }
         if has_room && self.bytes < until {
-            let end = self.input.as_ref().map_or(0, |trail| trail.end(beside));
+            let end = self.input.as_ref().map_or(0, |log_input| log_input.end(reading_context));
             let end = self.checkpoint.as_ref().map_or(end, |(at, _)| end.min(*at));
-            self.turn_over(end);
+            self.mark_epochs(end);
             has_room = self.put_marks();
         }
         self.log_port.hand_over();
@@ -452,7 +468,7 @@ impl<T: LogInput> LogFollower<T> {
     }
 
     /// Queues the marks of all changes of epoch up to this version.
-    fn turn_over(&mut self, version: u64) {
+    fn mark_epochs(&mut self, version: u64) {
         while let Some(next) = self.epoch_changes.pop_front_if(|next| next.version <= version) {
             if next.epoch != self.epoch && self.epoch != EpochId::default() {
                 let version = Version(next.version.max(self.cut));
@@ -469,8 +485,8 @@ impl<T: LogInput> LogFollower<T> {
                 return false;
             }
             self.noted += 1;
-            if let Some(EpochMark::Begun(_, keepers)) = self.marks.pop_front() {
-                self.naming.push_back((self.noted, keepers));
+            if let Some(EpochMark::Begun(_, epoch_logs)) = self.marks.pop_front() {
+                self.naming.push_back((self.noted, epoch_logs));
             }
         }
         true

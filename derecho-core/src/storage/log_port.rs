@@ -98,7 +98,7 @@ pub trait LogPort: Send {
 
     /// Begins a log task, ordered after all records put before and before all records put later.
     /// The previous task must have been answered. `false`: not possible now.
-    fn ask(&mut self, errand: &mut Option<LogTask>) -> bool;
+    fn ask(&mut self, task: &mut Option<LogTask>) -> bool;
 
     /// Returns the answer to the task, once it is available.
     fn answer(&mut self) -> Option<LogTaskResult>;

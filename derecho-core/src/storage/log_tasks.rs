@@ -19,13 +19,13 @@ use crate::ids::RegionId;
 use crate::log::aside;
 use crate::log::checkpoint::Checkpoint;
 use crate::log::record::{AsRecord, LONGEST};
-use crate::log::restart::{self, Completion, LogSummary, Restart, RestartVerdict};
+use crate::log::restart::{self, LogCompletion, LogSummary, Restart, RestartVerdict};
 use crate::log::restart_permission::RestartPermission;
 use crate::log::stream::LogState;
 use crate::log::views::{self, VIEWS};
 use crate::log::{
-    self, Check, Disk, EpochId, LogError, LogId, LogOwner, LogRecord, OwnedRecord, StreamKey,
-    StreamLog, Tail, Version, folder,
+    self, Disk, EpochId, LogError, LogId, LogOwner, LogRecord, OwnedRecord, RecoveryCheck,
+    StreamKey, StreamLog, Tail, Version, folder,
 };
 use crate::log::{EpochMark, WallTime};
 
@@ -78,9 +78,13 @@ pub struct ReachableFolder<D> {
 impl<D: Disk> ReachableFolder<D> {
     /// Reads the log of a stream. Sealed files are assumed sound unless `check` says otherwise.
     /// Damage is remembered.
-    pub(super) fn sound(&mut self, stream: StreamKey, check: Check) -> Result<StreamLog, LogError> {
-        if let Some(harm) = &self.damage {
-            return Err(harm.error.clone());
+    pub(super) fn sound(
+        &mut self,
+        stream: StreamKey,
+        check: RecoveryCheck,
+    ) -> Result<StreamLog, LogError> {
+        if let Some(damage) = &self.damage {
+            return Err(damage.error.clone());
         }
         let owner = folder::owner(&mut self.disk)?;
         let owner = owner.filter(|owner| owner.log == self.log).ok_or(LogError::Failed)?;
@@ -97,26 +101,26 @@ impl<D: Disk> ReachableFolder<D> {
 /// Performs a log task. Either all records appended before are durable, or the log has failed. If
 /// the disk was full, the log may be opened again, and the task may be repeated.
 pub fn run<D: Disk, N: Disk>(
-    errand: &LogTask,
+    task: &LogTask,
     log: &mut StreamLog,
     disk: &mut D,
     neighbours: &mut [ReachableFolder<N>],
 ) -> LogTaskResult {
-    let done = match errand {
+    let done = match task {
         LogTask::Claim(vacant) => claim(log, disk, neighbours, *vacant)
             .map(|claim| LogTaskResult::Claimed(Box::new(claim))),
-        LogTask::Load(retention, meaning, until) => {
-            let store = Store::new(*retention, *meaning);
+        LogTask::Load(retention, format, until) => {
+            let store = Store::new(*retention, *format);
             load(log, disk, store, until).map(|store| LogTaskResult::Loaded(Box::new(store)))
         }
         LogTask::Complete(of, until, began) => {
             complete(log, disk, neighbours, (of, *until, *began))
         }
         LogTask::Read(until) => {
-            recall(log, disk, until).map(|it| LogTaskResult::Content(Box::new(it)))
+            read_content(log, disk, until).map(|it| LogTaskResult::Content(Box::new(it)))
         }
         LogTask::Checkpoint(version, state) => checkpoint(log, disk, *version, state),
-        LogTask::Register => roll(log, disk, neighbours),
+        LogTask::Register => find_registration(log, disk, neighbours),
         LogTask::Replace(state, began) => {
             let mut lengths = state.messages().map(|it| it.as_record().entry.payload.len());
             if let Some(length) = lengths.find(|length| *length > LONGEST) {
@@ -137,17 +141,17 @@ fn claim<D: Disk, N: Disk>(
 ) -> Result<LogClaim, LogError> {
     let own = log.owner().log;
     let (mut accounts, mut awaits, mut logs) = (Vec::new(), Vec::new(), BTreeMap::new());
-    let mut harmed = BTreeSet::new();
+    let mut damaged = BTreeSet::new();
     for neighbour in neighbours.iter_mut() {
         let has = folder::streams(&mut neighbour.disk).map(|all| all.contains(&log.stream()));
         match (has, neighbour.busy) {
             (Ok(false), _) => accounts.push(neighbour.log),
-            (Ok(true), false) => match neighbour.sound(log.stream(), Check::Last) {
+            (Ok(true), false) => match neighbour.sound(log.stream(), RecoveryCheck::Last) {
                 Ok(other) => {
                     accounts.push(neighbour.log);
                     logs.insert(neighbour.log, other);
                 }
-                Err(_) if neighbour.damage.is_some() => drop(harmed.insert(neighbour.log)),
+                Err(_) if neighbour.damage.is_some() => drop(damaged.insert(neighbour.log)),
                 // The unreadable log may be the one that matters.
                 Err(_) => awaits.push(neighbour.log),
             },
@@ -171,11 +175,11 @@ fn claim<D: Disk, N: Disk>(
         };
         let winner = neighbours.iter_mut().find(|it| it.log == ready.winner);
         let Some(winner) = winner.filter(|_| copies(ready, own)) else { break restart };
-        if winner.sound(log.stream(), Check::All).is_ok() {
+        if winner.sound(log.stream(), RecoveryCheck::All).is_ok() {
             break restart;
         }
         match winner.damage {
-            Some(_) => drop(harmed.insert(winner.log)),
+            Some(_) => drop(damaged.insert(winner.log)),
             // The unreadable log may be the one that matters.
             None => awaits.push(winner.log),
         }
@@ -186,10 +190,10 @@ fn claim<D: Disk, N: Disk>(
     // other processes.
     let all = found(&logs, log);
     let begun = all.values().filter_map(|found| found.begun.as_ref());
-    let named = begun.max_by_key(|(epoch, _)| *epoch).map(|(_, keepers)| keepers.clone());
+    let named = begun.max_by_key(|(epoch, _)| *epoch).map(|(_, epoch_logs)| epoch_logs.clone());
     let named = named.filter(|_| !planted(Fault::NamedNotAwaited)).into_iter().flatten();
     let is_known =
-        |log: &LogId| all.contains_key(log) || harmed.contains(log) || awaits.contains(log);
+        |log: &LogId| all.contains_key(log) || damaged.contains(log) || awaits.contains(log);
     let elsewhere: Vec<LogId> = named.filter(|log| !is_known(log)).collect();
     awaits.extend(elsewhere);
     match restart {
@@ -210,21 +214,21 @@ fn claim<D: Disk, N: Disk>(
     }
     let found = LogSummary::of(log);
     let in_reach = neighbours.iter().filter_map(|it| Some((it.log, it.damage.as_ref()?)));
-    for (of, harm) in in_reach.filter(|(of, _)| harmed.contains(of)) {
-        match harm.is_covered((own, &found), of) {
+    for (of, damage) in in_reach.filter(|(of, _)| damaged.contains(of)) {
+        match damage.is_covered((own, &found), of) {
             true => accounts.push(of),
             false => awaits.push(of),
         }
     }
-    let harmed = harmed.into_iter().collect();
-    Ok(LogClaim { log: own, accounts, awaits, found, began: 0, damaged: harmed })
+    let damaged = damaged.into_iter().collect();
+    Ok(LogClaim { log: own, accounts, awaits, found, began: 0, damaged })
 }
 
 /// Whether this log lacks something that the winner has.
 fn copies(restart: &Restart, log: LogId) -> bool {
     match restart.completions.get(&log) {
-        Some(Completion::After(version)) => *version < restart.tail.version,
-        Some(Completion::FromCheckpoint | Completion::AfterPutAside) => true,
+        Some(LogCompletion::After(version)) => *version < restart.tail.version,
+        Some(LogCompletion::FromCheckpoint | LogCompletion::AfterPutAside) => true,
         None => false,
     }
 }
@@ -234,13 +238,13 @@ fn copies(restart: &Restart, log: LogId) -> bool {
 pub fn excused<D: Disk, N: Disk>(
     words: &[RestartPermission],
     (owner, stream, disk): (LogOwner, StreamKey, &mut D),
-    harm: Option<&LogDamage>,
+    damage: Option<&LogDamage>,
     neighbours: &mut [ReachableFolder<N>],
 ) -> Vec<LogId> {
     if words.is_empty() {
         return Vec::new();
     }
-    let own = StreamLog::read(disk, (owner, VIEWS), Check::Last);
+    let own = StreamLog::read(disk, (owner, VIEWS), RecoveryCheck::Last);
     let mut seen = own.and_then(|(log, _)| views::all(&log, disk)).unwrap_or_default();
     for neighbour in neighbours.iter_mut() {
         let log = read(neighbour, VIEWS);
@@ -249,20 +253,20 @@ pub fn excused<D: Disk, N: Disk>(
     }
     let mut is_as_said = |word: &RestartPermission| {
         let found = match word.without == owner.log {
-            true => harm.zip(aside::last(disk, stream).ok()),
+            true => damage.zip(aside::last(disk, stream).ok()),
             false => {
                 let other = neighbours.iter_mut().find(|it| it.log == word.without);
                 other.and_then(|it| it.damage.as_ref().zip(aside::last(&mut it.disk, stream).ok()))
             }
         };
-        found.is_some_and(|(harm, last)| word.counts_for_damaged(stream, last, &harm.error))
+        found.is_some_and(|(damage, last)| word.counts_for_damaged(stream, last, &damage.error))
     };
     let counts = |word: &&RestartPermission| word.counts(seen.iter()) || is_as_said(word);
     words.iter().filter(counts).map(|word| word.without).collect()
 }
 
 /// Returns the last view, here and in the folders in reach, and the streams that have logs here.
-fn roll<D: Disk, N: Disk>(
+fn find_registration<D: Disk, N: Disk>(
     log: &mut StreamLog,
     disk: &mut D,
     neighbours: &mut [ReachableFolder<N>],
@@ -287,8 +291,8 @@ fn roll<D: Disk, N: Disk>(
     }
     last.iter_mut().for_each(|last| last.await_more(unread.drain(..)));
     let streams = folder::streams(disk)?.into_iter().filter(|key| *key != log.stream()).collect();
-    let roll = LogRegistration { log: log.owner().log, last };
-    Ok(LogTaskResult::Registered(Box::new(roll), streams))
+    let registration = LogRegistration { log: log.owner().log, last };
+    Ok(LogTaskResult::Registered(Box::new(registration), streams))
 }
 
 /// Reads the log of a stream in a folder in reach, whether or not it is being written. Sealed files
@@ -296,7 +300,7 @@ fn roll<D: Disk, N: Disk>(
 fn read<N: Disk>(from: &mut ReachableFolder<N>, stream: StreamKey) -> Result<StreamLog, LogError> {
     let owner = folder::owner(&mut from.disk)?;
     let owner = owner.filter(|owner| owner.log == from.log).ok_or(LogError::Failed)?;
-    StreamLog::read(&mut from.disk, (owner, stream), Check::Last).map(|(log, _)| log)
+    StreamLog::read(&mut from.disk, (owner, stream), RecoveryCheck::Last).map(|(log, _)| log)
 }
 
 /// As [`read`], but of a log read before, only the new records are read.
@@ -320,14 +324,14 @@ fn take_over<D: Disk, N: Disk>(
     until: Version,
 ) -> Result<(), LogError> {
     match restart.completions.get(&log.owner().log) {
-        Some(Completion::After(_)) => {}
-        Some(how @ (Completion::FromCheckpoint | Completion::AfterPutAside)) => {
+        Some(LogCompletion::After(_)) => {}
+        Some(how @ (LogCompletion::FromCheckpoint | LogCompletion::AfterPutAside)) => {
             let (mut state, mut tail) = (Vec::new(), Tail::default());
             if let Some(checkpoint) = other.checkpoint() {
                 checkpoint.each(other_disk, |record| state.push(record.to_owned()))?;
                 tail = Tail { epoch: checkpoint.header.epoch, version: checkpoint.header.version };
             }
-            if *how == Completion::AfterPutAside {
+            if *how == LogCompletion::AfterPutAside {
                 log.put_aside(disk)?;
             }
             log.replace(disk, tail, state.iter().map(|owned| owned.record()))?;
@@ -356,8 +360,8 @@ fn take_over<D: Disk, N: Disk>(
     }
     // Older marks may have come after the last one, and other marks of the same epoch.
     let both = restart::last_begun([&found, &LogSummary::of(log)]);
-    let last = |(epoch, keepers): (EpochId, BTreeSet<LogId>)| {
-        EpochMark::Begun(epoch, keepers.into_iter().collect())
+    let last = |(epoch, epoch_logs): (EpochId, BTreeSet<LogId>)| {
+        EpochMark::Begun(epoch, epoch_logs.into_iter().collect())
     };
     if let Some(last) = both.map(last).filter(|last| begun_of(log).as_ref() != Some(last)) {
         log.mark(&last, WallTime::default(), disk)?;
@@ -372,7 +376,7 @@ fn epoch_of(mark: &EpochMark) -> EpochId {
 
 /// Returns the mark of the last epoch that a log has noted.
 fn begun_of(log: &StreamLog) -> Option<EpochMark> {
-    log.epoch().map(|(epoch, keepers)| EpochMark::Begun(epoch, keepers.to_vec()))
+    log.epoch().map(|(epoch, epoch_logs)| EpochMark::Begun(epoch, epoch_logs.to_vec()))
 }
 
 /// Copies from the logs of holders of the store what this log lacks up to a version.
@@ -418,7 +422,7 @@ fn complete<D: Disk, N: Disk>(
         }
         neighbour.known = Some(other);
         // The part that was copied stays, even if the rest cannot be read.
-        let is_prefix = matches!(restart.completions.get(&own), Some(Completion::After(_)));
+        let is_prefix = matches!(restart.completions.get(&own), Some(LogCompletion::After(_)));
         agrees = taken_over.is_ok() || is_prefix;
     }
     Ok(match agrees && log.tail().version == until {
@@ -502,23 +506,23 @@ fn is_beyond(until: &[(StreamId, u64)], (stream, number): (StreamId, u64)) -> bo
 }
 
 /// Reads the content of a log, without the messages from these numbers on.
-fn recall<D: Disk>(
+fn read_content<D: Disk>(
     log: &StreamLog,
     disk: &mut D,
     until: &[(StreamId, u64)],
 ) -> Result<LogContent, LogError> {
-    let mut recalled = LogContent { tail: log.tail(), ..LogContent::default() };
+    let mut content = LogContent { tail: log.tail(), ..LogContent::default() };
     go_through(log, disk, |record, is_state| {
         if is_state {
-            recalled.state = Some(record.to_owned());
+            content.state = Some(record.to_owned());
         } else if is_beyond(until, message_of(record)) {
             return false;
         } else {
-            recalled.messages.push(record.to_owned());
+            content.messages.push(record.to_owned());
         }
         true
     })?;
-    Ok(recalled)
+    Ok(content)
 }
 
 /// Passes the content of a log to `take` until that returns false: first the checkpoint (`true`),

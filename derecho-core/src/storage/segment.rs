@@ -159,11 +159,11 @@ impl Segment {
         let words = bytes.div_ceil(8).next_multiple_of(LINE_WORDS);
         total.fetch_add(words as u64 * 8, Ordering::Relaxed);
         let (region, shown) = (OwnRegion::heap(words), AtomicU64::new(0));
-        Segment::over(SegmentMemory { region, shown, total: Arc::clone(total) })
+        Segment::with_memory(SegmentMemory { region, shown, total: Arc::clone(total) })
     }
 
     /// Creates an empty segment from the memory of another one.
-    pub(super) fn over(memory: SegmentMemory) -> Arc<Segment> {
+    pub(super) fn with_memory(memory: SegmentMemory) -> Arc<Segment> {
         memory.shown.store(0, Ordering::Relaxed);
         Arc::new(Segment { memory: Arc::new(memory), next: AtomicPtr::new(ptr::null_mut()) })
     }

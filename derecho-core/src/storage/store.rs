@@ -152,7 +152,7 @@ pub struct Store {
     /// First epoch in which each stream is known to have existed.
     met: Vec<u64>,
     /// Streams that have ended, with the version at which they ended, in order of version.
-    over: Vec<(u64, StreamId)>,
+    stream_ends: Vec<(u64, StreamId)>,
     /// The ended streams alone.
     ended: BTreeSet<StreamId>,
     pinned: Arc<()>,
@@ -163,18 +163,19 @@ pub struct Store {
 
 impl Store {
     /// Creates an empty store.
-    pub fn new(retention: StoreRetention, meaning: RecordFormat) -> Store {
-        Store::numbered(0, retention, meaning)
+    pub fn new(retention: StoreRetention, format: RecordFormat) -> Store {
+        Store::numbered(0, retention, format)
     }
 
     /// Creates an empty store whose segments are numbered from `number` on.
-    fn numbered(number: u64, retention: StoreRetention, meaning: RecordFormat) -> Store {
+    fn numbered(number: u64, retention: StoreRetention, format: RecordFormat) -> Store {
         let total = Arc::new(AtomicU64::new(0));
-        let piece = NumberedSegment { number, segment: Segment::new(SMALLEST, &total), live: 0 };
+        let numbered_segment =
+            NumberedSegment { number, segment: Segment::new(SMALLEST, &total), live: 0 };
         Store {
             retention,
-            format: meaning,
-            segments: [piece].into(),
+            format,
+            segments: [numbered_segment].into(),
             spare: Vec::new(),
             index: BTreeMap::new(),
             key_counts: KeyCounts::default(),
@@ -187,7 +188,7 @@ impl Store {
             names: BTreeMap::new(),
             numbers: Vec::new(),
             met: Vec::new(),
-            over: Vec::new(),
+            stream_ends: Vec::new(),
             ended: BTreeSet::new(),
             pinned: Arc::new(()),
             total,
@@ -331,22 +332,22 @@ impl Store {
         let bytes = (size * 2).min(LARGEST).max(footprint(length));
         let fits = self.spare.iter().position(|memory| memory.size() >= bytes);
         match fits {
-            Some(index) => Segment::over(self.spare.swap_remove(index)),
+            Some(index) => Segment::with_memory(self.spare.swap_remove(index)),
             None => Segment::new(bytes, &self.total),
         }
     }
 
-    fn piece(&self, number: u64) -> usize {
-        self.segments.partition_point(|piece| piece.number < number)
+    fn segment_index(&self, number: u64) -> usize {
+        self.segments.partition_point(|numbered_segment| numbered_segment.number < number)
     }
 
     /// Removes a record.
     fn bury(&mut self, place: RecordLocation, version: u64) {
-        let index = self.piece(place.segment);
-        let piece = &mut self.segments[index];
+        let index = self.segment_index(place.segment);
+        let numbered_segment = &mut self.segments[index];
         let at = place.at as usize;
-        piece.segment.bury(at, version);
-        piece.live -= piece.segment.head(at).footprint();
+        numbered_segment.segment.bury(at, version);
+        numbered_segment.live -= numbered_segment.segment.head(at).footprint();
         self.live -= 1;
     }
 
@@ -369,14 +370,14 @@ impl Store {
         if !self.key_counts.end(place) {
             return None;
         }
-        let segment = &self.segments[self.piece(place.segment)].segment;
+        let segment = &self.segments[self.segment_index(place.segment)].segment;
         let head = segment.head(place.at as usize);
         (self.format.all_keys)(segment.record(place.at as usize, head.length as usize))
     }
 
     /// Returns the location, key and time of the oldest kept record.
     fn oldest(&mut self) -> Option<(RecordLocation, Key, u64)> {
-        let mut index = self.piece(self.oldest.segment);
+        let mut index = self.segment_index(self.oldest.segment);
         let mut at = match self.segments[index].number == self.oldest.segment {
             true => self.oldest.at as usize,
             // The segment was merged with others, or is gone.
@@ -478,7 +479,7 @@ mod tests {
 
     /// A stand-in for a sender's memory that changes: each look for a key or a time there finds
     /// another one.
-    struct Changing {
+    struct ChangingMemory {
         bytes: Vec<u8>,
     }
 
@@ -487,10 +488,10 @@ mod tests {
         static CHANGING: core::cell::Cell<(usize, usize, u64)> = const { core::cell::Cell::new((0, 0, 0)) };
     }
 
-    impl Changing {
-        fn new(bytes: Vec<u8>) -> Changing {
+    impl ChangingMemory {
+        fn new(bytes: Vec<u8>) -> ChangingMemory {
             CHANGING.set((bytes.as_ptr() as usize, bytes.len(), 0));
-            Changing { bytes }
+            ChangingMemory { bytes }
         }
 
         /// Result of a look at these bytes: different at each look if they lie in changing memory.
@@ -509,14 +510,14 @@ mod tests {
     }
 
     const OF_CHANGING: RecordFormat = RecordFormat {
-        key: |record| Changing::look(record, key_of(record) as u64).into(),
-        time: |record| Changing::look(record, (MEANING.time)(record)),
+        key: |record| ChangingMemory::look(record, key_of(record) as u64).into(),
+        time: |record| ChangingMemory::look(record, (MEANING.time)(record)),
         all_keys: |record| {
-            let key = Changing::look(record, key_of(record) as u64).into();
+            let key = ChangingMemory::look(record, key_of(record) as u64).into();
             (key % 2 == 1).then(|| alloc::vec![key, key - 1])
         },
         liveness: |record, tell| {
-            let key = Changing::look(record, key_of(record) as u64).into();
+            let key = ChangingMemory::look(record, key_of(record) as u64).into();
             tell(key, if key % 5 == 0 { KeyLiveness::NotAlive } else { KeyLiveness::Alive });
         },
         companion: |key| !key,
@@ -544,10 +545,10 @@ mod tests {
                 let key = if number % 10 == 0 { number % 1000 } else { number % 7 };
                 let record = record(key, number, 1000);
                 other.append(stream, number, &record);
-                let changing = Changing::new(record);
+                let changing = ChangingMemory::new(record);
                 store.append(stream, number, &changing.bytes);
                 assert_eq!(
-                    Changing::looks(),
+                    ChangingMemory::looks(),
                     0,
                     "the sender's memory was read again, {retention:?}"
                 );
@@ -577,11 +578,11 @@ mod tests {
     }
 
     /// Model of a store, in the simplest form.
-    struct Plain(StoreRetention, Vec<(u64, u64, u64)>);
+    struct ModelStore(StoreRetention, Vec<(u64, u64, u64)>);
 
-    impl Plain {
+    impl ModelStore {
         fn append(&mut self, version: u64, key: u64, content: u64) {
-            let Plain(StoreRetention { depth, most, keys, lifespan, .. }, kept) = self;
+            let ModelStore(StoreRetention { depth, most, keys, lifespan, .. }, kept) = self;
             let mut known: Vec<u64> = kept.iter().map(|(_, key, _)| *key).collect();
             known.sort_unstable();
             known.dedup();
@@ -638,7 +639,7 @@ mod tests {
             let lifespan = some(&mut random, 3000);
             let retention = StoreRetention { depth, most, keys, lifespan, cleanup: None };
             let mut store = Store::new(retention, MEANING);
-            let mut plain = Plain(retention, Vec::new());
+            let mut plain = ModelStore(retention, Vec::new());
             let stream = store.stream(STREAM);
             let mut cursors: Vec<(StoreCursor, Vec<(u64, u64)>)> = Vec::new();
             let spread = 1 + random.below(60);

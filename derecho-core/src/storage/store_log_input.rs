@@ -22,7 +22,7 @@ impl StoreLogInput {
 }
 
 impl LogInput for StoreLogInput {
-    type Beside<'a> = (&'a Store, RecordFormat);
+    type ReadingContext<'a> = (&'a Store, RecordFormat);
 
     fn peek(&mut self) -> Option<u64> {
         if self.held.is_none() {
@@ -31,10 +31,14 @@ impl LogInput for StoreLogInput {
         self.held.as_ref().map(StoredRecord::version)
     }
 
-    fn entry<'a, 'b: 'a>(&'a self, beside: Self::Beside<'b>, epoch: EpochId) -> LogEntry<'a> {
-        let (store, meaning) = beside;
+    fn entry<'a, 'b: 'a>(
+        &'a self,
+        beside: Self::ReadingContext<'b>,
+        epoch: EpochId,
+    ) -> LogEntry<'a> {
+        let (store, format) = beside;
         let kept = self.held.as_ref().expect("the cursor holds a record");
-        entry(kept, store.streams(), (epoch, meaning))
+        entry(kept, store.streams(), (epoch, format))
     }
 
     fn pass(&mut self) {
@@ -45,7 +49,7 @@ impl LogInput for StoreLogInput {
         self.held.as_ref().map_or(self.cursor.version(), StoredRecord::version)
     }
 
-    fn end(&self, (store, _): Self::Beside<'_>) -> u64 {
+    fn end(&self, (store, _): Self::ReadingContext<'_>) -> u64 {
         store.version()
     }
 
@@ -53,8 +57,12 @@ impl LogInput for StoreLogInput {
         self.cursor.skip_to(version);
     }
 
-    fn state(&mut self, beside: Self::Beside<'_>, (epoch, cut): (EpochId, u64)) -> CheckpointState {
-        let (store, meaning) = beside;
-        CheckpointState::new((self.cursor.fork(), store), (cut, epoch), meaning)
+    fn state(
+        &mut self,
+        beside: Self::ReadingContext<'_>,
+        (epoch, cut): (EpochId, u64),
+    ) -> CheckpointState {
+        let (store, format) = beside;
+        CheckpointState::new((self.cursor.fork(), store), (cut, epoch), format)
     }
 }

@@ -93,10 +93,10 @@ pub(super) enum StoreMessage {
 impl Wire for StoreMessage {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            StoreMessage::Want { key, request, wish } => {
+            StoreMessage::Want { key, request, wish: range } => {
                 out.push(0);
                 (*key, *request).encode(out);
-                wish.encode(out);
+                range.encode(out);
             }
             StoreMessage::Give { key, request, stream, streams, version, since } => {
                 out.push(1);
@@ -272,10 +272,11 @@ mod tests {
 
     #[test]
     fn announced_stream_is_decoded_and_record_is_no_announcement() {
-        let told = (StreamId { node: NodeId(1 << 100 | 5), region: RegionId(1 << 40 | 9) }, (4, 7));
-        let bytes = name_bytes(told);
+        let announced =
+            (StreamId { node: NodeId(1 << 100 | 5), region: RegionId(1 << 40 | 9) }, (4, 7));
+        let bytes = name_bytes(announced);
         let head = RecordHead::read(&bytes).expect("it is long enough");
-        assert_eq!(head.announced_stream(&bytes[RECORD_HEAD..]), Some(Some(told)));
+        assert_eq!(head.announced_stream(&bytes[RECORD_HEAD..]), Some(Some(announced)));
         for wrong in [&bytes[RECORD_HEAD..RECORD_HEAD + 23], &bytes[..]] {
             assert_eq!(head.announced_stream(wrong), Some(None));
         }
@@ -288,8 +289,8 @@ mod tests {
         let stream = |node| StreamId { node: NodeId(node), region: RegionId(9) };
         let numbers = alloc::vec![(stream(1), 5), (stream(2), 0)];
         let (until, now) = ((3, numbers.clone()), (4, numbers.clone()));
-        let wish = TransferRange { until, from: Vec::new(), now, before: 11 };
-        let want = StoreMessage::Want { key: 1, request: 2, wish };
+        let range = TransferRange { until, from: Vec::new(), now, before: 11 };
+        let transfer_request = StoreMessage::Want { key: 1, request: 2, wish: range };
         let streams = alloc::vec![(stream(3), (4, u64::MAX)), (stream(1), (2, 7))];
         let (stream, version, since) = (RegionId(70), 9, (8, numbers));
         let later = StoreMessage::Later { key: 6, request: 7, since: since.clone() };
@@ -298,9 +299,9 @@ mod tests {
         let lack = StoreMessage::Lack { key: 3, request: 4 };
         let behind = StoreMessage::Behind { key: 3, request: 4 };
         let room = StoreMessage::Room { key: 5, is_full: true };
-        for parcel in [want, give, lack, behind, later, durable, room] {
-            let bytes = parcel.to_bytes();
-            assert_eq!(StoreMessage::from_bytes(&bytes), Some(parcel));
+        for message in [transfer_request, give, lack, behind, later, durable, room] {
+            let bytes = message.to_bytes();
+            assert_eq!(StoreMessage::from_bytes(&bytes), Some(message));
             for end in 0..bytes.len() {
                 assert_eq!(StoreMessage::from_bytes(&bytes[..end]), None);
             }

@@ -91,7 +91,7 @@ pub struct StoreSet {
     /// Time of the next search for awaited logs.
     claim_at: Option<Time>,
     /// Whether a message to a member could not be sent and must be repeated.
-    untold: bool,
+    has_unsent: bool,
     /// Subgroups of which more is durable everywhere than at the last query.
     newly_durable: Vec<u64>,
     /// Maximum number of ended streams announced with an offer.
@@ -109,7 +109,7 @@ impl Default for StoreSet {
             look_at: None,
             durability: BTreeMap::new(),
             claim_at: None,
-            untold: false,
+            has_unsent: false,
             newly_durable: Vec::new(),
             most_ended: MOST_ENDED,
         }
@@ -140,14 +140,14 @@ impl StoreSet {
     }
 
     /// Keeps the records delivered in a subgroup, as soon as this member begins in it.
-    pub fn keep(&mut self, key: u64, retention: StoreRetention, meaning: RecordFormat) {
-        self.stores.entry(key).or_insert_with(|| SubgroupStore::new(retention, meaning));
+    pub fn keep(&mut self, key: u64, retention: StoreRetention, format: RecordFormat) {
+        self.stores.entry(key).or_insert_with(|| SubgroupStore::new(retention, format));
     }
 
     /// Keeps a subgroup's records in this log as well. Further calls have no effect.
-    pub fn log(&mut self, key: u64, journal: Box<dyn LogPort>) {
-        if let Some(keeper) = self.stores.get_mut(&key) {
-            keeper.attach(journal);
+    pub fn log(&mut self, key: u64, log_port: Box<dyn LogPort>) {
+        if let Some(subgroup_store) = self.stores.get_mut(&key) {
+            subgroup_store.attach(log_port);
             self.unsettled.insert(key);
         }
     }
@@ -168,7 +168,7 @@ impl StoreSet {
 
     /// Whether this member keeps a log of a subgroup.
     pub fn has_log(&self, key: u64) -> bool {
-        self.stores.get(&key).is_some_and(|keeper| keeper.condition().is_some())
+        self.stores.get(&key).is_some_and(|subgroup_store| subgroup_store.condition().is_some())
     }
 
     /// Whether this member's log of a subgroup holds every message of the subgroup up to
@@ -213,8 +213,8 @@ impl StoreSet {
 
     /// Takes in the records delivered in a subgroup so far.
     pub fn catch_up(&mut self, key: u64) {
-        if let Some(keeper) = self.stores.get_mut(&key) {
-            keeper.take();
+        if let Some(subgroup_store) = self.stores.get_mut(&key) {
+            subgroup_store.take();
         }
     }
 
@@ -226,15 +226,15 @@ impl StoreSet {
         subgroup: SubgroupId,
         (epoch, layout): (u64, &Layout),
     ) {
-        let Some(keeper) = self.stores.get_mut(&key) else { return };
+        let Some(subgroup_store) = self.stores.get_mut(&key) else { return };
         let (holders, logs) = (group.state().holders(key), group.state().logs(key));
         let (holders, logs) = (holders.cloned(), logs.cloned());
         let state = (holders.as_ref(), logs.as_ref());
-        keeper.begun(group.node_mut(), subgroup, (epoch, layout), state);
+        subgroup_store.begun(group.node_mut(), subgroup, (epoch, layout), state);
         if logs.is_some() {
-            let (me, frontier) = (group.node().id(), self.durability.entry(key).or_default());
+            let (me, durability) = (group.node().id(), self.durability.entry(key).or_default());
             let others = layout.members.iter().filter(|seat| seat.node != me);
-            frontier.begun(others.map(|seat| (seat.node, seat.lines)));
+            durability.begun(others.map(|seat| (seat.node, seat.lines)));
         }
         self.unsettled.insert(key);
         self.look_at(group, key);
@@ -254,8 +254,8 @@ impl StoreSet {
         }
         // A subgroup with a log has a durability tracker.
         for key in self.durability.keys() {
-            let keeper = self.stores.get_mut(key);
-            keeper.into_iter().for_each(|it| it.note_epoch_logs(group.state().logs(*key)));
+            let subgroup_store = self.stores.get_mut(key);
+            subgroup_store.into_iter().for_each(|it| it.note_epoch_logs(group.state().logs(*key)));
         }
         let view = group.view();
         self.sender.retain(|node| view.rank_of(node).is_some());
@@ -263,20 +263,20 @@ impl StoreSet {
 
     fn look_at<S: StoreGroupState>(&mut self, group: &mut Group<S>, key: u64) {
         let me = group.node().id();
-        let Some(keeper) = self.stores.get_mut(&key) else { return };
+        let Some(subgroup_store) = self.stores.get_mut(&key) else { return };
         let Some(holders) = group.state().holders(key) else { return };
         let logs = group.state().logs(key);
         let others = logs.into_iter().flat_map(|logs| logs.complete(holders));
         let others = others.map(|(node, _)| node).filter(|node| *node != me);
-        if keeper.note_named(others, (holders, self.durability.get(&key))) {
-            keeper.note_epoch_logs(logs);
+        if subgroup_store.note_named(others, (holders, self.durability.get(&key))) {
+            subgroup_store.note_epoch_logs(logs);
         }
-        let motion = keeper.changed(me, holders, logs);
-        if keeper.is_settled(holders, me) {
+        let announcement = subgroup_store.changed(me, holders, logs);
+        if subgroup_store.is_settled(holders, me) {
             self.unsettled.remove(&key);
         }
-        if let Some(motion) = motion {
-            let message = group.state().announcement(key, motion);
+        if let Some(announcement) = announcement {
+            let message = group.state().announcement(key, announcement);
             group.submit(&message);
         }
     }
@@ -285,8 +285,8 @@ impl StoreSet {
     fn ask<S: StoreGroupState>(&mut self, group: &mut Group<S>, effects: &mut Effects) -> usize {
         let (me, mut done) = (group.node().id(), 0);
         for &key in &self.unsettled {
-            let Some(keeper) = self.stores.get_mut(&key) else { continue };
-            let Some(wish) = keeper.wants() else { continue };
+            let Some(subgroup_store) = self.stores.get_mut(&key) else { continue };
+            let Some(range) = subgroup_store.wants() else { continue };
             let Some(holders) = group.state().holders(key) else { continue };
             let others: Vec<NodeId> =
                 holders.names().iter().copied().filter(|node| *node != me).collect();
@@ -296,9 +296,9 @@ impl StoreSet {
             // Requests vary, and go to different holders.
             self.requests += 1 + (me.0 as u64 & 0xff);
             let (node, request) = (others[self.requests as usize % others.len()], self.requests);
-            let want = StoreMessage::Want { key, request, wish };
-            if group.send_direct(node, want.to_bytes(), effects) {
-                keeper.ask(Some((node, request)));
+            let transfer_request = StoreMessage::Want { key, request, wish: range };
+            if group.send_direct(node, transfer_request.to_bytes(), effects) {
+                subgroup_store.ask(Some((node, request)));
                 done += 1;
             }
         }
@@ -313,13 +313,13 @@ impl StoreSet {
         bytes: &[u8],
     ) -> bool {
         match StoreMessage::from_bytes(bytes) {
-            Some(StoreMessage::Want { key, request, wish }) => {
-                self.sender.want(TransferRequest { node: from, key, request, range: wish });
+            Some(StoreMessage::Want { key, request, wish: range }) => {
+                self.sender.enqueue(TransferRequest { node: from, key, request, range });
             }
             Some(StoreMessage::Durable { key, version }) => {
                 // The other member may know of the epoch before this one does.
                 if self.stores.contains_key(&key) {
-                    self.durability.entry(key).or_default().told(from, version);
+                    self.durability.entry(key).or_default().note_reported(from, version);
                 }
             }
             Some(StoreMessage::Room { key, is_full }) => {
@@ -334,14 +334,14 @@ impl StoreSet {
                 }
             }
             Some(StoreMessage::Later { key, request, since }) => {
-                if let Some(keeper) = self.asked_of(key, (from, request)) {
-                    keeper.begin_later(since);
+                if let Some(subgroup_store) = self.asked_of(key, (from, request)) {
+                    subgroup_store.begin_later(since);
                 }
             }
             Some(StoreMessage::Give { key, request, stream, streams, version, since }) => {
                 let Some(peer) = group.peer_of(from) else { return true };
-                let Some(keeper) = self.asked_of(key, (from, request)) else { return true };
-                keeper.begin_transfer(&streams, version, since);
+                let Some(subgroup_store) = self.asked_of(key, (from, request)) else { return true };
+                subgroup_store.begin_transfer(&streams, version, since);
                 match group.node_mut().subscribe(StreamOrigin::Peer(peer), stream) {
                     Some(subscription) => {
                         self.incoming.push(IncomingTransfer {
@@ -352,12 +352,12 @@ impl StoreSet {
                         });
                     }
                     // The maximum number of streams is being read; the request is repeated later.
-                    None => keeper.ask(None),
+                    None => subgroup_store.ask(None),
                 }
             }
             Some(StoreMessage::Lack { key, request }) => {
-                if let Some(keeper) = self.asked_of(key, (from, request)) {
-                    keeper.ask(None);
+                if let Some(subgroup_store) = self.asked_of(key, (from, request)) {
+                    subgroup_store.ask(None);
                 }
             }
             Some(StoreMessage::Behind { key, request }) => {
@@ -370,8 +370,11 @@ impl StoreSet {
 
     /// Returns the subgroup store that made this request to this member.
     fn asked_of(&mut self, key: u64, of: (NodeId, u64)) -> Option<&mut SubgroupStore> {
-        let keeper = self.stores.get_mut(&key)?;
-        keeper.pending_request().is_some_and(|it| (it.node, it.request) == of).then_some(keeper)
+        let subgroup_store = self.stores.get_mut(&key)?;
+        subgroup_store
+            .pending_request()
+            .is_some_and(|it| (it.node, it.request) == of)
+            .then_some(subgroup_store)
     }
 
     /// Takes in an event of a stream. Returns `true` if it is one of the streams used here.
@@ -400,10 +403,10 @@ impl StoreSet {
 
     /// Gives up a subgroup store's request.
     fn give_up(&mut self, key: u64, request: u64) {
-        if let Some(keeper) = self.stores.get_mut(&key)
-            && keeper.pending_request().is_some_and(|asked| asked.request == request)
+        if let Some(subgroup_store) = self.stores.get_mut(&key)
+            && subgroup_store.pending_request().is_some_and(|asked| asked.request == request)
         {
-            keeper.ask(None);
+            subgroup_store.ask(None);
         }
     }
 
@@ -411,15 +414,17 @@ impl StoreSet {
     fn take_blocks(&mut self, index: usize, most: usize) -> Option<bool> {
         let IncomingTransfer { key, request, inbox, .. } = &self.incoming[index];
         let Some(inbox) = inbox else { return Some(false) };
-        let keeper = self.stores.get_mut(key)?;
+        let subgroup_store = self.stores.get_mut(key)?;
         // The subgroup store may have asked another holder meanwhile.
-        keeper.pending_request().filter(|asked| asked.request == *request)?;
+        subgroup_store.pending_request().filter(|asked| asked.request == *request)?;
         for _ in 0..most {
             let Some(record) = inbox.take() else { return Some(false) };
             // I-330: the checked bytes and the stored ones are the same.
             let block = record.bytes().to_vec();
             let taken = match BlockHead::read(&block) {
-                Some((head, run)) if head.request == *request => keeper.take_block(head, run),
+                Some((head, run)) if head.request == *request => {
+                    subgroup_store.take_block(head, run)
+                }
                 _ => BlockResult::Invalid,
             };
             if taken != BlockResult::More {
@@ -439,17 +444,18 @@ impl StoreSet {
     ) -> (usize, Vec<u64>) {
         let (mut done, mut whole) = (0, Vec::new());
         let mut speaks = Vec::new();
-        for (&key, keeper) in &mut self.stores {
-            let (taken, is_whole) = keeper.turn();
+        for (&key, subgroup_store) in &mut self.stores {
+            let (taken, is_whole) = subgroup_store.turn();
             done += taken;
             whole.extend(is_whole.then_some(key));
         }
         // I-108: all copies so far are valid if this member was still a member after them.
-        let keeps_logs = self.stores.values().any(|keeper| keeper.log_follower().is_some());
+        let keeps_logs =
+            self.stores.values().any(|subgroup_store| subgroup_store.log_follower().is_some());
         if keeps_logs && !group.is_overtaken() {
-            for (&key, keeper) in &mut self.stores {
-                done += keeper.log();
-                speaks.extend(keeper.has_news().then_some(key));
+            for (&key, subgroup_store) in &mut self.stores {
+                done += subgroup_store.log();
+                speaks.extend(subgroup_store.has_news().then_some(key));
             }
         }
         speaks.iter().for_each(|key| self.look_at(group, *key));
@@ -467,10 +473,10 @@ impl StoreSet {
         if let Some(TransferRequest { node, key, request, .. }) = self.sender.take_absent(now) {
             group.send_direct(node, StoreMessage::Lack { key, request }.to_bytes(), effects);
         }
-        let keeper = self.sender.gives().and_then(|key| self.stores.get(&key));
+        let subgroup_store = self.sender.gives().and_then(|key| self.stores.get(&key));
         done += self
             .sender
-            .turn(keeper.filter(|keeper| keeper.is_complete()).map(SubgroupStore::store));
+            .turn(subgroup_store.filter(|keeper| keeper.is_complete()).map(SubgroupStore::store));
         (done, whole)
     }
 
@@ -478,26 +484,27 @@ impl StoreSet {
     /// Returns the number of subgroups for which that has advanced.
     fn spread<S: StoreGroupState>(&mut self, group: &mut Group<S>, effects: &mut Effects) -> usize {
         let (me, mut done) = (group.node().id(), 0);
-        self.untold = false;
-        for (&key, frontier) in &mut self.durability {
-            let scribe = self.stores.get(&key).and_then(SubgroupStore::log_follower);
-            let names = scribe.map_or(&[][..], |scribe| scribe.names());
-            for node in frontier.names_untold(names) {
-                let told = StoreMessage::Names { key, logs: names.to_vec() };
-                match group.send_direct(node, told.to_bytes(), effects) {
-                    true => frontier.names_told(node),
-                    false => self.untold = true,
+        self.has_unsent = false;
+        for (&key, durability) in &mut self.durability {
+            let log_follower = self.stores.get(&key).and_then(SubgroupStore::log_follower);
+            let names = log_follower.map_or(&[][..], |scribe| scribe.names());
+            for node in durability.names_unannounced(names) {
+                let announced = StoreMessage::Names { key, logs: names.to_vec() };
+                match group.send_direct(node, announced.to_bytes(), effects) {
+                    true => durability.note_names_announced(node),
+                    false => self.has_unsent = true,
                 }
             }
-            let is_full = scribe.is_some_and(|scribe| scribe.condition() == LogPortCondition::Full);
-            for node in frontier.fullness_untold(is_full) {
+            let is_full =
+                log_follower.is_some_and(|scribe| scribe.condition() == LogPortCondition::Full);
+            for node in durability.fullness_unannounced(is_full) {
                 match group.send_direct(
                     node,
                     StoreMessage::Room { key, is_full }.to_bytes(),
                     effects,
                 ) {
-                    true => frontier.fullness_told(node, is_full),
-                    false => self.untold = true,
+                    true => durability.note_fullness_announced(node, is_full),
+                    false => self.has_unsent = true,
                 }
             }
             let own = self
@@ -505,17 +512,17 @@ impl StoreSet {
                 .get(&key)
                 .and_then(SubgroupStore::log_follower)
                 .map_or(0, LogFollower::durable);
-            for node in frontier.untold(own) {
-                let told = StoreMessage::Durable { key, version: own };
-                match group.send_direct(node, told.to_bytes(), effects) {
-                    true => frontier.tells(node, own),
-                    false => self.untold = true,
+            for node in durability.unannounced(own) {
+                let announced = StoreMessage::Durable { key, version: own };
+                match group.send_direct(node, announced.to_bytes(), effects) {
+                    true => durability.note_announced(node, own),
+                    false => self.has_unsent = true,
                 }
             }
             let (holders, logs) = (group.state().holders(key), group.state().logs(key));
             let (Some(holders), Some(logs)) = (holders, logs) else { continue };
-            let storers = logs.complete(holders).map(|(node, _)| node);
-            if frontier.settle((me, own), storers) {
+            let complete_members = logs.complete(holders).map(|(node, _)| node);
+            if durability.settle((me, own), complete_members) {
                 self.newly_durable.push(key);
                 done += 1;
             }
@@ -534,9 +541,9 @@ impl StoreSet {
             let (Some(holders), Some(logs)) = (holders, logs) else { continue };
             let vacancy = holders.vacancies();
             let waits = matches!(logs.state(vacancy), ElectionState::Waits(_));
-            let scribe = self.stores.get_mut(key).and_then(SubgroupStore::log_follower_mut);
+            let log_follower = self.stores.get_mut(key).and_then(SubgroupStore::log_follower_mut);
             if holders.names().is_empty() && waits {
-                scribe.into_iter().for_each(|scribe| scribe.claim(vacancy, true));
+                log_follower.into_iter().for_each(|scribe| scribe.claim(vacancy, true));
             }
         }
     }
@@ -572,22 +579,25 @@ impl StoreSet {
         let Some(stream) = self.sender.stream() else { return 0 };
         let mut done = 0;
         for index in 0..self.sender.queue.len() {
-            let want = self.sender.queue[index].clone();
-            let TransferRequest { node, key, request, .. } = want;
-            let Some(keeper) = self.stores.get_mut(&key).filter(|keeper| keeper.is_complete())
+            let transfer_request = self.sender.queue[index].clone();
+            let TransferRequest { node, key, request, .. } = transfer_request;
+            let Some(subgroup_store) =
+                self.stores.get_mut(&key).filter(|keeper| keeper.is_complete())
             else {
                 self.sender.queue.remove(index);
                 group.send_direct(node, StoreMessage::Lack { key, request }.to_bytes(), effects);
                 return 1;
             };
-            if keeper.is_before(&want.range.now) {
+            if subgroup_store.is_before(&transfer_request.range.now) {
                 self.sender.queue.remove(index);
                 let behind = StoreMessage::Behind { key, request };
                 group.send_direct(node, behind.to_bytes(), effects);
                 return 1;
             }
-            let since = keeper.since();
-            if let Some(since) = since.filter(|since| is_before(&want.range.until, since)) {
+            let since = subgroup_store.since();
+            if let Some(since) =
+                since.filter(|since| is_before(&transfer_request.range.until, since))
+            {
                 let later = StoreMessage::Later { key, request, since: since.clone() };
                 self.sender.queue.remove(index);
                 group.send_direct(node, later.to_bytes(), effects);
@@ -595,13 +605,20 @@ impl StoreSet {
             }
             let since = since.cloned().unwrap_or_default();
             let is_logged = group.state().logs(key).is_some();
-            let Some((found, version)) = keeper.serve(&want, is_logged) else { continue };
+            let Some((found, version)) = subgroup_store.serve(&transfer_request, is_logged) else {
+                continue;
+            };
             self.sender.queue.remove(index);
-            let streams = keeper.store().offered(self.most_ended);
-            let told = streams.iter().map(|(stream, _)| *stream).collect();
+            let streams = subgroup_store.store().offered(self.most_ended);
+            let announced = streams.iter().map(|(stream, _)| *stream).collect();
             let give = StoreMessage::Give { key, request, stream, streams, version, since };
             if group.send_direct(node, give.to_bytes(), effects) {
-                self.sender.serve(want, found, (keeper.store(), told), now);
+                self.sender.serve(
+                    transfer_request,
+                    found,
+                    (subgroup_store.store(), announced),
+                    now,
+                );
             }
             done = 1;
             break;
@@ -610,9 +627,9 @@ impl StoreSet {
     }
 
     fn is_busy(&self) -> bool {
-        let keepers = || self.durability.keys().filter_map(|key| self.stores.get(key));
-        let logs = || keepers().any(SubgroupStore::is_logging);
-        let waits = self.untold || self.sender.is_busy();
+        let subgroup_stores = || self.durability.keys().filter_map(|key| self.stores.get(key));
+        let logs = || subgroup_stores().any(SubgroupStore::is_logging);
+        let waits = self.has_unsent || self.sender.is_busy();
         waits || !self.incoming.is_empty() || !self.unsettled.is_empty() || logs()
     }
 

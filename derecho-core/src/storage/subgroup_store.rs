@@ -123,7 +123,7 @@ pub struct SubgroupStore {
     /// store yet.
     pins: BTreeMap<NodeId, StoreCursor>,
     /// Beginning of which it has announced that it has it.
-    told: Option<u128>,
+    announced_beginning: Option<u128>,
     spoke: Option<u64>,
     gaps: u64,
     me: NodeId,
@@ -145,18 +145,18 @@ pub struct SubgroupStore {
 }
 
 impl SubgroupStore {
-    pub(super) fn new(retention: StoreRetention, meaning: RecordFormat) -> SubgroupStore {
+    pub(super) fn new(retention: StoreRetention, format: RecordFormat) -> SubgroupStore {
         SubgroupStore {
-            store: Store::new(retention, meaning),
+            store: Store::new(retention, format),
             retention,
-            format: meaning,
+            format,
             stage: StoreStage::Away,
             epoch: 0,
             inbox: None,
             senders: Vec::new(),
             opening: None,
             pins: BTreeMap::new(),
-            told: None,
+            announced_beginning: None,
             spoke: None,
             gaps: 0,
             me: NodeId(0),
@@ -321,11 +321,8 @@ impl SubgroupStore {
 
     /// Ends this member's part: it is no longer a reader.
     pub(super) fn go_away(&mut self) {
-        let scribe = self.log_follower.take().map(LogFollower::begin_again);
-        *self = SubgroupStore {
-            log_follower: scribe,
-            ..SubgroupStore::new(self.retention, self.format)
-        };
+        let log_follower = self.log_follower.take().map(LogFollower::begin_again);
+        *self = SubgroupStore { log_follower, ..SubgroupStore::new(self.retention, self.format) };
     }
 
     /// Takes in the group's knowledge of the holders. Returns the announcement to make, if any.
@@ -338,8 +335,8 @@ impl SubgroupStore {
         self.pins.retain(|node, _| !holders.names().contains(node));
         let named = holders.names().contains(&me);
         self.look_at_logs(me, holders, logs);
-        if let Some(motion) = self.announcement.take() {
-            return Some(motion);
+        if let Some(announcement) = self.announcement.take() {
+            return Some(announcement);
         }
         let awaits_log = self.awaits_log();
         match &mut self.stage {
@@ -348,29 +345,31 @@ impl SubgroupStore {
                 // The former holders would not wait for this member's log, so the logs must be
                 // examined again.
                 let vacancy = holders.vacancy()?;
-                self.log_follower.iter_mut().for_each(|scribe| scribe.claim_again(vacancy));
+                self.log_follower
+                    .iter_mut()
+                    .for_each(|log_follower| log_follower.claim_again(vacancy));
                 let news = self.spoke.replace(vacancy) != Some(vacancy);
                 news.then_some(StoreAnnouncement::Lacks(vacancy))
             }
             StoreStage::Has => {
                 let speaks = holders.vacancy().filter(|_| self.spoke != holders.vacancy());
                 let (news, beginning) =
-                    (self.told != Some(holders.beginning()), holders.beginning());
+                    (self.announced_beginning != Some(holders.beginning()), holders.beginning());
                 if named || awaits_log || !(news || speaks.is_some()) {
                     return None;
                 }
-                (self.told, self.spoke) = (Some(beginning), holders.vacancy());
+                (self.announced_beginning, self.spoke) = (Some(beginning), holders.vacancy());
                 Some(StoreAnnouncement::Holds(beginning))
             }
             StoreStage::Lacks(lacking) => {
                 if named && !lacking.is_given() {
                     lacking.pending_request = None;
-                    self.told = Some(holders.beginning());
+                    self.announced_beginning = Some(holders.beginning());
                     match &mut self.log_follower {
-                        Some(scribe) => {
-                            let (retention, meaning) = (self.retention, self.format);
+                        Some(log_follower) => {
+                            let (retention, format) = (self.retention, self.format);
                             let until = &lacking.from;
-                            scribe.load(|| LogTask::Load(retention, meaning, until.clone()));
+                            log_follower.load(|| LogTask::Load(retention, format, until.clone()));
                         }
                         None => self.begin_replay(),
                     }
@@ -531,14 +530,14 @@ impl SubgroupStore {
     /// that place itself.
     pub(super) fn serve(
         &mut self,
-        want: &TransferRequest,
+        transfer_request: &TransferRequest,
         is_logged: bool,
     ) -> Option<(TransferReader, u64)> {
-        let TransferRequest { node, range: wish, .. } = want;
+        let TransferRequest { node, range, .. } = transfer_request;
         if !self.is_complete() {
             return None;
         }
-        let mut beyond = self.epoch_counts.since(&wish.now)?.saturating_add(wish.before);
+        let mut beyond = self.epoch_counts.since(&range.now)?.saturating_add(range.before);
         if planted(Planted::HistoryCutLate) {
             beyond = 0;
         }
@@ -580,10 +579,10 @@ impl core::fmt::Debug for SubgroupStore {
 #[cfg(all(test, not(loom)))]
 impl SubgroupStore {
     /// Creates the subgroup store of a late joiner that waits for the records kept before.
-    pub(super) fn newcomer(retention: StoreRetention, meaning: RecordFormat) -> SubgroupStore {
-        let mut keeper = SubgroupStore::new(retention, meaning);
-        let (waiting, ripe_at) = (Some(Store::new(StoreRetention::default(), meaning)), None);
-        keeper.stage = StoreStage::Lacks(Box::new(LateJoinerState {
+    pub(super) fn newcomer(retention: StoreRetention, format: RecordFormat) -> SubgroupStore {
+        let mut subgroup_store = SubgroupStore::new(retention, format);
+        let (waiting, ripe_at) = (Some(Store::new(StoreRetention::default(), format)), None);
+        subgroup_store.stage = StoreStage::Lacks(Box::new(LateJoinerState {
             epoch: 1,
             from: Vec::new(),
             waiting,
@@ -595,6 +594,6 @@ impl SubgroupStore {
             replay: None,
             epoch_changes: VecDeque::new(),
         }));
-        keeper
+        subgroup_store
     }
 }

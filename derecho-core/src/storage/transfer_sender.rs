@@ -122,7 +122,7 @@ impl TransferSender {
         self.readers = count;
     }
 
-    pub(super) fn want(&mut self, want: TransferRequest) {
+    pub(super) fn enqueue(&mut self, want: TransferRequest) {
         self.withdraw(want.node, want.key);
         // Correct members never exceed this limit.
         if self.queue.len() < MOST_WANTS {
@@ -142,7 +142,7 @@ impl TransferSender {
 
     /// Removes the requests of members that are gone.
     pub(super) fn retain(&mut self, stays: impl Fn(NodeId) -> bool) {
-        self.queue.retain(|want| stays(want.node));
+        self.queue.retain(|transfer_request| stays(transfer_request.node));
         if self.active.as_ref().is_some_and(|serving| !stays(serving.served.node)) {
             self.active = None;
         }
@@ -161,7 +161,7 @@ impl TransferSender {
     /// this order.
     pub(super) fn serve(
         &mut self,
-        want: TransferRequest,
+        transfer_request: TransferRequest,
         way: TransferReader,
         (store, told): (&Store, Vec<StreamId>),
         now: Time,
@@ -173,25 +173,26 @@ impl TransferSender {
         let places: BTreeMap<StreamId, u32> = told.into_iter().zip(0..).collect();
         let streams = store.known().map(|known| {
             let (stream, (met, _)) = &known;
-            let until = match of(&want.range.until.1, *stream) {
+            let until = match of(&transfer_request.range.until.1, *stream) {
                 Some(number) if planted(Planted::HistoryTooShort) => number.saturating_sub(1),
                 Some(number) => number,
                 // The stream's sender left before the late joiner began, or came after that.
-                None if *met <= want.range.until.0 => u64::MAX,
+                None if *met <= transfer_request.range.until.0 => u64::MAX,
                 None => 0,
             };
-            let bounds = (of(&want.range.from, *stream).unwrap_or(0), until);
+            let bounds = (of(&transfer_request.range.from, *stream).unwrap_or(0), until);
             TransferredStream { known, bounds, place: places.get(stream).copied() }
         });
-        let (streams, told, until) = (streams.collect(), places.len() as u32, now.after(PATIENCE));
-        let (way, partial, came, finished) = (Some(way), None, false, false);
+        let (streams, announced, until) =
+            (streams.collect(), places.len() as u32, now.after(PATIENCE));
+        let (way, partial, subscribed, finished) = (Some(way), None, false, false);
         self.active = Some(ActiveTransfer {
-            served: want,
+            served: transfer_request,
             reader: way,
             streams,
-            announced: told,
+            announced,
             partial,
-            subscribed: came,
+            subscribed,
             until,
             finished,
         });
@@ -233,14 +234,14 @@ impl TransferSender {
                 self.active = None;
                 return 1;
             }
-            (TransferReader::Unpinned(walk), Some(store)) => {
-                let (mut cursor, gone) = store.cursor_from(walk);
+            (TransferReader::Unpinned(resume_point), Some(store)) => {
+                let (mut cursor, gone) = store.cursor_from(resume_point);
                 let sent = match gone as usize * cursor.length_of_next() {
                     // The records would be removed before they arrive (I-231).
                     lost if lost > MOST_A_TURN * BLOCK => 0,
                     _ => serving.send(&mut cursor, memory, version),
                 };
-                store.save_position(&cursor, walk);
+                store.save_position(&cursor, resume_point);
                 sent
             }
         };
@@ -277,16 +278,16 @@ impl ActiveTransfer {
     fn fill(&mut self, cursor: &mut StoreCursor, mut block: &mut [u8]) -> (usize, bool) {
         let room = block.len();
         loop {
-            let (passing, at) = match self.partial.take() {
+            let (outgoing, at) = match self.partial.take() {
                 Some(partial) => partial,
                 None => match self.next(cursor) {
-                    Some(passing) => (passing, 0),
+                    Some(outgoing) => (outgoing, 0),
                     None => return (room - block.len(), true),
                 },
             };
             // The parts are treated as one sequence of bytes.
             let (mut put, mut past) = (0, at);
-            for part in passing.parts() {
+            for part in outgoing.parts() {
                 let skipped = past.min(part.len());
                 past -= skipped;
                 let part = &part[skipped..];
@@ -295,8 +296,8 @@ impl ActiveTransfer {
                 to.copy_from_slice(&part[..count]);
                 (block, put) = (rest, put + count);
             }
-            if at + put < passing.length() {
-                self.partial = Some((passing, at + put));
+            if at + put < outgoing.length() {
+                self.partial = Some((outgoing, at + put));
                 return (room, false);
             }
             if block.is_empty() {
@@ -403,15 +404,15 @@ mod tests {
         let epoch = STAYS + GONE + 1;
         for room in [73, 100, 4096, BLOCK] {
             let (until, now) = ((epoch, until.clone()), (epoch, until.clone()));
-            let wish = TransferRange { until, from: StreamNumbers::new(), now, before: 0 };
-            let want = TransferRequest { node: NodeId(2), key: 1, request: 1, range: wish };
-            let mut porter = TransferSender::new();
+            let range = TransferRange { until, from: StreamNumbers::new(), now, before: 0 };
+            let transfer_request = TransferRequest { node: NodeId(2), key: 1, request: 1, range };
+            let mut sender = TransferSender::new();
             let way = TransferReader::Pinned(store.cursor());
-            porter.serve(want, way, (&store, names.clone()), Time(0));
+            sender.serve(transfer_request, way, (&store, names.clone()), Time(0));
             let mut newcomer = SubgroupStore::newcomer(RETENTION, MEANING);
             newcomer.ask(Some((NodeId(1), 1)));
             newcomer.begin_transfer(&streams, store.version(), (0, StreamNumbers::new()));
-            let serving = porter.active.as_mut().expect("somebody is served");
+            let serving = sender.active.as_mut().expect("somebody is served");
             let Some(TransferReader::Pinned(mut cursor)) = serving.reader.take() else {
                 panic!("it is pinned")
             };
@@ -428,7 +429,7 @@ mod tests {
             assert_eq!(records(newcomer.store()), records(&store), "in blocks of {room}");
             let known = newcomer.store().ended_streams();
             assert_eq!(known.len(), MOST_ENDED + STAYS as usize);
-            assert!(known.iter().all(|over| store.ended_streams().contains(over)));
+            assert!(known.iter().all(|ended_at| store.ended_streams().contains(ended_at)));
             let stays = |number: u64| known.iter().any(|(_, of)| *of == stream(number));
             assert!((0..STAYS).all(stays) && !stays(STAYS), "those who have left something");
             assert_eq!(newcomer.store().version(), store.version());

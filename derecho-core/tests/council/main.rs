@@ -8,16 +8,16 @@ mod world;
 use derecho_core::group::membership_service::JoinMode;
 use derecho_core::ids::NodeId;
 use derecho_core::membership::{ExitReason, MemberStatus};
-use world::{NodeFault, World};
+use world::{NodeFault, SimulatedGroup};
 
 fn network(founders: usize) -> JoinMode {
-    JoinMode::Network((0..founders).map(|index| (World::node(index), 1)).collect())
+    JoinMode::Network((0..founders).map(|index| (SimulatedGroup::node(index), 1)).collect())
 }
 
 #[test]
 fn one_node_founds_local_group_and_other_nodes_join() {
     for seed in 0..50 {
-        let mut world = World::new(seed, JoinMode::Local);
+        let mut world = SimulatedGroup::new(seed, JoinMode::Local);
         (0..4).for_each(|_| world.start());
         world.settle();
         assert_eq!(world.members(), [0, 1, 2, 3], "seed {seed}");
@@ -27,7 +27,7 @@ fn one_node_founds_local_group_and_other_nodes_join() {
 #[test]
 fn a_networked_group_begins_with_a_majority_of_its_founders() {
     for seed in 0..50 {
-        let mut world = World::new(seed, network(3));
+        let mut world = SimulatedGroup::new(seed, network(3));
         world.start();
         world.settle();
         assert_eq!(world.members(), [] as [usize; 0], "one of three founds nothing");
@@ -44,13 +44,13 @@ fn a_networked_group_begins_with_a_majority_of_its_founders() {
 fn leaver_is_out_and_remaining_members_continue() {
     for entrance in [JoinMode::Local, network(3)] {
         for seed in 0..50 {
-            let mut world = World::new(seed, entrance.clone());
+            let mut world = SimulatedGroup::new(seed, entrance.clone());
             (0..3).for_each(|_| world.start());
             world.settle();
             world.leave(1);
             world.settle();
             assert_eq!(world.members(), [0, 2], "seed {seed}");
-            assert_eq!(world.standing(1), MemberStatus::Out(ExitReason::Left));
+            assert_eq!(world.status(1), MemberStatus::Out(ExitReason::Left));
         }
     }
 }
@@ -58,27 +58,27 @@ fn leaver_is_out_and_remaining_members_continue() {
 #[test]
 fn last_local_survivor_continues_and_network_minority_does_not() {
     for seed in 0..50 {
-        let mut world = World::new(seed, JoinMode::Local);
+        let mut world = SimulatedGroup::new(seed, JoinMode::Local);
         (0..4).for_each(|_| world.start());
         world.settle();
         (0..3).for_each(|index| world.fault(NodeFault::Crash(index)));
         world.settle();
         assert_eq!(world.members(), [3], "seed {seed}");
 
-        let mut world = World::new(seed, network(4));
+        let mut world = SimulatedGroup::new(seed, network(4));
         (0..4).for_each(|_| world.start());
         world.settle();
         [0, 1, 2].into_iter().for_each(|index| world.fault(NodeFault::Crash(index)));
         world.settle();
         assert_eq!(world.members(), [] as [usize; 0]);
-        assert_eq!(world.standing(3), MemberStatus::Out(ExitReason::Minority), "seed {seed}");
+        assert_eq!(world.status(3), MemberStatus::Out(ExitReason::Minority), "seed {seed}");
     }
 }
 
 #[test]
 fn crash_of_new_members_does_not_cost_the_group_its_majority() {
     for seed in 0..50 {
-        let mut world = World::new(seed, network(2));
+        let mut world = SimulatedGroup::new(seed, network(2));
         (0..2).for_each(|_| world.start());
         world.settle();
         (0..3).for_each(|_| world.start());
@@ -95,7 +95,7 @@ fn crash_of_new_members_does_not_cost_the_group_its_majority() {
 fn stopped_member_of_two_on_a_host_is_out_after_continuing() {
     for stopped in [0, 1] {
         for seed in 0..50 {
-            let mut world = World::new(seed, JoinMode::Local);
+            let mut world = SimulatedGroup::new(seed, JoinMode::Local);
             (0..2).for_each(|_| world.start());
             world.settle();
             world.fault(NodeFault::Stop(stopped));
@@ -104,7 +104,7 @@ fn stopped_member_of_two_on_a_host_is_out_after_continuing() {
             assert_eq!(world.members(), [1 - stopped, 2], "seed {seed}");
             world.fault(NodeFault::Continue(stopped));
             world.settle();
-            assert!(matches!(world.standing(stopped), MemberStatus::Out(_)), "seed {seed}");
+            assert!(matches!(world.status(stopped), MemberStatus::Out(_)), "seed {seed}");
             assert_eq!(world.members(), [1 - stopped, 2], "seed {seed}");
         }
     }
@@ -115,7 +115,7 @@ fn member_that_hears_no_messages_does_not_empty_the_group() {
     for entrance in [JoinMode::Local, network(4)] {
         for deaf in 0..4 {
             for seed in 0..20 {
-                let mut world = World::new(seed, entrance.clone());
+                let mut world = SimulatedGroup::new(seed, entrance.clone());
                 (0..4).for_each(|_| world.start());
                 world.settle();
                 world.fault(NodeFault::Deafen(deaf));
@@ -135,7 +135,7 @@ fn group_stays_consistent_under_random_faults_of_all_kinds() {
     let mut changes = 0;
     for entrance in [JoinMode::Local, network(3)] {
         for seed in 0..400 {
-            let mut world = World::new(seed, entrance.clone());
+            let mut world = SimulatedGroup::new(seed, entrance.clone());
             (0..3).for_each(|_| world.start());
             for _ in 0..world.random(2000) + 50 {
                 world.step();
@@ -152,13 +152,13 @@ fn group_stays_consistent_under_random_faults_of_all_kinds() {
 
 #[test]
 fn random_bytes_do_not_change_the_view() {
-    let mut world = World::new(1, network(3));
+    let mut world = SimulatedGroup::new(1, network(3));
     (0..3).for_each(|_| world.start());
     world.settle();
     let before = world.view(0).clone();
     for length in 0..200 {
         let bytes: Vec<u8> = (0..length).map(|_| world.random(256) as u8).collect();
-        world.say(1, 0, &bytes);
+        world.send(1, 0, &bytes);
         world.say_from(NodeId(99), 0, &bytes);
     }
     world.settle();

@@ -7,7 +7,7 @@ use derecho_core::link::Generation;
 use derecho_core::membership::{Decision, MemberStatus, View, ViewChangeMessage, ViewMember};
 
 use crate::network;
-use crate::world::{TestReport, World};
+use crate::world::{SimulatedGroup, TestReport};
 
 const STRANGER: NodeId = NodeId(900);
 
@@ -21,8 +21,8 @@ fn member(node: NodeId, slot: u8) -> ViewMember {
 }
 
 /// Creates three members that have come to a view, in which the last of them was admitted.
-fn settled(seed: u64, entrance: JoinMode) -> World {
-    let mut world = World::new(seed, entrance);
+fn settled(seed: u64, entrance: JoinMode) -> SimulatedGroup {
+    let mut world = SimulatedGroup::new(seed, entrance);
     for _ in 0..3 {
         world.start();
         world.settle();
@@ -47,7 +47,7 @@ fn invented_nodes_are_not_admitted() {
             assert_eq!(world.view(0), &before, "seed {seed}");
             // A member cannot admit a node that the leader has not met, either.
             let join = ViewChangeMessage::Join { node: NodeId(2000), weight: 1 };
-            world.hear(0, World::node(1), &word(&join));
+            world.hear(0, SimulatedGroup::node(1), &word(&join));
             world.settle();
             assert_eq!((world.members(), world.view(0)), (vec![0, 1, 2], &before), "seed {seed}");
         }
@@ -61,15 +61,15 @@ fn decision_that_only_a_stranger_knows_is_not_final() {
             let mut world = settled(seed, entrance.clone());
             let before = world.view(1).clone();
             let View { group, number, .. } = *world.view(1);
-            let without = vec![member(World::node(0), 0), member(STRANGER, 9)];
-            let with = vec![member(World::node(1), 1), member(STRANGER, 9)];
+            let without = vec![member(SimulatedGroup::node(0), 0), member(STRANGER, 9)];
+            let with = vec![member(SimulatedGroup::node(1), 1), member(STRANGER, 9)];
             for members in [without, with] {
                 let next = View { group, number: number + 1, members };
                 let decided = ViewChangeMessage::Decided(Decision { next, cut: 7 });
                 world.hear(1, STRANGER, &word(&decided));
             }
             world.settle();
-            assert_eq!(world.standing(1), MemberStatus::Member, "seed {seed}");
+            assert_eq!(world.status(1), MemberStatus::Member, "seed {seed}");
             assert_eq!((world.members(), world.view(1)), (vec![0, 1, 2], &before), "seed {seed}");
         }
     }
@@ -82,8 +82,12 @@ fn decision_that_a_member_tells_is_final() {
     let mut world = settled(1, JoinMode::Local);
     let View { group, number, .. } = *world.view(1);
     assert_ne!(group, Generation::NONE);
-    let members = vec![member(World::node(0), 0), member(World::node(2), 2)];
+    let members = vec![member(SimulatedGroup::node(0), 0), member(SimulatedGroup::node(2), 2)];
     let next = View { group, number: number + 1, members };
-    world.hear(1, World::node(0), &word(&ViewChangeMessage::Decided(Decision { next, cut: 7 })));
-    assert!(matches!(world.standing(1), MemberStatus::Out(_)));
+    world.hear(
+        1,
+        SimulatedGroup::node(0),
+        &word(&ViewChangeMessage::Decided(Decision { next, cut: 7 })),
+    );
+    assert!(matches!(world.status(1), MemberStatus::Out(_)));
 }

@@ -129,7 +129,7 @@ enum InTransit {
     Gone,
 }
 
-pub(crate) struct World {
+pub(crate) struct SimulatedGroup {
     seed: u64,
     join_mode: JoinMode,
     host: Arc<Mutex<SharedHost>>,
@@ -147,9 +147,9 @@ const TICK: u64 = 100_000;
 const PATIENCE: MemberTimeouts =
     MemberTimeouts { member_timeout: Some(20_000_000), gather: 2_000_000 };
 
-impl World {
-    pub(crate) fn new(seed: u64, entrance: JoinMode) -> World {
-        World {
+impl SimulatedGroup {
+    pub(crate) fn new(seed: u64, entrance: JoinMode) -> SimulatedGroup {
+        SimulatedGroup {
             seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             join_mode: entrance,
             host: Arc::default(),
@@ -179,16 +179,16 @@ impl World {
     }
 
     pub(crate) fn start(&mut self) {
-        let (index, me) = (self.nodes.len(), World::node(self.nodes.len()));
+        let (index, me) = (self.nodes.len(), SimulatedGroup::node(self.nodes.len()));
         let seat = TestHost { me, host: Arc::clone(&self.host) };
         let shared = Arc::clone(&self.host);
         let host = matches!(self.join_mode, JoinMode::Local).then(|| HostInterface {
             arbiter: Arc::new(seat),
             is_halted: Arc::new(move |node| shared.lock().unwrap().halted.contains(&node)),
         });
-        let council = MembershipService::new(me, 1, self.join_mode.clone(), PATIENCE, host);
+        let service = MembershipService::new(me, 1, self.join_mode.clone(), PATIENCE, host);
         let node = TestNode {
-            service: council,
+            service,
             alive: true,
             stopped: false,
             received: 0,
@@ -218,16 +218,16 @@ impl World {
     }
 
     pub(crate) fn fault(&mut self, fault: NodeFault) {
-        let halt = |world: &mut World, index: usize, halted: bool| {
+        let halt = |world: &mut SimulatedGroup, index: usize, halted: bool| {
             world.nodes[index].stopped = halted;
             let mut host = world.host.lock().unwrap();
-            host.halted.retain(|node| *node != World::node(index));
-            host.halted.extend(halted.then_some(World::node(index)));
+            host.halted.retain(|node| *node != SimulatedGroup::node(index));
+            host.halted.extend(halted.then_some(SimulatedGroup::node(index)));
         };
         match fault {
             NodeFault::Crash(index) => {
                 self.nodes[index].alive = false;
-                self.host.lock().unwrap().dead.push(World::node(index));
+                self.host.lock().unwrap().dead.push(SimulatedGroup::node(index));
                 self.part(index);
             }
             NodeFault::Stop(index) => halt(self, index, true),
@@ -285,27 +285,27 @@ impl World {
     }
 
     fn deliver(&mut self, way: (usize, usize)) {
-        let Some(parcel) = self.channels.get_mut(&way).and_then(VecDeque::pop_front) else {
+        let Some(message) = self.channels.get_mut(&way).and_then(VecDeque::pop_front) else {
             return;
         };
-        let (from, now) = (World::node(way.0), Time(self.now));
-        let council = &mut self.nodes[way.1].service;
-        match parcel {
-            InTransit::Up => council.linked(from),
-            InTransit::Gone => council.parted(from, Evidence::Certain, now),
+        let (from, now) = (SimulatedGroup::node(way.0), Time(self.now));
+        let service = &mut self.nodes[way.1].service;
+        match message {
+            InTransit::Up => service.linked(from),
+            InTransit::Gone => service.disconnected(from, Evidence::Certain, now),
             InTransit::Bytes(_) if self.deaf.contains(&way.1) => {}
-            InTransit::Bytes(bytes) => assert!(council.hear(from, &bytes, now)),
+            InTransit::Bytes(bytes) => assert!(service.hear(from, &bytes, now)),
         }
     }
 
     fn turn(&mut self, index: usize) {
         let awaited: Vec<NodeId> = self.awaited(index);
         loop {
-            let deeds = self.nodes[index].service.turn(&awaited, Time(self.now));
-            if deeds.is_empty() {
+            let actions = self.nodes[index].service.turn(&awaited, Time(self.now));
+            if actions.is_empty() {
                 break;
             }
-            deeds.into_iter().for_each(|deed| self.act(index, deed));
+            actions.into_iter().for_each(|action| self.act(index, action));
         }
     }
 
@@ -314,7 +314,7 @@ impl World {
     fn awaited(&self, index: usize) -> Vec<NodeId> {
         let view = self.view(index);
         let stuck = |node: &NodeId| {
-            let other = World::index(*node);
+            let other = SimulatedGroup::index(*node);
             if other >= self.nodes.len() {
                 return false;
             }
@@ -322,28 +322,29 @@ impl World {
             other != index && (self.nodes[other].stopped || deaf(other) || deaf(index))
         };
         let stuck = view.members.iter().map(|member| member.node).filter(stuck);
-        let council = &self.nodes[index].service;
-        let awaited = council.membership().awaited();
+        let service = &self.nodes[index].service;
+        let awaited = service.membership().awaited();
         let awaited = awaited.iter().map(|rank| view.member(rank).node);
-        stuck.chain(awaited).chain(council.unlinked()).collect()
+        stuck.chain(awaited).chain(service.unlinked()).collect()
     }
 
-    fn act(&mut self, index: usize, deed: MembershipAction<TestReport>) {
-        match deed {
+    fn act(&mut self, index: usize, action: MembershipAction<TestReport>) {
+        match action {
             MembershipAction::Tell(node, bytes) => {
-                let way = (index, World::index(node));
+                let way = (index, SimulatedGroup::index(node));
                 self.channels.entry(way).or_default().push_back(InTransit::Bytes(bytes));
             }
             MembershipAction::Wedge => {
                 let node = &mut self.nodes[index];
                 node.wedged = true;
                 let view = node.service.membership().view().number;
-                let known = self.reported.insert((view, World::node(index)), node.received);
+                let known =
+                    self.reported.insert((view, SimulatedGroup::node(index)), node.received);
                 assert!(known.is_none(), "a member reports once in a view");
                 let membership = node.service.membership();
                 if membership.wants_to_leave() {
                     let group = membership.view().group.0;
-                    self.leavers.insert((group, view, World::node(index)));
+                    self.leavers.insert((group, view, SimulatedGroup::node(index)));
                 }
                 node.service.report(TestReport(node.received));
             }
@@ -395,7 +396,7 @@ impl World {
         nodes.map(|membership| (membership.status(), membership.view().number)).collect()
     }
 
-    pub(crate) fn standing(&self, index: usize) -> MemberStatus {
+    pub(crate) fn status(&self, index: usize) -> MemberStatus {
         self.nodes[index].service.membership().status()
     }
 
@@ -407,7 +408,7 @@ impl World {
     pub(crate) fn members(&self) -> Vec<usize> {
         let living = |index: &usize| self.nodes[*index].alive && !self.nodes[*index].stopped;
         let founded = |index: &usize| {
-            self.standing(*index) == MemberStatus::Member && self.view(*index).number > 0
+            self.status(*index) == MemberStatus::Member && self.view(*index).number > 0
         };
         (0..self.nodes.len()).filter(living).filter(founded).collect()
     }
@@ -424,7 +425,7 @@ impl World {
             let membership = self.nodes[index].service.membership();
             assert!(!membership.is_wedged(), "node {index} is stuck in {:?}", membership);
             let view: Vec<usize> =
-                membership.view().members.iter().map(|m| World::index(m.node)).collect();
+                membership.view().members.iter().map(|m| SimulatedGroup::index(m.node)).collect();
             let mut sorted = view.clone();
             sorted.sort_unstable();
             let all = self.picture();
@@ -432,8 +433,8 @@ impl World {
         }
         let voters = |view: &View| {
             let alive = view.members.iter().enumerate().filter(|(_, m)| {
-                let index = World::index(m.node);
-                self.nodes[index].alive && !matches!(self.standing(index), MemberStatus::Out(_))
+                let index = SimulatedGroup::index(m.node);
+                self.nodes[index].alive && !matches!(self.status(index), MemberStatus::Out(_))
             });
             alive.map(|(rank, _)| Rank(rank as u16)).collect::<RankSet>()
         };
@@ -446,8 +447,8 @@ impl World {
         }
     }
 
-    pub(crate) fn say(&mut self, from: usize, to: usize, bytes: &[u8]) {
-        self.say_from(World::node(from), to, bytes);
+    pub(crate) fn send(&mut self, from: usize, to: usize, bytes: &[u8]) {
+        self.say_from(SimulatedGroup::node(from), to, bytes);
     }
 
     pub(crate) fn say_from(&mut self, from: NodeId, to: usize, bytes: &[u8]) {

@@ -2,7 +2,7 @@
 
 use derecho_core::ids::Rank;
 use derecho_core::link::Sharing;
-use derecho_core::sst::{Fire, Sst};
+use derecho_core::sst::{FireCondition, Sst};
 use proptest::prelude::*;
 
 use crate::cells::Kinds;
@@ -14,7 +14,7 @@ fn curious(_: usize) -> Setup<Kinds> {
         scope.keep(Kinds::c, |table| table.rows().max(|r| r.get(Kinds::words)[2]));
         scope.keep(Kinds::g, |table| table.rows().any(|r| r.get(Kinds::truths)[8]));
         scope.when(
-            Fire::Always,
+            FireCondition::Always,
             |table| table.rows().min(|r| r.get(Kinds::f)) < 0.0,
             |scope| {
                 let snapshot = scope.snapshot();
@@ -23,7 +23,7 @@ fn curious(_: usize) -> Setup<Kinds> {
             },
         );
         scope.when(
-            Fire::OnTransition,
+            FireCondition::OnTransition,
             |table| table.live().count(|r| r.get(Kinds::g)) > 0,
             |scope| {
                 let least = scope.rows().min(|r| r.get(Kinds::e));

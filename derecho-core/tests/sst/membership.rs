@@ -7,7 +7,7 @@ use derecho_core::link::{Evidence, LinkEvent, Sharing};
 use derecho_core::machine::Effects;
 use derecho_core::memory::OwnRegion;
 use derecho_core::row;
-use derecho_core::sst::{Fire, Sst, SstError, Strategy, TableRow};
+use derecho_core::sst::{FireCondition, Sst, SstError, Strategy, TableRow};
 
 use crate::rig::{Rig, Setup, id, no_setup};
 
@@ -65,9 +65,9 @@ fn a_step_on_a_table_that_has_not_started_is_refused() {
 
 #[test]
 fn a_failed_nodes_row_is_frozen_and_the_application_is_told() {
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let notices = Arc::new(Mutex::new(Vec::new()));
     let mut rig = Rig::started(3, Sharing::Copied, |i| Count { count: i as u64 }, no_setup);
-    let failures = told.clone();
+    let failures = notices.clone();
     rig.nodes[0].sst.on_failure(move |scope, rank| {
         assert!(scope.is_frozen(rank));
         failures.lock().unwrap().push((rank, scope.get(rank, Count::count)));
@@ -75,7 +75,7 @@ fn a_failed_nodes_row_is_frozen_and_the_application_is_told() {
         scope.publish(Count::count, failed);
     });
     rig.crash(2);
-    assert_eq!(*told.lock().unwrap(), [(Rank(2), 2)]);
+    assert_eq!(*notices.lock().unwrap(), [(Rank(2), 2)]);
     // I-17: late writes of the failed node are not seen.
     rig.seen(2, 0).word(8).publish(77);
     assert_eq!(rig.table(0).get(Rank(2), Count::count), 2);
@@ -92,17 +92,17 @@ fn a_failed_nodes_row_is_frozen_and_the_application_is_told() {
 
 #[test]
 fn failure_is_reported_once_and_strangers_are_not_members() {
-    let told = Arc::new(Mutex::new(0));
+    let notices = Arc::new(Mutex::new(0));
     let mut rig = Rig::started(2, Sharing::Copied, |_| ZERO, no_setup);
-    let failures = told.clone();
+    let failures = notices.clone();
     rig.nodes[0].sst.on_failure(move |_, _| *failures.lock().unwrap() += 1);
     let (peer, node, sharing) = (Peer(9), id(9), Sharing::Copied);
     rig.tell(0, LinkEvent::PeerUp { peer, node, sharing, place: None });
     rig.tell(0, LinkEvent::PeerDown { peer, evidence: Evidence::Uncertain });
-    assert_eq!(*told.lock().unwrap(), 0);
+    assert_eq!(*notices.lock().unwrap(), 0);
     rig.crash(1);
     rig.tell(0, LinkEvent::PeerDown { peer: Peer(1), evidence: Evidence::Certain });
-    assert_eq!(*told.lock().unwrap(), 1);
+    assert_eq!(*notices.lock().unwrap(), 1);
 }
 
 fn regenerate(
@@ -128,7 +128,7 @@ fn regenerate(
 fn count_up_to(limit: u64) -> Setup<Count> {
     Box::new(move |scope| {
         scope.when(
-            Fire::Always,
+            FireCondition::Always,
             move |table| table.get(table.me(), Count::count) < limit,
             |scope| {
                 let next = scope.get(scope.me(), Count::count) + 1;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use derecho_core::ids::Rank;
 use derecho_core::link::Sharing;
 use derecho_core::row;
-use derecho_core::sst::{Fire, Scope, Table};
+use derecho_core::sst::{FireCondition, Scope, Table};
 
 use crate::rig::{Rig, no_setup};
 
@@ -43,7 +43,7 @@ fn set(rig: &mut Rig<Flags>, value: bool) {
 #[test]
 fn once_predicate_fires_one_time_and_is_removed() {
     let mut rig = one_node();
-    rig.with(0, |scope| scope.when(Fire::Once, flag, count));
+    rig.with(0, |scope| scope.when(FireCondition::Once, flag, count));
     assert_eq!(rig.turn(0), 0);
     set(&mut rig, true);
     assert_eq!(rig.turn(0), 1);
@@ -54,7 +54,7 @@ fn once_predicate_fires_one_time_and_is_removed() {
 #[test]
 fn always_predicate_fires_at_every_evaluation_while_true() {
     let mut rig = one_node();
-    rig.with(0, |scope| scope.when(Fire::Always, flag, count));
+    rig.with(0, |scope| scope.when(FireCondition::Always, flag, count));
     for value in [true, true, false, true] {
         set(&mut rig, value);
         assert_eq!(rig.turn(0), usize::from(value));
@@ -65,7 +65,7 @@ fn always_predicate_fires_at_every_evaluation_while_true() {
 #[test]
 fn transition_predicate_fires_on_change_to_true() {
     let mut rig = one_node();
-    rig.with(0, |scope| scope.when(Fire::OnTransition, flag, count));
+    rig.with(0, |scope| scope.when(FireCondition::OnTransition, flag, count));
     for (value, fires) in [(true, 1), (true, 0), (false, 0), (true, 1), (true, 0)] {
         set(&mut rig, value);
         assert_eq!(rig.turn(0), fires, "at {value}");
@@ -77,8 +77,12 @@ fn transition_predicate_fires_on_change_to_true() {
 fn turn_reports_evaluated_predicates_and_fired_triggers() {
     let mut rig = Rig::started(3, Sharing::Copied, |_| ZERO, no_setup);
     rig.with(0, |scope| {
-        scope.when(Fire::Always, |table| table.rows().all(|row| !row.get(Flags::flag)), count);
-        scope.when(Fire::Always, flag, count);
+        scope.when(
+            FireCondition::Always,
+            |table| table.rows().all(|row| !row.get(Flags::flag)),
+            count,
+        );
+        scope.when(FireCondition::Always, flag, count);
     });
     rig.turn(0);
     let work = rig.work;
@@ -95,7 +99,7 @@ fn triggers_of_one_predicate_run_in_their_order() {
             let order = order.clone();
             move |_: &mut Scope<'_, Flags>| order.lock().unwrap().push(name)
         };
-        let predicate = scope.when(Fire::Once, |_| true, note(1));
+        let predicate = scope.when(FireCondition::Once, |_| true, note(1));
         assert!(scope.also(predicate, note(2)));
         assert!(scope.also(predicate, note(3)));
     });
@@ -109,7 +113,7 @@ fn later_predicate_sees_effect_of_earlier_trigger() {
     rig.with(0, |scope| {
         for step in 0..4u64 {
             scope.when(
-                Fire::Once,
+                FireCondition::Once,
                 move |table| table.get(table.me(), Flags::step) == step,
                 move |scope| scope.set(Flags::step, step + 1),
             );
@@ -124,15 +128,15 @@ fn predicates_that_a_trigger_adds_join_at_the_next_evaluation() {
     let mut rig = one_node();
     rig.with(0, |scope| {
         scope.when(
-            Fire::Once,
+            FireCondition::Once,
             |_| true,
             |scope| {
                 scope.when(
-                    Fire::Once,
+                    FireCondition::Once,
                     |_| true,
                     |scope| {
                         count(scope);
-                        scope.when(Fire::Always, |_| true, count);
+                        scope.when(FireCondition::Always, |_| true, count);
                     },
                 );
             },
@@ -147,12 +151,12 @@ fn predicates_that_a_trigger_adds_join_at_the_next_evaluation() {
 fn trigger_may_remove_earlier_later_and_own_predicate() {
     let mut rig = one_node();
     rig.with(0, |scope| {
-        let earlier = scope.when(Fire::Always, |_| true, count);
+        let earlier = scope.when(FireCondition::Always, |_| true, count);
         let own = Arc::new(Mutex::new(None));
         let later = Arc::new(Mutex::new(None));
         let (own_id, later_id) = (own.clone(), later.clone());
         let remover = scope.when(
-            Fire::Always,
+            FireCondition::Always,
             |_| true,
             move |scope| {
                 scope.remove(earlier);
@@ -161,7 +165,7 @@ fn trigger_may_remove_earlier_later_and_own_predicate() {
             },
         );
         *own.lock().unwrap() = Some(remover);
-        *later.lock().unwrap() = Some(scope.when(Fire::Always, |_| true, count));
+        *later.lock().unwrap() = Some(scope.when(FireCondition::Always, |_| true, count));
     });
     assert_eq!(rig.turn(0), 2, "the earlier and the remover; the later one is gone already");
     assert_eq!(counted(&rig), 1);
@@ -172,7 +176,7 @@ fn trigger_may_remove_earlier_later_and_own_predicate() {
 fn a_predicate_that_is_removed_in_the_scope_that_added_it_never_fires() {
     let mut rig = one_node();
     rig.with(0, |scope| {
-        let predicate = scope.when(Fire::Always, |_| true, count);
+        let predicate = scope.when(FireCondition::Always, |_| true, count);
         scope.remove(predicate);
         scope.remove(predicate);
     });
@@ -188,7 +192,7 @@ fn trigger_runs_once_on_each_node() {
         |_| {
             Box::new(|scope| {
                 scope.when(
-                    Fire::Once,
+                    FireCondition::Once,
                     |table| table.rows().any(|row| row.get(Flags::flag)),
                     |scope| {
                         scope.publish(Flags::flag, true);

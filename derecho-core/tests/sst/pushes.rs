@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use derecho_core::ids::Rank;
 use derecho_core::link::Sharing;
 use derecho_core::row;
-use derecho_core::sst::Fire;
+use derecho_core::sst::FireCondition;
 
 use crate::rig::{Rig, Setup, no_setup};
 
@@ -100,7 +100,7 @@ fn pushes_of_a_trigger_leave_in_their_order_and_before_the_next_predicate() {
                 return;
             }
             scope.when(
-                Fire::Once,
+                FireCondition::Once,
                 |table| table.get(Rank(0), Guarded::guard) == 1,
                 move |scope| {
                     order.lock().unwrap().push(scope.get(Rank(0), Guarded::value)[0]);

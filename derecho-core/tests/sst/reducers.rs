@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use derecho_core::ids::Rank;
 use derecho_core::link::Sharing;
 use derecho_core::row;
-use derecho_core::sst::Fire;
+use derecho_core::sst::FireCondition;
 use proptest::prelude::*;
 
 use crate::rig::{Rig, Setup, no_setup};
@@ -80,7 +80,7 @@ fn knowledge(certain: Arc<Mutex<Vec<usize>>>) -> impl FnMut(usize) -> Setup<Load
             scope.keep(Load::all_ready, |table| table.rows().all(|r| r.get(Load::ready)));
             scope.keep(Load::all_know, |table| table.rows().all(|r| r.get(Load::all_ready)));
             scope.when(
-                Fire::Once,
+                FireCondition::Once,
                 |table| table.rows().all(|r| r.get(Load::all_know)),
                 move |_| certain.lock().unwrap().push(index),
             );

@@ -95,16 +95,18 @@ fn compute(computer: u32, strength: i32) -> ExampleResult {
     let guidance = participant.writer(&guidance).ownership_strength(strength).create()?;
     let alarms = topic::<Alarm>(&participant, "Alarms", "Alarm")?;
     let alarms = participant.writer(&alarms).create()?;
-    let mut heard: [Option<Instant>; 2] = [None, None];
+    let mut last_seen: [Option<Instant>; 2] = [None, None];
     let mut is_on = false;
     for step in 0.. {
-        let news = [air.take(.., Timeout::NOW)?.count(), attitude.take(.., Timeout::NOW)?.count()];
-        for (heard, _) in heard.iter_mut().zip(news).filter(|(_, news)| *news > 0) {
-            *heard = Some(Instant::now());
+        let counts =
+            [air.take(.., Timeout::NOW)?.count(), attitude.take(.., Timeout::NOW)?.count()];
+        for (last_seen, _) in last_seen.iter_mut().zip(counts).filter(|(_, news)| *news > 0) {
+            *last_seen = Some(Instant::now());
         }
-        let sensors = heard.iter().flatten().filter(|heard| heard.elapsed() < LOST).count() as u32;
+        let sensors =
+            last_seen.iter().flatten().filter(|heard| heard.elapsed() < LOST).count() as u32;
         guidance.write(&Guidance { computer, step, sensors })?;
-        let lost = heard[1].is_some_and(|heard| heard.elapsed() >= LOST);
+        let lost = last_seen[1].is_some_and(|heard| heard.elapsed() >= LOST);
         if lost && !is_on {
             alarms.write(&Alarm { code: "ATTITUDE LOST".to_owned(), on: true })?;
             is_on = true;

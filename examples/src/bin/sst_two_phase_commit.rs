@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dds_api::prelude::*;
 use dds_api::shared_state::SharedState;
 use squall_examples::{ExampleResult, part, play_all};
-use sst_programs::two_phase_commit::{Commit, Requests, setup};
+use sst_programs::two_phase_commit::{Commit, RequestQueue, setup};
 
 const MEMBERS: usize = 3;
 /// Amounts to transfer, in this order.
@@ -25,7 +25,7 @@ fn main() -> ExampleResult {
 }
 
 fn take_part() -> ExampleResult {
-    let requests = Requests::new();
+    let requests = RequestQueue::new();
     let funds = Arc::new(AtomicI64::new(FUNDS));
     let asked = Arc::new(Mutex::new(Vec::new()));
     let decisions = Arc::new(AtomicU64::new(0));

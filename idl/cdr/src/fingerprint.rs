@@ -71,8 +71,8 @@ pub fn fingerprint<T: DdsType>() -> u64 {
 fn add_type(hash: Fingerprint, of: &TypeDescriptor, seen: &mut Vec<&'static str>) -> Fingerprint {
     let hash = hash.text(of.name);
     if matches!(of.kind, TypeKind::Structure(_) | TypeKind::Union(_)) {
-        if let Some(place) = seen.iter().position(|name| *name == of.name) {
-            return hash.text("seen").number(place as u64);
+        if let Some(index) = seen.iter().position(|name| *name == of.name) {
+            return hash.text("seen").number(index as u64);
         }
         seen.push(of.name);
     }

@@ -211,7 +211,7 @@ fn digits(significand: u128, exponent: i32) -> (Vec<u8>, i32) {
         while limbs.last() == Some(&0) {
             limbs.pop();
         }
-        reversed.extend((0..19).map(|place| (rest / 10_u128.pow(place) % 10) as u8));
+        reversed.extend((0..19).map(|index| (rest / 10_u128.pow(index) % 10) as u8));
     }
     while reversed.last() == Some(&0) {
         reversed.pop();
@@ -356,10 +356,10 @@ mod tests {
     fn long_double_comparison_uses_all_bits() {
         let number = |text| LongDouble::parse(text).unwrap();
         let all = ["-Infinity", "-1e4000", "-1.0", "0.0", "0.1", "1.0", "1e4000", "Infinity"];
-        for (place, one) in all.iter().enumerate() {
+        for (index, one) in all.iter().enumerate() {
             for (other_place, other) in all.iter().enumerate() {
                 let found = number(one).compare(number(other));
-                assert_eq!(found, Some(place.cmp(&other_place)), "{one} {other}");
+                assert_eq!(found, Some(index.cmp(&other_place)), "{one} {other}");
             }
             assert_eq!(number(one).compare(number("NaN")), None);
         }

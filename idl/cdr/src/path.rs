@@ -116,8 +116,8 @@ impl MemberPath {
     pub fn find<'a, R: Reflect>(&self, value: &'a R) -> ValueRef<'a> {
         match &*self.steps {
             [] => value.value(),
-            [ResolvedStep::Part(place)] => value.part(*place),
-            [ResolvedStep::Part(place), rest @ ..] => find_further(value.part(*place), rest),
+            [ResolvedStep::Part(index)] => value.part(*index),
+            [ResolvedStep::Part(index), rest @ ..] => find_further(value.part(*index), rest),
             steps => find_further(value.value(), steps),
         }
     }
@@ -128,7 +128,7 @@ fn find_further<'a>(start: ValueRef<'a>, steps: &[ResolvedStep]) -> ValueRef<'a>
     for step in steps {
         let Some(value) = found.nested() else { return ValueRef::Absent };
         found = match step {
-            ResolvedStep::Part(place) => value.part(*place),
+            ResolvedStep::Part(index) => value.part(*index),
             ResolvedStep::Text(text) => entry(value, ValueRef::Text(text)),
             ResolvedStep::Number(number) => entry(value, ValueRef::Signed(*number)),
         };
@@ -137,8 +137,8 @@ fn find_further<'a>(start: ValueRef<'a>, steps: &[ResolvedStep]) -> ValueRef<'a>
 }
 
 fn entry<'a>(map: &'a dyn Reflect, key: ValueRef<'_>) -> ValueRef<'a> {
-    let is_it = |place: &usize| map.key(*place).compare(key).is_some_and(|order| order.is_eq());
-    (0..map.parts()).find(is_it).map_or(ValueRef::Absent, |place| map.part(place))
+    let is_it = |index: &usize| map.key(*index).compare(key).is_some_and(|order| order.is_eq());
+    (0..map.parts()).find(is_it).map_or(ValueRef::Absent, |index| map.part(index))
 }
 
 /// Returns the type inside options and boxes, which are not steps of a path.
@@ -149,9 +149,9 @@ fn unwrapped(mut of: &'static TypeDescriptor) -> &'static TypeDescriptor {
     of
 }
 
-type Followed = (ResolvedStep, &'static TypeDescriptor);
+type StepTarget = (ResolvedStep, &'static TypeDescriptor);
 
-fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<Followed, String> {
+fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<StepTarget, String> {
     match (&of.kind, step) {
         (TypeKind::Structure(structure), PathStep::Member(name)) => {
             let mut place = 0;
@@ -204,14 +204,14 @@ fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<Followed, Stri
     }
 }
 
-/// Finds a member by name, and its index, counted on from `place`.
+/// Finds a member by name, and its index, counted on from `index`.
 fn member(
     of: &StructureDescriptor,
     name: &str,
-    place: &mut usize,
+    index: &mut usize,
 ) -> Option<&'static TypeDescriptor> {
     if let Some(TypeKind::Structure(base)) = of.base.map(|base| &base().kind)
-        && let Some(found) = member(base, name, place)
+        && let Some(found) = member(base, name, index)
     {
         return Some(found);
     }
@@ -219,7 +219,7 @@ fn member(
         if member.name == name {
             return Some((member.type_of)());
         }
-        *place += 1;
+        *index += 1;
     }
     None
 }

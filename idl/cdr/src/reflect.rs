@@ -282,10 +282,10 @@ impl fmt::Debug for ValueRef<'_> {
             Self::Enumerator { value, name } => write!(f, "Enumerator({name} = {value})"),
             Self::Bitmask(bits) => write!(f, "Bitmask({bits:#x})"),
             Self::Structure(value) | Self::Union(value) | Self::Collection(value) => {
-                f.debug_list().entries((0..value.parts()).map(|place| value.part(place))).finish()
+                f.debug_list().entries((0..value.parts()).map(|index| value.part(index))).finish()
             }
             Self::Map(value) => {
-                let entries = (0..value.parts()).map(|place| (value.key(place), value.part(place)));
+                let entries = (0..value.parts()).map(|index| (value.key(index), value.part(index)));
                 f.debug_map().entries(entries).finish()
             }
         }
@@ -363,8 +363,8 @@ impl<T: Reflect> Reflect for Vec<T> {
         self.len()
     }
 
-    fn part(&self, place: usize) -> ValueRef<'_> {
-        self.get(place).map_or(ValueRef::Absent, T::value)
+    fn part(&self, index: usize) -> ValueRef<'_> {
+        self.get(index).map_or(ValueRef::Absent, T::value)
     }
 }
 
@@ -378,8 +378,8 @@ impl<T: Reflect, const N: usize> Reflect for [T; N] {
         N
     }
 
-    fn part(&self, place: usize) -> ValueRef<'_> {
-        self.get(place).map_or(ValueRef::Absent, T::value)
+    fn part(&self, index: usize) -> ValueRef<'_> {
+        self.get(index).map_or(ValueRef::Absent, T::value)
     }
 }
 
@@ -392,12 +392,12 @@ impl<K: Reflect, V: Reflect> Reflect for BTreeMap<K, V> {
         self.len()
     }
 
-    fn part(&self, place: usize) -> ValueRef<'_> {
-        self.values().nth(place).map_or(ValueRef::Absent, V::value)
+    fn part(&self, index: usize) -> ValueRef<'_> {
+        self.values().nth(index).map_or(ValueRef::Absent, V::value)
     }
 
-    fn key(&self, place: usize) -> ValueRef<'_> {
-        self.keys().nth(place).map_or(ValueRef::Absent, K::value)
+    fn key(&self, index: usize) -> ValueRef<'_> {
+        self.keys().nth(index).map_or(ValueRef::Absent, K::value)
     }
 }
 

@@ -154,8 +154,8 @@ fn deserialize_parameters<T: DdsStruct>(reader: &mut CdrReader<'_>) -> Result<T,
         let (offset, id, ignored) = (parameter.offset, parameter.id, parameter.ignored);
         if !ignored && value.read_member(id, reader, MemberFraming::Parameters)? {
             require_end(reader)?;
-            if let Some(place) = T::KEY_IDS.iter().position(|&key| key == id).filter(|&p| p < 64) {
-                missing &= !(1 << place);
+            if let Some(index) = T::KEY_IDS.iter().position(|&key| key == id).filter(|&p| p < 64) {
+                missing &= !(1 << index);
             }
         } else if parameter.must_understand {
             return Err(CdrError::UnknownMember { offset, type_name: T::TYPE_NAME, id });

@@ -70,9 +70,9 @@ fn corrupt_length_causes_no_large_allocation() {
         for at in 4..payload.len() - 4 {
             for number in [u32::MAX, 0x7fff_ffff, 0x1000_0000, 0x10_0000] {
                 for bytes in [number.to_le_bytes(), number.to_be_bytes()] {
-                    let mut harmed = payload.clone();
-                    harmed[at..at + 4].copy_from_slice(&bytes);
-                    read::<Everything>(&harmed);
+                    let mut damaged = payload.clone();
+                    damaged[at..at + 4].copy_from_slice(&bytes);
+                    read::<Everything>(&damaged);
                 }
             }
         }

@@ -139,16 +139,16 @@ proptest! {
         }
         for at in 4..payload.len() {
             for bit in 0..8 {
-                let mut harmed = payload.clone();
-                harmed[at] ^= 1 << bit;
-                let _ = from_cdr::<Everything>(&harmed);
+                let mut damaged = payload.clone();
+                damaged[at] ^= 1 << bit;
+                let _ = from_cdr::<Everything>(&damaged);
             }
         }
         for at in 4..payload.len().saturating_sub(4) {
             for number in [u32::MAX, 1 << 31, 0x7fff_ffff, 1 << 20] {
-                let mut harmed = payload.clone();
-                harmed[at..at + 4].copy_from_slice(&number.to_le_bytes());
-                let _ = from_cdr::<Everything>(&harmed);
+                let mut damaged = payload.clone();
+                damaged[at..at + 4].copy_from_slice(&number.to_le_bytes());
+                let _ = from_cdr::<Everything>(&damaged);
             }
         }
     }

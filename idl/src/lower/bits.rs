@@ -9,12 +9,16 @@ use crate::diagnostic::Checked;
 use crate::model::{Bitfield, Bitmask, Bitset, Flag, NamedKind, Primitive, ScopedName, Type};
 use crate::scope::Meaning;
 use crate::source::Span;
-use crate::syntax::{self, Declarator, Notes};
+use crate::syntax::{self, AnnotationsAndDocs, Declarator};
 
 use super::{Lowering, docs};
 
 impl Lowering<'_> {
-    pub(super) fn bitmask(&mut self, syntax: &syntax::Enum, notes: &Notes) -> Checked<Bitmask> {
+    pub(super) fn bitmask(
+        &mut self,
+        syntax: &syntax::Enum,
+        notes: &AnnotationsAndDocs,
+    ) -> Checked<Bitmask> {
         let name = self.full_name(&syntax.name);
         let ty = self.named(&syntax.name, NamedKind::Bitmask);
         let mut found = self.found(notes, AnnotationPlace::Bitmask);
@@ -54,7 +58,11 @@ impl Lowering<'_> {
         Ok(Bitmask { name, notes: type_notes, bit_bound, flags })
     }
 
-    pub(super) fn bitset(&mut self, syntax: &syntax::Bitset, notes: &Notes) -> Checked<Bitset> {
+    pub(super) fn bitset(
+        &mut self,
+        syntax: &syntax::Bitset,
+        notes: &AnnotationsAndDocs,
+    ) -> Checked<Bitset> {
         let name = self.full_name(&syntax.name);
         let ty = self.named(&syntax.name, NamedKind::Bitset);
         let mut found = self.found(notes, AnnotationPlace::Bitset);

@@ -9,12 +9,16 @@ use crate::diagnostic::Checked;
 use crate::model::{Enum, Enumerator, NamedKind};
 use crate::scope::Meaning;
 use crate::source::Span;
-use crate::syntax::{self, Notes};
+use crate::syntax::{self, AnnotationsAndDocs};
 
 use super::{Lowering, docs};
 
 impl Lowering<'_> {
-    pub(super) fn enumeration(&mut self, syntax: &syntax::Enum, notes: &Notes) -> Checked<Enum> {
+    pub(super) fn enumeration(
+        &mut self,
+        syntax: &syntax::Enum,
+        notes: &AnnotationsAndDocs,
+    ) -> Checked<Enum> {
         let name = self.full_name(&syntax.name);
         let ty = self.named(&syntax.name, NamedKind::Enum);
         self.declare(&syntax.name, Meaning::Type(ty))?;

@@ -26,7 +26,8 @@ use crate::preprocessor::Pragma;
 use crate::scope::{Meaning, ScopeId, Scopes};
 use crate::source::Span;
 use crate::syntax::{
-    self, Declarator, DefinitionKind, Expression, ForwardKind, Name, Notes, TypeKind, TypeSpec,
+    self, AnnotationsAndDocs, Declarator, DefinitionKind, Expression, ForwardKind, Name, TypeKind,
+    TypeSpec,
 };
 use types::AliasNotes;
 
@@ -81,7 +82,11 @@ impl Lowering<'_> {
 
     /// Evaluates the annotations at one place. Verbatim Rust for the whole file is
     /// stored separately.
-    fn found<'s>(&mut self, notes: &'s Notes, place: AnnotationPlace) -> FoundAnnotations<'s> {
+    fn found<'s>(
+        &mut self,
+        notes: &'s AnnotationsAndDocs,
+        place: AnnotationPlace,
+    ) -> FoundAnnotations<'s> {
         let mut found = self.evaluator().annotations(&notes.annotations, place);
         let (of_file, of_type) =
             std::mem::take(&mut found.verbatim).into_iter().partition(|text: &Verbatim| {
@@ -196,7 +201,7 @@ impl Lowering<'_> {
     fn module(
         &mut self,
         scope: &syntax::Scope,
-        notes: &Notes,
+        notes: &AnnotationsAndDocs,
         into: &mut Vec<Definition>,
     ) -> Checked<()> {
         let name = self.full_name(&scope.name);
@@ -239,7 +244,7 @@ impl Lowering<'_> {
         scope: &syntax::Scope,
         bases: &[syntax::Path],
         skipped: usize,
-        notes: &Notes,
+        notes: &AnnotationsAndDocs,
         into: &mut Vec<Definition>,
     ) -> Checked<()> {
         let name = self.full_name(&scope.name);
@@ -284,7 +289,7 @@ impl Lowering<'_> {
         ty: &TypeSpec,
         name: &Name,
         value: &Expression,
-        notes: &Notes,
+        notes: &AnnotationsAndDocs,
     ) -> Checked<Constant> {
         let found = self.found(notes, AnnotationPlace::Constant);
         let made = self.constant_value(ty, value);
@@ -337,7 +342,7 @@ impl Lowering<'_> {
         &mut self,
         spec: &TypeSpec,
         declarators: &[Declarator],
-        notes: &Notes,
+        notes: &AnnotationsAndDocs,
         into: &mut Vec<Definition>,
     ) -> Checked<()> {
         let found = self.found(notes, AnnotationPlace::Typedef);
@@ -431,7 +436,11 @@ impl Lowering<'_> {
     }
 
     /// Returns the annotations that apply to a type as a whole.
-    fn type_notes(&mut self, notes: &Notes, found: &mut FoundAnnotations<'_>) -> TypeNotes {
+    fn type_notes(
+        &mut self,
+        notes: &AnnotationsAndDocs,
+        found: &mut FoundAnnotations<'_>,
+    ) -> TypeNotes {
         let topic = found.topic.take();
         if let (Some((_, span)), Some(true)) = (&topic, found.nested) {
             let text =
@@ -460,7 +469,7 @@ impl Lowering<'_> {
 }
 
 /// Returns the comment before the definition, and the text of `@verbatim`.
-fn docs(notes: &Notes, more: Vec<String>) -> Vec<String> {
+fn docs(notes: &AnnotationsAndDocs, more: Vec<String>) -> Vec<String> {
     let mut docs = notes.docs.clone();
     if !docs.is_empty() && !more.is_empty() {
         docs.push(String::new());

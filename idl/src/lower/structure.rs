@@ -8,7 +8,7 @@ use crate::diagnostic::Checked;
 use crate::model::{MemberId, NamedKind, ScopedName, Struct, StructMember, Type};
 use crate::scope::Meaning;
 use crate::source::Span;
-use crate::syntax::{self, Declarator, Notes, TypeSpec};
+use crate::syntax::{self, AnnotationsAndDocs, Declarator, TypeSpec};
 
 use super::{Lowering, StructInfo, docs};
 
@@ -16,7 +16,7 @@ impl Lowering<'_> {
     pub(super) fn structure(
         &mut self,
         structure: &syntax::Struct,
-        notes: &Notes,
+        notes: &AnnotationsAndDocs,
     ) -> Checked<Struct> {
         let name = self.full_name(&structure.name);
         let ty = self.named(&structure.name, NamedKind::Struct);
@@ -153,7 +153,7 @@ impl Lowering<'_> {
         &mut self,
         base: &Type,
         declarator: &Declarator,
-        notes: &Notes,
+        notes: &AnnotationsAndDocs,
         found: &FoundAnnotations<'_>,
     ) -> Checked<StructMember> {
         let ty = self.array_of(self.element_of(base.clone()), declarator)?;

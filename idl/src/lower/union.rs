@@ -8,7 +8,7 @@ use crate::diagnostic::Checked;
 use crate::model::{Case, NamedKind, Primitive, TryConstruct, Type, TypeNotes, Union};
 use crate::scope::Meaning;
 use crate::source::Span;
-use crate::syntax::{self, Label, Notes};
+use crate::syntax::{self, AnnotationsAndDocs, Label};
 
 use super::Lowering;
 use super::structure::is_within;
@@ -22,7 +22,11 @@ struct EarlierCases {
 }
 
 impl Lowering<'_> {
-    pub(super) fn union(&mut self, union: &syntax::Union, notes: &Notes) -> Checked<Union> {
+    pub(super) fn union(
+        &mut self,
+        union: &syntax::Union,
+        notes: &AnnotationsAndDocs,
+    ) -> Checked<Union> {
         let name = self.full_name(&union.name);
         let ty = self.named(&union.name, NamedKind::Union);
         self.declare(&union.name, Meaning::Incomplete(ty.clone()))?;

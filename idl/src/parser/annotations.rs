@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Checked;
 use crate::lexer::TokenKind;
-use crate::syntax::{Annotation, Arguments, Notes};
+use crate::syntax::{Annotation, AnnotationsAndDocs, Arguments};
 
 use super::Parser;
 
@@ -11,12 +11,12 @@ const MAX_ANNOTATIONS: usize = 256;
 
 impl Parser<'_> {
     /// Reads the comments and annotations before a definition or a part of one.
-    pub(super) fn notes(&mut self) -> Checked<Notes> {
+    pub(super) fn notes(&mut self) -> Checked<AnnotationsAndDocs> {
         let docs = self.comments_before();
         let annotations = self.annotations()?;
         let docs =
             if docs.is_empty() && !annotations.is_empty() { self.comments_before() } else { docs };
-        Ok(Notes { docs, annotations })
+        Ok(AnnotationsAndDocs { docs, annotations })
     }
 
     pub(super) fn annotations(&mut self) -> Checked<Vec<Annotation>> {

@@ -3,7 +3,7 @@
 
 use crate::diagnostic::{Checked, did_you_mean};
 use crate::lexer::TokenKind;
-use crate::syntax::{Definition, DefinitionKind, Notes, Parameter, Scope, TypeKind};
+use crate::syntax::{AnnotationsAndDocs, Definition, DefinitionKind, Parameter, Scope, TypeKind};
 
 use super::{MAX_NESTING, Parser};
 
@@ -43,7 +43,10 @@ impl Parser<'_> {
     fn pragmas_here(&mut self, into: &mut Vec<Definition>) {
         let at = self.next;
         while let Some(pragma) = self.pragmas.next_if(|pragma| pragma.before <= at) {
-            into.push(Definition { notes: Notes::default(), kind: DefinitionKind::Pragma(pragma) });
+            into.push(Definition {
+                notes: AnnotationsAndDocs::default(),
+                kind: DefinitionKind::Pragma(pragma),
+            });
         }
     }
 

@@ -2,8 +2,8 @@
 
 use crate::diagnostic::Checked;
 use crate::syntax::{
-    Bitfield, Bitset, Case, DefinitionKind, Enum, ForwardKind, Label, Literal, MemberDeclaration,
-    Notes, Struct, Union,
+    AnnotationsAndDocs, Bitfield, Bitset, Case, DefinitionKind, Enum, ForwardKind, Label, Literal,
+    MemberDeclaration, Struct, Union,
 };
 
 use super::Parser;
@@ -49,7 +49,7 @@ impl Parser<'_> {
     }
 
     /// Takes a comment after the construct as documentation if there is none before it.
-    fn docs_behind(&self, notes: &mut Notes) {
+    fn docs_behind(&self, notes: &mut AnnotationsAndDocs) {
         let behind = self.comment_behind();
         if !behind.is_empty() {
             if !notes.docs.is_empty() {

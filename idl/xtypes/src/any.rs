@@ -59,7 +59,7 @@ impl Any {
     /// Makes an `any` from a value. The type objects are built again on each call.
     pub fn of<T: DdsType>(value: &T) -> Result<Self, CdrError> {
         let value = to_cdr(value)?;
-        Ok(Self { type_objects: told(&DynamicType::of::<T>())?, value })
+        Ok(Self { type_objects: encoded_type(&DynamicType::of::<T>())?, value })
     }
 
     /// Makes an `any` from a value of a run-time type.
@@ -67,7 +67,7 @@ impl Any {
         let value = data.to_cdr(Encoding::PLAIN_CDR2_LE)?;
         let path = || data.of().name().to_owned();
         let type_objects =
-            told(data.of()).map_err(|source| DataError::Cdr { path: path(), source })?;
+            encoded_type(data.of()).map_err(|source| DataError::Cdr { path: path(), source })?;
         Ok(Self { type_objects, value })
     }
 
@@ -141,14 +141,14 @@ impl Any {
     }
 }
 
-fn told(of: &DynamicType) -> Result<Vec<u8>, CdrError> {
+fn encoded_type(of: &DynamicType) -> Result<Vec<u8>, CdrError> {
     to_cdr(&of.objects(ObjectKind::Complete))
 }
 
 /// Name of a type in a message.
 fn words(of: &DynamicType) -> String {
     match of.name() {
-        "" => crate::words::word_of(of.graph.kind(of.root)).to_owned(),
+        "" => crate::words::kind_name(of.graph.kind(of.root)).to_owned(),
         name => format!("`{name}`"),
     }
 }

@@ -13,7 +13,7 @@ use crate::model::{
     BitField, Element, Literal, NO_BOUND, NodeKind, Primitive, Structure, StructureMember,
     TypeGraph, TypeNodeId, Union,
 };
-use crate::words::{differ, shown, word_of};
+use crate::words::{differ, kind_name, shown};
 use crate::{ConsistencyKind, DynamicType, Mismatch, TypeConsistency};
 
 /// Checks whether a reader of one type understands a writer of the other; returns the reason
@@ -178,7 +178,7 @@ impl<'a> Rules<'a> {
             (NodeKind::Bitset(fields), NodeKind::Bitset(others)) => self.bitset(fields, others),
             (NodeKind::Structure(one), NodeKind::Structure(other)) => self.structure(one, other),
             (NodeKind::Union(one), NodeKind::Union(other)) => self.union(one, other),
-            (one, other) => self.refuse(differ(word_of(one), word_of(other))),
+            (one, other) => self.refuse(differ(kind_name(one), kind_name(other))),
         }
     }
 
@@ -294,9 +294,9 @@ impl<'a> Rules<'a> {
         let is_mutable = reader.extensibility == Extensibility::Mutable;
         let is_fixed = self.exact || reader.extensibility == Extensibility::Final;
         self.names(&ours, &theirs)?;
-        for (place, theirs) in theirs.iter().enumerate() {
-            match (ours.iter().position(|ours| ours.id == theirs.id), ours.get(place)) {
-                (Some(found), _) if is_mutable || found == place => {}
+        for (index, theirs) in theirs.iter().enumerate() {
+            match (ours.iter().position(|ours| ours.id == theirs.id), ours.get(index)) {
+                (Some(found), _) if is_mutable || found == index => {}
                 (None, _) if is_mutable => self.lacked_by_reader(theirs)?,
                 (Some(_), _) => {
                     let name = &theirs.name.text;

@@ -8,7 +8,7 @@ use idl_cdr::{Extensibility, TryConstruct};
 
 use crate::DynamicType;
 use crate::model::{NO_BOUND, NodeKind, StructureMember, TypeGraph, TypeNode, TypeNodeId};
-use crate::words::word_of;
+use crate::words::kind_name;
 
 /// Description of a named type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -282,7 +282,7 @@ fn write_words(graph: &TypeGraph, of: TypeNodeId, out: &mut dyn Write) -> fmt::R
             write_words(graph, inner, out)?;
             out.write_str(&sizes)
         }
-        kind => out.write_str(word_of(kind)),
+        kind => out.write_str(kind_name(kind)),
     }
 }
 

@@ -130,8 +130,8 @@ impl FromDescriptors {
                     .collect(),
             ),
             TypeKind::Structure(structure) => {
-                for (place, member) in structure.members.iter().enumerate() {
-                    self.defaults.extend(member.default.map(|default| (id, place, default)));
+                for (index, member) in structure.members.iter().enumerate() {
+                    self.defaults.extend(member.default.map(|default| (id, index, default)));
                 }
                 NodeKind::Structure(self.structure(&structure))
             }
@@ -139,7 +139,7 @@ impl FromDescriptors {
                 let members = union.cases.iter().map(|case| case.member.as_ref());
                 let all = [Some(&union.discriminator)].into_iter().chain(members).enumerate();
                 let default =
-                    |(place, of): (_, Option<&MemberDescriptor>)| Some((id, place, of?.default?));
+                    |(index, of): (_, Option<&MemberDescriptor>)| Some((id, index, of?.default?));
                 self.defaults.extend(all.filter_map(default));
                 NodeKind::Union(self.union(&union))
             }

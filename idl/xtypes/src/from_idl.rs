@@ -100,10 +100,10 @@ struct FromIdl<'a> {
 /// through the chain uses the stack.
 const LONGEST_CHAIN: usize = 256;
 
-type Made<T> = Result<T, TypeObjectError>;
+type Converted<T> = Result<T, TypeObjectError>;
 
 impl FromIdl<'_> {
-    fn named(&mut self, name: &str) -> Made<TypeNodeId> {
+    fn named(&mut self, name: &str) -> Converted<TypeNodeId> {
         if let Some(&made) = self.made.get(name) {
             return Ok(made);
         }
@@ -146,7 +146,7 @@ impl FromIdl<'_> {
         Ok(id)
     }
 
-    fn ty(&mut self, of: &Type) -> Made<TypeNodeId> {
+    fn ty(&mut self, of: &Type) -> Converted<TypeNodeId> {
         let bound = |bound: &Option<u32>| bound.unwrap_or(NO_BOUND);
         let kind = match of.resolved() {
             Type::Primitive(of) => NodeKind::Primitive(primitive(*of)),
@@ -184,12 +184,12 @@ impl FromIdl<'_> {
         made
     }
 
-    fn element(&mut self, of: &model::Element) -> Made<Element> {
+    fn element(&mut self, of: &model::Element) -> Converted<Element> {
         let external = of.external;
         Ok(Element { of: self.ty(of)?, external, try_construct: try_construct(of.try_construct) })
     }
 
-    fn structure(&mut self, of: &model::Struct) -> Made<Structure> {
+    fn structure(&mut self, of: &model::Struct) -> Converted<Structure> {
         let base = match &of.base {
             Some(base) => Some(self.named(&base.to_string())?),
             None => None,
@@ -221,7 +221,7 @@ impl FromIdl<'_> {
         }
     }
 
-    fn union(&mut self, of: &model::Union) -> Made<Union> {
+    fn union(&mut self, of: &model::Union) -> Converted<Union> {
         let selects = self.ty(&of.discriminator)?;
         let discriminator = StructureMember {
             name: HashedName::new("discriminator"),
@@ -260,7 +260,7 @@ impl FromIdl<'_> {
         of: &model::StructMember,
         next: u32,
         hashed: bool,
-    ) -> Made<StructureMember> {
+    ) -> Converted<StructureMember> {
         let name = HashedName::new(&of.name);
         let of_hash = |text: &str| u32::from_le_bytes(crate::hash::of_name(text)) & 0x0fff_ffff;
         let (id, hash_id) = match &of.id {
@@ -376,10 +376,10 @@ fn plain_member() -> StructureMember {
 fn literals(of: &model::Enum) -> Vec<Literal> {
     let default = of.enumerators.iter().position(|one| one.default).unwrap_or(0);
     let literals = of.enumerators.iter().enumerate();
-    let literal = |(place, one): (usize, &model::Enumerator)| Literal {
+    let literal = |(index, one): (usize, &model::Enumerator)| Literal {
         name: HashedName::new(&one.name),
         value: one.value,
-        default: place == default,
+        default: index == default,
     };
     literals.map(literal).collect()
 }

@@ -108,11 +108,11 @@ impl<'a> Objects<'a> {
             ObjectKind::Minimal => TypeObjectHashId::Minimal(hash),
             ObjectKind::Complete => TypeObjectHashId::Complete(hash),
         };
-        for (place, of) in component.iter().enumerate() {
+        for (index, of) in component.iter().enumerate() {
             let id = StronglyConnectedComponentId {
                 sc_component_id: sc_component_id.clone(),
                 scc_length: component.len() as i32,
-                scc_index: place as i32 + 1,
+                scc_index: index as i32 + 1,
             };
             self.identifiers.insert(*of, TypeIdentifier::Component(id));
         }
@@ -486,7 +486,7 @@ impl<'a> Objects<'a> {
 fn in_order(literals: &[Literal]) -> impl Iterator<Item = (&Literal, bool)> {
     let mut sorted: Vec<&Literal> = literals.iter().collect();
     sorted.sort_by_key(|literal| literal.value);
-    sorted.into_iter().enumerate().map(|(place, literal)| (literal, place > 0))
+    sorted.into_iter().enumerate().map(|(index, literal)| (literal, index > 0))
 }
 
 fn is_hashed(kind: &NodeKind) -> bool {

@@ -77,7 +77,7 @@ struct Resolver<'a> {
     objects: &'a [TypeIdentifierTypeObjectPair],
     /// Index of each object by its identifier's bytes; a peer may refer to an object any number
     /// of times.
-    places: BTreeMap<Vec<u8>, usize>,
+    indices: BTreeMap<Vec<u8>, usize>,
     graph: TypeGraph,
     /// Node of each object.
     made: Vec<Option<TypeNodeId>>,
@@ -95,9 +95,10 @@ impl DynamicType {
         let made = vec![None; objects.objects.len()];
         let graph = TypeGraph::default();
         let identifiers = objects.objects.iter().map(|pair| object_bytes(&pair.type_identifier));
-        let places = identifiers.enumerate().map(|(place, bytes)| (bytes, place)).collect();
+        let places = identifiers.enumerate().map(|(index, bytes)| (bytes, index)).collect();
         let given = &objects.objects;
-        let mut resolver = Resolver { objects: given, places, graph, made, open: Vec::new() };
+        let mut resolver =
+            Resolver { objects: given, indices: places, graph, made, open: Vec::new() };
         let root = resolver.add(&objects.identifier)?;
         while let Some((id, place)) = resolver.open.pop() {
             resolver.fill(id, place)?;
@@ -312,26 +313,26 @@ impl Resolver<'_> {
     }
 
     fn object(&mut self, of: &TypeIdentifier) -> Result<TypeNodeId, TypeObjectError> {
-        let Some(&place) = self.places.get(&object_bytes(of)) else {
+        let Some(&index) = self.indices.get(&object_bytes(of)) else {
             return Err(TypeObjectError::Missing { identifier: words(of) });
         };
-        if let Some(made) = self.made[place] {
+        if let Some(made) = self.made[index] {
             return Ok(made);
         }
-        let id = self.put(name_of(&self.objects[place].type_object), NodeKind::Later)?;
+        let id = self.put(name_of(&self.objects[index].type_object), NodeKind::Later)?;
         if let (TypeIdentifier::Component(of), TypeObject::Minimal(_)) =
-            (of, &self.objects[place].type_object)
+            (of, &self.objects[index].type_object)
         {
             self.graph.nodes[id.0 as usize].place = of.scc_index;
         }
-        self.made[place] = Some(id);
-        self.open.push((id, place));
+        self.made[index] = Some(id);
+        self.open.push((id, index));
         Ok(id)
     }
 
-    fn fill(&mut self, id: TypeNodeId, place: usize) -> Result<(), TypeObjectError> {
+    fn fill(&mut self, id: TypeNodeId, index: usize) -> Result<(), TypeObjectError> {
         let objects = self.objects;
-        let kind = match &objects[place].type_object {
+        let kind = match &objects[index].type_object {
             TypeObject::Complete(object) => self.complete(object)?,
             TypeObject::Minimal(object) => self.minimal(object)?,
         };

@@ -15,8 +15,8 @@ const MOST_PARTS: u64 = 1 << 20;
 /// Checks that values of these types can exist, and the requirements of each kind.
 pub(crate) fn check(graph: &TypeGraph) -> Result<(), TypeObjectError> {
     let mut parts = vec![PartCount::Unknown; graph.nodes.len()];
-    for place in 0..graph.nodes.len() {
-        let id = TypeNodeId(place as u32);
+    for index in 0..graph.nodes.len() {
+        let id = TypeNodeId(index as u32);
         let node = graph.node(id);
         let invalid = |reason| Err(TypeObjectError::Invalid { name: node.name.clone(), reason });
         count(graph, id, 0, &mut parts)?;
@@ -116,13 +116,13 @@ fn count(
     depth: u32,
     parts: &mut [PartCount],
 ) -> Result<u64, TypeObjectError> {
-    let place = id.0 as usize;
+    let index = id.0 as usize;
     let invalid =
         |reason| Err(TypeObjectError::Invalid { name: graph.node(id).name.clone(), reason });
-    match parts[place] {
+    match parts[index] {
         PartCount::Known(count) => return Ok(count),
         PartCount::Open => return invalid("contains itself in every value"),
-        PartCount::Unknown => parts[place] = PartCount::Open,
+        PartCount::Unknown => parts[index] = PartCount::Open,
     }
     if depth > MAX_DEPTH {
         return invalid("is nested too deep");
@@ -152,6 +152,6 @@ fn count(
     if found > MOST_PARTS {
         return invalid("has values with too many parts");
     }
-    parts[place] = PartCount::Known(found);
+    parts[index] = PartCount::Known(found);
     Ok(found)
 }

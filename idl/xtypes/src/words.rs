@@ -13,7 +13,7 @@ pub(crate) fn differ(reader: &str, writer: &str) -> String {
     format!("{reader} in the reader's type, {writer} in the writer's")
 }
 
-pub(crate) fn word_of(kind: &NodeKind) -> &'static str {
+pub(crate) fn kind_name(kind: &NodeKind) -> &'static str {
     match kind {
         NodeKind::Primitive(primitive) => primitive.name(),
         NodeKind::Text { wide: false, .. } => "a string",

@@ -91,17 +91,17 @@ fn any_returns_value_as_assignable_type_or_reports_mismatch() {
     assert_eq!(Any::of(&newer).unwrap().get::<Fix>(), Ok(fix(1)));
     assert_eq!(any.dynamic_type().unwrap().name(), "Fix");
 
-    let said = |error: AnyError| error.to_string();
+    let message = |error: AnyError| error.to_string();
     assert_eq!(
-        said(any.get::<later::Other>().unwrap_err()),
+        message(any.get::<later::Other>().unwrap_err()),
         "this any holds `Fix`, which cannot be taken as `Fix`: `Fix.id`: a string in the reader's type, uint32 in the writer's"
     );
     assert_eq!(
-        said(any.get::<Report>().unwrap_err()),
+        message(any.get::<Report>().unwrap_err()),
         "this any holds `Fix`, which cannot be taken as `Boxed::Report`; ask for that type, or read the value with `data`"
     );
     assert_eq!(
-        said(Any::of(&7_u32).unwrap().get::<i32>().unwrap_err()),
+        message(Any::of(&7_u32).unwrap().get::<i32>().unwrap_err()),
         "this any holds uint32, which cannot be taken as int32: `the type`: int32 in the reader's type, uint32 in the writer's"
     );
     assert_eq!(Any::default().get::<Fix>(), Err(AnyError::Empty));

@@ -205,18 +205,18 @@ const EXACT: TypeConsistency =
     TypeConsistency { kind: ConsistencyKind::DisallowTypeCoercion, ..DEFAULT };
 
 /// Returns the message for the types themselves, and checks it for the types as peers receive them.
-fn said<R: DdsType, W: DdsType>(consistency: TypeConsistency) -> String {
+fn refusal<R: DdsType, W: DdsType>(consistency: TypeConsistency) -> String {
     let (reader, writer) = (DynamicType::of::<R>(), DynamicType::of::<W>());
-    let said = consistency.check(&reader, &writer).err().map(|why| why.to_string());
-    let told = DynamicType::from_objects(&writer.objects(ObjectKind::Complete)).unwrap();
-    let again = consistency.check(&reader, &told).err().map(|why| why.to_string());
-    assert_eq!(said, again, "with the complete type object");
-    let told = DynamicType::from_objects(&writer.objects(ObjectKind::Minimal)).unwrap();
+    let message = consistency.check(&reader, &writer).err().map(|why| why.to_string());
+    let decoded = DynamicType::from_objects(&writer.objects(ObjectKind::Complete)).unwrap();
+    let again = consistency.check(&reader, &decoded).err().map(|why| why.to_string());
+    assert_eq!(message, again, "with the complete type object");
+    let decoded = DynamicType::from_objects(&writer.objects(ObjectKind::Minimal)).unwrap();
     if consistency.kind == ConsistencyKind::AllowTypeCoercion {
-        let again = consistency.check(&reader, &told).is_ok();
-        assert_eq!(said.is_none(), again, "with the minimal type object");
+        let again = consistency.check(&reader, &decoded).is_ok();
+        assert_eq!(message.is_none(), again, "with the minimal type object");
     }
-    said.unwrap_or_else(|| "goes".to_owned())
+    message.unwrap_or_else(|| "goes".to_owned())
 }
 
 #[test]
@@ -227,13 +227,13 @@ fn default_type_consistency_follows_standard() {
 #[test]
 fn every_type_is_assignable_from_itself() {
     for consistency in [DEFAULT, EXACT] {
-        assert_eq!(said::<Final::one::Final, Final::one::Final>(consistency), "goes");
-        assert_eq!(said::<Outer::one::Outer, Outer::one::Outer>(consistency), "goes");
-        assert_eq!(said::<Free::one::Free, Free::one::Free>(consistency), "goes");
-        assert_eq!(said::<color::Closed, color::Closed>(consistency), "goes");
-        assert_eq!(said::<color::OpenMore, color::OpenMore>(consistency), "goes");
-        assert_eq!(said::<color::Set, color::Set>(consistency), "goes");
-        assert_eq!(said::<color::More, color::More>(consistency), "goes");
+        assert_eq!(refusal::<Final::one::Final, Final::one::Final>(consistency), "goes");
+        assert_eq!(refusal::<Outer::one::Outer, Outer::one::Outer>(consistency), "goes");
+        assert_eq!(refusal::<Free::one::Free, Free::one::Free>(consistency), "goes");
+        assert_eq!(refusal::<color::Closed, color::Closed>(consistency), "goes");
+        assert_eq!(refusal::<color::OpenMore, color::OpenMore>(consistency), "goes");
+        assert_eq!(refusal::<color::Set, color::Set>(consistency), "goes");
+        assert_eq!(refusal::<color::More, color::More>(consistency), "goes");
     }
 }
 
@@ -241,23 +241,23 @@ fn every_type_is_assignable_from_itself() {
 fn assignable_final_structs_have_same_members() {
     use Final::{more, one, other, renamed};
     assert_eq!(
-        said::<one::Final, more::Final>(DEFAULT),
+        refusal::<one::Final, more::Final>(DEFAULT),
         "`Final`: the writer has a member `c` that the reader lacks, and the type is final"
     );
     assert_eq!(
-        said::<more::Final, one::Final>(DEFAULT),
+        refusal::<more::Final, one::Final>(DEFAULT),
         "`Final`: the writer lacks the member `c`, and the type is final"
     );
     assert_eq!(
-        said::<one::Final, other::Final>(DEFAULT),
+        refusal::<one::Final, other::Final>(DEFAULT),
         "`Final.b`: a string in the reader's type, double in the writer's"
     );
     assert_eq!(
-        said::<one::Final, renamed::Final>(DEFAULT),
+        refusal::<one::Final, renamed::Final>(DEFAULT),
         "`Final`: the member 1 is `b` in the reader's type, `c` in the writer's"
     );
     let ignoring = TypeConsistency { ignore_member_names: true, ..DEFAULT };
-    assert_eq!(said::<one::Final, renamed::Final>(ignoring), "goes");
+    assert_eq!(refusal::<one::Final, renamed::Final>(ignoring), "goes");
 }
 
 #[test]
@@ -265,24 +265,24 @@ fn bounds_are_compared_unless_ignored() {
     use Final::{long, one, short};
     let strict =
         TypeConsistency { ignore_string_bounds: false, ignore_sequence_bounds: false, ..DEFAULT };
-    assert_eq!(said::<short::Final, long::Final>(DEFAULT), "goes");
+    assert_eq!(refusal::<short::Final, long::Final>(DEFAULT), "goes");
     assert_eq!(
-        said::<short::Final, long::Final>(strict),
+        refusal::<short::Final, long::Final>(strict),
         "`Final.b`: at most 3 characters in the reader's type, at most 9 characters in the writer's"
     );
-    assert_eq!(said::<long::Final, short::Final>(strict), "goes");
-    assert_eq!(said::<one::Final, long::Final>(strict), "goes");
+    assert_eq!(refusal::<long::Final, short::Final>(strict), "goes");
+    assert_eq!(refusal::<one::Final, long::Final>(strict), "goes");
     assert_eq!(
-        said::<long::Final, one::Final>(strict),
+        refusal::<long::Final, one::Final>(strict),
         "`Final.b`: at most 9 characters in the reader's type, any number of characters in the writer's"
     );
-    assert_eq!(said::<Open::bounded::Open, Open::one::Open>(DEFAULT), "goes");
+    assert_eq!(refusal::<Open::bounded::Open, Open::one::Open>(DEFAULT), "goes");
     assert_eq!(
-        said::<Open::bounded::Open, Open::one::Open>(strict),
+        refusal::<Open::bounded::Open, Open::one::Open>(strict),
         "`Open.b`: at most 4 elements in the reader's type, any number of elements in the writer's"
     );
     assert_eq!(
-        said::<long::Final, short::Final>(EXACT),
+        refusal::<long::Final, short::Final>(EXACT),
         "`Final.b`: at most 9 characters in the reader's type, at most 3 characters in the writer's"
     );
 }
@@ -290,40 +290,40 @@ fn bounds_are_compared_unless_ignored() {
 #[test]
 fn assignable_appendable_structs_share_leading_members() {
     use Open::{keyed, more, must, mutable, one, optional, swapped};
-    assert_eq!(said::<one::Open, more::Open>(DEFAULT), "goes");
-    assert_eq!(said::<more::Open, one::Open>(DEFAULT), "goes");
+    assert_eq!(refusal::<one::Open, more::Open>(DEFAULT), "goes");
+    assert_eq!(refusal::<more::Open, one::Open>(DEFAULT), "goes");
     let narrow = TypeConsistency { prevent_type_widening: true, ..DEFAULT };
     assert_eq!(
-        said::<one::Open, more::Open>(narrow),
+        refusal::<one::Open, more::Open>(narrow),
         "`Open`: the writer has a member `c` that the reader lacks, and prevent_type_widening is set"
     );
-    assert_eq!(said::<more::Open, one::Open>(narrow), "goes");
+    assert_eq!(refusal::<more::Open, one::Open>(narrow), "goes");
     assert_eq!(
-        said::<one::Open, must::Open>(DEFAULT),
+        refusal::<one::Open, must::Open>(DEFAULT),
         "`Open`: the writer has a member `c` that has to be understood"
     );
     assert_eq!(
-        said::<must::Open, one::Open>(DEFAULT),
+        refusal::<must::Open, one::Open>(DEFAULT),
         "`Open`: the writer lacks the member `c`, which has to be understood"
     );
     assert_eq!(
-        said::<one::Open, keyed::Open>(DEFAULT),
+        refusal::<one::Open, keyed::Open>(DEFAULT),
         "`Open.a`: not of the key in the reader's type, a member of the key in the writer's"
     );
     assert_eq!(
-        said::<one::Open, swapped::Open>(DEFAULT),
+        refusal::<one::Open, swapped::Open>(DEFAULT),
         "`Open`: `b` is at another position in the writer's type"
     );
     assert_eq!(
-        said::<one::Open, optional::Open>(DEFAULT),
+        refusal::<one::Open, optional::Open>(DEFAULT),
         "`Open.a`: not optional in the reader's type, optional in the writer's"
     );
     assert_eq!(
-        said::<one::Open, mutable::Open>(DEFAULT),
+        refusal::<one::Open, mutable::Open>(DEFAULT),
         "`Open`: appendable in the reader's type, mutable in the writer's"
     );
     assert_eq!(
-        said::<one::Open, more::Open>(EXACT),
+        refusal::<one::Open, more::Open>(EXACT),
         "`Open`: the writer has a member `c` that the reader lacks, and types may not differ"
     );
 }
@@ -331,22 +331,22 @@ fn assignable_appendable_structs_share_leading_members() {
 #[test]
 fn mutable_structs_are_matched_by_member_ids() {
     use Free::{apart, map, moved, one, swapped, wider};
-    assert_eq!(said::<one::Free, swapped::Free>(DEFAULT), "goes");
-    assert_eq!(said::<swapped::Free, one::Free>(DEFAULT), "goes");
+    assert_eq!(refusal::<one::Free, swapped::Free>(DEFAULT), "goes");
+    assert_eq!(refusal::<swapped::Free, one::Free>(DEFAULT), "goes");
     assert_eq!(
-        said::<one::Free, apart::Free>(DEFAULT),
+        refusal::<one::Free, apart::Free>(DEFAULT),
         "`Free`: the reader's and the writer's type have no member in common"
     );
     assert_eq!(
-        said::<one::Free, moved::Free>(DEFAULT),
+        refusal::<one::Free, moved::Free>(DEFAULT),
         "`Free`: `a` has the id 5 in the reader's type, 6 in the writer's"
     );
     assert_eq!(
-        said::<one::Free, wider::Free>(DEFAULT),
+        refusal::<one::Free, wider::Free>(DEFAULT),
         "`Free.b`: an array [2] in the reader's type, an array [3] in the writer's"
     );
     assert_eq!(
-        said::<one::Free, map::Free>(DEFAULT),
+        refusal::<one::Free, map::Free>(DEFAULT),
         "`Free.a`: int32 in the reader's type, a map in the writer's"
     );
 }
@@ -354,17 +354,17 @@ fn mutable_structs_are_matched_by_member_ids() {
 #[test]
 fn assignability_requires_same_key_without_truncation() {
     use Keyed::{long, more, short};
-    assert_eq!(said::<long::Keyed, short::Keyed>(DEFAULT), "goes");
+    assert_eq!(refusal::<long::Keyed, short::Keyed>(DEFAULT), "goes");
     assert_eq!(
-        said::<short::Keyed, long::Keyed>(DEFAULT),
+        refusal::<short::Keyed, long::Keyed>(DEFAULT),
         "`Keyed.name`: at most 3 characters in the reader's type, at most 9 characters in the writer's"
     );
     assert_eq!(
-        said::<short::Keyed, more::Keyed>(DEFAULT),
+        refusal::<short::Keyed, more::Keyed>(DEFAULT),
         "`Keyed`: the writer's key has a member `id` that the reader lacks"
     );
     assert_eq!(
-        said::<more::Keyed, short::Keyed>(DEFAULT),
+        refusal::<more::Keyed, short::Keyed>(DEFAULT),
         "`Keyed`: the writer lacks the member `id` of the key"
     );
 }
@@ -372,19 +372,19 @@ fn assignability_requires_same_key_without_truncation() {
 #[test]
 fn assignability_error_names_member_path() {
     assert_eq!(
-        said::<Outer::one::Outer, Outer::other::Outer>(DEFAULT),
+        refusal::<Outer::one::Outer, Outer::other::Outer>(DEFAULT),
         "`Outer.header.b`: a string in the reader's type, double in the writer's"
     );
     assert_eq!(
-        said::<Outer::one::Outer, Outer::list::Outer>(DEFAULT),
+        refusal::<Outer::one::Outer, Outer::list::Outer>(DEFAULT),
         "`Outer.list[]`: appendable in the reader's type, mutable in the writer's"
     );
     assert_eq!(
-        said::<Outer::one::Outer, Final::one::Final>(DEFAULT),
+        refusal::<Outer::one::Outer, Final::one::Final>(DEFAULT),
         "`Outer`: appendable in the reader's type, final in the writer's"
     );
     assert_eq!(
-        said::<Final::one::Final, Outer::one::Outer>(EXACT),
+        refusal::<Final::one::Final, Outer::one::Outer>(EXACT),
         "`Final`: the writer's type is `Outer`, and types may not differ"
     );
 }
@@ -392,47 +392,47 @@ fn assignability_error_names_member_path() {
 #[test]
 fn enum_assignability_compares_enumerator_names_and_values() {
     use color::{ByValue, Mask, More, One, Other, Renamed, Set, Short};
-    assert_eq!(said::<One, More>(DEFAULT), "goes");
-    assert_eq!(said::<More, One>(DEFAULT), "goes");
+    assert_eq!(refusal::<One, More>(DEFAULT), "goes");
+    assert_eq!(refusal::<More, One>(DEFAULT), "goes");
     assert_eq!(
-        said::<One, More>(EXACT),
+        refusal::<One, More>(EXACT),
         "`Color`: the writer's enumerators are different, and types may not differ"
     );
     assert_eq!(
-        said::<One, Other>(DEFAULT),
+        refusal::<One, Other>(DEFAULT),
         "`Color`: `Red` is 0 in the reader's type, 1 in the writer's"
     );
     assert_eq!(
-        said::<One, Renamed>(DEFAULT),
+        refusal::<One, Renamed>(DEFAULT),
         "`Color`: 0 is `Red` in the reader's type, `Rot` in the writer's"
     );
     let ignoring = TypeConsistency { ignore_member_names: true, ..DEFAULT };
-    assert_eq!(said::<One, Renamed>(ignoring), "goes");
+    assert_eq!(refusal::<One, Renamed>(ignoring), "goes");
     // The reader's annotation decides, and then only values count.
-    assert_eq!(said::<ByValue, Renamed>(DEFAULT), "goes");
-    assert_eq!(said::<ByValue, Other>(DEFAULT), "goes");
+    assert_eq!(refusal::<ByValue, Renamed>(DEFAULT), "goes");
+    assert_eq!(refusal::<ByValue, Other>(DEFAULT), "goes");
     assert_eq!(
-        said::<Renamed, ByValue>(DEFAULT),
+        refusal::<Renamed, ByValue>(DEFAULT),
         "`Color`: 0 is `Rot` in the reader's type, `Red` in the writer's"
     );
-    assert!(said::<ByValue, Renamed>(EXACT).starts_with("`Color`: 0 is `Red`"));
+    assert!(refusal::<ByValue, Renamed>(EXACT).starts_with("`Color`: 0 is `Red`"));
     let text = "@ignore_literal_names enum Color { BLACK, WHITE };";
     let of = idl::parse("color.idl", text).unwrap();
     let of = DynamicType::from_idl(&of, "Color").unwrap();
     assert!(DEFAULT.check(&of, &DynamicType::of::<One>()).is_ok());
     assert_eq!(
-        said::<One, Short>(DEFAULT),
+        refusal::<One, Short>(DEFAULT),
         "`Color`: 32 bits in the reader's type, 8 in the writer's"
     );
-    assert_eq!(said::<Mask, u16>(DEFAULT), "goes");
-    assert_eq!(said::<u16, Mask>(DEFAULT), "goes");
-    assert_eq!(said::<u32, Mask>(DEFAULT), "`the type`: a bitmask of 12 bits is no uint32");
+    assert_eq!(refusal::<Mask, u16>(DEFAULT), "goes");
+    assert_eq!(refusal::<u16, Mask>(DEFAULT), "goes");
+    assert_eq!(refusal::<u32, Mask>(DEFAULT), "`the type`: a bitmask of 12 bits is no uint32");
     assert_eq!(
-        said::<Set, color::OtherSet>(DEFAULT),
+        refusal::<Set, color::OtherSet>(DEFAULT),
         "`Set`: `b` has 4 bits in the reader's type, 3 in the writer's"
     );
     assert_eq!(
-        said::<One, Set>(DEFAULT),
+        refusal::<One, Set>(DEFAULT),
         "`Color`: an enum in the reader's type, a bitset in the writer's"
     );
 }
@@ -441,22 +441,22 @@ fn enum_assignability_compares_enumerator_names_and_values() {
 fn unions_are_matched_by_case_labels() {
     use color::{Closed, ClosedMore, Open, OpenMore, OpenOther};
     assert_eq!(
-        said::<Closed, ClosedMore>(DEFAULT),
+        refusal::<Closed, ClosedMore>(DEFAULT),
         "`Choice`: the reader lacks a case 3, and the type is final"
     );
     assert_eq!(
-        said::<ClosedMore, Closed>(DEFAULT),
+        refusal::<ClosedMore, Closed>(DEFAULT),
         "`Choice`: the writer lacks a case 3, and the type is final"
     );
-    assert_eq!(said::<Open, OpenMore>(DEFAULT), "goes");
-    assert_eq!(said::<OpenMore, Open>(DEFAULT), "goes");
+    assert_eq!(refusal::<Open, OpenMore>(DEFAULT), "goes");
+    assert_eq!(refusal::<OpenMore, Open>(DEFAULT), "goes");
     assert_eq!(
-        said::<Open, OpenOther>(DEFAULT),
+        refusal::<Open, OpenOther>(DEFAULT),
         "`Choice.B`: uint8 in the reader's type, a string in the writer's"
             .replace("uint8", "octet")
     );
     assert_eq!(
-        said::<Closed, Open>(DEFAULT),
+        refusal::<Closed, Open>(DEFAULT),
         "`Choice`: final in the reader's type, appendable in the writer's"
     );
 }

@@ -20,8 +20,8 @@ use types::*;
 /// Returns the derived type, and the type as a peer knows it.
 fn types_of<T: DdsType>() -> [DynamicType; 2] {
     let of = DynamicType::of::<T>();
-    let told = DynamicType::from_objects(&of.objects(ObjectKind::Complete)).unwrap();
-    [of, told]
+    let decoded = DynamicType::from_objects(&of.objects(ObjectKind::Complete)).unwrap();
+    [of, decoded]
 }
 
 fn same<T: DdsType + PartialEq + Debug>(value: &T, of: &DynamicType, encoding: Encoding) {
@@ -68,8 +68,8 @@ fn bitset_fields_have_their_declared_types() {
     for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
         assert_eq!(of_idl.objects(kind), derived.objects(kind));
     }
-    let told = DynamicType::from_objects(&derived.objects(ObjectKind::Complete)).unwrap();
-    for of in [of_idl, derived, told] {
+    let decoded = DynamicType::from_objects(&derived.objects(ObjectKind::Complete)).unwrap();
+    for of in [of_idl, derived, decoded] {
         let data = DynamicData::from_cdr(&of, &payload).unwrap();
         let text = "{version: 5, urgent: true, offset: -3, hops: 1000, load: -2000}";
         assert_eq!(data.to_text(), text);
@@ -288,13 +288,13 @@ fn array_of_fixed_is_announced_as_array_of_bytes() {
     }
     let of = DynamicType::of::<Prices>();
     for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
-        let told = of.objects(kind);
-        let heard = DynamicType::from_objects(&told).unwrap();
-        assert_eq!(heard.objects(kind).identifier, told.identifier);
+        let objects = of.objects(kind);
+        let decoded = DynamicType::from_objects(&objects).unwrap();
+        assert_eq!(decoded.objects(kind).identifier, objects.identifier);
         let prices = Prices { all: [Fixed::from_units(125).unwrap(); 3], last: 7 };
         for encoding in ENCODINGS {
             let payload = to_cdr_with(&prices, encoding).unwrap();
-            let read = DynamicData::from_cdr(&heard, &payload).unwrap();
+            let read = DynamicData::from_cdr(&decoded, &payload).unwrap();
             assert_eq!(read.to_cdr(encoding).unwrap(), payload);
         }
     }
@@ -319,7 +319,7 @@ struct Legs {
 #[test]
 fn dynamic_and_derived_types_reject_same_lengths() {
     let of = DynamicType::of::<Legs>();
-    let told = DynamicType::from_objects(&of.objects(ObjectKind::Complete)).unwrap();
+    let decoded = DynamicType::from_objects(&of.objects(ObjectKind::Complete)).unwrap();
     let of_map = |count: u8| [vec![0, 0, 0, 0, count, 0, 0, 0], vec![7; 5]].concat();
     let of_list = |count: u8| [vec![count, 0, 0, 0], vec![7; 4]].concat();
     let bodies = [of_list(1), of_list(2), of_list(3), of_map(1), of_map(2), of_map(5)];
@@ -329,7 +329,7 @@ fn dynamic_and_derived_types_reject_same_lengths() {
         for body in &bodies {
             let payload = [&[high, low, 0, 0][..], body].concat();
             let typed = from_cdr::<Legs>(&payload).map(|legs| to_cdr(&legs).unwrap());
-            for of in [&of, &told] {
+            for of in [&of, &decoded] {
                 let data = DynamicData::from_cdr(of, &payload);
                 match (&typed, data) {
                     (Ok(typed), Ok(data)) => {

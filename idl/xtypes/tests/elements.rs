@@ -107,8 +107,8 @@ fn types() -> Vec<DynamicType> {
     for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
         assert_eq!(compiled.objects(kind), derived.objects(kind));
     }
-    let told = DynamicType::from_objects(&derived.objects(ObjectKind::Complete)).unwrap();
-    vec![derived, compiled, told]
+    let decoded = DynamicType::from_objects(&derived.objects(ObjectKind::Complete)).unwrap();
+    vec![derived, compiled, decoded]
 }
 
 /// Returns the result of all types for a loose sample: the derived value, or none.

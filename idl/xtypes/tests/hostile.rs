@@ -24,8 +24,8 @@ const IS_KEY: u16 = 1 << 5;
 fn use_it(objects: &TypeObjects) {
     let of = DynamicType::from_objects(objects).unwrap();
     TypeConsistency::default().check(&of, &of).unwrap();
-    let told = DynamicType::from_objects(&of.objects(ObjectKind::Complete)).unwrap();
-    TypeConsistency::default().check(&of, &told).unwrap();
+    let decoded = DynamicType::from_objects(&of.objects(ObjectKind::Complete)).unwrap();
+    TypeConsistency::default().check(&of, &decoded).unwrap();
 }
 
 #[test]
@@ -34,8 +34,8 @@ fn announced_type_objects_survive_round_trip() {
         for of in [DynamicType::of::<Everything>(), DynamicType::of::<Tree>()] {
             let of = of.objects(kind);
             let again: TypeObjects = from_cdr(&to_cdr(&of).unwrap()).unwrap();
-            let told = DynamicType::from_objects(&again).unwrap();
-            assert_eq!(told.objects(kind).identifier, of.identifier, "{kind:?}");
+            let decoded = DynamicType::from_objects(&again).unwrap();
+            assert_eq!(decoded.objects(kind).identifier, of.identifier, "{kind:?}");
         }
     }
 }
@@ -90,20 +90,20 @@ fn itself() -> TypeIdentifier {
     })
 }
 
-fn said(objects: &TypeObjects) -> String {
+fn refusal(objects: &TypeObjects) -> String {
     DynamicType::from_objects(objects).unwrap_err().to_string()
 }
 
 #[test]
 fn type_without_finite_value_is_rejected() {
     let direct = struct_of(TypeIdentifier::None, Some(itself()), 1);
-    assert_eq!(said(&only(&itself(), direct)), "`Loop` contains itself in every value");
+    assert_eq!(refusal(&only(&itself(), direct)), "`Loop` contains itself in every value");
     let external = struct_of(TypeIdentifier::None, Some(itself()), 1 | IS_EXTERNAL);
-    assert_eq!(said(&only(&itself(), external)), "`Loop` contains itself in every value");
+    assert_eq!(refusal(&only(&itself(), external)), "`Loop` contains itself in every value");
     let optional = struct_of(TypeIdentifier::None, Some(itself()), 1 | IS_OPTIONAL | IS_EXTERNAL);
     use_it(&only(&itself(), optional));
     let base = struct_of(itself(), None, 1);
-    assert_eq!(said(&only(&itself(), base)), "`Loop` contains itself in every value");
+    assert_eq!(refusal(&only(&itself(), base)), "`Loop` contains itself in every value");
     let alias = CompleteTypeObject::Alias(CompleteAliasType {
         alias_flags: 0,
         header: CompleteAliasHeader {
@@ -119,7 +119,7 @@ fn type_without_finite_value_is_rejected() {
             ann_custom: None,
         },
     });
-    assert_eq!(said(&only(&itself(), alias)), "`Loop` contains itself in every value");
+    assert_eq!(refusal(&only(&itself(), alias)), "`Loop` contains itself in every value");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn overlapping_bit_fields_and_duplicate_enumerators_are_rejected() {
     let apart = only(&itself(), bitset(4));
     assert!(DynamicType::from_objects(&apart).is_ok());
     let overlap = "`Twice` is a bitset whose fields overlap";
-    assert_eq!(said(&only(&itself(), bitset(3))), overlap);
+    assert_eq!(refusal(&only(&itself(), bitset(3))), overlap);
     let literal = |name, value| CompleteEnumeratedLiteral {
         common: CommonEnumeratedLiteral { value, flags: 0 },
         detail: named(name),
@@ -162,7 +162,7 @@ fn overlapping_bit_fields_and_duplicate_enumerators_are_rejected() {
         literal_seq: vec![literal("a", 0), literal("a", 1)],
     });
     assert_eq!(
-        said(&only(&itself(), two)),
+        refusal(&only(&itself(), two)),
         "`Twice` is an enum with two enumerators of the same name"
     );
 }
@@ -170,9 +170,9 @@ fn overlapping_bit_fields_and_duplicate_enumerators_are_rejected() {
 /// The names of a minimal object are unknown; none are invented when the type is forwarded.
 #[test]
 fn type_without_names_is_forwarded_unchanged() {
-    let heard = DynamicType::of::<Tree>().objects(ObjectKind::Minimal);
-    let told = DynamicType::from_objects(&heard).unwrap().objects(ObjectKind::Complete);
-    assert_eq!(told.identifier, heard.identifier);
+    let objects = DynamicType::of::<Tree>().objects(ObjectKind::Minimal);
+    let decoded = DynamicType::from_objects(&objects).unwrap().objects(ObjectKind::Complete);
+    assert_eq!(decoded.identifier, objects.identifier);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn huge_array_type_is_rejected_when_type_is_built() {
         element_identifier: Box::new(TypeIdentifier::Byte),
     });
     let of = struct_of(TypeIdentifier::None, Some(huge), 1);
-    assert_eq!(said(&only(&itself(), of)), "`` has values with too many parts");
+    assert_eq!(refusal(&only(&itself(), of)), "`` has values with too many parts");
 }
 
 #[test]
@@ -262,8 +262,8 @@ fn union_of(
 #[test]
 fn case_label_outside_discriminator_type_is_rejected() {
     for (of, label) in [(TypeIdentifier::Int16, 40_000), (TypeIdentifier::Boolean, 2)] {
-        let said = said(&only(&itself(), union_of(1, of, &[label])));
-        assert_eq!(said, "`Loop` is a union with a label that its discriminator cannot have");
+        let message = refusal(&only(&itself(), union_of(1, of, &[label])));
+        assert_eq!(message, "`Loop` is a union with a label that its discriminator cannot have");
     }
     assert!(
         DynamicType::from_objects(&only(&itself(), union_of(1, TypeIdentifier::Int16, &[40])))
@@ -304,7 +304,7 @@ fn bitset_field_must_fit_its_holder_type() {
     assert!(DynamicType::from_objects(&field(TK_BYTE, 8)).is_ok());
     for (holder, bits) in [(TK_BYTE, 9), (TK_BOOLEAN, 2), (TK_FLOAT32, 3)] {
         assert_eq!(
-            said(&field(holder, bits)),
+            refusal(&field(holder, bits)),
             "`a` is a field of a bitset that does not fit its type, or 64 bits"
         );
     }
@@ -314,19 +314,19 @@ fn bitset_field_must_fit_its_holder_type() {
 #[test]
 fn mutually_recursive_types_are_forwarded_in_same_order() {
     let of = DynamicType::of::<TypeObjects>();
-    let told = of.objects(ObjectKind::Minimal);
-    let heard = DynamicType::from_objects(&told).unwrap();
-    let again = heard.objects(ObjectKind::Minimal);
-    assert_eq!(again.identifier, told.identifier);
+    let objects = of.objects(ObjectKind::Minimal);
+    let decoded = DynamicType::from_objects(&objects).unwrap();
+    let again = decoded.objects(ObjectKind::Minimal);
+    assert_eq!(again.identifier, objects.identifier);
     // Their samples are read as written, even without names.
-    let sample = DynamicData::new(&heard);
-    assert_eq!(DynamicData::parse(&heard, &sample.to_text()).unwrap(), sample);
-    assert_eq!(DynamicData::parse(&heard, &sample.to_json()).unwrap(), sample);
+    let sample = DynamicData::new(&decoded);
+    assert_eq!(DynamicData::parse(&decoded, &sample.to_text()).unwrap(), sample);
+    assert_eq!(DynamicData::parse(&decoded, &sample.to_json()).unwrap(), sample);
 }
 
 /// A sample without its key belongs to no instance.
 #[test]
 fn optional_key_member_is_rejected() {
     let of = struct_of(TypeIdentifier::None, Some(TypeIdentifier::Byte), 1 | IS_KEY | IS_OPTIONAL);
-    assert_eq!(said(&only(&itself(), of)), "`Loop` has a member of its key that is optional");
+    assert_eq!(refusal(&only(&itself(), of)), "`Loop` has a member of its key that is optional");
 }

@@ -350,9 +350,9 @@ fn enum_default_is_announced_for_any_order_of_values() {
     ] {
         for kind in [ObjectKind::Complete, ObjectKind::Minimal] {
             let said = of.objects(kind);
-            let told = DynamicType::from_objects(&said).unwrap();
-            assert_eq!(told.objects(kind), said, "{kind:?}");
-            assert_eq!(number(&told), number(&of), "{kind:?}");
+            let decoded = DynamicType::from_objects(&said).unwrap();
+            assert_eq!(decoded.objects(kind), said, "{kind:?}");
+            assert_eq!(number(&decoded), number(&of), "{kind:?}");
         }
         let text = DynamicData::new(&of).to_text();
         assert!(text.contains(default), "{text}");
@@ -403,6 +403,6 @@ fn long_double_range_is_announced_with_all_bits() {
     let bits = 0x73e6_a375_0647_fcab_18c2_1ab9_0545_0cc3_u128.to_le_bytes();
     assert_eq!(said.min, Some(AnnotationParameterValue::Float128((-1.5).into())));
     assert_eq!(said.max, Some(AnnotationParameterValue::Float128(LongDouble(bits))));
-    let told = DynamicType::from_objects(&objects).unwrap();
-    assert_eq!(told.objects(ObjectKind::Complete), objects);
+    let decoded = DynamicType::from_objects(&objects).unwrap();
+    assert_eq!(decoded.objects(ObjectKind::Complete), objects);
 }

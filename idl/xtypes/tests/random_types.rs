@@ -220,7 +220,7 @@ fn sample(of: &DynamicType, ids: &[usize], values: &[Value]) -> DynamicData {
 }
 
 /// Returns the type as received by a peer.
-fn told(of: &DynamicType) -> DynamicType {
+fn decoded(of: &DynamicType) -> DynamicType {
     DynamicType::from_objects(&of.objects(ObjectKind::Complete)).unwrap()
 }
 
@@ -260,7 +260,7 @@ proptest! {
             let payload = data.to_cdr(encoding).unwrap();
             prop_assert_eq!(data.cdr_size(encoding).unwrap(), payload.len());
             let of_key = data.key_to_cdr_with(encoding).unwrap();
-            for reader in [&of, &told(&of)] {
+            for reader in [&of, &decoded(&of)] {
                 let read = DynamicData::from_cdr(reader, &payload).unwrap();
                 prop_assert_eq!(read.whole(), data.whole(), "{:?}", encoding);
                 prop_assert_eq!(read.to_cdr(encoding).unwrap(), payload.clone());
@@ -337,7 +337,7 @@ proptest! {
         }
         let how = if mutable { Extensibility::Mutable } else { Extensibility::Appendable };
         let inner = |ids: &[usize]| version("Version", how, &members, ids);
-        let (writer, reader) = (inner(&written), told(&inner(&wanted)));
+        let (writer, reader) = (inner(&written), decoded(&inner(&wanted)));
         let default = DynamicData::new(&inner(&wanted));
         let compare = |read: &DynamicData, data: &DynamicData, place: &str, encoding: Encoding| {
             for id in &wanted {

@@ -14,7 +14,7 @@ fn data<T: DdsType>(value: &T) -> DynamicData {
     DynamicData::from_cdr(&DynamicType::of::<T>(), &to_cdr(value).unwrap()).unwrap()
 }
 
-fn said<T: DdsType>(text: &str) -> String {
+fn parse_error<T: DdsType>(text: &str) -> String {
     DynamicData::parse(&DynamicType::of::<T>(), text).unwrap_err().to_string()
 }
 
@@ -79,42 +79,54 @@ fn omitted_members_get_their_defaults() {
 
 #[test]
 fn text_error_states_position_and_reason() {
-    assert_eq!(said::<Point>("{x: 1.5}"), "1:5: `x`: expected int32, found `1.5`");
-    assert_eq!(said::<Point>("{x: 1\n y: 2}"), "2:2: expected `}` of a struct, found `y`");
-    assert_eq!(said::<Point>("{z: 1}"), "1:2: `z`: there is no member `z`; the members are x, y");
-    assert_eq!(said::<Point>("{x: 5000000000}"), "1:5: `x`: expected int32, found `5000000000`");
-    assert_eq!(said::<Point>(""), "1:1: expected `{` of a struct, found the end of the text");
-    assert_eq!(said::<Point>("{} {}"), "1:4: expected the end after the value, found more text");
+    assert_eq!(parse_error::<Point>("{x: 1.5}"), "1:5: `x`: expected int32, found `1.5`");
+    assert_eq!(parse_error::<Point>("{x: 1\n y: 2}"), "2:2: expected `}` of a struct, found `y`");
     assert_eq!(
-        said::<Everything>("{derived: {more: Pink}}"),
+        parse_error::<Point>("{z: 1}"),
+        "1:2: `z`: there is no member `z`; the members are x, y"
+    );
+    assert_eq!(
+        parse_error::<Point>("{x: 5000000000}"),
+        "1:5: `x`: expected int32, found `5000000000`"
+    );
+    assert_eq!(
+        parse_error::<Point>(""),
+        "1:1: expected `{` of a struct, found the end of the text"
+    );
+    assert_eq!(
+        parse_error::<Point>("{} {}"),
+        "1:4: expected the end after the value, found more text"
+    );
+    assert_eq!(
+        parse_error::<Everything>("{derived: {more: Pink}}"),
         "1:18: `derived.more`: `Pink` is not one of Red, Green, Blue"
     );
     assert_eq!(
-        said::<Everything>("{derived: {texts: [\"a\", 7]}}"),
+        parse_error::<Everything>("{derived: {texts: [\"a\", 7]}}"),
         "1:25: `derived.texts[1]`: expected a string, found `7`"
     );
     assert_eq!(
-        said::<Everything>("{texts: {e: [\"1234567\"]}}"),
+        parse_error::<Everything>("{texts: {e: [\"1234567\"]}}"),
         "1:23: `texts.e[0]`: this has at most 6 characters, found 7"
     );
     assert_eq!(
-        said::<Everything>("{numbers: {i: [[1,2,3]]}}"),
+        parse_error::<Everything>("{numbers: {i: [[1,2,3]]}}"),
         "1:15: `numbers.i`: the array has 2 elements, found 1"
     );
     assert_eq!(
-        said::<Choice>("{discriminator: 1, Text: \"a\"}"),
+        parse_error::<Choice>("{discriminator: 1, Text: \"a\"}"),
         "1:1: the discriminator selects another member"
     );
     assert_eq!(
-        said::<Collections>("{squares: [{key: 1, value: 1}, {key: 1, value: 2}]}"),
+        parse_error::<Collections>("{squares: [{key: 1, value: 1}, {key: 1, value: 2}]}"),
         "1:51: `squares`: this is a map, whose keys must be unique and in ascending order"
     );
     assert_eq!(
-        said::<Texts>("{a: \"x"),
+        parse_error::<Texts>("{a: \"x"),
         "1:5: `a`: the text that begins here has no closing quote in its line"
     );
     let deep = format!("{}{}", "{next: ".repeat(5000), "}".repeat(5000));
-    assert!(said::<Tree>(&deep).ends_with("the value is nested too deep"));
+    assert!(parse_error::<Tree>(&deep).ends_with("the value is nested too deep"));
 }
 
 proptest! {
@@ -172,7 +184,7 @@ fn long_double_is_written_as_decimal_digits() {
             assert_eq!(DynamicData::parse(&of, written).unwrap(), data, "{read}");
         }
     }
-    assert_eq!(said::<LongDouble>("1.5.5"), "1:1: expected long double, found `1.5.5`");
+    assert_eq!(parse_error::<LongDouble>("1.5.5"), "1:1: expected long double, found `1.5.5`");
 }
 
 /// Bits that only a later version names are preserved, in text as in bytes.
@@ -181,14 +193,14 @@ fn unnamed_bitmask_bits_survive_text_round_trip() {
     let of = DynamicType::of::<Flags>();
     let data = DynamicData::parse(&of, "65535").unwrap();
     assert_eq!(DynamicData::parse(&of, &data.to_text()).unwrap(), data);
-    assert!(said::<Flags>("65536").contains("this is a bitmask"), "beyond its two bytes");
+    assert!(parse_error::<Flags>("65536").contains("this is a bitmask"), "beyond its two bytes");
 }
 
 /// A NUL ends a string on the wire, so a string with an inner NUL could not be written.
 #[test]
 fn parser_rejects_string_with_inner_nul() {
     assert_eq!(
-        said::<Texts>("{a: \"x\\u0000\"}"),
+        parse_error::<Texts>("{a: \"x\\u0000\"}"),
         "1:14: `a`: this is a string with a NUL inside, which would end the string"
     );
     assert!(DynamicData::parse(&DynamicType::of::<Texts>(), "{b: \"x\\u0000\"}").is_ok());

@@ -55,10 +55,10 @@ struct ProfileCheck<'a> {
 }
 
 impl<'a> ProfileCheck<'a> {
-    fn error(&mut self, place: FilePosition, path: String, wrong: UnplacedError) {
+    fn error(&mut self, position: FilePosition, path: String, wrong: UnplacedError) {
         let UnplacedError { found, expected, suggestion } = wrong;
         if self.errors.len() < MOST_ERRORS {
-            self.errors.push(ProfileError { place, path, found, expected, suggestion });
+            self.errors.push(ProfileError { place: position, path, found, expected, suggestion });
         }
     }
 
@@ -87,15 +87,15 @@ impl<'a> ProfileCheck<'a> {
     fn defaults(&mut self) {
         let mut first: Option<FilePosition> = None;
         for (library, profile) in self.profiles().filter(|(_, profile)| profile.is_default) {
-            let place = FilePosition::new(&profile.file, profile.at);
+            let position = FilePosition::new(&profile.file, profile.at);
             match &first {
-                None => first = Some(place),
+                None => first = Some(position),
                 Some(first) => {
                     let found = format!(
                         "found a second profile with `is_default_qos`; the first is at {first}"
                     );
                     self.error(
-                        place,
+                        position,
                         profile_path(library, profile),
                         UnplacedError::new(found, "expected one"),
                     );
@@ -109,9 +109,9 @@ impl<'a> ProfileCheck<'a> {
         for (library, profile) in self.profiles() {
             for base in &profile.bases {
                 if find_profile(self.libraries, library, &base.name).is_none() {
-                    let place = FilePosition::new(&profile.file, base.at);
+                    let position = FilePosition::new(&profile.file, base.at);
                     let chain = vec![full_name(library, &profile.name)];
-                    self.unknown(place, profile_path(library, profile), base, library, chain);
+                    self.unknown(position, profile_path(library, profile), base, library, chain);
                 }
             }
         }
@@ -119,15 +119,15 @@ impl<'a> ProfileCheck<'a> {
             if let Some(base) = &set.set.base
                 && find(self.libraries, set.place, set.set.kind, &base.name).is_none()
             {
-                let place = FilePosition::new(&set.set.file, base.at);
-                self.unknown(place, set_path(&set), base, set.place.library, vec![set.name()]);
+                let position = FilePosition::new(&set.set.file, base.at);
+                self.unknown(position, set_path(&set), base, set.place.library, vec![set.name()]);
             }
         }
     }
 
     fn unknown(
         &mut self,
-        place: FilePosition,
+        position: FilePosition,
         path: String,
         base: &Base,
         library: &str,
@@ -150,9 +150,9 @@ impl<'a> ProfileCheck<'a> {
             quoted(&base.name),
             chain.join(" -> ")
         );
-        let wrong =
+        let error =
             UnplacedError::new(found, "expected a profile of this library, or `Library::Profile`");
-        self.error(place, path, wrong.suggest(suggest(&base.name, names)));
+        self.error(position, path, error.suggest(suggest(&base.name, names)));
     }
 
     /// Checks that no profile is its own base, and that chains are short.
@@ -160,23 +160,23 @@ impl<'a> ProfileCheck<'a> {
         // `None` while the traversal is inside the profile.
         let mut known: HashMap<*const Profile, Option<BaseCounts>> = HashMap::new();
         for (library, profile) in self.profiles() {
-            let mut way: Vec<(&str, &Profile, usize, BaseCounts)> = Vec::new();
+            let mut path: Vec<(&str, &Profile, usize, BaseCounts)> = Vec::new();
             if !known.contains_key(&std::ptr::from_ref(profile)) {
                 known.insert(profile, None);
-                way.push((library, profile, 0, BaseCounts::default()));
+                path.push((library, profile, 0, BaseCounts::default()));
             }
-            while let Some((library, profile, next, above)) = way.last_mut() {
+            while let Some((library, profile, next, above)) = path.last_mut() {
                 let (library, profile) = (*library, *profile);
                 let Some(base) = profile.bases.get(*next) else {
                     let mut above = *above;
-                    if let Some(wrong) = too_many(above) {
+                    if let Some(error) = too_many(above) {
                         above.is_told = true;
-                        let place = FilePosition::new(&profile.file, profile.at);
-                        self.error(place, profile_path(library, profile), wrong);
+                        let position = FilePosition::new(&profile.file, profile.at);
+                        self.error(position, profile_path(library, profile), error);
                     }
                     known.insert(profile, Some(above));
-                    way.pop();
-                    if let Some((.., next)) = way.last_mut() {
+                    path.pop();
+                    if let Some((.., next)) = path.last_mut() {
                         next.add(above);
                     }
                     continue;
@@ -188,21 +188,21 @@ impl<'a> ProfileCheck<'a> {
                 match known.get(&std::ptr::from_ref(found)) {
                     Some(Some(base)) => above.add(*base),
                     Some(None) => {
-                        let from = way
+                        let from = path
                             .iter()
                             .position(|(_, other, ..)| std::ptr::eq(*other, found))
                             .unwrap_or(0);
-                        let mut chain: Vec<String> = way[from..]
+                        let mut chain: Vec<String> = path[from..]
                             .iter()
                             .map(|(library, profile, ..)| full_name(library, &profile.name))
                             .collect();
                         chain.push(full_name(of, &found.name));
-                        let place = FilePosition::new(&profile.file, base.at);
-                        self.error(place, profile_path(library, profile), cycle(&chain));
+                        let position = FilePosition::new(&profile.file, base.at);
+                        self.error(position, profile_path(library, profile), cycle(&chain));
                     }
                     None => {
                         known.insert(found, None);
-                        way.push((of, found, 0, BaseCounts::default()));
+                        path.push((of, found, 0, BaseCounts::default()));
                     }
                 }
             }
@@ -215,24 +215,27 @@ impl<'a> ProfileCheck<'a> {
         let sound_bases = self.errors.is_empty();
         let mut cycles: Vec<Vec<String>> = Vec::new();
         for set in self.sets() {
-            let mut walk = BaseTraversal::new(self.libraries);
-            let place = |at: LineColumn| FilePosition::new(&set.set.file, at);
+            let mut traversal = BaseTraversal::new(self.libraries);
+            let position = |at: LineColumn| FilePosition::new(&set.set.file, at);
             let base_at = set.set.base.as_ref().map_or(set.set.at, |base| base.at);
-            match walk.set(set) {
-                Ok(()) => {
-                    self.judge(&walk.found, place(set.set.at), &set_path(&set), Some(set.set))
-                }
+            match traversal.set(set) {
+                Ok(()) => self.judge(
+                    &traversal.found,
+                    position(set.set.at),
+                    &set_path(&set),
+                    Some(set.set),
+                ),
                 Err(ResolveError::Cycle(chain)) if sound_bases => {
                     let mut members = chain.clone();
                     members.sort();
                     members.dedup();
                     if !cycles.contains(&members) {
-                        self.error(place(base_at), set_path(&set), cycle(&chain));
+                        self.error(position(base_at), set_path(&set), cycle(&chain));
                         cycles.push(members);
                     }
                 }
                 Err(ResolveError::TooLong) if sound_bases => {
-                    self.error(place(base_at), set_path(&set), too_many_in_all());
+                    self.error(position(base_at), set_path(&set), too_many_in_all());
                 }
                 Err(_) => {}
             }
@@ -241,8 +244,8 @@ impl<'a> ProfileCheck<'a> {
         for (library, profile) in self.profiles().filter(|(_, profile)| profile.bases.len() > 1) {
             for kind in EntityKind::ALL {
                 if profile.entry(kind, PolicySetKey::default()).is_none() {
-                    let place = EnclosingProfile { library, profile: Some(profile) };
-                    let found = lineage(self.libraries, place, kind, PolicySetKey::default());
+                    let enclosing = EnclosingProfile { library, profile: Some(profile) };
+                    let found = lineage(self.libraries, enclosing, kind, PolicySetKey::default());
                     let path = format!("{}/{}", profile_path(library, profile), kind.element());
                     self.judge(&found, FilePosition::new(&profile.file, profile.at), &path, None);
                 }
@@ -253,7 +256,7 @@ impl<'a> ProfileCheck<'a> {
     fn judge(
         &mut self,
         lineage: &[LocatedSet<'_>],
-        place: FilePosition,
+        position: FilePosition,
         path: &str,
         own: Option<&PolicySet>,
     ) {
@@ -268,23 +271,23 @@ impl<'a> ProfileCheck<'a> {
                 }
             }
             let properties = found.set.properties.iter();
-            let said =
+            let asked =
                 properties.map(|(property, _)| property).find(|property| property.name == DELIVERY);
-            delivery = said.map(|property| property.value.as_str()).or(delivery);
+            delivery = asked.map(|property| property.value.as_str()).or(delivery);
         }
-        let mut wrong = qos.inconsistencies();
-        wrong.extend(delivery.and_then(|delivery| against(&qos, delivery)));
-        for Inconsistency { policy, reason, advice } in wrong {
+        let mut error = qos.inconsistencies();
+        error.extend(delivery.and_then(|delivery| against(&qos, delivery)));
+        for Inconsistency { policy, reason, advice } in error {
             let setting =
                 own.and_then(|own| own.settings.iter().find(|setting| setting.policy == policy));
-            let mut place = place.clone();
+            let mut position = position.clone();
             if let (Some(setting), Some(own)) = (setting, own) {
-                place = FilePosition::new(&own.file, setting.at);
+                position = FilePosition::new(&own.file, setting.at);
             }
             let (_, name) =
                 last.set.kind.policies().find(|(own, _)| *own == policy).unwrap_or((policy, ""));
             self.error(
-                place,
+                position,
                 format!("{path}/{name}"),
                 UnplacedError::new(format!("{policy}: {reason}"), advice),
             );

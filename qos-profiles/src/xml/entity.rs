@@ -111,18 +111,18 @@ pub(super) fn read(
     report: &mut FileReport,
 ) -> Option<PolicySet> {
     let mut sound = true;
-    let mut wrong = |report: &mut FileReport, wrong| {
+    let mut error = |report: &mut FileReport, wrong| {
         report.error(element.at, path, wrong);
         sound = false;
     };
     let name = element.attribute("name");
     if let Some(Err(told)) = name.map(check_name) {
-        wrong(report, told);
+        error(report, told);
     }
     if element.attribute("topic_filter").is_some()
         && element.attribute("topic_name_filter").is_some()
     {
-        wrong(
+        error(
             report,
             UnplacedError::new(
                 "found both `topic_filter` and `topic_name_filter`",
@@ -135,7 +135,7 @@ pub(super) fn read(
             Ok(filter) => Some(filter),
             Err(what) => {
                 let found = format!("found the filter {}: {what}", quoted(text));
-                wrong(
+                error(
                     report,
                     UnplacedError::new(
                         found,
@@ -161,8 +161,8 @@ pub(super) fn read(
         path: None,
         topic: None,
     };
-    if let Err(wrong) = no_text(element, || "expected policies".to_owned()) {
-        report.error(element.at, path, wrong);
+    if let Err(error) = no_text(element, || "expected policies".to_owned()) {
+        report.error(element.at, path, error);
     }
     let mut seen: Vec<&str> = Vec::new();
     for child in &element.children {
@@ -196,11 +196,11 @@ fn again() -> UnplacedError {
 
 fn no_attributes(element: &Element, path: &ElementPath<'_>, report: &mut FileReport) {
     if let Some((name, _)) = element.attributes.first() {
-        let wrong = UnplacedError::new(
+        let error = UnplacedError::new(
             format!("found the unknown attribute {}", quoted(name)),
             "expected no attributes",
         );
-        report.error(element.at, path, wrong);
+        report.error(element.at, path, error);
     }
 }
 
@@ -239,8 +239,8 @@ fn fields(
 ) {
     let fields = policy.fields();
     let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
-    if let Err(wrong) = no_text(element, || format!("expected {}", one_of(&names))) {
-        report.error(element.at, path, wrong);
+    if let Err(error) = no_text(element, || format!("expected {}", one_of(&names))) {
+        report.error(element.at, path, error);
     }
     let first = settings.len();
     for child in &element.children {
@@ -255,14 +255,14 @@ fn fields(
             match vendor::in_policy(&element.name, name) {
                 Some(product) => report.ignored(child.at, &inner, product),
                 None => {
-                    let wrong = UnplacedError::new(
+                    let error = UnplacedError::new(
                         "found an unknown element",
                         format!("expected {}", one_of(&names)),
                     );
                     report.error(
                         child.at,
                         inner,
-                        wrong.suggest(suggest(name, names.iter().copied())),
+                        error.suggest(suggest(name, names.iter().copied())),
                     );
                 }
             }
@@ -276,13 +276,13 @@ fn fields(
         no_attributes(child, &inner, report);
         match value(fields[field].ty, child) {
             Ok(value) => settings.push(Setting { policy, field: number, at: child.at, value }),
-            Err(WrongValue { inside, error: wrong }) => {
+            Err(WrongValue { inside, error }) => {
                 let (mut at, mut place) = (child.at, inner.to_string());
                 for element in inside {
                     at = element.at;
                     place = format!("{place}/{}", element.name);
                 }
-                report.error(at, place, wrong);
+                report.error(at, place, error);
             }
         }
     }
@@ -301,20 +301,20 @@ fn properties(
         for item in children(list, &path, &["element"], report) {
             let path = path.inner(&item.name);
             if properties.len() == MOST_PROPERTIES {
-                let wrong = UnplacedError::new(
+                let error = UnplacedError::new(
                     "found too many properties",
                     format!("expected {MOST_PROPERTIES} at most"),
                 );
-                report.error(item.at, path, wrong);
+                report.error(item.at, path, error);
                 return;
             }
             let Some(property) = property(item, &path, report) else { continue };
             if properties.iter().any(|(other, _)| other.name == property.name) {
-                let wrong = UnplacedError::new(
+                let error = UnplacedError::new(
                     format!("found the property {} a second time", quoted(&property.name)),
                     "expected it once",
                 );
-                report.error(item.at, path, wrong);
+                report.error(item.at, path, error);
                 continue;
             }
             if let Some(product) = vendor::property(&property.name) {
@@ -322,7 +322,7 @@ fn properties(
             }
             match known(kind, &property) {
                 Ok(()) => properties.push((property, item.at)),
-                Err(wrong) => report.error(item.at, path, wrong),
+                Err(error) => report.error(item.at, path, error),
             }
         }
     }
@@ -344,18 +344,18 @@ fn property(
             }
             Ok(())
         });
-        if let Err(WrongValue { error: wrong, .. }) = read {
-            report.error(child.at, inner, wrong);
+        if let Err(WrongValue { error, .. }) = read {
+            report.error(child.at, inner, error);
         }
     }
     match (name, value) {
         (Some(name), Some(value)) if !name.is_empty() => Some(Property { name, value, propagate }),
         _ => {
-            let wrong = UnplacedError::new(
+            let error = UnplacedError::new(
                 "found no name or no value of a property",
                 "expected `<name>` and `<value>`",
             );
-            report.error(element.at, path, wrong);
+            report.error(element.at, path, error);
             None
         }
     }
@@ -368,8 +368,8 @@ fn children<'a>(
     names: &[&str],
     report: &mut FileReport,
 ) -> Vec<&'a Element> {
-    if let Err(wrong) = no_text(element, || format!("expected {}", one_of(names))) {
-        report.error(element.at, path, wrong);
+    if let Err(error) = no_text(element, || format!("expected {}", one_of(names))) {
+        report.error(element.at, path, error);
     }
     let mut found: Vec<&Element> = Vec::new();
     for child in &element.children {
@@ -378,14 +378,14 @@ fn children<'a>(
             match vendor::in_policy(&element.name, &child.name) {
                 Some(product) => report.ignored(child.at, &inner, product),
                 None => {
-                    let wrong = UnplacedError::new(
+                    let error = UnplacedError::new(
                         "found an unknown element",
                         format!("expected {}", one_of(names)),
                     );
                     report.error(
                         child.at,
                         inner,
-                        wrong.suggest(suggest(&child.name, names.iter().copied())),
+                        error.suggest(suggest(&child.name, names.iter().copied())),
                     );
                 }
             }
@@ -408,11 +408,11 @@ fn known(kind: EntityKind, property: &Property) -> Result<(), UnplacedError> {
     let names = PROPERTIES.map(|(name, ..)| name);
     let Some((name, values, kinds)) = PROPERTIES.iter().find(|(name, ..)| *name == property.name)
     else {
-        let wrong = UnplacedError::new(
+        let error = UnplacedError::new(
             format!("found the unknown property {}", quoted(&property.name)),
             format!("expected {}", one_of(&names)),
         );
-        return Err(wrong.suggest(suggest(&property.name, names)));
+        return Err(error.suggest(suggest(&property.name, names)));
     };
     if !kinds.contains(&kind) {
         let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
@@ -422,11 +422,11 @@ fn known(kind: EntityKind, property: &Property) -> Result<(), UnplacedError> {
         ));
     }
     if !values.have(&property.value) {
-        let wrong = UnplacedError::new(
+        let error = UnplacedError::new(
             format!("found {} as the value of `{name}`", quoted(&property.value)),
             values.expected(),
         );
-        return Err(wrong.suggest(suggest(&property.value, values.words().iter().copied())));
+        return Err(error.suggest(suggest(&property.value, values.words().iter().copied())));
     }
     Ok(())
 }

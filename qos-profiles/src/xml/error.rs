@@ -200,13 +200,13 @@ impl<'a> ElementPath<'a> {
 
 impl fmt::Display for ElementPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = |text: &str| -> String { text.chars().take(LONGEST_FOUND).collect() };
+        let shortened = |text: &str| -> String { text.chars().take(LONGEST_FOUND).collect() };
         if let Some(outer) = self.outer {
             write!(f, "{outer}/")?;
         }
-        f.write_str(&told(self.element))?;
+        f.write_str(&shortened(self.element))?;
         match self.label {
-            Some(label) => write!(f, "[{}]", told(label)),
+            Some(label) => write!(f, "[{}]", shortened(label)),
             None => Ok(()),
         }
     }
@@ -218,12 +218,12 @@ pub(super) struct FileReport {
     pub(super) errors: Vec<ProfileError>,
     pub(super) ignored: Vec<Ignored>,
     /// Whether the file was read to its end.
-    pub(super) whole: bool,
+    pub(super) is_complete: bool,
 }
 
 impl FileReport {
     pub(super) fn new(file: &Arc<str>) -> Self {
-        Self { file: Arc::clone(file), errors: Vec::new(), ignored: Vec::new(), whole: true }
+        Self { file: Arc::clone(file), errors: Vec::new(), ignored: Vec::new(), is_complete: true }
     }
 
     pub(super) fn error(&mut self, at: LineColumn, path: impl fmt::Display, wrong: UnplacedError) {
@@ -231,9 +231,9 @@ impl FileReport {
             return;
         }
         let UnplacedError { found, expected, suggestion } = wrong;
-        let place = FilePosition::new(&self.file, at);
+        let position = FilePosition::new(&self.file, at);
         self.errors.push(ProfileError {
-            place,
+            place: position,
             path: path.to_string(),
             found,
             expected,
@@ -245,7 +245,7 @@ impl FileReport {
     pub(super) fn take(&mut self, inner: FileReport) {
         self.errors.extend(inner.errors);
         self.ignored.extend(inner.ignored);
-        self.whole &= inner.whole;
+        self.is_complete &= inner.is_complete;
     }
 
     /// Whether the maximum number of errors is reached.
@@ -260,8 +260,8 @@ impl FileReport {
         product: &'static str,
     ) {
         if self.ignored.len() < MOST_IGNORED {
-            let place = FilePosition::new(&self.file, at);
-            self.ignored.push(Ignored { place, path: path.to_string(), product });
+            let position = FilePosition::new(&self.file, at);
+            self.ignored.push(Ignored { place: position, path: path.to_string(), product });
         }
     }
 }

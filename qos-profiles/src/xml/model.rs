@@ -133,7 +133,7 @@ impl Library {
 
     pub(super) fn entry(&self, kind: EntityKind, name: &str) -> Option<&PolicySet> {
         match self.names.get(name)? {
-            LibraryItem::Entries(places) => self.entries.get(places[kind as usize]?),
+            LibraryItem::Entries(positions) => self.entries.get(positions[kind as usize]?),
             LibraryItem::Profile(_) => None,
         }
     }
@@ -142,8 +142,8 @@ impl Library {
     /// would need.
     pub(super) fn taken(&self, name: &str, set: Option<EntityKind>) -> Option<FilePosition> {
         match (self.names.get(name)?, set) {
-            (LibraryItem::Entries(places), Some(kind)) => {
-                let own = places[kind as usize]?;
+            (LibraryItem::Entries(positions), Some(kind)) => {
+                let own = positions[kind as usize]?;
                 Some(self.place(LibraryItem::Entries([Some(own); 6])))
             }
             (named, _) => Some(self.place(*named)),
@@ -159,8 +159,8 @@ impl Library {
     /// Adds a set of policies under a free name.
     pub(super) fn add_entry(&mut self, name: &str, entry: PolicySet) {
         let named = self.names.entry(name.into()).or_insert(LibraryItem::Entries([None; 6]));
-        if let LibraryItem::Entries(places) = named {
-            places[entry.kind as usize] = Some(self.entries.len());
+        if let LibraryItem::Entries(positions) = named {
+            positions[entry.kind as usize] = Some(self.entries.len());
             self.entries.push(entry);
         }
     }
@@ -170,8 +170,9 @@ impl Library {
             LibraryItem::Profile(at) => {
                 FilePosition::new(&self.profiles[at].file, self.profiles[at].at)
             }
-            LibraryItem::Entries(places) => {
-                let first = places.iter().flatten().next().expect("a name has at least one entry");
+            LibraryItem::Entries(positions) => {
+                let first =
+                    positions.iter().flatten().next().expect("a name has at least one entry");
                 FilePosition::new(&self.entries[*first].file, self.entries[*first].at)
             }
         }

@@ -11,7 +11,7 @@ const MOST: usize = 1 << 16;
 /// Parses bytes. `0x0a0B` is hexadecimal. One number up to 255, or several separated by commas or
 /// white space, are a list. Any other text is base64.
 pub(super) fn octets(text: &str) -> Result<Vec<u8>, UnplacedError> {
-    let wrong = |found: String| {
+    let error = |found: String| {
         UnplacedError::new(
             found,
             "expected base64, hexadecimal (`0x0a0b`) or a list of bytes (`10, 11`)",
@@ -31,15 +31,15 @@ pub(super) fn octets(text: &str) -> Result<Vec<u8>, UnplacedError> {
                 None if token.bytes().all(|byte| byte.is_ascii_digit()) => token.parse().ok(),
                 None => None,
             };
-            number.ok_or_else(|| wrong(format!("found {} in a list of bytes", quoted(token))))
+            number.ok_or_else(|| error(format!("found {} in a list of bytes", quoted(token))))
         };
         tokens.map(byte).collect::<Result<Vec<u8>, UnplacedError>>()?
     } else if let Some(digits) = tokens.next().and_then(hexadecimal) {
         let digits: Vec<u8> = digits.bytes().chain(tokens.flat_map(str::bytes)).collect();
-        from_hexadecimal(&digits).map_err(wrong)?
+        from_hexadecimal(&digits).map_err(error)?
     } else {
         let letters: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-        from_base64(&letters).map_err(|found| wrong(format!("found {}: {found}", quoted(text))))?
+        from_base64(&letters).map_err(|found| error(format!("found {}: {found}", quoted(text))))?
     };
     if bytes.len() > MOST {
         return Err(UnplacedError::new(

@@ -280,7 +280,7 @@ impl Profiles {
         let mut add = |content: &mut Content, file: &str, bytes: &[u8]| {
             let report = read::read(content, &file.into(), bytes);
             errors.extend(report.errors);
-            all_read &= report.whole;
+            all_read &= report.is_complete;
             ignored.extend(report.ignored);
         };
         for (file, text) in ready::FILES {
@@ -322,16 +322,16 @@ impl Profiles {
     }
 }
 
-fn whole_file(file: &str, wrong: UnplacedError) -> ProfileError {
-    let UnplacedError { found, expected, suggestion } = wrong;
-    let place = FilePosition::new(&file.into(), LineColumn::default());
-    ProfileError { place, path: String::new(), found, expected, suggestion }
+fn whole_file(file: &str, error: UnplacedError) -> ProfileError {
+    let UnplacedError { found, expected, suggestion } = error;
+    let position = FilePosition::new(&file.into(), LineColumn::default());
+    ProfileError { place: position, path: String::new(), found, expected, suggestion }
 }
 
 fn wrong_list(name: &str, list: &str, what: String) -> ProfileErrors {
     let found = format!("found {}: {what}", super::error::quoted(list));
-    let wrong = UnplacedError::new(found, "expected paths of files, separated by `;`");
-    ProfileErrors::new(vec![whole_file(name, wrong)])
+    let error = UnplacedError::new(found, "expected paths of files, separated by `;`");
+    ProfileErrors::new(vec![whole_file(name, error)])
 }
 
 /// Whether this program has more rights than its caller, as recorded by the kernel at

@@ -71,9 +71,9 @@ pub(super) fn read(content: &mut Content, file: &Arc<str>, bytes: &[u8]) -> File
             let read = reader.file();
             read.map_err(|broken| (broken, reader.source.path().to_owned()))
         });
-    if let Err((FatalXmlError { at, error: wrong }, path)) = read {
-        report.error(at, path, wrong);
-        report.whole = false;
+    if let Err((FatalXmlError { at, error }, path)) = read {
+        report.error(at, path, error);
+        report.is_complete = false;
     }
     report
 }
@@ -108,22 +108,24 @@ impl ProfileReader<'_> {
             }
             "qos_library" => self.library(&root, None)?,
             "types" => self.types(&root, None)?,
-            "domain_library" | "domain_participant_library" => self.rooms(&root, None)?,
+            "domain_library" | "domain_participant_library" => {
+                self.domains_or_participants(&root, None)?
+            }
             other => {
-                let wrong = UnplacedError::new(
+                let error = UnplacedError::new(
                     "found an unknown root element",
                     "expected `dds` or `qos_library`",
                 );
-                let wrong = match vendor::in_root(other) {
+                let error = match vendor::in_root(other) {
                     Some(product) => UnplacedError {
                         found: format!(
                             "found the root element of a format that only {product} has"
                         ),
-                        ..wrong
+                        ..error
                     },
-                    None => wrong.suggest(suggest(other, ["dds", "qos_library"])),
+                    None => error.suggest(suggest(other, ["dds", "qos_library"])),
                 };
-                self.report.error(root.at, path, wrong);
+                self.report.error(root.at, path, error);
                 return Ok(());
             }
         }
@@ -170,7 +172,7 @@ impl ProfileReader<'_> {
                 "qos_library" if in_root => self.library(&element, Some(path))?,
                 "types" if in_root => self.types(&element, Some(path))?,
                 "domain_library" | "domain_participant_library" if in_root => {
-                    self.rooms(&element, Some(path))?;
+                    self.domains_or_participants(&element, Some(path))?;
                 }
                 "qos_profile" => {
                     let Some(profile) = self.profile(&element, &inner)? else { continue };
@@ -178,8 +180,8 @@ impl ProfileReader<'_> {
                     match library.taken(&profile.name, None) {
                         None => library.add_profile(profile),
                         Some(other) => {
-                            let wrong = taken("qos_profile", &profile.name, &other);
-                            self.report.error(profile.at, inner, wrong);
+                            let error = taken("qos_profile", &profile.name, &other);
+                            self.report.error(profile.at, inner, error);
                         }
                     }
                 }
@@ -228,9 +230,9 @@ impl ProfileReader<'_> {
     fn include(&mut self, element: &Element, path: &ElementPath<'_>) {
         self.attributes(element, &["file"], path);
         let Some(named) = element.attribute("file").filter(|file| !file.is_empty()) else {
-            let wrong =
+            let fault =
                 UnplacedError::new("found no attribute `file`", "expected the name of a file");
-            return self.report.error(element.at, path, wrong);
+            return self.report.error(element.at, path, fault);
         };
         let named = named.strip_prefix("file://").unwrap_or(named);
         let folder = std::path::Path::new(&*self.report.file).parent().map(PathBuf::from);
@@ -240,11 +242,11 @@ impl ProfileReader<'_> {
                 "found includes nested {} deep, or {MOST_FILES} files in all",
                 self.content.depth
             );
-            let wrong = UnplacedError::new(
+            let fault = UnplacedError::new(
                 found,
                 format!("expected includes nested less than {DEEPEST_INCLUDE} deep"),
             );
-            return self.report.error(element.at, path, wrong);
+            return self.report.error(element.at, path, fault);
         }
         let same = file.canonicalize().unwrap_or_else(|_| file.clone());
         if self.content.files.contains_key(&same) {
@@ -260,18 +262,18 @@ impl ProfileReader<'_> {
             }
             Err(error) => {
                 let found = format!("found {}, which cannot be read ({error})", quoted(named));
-                let wrong = UnplacedError::new(
+                let fault = UnplacedError::new(
                     found,
                     "expected a file, relative to this one or by its absolute path",
                 );
-                self.report.error(element.at, path, wrong);
-                self.report.whole = false;
+                self.report.error(element.at, path, fault);
+                self.report.is_complete = false;
             }
         }
     }
 
     /// Reads a library of domains or of participants.
-    fn rooms(
+    fn domains_or_participants(
         &mut self,
         root: &Element,
         outer: Option<&ElementPath<'_>>,
@@ -304,8 +306,8 @@ impl ProfileReader<'_> {
                 continue;
             };
             if let Some(other) = self.content.applications.add(part == "domain", room) {
-                let wrong = taken(part, element.attribute("name").unwrap_or_default(), &other);
-                self.report.error(element.at, inner, wrong);
+                let error = taken(part, element.attribute("name").unwrap_or_default(), &other);
+                self.report.error(element.at, inner, error);
             }
         }
         Ok(())
@@ -323,11 +325,11 @@ impl ProfileReader<'_> {
         let name = element.attribute("name");
         let path = path.labelled(&element.name, name);
         let Some(name) = name else {
-            let wrong = UnplacedError::new(
+            let error = UnplacedError::new(
                 "found no attribute `name`",
                 "expected one: outside of profiles, a set of policies is found only by name",
             );
-            self.report.error(element.at, path, wrong);
+            self.report.error(element.at, path, error);
             return Ok(());
         };
         let Some(entry) = self.entry(kind, &element, &path) else { return Ok(()) };
@@ -349,9 +351,9 @@ impl ProfileReader<'_> {
         self.attributes(element, &["name", "base_name", "is_default_qos"], path);
         let name = self.name(element, path);
         let is_default = element.attribute("is_default_qos").is_some_and(|text| {
-            boolean(text).unwrap_or_else(|wrong| {
-                let found = format!("is_default_qos: {}", wrong.found);
-                self.report.error(element.at, path, UnplacedError { found, ..wrong });
+            boolean(text).unwrap_or_else(|error| {
+                let found = format!("is_default_qos: {}", error.found);
+                self.report.error(element.at, path, UnplacedError { found, ..error });
                 false
             })
         });
@@ -382,20 +384,20 @@ impl ProfileReader<'_> {
                 };
                 if let Some(other) = profile.entries.iter().find(same) {
                     let other = FilePosition::new(&other.file, other.at);
-                    let wrong = UnplacedError::new(
+                    let error = UnplacedError::new(
                         format!(
                             "found a second `{}` with this name and filter; the first is at {other}",
                             element.name
                         ),
                         "expected names and filters that differ",
                     );
-                    self.report.error(at, inner, wrong);
+                    self.report.error(at, inner, error);
                 } else if profile.entries.len() == MOST_ENTRIES {
-                    let wrong = UnplacedError::new(
+                    let error = UnplacedError::new(
                         "found too many sets of policies",
                         format!("expected {MOST_ENTRIES} in a profile at most"),
                     );
-                    self.report.error(at, inner, wrong);
+                    self.report.error(at, inner, error);
                 } else {
                     profile.entries.push(entry);
                 }
@@ -416,26 +418,26 @@ impl ProfileReader<'_> {
     /// Reads several bases of a profile; a later one takes precedence.
     fn bases(&mut self, element: &Element, bases: &mut Vec<Base>, path: &ElementPath<'_>) {
         self.attributes(element, &[], path);
-        if let Err(wrong) =
+        if let Err(error) =
             super::values::no_text(element, || "expected `<element>` for each base".to_owned())
         {
-            self.report.error(element.at, path, wrong);
+            self.report.error(element.at, path, error);
         }
         for child in &element.children {
             let inner = path.inner(&child.name);
             if child.name != "element" {
-                let wrong = UnplacedError::new("found an unknown element", "expected `element`");
+                let error = UnplacedError::new("found an unknown element", "expected `element`");
                 self.report.error(
                     child.at,
                     inner,
-                    wrong.suggest(suggest(&child.name, ["element"])),
+                    error.suggest(suggest(&child.name, ["element"])),
                 );
             } else if bases.len() == MOST_BASES {
-                let wrong = UnplacedError::new(
+                let error = UnplacedError::new(
                     "found too many bases",
                     format!("expected {MOST_BASES} at most"),
                 );
-                self.report.error(child.at, inner, wrong);
+                self.report.error(child.at, inner, error);
             } else if let Some(base) = self.base(&child.text, 2, child.at, &inner) {
                 bases.push(base);
             }
@@ -472,11 +474,11 @@ impl ProfileReader<'_> {
                 XmlItem::Open(element) => return Ok(Some(element)),
                 XmlItem::Close | XmlItem::End => return Ok(None),
                 XmlItem::Text(text, at) => {
-                    let wrong = UnplacedError::new(
+                    let error = UnplacedError::new(
                         format!("found the text {}", quoted(&text)),
                         "expected elements alone",
                     );
-                    self.report.error(at, path, wrong);
+                    self.report.error(at, path, error);
                 }
             }
         }
@@ -485,12 +487,12 @@ impl ProfileReader<'_> {
     /// Reports an element that is not allowed anywhere.
     fn unknown(&mut self, element: &Element, path: ElementPath<'_>, mut expected: Vec<&str>) {
         expected.extend(EntityKind::ALL.map(EntityKind::element));
-        let wrong = UnplacedError::new(
+        let error = UnplacedError::new(
             "found an unknown element",
             format!("expected {}", one_of(&expected)),
         );
         let meant = suggest(&element.name, expected);
-        self.report.error(element.at, path, wrong.suggest(meant));
+        self.report.error(element.at, path, error.suggest(meant));
     }
 
     fn attributes(&mut self, element: &Element, known: &[&str], path: &ElementPath<'_>) {
@@ -506,8 +508,8 @@ impl ProfileReader<'_> {
         };
         match checked {
             Ok(()) => name.map(str::to_owned),
-            Err(wrong) => {
-                self.report.error(element.at, path, wrong);
+            Err(error) => {
+                self.report.error(element.at, path, error);
                 None
             }
         }
@@ -533,11 +535,11 @@ pub(super) fn attributes(
                 } else {
                     format!("expected {}", one_of(known))
                 };
-                let wrong = UnplacedError::new(
+                let error = UnplacedError::new(
                     format!("found the unknown attribute {}", quoted(name)),
                     expected,
                 );
-                report.error(element.at, path, wrong.suggest(suggest(name, known.iter().copied())));
+                report.error(element.at, path, error.suggest(suggest(name, known.iter().copied())));
             }
         }
     }
@@ -550,10 +552,10 @@ pub(super) fn unknown_element(
     path: &ElementPath<'_>,
     expected: &[&str],
 ) {
-    let wrong =
+    let error =
         UnplacedError::new("found an unknown element", format!("expected {}", one_of(expected)));
     let meant = suggest(&element.name, expected.iter().copied());
-    report.error(element.at, path, wrong.suggest(meant));
+    report.error(element.at, path, error.suggest(meant));
 }
 
 fn library_of<'a>(libraries: &'a mut Libraries, name: &str) -> &'a mut Library {
@@ -569,17 +571,17 @@ pub(super) fn taken(element: &str, name: &str, other: &FilePosition) -> Unplaced
 
 /// Checks that a name can be used in references.
 pub(super) fn check_name(name: &str) -> Result<(), UnplacedError> {
-    let wrong = |expected: &str| {
+    let error = |expected: &str| {
         Err(UnplacedError::new(format!("found the name {}", quoted(name)), expected))
     };
     match name {
         "" => Err(UnplacedError::new("found an empty name", "expected one of a letter or more")),
-        _ if name.trim() != name => wrong("expected one without white space around it"),
+        _ if name.trim() != name => error("expected one without white space around it"),
         _ if name.contains("::") => {
-            wrong("expected one without `::`, which joins the names of library and profile")
+            error("expected one without `::`, which joins the names of library and profile")
         }
-        _ if name.contains(char::is_control) => wrong("expected one of printable letters"),
-        _ if name.len() > LONGEST_NAME => wrong("expected one of 256 bytes at most"),
+        _ if name.contains(char::is_control) => error("expected one of printable letters"),
+        _ if name.len() > LONGEST_NAME => error("expected one of 256 bytes at most"),
         _ => Ok(()),
     }
 }

@@ -86,7 +86,7 @@ pub(super) fn find<'a>(
     kind: EntityKind,
     name: &str,
 ) -> Option<BaseTarget<'a>> {
-    let set = |place, entry| BaseTarget::Set(LocatedSet { place, set: entry });
+    let set = |enclosing, entry| BaseTarget::Set(LocatedSet { place: enclosing, set: entry });
     let parts: Vec<&str> = name.split("::").collect();
     if let [name] = parts[..]
         && let Some(entry) = from.profile.and_then(|profile| profile.named(kind, name))
@@ -194,8 +194,8 @@ impl<'a> BaseTraversal<'a> {
             {
                 BaseTarget::Set(base) => self.set(base)?,
                 BaseTarget::Profile(library, profile) => {
-                    let place = EnclosingProfile { library, profile: Some(profile) };
-                    let key = key_for(self.libraries, place, kind, found.set.topic.as_deref());
+                    let enclosing = EnclosingProfile { library, profile: Some(profile) };
+                    let key = key_for(self.libraries, enclosing, kind, found.set.topic.as_deref());
                     self.profile(library, profile, kind, key)?;
                 }
             }
@@ -244,8 +244,8 @@ impl<'a> BaseTraversal<'a> {
         }
         for base in &profile.bases {
             let (of, base) = self.base(library, &base.name)?;
-            let place = EnclosingProfile { library: of, profile: Some(base) };
-            self.profile(of, base, kind, plain_key(self.libraries, place, kind))?;
+            let enclosing = EnclosingProfile { library: of, profile: Some(base) };
+            self.profile(of, base, kind, plain_key(self.libraries, enclosing, kind))?;
         }
         Ok(())
     }
@@ -275,14 +275,14 @@ impl<'a> BaseTraversal<'a> {
 /// none. Valid only for files without errors.
 pub(super) fn lineage<'a>(
     libraries: &'a Libraries,
-    place: EnclosingProfile<'a>,
+    enclosing: EnclosingProfile<'a>,
     kind: EntityKind,
     key: PolicySetKey<'a>,
 ) -> Vec<LocatedSet<'a>> {
-    let mut walk = BaseTraversal::in_sound(libraries);
-    let Some(profile) = place.profile else { return Vec::new() };
-    match walk.profile(place.library, profile, kind, key) {
-        Ok(_) => walk.found,
+    let mut traversal = BaseTraversal::in_sound(libraries);
+    let Some(profile) = enclosing.profile else { return Vec::new() };
+    match traversal.profile(enclosing.library, profile, kind, key) {
+        Ok(_) => traversal.found,
         Err(_) => Vec::new(),
     }
 }
@@ -292,9 +292,9 @@ pub(super) fn lineage_of_set<'a>(
     libraries: &'a Libraries,
     found: LocatedSet<'a>,
 ) -> Vec<LocatedSet<'a>> {
-    let mut walk = BaseTraversal::in_sound(libraries);
-    match walk.set(found) {
-        Ok(()) => walk.found,
+    let mut traversal = BaseTraversal::in_sound(libraries);
+    match traversal.set(found) {
+        Ok(()) => traversal.found,
         Err(_) => Vec::new(),
     }
 }
@@ -303,13 +303,13 @@ pub(super) fn lineage_of_set<'a>(
 /// its bases, a later base before an earlier one.
 pub(super) fn keys<'a>(
     libraries: &'a Libraries,
-    place: EnclosingProfile<'a>,
+    enclosing: EnclosingProfile<'a>,
     kind: EntityKind,
 ) -> Vec<PolicySetKey<'a>> {
     let mut keys = Vec::new();
     let mut seen = std::collections::HashSet::new();
     let mut open: Vec<(&str, &Profile)> =
-        place.profile.map(|profile| (place.library, profile)).into_iter().collect();
+        enclosing.profile.map(|profile| (enclosing.library, profile)).into_iter().collect();
     let mut steps = 0;
     while let Some((library, profile)) = open.pop() {
         steps += 1;
@@ -331,10 +331,10 @@ pub(super) fn keys<'a>(
 /// sets have names, the first without a filter.
 pub(super) fn plain_key<'a>(
     libraries: &'a Libraries,
-    place: EnclosingProfile<'a>,
+    enclosing: EnclosingProfile<'a>,
     kind: EntityKind,
 ) -> PolicySetKey<'a> {
-    let keys = keys(libraries, place, kind);
+    let keys = keys(libraries, enclosing, kind);
     if keys.iter().any(PolicySetKey::is_plain) {
         return PolicySetKey::default();
     }
@@ -345,7 +345,7 @@ pub(super) fn plain_key<'a>(
 /// the plain one.
 pub(super) fn key_for<'a>(
     libraries: &'a Libraries,
-    place: EnclosingProfile<'a>,
+    enclosing: EnclosingProfile<'a>,
     kind: EntityKind,
     topic: Option<&str>,
 ) -> PolicySetKey<'a> {
@@ -353,8 +353,8 @@ pub(super) fn key_for<'a>(
         topic.is_some_and(|topic| Glob::new(filter).is_ok_and(|filter| filter.matches(topic)))
     };
     let filtered =
-        keys(libraries, place, kind).into_iter().find(|key| key.filter.is_some_and(fits));
-    filtered.unwrap_or_else(|| plain_key(libraries, place, kind))
+        keys(libraries, enclosing, kind).into_iter().find(|key| key.filter.is_some_and(fits));
+    filtered.unwrap_or_else(|| plain_key(libraries, enclosing, kind))
 }
 
 /// Finds a profile or a set of a library by its full name.

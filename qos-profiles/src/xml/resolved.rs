@@ -139,9 +139,9 @@ impl ResolvedEntity {
                 }
             }
             for (property, at) in &found.set.properties {
-                let place =
+                let position =
                     resolved.properties.binary_search_by(|other| other.name.cmp(&property.name));
-                match place {
+                match position {
                     Ok(place) => {
                         resolved.properties[place] = property.clone();
                         resolved.property_origins[place] = origin(*at);
@@ -257,7 +257,7 @@ fn unknown(libraries: &Libraries, name: &str) -> UnknownProfile {
     let names = names(libraries);
     let whole = || suggest(name, names.iter().map(String::as_str));
     // The name may lack its library.
-    let inside = |whole: &&String| whole.rsplit("::").next() == Some(name);
+    let inside = |full_name: &&String| full_name.rsplit("::").next() == Some(name);
     let suggestion = names.iter().find(inside).cloned().or_else(whole);
     UnknownProfile { name: name.to_owned(), suggestion }
 }

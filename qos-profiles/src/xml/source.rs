@@ -99,11 +99,11 @@ impl<'a> ElementReader<'a> {
         }
         if let Err(error) = std::str::from_utf8(bytes) {
             let valid = &bytes[..error.valid_up_to()];
-            let wrong = UnplacedError::new(
+            let fault = UnplacedError::new(
                 format!("found the byte 0x{:02x}, which is not UTF-8", bytes[valid.len()]),
                 "expected a file in UTF-8",
             );
-            return Err(FatalXmlError { at: end_of(valid), error: wrong });
+            return Err(FatalXmlError { at: end_of(valid), error: fault });
         }
         let config = ParserConfig::new()
             .trim_whitespace(true)
@@ -159,7 +159,7 @@ impl<'a> ElementReader<'a> {
                         return Err(refuse(found, &format!("expected {DEEPEST} at most")));
                     }
                     self.check_namespace(name.namespace.as_deref())
-                        .map_err(|wrong| FatalXmlError { at, error: wrong })?;
+                        .map_err(|fault| FatalXmlError { at, error: fault })?;
                     let attributes = attributes
                         .into_iter()
                         .filter(|attribute| attribute.name.namespace.is_none())
@@ -204,8 +204,8 @@ impl<'a> ElementReader<'a> {
                     *count += 1;
                     if *count > MOST_ELEMENTS {
                         let found = format!("found more than {MOST_ELEMENTS} elements in one");
-                        let wrong = UnplacedError::new(found, "expected fewer");
-                        return Err(FatalXmlError { at: inner.at, error: wrong });
+                        let error = UnplacedError::new(found, "expected fewer");
+                        return Err(FatalXmlError { at: inner.at, error });
                     }
                     let inner = self.fill(inner, count)?;
                     element.children.push(inner);
@@ -298,7 +298,7 @@ fn end_of(text: &[u8]) -> LineColumn {
 
 fn broken(error: &xml::reader::Error) -> FatalXmlError {
     let at = position(error.position());
-    let wrong = match error.kind() {
+    let fault = match error.kind() {
         ErrorKind::Syntax(what) if what.contains("larger/more complex") => UnplacedError::new(
             "found a name, attribute, text or list of attributes beyond the limits",
             format!(
@@ -318,5 +318,5 @@ fn broken(error: &xml::reader::Error) -> FatalXmlError {
             "expected XML in UTF-8",
         ),
     };
-    FatalXmlError { at, error: wrong }
+    FatalXmlError { at, error: fault }
 }

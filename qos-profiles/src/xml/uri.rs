@@ -46,9 +46,9 @@ pub(super) fn locations(list: &str) -> Result<Vec<Location>, String> {
             found.push(Location::Text(format!("str:{texts}"), text[..end].to_owned()));
             rest = text[end + 1..].trim_start();
         } else {
-            let (place, after) = rest.split_once(';').unwrap_or((rest, ""));
-            let place = place.trim_end();
-            let path = place.strip_prefix("file://").unwrap_or(place);
+            let (location, after) = rest.split_once(';').unwrap_or((rest, ""));
+            let location = location.trim_end();
+            let path = location.strip_prefix("file://").unwrap_or(location);
             if let Some((scheme, _)) = path.split_once("://") {
                 return Err(format!(
                     "`{scheme}://` is not supported; expected `file://` or `str://`"
@@ -96,15 +96,15 @@ mod tests {
 
     #[test]
     fn invalid_uri_list_is_rejected_with_reason() {
-        let wrong = |list| locations(list).unwrap_err();
+        let error = |list| locations(list).unwrap_err();
         assert_eq!(
-            wrong("http://x/a.xml"),
+            error("http://x/a.xml"),
             "`http://` is not supported; expected `file://` or `str://`"
         );
-        assert_eq!(wrong("str://<dds/>"), "expected `\"` after `str://`");
-        assert_eq!(wrong("file://"), "`file://` has no path behind it");
+        assert_eq!(error("str://<dds/>"), "expected `\"` after `str://`");
+        assert_eq!(error("file://"), "`file://` has no path behind it");
         assert_eq!(
-            wrong("str://\"<dds/>"),
+            error("str://\"<dds/>"),
             "the text of `str://\"` does not end with `\"` after an element"
         );
     }

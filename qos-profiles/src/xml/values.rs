@@ -24,15 +24,15 @@ pub(super) struct WrongValue<'a> {
 }
 
 impl From<UnplacedError> for WrongValue<'_> {
-    fn from(wrong: UnplacedError) -> Self {
-        Self { inside: Vec::new(), error: wrong }
+    fn from(error: UnplacedError) -> Self {
+        Self { inside: Vec::new(), error }
     }
 }
 
-type Read<'a, T> = Result<T, WrongValue<'a>>;
+type ReadResult<'a, T> = Result<T, WrongValue<'a>>;
 
 /// Reads the value of an element.
-pub(super) fn value(ty: FieldType, element: &Element) -> Read<'_, Value> {
+pub(super) fn value(ty: FieldType, element: &Element) -> ReadResult<'_, Value> {
     Ok(match ty {
         FieldType::Bool => Value::Bool(boolean(text(element)?)?),
         FieldType::Unsigned => Value::Unsigned(
@@ -53,7 +53,7 @@ pub(super) fn value(ty: FieldType, element: &Element) -> Read<'_, Value> {
 }
 
 /// Returns the text of an element that has only text.
-pub(super) fn text(element: &Element) -> Read<'_, &str> {
+pub(super) fn text(element: &Element) -> ReadResult<'_, &str> {
     match element.children.first() {
         None => Ok(&element.text),
         Some(inner) => Err(WrongValue {
@@ -156,7 +156,7 @@ enum DurationPart {
     Infinite,
 }
 
-fn duration(element: &Element) -> Read<'_, Duration> {
+fn duration(element: &Element) -> ReadResult<'_, Duration> {
     const EXPECTED: &str = "expected `<sec>` and `<nanosec>`, or `DURATION_INFINITE`";
     if element.children.is_empty() {
         return match name(&element.text) {
@@ -171,7 +171,7 @@ fn duration(element: &Element) -> Read<'_, Duration> {
     no_text(element, || EXPECTED.to_owned())?;
     let (mut sec, mut nanosec) = (None, None);
     for inner in &element.children {
-        let here = |wrong| WrongValue { inside: vec![inner], error: wrong };
+        let here = |error| WrongValue { inside: vec![inner], error };
         let (slot, names): (_, &[&str]) = match inner.name.as_str() {
             "sec" => (
                 &mut sec,
@@ -194,9 +194,9 @@ fn duration(element: &Element) -> Read<'_, Duration> {
                 ],
             ),
             other => {
-                let wrong =
+                let error =
                     UnplacedError::new("found an unknown element", "expected `sec` or `nanosec`");
-                return Err(here(wrong.suggest(suggest(other, ["sec", "nanosec"]))));
+                return Err(here(error.suggest(suggest(other, ["sec", "nanosec"]))));
             }
         };
         let text = text(inner)?;
@@ -251,7 +251,7 @@ fn duration(element: &Element) -> Read<'_, Duration> {
     }
 }
 
-fn bytes(element: &Element) -> Read<'_, Vec<u8>> {
+fn bytes(element: &Element) -> ReadResult<'_, Vec<u8>> {
     if element.children.is_empty() {
         return Ok(octets(&element.text)?);
     }
@@ -264,22 +264,22 @@ fn bytes(element: &Element) -> Read<'_, Vec<u8>> {
     Ok(octets(&list)?)
 }
 
-fn item<'a>(element: &'a Element, expected: &str) -> Read<'a, &'a str> {
+fn item<'a>(element: &'a Element, expected: &str) -> ReadResult<'a, &'a str> {
     if element.name == expected {
-        return text(element).map_err(|mut wrong| {
-            wrong.inside.insert(0, element);
-            wrong
+        return text(element).map_err(|mut error| {
+            error.inside.insert(0, element);
+            error
         });
     }
-    let wrong = UnplacedError::new("found an unknown element", format!("expected `{expected}`"));
+    let error = UnplacedError::new("found an unknown element", format!("expected `{expected}`"));
     Err(WrongValue {
         inside: vec![element],
-        error: wrong.suggest(suggest(&element.name, [expected])),
+        error: error.suggest(suggest(&element.name, [expected])),
     })
 }
 
 /// Returns the items of a list, at most `most`.
-fn items<'a>(element: &'a Element, most: usize) -> Read<'a, Vec<(&'a Element, &'a str)>> {
+fn items<'a>(element: &'a Element, most: usize) -> ReadResult<'a, Vec<(&'a Element, &'a str)>> {
     // One product has `<names><name>` for `<name><element>`.
     let inner = if element.name == "names" { "name" } else { "element" };
     no_text(element, || format!("expected `<{inner}>` for each"))?;
@@ -290,20 +290,20 @@ fn items<'a>(element: &'a Element, most: usize) -> Read<'a, Vec<(&'a Element, &'
     element.children.iter().map(|child| Ok((child, item(child, inner)?))).collect()
 }
 
-fn texts(element: &Element) -> Read<'_, Vec<String>> {
+fn texts(element: &Element) -> ReadResult<'_, Vec<String>> {
     let mut texts = Vec::new();
     for (child, text) in items(element, MOST_TEXTS)? {
         if text.len() > LONGEST_TEXT {
             let found = format!("found a name of {} bytes", text.len());
-            let wrong = UnplacedError::new(found, format!("expected {LONGEST_TEXT} at most"));
-            return Err(WrongValue { inside: vec![child], error: wrong });
+            let error = UnplacedError::new(found, format!("expected {LONGEST_TEXT} at most"));
+            return Err(WrongValue { inside: vec![child], error });
         }
         texts.push(text.to_owned());
     }
     Ok(texts)
 }
 
-fn kinds<'a>(element: &'a Element, names: &Names) -> Read<'a, Vec<u8>> {
+fn kinds<'a>(element: &'a Element, names: &Names) -> ReadResult<'a, Vec<u8>> {
     let mut kinds = Vec::new();
     for (child, text) in items(element, MOST_KINDS)? {
         let kind = match text.parse::<u8>() {
@@ -311,7 +311,7 @@ fn kinds<'a>(element: &'a Element, names: &Names) -> Read<'a, Vec<u8>> {
             Ok(number) if usize::from(number) < names.count() => Ok(number),
             _ => kind(text, names),
         };
-        kinds.push(kind.map_err(|wrong| WrongValue { inside: vec![child], error: wrong })?);
+        kinds.push(kind.map_err(|error| WrongValue { inside: vec![child], error })?);
     }
     Ok(kinds)
 }

@@ -8,8 +8,8 @@ use crate::objects::read;
 use crate::outcome::{Outcome, OutcomeBuilder};
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = OutcomeBuilder::default();
-    let [how, low, high, bytes @ ..] = bytes else { return gathered.outcome() };
+    let mut outcome = OutcomeBuilder::default();
+    let [how, low, high, bytes @ ..] = bytes else { return outcome.outcome() };
     let split = usize::from(u16::from_le_bytes([*low, *high])).min(bytes.len());
     let (reader, writer) = bytes.split_at(split);
     let both = (read(reader, how & 1 != 0), read(writer, how & 2 != 0));
@@ -17,14 +17,14 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
         (Ok(reader), Ok(writer)) => (reader, writer),
         (reader, writer) => {
             for refused in [reader.err(), writer.err()] {
-                gathered.said(refused.as_deref().unwrap_or_default());
+                outcome.said(refused.as_deref().unwrap_or_default());
             }
-            return gathered.outcome();
+            return outcome.outcome();
         }
     };
     let understood: Vec<bool> =
         (0..32).map(|switches| consistency(switches).check(&reader, &writer).is_ok()).collect();
-    gathered.kind(&understood);
+    outcome.kind(&understood);
     for strict in 0..32_usize {
         for lenient in (0..32).filter(|lenient| lenient & strict == strict) {
             assert!(
@@ -36,7 +36,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
         }
     }
     let default = TypeConsistency::default().check(&reader, &writer);
-    gathered.said(&default.map_or_else(|mismatch| mismatch.reason, |()| String::new()));
+    outcome.said(&default.map_or_else(|mismatch| mismatch.reason, |()| String::new()));
     // Whatever the result, reading bytes of one type as the other gives an error or a sample.
     for encoding in [Encoding::PLAIN_CDR2_LE, Encoding::CDR_BE] {
         let sample = DynamicData::new(&writer).to_cdr(encoding).expect("a default can be written");
@@ -44,7 +44,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
             crate::samples::comes_back(&read);
         }
     }
-    gathered.outcome()
+    outcome.outcome()
 }
 
 /// Makes a consistency from bits; each bit makes it more lenient.

@@ -119,7 +119,7 @@ pub(crate) const WORDS: &[&str] = &[
 ];
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = OutcomeBuilder::default();
+    let mut outcome = OutcomeBuilder::default();
     // Bytes that are not UTF-8 are read as Latin-1, as the compiler reads files.
     let text = String::from_utf8(bytes.to_vec())
         .unwrap_or_else(|error| error.into_bytes().into_iter().map(char::from).collect());
@@ -128,7 +128,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     let compiled = Compiler::new().compile_from(&files, &["a.idl"]).expect("the file is there");
     let lines = [("a.idl", text.as_str()), ("b.idl", other)];
     for diagnostic in compiled.diagnostics.iter() {
-        gathered.said(&diagnostic.message);
+        outcome.said(&diagnostic.message);
         if let Some((_, text)) = lines.iter().find(|(name, _)| diagnostic.file == *name) {
             // Lines count from 1 and end with the file.
             let most = text.split('\n').count() + 1;
@@ -147,16 +147,18 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
             {
                 panic!("the generated code is not Rust: {error}: {rust}");
             }
-            gathered.kind(true).size(rust.len());
-            types(&specification, &mut gathered);
+            outcome.kind(true).size(rust.len());
+            types(&specification, &mut outcome);
         }
-        None => assert!(compiled.diagnostics.has_errors(), "a file is refused without a diagnostic"),
+        None => {
+            assert!(compiled.diagnostics.has_errors(), "a file is refused without a diagnostic")
+        }
     }
-    gathered.outcome()
+    outcome.outcome()
 }
 
 /// Checks that each possible topic type can be sent to peers, and has samples.
-fn types(specification: &idl::Specification, gathered: &mut OutcomeBuilder) {
+fn types(specification: &idl::Specification, outcome: &mut OutcomeBuilder) {
     let names = topic_types(specification);
     let all = DynamicType::all_from_idl(specification, names.iter().map(String::as_str));
     for of in all {
@@ -164,14 +166,19 @@ fn types(specification: &idl::Specification, gathered: &mut OutcomeBuilder) {
             Ok(of) => {
                 for kind in [ObjectKind::Complete, ObjectKind::Minimal] {
                     let objects = of.objects(kind);
-                    let told =
+                    let announced =
                         DynamicType::from_objects(&objects).expect("own type objects are accepted");
-                    assert_eq!(told.objects(kind).identifier, objects.identifier, "{}", of.name());
+                    assert_eq!(
+                        announced.objects(kind).identifier,
+                        objects.identifier,
+                        "{}",
+                        of.name()
+                    );
                 }
                 crate::samples::comes_back(&DynamicData::new(&of));
             }
             Err(error) => {
-                gathered.said(&error.to_string());
+                outcome.said(&error.to_string());
             }
         }
     }

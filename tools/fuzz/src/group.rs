@@ -87,15 +87,15 @@ fn comes_back<T: Wire + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> bool {
 }
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = OutcomeBuilder::default();
-    let [how, words @ ..] = bytes else { return gathered.outcome() };
+    let mut outcome = OutcomeBuilder::default();
+    let [how, words @ ..] = bytes else { return outcome.outcome() };
     // A member of its own group, a founder of three, or a joining node.
     let founders: &[u128] = match how % 3 {
         0 => &[1],
         1 => &[1, 2, 3],
         _ => &[2],
     };
-    gathered.kind(how % 3);
+    outcome.kind(how % 3);
     let mut group = group(founders);
     let mut effects = Effects::new();
     for index in 0..PEERS {
@@ -107,15 +107,15 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     for (who, said) in frames(words) {
         if let [0, rest @ ..] = said {
             let rule = Vec::<u8>::from_bytes(rest).unwrap_or_default();
-            gathered.kind(rule.get(..2));
+            outcome.kind(rule.get(..2));
             if let [0, rule @ ..] = &rule[..] {
-                gathered.kind(comes_back::<ViewChangeMessage<MemberReport>>(rule));
+                outcome.kind(comes_back::<ViewChangeMessage<MemberReport>>(rule));
             }
         }
         let readers: [fn(&[u8]) -> bool; 3] =
             [comes_back::<Registry>, comes_back::<GroupCut>, comes_back::<MemberReport>];
         for read in readers {
-            gathered.kind(read(said));
+            outcome.kind(read(said));
         }
         let peer = Peer(u32::from(who % PEERS));
         let note = Note::Fragment { left: 0, bytes: said.to_vec() }.encode();
@@ -124,12 +124,12 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
         now += 1_000_000 * u64::from(who / PEERS);
         let done = group.turn(Time(now), &mut effects);
         assert!(done <= MOST_WORK, "a turn did {done} things");
-        gathered.size(effects.take_posts().count());
+        outcome.size(effects.take_posts().count());
         effects.clear();
         while let Some(event) = group.next_event() {
-            gathered.kind(core::mem::discriminant(&event));
+            outcome.kind(core::mem::discriminant(&event));
         }
-        gathered.kind((group.status(), group.view().number, group.is_informed()));
+        outcome.kind((group.status(), group.view().number, group.is_informed()));
     }
-    gathered.outcome()
+    outcome.outcome()
 }

@@ -20,7 +20,7 @@ pub(crate) const ENCODINGS: [Encoding; 4] =
 /// A type whose reader tolerates many disallowed values.
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "idl_cdr", extensibility = "mutable")]
-struct Forgiving {
+struct TolerantSample {
     #[dds(key, id = 1)]
     number: u16,
     #[dds(bound = 4, try_construct = "trim")]
@@ -83,7 +83,7 @@ pub(crate) static KINDS: LazyLock<Vec<FuzzedType>> = LazyLock::new(|| {
         kind::<every::Either>(),
         kind::<every::Tree>(),
         kind::<every::Numbers>(),
-        kind::<Forgiving>(),
+        kind::<TolerantSample>(),
         kind::<idl_xtypes::TypeObjects>(),
         kind::<idl_xtypes::Any>(),
     ]
@@ -113,6 +113,7 @@ fn rewrite<T: DdsType + Debug>(payload: &[u8], encoding: Encoding) -> Result<Vec
 }
 
 fn key<T: DdsType>(payload: &[u8]) -> Result<Vec<u8>, CdrError> {
-    let key = key_to_cdr(&key_from_cdr::<T>(payload)?).expect("a value that was read can be written");
+    let key =
+        key_to_cdr(&key_from_cdr::<T>(payload)?).expect("a value that was read can be written");
     Ok(key)
 }

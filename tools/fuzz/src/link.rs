@@ -7,40 +7,40 @@ use dds_transport_rdma::shm::wire::{
 use crate::outcome::{Outcome, OutcomeBuilder};
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = OutcomeBuilder::default();
+    let mut outcome = OutcomeBuilder::default();
     let message = match decode(bytes) {
         Ok(message) => message,
         Err(nonsense) => {
             let first = bytes.first().copied();
-            return gathered.kind((first, false)).said(&nonsense.to_string()).outcome();
+            return outcome.kind((first, false)).said(&nonsense.to_string()).outcome();
         }
     };
-    gathered.kind(core::mem::discriminant(&message)).size(bytes.len());
+    outcome.kind(core::mem::discriminant(&message)).size(bytes.len());
     let written = encode(&message);
     assert_eq!(decode(&written).as_ref(), Ok(&message), "a packet is read as it was written");
     match message {
         Message::Hello { versions, rest } => {
-            gathered.size(versions.len());
+            outcome.size(versions.len());
             match decode_greeting(rest) {
-                Ok(greeting) => greeted(&greeting, &mut gathered),
+                Ok(greeting) => greeted(&greeting, &mut outcome),
                 Err(nonsense) => {
-                    gathered.said(&nonsense.to_string());
+                    outcome.said(&nonsense.to_string());
                 }
             }
         }
         Message::Refuse { versions, reason, text } => {
-            gathered.size(versions.len()).kind(format!("{reason:?}")).size(text.len());
+            outcome.size(versions.len()).kind(format!("{reason:?}")).size(text.len());
         }
         Message::Region { offset, words, .. } => {
-            gathered.size(offset as usize).size(words as usize);
+            outcome.size(offset as usize).size(words as usize);
         }
         _ => {}
     }
-    gathered.outcome()
+    outcome.outcome()
 }
 
-fn greeted(greeting: &Greeting<'_>, gathered: &mut OutcomeBuilder) {
+fn greeted(greeting: &Greeting<'_>, outcome: &mut OutcomeBuilder) {
     let written = encode_greeting(greeting);
     assert_eq!(decode_greeting(&written).as_ref(), Ok(greeting), "a greeting is read as written");
-    gathered.size(greeting.domain.len()).kind("greeted");
+    outcome.size(greeting.domain.len()).kind("greeted");
 }

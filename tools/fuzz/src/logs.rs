@@ -10,8 +10,8 @@ use derecho_core::log::index;
 use derecho_core::log::segment::{FileHeader, FileKind};
 use derecho_core::log::survey::survey;
 use derecho_core::log::{
-    Check, Disk, DiskError, EpochId, GroupId, KeyHash, LogEntry, LogId, LogLimits, LogOwner,
-    RecordKind, StreamKey, StreamLog, Version, WallTime,
+    Disk, DiskError, EpochId, GroupId, KeyHash, LogEntry, LogId, LogLimits, LogOwner, RecordKind,
+    RecoveryCheck, StreamKey, StreamLog, Version, WallTime,
 };
 
 use crate::frames::{frame, frames};
@@ -124,7 +124,7 @@ fn entry(number: u64, payload: &[u8]) -> LogEntry<'_> {
 pub fn log_of(records: u64, segment_bytes: u64) -> Vec<u8> {
     let mut files = Files::default();
     let limits = LogLimits { segment_bytes };
-    let (mut log, _) = StreamLog::open(&mut files, (OWNER, STREAM), limits, Check::All)
+    let (mut log, _) = StreamLog::open(&mut files, (OWNER, STREAM), limits, RecoveryCheck::All)
         .expect("an empty folder is an empty log");
     for number in 1..=records {
         let payload = vec![number as u8; 10 * number as usize];
@@ -143,38 +143,38 @@ pub fn log_of(records: u64, segment_bytes: u64) -> Vec<u8> {
 }
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = OutcomeBuilder::default();
+    let mut outcome = OutcomeBuilder::default();
     let (mut files, names) = (Files::default(), names());
     for (which, content) in frames(bytes) {
         let name = &names[usize::from(which) % names.len()];
         files.0.entry(name.clone()).or_default().extend(content);
     }
-    gathered.size(files.0.len());
+    outcome.size(files.0.len());
     let mut seen = 0;
     match survey(&mut files, (OWNER, STREAM), |record| seen += record.entry.payload.len()) {
         Ok(found) => {
-            gathered.size(found.records as usize).size(seen).size(found.errors.len());
+            outcome.size(found.records as usize).size(seen).size(found.errors.len());
             for error in found.errors.iter().take(2) {
-                gathered.said(&error.to_string());
+                outcome.said(&error.to_string());
             }
         }
         Err(error) => {
-            gathered.said(&error.to_string());
+            outcome.said(&error.to_string());
         }
     }
-    for check in [Check::Last, Check::All] {
+    for check in [RecoveryCheck::Last, RecoveryCheck::All] {
         match StreamLog::read(&mut files, (OWNER, STREAM), check) {
-            Ok((log, _)) => gathered.size(read(&log, &mut files)),
-            Err(error) => gathered.said(&error.to_string()),
+            Ok((log, _)) => outcome.size(read(&log, &mut files)),
+            Err(error) => outcome.said(&error.to_string()),
         };
     }
-    match StreamLog::open(&mut files, (OWNER, STREAM), LogLimits::default(), Check::All) {
-        Ok((log, _)) => goes_on(log, &mut files, &mut gathered),
+    match StreamLog::open(&mut files, (OWNER, STREAM), LogLimits::default(), RecoveryCheck::All) {
+        Ok((log, _)) => accepts_record(log, &mut files, &mut outcome),
         Err(error) => {
-            gathered.said(&error.to_string());
+            outcome.said(&error.to_string());
         }
     }
-    gathered.outcome()
+    outcome.outcome()
 }
 
 /// Reads all readable records; returns their number.
@@ -184,17 +184,18 @@ fn read(log: &StreamLog, files: &mut Files) -> usize {
 }
 
 /// Appends one record to an open log, and reads it again.
-fn goes_on(mut log: StreamLog, files: &mut Files, gathered: &mut OutcomeBuilder) {
+fn accepts_record(mut log: StreamLog, files: &mut Files, outcome: &mut OutcomeBuilder) {
     let last = log.tail();
     if last.epoch.view == u64::MAX || last.version.0 >= u64::MAX - 1 {
         return;
     }
     let appended = log.append(entry(1, b"one more"), &*files);
     let written = appended.is_ok() && log.write(files).is_ok() && log.sync(files).is_ok();
-    gathered.kind(written);
+    outcome.kind(written);
     if !written {
         return;
     }
-    let (again, _) = StreamLog::read(files, (OWNER, STREAM), Check::Last).expect("the log was open");
+    let (again, _) =
+        StreamLog::read(files, (OWNER, STREAM), RecoveryCheck::Last).expect("the log was open");
     assert_eq!(again.tail().version.0, last.version.0 + 1, "a synced record is missing");
 }

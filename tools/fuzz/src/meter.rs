@@ -11,7 +11,7 @@ thread_local! {
 }
 
 /// The system's allocator, with the thread's current and maximum memory in use.
-struct Counting;
+struct MeteredAllocator;
 
 fn count(bytes: isize) {
     // A thread that is ending is not counted.
@@ -23,7 +23,7 @@ fn count(bytes: isize) {
 
 // SAFETY: every call is forwarded unchanged to the system's allocator; the counters are plain cells
 // of the thread.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for MeteredAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());
         // SAFETY: the caller keeps the contract of `GlobalAlloc`.
@@ -44,7 +44,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: MeteredAllocator = MeteredAllocator;
 
 /// Meter of the thread's memory use from its creation.
 pub(crate) struct AllocationMeter(isize);

@@ -22,7 +22,7 @@ const PEERS: u8 = 3;
 const MOST_WORK: usize = 4096;
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = OutcomeBuilder::default();
+    let mut outcome = OutcomeBuilder::default();
     let mut effects = Effects::new();
     let acks = OwnRegion::heap(ACKS_WORDS);
     let mut node = Node::new(NodeId(1), acks, Arc::new(|| {}));
@@ -45,17 +45,17 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     for (who, said) in frames(bytes) {
         if let Some(note) = Note::decode(said) {
             assert_eq!(Note::decode(&note.encode()).as_ref(), Some(&note), "read as written");
-            gathered.kind(core::mem::discriminant(&note));
+            outcome.kind(core::mem::discriminant(&note));
         }
         let peer = Peer(u32::from(who % PEERS));
         node.handle(LinkEvent::Note { peer, bytes: said.to_vec() }, &mut effects);
         let done = node.turn(Time(1), &mut effects);
         assert!(done <= MOST_WORK, "a turn did {done} things");
-        gathered.size(effects.take_posts().count());
+        outcome.size(effects.take_posts().count());
         effects.clear();
         while let Some(event) = node.next_event() {
-            gathered.kind(core::mem::discriminant(&event));
+            outcome.kind(core::mem::discriminant(&event));
         }
     }
-    gathered.size(node.readers(RegionId(stream.0))).outcome()
+    outcome.size(node.readers(RegionId(stream.0))).outcome()
 }

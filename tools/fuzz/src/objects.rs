@@ -14,20 +14,20 @@ use crate::outcome::{Outcome, OutcomeBuilder};
 const NAMED_ANEW: u8 = 1;
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = OutcomeBuilder::default();
-    let [how, bytes @ ..] = bytes else { return gathered.outcome() };
-    gathered.kind(how & NAMED_ANEW);
+    let mut outcome = OutcomeBuilder::default();
+    let [how, bytes @ ..] = bytes else { return outcome.outcome() };
+    outcome.kind(how & NAMED_ANEW);
     match read(bytes, how & NAMED_ANEW != 0) {
         Ok((objects, of)) => {
-            gathered.kind(true).size(objects.objects.len());
-            gathered.said(&format!("{:?}", of.description()));
+            outcome.kind(true).size(objects.objects.len());
+            outcome.said(&format!("{:?}", of.description()));
             usable(&of);
         }
         Err(refused) => {
-            gathered.said(&refused);
+            outcome.said(&refused);
         }
     }
-    gathered.outcome()
+    outcome.outcome()
 }
 
 /// Reads a type from bytes, like one of a peer.
@@ -44,7 +44,8 @@ pub(crate) fn read(bytes: &[u8], named_anew: bool) -> Result<(TypeObjects, Dynam
 fn written_again(objects: &TypeObjects) {
     let bytes = object_bytes(objects);
     let mut reader = CdrReader::new(&bytes, Encoding::PLAIN_CDR2_LE);
-    let again = TypeObjects::deserialize(&mut reader).expect("a value that was written can be read");
+    let again =
+        TypeObjects::deserialize(&mut reader).expect("a value that was written can be read");
     assert_eq!(&again, objects);
     assert_eq!(object_bytes(&again), bytes);
     for (one, other) in objects.objects.iter().zip(&again.objects) {

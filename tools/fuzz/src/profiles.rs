@@ -85,7 +85,7 @@ thread_local! {
 }
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = OutcomeBuilder::default();
+    let mut outcome = OutcomeBuilder::default();
     let mut from_types = OutcomeBuilder::default();
     let read = FILE.with(|file| {
         let mut open = file.as_file();
@@ -112,25 +112,25 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
             Vec::new()
         })
     });
-    gathered.kind(from_types.outcome());
+    outcome.kind(from_types.outcome());
     match read {
-        Ok(provider) => sound(&provider, &mut gathered),
-        Err(errors) => refused(&errors, &mut gathered),
+        Ok(provider) => sound(&provider, &mut outcome),
+        Err(errors) => refused(&errors, &mut outcome),
     }
-    gathered.outcome()
+    outcome.outcome()
 }
 
-fn refused(errors: &ProfileErrors, gathered: &mut OutcomeBuilder) {
+fn refused(errors: &ProfileErrors, outcome: &mut OutcomeBuilder) {
     assert!(!errors.errors().is_empty(), "a file is refused without an error");
     for error in errors.errors() {
-        gathered.said(&error.found).said(&error.expected);
+        outcome.said(&error.found).said(&error.expected);
     }
     drop(errors.to_string());
 }
 
-fn sound(provider: &QosProvider, gathered: &mut OutcomeBuilder) {
+fn sound(provider: &QosProvider, outcome: &mut OutcomeBuilder) {
     let names = provider.profile_names();
-    gathered.kind(true).size(names.len());
+    outcome.kind(true).size(names.len());
     for name in names.iter().filter(|name| !name.starts_with("Squall")) {
         let profile = provider.profile(name).expect("a profile that is listed");
         let again = QosProvider::from_str(&profile.to_xml()).unwrap_or_else(|errors| {
@@ -138,13 +138,13 @@ fn sound(provider: &QosProvider, gathered: &mut OutcomeBuilder) {
         });
         let again = again.profile(name).expect("a profile that was written");
         assert_eq!(values(&profile), values(&again), "{}", profile.to_xml());
-        gathered.size(profile.entities.len());
+        outcome.size(profile.entities.len());
     }
     for name in provider.participant_names() {
         let described = provider.participant(&name).expect("a participant that is listed");
-        gathered.size(described.topics.len()).size(described.publishers.len());
+        outcome.size(described.topics.len()).size(described.publishers.len());
     }
-    gathered.size(provider.ignored().len());
+    outcome.size(provider.ignored().len());
 }
 
 /// Returns the values of a profile without their origins.

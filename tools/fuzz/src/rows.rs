@@ -30,15 +30,15 @@ row! {
 const MOST_WORDS: usize = 1 << 12;
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = OutcomeBuilder::default();
-    let [how, bytes @ ..] = bytes else { return gathered.outcome() };
+    let mut outcome = OutcomeBuilder::default();
+    let [how, bytes @ ..] = bytes else { return outcome.outcome() };
     let words = bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
         u64::from_le_bytes(word)
     });
     let words: Vec<u64> = words.take(MOST_WORDS).collect();
-    row_of(&words, &mut gathered);
+    row_of(&words, &mut outcome);
     let usual = Geometry::fitting(1024, 16, 128).expect("a small shape");
     let region = OwnRegion::heap(MOST_WORDS.max(usual.words()));
     words.iter().enumerate().for_each(|(index, word)| region.word(index).publish(*word));
@@ -48,15 +48,15 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
         0 => Geometry::read(&replica),
         _ => Ok(Some(usual)),
     };
-    gathered.kind(geometry.is_ok());
+    outcome.kind(geometry.is_ok());
     if let Ok(Some(geometry)) = geometry {
         assert!(geometry.words() <= replica.words(), "a stream that is longer than its memory");
-        stream(IncomingStream::new(replica, geometry, Arc::new(|| {})), geometry, &mut gathered);
+        stream(IncomingStream::new(replica, geometry, Arc::new(|| {})), geometry, &mut outcome);
     }
-    gathered.outcome()
+    outcome.outcome()
 }
 
-fn row_of(words: &[u64], gathered: &mut OutcomeBuilder) {
+fn row_of(words: &[u64], outcome: &mut OutcomeBuilder) {
     let read = Columns::take(&mut |index| words.get(index).copied().unwrap_or(0));
     let mut written = vec![0; Columns::WORDS];
     read.put(&mut |index, word| written[index] = word);
@@ -64,32 +64,32 @@ fn row_of(words: &[u64], gathered: &mut OutcomeBuilder) {
     let mut same = vec![0; Columns::WORDS];
     again.put(&mut |index, word| same[index] = word);
     assert_eq!(written, same, "a row is read as it was written");
-    gathered.kind((read.truth, read.small.signum(), read.number.count_ones()));
+    outcome.kind((read.truth, read.small.signum(), read.number.count_ones()));
     assert!(read.truths.iter().filter(|truth| **truth).count() <= 9);
     let _ = (read.real.is_nan(), read.bytes, read.words);
 }
 
-fn stream(mut incoming: IncomingStream, geometry: Geometry, gathered: &mut OutcomeBuilder) {
+fn stream(mut incoming: IncomingStream, geometry: Geometry, outcome: &mut OutcomeBuilder) {
     let most = geometry.entries();
     loop {
         let received = incoming.receive(most);
-        gathered.kind(received.is_ok());
+        outcome.kind(received.is_ok());
         let Ok(count @ 1..) = received else { break };
         assert!(count as u64 <= most, "more than a lap");
-        gathered.size(count);
+        outcome.size(count);
         while incoming.taken() < incoming.entries() {
             match incoming.take() {
                 Ok(RingEntry::Message(extent)) => {
                     let end = extent.first_byte(geometry) + extent.length as usize;
                     assert!(end <= geometry.words() * 8, "a record beyond the memory");
                     assert!(extent.chunk(geometry) < geometry.chunks());
-                    gathered.kind("message").size(extent.length as usize);
+                    outcome.kind("message").size(extent.length as usize);
                 }
                 Ok(RingEntry::Nulls(run)) => {
-                    gathered.kind("nulls").size(run as usize);
+                    outcome.kind("nulls").size(run as usize);
                 }
                 Ok(RingEntry::End(_)) => {
-                    gathered.kind("end");
+                    outcome.kind("end");
                 }
                 Err(_) => return,
             }

@@ -44,20 +44,20 @@ pub(crate) const WORDS: &[&str] = &[
 ];
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
-    let mut gathered = OutcomeBuilder::default();
-    let [of, text @ ..] = bytes else { return gathered.outcome() };
+    let mut outcome = OutcomeBuilder::default();
+    let [of, text @ ..] = bytes else { return outcome.outcome() };
     let kind = selected(*of);
-    gathered.kind(*of);
+    outcome.kind(*of);
     match DynamicData::parse(&kind.of, &String::from_utf8_lossy(text)) {
         Ok(data) => {
-            gathered.kind(true).size(data.to_text().len());
+            outcome.kind(true).size(data.to_text().len());
             comes_back(&data);
         }
         Err(error) => {
-            gathered.said(&error.to_string());
+            outcome.said(&error.to_string());
         }
     }
-    gathered.outcome()
+    outcome.outcome()
 }
 
 /// Checks that a sample can be written in every form and is read again as the same. Texts are

@@ -31,13 +31,13 @@ pub(crate) struct CycleResult {
 
 /// Judges a cycle that has ended.
 pub(crate) fn judge(evidence: &Evidence) -> CycleResult {
-    let mut judgement =
+    let mut result =
         CycleResult { violations: evidence.violations.clone(), ..CycleResult::default() };
     for level in ChaosLevel::ALL {
         let mut found = Vec::new();
         for reader in evidence.readers(level) {
-            judgement.readers += 1;
-            judgement.deliveries += reader.deliveries().count() as u64;
+            result.readers += 1;
+            result.deliveries += reader.deliveries().count() as u64;
             found.extend(each_writer_in_order(&reader).err());
             found.extend(no_corruption(&reader).err());
             found.extend(deliveries_in_time(evidence, &reader).err());
@@ -48,20 +48,20 @@ pub(crate) fn judge(evidence: &Evidence) -> CycleResult {
         if level.is_kept() {
             found.extend(late_joiners_complete(evidence, level).err());
         }
-        judgement.violations.extend(found.into_iter().take(TOLD));
+        result.violations.extend(found.into_iter().take(TOLD));
     }
     let mut found = Vec::new();
     for (owner, records) in &evidence.records {
         if let JournalOwner::Writer { level, process, ordinal } = *owner {
-            judgement.writers += 1;
+            result.writers += 1;
             found.extend(writer_progresses(evidence, level, process, records).err());
             found.extend(all_of_a_deleted_writer(evidence, level, process, ordinal, records).err());
         }
     }
-    judgement.violations.extend(found.into_iter().take(TOLD));
-    judgement.violations.extend(nobody_healthy_is_isolated(evidence));
-    judgement.recovery = recovery(evidence);
-    judgement
+    result.violations.extend(found.into_iter().take(TOLD));
+    result.violations.extend(nobody_healthy_is_isolated(evidence));
+    result.recovery = recovery(evidence);
+    result
 }
 
 /// Checks that each writer's samples arrive in its order, without gap or duplicate.
@@ -230,7 +230,8 @@ fn all_of_a_deleted_writer(
     let Some(JournalRecord::Deleted { time, count }) = records.last().copied() else {
         return Ok(());
     };
-    let was_stopped = evidence.histories.get(&process).is_some_and(|fate| !fate.stops.is_empty());
+    let was_stopped =
+        evidence.histories.get(&process).is_some_and(|history| !history.stops.is_empty());
     let Some(last) = count.checked_sub(1).filter(|_| !was_stopped) else { return Ok(()) };
     let last = SampleId::new(process, ordinal, last);
     for reader in evidence.readers(level) {
@@ -252,10 +253,10 @@ fn all_of_a_deleted_writer(
 /// Checks that only processes that were stopped or got no processor are isolated.
 fn nobody_healthy_is_isolated(evidence: &Evidence) -> Vec<String> {
     let mut found = Vec::new();
-    for (process, fate) in &evidence.histories {
-        let Some((time, why)) = &fate.isolated else { continue };
+    for (process, history) in &evidence.histories {
+        let Some((time, why)) = &history.isolated else { continue };
         let least = evidence.member_timeout / 2;
-        let silences = silences(fate, *time, evidence.member_timeout / 4);
+        let silences = silences(history, *time, evidence.member_timeout / 4);
         let was_stopped = silences
             .iter()
             .any(|(stopped, end)| *stopped >= least && time.saturating_sub(*end) < evidence.limit);
@@ -270,9 +271,9 @@ fn nobody_healthy_is_isolated(evidence: &Evidence) -> Vec<String> {
 /// Returns the time for which a process was stopped in each of its silences, and the end of each.
 /// Stops belong to one silence if the process ran for at most `pause` between them: a loaded
 /// machine may give it no processor for that time.
-fn silences(fate: &MemberHistory, until: u64, pause: u64) -> Vec<(u64, u64)> {
+fn silences(history: &MemberHistory, until: u64, pause: u64) -> Vec<(u64, u64)> {
     let mut silences: Vec<(u64, u64)> = Vec::new();
-    for (from, to) in &fate.stops {
+    for (from, to) in &history.stops {
         let end = to.unwrap_or(until);
         let stopped = end.saturating_sub(*from);
         match silences.last_mut() {
@@ -326,8 +327,8 @@ mod tests {
     #[test]
     fn stops_with_short_pauses_are_one_silence() {
         let stops = vec![(100, Some(160)), (170, Some(230)), (300, Some(330)), (400, None)];
-        let fate = MemberHistory { stops, ..MemberHistory::default() };
-        assert_eq!(silences(&fate, 450, 20), [(120, 230), (30, 330), (50, 450)]);
-        assert_eq!(silences(&fate, 450, 5), [(60, 160), (60, 230), (30, 330), (50, 450)]);
+        let history = MemberHistory { stops, ..MemberHistory::default() };
+        assert_eq!(silences(&history, 450, 20), [(120, 230), (30, 330), (50, 450)]);
+        assert_eq!(silences(&history, 450, 5), [(60, 160), (60, 230), (30, 330), (50, 450)]);
     }
 }

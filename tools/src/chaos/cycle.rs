@@ -31,10 +31,10 @@ const LOOK: Duration = Duration::from_millis(5);
 /// many things happen at once.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Time in which the last lines of an ended process arrive.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const LAST_LINES_WAIT: Duration = Duration::from_millis(500);
 
 /// Ways in which a cycle ends.
-pub(crate) enum Ended {
+pub(crate) enum CycleEnd {
     Judged(CycleResult),
     Interrupted,
 }
@@ -44,7 +44,7 @@ type FinalWriter = (ChaosLevel, u32, Option<SampleId>);
 
 pub(crate) struct Cycle<'a> {
     settings: &'a Settings,
-    ends: &'a EndSignals,
+    end_signals: &'a EndSignals,
     /// Processes of the cycle; dropped before the folder.
     processes: Vec<MemberProcess>,
     /// Index of the process that occupies each slot.
@@ -66,8 +66,8 @@ impl<'a> Cycle<'a> {
     pub(crate) fn run(
         settings: &'a Settings,
         schedule: &Schedule,
-        ends: &'a EndSignals,
-    ) -> Result<Ended, Failure> {
+        end_signals: &'a EndSignals,
+    ) -> Result<CycleEnd, Failure> {
         let fail = |error| Failure::new(format!("no temporary folder can be made: {error}"));
         let folder = tempfile::Builder::new()
             .prefix("squall-chaos-")
@@ -79,14 +79,14 @@ impl<'a> Cycle<'a> {
             let private = Permissions::from_mode(0o700);
             std::fs::set_permissions(folder.path().join(name), private).map_err(fail)?;
         }
-        let (sayer, said) = lines();
+        let (line_sender, line_receiver) = lines();
         let mut cycle = Cycle {
             settings,
-            ends,
+            end_signals,
             processes: Vec::new(),
             slots: vec![None; settings.processes],
-            lines: said,
-            line_sender: sayer,
+            lines: line_receiver,
+            line_sender,
             evidence: Evidence::new(folder.path().join("journals"), settings, schedule.anchor),
             closings: Vec::new(),
             frozen: BTreeSet::new(),
@@ -95,9 +95,9 @@ impl<'a> Cycle<'a> {
         let outcome = match cycle.go_through(schedule)? {
             Ok(()) => {
                 cycle.collect()?;
-                Ended::Judged(checks::judge(&cycle.evidence))
+                CycleEnd::Judged(checks::judge(&cycle.evidence))
             }
-            Err(Interrupted) => Ended::Interrupted,
+            Err(Interrupted) => CycleEnd::Interrupted,
         };
         cycle.processes.clear();
         let path = cycle.folder.path().display().to_string();
@@ -211,7 +211,7 @@ impl<'a> Cycle<'a> {
         loop {
             let left = time.saturating_duration_since(Instant::now());
             self.hear(left.min(LOOK));
-            if self.ends.are_there() {
+            if self.end_signals.are_there() {
                 return Err(Interrupted);
             }
             if left.is_zero() || !self.evidence.violations.is_empty() {
@@ -237,9 +237,9 @@ impl<'a> Cycle<'a> {
     /// Handles lines from members.
     fn hear(&mut self, time: Duration) {
         let mut wait = time;
-        while let Ok(said) = self.lines.recv_timeout(wait) {
+        while let Ok(line) = self.lines.recv_timeout(wait) {
             wait = Duration::ZERO;
-            self.handle(&said);
+            self.handle(&line);
         }
         for index in 0..self.processes.len() {
             let process = &mut self.processes[index];
@@ -247,10 +247,10 @@ impl<'a> Cycle<'a> {
                 continue;
             }
             let Some(status) = process.status() else { continue };
-            let deadline = Instant::now() + LAST_WORDS;
+            let deadline = Instant::now() + LAST_LINES_WAIT;
             while self.processes[index].takes_part() && Instant::now() < deadline {
-                if let Ok(said) = self.lines.recv_timeout(LAST_WORDS) {
-                    self.handle(&said);
+                if let Ok(line) = self.lines.recv_timeout(LAST_LINES_WAIT) {
+                    self.handle(&line);
                 }
             }
             let process = &mut self.processes[index];

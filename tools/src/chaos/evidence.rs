@@ -122,7 +122,7 @@ impl Evidence {
         let mut longest = 0;
         for (owner, records) in &self.records {
             let JournalOwner::Member { process } = *owner else { continue };
-            let stops = self.histories.get(&process).map_or(&[][..], |fate| &fate.stops);
+            let stops = self.histories.get(&process).map_or(&[][..], |history| &history.stops);
             let within = |record: &JournalRecord| {
                 let JournalRecord::Starved { from: begin, to: end } = *record else { return 0 };
                 let was_stopped = |(stop, cont): &(u64, Option<u64>)| {
@@ -140,7 +140,7 @@ impl Evidence {
 
     /// Returns the time at which a process resumed after the last stop that overlaps an interval.
     pub(crate) fn runs_since(&self, process: u32, from: u64, to: u64) -> u64 {
-        let stops = self.histories.get(&process).map_or(&[][..], |fate| &fate.stops);
+        let stops = self.histories.get(&process).map_or(&[][..], |history| &history.stops);
         let ends = stops.iter().filter(|(begin, _)| *begin <= to).map(|(_, end)| end.unwrap_or(to));
         ends.filter(|end| *end >= from).max().map_or(from, |end| end.min(to))
     }

@@ -30,7 +30,7 @@ use serde_json::json;
 use crate::end_signals::EndSignals;
 use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
 use checks::CycleResult;
-use cycle::{Cycle, Ended};
+use cycle::{Cycle, CycleEnd};
 use sample::FeignedViolation;
 use schedule::{Action, Schedule};
 
@@ -136,13 +136,13 @@ struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, actions: usize, judgement: &mut CycleResult) {
+    fn add(&mut self, actions: usize, result: &mut CycleResult) {
         self.cycles += 1;
         self.actions += actions as u64;
-        self.deliveries += judgement.deliveries;
-        self.readers += judgement.readers;
-        self.writers += judgement.writers;
-        for (fault, times) in &mut judgement.recovery {
+        self.deliveries += result.deliveries;
+        self.readers += result.readers;
+        self.writers += result.writers;
+        for (fault, times) in &mut result.recovery {
             self.recovery.entry(fault).or_default().append(times);
         }
     }
@@ -190,13 +190,15 @@ fn percentiles(times: &[u64]) -> [f64; 3] {
 
 /// Runs the command.
 pub(crate) fn run(args: &ChaosArgs, json: bool) -> CommandResult {
-    let ends = EndSignals::new()?;
+    let end_signals = EndSignals::new()?;
     let settings = settings(args);
     let end = Instant::now() + Duration::from_secs(args.duration);
     let mut totals = Totals::default();
     let mut violations = Vec::new();
     let mut seed = args.seed;
-    while (totals.cycles == 0 || Instant::now() < end) && violations.is_empty() && !ends.are_there()
+    while (totals.cycles == 0 || Instant::now() < end)
+        && violations.is_empty()
+        && !end_signals.are_there()
     {
         let schedule = Schedule::of_seed(seed, &settings);
         progress(format_args!(
@@ -204,11 +206,11 @@ pub(crate) fn run(args: &ChaosArgs, json: bool) -> CommandResult {
             totals.cycles,
             schedule.steps.len()
         ));
-        match Cycle::run(&settings, &schedule, &ends)? {
-            Ended::Interrupted => break,
-            Ended::Judged(mut judgement) => {
-                totals.add(schedule.steps.len(), &mut judgement);
-                violations = judgement.violations;
+        match Cycle::run(&settings, &schedule, &end_signals)? {
+            CycleEnd::Interrupted => break,
+            CycleEnd::Judged(mut result) => {
+                totals.add(schedule.steps.len(), &mut result);
+                violations = result.violations;
             }
         }
         if violations.is_empty() {
@@ -218,9 +220,9 @@ pub(crate) fn run(args: &ChaosArgs, json: bool) -> CommandResult {
     let mut value = totals.json();
     value["seed"] = seed.into();
     value["violations"] = violations.clone().into();
-    value["interrupted"] = ends.are_there().into();
+    value["interrupted"] = end_signals.are_there().into();
     show(json, &value, &totals.text());
-    if violations.is_empty() && ends.are_there() {
+    if violations.is_empty() && end_signals.are_there() {
         return Err(Failure::new("interrupted before the end; the cycles before are judged"));
     }
     if violations.is_empty() {

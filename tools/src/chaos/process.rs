@@ -65,7 +65,7 @@ impl MemberProcess {
         folder: &Path,
         settings: &Settings,
         plant: Option<FeignedViolation>,
-        said: &Sender<MemberLine>,
+        line_sender: &Sender<MemberLine>,
     ) -> Result<MemberProcess, Failure> {
         let fail = |error| Failure::new(format!("process {number} cannot be started: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(fail)?);
@@ -88,23 +88,23 @@ impl MemberProcess {
             .spawn()
             .map_err(fail)?;
         if let Some(output) = child.stdout.take() {
-            let said = said.clone();
+            let line_sender = line_sender.clone();
             std::thread::spawn(move || {
                 for line in BufReader::new(output).lines() {
                     let Ok(line) = line else { break };
-                    if said.send(MemberLine { process: number, line }).is_err() {
+                    if line_sender.send(MemberLine { process: number, line }).is_err() {
                         break;
                     }
                 }
             });
         }
         let input = child.stdin.take();
-        let fate = MemberHistory::default();
+        let history = MemberHistory::default();
         Ok(MemberProcess {
             number,
             child,
             input,
-            history: fate,
+            history,
             settled: None,
             is_described: false,
             status: None,

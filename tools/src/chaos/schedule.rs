@@ -244,7 +244,7 @@ struct Planner<'a> {
 
 impl Schedule {
     pub(crate) fn of_seed(seed: u64, settings: &Settings) -> Schedule {
-        let mut dice = ScheduleRandom(seed);
+        let mut random = ScheduleRandom(seed);
         let empty = ProcessSlot {
             is_anchor: false,
             condition: SlotState::Empty,
@@ -252,10 +252,10 @@ impl Schedule {
             reads: [false; 4],
             writes: [false; 4],
         };
-        let anchor = dice.below(settings.processes as u64) as usize;
+        let anchor = random.below(settings.processes as u64) as usize;
         let mut slots = vec![empty; settings.processes];
         slots[anchor].is_anchor = true;
-        let mut planner = Planner { settings, random: dice, anchor, slots, steps: Vec::new() };
+        let mut planner = Planner { settings, random, anchor, slots, steps: Vec::new() };
         planner.plan();
         let wakes_frozen = planner.random.percent(50);
         let mut steps = planner.steps;
@@ -281,8 +281,8 @@ impl Planner<'_> {
         }
     }
 
-    fn push(&mut self, at: Duration, slot: usize, action: Option<Action>, order: MemberCommand) {
-        self.steps.push(ScheduleStep { at, slot, action, command: order });
+    fn push(&mut self, at: Duration, slot: usize, action: Option<Action>, command: MemberCommand) {
+        self.steps.push(ScheduleStep { at, slot, action, command });
     }
 
     /// Returns a random slot that satisfies a condition.
@@ -346,18 +346,18 @@ impl Planner<'_> {
             endpoints.push(MemberCommand::Reader { level, is_on: true });
         }
         for level in ChaosLevel::ALL.into_iter().filter(|level| writes[*level as usize]) {
-            let order = MemberCommand::Writer { level, pace: Some(self.pace(level)) };
+            let command = MemberCommand::Writer { level, pace: Some(self.pace(level)) };
             // Readers become writers a moment later, possibly in another view.
             match toggles && self.random.percent(50) {
-                true => later.push(order),
-                false => endpoints.push(order),
+                true => later.push(command),
+                false => endpoints.push(command),
             }
         }
         self.push(at, slot, action, MemberCommand::Start { endpoints });
         self.slots[slot].taken_until = at + LATER;
-        for order in later {
+        for command in later {
             let later = at + self.random.between(Duration::ZERO, LATER);
-            self.push(later, slot, None, order);
+            self.push(later, slot, None, command);
         }
     }
 
@@ -413,8 +413,8 @@ impl Planner<'_> {
                 };
                 let reads = &mut self.slots[slot].reads[level as usize];
                 *reads = !*reads;
-                let order = MemberCommand::Reader { level, is_on: *reads };
-                self.push(at, slot, some, order);
+                let command = MemberCommand::Reader { level, is_on: *reads };
+                self.push(at, slot, some, command);
             }
             Action::Writers => {
                 let Some((slot, level)) = self.endpoint(at, |slot, level| {
@@ -517,9 +517,9 @@ mod tests {
         let settings = settings();
         for seed in 0..50 {
             let schedule = Schedule::of_seed(seed, &settings);
-            let harms = |order: &MemberCommand| {
+            let harms = |command: &MemberCommand| {
                 matches!(
-                    order,
+                    command,
                     MemberCommand::Kill
                         | MemberCommand::Stop
                         | MemberCommand::Freeze

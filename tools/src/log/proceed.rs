@@ -13,8 +13,10 @@ use derecho_core::log::restart_permission::{
     PermittedDamage, RestartPermission, grant, permissions,
 };
 use derecho_core::log::views::{self, LoggedView, VIEWS};
-use derecho_core::log::{Check, LogError, LogId, StreamKey, StreamLog, WallTime, aside, folder};
-use derecho_node::logs::Folder;
+use derecho_core::log::{
+    LogError, LogId, RecoveryCheck, StreamKey, StreamLog, WallTime, aside, folder,
+};
+use derecho_node::logs::LogFolder;
 use serde_json::json;
 
 use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
@@ -45,26 +47,26 @@ struct RootContents {
     last: Option<LoggedView>,
     awaited: BTreeSet<LogId>,
     /// Damage of the present logs: the first error, and the errors of each stream.
-    harmed: BTreeMap<LogId, (LogError, Vec<PermittedDamage>)>,
+    damaged: BTreeMap<LogId, (LogError, Vec<PermittedDamage>)>,
 }
 
 impl RootContents {
     fn in_root(root: &Path) -> Result<RootContents, Failure> {
         let (mut there, mut runs, mut last) = (BTreeMap::new(), false, None::<LoggedView>);
-        let mut harmed = BTreeMap::<LogId, (LogError, Vec<_>)>::new();
+        let mut damaged = BTreeMap::<LogId, (LogError, Vec<_>)>::new();
         let mut streams: BTreeMap<StreamKey, Vec<LogSummary>> = BTreeMap::new();
         let unread = |error| Failure::new(format!("{} cannot be read: {error}", root.display()));
         for entry in std::fs::read_dir(root).map_err(unread)? {
             let path = entry.map_err(unread)?.path();
-            let mut disk = match Folder::read(&path) {
+            let mut disk = match LogFolder::read(&path) {
                 Ok(disk) if path.is_dir() => disk,
                 _ => continue,
             };
             let within = |error: LogError| error.within(&path.display().to_string());
             let Some(owner) = folder::owner(&mut disk).map_err(within)? else { continue };
-            runs |= matches!(Folder::look(&path), Err(LogError::Locked));
+            runs |= matches!(LogFolder::look(&path), Err(LogError::Locked));
             for stream in folder::streams(&mut disk)? {
-                let read = StreamLog::read(&mut disk, (owner, stream), Check::Last);
+                let read = StreamLog::read(&mut disk, (owner, stream), RecoveryCheck::Last);
                 // Same check as that of processes when they claim a log.
                 let harm = match &read {
                     Ok((log, _)) => log.find_damage(&mut disk),
@@ -73,7 +75,7 @@ impl RootContents {
                 if let Some(error) = harm.filter(|_| stream != VIEWS) {
                     let last = aside::last(&mut disk, stream)?;
                     let how = PermittedDamage { stream, last, error: error.to_string() };
-                    harmed.entry(owner.log).or_insert((within(error), Vec::new())).1.push(how);
+                    damaged.entry(owner.log).or_insert((within(error), Vec::new())).1.push(how);
                     continue;
                 }
                 let (log, _) = read.map_err(within)?;
@@ -103,13 +105,13 @@ impl RootContents {
         if let Some(last) = &last {
             awaited.extend(last.names());
             // Running processes know the members.
-            let is_back = |log: &LogId| runs && last.keepers().any(|keeper| keeper == *log);
+            let is_back = |log: &LogId| runs && last.member_logs().any(|keeper| keeper == *log);
             awaited.retain(|log| !is_back(log));
         }
         awaited.retain(|log| !there.contains_key(log));
         // A damaged log may have messages that no other log has (I-98).
-        awaited.extend(harmed.keys());
-        Ok(RootContents { there, runs, last, awaited, harmed })
+        awaited.extend(damaged.keys());
+        Ok(RootContents { there, runs, last, awaited, damaged })
     }
 
     /// Checks whether the restart can continue without this log.
@@ -118,9 +120,12 @@ impl RootContents {
             logs.iter().map(ToString::to_string).collect::<Vec<String>>().join(", ")
         };
         let root = root.display();
-        let sound = self.there.get(&without).filter(|_| !self.harmed.contains_key(&without));
+        let sound = self.there.get(&without).filter(|_| !self.damaged.contains_key(&without));
         let wrong = if let Some(path) = sound {
-            format!("log {without} is here, in {}, so no restart waits for this log", path.display())
+            format!(
+                "log {without} is here, in {}, so no restart waits for this log",
+                path.display()
+            )
         } else if self.awaited.is_empty() {
             format!("no log is awaited in {root}: all logs named there are present")
         } else if !self.awaited.contains(&without) {
@@ -148,18 +153,18 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> CommandResult {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let at = WallTime(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
         let after = found.last.as_ref().map_or((0, 0), LoggedView::place);
-        let mut disk = Folder::open(dir)?;
+        let mut disk = LogFolder::open(dir)?;
         for log in without {
-            let harmed = found.harmed.get(log).map_or(Vec::new(), |(_, streams)| streams.clone());
+            let damaged = found.damaged.get(log).map_or(Vec::new(), |(_, streams)| streams.clone());
             grant(
                 &mut disk,
-                RestartPermission { without: *log, after, at, by: by.clone(), damaged: harmed },
+                RestartPermission { without: *log, after, at, by: by.clone(), damaged },
             )?;
         }
     }
-    let said = permissions(&mut Folder::read(dir)?)?;
+    let decisions = permissions(&mut LogFolder::read(dir)?)?;
     let still: Vec<&LogId> = found.awaited.iter().filter(|log| !without.contains(log)).collect();
-    let awaited = |log: &&&LogId| match found.harmed.get(**log) {
+    let awaited = |log: &&&LogId| match found.damaged.get(**log) {
         Some((error, _)) => format!(
             "Awaited, unless a sound log has all of it: log {log}, which is damaged: {error}.\n"
         ),
@@ -169,7 +174,7 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> CommandResult {
     if still.is_empty() && without.is_empty() {
         text += "Nothing is awaited.\n";
     }
-    for RestartPermission { without, at, by, after, .. } in &said {
+    for RestartPermission { without, at, by, after, .. } in &decisions {
         let (seconds, (era, number)) = (at.0 / 1_000_000_000, after);
         text += &format!(
             "{by} has decided, {seconds} s after 1970 and after view {number} of era {era:x}, to \
@@ -187,8 +192,8 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> CommandResult {
     let word = |word: &RestartPermission| json!({ "without": word.without.to_string(), "at": word.at.0, "by": word.by });
     let report = json!({
         "awaited": still.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "words": said.iter().map(word).collect::<Vec<_>>(),
-        "harmed": found.harmed.keys().map(ToString::to_string).collect::<Vec<_>>(),
+        "words": decisions.iter().map(word).collect::<Vec<_>>(),
+        "harmed": found.damaged.keys().map(ToString::to_string).collect::<Vec<_>>(),
         "runs": found.runs,
     });
     show(json, &report, &text);

@@ -19,10 +19,10 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Standard input under a harness, or no input.
 pub(crate) struct HarnessControl {
     lines: Option<Receiver<String>>,
-    shared: Arc<Shared>,
+    shared: Arc<ControlState>,
 }
 
-struct Shared {
+struct ControlState {
     ended: AtomicBool,
     /// Total number of samples, once it is known.
     total: AtomicU64,
@@ -31,8 +31,10 @@ struct Shared {
 impl HarnessControl {
     /// Makes a control for a role under a harness if `harness`, otherwise for a free one.
     pub(crate) fn new(harness: bool) -> HarnessControl {
-        let shared =
-            Arc::new(Shared { ended: AtomicBool::new(false), total: AtomicU64::new(u64::MAX) });
+        let shared = Arc::new(ControlState {
+            ended: AtomicBool::new(false),
+            total: AtomicU64::new(u64::MAX),
+        });
         if !harness {
             return HarnessControl { lines: None, shared };
         }
@@ -88,12 +90,12 @@ impl HarnessControl {
 
     /// Whether the role may leave; does not wait.
     pub(crate) fn may_leave(&self) -> bool {
-        self.has_heard("EXIT")
+        self.has_received("EXIT")
     }
 
     /// Whether `word` was received, or the harness has ended; does not wait. Other lines before it
     /// are ignored.
-    pub(crate) fn has_heard(&self, word: &str) -> bool {
+    pub(crate) fn has_received(&self, word: &str) -> bool {
         self.ended()
             || self.lines.as_ref().is_none_or(|lines| lines.try_iter().any(|line| line == word))
     }

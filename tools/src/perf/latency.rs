@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::baseline::{self, Wait};
+use super::baseline::{self, WaitMethod};
 use super::machine::{commit, machine, median};
 use super::payload::form;
 use super::pingpong::{OneWayTimes, PingResult, PongResult};
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &LatencyArgs, json: bool) -> CommandResult {
         ours.push(measure(args, limit)?);
         drop(load);
         if args.baseline {
-            for (wait, found) in [Wait::Poll, Wait::Sleep].into_iter().zip(&mut bare) {
+            for (wait, found) in [WaitMethod::Poll, WaitMethod::Sleep].into_iter().zip(&mut bare) {
                 found.push(baseline::latency(Some(args.part.size), args.rounds, wait, limit)?);
             }
         }
@@ -138,7 +138,7 @@ impl Drop for BusyThreads {
 }
 
 fn measure(args: &LatencyArgs, limit: Duration) -> Result<(PingResult, PongResult), Failure> {
-    let mut crew = ProcessGroup::new(limit)?;
+    let mut process_group = ProcessGroup::new(limit)?;
     let arguments = |role: &str| {
         let mut arguments = vec![role.to_owned(), format!("--size={}", args.part.size)];
         arguments.extend(args.part.means.arguments());
@@ -149,12 +149,12 @@ fn measure(args: &LatencyArgs, limit: Duration) -> Result<(PingResult, PongResul
         arguments.push("--harness".to_owned());
         arguments
     };
-    let pong = crew.start("pong", &arguments("pong"))?;
-    let ping = crew.start("ping", &arguments("ping"))?;
-    crew.all_ready()?;
-    crew.tell(ping, "GO")?;
-    let found = (crew.result(ping)?, crew.result(pong)?);
-    crew.dismiss()?;
+    let pong = process_group.start("pong", &arguments("pong"))?;
+    let ping = process_group.start("ping", &arguments("ping"))?;
+    process_group.all_ready()?;
+    process_group.tell(ping, "GO")?;
+    let found = (process_group.result(ping)?, process_group.result(pong)?);
+    process_group.dismiss()?;
     Ok(found)
 }
 

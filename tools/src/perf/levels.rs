@@ -114,7 +114,7 @@ pub(crate) fn run(args: &LevelsArgs, json: bool) -> CommandResult {
     for round in 1..=args.runs {
         for cell in &mut cells {
             let (name, stage) = (cell.level.name(), cell.stage.name());
-            let found = measure(&order(args, cell))?;
+            let found = measure(&settings_of(args, cell))?;
             clean &= found.is_clean(cell.level);
             let rate = short(found.msgs_per_s);
             progress(format_args!("{round}: {} of {name}, {stage}: {rate}/s", cell.subs));
@@ -164,14 +164,14 @@ fn can_be(level: PerfLevel, stage: LevelVariant) -> bool {
 }
 
 /// Returns the run of `squall perf throughput` for a combination.
-fn order(args: &LevelsArgs, cell: &LevelCell) -> ThroughputArgs {
-    let mut means = DeliverySettings::of(cell.level);
-    means.keep = args.keep;
-    means.logs = (cell.level == PerfLevel::Logged).then(|| args.logs());
+fn settings_of(args: &LevelsArgs, cell: &LevelCell) -> ThroughputArgs {
+    let mut delivery = DeliverySettings::of(cell.level);
+    delivery.keep = args.keep;
+    delivery.logs = (cell.level == PerfLevel::Logged).then(|| args.logs());
     if cell.stage == LevelVariant::Baseline {
-        means.ablate = vec!["all".to_owned()];
+        delivery.ablate = vec!["all".to_owned()];
     }
-    ThroughputArgs::one_to(cell.subs, args.size, means, args.seconds, args.read)
+    ThroughputArgs::one_to(cell.subs, args.size, delivery, args.seconds, args.read)
 }
 
 fn simulated() -> Result<Figure, Failure> {

@@ -24,8 +24,8 @@ pub(super) struct ProcessRole {
 impl ProcessRole {
     /// Returns a number of processes that only write, and a number that only read.
     pub(super) fn apart(writers: u32, readers: u32) -> Vec<ProcessRole> {
-        let duty = |index| ProcessRole { writes: index < writers, reads: index >= writers };
-        (0..writers + readers).map(duty).collect()
+        let role = |index| ProcessRole { writes: index < writers, reads: index >= writers };
+        (0..writers + readers).map(role).collect()
     }
 
     /// Returns a number of processes that read, of which the first ones write too.
@@ -69,46 +69,46 @@ pub(super) fn run(args: &ThroughputArgs, members: u32, json: bool) -> CommandRes
 /// Starts the processes, runs them, and collects their results.
 pub(super) fn measure(
     args: &ThroughputArgs,
-    duties: &[ProcessRole],
+    roles: &[ProcessRole],
 ) -> Result<ThroughputRun, Failure> {
-    let mut crew = ProcessGroup::new(args.limit())?;
-    let count = |does: fn(&ProcessRole) -> bool| duties.iter().filter(|duty| does(duty)).count();
-    let (writers, readers) = (count(|duty| duty.writes), count(|duty| duty.reads));
-    let mut hands = Vec::new();
-    for (index, duty) in duties.iter().enumerate() {
+    let mut process_group = ProcessGroup::new(args.limit())?;
+    let count = |does: fn(&ProcessRole) -> bool| roles.iter().filter(|role| does(role)).count();
+    let (writers, readers) = (count(|role| role.writes), count(|duty| duty.reads));
+    let mut children = Vec::new();
+    for (index, role) in roles.iter().enumerate() {
         let mut arguments = vec!["member".to_owned(), format!("--size={}", args.part.size)];
         arguments.extend(args.part.means.arguments());
         arguments.push(format!("--interface={}", args.interface.name()));
         arguments.push(format!("--index={index}"));
-        arguments.push(format!("--processes={}", duties.len()));
+        arguments.push(format!("--processes={}", roles.len()));
         arguments.push(format!("--writers={writers}"));
         arguments.push(format!("--readers={readers}"));
         arguments.push(format!("--read={}", args.read.name()));
         arguments.push(args.manner.argument(args.part.size).to_owned());
-        arguments.extend(duty.writes.then(|| "--writes".to_owned()));
-        arguments.extend(duty.reads.then(|| "--reads".to_owned()));
+        arguments.extend(role.writes.then(|| "--writes".to_owned()));
+        arguments.extend(role.reads.then(|| "--reads".to_owned()));
         arguments.push(match args.count {
             Some(count) => format!("--count={count}"),
             None => format!("--seconds={}", args.seconds.unwrap_or(USUAL_SECONDS)),
         });
-        hands.push((crew.start(&format!("member {index}"), &arguments)?, *duty));
+        children.push((process_group.start(&format!("member {index}"), &arguments)?, *role));
     }
-    crew.all_ready()?;
-    for (hand, _) in &hands {
-        crew.tell(*hand, "GO")?;
+    process_group.all_ready()?;
+    for (child, _) in &children {
+        process_group.tell(*child, "GO")?;
     }
     let mut publishers: Vec<PublisherResult> = Vec::new();
-    for (hand, _) in hands.iter().filter(|(_, duty)| duty.writes) {
-        publishers.push(crew.result(*hand)?);
+    for (child, _) in children.iter().filter(|(_, role)| role.writes) {
+        publishers.push(process_group.result(*child)?);
     }
     let sent: u64 = publishers.iter().map(|publisher| publisher.sent).sum();
-    for (hand, _) in hands.iter().filter(|(_, duty)| duty.reads) {
-        crew.tell(*hand, &format!("TOTAL {sent}"))?;
+    for (child, _) in children.iter().filter(|(_, role)| role.reads) {
+        process_group.tell(*child, &format!("TOTAL {sent}"))?;
     }
     let mut subscribers: Vec<SubscriberResult> = Vec::new();
-    for (hand, _) in hands.iter().filter(|(_, duty)| duty.reads) {
-        subscribers.push(crew.result(*hand)?);
+    for (child, _) in children.iter().filter(|(_, role)| role.reads) {
+        subscribers.push(process_group.result(*child)?);
     }
-    crew.dismiss()?;
+    process_group.dismiss()?;
     Ok(sum_up(args, sent, publishers, subscribers))
 }

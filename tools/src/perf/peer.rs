@@ -82,16 +82,16 @@ pub(crate) fn run(args: PeerArgs) -> CommandResult {
     match args.role {
         PeerRole::Pub { session: Session { part, count, session }, subs } => {
             let plain = form(part.size) == "plain";
-            let order = PublisherSettings {
+            let settings = PublisherSettings {
                 size: part.size,
-                means: part.means,
+                delivery: part.means,
                 session,
                 cast: ParticipantCounts::one_to(usize::from(subs)),
                 amount: PublishLimit::Count(count),
-                manner: if plain { WriteMethod::Loan } else { WriteMethod::Copy },
+                method: if plain { WriteMethod::Loan } else { WriteMethod::Copy },
                 stamps: false,
             };
-            order.run(HarnessControl::new(true), |done| {
+            settings.run(HarnessControl::new(true), |done| {
                 let (start, end) = (done.t_start_ns, done.t_end_ns);
                 tell(json!({
                     "role": "pub", "sent": done.sent, "t_start_ns": start, "t_end_ns": end,
@@ -104,16 +104,16 @@ pub(crate) fn run(args: PeerArgs) -> CommandResult {
                     "--index {index} of {subs} subscribers: they are numbered from 0"
                 )));
             }
-            let order = SubscriberSettings {
+            let settings = SubscriberSettings {
                 size: part.size,
-                means: part.means,
+                delivery: part.means,
                 session,
                 cast: ParticipantCounts::one_to(usize::from(subs)),
                 index: usize::from(index),
                 count: Some(count),
                 read: ReadExtent::Ends,
             };
-            order.run(HarnessControl::new(true), |seen| {
+            settings.run(HarnessControl::new(true), |seen| {
                 tell(json!({
                     "role": "sub", "index": seen.index, "received": seen.received,
                     "lost": seen.lost, "disorder": seen.disorder, "corrupt": seen.corrupt,
@@ -121,24 +121,27 @@ pub(crate) fn run(args: PeerArgs) -> CommandResult {
                 }))
             })?;
         }
-        PeerRole::Ping { session } => order(session).ping(HarnessControl::new(true), |found| {
-            let times = &found.one_way;
-            tell(json!({
-                "role": "ping", "count": found.count, "p50_ns": times.p50_ns,
-                "p99_ns": times.p99_ns, "p999_ns": times.p999_ns, "mean_ns": times.mean_ns,
-                "min_ns": times.min_ns,
-            }))
-        })?,
+        PeerRole::Ping { session } => {
+            settings_of(session).ping(HarnessControl::new(true), |found| {
+                let times = &found.one_way;
+                tell(json!({
+                    "role": "ping", "count": found.count, "p50_ns": times.p50_ns,
+                    "p99_ns": times.p99_ns, "p999_ns": times.p999_ns, "mean_ns": times.mean_ns,
+                    "min_ns": times.min_ns,
+                }))
+            })?
+        }
         PeerRole::Pong { session } => {
-            order(session).pong(HarnessControl::new(true), |_| tell(json!({ "role": "pong" })))?;
+            settings_of(session)
+                .pong(HarnessControl::new(true), |_| tell(json!({ "role": "pong" })))?;
         }
     }
     Ok(CommandAnswer::Yes)
 }
 
-fn order(session: Session) -> PingPongSettings {
+fn settings_of(session: Session) -> PingPongSettings {
     let Session { part, count, session } = session;
-    PingPongSettings { size: part.size, means: part.means, session, rounds: count }
+    PingPongSettings { size: part.size, delivery: part.means, session, rounds: count }
 }
 
 fn tell(result: Value) -> Result<(), Failure> {

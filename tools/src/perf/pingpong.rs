@@ -23,7 +23,7 @@ const IDLE_LIMIT: Duration = Duration::from_secs(60);
 /// Settings of ping or pong.
 #[derive(Clone, Debug)]
 pub(crate) struct PingPongSettings {
-    pub(crate) means: DeliverySettings,
+    pub(crate) delivery: DeliverySettings,
     pub(crate) size: usize,
     pub(crate) session: String,
     pub(crate) rounds: u64,
@@ -93,7 +93,7 @@ impl PingPongSettings {
         report: impl FnOnce(&PingResult) -> Result<(), Failure> + Send + 'static,
     ) -> Result<(), Failure> {
         let report = Box::new(report);
-        on_large_stack(move || for_size(self.size, Ping { order: self, control, report }))
+        on_large_stack(move || for_size(self.size, Ping { settings: self, control, report }))
     }
 
     /// Answers.
@@ -103,7 +103,7 @@ impl PingPongSettings {
         report: impl FnOnce(&PongResult) -> Result<(), Failure> + Send + 'static,
     ) -> Result<(), Failure> {
         let report = Box::new(report);
-        on_large_stack(move || for_size(self.size, Pong { order: self, control, report }))
+        on_large_stack(move || for_size(self.size, Pong { settings: self, control, report }))
     }
 
     /// Creates the writer and the reader of this side, and waits until they are matched. `None` if
@@ -115,8 +115,8 @@ impl PingPongSettings {
         [writes, reads]: [&str; 2],
     ) -> Result<Option<EndpointPair<P>>, Failure> {
         let topic = |way: &str| format!("{} {way}", self.session);
-        let writer = self.means.writer::<P>(participant, &topic(writes), self.size)?;
-        let reader = self.means.reader::<P>(participant, &topic(reads), self.size)?;
+        let writer = self.delivery.writer::<P>(participant, &topic(writes), self.size)?;
+        let reader = self.delivery.reader::<P>(participant, &topic(reads), self.size)?;
         let met = meet(control, || writer.wait_for_readers(1, LOOK))?
             && meet(control, || reader.wait_for_writers(1, LOOK))?;
         Ok(met.then_some((writer, reader)))
@@ -137,7 +137,7 @@ fn send<P: Payload>(writer: &DataWriter<P>, spare: &mut P, index: u64) -> DdsRes
 }
 
 struct Ping {
-    order: PingPongSettings,
+    settings: PingPongSettings,
     control: HarnessControl,
     report: ReportSink<PingResult>,
 }
@@ -146,9 +146,10 @@ impl WithPayload for Ping {
     type Output = Result<(), Failure>;
 
     fn with<P: Payload>(self) -> Result<(), Failure> {
-        let Ping { order, control, report } = self;
-        let participant = order.means.join()?;
-        let Some((writer, reader)) = order.meet::<P>(&participant, &control, ["ping", "pong"])?
+        let Ping { settings, control, report } = self;
+        let participant = settings.delivery.join()?;
+        let Some((writer, reader)) =
+            settings.meet::<P>(&participant, &control, ["ping", "pong"])?
         else {
             return Ok(());
         };
@@ -156,11 +157,11 @@ impl WithPayload for Ping {
             return Ok(());
         }
         let mut spare = Box::<P>::default();
-        spare.resize(order.size);
+        spare.resize(settings.size);
         let mut times = nanos_histogram();
         let mut meter = ResourceMeter::start(participant.counters());
-        let warm_up = order.warm_up();
-        for index in 0..warm_up + order.rounds {
+        let warm_up = settings.warm_up();
+        for index in 0..warm_up + settings.rounds {
             if index == warm_up {
                 meter = ResourceMeter::start(participant.counters());
             }
@@ -178,7 +179,7 @@ impl WithPayload for Ping {
             }
         }
         let (role, count, used) =
-            ("ping".to_owned(), order.rounds, meter.used(participant.counters()));
+            ("ping".to_owned(), settings.rounds, meter.used(participant.counters()));
         report(&PingResult { role, count, one_way: OneWayTimes::of(&times), used })?;
         control.wait_for_exit();
         Ok(())
@@ -207,7 +208,7 @@ fn await_answer<P: Payload>(
 }
 
 struct Pong {
-    order: PingPongSettings,
+    settings: PingPongSettings,
     control: HarnessControl,
     report: ReportSink<PongResult>,
 }
@@ -216,17 +217,18 @@ impl WithPayload for Pong {
     type Output = Result<(), Failure>;
 
     fn with<P: Payload>(self) -> Result<(), Failure> {
-        let Pong { order, control, report } = self;
-        let participant = order.means.join()?;
-        let Some((writer, reader)) = order.meet::<P>(&participant, &control, ["pong", "ping"])?
+        let Pong { settings, control, report } = self;
+        let participant = settings.delivery.join()?;
+        let Some((writer, reader)) =
+            settings.meet::<P>(&participant, &control, ["pong", "ping"])?
         else {
             return Ok(());
         };
         control.ready(None)?;
         let mut spare = Box::<P>::default();
-        spare.resize(order.size);
+        spare.resize(settings.size);
         let meter = ResourceMeter::start(participant.counters());
-        let (mut answered, all) = (0, order.warm_up() + order.rounds);
+        let (mut answered, all) = (0, settings.warm_up() + settings.rounds);
         let mut idle: Option<Instant> = None;
         while answered < all && !control.ended() {
             let Some(sample) = reader.take_next(LOOK)? else {

@@ -57,9 +57,9 @@ impl ProcessGroup {
         std::fs::remove_dir(folder.path()).map_err(|error| {
             Failure::new(format!("the temporary folder cannot be left to the children: {error}"))
         })?;
-        let mut crew = ProcessGroup::without_folder(limit);
-        crew.folder = Some(folder);
-        Ok(crew)
+        let mut process_group = ProcessGroup::without_folder(limit);
+        process_group.folder = Some(folder);
+        Ok(process_group)
     }
 
     /// Starts a child with these arguments of `squall perf`. Returns its number.

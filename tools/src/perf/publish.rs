@@ -43,12 +43,12 @@ pub(crate) enum PublishLimit {
 /// Settings of a publisher.
 #[derive(Clone, Debug)]
 pub(crate) struct PublisherSettings {
-    pub(crate) means: DeliverySettings,
+    pub(crate) delivery: DeliverySettings,
     pub(crate) size: usize,
     pub(crate) session: String,
     pub(crate) cast: ParticipantCounts,
     pub(crate) amount: PublishLimit,
-    pub(crate) manner: WriteMethod,
+    pub(crate) method: WriteMethod,
     pub(crate) stamps: bool,
 }
 
@@ -75,12 +75,14 @@ impl PublisherSettings {
         report: impl FnOnce(&PublisherResult) -> Result<(), Failure> + Send + 'static,
     ) -> Result<(), Failure> {
         let report = Box::new(report);
-        on_large_stack(move || for_size(self.size, PublisherRun { order: self, control, report }))
+        on_large_stack(move || {
+            for_size(self.size, PublisherRun { settings: self, control, report })
+        })
     }
 }
 
 struct PublisherRun {
-    order: PublisherSettings,
+    settings: PublisherSettings,
     control: HarnessControl,
     report: ReportSink<PublisherResult>,
 }
@@ -89,33 +91,34 @@ impl WithPayload for PublisherRun {
     type Output = Result<(), Failure>;
 
     fn with<P: Payload>(self) -> Result<(), Failure> {
-        let PublisherRun { order, control, report } = self;
-        let participant = order.means.join()?;
-        let writer = order.means.writer::<P>(&participant, &order.session, order.size)?;
-        if !meet(&control, || writer.wait_for_readers(order.cast.readers as usize, LOOK))?
+        let PublisherRun { settings, control, report } = self;
+        let participant = settings.delivery.join()?;
+        let writer =
+            settings.delivery.writer::<P>(&participant, &settings.session, settings.size)?;
+        if !meet(&control, || writer.wait_for_readers(settings.cast.readers as usize, LOOK))?
             || !control.ready(Some("GO"))?
         {
             return Ok(());
         }
         let mut sample = Box::<P>::default();
-        sample.resize(order.size);
+        sample.resize(settings.size);
         let meter = ResourceMeter::start(participant.counters());
         let t_start_ns = clock::now();
-        let sent = match order.manner {
-            WriteMethod::Loan => write_all(&order, &control, |index, stamp| {
+        let sent = match settings.method {
+            WriteMethod::Loan => write_all(&settings, &control, |index, stamp| {
                 let mut loan = P::loan(&writer)?;
-                loan.resize(order.size);
+                loan.resize(settings.size);
                 fill(loan.bytes_mut(), index, stamp);
                 loan.publish()
             }),
-            WriteMethod::Copy => write_all(&order, &control, |index, stamp| {
+            WriteMethod::Copy => write_all(&settings, &control, |index, stamp| {
                 fill(sample.bytes_mut(), index, stamp);
                 writer.write(&sample)
             }),
         }?;
         let t_end_ns = clock::now();
         let used = meter.used(participant.counters());
-        let copies = if P::PLAIN && order.manner == WriteMethod::Loan { 0.0 } else { 1.0 };
+        let copies = if P::PLAIN && settings.method == WriteMethod::Loan { 0.0 } else { 1.0 };
         let role = "pub".to_owned();
         // The reader of the report may end this process, so all samples must be
         // acknowledged before.
@@ -133,16 +136,16 @@ pub(super) fn stamp_every(size: usize) -> u64 {
 
 /// Writes samples until there are enough, or the role must end. Returns their number.
 fn write_all(
-    order: &PublisherSettings,
+    settings: &PublisherSettings,
     control: &HarnessControl,
     mut write: impl FnMut(u64, u64) -> DdsResult<()>,
 ) -> Result<u64, Failure> {
-    let (count, deadline) = match order.amount {
+    let (count, deadline) = match settings.amount {
         PublishLimit::Count(count) => (count, u64::MAX),
         PublishLimit::Seconds(seconds) => (u64::MAX, clock::now() + (seconds * 1e9) as u64),
     };
-    let stamped = order.stamps && has_stamp(order.size);
-    let every = stamp_every(order.size);
+    let stamped = settings.stamps && has_stamp(settings.size);
+    let every = stamp_every(settings.size);
     let mut index = 0;
     while index < count && !control.ended() {
         let looks = index % every == 0;

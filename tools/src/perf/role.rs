@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use dds_api::Ablation;
 use dds_api::prelude::*;
 use dds_api::qos::{DurabilityServiceQosPolicy, HistoryQosPolicyKind, Length};
-use derecho_node::Counters;
+use derecho_node::EngineCounters;
 use serde::{Deserialize, Serialize};
 
 use super::clock;
@@ -416,12 +416,12 @@ pub(crate) struct ResourceMeter {
 
 impl ResourceMeter {
     /// Starts counting.
-    pub(crate) fn start(counters: &Counters) -> ResourceMeter {
+    pub(crate) fn start(counters: &EngineCounters) -> ResourceMeter {
         ResourceMeter { cpu: clock::cpu(), start: so_far(counters) }
     }
 
     /// Returns the resources used since the start, by the engine of the same counters.
-    pub(crate) fn used(&self, counters: &Counters) -> ResourceUse {
+    pub(crate) fn used(&self, counters: &EngineCounters) -> ResourceUse {
         let (now, start) = (so_far(counters), &self.start);
         ResourceUse {
             cpu_s: clock::secs(clock::cpu() - self.cpu),
@@ -435,7 +435,7 @@ impl ResourceMeter {
     }
 }
 
-fn so_far(counters: &Counters) -> ResourceUse {
+fn so_far(counters: &EngineCounters) -> ResourceUse {
     ResourceUse {
         cpu_s: 0.0,
         allocs: allocations::count(),

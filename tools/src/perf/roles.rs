@@ -101,23 +101,23 @@ pub(crate) struct PongArgs {
 
 /// Publishes.
 pub(crate) fn publish(args: PubArgs, json: bool) -> CommandResult {
-    let PubArgs { role, subs, pubs, count, seconds, manner } = args;
+    let PubArgs { role, subs, pubs, count, seconds, manner: method } = args;
     let amount = match (count, seconds) {
         (_, Some(seconds)) => PublishLimit::Seconds(seconds),
         (count, None) => PublishLimit::Count(count.unwrap_or(USUAL_COUNT)),
     };
     let size = role.part.size;
-    let order = PublisherSettings {
-        means: role.part.means,
+    let settings = PublisherSettings {
+        delivery: role.part.means,
         size,
         session: role.session,
         cast: ParticipantCounts { writers: pubs as u32, readers: subs as u32 },
         amount,
-        manner: manner.manner(size),
+        method: method.manner(size),
         stamps: true,
     };
     let harness = role.harness;
-    order.run(HarnessControl::new(harness), move |done| {
+    settings.run(HarnessControl::new(harness), move |done| {
         tell(harness, json, done, |done: &PublisherResult| {
             let seconds = done.t_end_ns.saturating_sub(done.t_start_ns).max(1) as f64 / 1e9;
             format!(
@@ -135,11 +135,11 @@ pub(crate) fn subscribe(args: SubArgs, json: bool) -> CommandResult {
     let SubArgs { role, pubs, subs, count, index, read } = args;
     let size = role.part.size;
     let cast = ParticipantCounts { writers: pubs as u32, readers: subs as u32 };
-    let (means, session) = (role.part.means, role.session);
-    let order = SubscriberSettings { means, size, session, cast, index, count, read };
+    let (delivery, session) = (role.part.means, role.session);
+    let settings = SubscriberSettings { delivery, size, session, cast, index, count, read };
     let harness = role.harness;
     let (verdict, found) = std::sync::mpsc::channel();
-    order.run(HarnessControl::new(harness), move |seen| {
+    settings.run(HarnessControl::new(harness), move |seen| {
         let _ = verdict.send(seen.lost + seen.disorder + seen.corrupt == 0);
         tell(harness, json, seen, |seen: &SubscriberResult| {
             let seconds = seen.t_last_ns.saturating_sub(seen.t_first_ns).max(1) as f64 / 1e9;
@@ -186,7 +186,12 @@ pub(crate) fn pong(args: PongArgs, json: bool) -> CommandResult {
 }
 
 fn order(role: RoleArgs, rounds: u64) -> PingPongSettings {
-    PingPongSettings { size: role.part.size, means: role.part.means, session: role.session, rounds }
+    PingPongSettings {
+        size: role.part.size,
+        delivery: role.part.means,
+        session: role.session,
+        rounds,
+    }
 }
 
 struct OneWayMicros {

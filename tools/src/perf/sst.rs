@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::baseline::{self, Wait};
+use super::baseline::{self, WaitMethod};
 use super::machine::{commit, machine, median};
 use super::pingpong::OneWayTimes;
 use super::process_group::ProcessGroup;
@@ -79,7 +79,7 @@ fn table(
     hosts: &[u16],
     count: u64,
 ) -> Result<Vec<SstResult>, Failure> {
-    let mut crew =
+    let mut process_group =
         ProcessGroup::new(Duration::from_secs(args.limit) + Duration::from_secs_f64(args.seconds))?;
     let rows: u16 = hosts.iter().sum();
     let mut rank = 0;
@@ -93,17 +93,17 @@ fn table(
             format!("--count={count}"),
             format!("--seconds={}", args.seconds),
         ];
-        crew.start(&format!("process {index} of the table"), &arguments)?;
+        process_group.start(&format!("process {index} of the table"), &arguments)?;
         rank += host;
     }
-    crew.all_ready()?;
-    for hand in 0..hosts.len() {
-        crew.tell(hand, "GO")?;
+    process_group.all_ready()?;
+    for child in 0..hosts.len() {
+        process_group.tell(child, "GO")?;
     }
     let found: Result<Vec<SstResult>, Failure> =
-        (0..hosts.len()).map(|hand| crew.result(hand)).collect();
+        (0..hosts.len()).map(|child| process_group.result(child)).collect();
     let found = found?;
-    crew.dismiss()?;
+    process_group.dismiss()?;
     Ok(found)
 }
 
@@ -112,7 +112,7 @@ fn unexpected() -> Failure {
 }
 
 fn bare(args: &SstArgs, rounds: u64) -> Result<OneWayTimes, Failure> {
-    baseline::latency(None, rounds, Wait::Poll, Duration::from_secs(args.limit))
+    baseline::latency(None, rounds, WaitMethod::Poll, Duration::from_secs(args.limit))
 }
 
 fn detect(args: &SstArgs) -> Result<Value, Failure> {

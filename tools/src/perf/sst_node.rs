@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::ids::{NodeId, Rank};
 use derecho_core::link::Link;
-use derecho_core::sst::{Fire, Scope, Sst, Strategy, TableRow};
+use derecho_core::sst::{FireCondition, Scope, Sst, Strategy, TableRow};
 use derecho_node::{Engine, Pace};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -136,7 +136,7 @@ fn join<R: TableRow>(
     let sst = Sst::new(link.node(), own, args.rows, Strategy::Writes, initial, setup);
     // Only the nodes without a measurement have a thread of their own.
     let alone = args.what == SstMeasurement::Evaluate && rank > 0;
-    let start = if alone { Engine::start } else { Engine::unattended };
+    let start = if alone { Engine::start } else { Engine::without_thread };
     Ok(start(sst, link, parker, Pace::default()))
 }
 
@@ -192,7 +192,7 @@ fn detect(args: &SstNodeArgs, control: &HarnessControl) -> CommandResult {
     let (mut round, mut last) = (0u64, 0);
     let engine = join(args, 0, SmallestRow::ready(), move |scope| {
         scope.when(
-            Fire::Always,
+            FireCondition::Always,
             |table| {
                 table.get(Rank(1), SmallestRow::mark()) >= table.get(Rank(0), SmallestRow::mark())
             },

@@ -23,7 +23,7 @@ pub(super) const START_LIMIT: Duration = Duration::from_secs(60);
 /// Settings of a subscriber.
 #[derive(Clone, Debug)]
 pub(crate) struct SubscriberSettings {
-    pub(crate) means: DeliverySettings,
+    pub(crate) delivery: DeliverySettings,
     pub(crate) size: usize,
     pub(crate) session: String,
     pub(crate) cast: ParticipantCounts,
@@ -68,12 +68,14 @@ impl SubscriberSettings {
         report: impl FnOnce(&SubscriberResult) -> Result<(), Failure> + Send + 'static,
     ) -> Result<(), Failure> {
         let report = Box::new(report);
-        on_large_stack(move || for_size(self.size, SubscriberRun { order: self, control, report }))
+        on_large_stack(move || {
+            for_size(self.size, SubscriberRun { settings: self, control, report })
+        })
     }
 }
 
 struct SubscriberRun {
-    order: SubscriberSettings,
+    settings: SubscriberSettings,
     control: HarnessControl,
     report: ReportSink<SubscriberResult>,
 }
@@ -90,37 +92,38 @@ impl WithPayload for SubscriberRun {
     type Output = Result<(), Failure>;
 
     fn with<P: Payload>(self) -> Result<(), Failure> {
-        let SubscriberRun { order, control, report } = self;
-        let participant = order.means.join()?;
-        let reader = order.means.reader::<P>(&participant, &order.session, order.size)?;
-        if !meet(&control, || reader.wait_for_writers(order.cast.writers as usize, LOOK))? {
+        let SubscriberRun { settings, control, report } = self;
+        let participant = settings.delivery.join()?;
+        let reader =
+            settings.delivery.reader::<P>(&participant, &settings.session, settings.size)?;
+        if !meet(&control, || reader.wait_for_writers(settings.cast.writers as usize, LOOK))? {
             return Ok(());
         }
-        let mut track = SubscriberStats::new(order.read);
+        let mut stats = SubscriberStats::new(settings.read);
         control.ready(None)?;
         let meter = ResourceMeter::start(participant.counters());
-        let run = take_all(&order, &control, &reader, &mut track)?;
+        let run = take_all(&settings, &control, &reader, &mut stats)?;
         let used = meter.used(participant.counters());
         let latency = |quantile| {
-            (!track.latency.is_empty()).then(|| track.latency.value_at_quantile(quantile))
+            (!stats.latency.is_empty()).then(|| stats.latency.value_at_quantile(quantile))
         };
-        let expected = control.total().or(order.count);
-        let missing = expected.map_or(0, |count| count.saturating_sub(track.seen()));
+        let expected = control.total().or(settings.count);
+        let missing = expected.map_or(0, |count| count.saturating_sub(stats.seen()));
         report(&SubscriberResult {
             role: "sub".to_owned(),
-            index: order.index,
-            received: track.received,
-            lost: track.lost.max(missing),
-            disorder: track.disorder,
-            corrupt: track.corrupt,
+            index: settings.index,
+            received: stats.received,
+            lost: stats.lost.max(missing),
+            disorder: stats.disorder,
+            corrupt: stats.corrupt,
             t_first_ns: run.t_first_ns,
             t_last_ns: run.t_last_ns,
             p50_ns: latency(0.5),
             p99_ns: latency(0.99),
-            latency_samples: track.latency.len(),
-            copies: run.copied as f64 / track.seen().max(1) as f64,
+            latency_samples: stats.latency.len(),
+            copies: run.copied as f64 / stats.seen().max(1) as f64,
             sample_bytes: size_of::<Sample<P>>(),
-            order: track.order,
+            order: stats.order,
             used,
         })?;
         control.wait_for_exit();
@@ -139,10 +142,10 @@ pub(super) const fn carries_payload<P: Payload>() -> bool {
 
 /// Takes samples until there are enough, no writer is left, or the role must end.
 fn take_all<P: Payload>(
-    order: &SubscriberSettings,
+    settings: &SubscriberSettings,
     control: &HarnessControl,
     reader: &DataReader<P>,
-    track: &mut SubscriberStats<InstanceHandle>,
+    stats: &mut SubscriberStats<InstanceHandle>,
 ) -> Result<SubscriberCounters, Failure> {
     let mut run = SubscriberCounters::default();
     let mut quiet: Option<Instant> = None;
@@ -154,13 +157,13 @@ fn take_all<P: Payload>(
             }
             any = true;
             run.copied += u64::from(!sample.is_borrowed() || carries_payload::<P>());
-            track.look(sample.bytes(), sample.info().publication_handle);
+            stats.look(sample.bytes(), sample.info().publication_handle);
         }
         if any {
             run.t_last_ns = clock::now();
             quiet = None;
         }
-        if control.total().or(order.count).is_some_and(|count| track.seen() >= count) {
+        if control.total().or(settings.count).is_some_and(|count| stats.seen() >= count) {
             return Ok(run);
         }
         if any {

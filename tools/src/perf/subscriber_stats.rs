@@ -99,14 +99,14 @@ mod tests {
     use super::*;
 
     fn order_of(samples: &[(u8, u64)]) -> u64 {
-        let mut track = SubscriberStats::new(ReadExtent::Whole);
+        let mut stats = SubscriberStats::new(ReadExtent::Whole);
         for &(writer, index) in samples {
             let mut bytes = [0; 32];
             fill(&mut bytes, index, 0);
-            track.look(&bytes, writer);
+            stats.look(&bytes, writer);
         }
-        assert_eq!(track.corrupt, 0);
-        track.order
+        assert_eq!(stats.corrupt, 0);
+        stats.order
     }
 
     #[test]

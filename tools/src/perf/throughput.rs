@@ -79,12 +79,12 @@ impl ThroughputArgs {
     pub(super) fn one_to(
         subs: u32,
         size: usize,
-        means: DeliverySettings,
+        delivery: DeliverySettings,
         seconds: f64,
         read: ReadExtent,
     ) -> ThroughputArgs {
         ThroughputArgs {
-            part: RoleSettings { size, means },
+            part: RoleSettings { size, means: delivery },
             interface: Interface::Dds,
             members: None,
             subs,
@@ -246,7 +246,7 @@ pub(super) fn measure(args: &ThroughputArgs) -> Result<ThroughputRun, Failure> {
     if args.interface == Interface::Core {
         return members::measure(args, &ProcessRole::apart(args.pubs, args.subs));
     }
-    let mut crew = ProcessGroup::new(args.limit())?;
+    let mut process_group = ProcessGroup::new(args.limit())?;
     let logs = args.part.means.fresh_logs()?;
     let common = |role: &str| {
         let mut arguments = vec![role.to_owned(), format!("--size={}", args.part.size)];
@@ -264,7 +264,7 @@ pub(super) fn measure(args: &ThroughputArgs) -> Result<ThroughputRun, Failure> {
         arguments.push(format!("--index={index}"));
         arguments.push(format!("--read={}", args.read.name()));
         arguments.extend(total.map(|total| format!("--count={total}")));
-        subs.push(crew.start(&format!("subscriber {index}"), &arguments)?);
+        subs.push(process_group.start(&format!("subscriber {index}"), &arguments)?);
     }
     for index in 0..args.pubs {
         let mut arguments = common("pub");
@@ -275,25 +275,25 @@ pub(super) fn measure(args: &ThroughputArgs) -> Result<ThroughputRun, Failure> {
             Some(count) => format!("--count={count}"),
             None => format!("--seconds={}", args.seconds.unwrap_or(USUAL_SECONDS)),
         });
-        pubs.push(crew.start(&format!("publisher {index}"), &arguments)?);
+        pubs.push(process_group.start(&format!("publisher {index}"), &arguments)?);
     }
-    crew.all_ready()?;
+    process_group.all_ready()?;
     for &publisher in &pubs {
-        crew.tell(publisher, "GO")?;
+        process_group.tell(publisher, "GO")?;
     }
     let mut publishers: Vec<PublisherResult> = Vec::new();
     for publisher in pubs {
-        publishers.push(crew.result(publisher)?);
+        publishers.push(process_group.result(publisher)?);
     }
     let sent: u64 = publishers.iter().map(|publisher| publisher.sent).sum();
     for &subscriber in subs.iter().filter(|_| total.is_none()) {
-        crew.tell(subscriber, &format!("TOTAL {sent}"))?;
+        process_group.tell(subscriber, &format!("TOTAL {sent}"))?;
     }
     let mut subscribers: Vec<SubscriberResult> = Vec::new();
     for subscriber in subs {
-        subscribers.push(crew.result(subscriber)?);
+        subscribers.push(process_group.result(subscriber)?);
     }
-    crew.dismiss()?;
+    process_group.dismiss()?;
     Ok(sum_up(args, sent, publishers, subscribers))
 }
 
@@ -344,7 +344,7 @@ pub(super) fn report(
     let agree = runs.iter().all(|run| run.orders_agree);
     runs.sort_by(|a, b| a.msgs_per_s.total_cmp(&b.msgs_per_s));
     let middle = runs.swap_remove(runs.len() / 2);
-    let (form, manner) = match args.interface {
+    let (form, method) = match args.interface {
         Interface::Dds => (form(args.part.size), args.manner.argument(args.part.size)),
         Interface::Core => ("bytes", "--loan"),
     };
@@ -358,7 +358,7 @@ pub(super) fn report(
         "form": form,
         "ablate": args.part.means.ablate,
         "read": args.read.name(),
-        "manner": manner.trim_start_matches('-'),
+        "manner": method.trim_start_matches('-'),
         "runs_msgs_per_s": rates,
         "machine": machine(),
         "commit": commit(),

@@ -88,7 +88,7 @@ impl UpcallArgs {
     }
 
     fn trial_of(&self, seconds: f64, parts: &[TrialRole<'_>]) -> Result<Vec<TrialResult>, Failure> {
-        let mut crew = ProcessGroup::new(LIMIT + Duration::from_secs_f64(seconds))?;
+        let mut process_group = ProcessGroup::new(LIMIT + Duration::from_secs_f64(seconds))?;
         let count = |duty| parts.iter().filter(|part| part.duty == duty).count();
         let (writers, readers) = (count("--writes"), count("--reads"));
         for (index, part) in parts.iter().enumerate() {
@@ -107,14 +107,14 @@ impl UpcallArgs {
                 format!("--index={index}"),
             ];
             arguments.extend_from_slice(&part.more);
-            crew.start(&format!("member {index}"), &arguments)?;
+            process_group.start(&format!("member {index}"), &arguments)?;
         }
-        crew.all_ready()?;
-        for hand in 0..parts.len() {
-            crew.tell(hand, "GO")?;
+        process_group.all_ready()?;
+        for child in 0..parts.len() {
+            process_group.tell(child, "GO")?;
         }
-        let found = (0..parts.len()).map(|hand| crew.result(hand)).collect();
-        crew.dismiss()?;
+        let found = (0..parts.len()).map(|child| process_group.result(child)).collect();
+        process_group.dismiss()?;
         found
     }
 }

@@ -133,8 +133,8 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) -> Result<(), Failure> {
 /// Runs the rounds.
 pub(crate) fn run(args: &ViewsArgs, json: bool) -> CommandResult {
     let rounds = args.rounds;
-    let mut crew = ProcessGroup::new(PATIENCE + Duration::from_secs(u64::from(rounds)))?;
-    let config = ParticipantConfig::new().runtime_dir(crew.folder()?);
+    let mut process_group = ProcessGroup::new(PATIENCE + Duration::from_secs(u64::from(rounds)))?;
+    let config = ParticipantConfig::new().runtime_dir(process_group.folder()?);
     let participant = DomainParticipant::with_config(0, config)?;
     let flow = MemberTraffic::begin(&participant, args.rate)?;
     let (mut killed, mut joined) = (nanos_histogram(), nanos_histogram());
@@ -142,30 +142,30 @@ pub(crate) fn run(args: &ViewsArgs, json: bool) -> CommandResult {
         let rate = args.rate.into_iter().flat_map(|rate| ["--rate".to_owned(), rate.to_string()]);
         [vec!["views-member".to_owned()], rate.collect()].concat()
     };
-    let mut hands = Vec::new();
+    let mut children = Vec::new();
     for index in 1..MEMBERS {
-        hands.push(crew.start(&format!("member {index}"), &member())?);
-        let _: JoinReport = crew.result(hands[index - 1])?;
+        children.push(process_group.start(&format!("member {index}"), &member())?);
+        let _: JoinReport = process_group.result(children[index - 1])?;
     }
     for round in 0..rounds {
         progress(format_args!("round {round} of {rounds}"));
         std::thread::sleep(CALM);
-        let victim = hands.remove(round as usize % hands.len());
+        let victim = children.remove(round as usize % children.len());
         let (view, _) = participant.view();
         let start = clock::now();
-        crew.kill(victim)?;
+        process_group.kill(victim)?;
         until("a view without the killed process", || participant.view().0 > view)?;
         let before = flow.taken();
         until("a delivery in the new view", || flow.taken() > before)?;
         killed.record(clock::now() - start).map_err(|error| Failure::new(error.to_string()))?;
         std::thread::sleep(CALM);
-        hands.push(crew.start("another member", &member())?);
-        let came: JoinReport = crew.result(*hands.last().unwrap_or(&0))?;
+        children.push(process_group.start("another member", &member())?);
+        let came: JoinReport = process_group.result(*children.last().unwrap_or(&0))?;
         joined.record(came.nanos).map_err(|error| Failure::new(error.to_string()))?;
     }
     flow.end()?;
     drop(participant);
-    crew.dismiss()?;
+    process_group.dismiss()?;
     let report = json!({
         "rounds": rounds,
         "members": MEMBERS,

@@ -157,7 +157,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> CommandResult {
 
 /// Repeats one run, and shows it.
 pub(crate) fn replay(args: &ReplayArgs, json: bool) -> CommandResult {
-    let (mut sum, mut told, mut text) = (LifeReport::default(), Vec::new(), String::new());
+    let (mut sum, mut violations, mut text) = (LifeReport::default(), Vec::new(), String::new());
     for plan in args.life.plans(args.seed) {
         let account = live(plan, true);
         text += &format!("squall sim replay {plan}\n\n");
@@ -172,21 +172,21 @@ pub(crate) fn replay(args: &ReplayArgs, json: bool) -> CommandResult {
             account.hash,
             if account.violations.is_empty() { "all rules hold" } else { "RULES ARE BROKEN" },
         );
-        told.extend(account.violations.iter().map(|what| violation(&plan, what)));
+        violations.extend(account.violations.iter().map(|what| violation(&plan, what)));
         sum += &account;
     }
-    let mut report = report(&sum, 1, &told, 0.0);
+    let mut report = report(&sum, 1, &violations, 0.0);
     report["trace"] = json!(format!("{:016x}", sum.hash));
     report["steps"] = json!(sum.journal);
     show(json, &report, &text);
-    Ok(if told.is_empty() { CommandAnswer::Yes } else { CommandAnswer::No })
+    Ok(if violations.is_empty() { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
 fn violation(plan: &LifePlan, what: &str) -> Value {
     json!({ "seed": plan.seed, "what": what, "replay": format!("squall sim replay {plan}") })
 }
 
-fn report(sum: &LifeReport, seeds: u64, told: &[Value], seconds: f64) -> Value {
+fn report(sum: &LifeReport, seeds: u64, violations: &[Value], seconds: f64) -> Value {
     json!({
         "seeds": seeds,
         "events": sum.events,
@@ -206,8 +206,8 @@ fn report(sum: &LifeReport, seeds: u64, told: &[Value], seconds: f64) -> Value {
         "evictions": sum.evictions,
         "lost": sum.lost,
         "coverage": coverage(&sum.coverage),
-        "violations": told.len(),
-        "found": told,
+        "violations": violations.len(),
+        "found": violations,
         "seconds": seconds,
     })
 }
@@ -232,7 +232,7 @@ fn coverage(coverage: &Coverage) -> Value {
     })
 }
 
-fn text(sum: &LifeReport, seeds: u64, told: &[Value], seconds: f64) -> String {
+fn text(sum: &LifeReport, seeds: u64, violations: &[Value], seconds: f64) -> String {
     let mut text = format!(
         "{seeds} seeds in {seconds:.1} s: {} events, {} messages, {} view changes\n\
          {} crashes, {} restarts, {} partitions, {} pauses; {} nodes fell out, {} groups were lost as they may be\n\
@@ -266,16 +266,16 @@ fn text(sum: &LifeReport, seeds: u64, told: &[Value], seconds: f64) -> String {
         "decisions that a stopped node missed: {overslept}; changes of layout that met a view \
          change: {layouts_met}; state transfers cut short: {transfers_cut}\n\n"
     );
-    for found in told.iter().take(TOLD) {
+    for found in violations.iter().take(TOLD) {
         let what = found["what"].as_str().unwrap_or_default();
         let line = what.lines().next().unwrap_or_default();
         text += &format!("VIOLATION, seed {}: {line}\n", found["seed"]);
         text += &format!("  {}\n", found["replay"].as_str().unwrap_or_default());
     }
-    if told.len() > TOLD {
-        text += &format!("and {} more\n", told.len() - TOLD);
+    if violations.len() > TOLD {
+        text += &format!("and {} more\n", violations.len() - TOLD);
     }
-    text += match told.is_empty() {
+    text += match violations.is_empty() {
         true => "no rule was broken",
         false => "rules were broken",
     };

@@ -56,7 +56,7 @@ fn time(option: &str, seconds: f64) -> Result<Duration, Failure> {
 
 /// Conditions under which a command ends.
 struct EndCondition {
-    ends: EndSignals,
+    end_signals: EndSignals,
     deadline: Option<Instant>,
 }
 
@@ -64,13 +64,13 @@ impl EndCondition {
     fn new(seconds: Option<f64>) -> Result<EndCondition, Failure> {
         let limit = seconds.map(|seconds| time("for", seconds)).transpose()?;
         Ok(EndCondition {
-            ends: EndSignals::new()?,
+            end_signals: EndSignals::new()?,
             deadline: limit.map(|limit| Instant::now() + limit),
         })
     }
 
     fn is_over(&self) -> bool {
-        self.ends.are_there() || self.deadline.is_some_and(|at| Instant::now() >= at)
+        self.end_signals.are_there() || self.deadline.is_some_and(|at| Instant::now() >= at)
     }
 }
 

@@ -15,7 +15,7 @@ use dds_api::types::{DynamicData, DynamicType};
 use serde_json::json;
 
 use super::{Domain, EndCondition, announced, require_membership, time};
-use crate::idl::Search;
+use crate::idl::SearchArgs;
 use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
 use crate::types::CompiledFile;
 
@@ -62,7 +62,7 @@ pub(crate) struct PublishArgs {
     #[arg(long = "type", value_name = "NAME", requires = "idl")]
     type_name: Option<String>,
     #[command(flatten)]
-    search: Search,
+    search: SearchArgs,
     /// With --idl: the topic is atomic.
     #[arg(long, requires = "idl")]
     atomic: bool,

@@ -53,7 +53,7 @@ impl ApplicationFiles {
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Self, ProfileErrors> {
         let mut types = TopicTypes::default();
-        let provider = QosProvider::from_files_with(paths, |said| types.read(said))?;
+        let provider = QosProvider::from_files_with(paths, |description| types.read(description))?;
         Ok(Self { provider: Arc::new(provider), types })
     }
 
@@ -163,15 +163,15 @@ impl Application {
         name: &str,
         config: ParticipantConfig,
     ) -> DdsResult<Application> {
-        let said = files.provider.participant(name).map_err(|unknown| {
+        let description = files.provider.participant(name).map_err(|unknown| {
             let places = files.provider.places().join(", ");
             DdsError::BadParameter(format!("{unknown} looked for in: {places}"))
         })?;
         let mut config = config.qos_provider(Arc::clone(&files.provider));
-        config.own_set.clone_from(&said.qos);
-        let participant = DomainParticipant::with_config(said.domain_id, config)?;
+        config.own_set.clone_from(&description.qos);
+        let participant = DomainParticipant::with_config(description.domain_id, config)?;
         let mut application = Application {
-            name: said.name.clone(),
+            name: description.name.clone(),
             participant,
             topics: BTreeMap::new(),
             filters: BTreeMap::new(),
@@ -180,12 +180,16 @@ impl Application {
             writers: BTreeMap::new(),
             readers: BTreeMap::new(),
         };
-        application.make(files, &said)?;
+        application.make(files, &description)?;
         Ok(application)
     }
 
-    fn make(&mut self, files: &ApplicationFiles, said: &ParticipantDescription) -> DdsResult<()> {
-        for topic in &said.topics {
+    fn make(
+        &mut self,
+        files: &ApplicationFiles,
+        description: &ParticipantDescription,
+    ) -> DdsResult<()> {
+        for topic in &description.topics {
             let of = files.dynamic_type(&topic.type_name).ok_or_else(|| {
                 DdsError::BadParameter(format!("there is no type `{}`", topic.type_name))
             })?;
@@ -193,8 +197,8 @@ impl Application {
             let builder = by(&topic.qos, builder, TopicBuilder::profile);
             self.topics.insert(topic.name.clone(), builder.create()?);
         }
-        said.publishers.iter().try_for_each(|group| self.publisher_of(group))?;
-        said.subscribers.iter().try_for_each(|group| self.subscriber_of(group))
+        description.publishers.iter().try_for_each(|group| self.publisher_of(group))?;
+        description.subscribers.iter().try_for_each(|group| self.subscriber_of(group))
     }
 
     fn publisher_of(&mut self, group: &GroupDescription) -> DdsResult<()> {

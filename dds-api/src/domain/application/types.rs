@@ -31,12 +31,12 @@ impl TopicTypes {
     }
 
     /// Builds the types that the files mention, and returns the errors in them.
-    pub(super) fn read(&mut self, said: &ApplicationTypes<'_>) -> Vec<ProfileError> {
-        let specification = match idl::parse("types", said.text.idl()) {
+    pub(super) fn read(&mut self, types: &ApplicationTypes<'_>) -> Vec<ProfileError> {
+        let specification = match idl::parse("types", types.text.idl()) {
             Ok(specification) => specification,
-            Err(told) => {
-                let errors = told.iter().filter(|told| told.severity == Severity::Error);
-                return errors.filter_map(|told| error(said.text, told)).collect();
+            Err(diagnostics) => {
+                let errors = diagnostics.iter().filter(|told| told.severity == Severity::Error);
+                return errors.filter_map(|diagnostic| error(types.text, diagnostic)).collect();
             }
         };
         let mut errors = Vec::new();
@@ -47,10 +47,10 @@ impl TopicTypes {
         };
         let known = topic_types(&specification);
         let names: BTreeSet<&str> =
-            said.registered.iter().map(|registered| &*registered.type_name).collect();
+            types.registered.iter().map(|registered| &*registered.type_name).collect();
         let made = DynamicType::all_from_idl(&specification, names.iter().copied());
         let made: BTreeMap<&str, _> = names.into_iter().zip(made).collect();
-        for registered in &said.registered {
+        for registered in &types.registered {
             let name = registered.type_name.as_str();
             let found = match &made[name] {
                 Ok(of) if is_for_topics(of) => continue,
@@ -61,17 +61,20 @@ impl TopicTypes {
                 Err(wrong) => format!("type_ref: found `{name}`: {wrong}"),
             };
             // The file may have left out the module.
-            let inside = known.iter().find(|whole| whole.rsplit("::").next() == Some(name));
-            let (place, path) = registered.place.clone();
+            let known_name = known
+                .iter()
+                .find(|name_with_modules| name_with_modules.rsplit("::").next() == Some(name));
+            let (position, path) = registered.place.clone();
             let expected =
                 "expected a struct or union of these files, with its modules: `Module::Type`"
                     .to_owned();
-            let suggestion =
-                inside.cloned().or_else(|| nearest_name(name, known.iter().map(String::as_str)));
-            tell(&mut errors, ProfileError { place, path, found, expected, suggestion });
+            let suggestion = known_name
+                .cloned()
+                .or_else(|| nearest_name(name, known.iter().map(String::as_str)));
+            tell(&mut errors, ProfileError { place: position, path, found, expected, suggestion });
         }
         self.0.extend(made.into_iter().filter_map(|(name, of)| Some((name.to_owned(), of.ok()?))));
-        for (name, filter) in &said.filters {
+        for (name, filter) in &types.filters {
             if let Some(wrong) = self.get(name).and_then(|of| check(filter, of)) {
                 tell(&mut errors, wrong);
             }
@@ -89,31 +92,34 @@ fn is_for_topics(of: &DynamicType) -> bool {
 fn check(filter: &FilterDescription, of: &DynamicType) -> Option<ProfileError> {
     let wrong =
         Filter::in_type(DynamicData::fields(of), &filter.expression, &filter.parameters).err()?;
-    let (place, path) = filter.place.clone();
+    let (position, path) = filter.place.clone();
     let found = format!("the expression is wrong {wrong}");
     let expected =
         format!("expected one of members of `{}`, with a value for each `%N`", of.name());
-    Some(ProfileError { place, path, found, expected, suggestion: None })
+    Some(ProfileError { place: position, path, found, expected, suggestion: None })
 }
 
 /// Turns a compiler message about a line into an error about the element behind that line.
-fn error(text: &TypeText, told: &Diagnostic) -> Option<ProfileError> {
-    let (place, path) = text.origin(told.line)?;
-    let (message, suggestion) = match told.message.split_once(GUESS) {
+fn error(text: &TypeText, diagnostic: &Diagnostic) -> Option<ProfileError> {
+    let (position, path) = text.origin(diagnostic.line)?;
+    let (message, suggestion) = match diagnostic.message.split_once(GUESS) {
         Some((message, guess)) => {
             (message, guess.split_once('`').map(|(guess, _)| guess.to_owned()))
         }
-        None => (told.message.as_str(), None),
+        None => (diagnostic.message.as_str(), None),
     };
     let (found, expected) = match message.split_once("; ") {
         Some((found, expected)) => (found.to_owned(), expected.to_owned()),
         None => (message.to_owned(), "expected a type as defined by DDS-XTYPES".to_owned()),
     };
-    let first: Option<FilePosition> =
-        told.related.first().and_then(|other| text.origin(other.line)).map(|(place, _)| place);
+    let first: Option<FilePosition> = diagnostic
+        .related
+        .first()
+        .and_then(|other| text.origin(other.line))
+        .map(|(position, _)| position);
     let found = match first {
-        Some(first) if first != place => format!("{found}; the other is at {first}"),
+        Some(first) if first != position => format!("{found}; the other is at {first}"),
         _ => found,
     };
-    Some(ProfileError { place, path, found, expected, suggestion })
+    Some(ProfileError { place: position, path, found, expected, suggestion })
 }

@@ -12,7 +12,7 @@ use super::{ProfileBinding, ProfilePolicies, ProfiledEntity, Profiles};
 use crate::domain::ParticipantInner;
 use crate::domain::entity_group::{EndpointQos, EntityGroup, GroupEntity, GroupQos};
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
-use crate::mapping::policies::Policies;
+use crate::mapping::policies::EndpointPolicies;
 use crate::topic::TopicPolicies;
 
 /// Result of a reload of the profiles: see
@@ -136,10 +136,11 @@ impl PolicyChange {
         report: &mut QosReload,
     ) {
         let PolicyChange { qos, given: new, changed, fixed } = self;
-        let told = |policies, reason| ReloadedEntity { policies, reason, ..entity.clone() };
+        let reloaded_entity =
+            |policies, reason| ReloadedEntity { policies, reason, ..entity.clone() };
         if !fixed.is_empty() {
             let reason = "cannot change after creation: create the entity anew".to_owned();
-            report.unchanged.push(told(fixed, Some(reason)));
+            report.unchanged.push(reloaded_entity(fixed, Some(reason)));
         }
         let applied = match qos.inconsistencies().first() {
             _ if changed.is_empty() => Ok(()),
@@ -150,11 +151,11 @@ impl PolicyChange {
             None => apply(qos),
         };
         match applied {
-            Err(wrong) => report.unchanged.push(told(changed, Some(wrong.to_string()))),
+            Err(wrong) => report.unchanged.push(reloaded_entity(changed, Some(wrong.to_string()))),
             Ok(()) => {
                 *given = new;
                 if !changed.is_empty() {
-                    report.changed.push(told(changed, None));
+                    report.changed.push(reloaded_entity(changed, None));
                 }
             }
         }
@@ -169,13 +170,13 @@ impl Profiles {
         self.provider.reload().map_err(|wrong| DdsError::BadParameter(wrong.to_string()))?;
         // Threads that create or drop an entity wait meanwhile. Topics come before the entities
         // that follow them.
-        let mut followers = self.bindings();
-        let followers = &mut *followers;
-        for (shared, following) in &mut followers.shared {
-            self.reload_shared(shared, following, &mut report);
+        let mut bindings = self.bindings();
+        let bindings = &mut *bindings;
+        for (shared, binding) in &mut bindings.shared {
+            self.reload_shared(shared, binding, &mut report);
         }
-        for (id, (topic, following)) in &mut followers.endpoints {
-            self.reload_endpoint(participant, *id, topic, following, &mut report);
+        for (id, (topic, binding)) in &mut bindings.endpoints {
+            self.reload_endpoint(participant, *id, topic, binding, &mut report);
         }
         Ok(report)
     }
@@ -183,35 +184,35 @@ impl Profiles {
     fn reload_shared(
         &self,
         shared: &ProfiledEntity,
-        following: &mut ProfileBinding,
+        binding: &mut ProfileBinding,
         report: &mut QosReload,
     ) {
         match shared {
             ProfiledEntity::Participant(participant) => {
                 let Some(participant) = participant.upgrade() else { return };
-                reload_participant(self, &participant, following, report);
+                reload_participant(self, &participant, binding, report);
             }
             ProfiledEntity::Topic(topic) => {
                 let Some(topic) = topic.upgrade() else { return };
                 let policies = &topic.policies;
-                let entity = entity(EntityKind::Topic, None, Some(policies), following);
+                let entity = entity(EntityKind::Topic, None, Some(policies), binding);
                 let name = Some(&*policies.name);
-                let new = self.of_shared(EntityKind::Topic, &following.profile, name);
+                let new = self.of_shared(EntityKind::Topic, &binding.profile, name);
                 let Some(new) = known(new, &entity, report) else { return };
-                check_level(&following.policies, &new, &entity, report);
+                check_level(&binding.policies, &new, &entity, report);
                 let may_change = |policy| policies.may_change(policy);
                 let present = policies.qos().into();
                 let change =
-                    PolicyChange::new(present, &following.policies.qos, &new.qos, may_change);
+                    PolicyChange::new(present, &binding.policies.qos, &new.qos, may_change);
                 let apply = |qos| match qos {
                     EntityQos::Topic(qos) => topic.set_qos(&qos),
                     _ => Ok(()),
                 };
-                change.apply(&entity, &mut following.policies.qos, apply, report);
+                change.apply(&entity, &mut binding.policies.qos, apply, report);
             }
-            ProfiledEntity::Publisher(publisher) => self.reload_group(publisher, following, report),
+            ProfiledEntity::Publisher(publisher) => self.reload_group(publisher, binding, report),
             ProfiledEntity::Subscriber(subscriber) => {
-                self.reload_group(subscriber, following, report)
+                self.reload_group(subscriber, binding, report)
             }
         }
     }
@@ -219,7 +220,7 @@ impl Profiles {
     fn reload_group<Q, E, L>(
         &self,
         group: &Weak<EntityGroup<Q, E, L>>,
-        following: &mut ProfileBinding,
+        binding: &mut ProfileBinding,
         report: &mut QosReload,
     ) where
         Q: GroupQos + Into<EntityQos>,
@@ -228,11 +229,11 @@ impl Profiles {
         EntityGroup<Q, E, L>: GroupEntity,
     {
         let Some(group) = group.upgrade() else { return };
-        let entity = entity(Q::KIND, Some(group.handle()), None, following);
-        let new = self.of_shared(Q::KIND, &following.profile, None);
+        let entity = entity(Q::KIND, Some(group.handle()), None, binding);
+        let new = self.of_shared(Q::KIND, &binding.profile, None);
         let Some(new) = known(new, &entity, report) else { return };
         let apply = |qos: EntityQos| Q::of(&qos).map_or(Ok(()), |qos| group.set_qos(qos));
-        let (present, given) = (group.qos().into(), &mut following.policies.qos);
+        let (present, given) = (group.qos().into(), &mut binding.policies.qos);
         PolicyChange::new(present, given, &new.qos, PolicyId::changeable_after_enable)
             .apply(&entity, given, apply, report);
     }
@@ -242,22 +243,22 @@ impl Profiles {
         participant: &ParticipantInner,
         id: u64,
         topic: &Arc<TopicPolicies>,
-        following: &mut ProfileBinding,
+        binding: &mut ProfileBinding,
         report: &mut QosReload,
     ) {
         let Some(policies) = participant.engine.act(|machine, _, _| machine.policies(id)) else {
             return;
         };
         let present: EntityQos = match &*policies {
-            Policies::Offered { writer, .. } => writer.clone().into(),
-            Policies::Requested { reader, .. } => reader.clone().into(),
+            EndpointPolicies::Offered { writer, .. } => writer.clone().into(),
+            EndpointPolicies::Requested { reader, .. } => reader.clone().into(),
         };
         let kind = present.kind();
         let handle = participant.membership.handle(id);
-        let entity = entity(kind, Some(handle), Some(topic), following);
-        let new = self.of_endpoint(kind, &following.profile, topic, following.by_topic);
+        let entity = entity(kind, Some(handle), Some(topic), binding);
+        let new = self.of_endpoint(kind, &binding.profile, topic, binding.by_topic);
         let Some(new) = known(new, &entity, report) else { return };
-        let has_cache = following.policies.settings.is_some();
+        let has_cache = binding.policies.settings.is_some();
         let may_change = |policy: PolicyId| {
             // Without settings in its profile a reader may take samples without a cache, and these
             // policies need a cache.
@@ -268,13 +269,13 @@ impl Profiles {
                 );
             policy.changeable_after_enable() && (has_cache || !is_cache)
         };
-        let change = PolicyChange::new(present, &following.policies.qos, &new.qos, may_change);
+        let change = PolicyChange::new(present, &binding.policies.qos, &new.qos, may_change);
         let apply = |qos| {
-            let change = |policies: &mut Policies| match (policies, &qos) {
-                (Policies::Offered { writer, .. }, EntityQos::DataWriter(qos)) => {
+            let change = |policies: &mut EndpointPolicies| match (policies, &qos) {
+                (EndpointPolicies::Offered { writer, .. }, EntityQos::DataWriter(qos)) => {
                     writer.clone_from(qos);
                 }
-                (Policies::Requested { reader, .. }, EntityQos::DataReader(qos)) => {
+                (EndpointPolicies::Requested { reader, .. }, EntityQos::DataReader(qos)) => {
                     reader.clone_from(qos);
                 }
                 _ => {}
@@ -282,26 +283,26 @@ impl Profiles {
             let changed = participant.engine.act(|machine, _, _| machine.change(id, change));
             changed.map_err(DdsError::BadParameter)
         };
-        change.apply(&entity, &mut following.policies.qos, apply, report);
+        change.apply(&entity, &mut binding.policies.qos, apply, report);
     }
 }
 
 fn reload_participant(
     profiles: &Profiles,
     participant: &ParticipantInner,
-    following: &mut ProfileBinding,
+    binding: &mut ProfileBinding,
     report: &mut QosReload,
 ) {
     let handle = participant.membership.handle(0);
     let kind = EntityKind::DomainParticipant;
-    let entity = entity(kind, Some(handle), None, following);
-    let new = profiles.of_shared(kind, &following.profile, None);
+    let entity = entity(kind, Some(handle), None, binding);
+    let new = profiles.of_shared(kind, &binding.profile, None);
     let Some(new) = known(new, &entity, report) else { return };
     let apply = |qos| match qos {
         EntityQos::DomainParticipant(qos) => participant.set_qos(&qos),
         _ => Ok(()),
     };
-    let (present, given) = (participant.policies.qos().into(), &mut following.policies.qos);
+    let (present, given) = (participant.policies.qos().into(), &mut binding.policies.qos);
     PolicyChange::new(present, given, &new.qos, PolicyId::changeable_after_enable)
         .apply(&entity, given, apply, report);
 }
@@ -311,13 +312,13 @@ fn entity(
     kind: EntityKind,
     handle: Option<InstanceHandle>,
     topic: Option<&Arc<TopicPolicies>>,
-    following: &ProfileBinding,
+    binding: &ProfileBinding,
 ) -> ReloadedEntity {
     ReloadedEntity {
         kind,
         handle,
         topic: topic.map(|topic| topic.name.as_ref().to_owned()),
-        profile: following.profile.as_ref().to_owned(),
+        profile: binding.profile.as_ref().to_owned(),
         policies: Vec::new(),
         reason: None,
     }
@@ -344,7 +345,8 @@ fn check_level(
     entity: &ReloadedEntity,
     report: &mut QosReload,
 ) {
-    let level = |given: &ProfilePolicies| given.settings.as_ref().and_then(|said| said.level());
+    let level =
+        |given: &ProfilePolicies| given.settings.as_ref().and_then(|settings| settings.level());
     let (was, is) = (level(old), level(new));
     let fixed = [PolicyId::Reliability, PolicyId::Durability];
     if was != is && fixed.iter().all(|policy| old.qos.agrees(&new.qos, *policy)) {

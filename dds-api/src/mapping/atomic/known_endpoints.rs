@@ -11,8 +11,8 @@ use derecho_core::ids::NodeId;
 use derecho_core::storage::store_set::StoreGroupState;
 
 use super::{AtomicTopics, DomainGroup, TopicMembership, announce};
-use crate::mapping::endpoint::{Endpoint, Match};
-use crate::mapping::ignored::Ignored;
+use crate::mapping::endpoint::{Endpoint, MatchVerdict};
+use crate::mapping::ignored::IgnoredEntities;
 use crate::mapping::known_writers::KnownWriters;
 use crate::mapping::level::TopicLevel;
 
@@ -20,33 +20,36 @@ impl AtomicTopics {
     /// Updates the knowledge of a topic's readers about writers, and of its writers about readers,
     /// after a change of its endpoints.
     pub(in crate::mapping) fn update_known_endpoints(&self, domain: &DomainGroup, key: u64) {
-        for stay in self.memberships.get(&key).into_iter().flatten() {
-            for (id, reading) in &stay.readers {
-                let Some(reader) = stay.endpoints.get(id) else { continue };
+        for membership in self.memberships.get(&key).into_iter().flatten() {
+            for (id, ordered_reader) in &membership.readers {
+                let Some(reader) = membership.endpoints.get(id) else { continue };
                 let shares_order = reader.order.common().is_some();
-                let place = &reading.shared.known_writers;
-                let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-                let reader = (reader, place.as_deref());
+                let known_writers = &ordered_reader.shared.known_writers;
+                let mut known_writers =
+                    known_writers.lock().unwrap_or_else(PoisonError::into_inner);
+                let reader = (reader, known_writers.as_deref());
                 let here = (domain.node().id(), &self.ignored);
                 let known = KnownWriters::new(reader, (domain.state(), domain.view()), here);
-                *place = Some(Arc::new(known));
-                drop(place);
-                if shares_order && (reading.inbox.is_some() || reading.replay.is_some()) {
+                *known_writers = Some(Arc::new(known));
+                drop(known_writers);
+                if shares_order
+                    && (ordered_reader.inbox.is_some() || ordered_reader.replay.is_some())
+                {
                     // A sender may have got its first writer of this topic, or lost its last one,
                     // and continues to send in the shared order.
-                    let writing = stay.writing(domain.state(), key, *id);
-                    reading.shared.matched.store(writing, Ordering::Release);
+                    let writing = membership.writing(domain.state(), key, *id);
+                    ordered_reader.shared.matched.store(writing, Ordering::Release);
                 }
-                reading.shared.changes.fetch_add(1, Ordering::Release);
+                ordered_reader.shared.changes.fetch_add(1, Ordering::Release);
             }
         }
-        if let Some(stay) = self.memberships.get(&key).and_then(VecDeque::front) {
-            stay.tell_writers(domain, key, &self.ignored);
+        if let Some(membership) = self.memberships.get(&key).and_then(VecDeque::front) {
+            membership.update_matched_readers(domain, key, &self.ignored);
         }
     }
 
     /// Sets the ignored entities.
-    pub(in crate::mapping) fn ignore(&mut self, ignored: Arc<Ignored>) {
+    pub(in crate::mapping) fn ignore(&mut self, ignored: Arc<IgnoredEntities>) {
         self.ignored = ignored;
     }
 
@@ -62,11 +65,13 @@ impl AtomicTopics {
         key: u64,
         (id, new): (u64, Endpoint),
     ) {
-        let mut stays = self.memberships.get_mut(&key).into_iter().flatten();
-        let Some(stay) = stays.find(|stay| stay.endpoints.contains_key(&id)) else { return };
-        let Some(endpoint) = stay.endpoints.get_mut(&id) else { return };
+        let mut memberships = self.memberships.get_mut(&key).into_iter().flatten();
+        let Some(membership) = memberships.find(|stay| stay.endpoints.contains_key(&id)) else {
+            return;
+        };
+        let Some(endpoint) = membership.endpoints.get_mut(&id) else { return };
         endpoint.clone_from(&new);
-        if stay.announced {
+        if membership.announced {
             announce(domain, id, new);
         }
         self.update_known_endpoints(domain, key);
@@ -76,7 +81,12 @@ impl AtomicTopics {
 impl TopicMembership {
     /// Updates each writer's number of participants that receive its samples: those that have
     /// begun, except those whose readers do not match the writer.
-    pub(super) fn tell_writers(&self, domain: &DomainGroup, key: u64, ignored: &Ignored) {
+    pub(super) fn update_matched_readers(
+        &self,
+        domain: &DomainGroup,
+        key: u64,
+        ignored: &IgnoredEntities,
+    ) {
         if self.writers.is_empty() {
             return;
         }
@@ -101,14 +111,14 @@ impl TopicMembership {
             // A member of a topic that is kept may have only writers at first. It does not become a
             // member again with its first reader.
             None if self.level.is_kept() && self.all_begun => readers.len() as u32,
-            None => self.counted,
+            None => self.readers_begun,
         };
         for (id, shared) in &self.writers {
             let Some(writer) = self.endpoints.get(id) else { continue };
             let without = |readers: &&Vec<&Endpoint>| {
-                !readers
-                    .iter()
-                    .any(|reader| reader.matches(writer, domain.state().types()) == Match::Yes)
+                !readers.iter().any(|reader| {
+                    reader.matches(writer, domain.state().types()) == MatchVerdict::Yes
+                })
             };
             let without = readers.values().filter(without).count() as u32;
             shared.matched.store(counted.saturating_sub(without), Ordering::Release);

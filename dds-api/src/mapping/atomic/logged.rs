@@ -16,29 +16,29 @@ use super::{AtomicTopics, DomainGroup};
 use crate::infrastructure::{LogCondition, StorageStatus};
 use crate::mapping::discovery::STAND_INS;
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::kept_replay::MEANING;
+use crate::mapping::kept_replay::RECORD_FORMAT;
 use crate::mapping::past::OwnLog;
 use crate::mapping::topic_logs::TopicLogs;
 
 impl AtomicTopics {
     /// Keeps logs of logged topics in these logs' folder.
     pub(in crate::mapping) fn keep_logs(&mut self, logs: TopicLogs) {
-        self.archive = Some(logs);
+        self.logs = Some(logs);
     }
 
     /// Stops keeping logs. Other participants may use the folder once the returned value
     /// is dropped.
     pub(in crate::mapping) fn end_logs(&mut self) -> Option<TopicLogs> {
-        let logs = self.archive.take()?;
-        self.depot.end_logs();
+        let logs = self.logs.take()?;
+        self.stores.end_logs();
         Some(logs)
     }
 
     /// Whether the topic of this endpoint must be logged here and has no log yet.
     pub(in crate::mapping) fn wants(&self, endpoint: &Endpoint) -> bool {
         let wanted = |logs: &TopicLogs| logs.wants(endpoint);
-        let fresh = || !self.depot.has_log(endpoint.key());
-        endpoint.level.is_logged() && self.archive.as_ref().is_some_and(wanted) && fresh()
+        let fresh = || !self.stores.has_log(endpoint.key());
+        endpoint.level.is_logged() && self.logs.as_ref().is_some_and(wanted) && fresh()
     }
 
     /// Storage status of a topic, as far as it is known here; `None` if the topic is not kept.
@@ -47,22 +47,23 @@ impl AtomicTopics {
         domain: &DomainGroup,
         key: u64,
     ) -> Option<StorageStatus> {
-        let keeper = self.depot.store(key)?;
+        let store = self.stores.store(key)?;
         let state = domain.state();
         let complete = state.logs(key).zip(state.holders(key));
         let mut status = StorageStatus {
-            samples: keeper.store().version(),
-            kept: keeper.store().len(),
-            durable: self.depot.durable(key),
+            samples: store.store().version(),
+            kept: store.store().len(),
+            durable: self.stores.durable(key),
             logs: complete.map_or(0, |(logs, holders)| logs.complete(holders).count()),
-            log: keeper.condition().map(|condition| self.described(condition)),
+            log: store.condition().map(|condition| self.described(condition)),
             full_logs: self.full_logs(domain, key),
             waits_for: Vec::new(),
         };
         match domain.state().awaited(key) {
-            Some(standing @ ElectionState::Waits(_)) => {
-                let book = state.logs(key);
-                status.waits_for = book.map_or(Vec::new(), |book| book.described(&standing));
+            Some(election_state @ ElectionState::Waits(_)) => {
+                let election = state.logs(key);
+                status.waits_for =
+                    election.map_or(Vec::new(), |book| book.described(&election_state));
             }
             Some(ElectionState::NoLogs) => {
                 status.waits_for.push("a participant that keeps logs".to_owned());
@@ -79,20 +80,20 @@ impl AtomicTopics {
         let Some((logs, holders)) = state.logs(key).zip(state.holders(key)) else {
             return Vec::new();
         };
-        let full: BTreeSet<NodeId> = self.depot.full(key).collect();
+        let full: BTreeSet<NodeId> = self.stores.full(key).collect();
         let theirs = logs.complete(holders).filter(|(node, _)| full.contains(node));
         theirs.map(|(node, log)| format!("log {log} of participant {node}")).collect()
     }
 
     /// Condition of a local log. Descriptions of faults name the folder.
     fn described(&self, condition: LogPortCondition) -> LogCondition {
-        let folder = self.archive.as_ref().map(|logs| logs.folder().display().to_string());
+        let folder = self.logs.as_ref().map(|logs| logs.folder().display().to_string());
         let within = |why: String| match &folder {
             Some(folder) if !why.contains(folder) => format!("{folder}: {why}"),
             _ => why,
         };
         match LogCondition::from(condition) {
-            LogCondition::Harmed(why) => LogCondition::Harmed(within(why)),
+            LogCondition::Damaged(why) => LogCondition::Damaged(within(why)),
             LogCondition::Failed(why) => LogCondition::Failed(within(why)),
             condition => condition,
         }
@@ -100,37 +101,37 @@ impl AtomicTopics {
 
     /// Traces the number of samples that are durable everywhere, as a counter for each topic.
     pub(super) fn count_durable(&mut self) {
-        let mut moved = std::mem::take(&mut self.newly_durable);
-        moved.extend(self.depot.newly_durable());
-        for key in moved.drain(..) {
-            let stay = self.memberships.get(&key).and_then(VecDeque::front);
-            let topic = stay.and_then(|stay| stay.endpoints.values().next());
+        let mut newly_durable = std::mem::take(&mut self.newly_durable);
+        newly_durable.extend(self.stores.newly_durable());
+        for key in newly_durable.drain(..) {
+            let membership = self.memberships.get(&key).and_then(VecDeque::front);
+            let topic = membership.and_then(|stay| stay.endpoints.values().next());
             if let Some(Endpoint { topic, .. }) = topic {
-                let durable = self.depot.durable(key);
+                let durable = self.stores.durable(key);
                 tracing::trace!(target: "squall::durable", topic, counter.durable = durable);
             }
         }
-        self.newly_durable = moved;
+        self.newly_durable = newly_durable;
     }
 
     /// This participant's log of a topic, and how much of the topic's history the log holds.
     pub(in crate::mapping) fn own_log(&self, key: u64) -> OwnLog {
-        let keeper = self.depot.store(key);
+        let store = self.stores.store(key);
         let Some((condition, logs)) =
-            keeper.and_then(|keeper| keeper.condition()).zip(self.archive.as_ref())
+            store.and_then(|keeper| keeper.condition()).zip(self.logs.as_ref())
         else {
             return OwnLog::Absent;
         };
         if condition.is_over() {
             return OwnLog::Over(self.described(condition));
         }
-        if !self.depot.has_complete_log(key) {
+        if !self.stores.has_complete_log(key) {
             return OwnLog::Incomplete;
         }
         OwnLog::Complete {
-            place: logs.place_of(key),
-            durable: self.depot.own_durable(key),
-            delivered: keeper.map_or(0, |keeper| keeper.store().version()),
+            place: logs.location_of(key),
+            durable: self.stores.own_durable(key),
+            delivered: store.map_or(0, |keeper| keeper.store().version()),
         }
     }
 
@@ -139,8 +140,10 @@ impl AtomicTopics {
         &self,
         domain: &DomainGroup,
     ) -> Vec<(String, String, StorageStatus)> {
-        let stays = self.memberships.iter().filter_map(|(key, stays)| Some((*key, stays.front()?)));
-        let named = stays.filter_map(|(key, stay)| Some((key, stay.endpoints.values().next()?)));
+        let memberships =
+            self.memberships.iter().filter_map(|(key, stays)| Some((*key, stays.front()?)));
+        let named = memberships
+            .filter_map(|(key, membership)| Some((key, membership.endpoints.values().next()?)));
         let all = named.filter_map(|(key, endpoint)| {
             let (topic, of) = (endpoint.topic.clone(), endpoint.data_type.name.clone());
             Some((topic, of, self.storage(domain, key)?))
@@ -160,30 +163,30 @@ impl AtomicTopics {
         if !self.wants(endpoint) {
             return true;
         }
-        let stays = self.membership(domain, link, endpoint, effects).map(drop).is_ok();
-        if stays {
+        let is_member = self.membership(domain, link, endpoint, effects).map(drop).is_ok();
+        if is_member {
             self.keep(domain, endpoint);
         }
-        stays
+        is_member
     }
 
     /// Keeps the samples of this topic from now on, if its level requires that.
     pub(super) fn keep(&mut self, domain: &mut DomainGroup, endpoint: &Endpoint) {
         let key = endpoint.key();
         if endpoint.level.is_kept() {
-            self.depot.keep(key, endpoint.retention.retention(), MEANING);
+            self.stores.keep(key, endpoint.retention.retention(), RECORD_FORMAT);
         }
-        let logs = self.archive.as_ref().filter(|_| endpoint.level.is_logged());
-        let (Some(logs), false) = (logs, self.depot.has_log(key)) else { return };
-        self.depot.log(key, logs.journal(endpoint));
+        let logs = self.logs.as_ref().filter(|_| endpoint.level.is_logged());
+        let (Some(logs), false) = (logs, self.stores.has_log(key)) else { return };
+        self.stores.log(key, logs.log_port(endpoint));
         // The topic is logged as long as this participant exists, even if all other
         // participants leave.
-        let Some(stays) = self.memberships.get_mut(&key) else { return };
-        let is_first = stays.len() == 1;
-        let Some(stay) = stays.back_mut() else { return };
-        let lines = stay.lines.0.0;
-        let keeper = endpoint.stand_in(EndpointKind::Log, (0, lines));
-        stay.add(domain, key, (log_endpoint_id(key), keeper), is_first);
+        let Some(memberships) = self.memberships.get_mut(&key) else { return };
+        let is_first = memberships.len() == 1;
+        let Some(membership) = memberships.back_mut() else { return };
+        let lines = membership.lines.0.0;
+        let stand_in = endpoint.stand_in(EndpointKind::Log, (0, lines));
+        membership.add(domain, key, (log_endpoint_id(key), stand_in), is_first);
     }
 }
 

@@ -18,38 +18,38 @@ use crate::mapping::level::TopicLevel;
 impl Discovery {
     /// Participants with an endpoint of a topic other than the stand-in of a former reader.
     pub(super) fn active_participants(&self, key: u64) -> Vec<NodeId> {
-        let mut keepers: Vec<NodeId> = Vec::new();
+        let mut participants: Vec<NodeId> = Vec::new();
         for (node, id) in self.topics.of(key) {
             let at_work =
                 self.endpoint(node, id).is_some_and(|it| it.kind != EndpointKind::FormerReader);
-            if at_work && keepers.last() != Some(&node) {
-                keepers.push(node);
+            if at_work && participants.last() != Some(&node) {
+                participants.push(node);
             }
         }
-        keepers
+        participants
     }
 
     /// Updates the holders of a topic's kept samples after a change of its endpoints.
     pub(super) fn settle_holders(&mut self, key: u64) {
         let level = self.first_of(key).map(|endpoint| endpoint.level);
-        let keepers = self.active_participants(key);
-        if !level.is_some_and(TopicLevel::is_kept) || keepers.is_empty() {
+        let participants = self.active_participants(key);
+        if !level.is_some_and(TopicLevel::is_kept) || participants.is_empty() {
             // A later endpoint of a logged topic begins from the logs.
             self.holders.remove(&key);
             self.logs.remove(&key);
             return;
         }
         let holders = self.holders.entry(key).or_default();
-        holders.retain(|node| keepers.contains(node));
+        holders.retain(|node| participants.contains(node));
         if level.is_some_and(TopicLevel::is_logged) {
             let logs = self.logs.entry(key).or_default();
-            if let Some(book) = &self.book {
-                logs.await_logs(book.awaited_of(stream_of(key)));
+            if let Some(log_register) = &self.log_register {
+                logs.await_logs(log_register.awaited_of(stream_of(key)));
             }
-            logs.retain(|node| keepers.contains(node));
-            logs.settle(holders, &keepers);
+            logs.retain(|node| participants.contains(node));
+            logs.settle(holders, &participants);
         } else {
-            holders.settle(&keepers, |_| keepers.first().copied());
+            holders.settle(&participants, |_| participants.first().copied());
         }
     }
 
@@ -66,13 +66,18 @@ impl Discovery {
 
     /// Applies an announcement about the kept samples of a topic. Returns the keys of topics whose
     /// members change.
-    pub(super) fn moved(&mut self, from: NodeId, key: u64, motion: StoreAnnouncement) -> Vec<u64> {
+    pub(super) fn apply_store_announcement(
+        &mut self,
+        from: NodeId,
+        key: u64,
+        announcement: StoreAnnouncement,
+    ) -> Vec<u64> {
         let takes_part = self.active_participants(key).contains(&from);
         let Some(holders) = self.holders.get_mut(&key).filter(|_| takes_part) else {
             return Vec::new();
         };
-        let begun = holders.has_begun();
-        match (motion, self.logs.get_mut(&key)) {
+        let had_begun = holders.has_begun();
+        match (announcement, self.logs.get_mut(&key)) {
             (StoreAnnouncement::Holds(beginning), _) => holders.holds(from, beginning),
             (StoreAnnouncement::Lacks(vacancy), _) => {
                 holders.lacks(from, vacancy);
@@ -90,7 +95,7 @@ impl Discovery {
         }
         self.settle_holders(key);
         // The topic's layout has seats only from now on.
-        let begins = !begun && self.holders.get(&key).is_some_and(Holders::has_begun);
+        let begins = !had_begun && self.holders.get(&key).is_some_and(Holders::has_begun);
         if begins && self.logs.contains_key(&key) { vec![key] } else { Vec::new() }
     }
 }

@@ -10,7 +10,7 @@ const A: NodeId = NodeId(1);
 const B: NodeId = NodeId(2);
 
 fn endpoint(kind: EndpointKind, topic: &str, level: TopicLevel) -> Endpoint {
-    Endpoint { stream: 20, lines: 21, ..Endpoint::usual(kind, topic, level) }
+    Endpoint { stream: 20, lines: 21, ..Endpoint::with_defaults(kind, topic, level) }
 }
 
 fn say(state: &mut Discovery, node: NodeId, id: u64, endpoint: Option<Endpoint>) -> Vec<u64> {
@@ -87,44 +87,50 @@ fn excluded_endpoint_joins_when_contradicting_endpoints_are_gone() {
     let of = |level| Some(endpoint(EndpointKind::Writer, "a", level));
     let (c, d) = (NodeId(3), NodeId(4));
     let [key] = say(&mut state, c, 1, of(TopicLevel::VolatileStorage))[..] else { panic!() };
-    let inside = |state: &Discovery| state.topics.of(key).collect::<Vec<_>>();
+    let included = |state: &Discovery| state.topics.of(key).collect::<Vec<_>>();
     // Endpoints with lower names that contradict the first one.
     assert_eq!(say(&mut state, B, 1, of(TopicLevel::Atomic)), []);
     assert_eq!(say(&mut state, A, 1, of(TopicLevel::LoggedStorage)), []);
     assert_eq!(say(&mut state, A, 2, of(TopicLevel::Atomic)), []);
     say(&mut state, d, 1, of(TopicLevel::VolatileStorage));
-    assert_eq!(inside(&state), [(c, 1), (d, 1)]);
+    assert_eq!(included(&state), [(c, 1), (d, 1)]);
     state.apply(c, &state.announcement(key, StoreAnnouncement::Holds(1)));
     state.apply(d, &state.announcement(key, StoreAnnouncement::Holds(1)));
     assert_eq!(state.holders(key).unwrap().names(), [c, d]);
     let mut late = Discovery::default();
     assert!(late.restore(&state.snapshot()));
-    assert_eq!((inside(&late), late.snapshot()), (inside(&state), state.snapshot()));
+    assert_eq!((included(&late), late.snapshot()), (included(&state), state.snapshot()));
     for state in [&mut state, &mut late] {
         state.take_changes();
         state.forget(d);
-        assert_eq!(inside(state), [(c, 1)]);
+        assert_eq!(included(state), [(c, 1)]);
         assert!(
-            !state.take_changes().iter().any(|news| matches!(news, DiscoveryChange::Admitted(_)))
+            !state
+                .take_changes()
+                .iter()
+                .any(|change| matches!(change, DiscoveryChange::Admitted(_)))
         );
         assert_eq!(say(state, c, 1, None), [key]);
         assert_eq!(
-            inside(state),
+            included(state),
             [(A, 2), (B, 1)],
             "endpoints are admitted in the order of their announcements"
         );
         assert!(
-            state.take_changes().iter().any(|news| matches!(news, DiscoveryChange::Admitted(_)))
+            state
+                .take_changes()
+                .iter()
+                .any(|change| matches!(change, DiscoveryChange::Admitted(_)))
         );
         assert!(state.holders(key).is_none(), "atomic topic keeps no samples");
         state.forget(B);
         // The only remaining endpoint may change its level.
         assert_eq!(say(state, A, 2, of(TopicLevel::VolatileStorage)), [key]);
-        assert_eq!(inside(state), [(A, 2)]);
+        assert_eq!(included(state), [(A, 2)]);
         assert_eq!(say(state, A, 2, None), [key]);
-        assert_eq!(inside(state), [(A, 1)]);
+        assert_eq!(included(state), [(A, 1)]);
         state.forget(A);
-        assert!(state.keys().is_empty() && state.topics.left_out().is_empty());
+        assert!(state.keys().is_empty() && state.topics.excluded().is_empty());
     }
     assert_eq!(late.snapshot(), state.snapshot());
 }
@@ -135,15 +141,15 @@ fn excluded_endpoint_joins_when_contradicting_endpoints_are_gone() {
 fn endpoint_excluded_by_other_topic_of_its_order_is_told_the_reason() {
     let mut state = Discovery::default();
     let of = |topic, level| {
-        let usual = endpoint(EndpointKind::Writer, topic, level);
-        Some(Endpoint { order: TopicOrder::Common("both".to_owned()), ..usual })
+        let default = endpoint(EndpointKind::Writer, topic, level);
+        Some(Endpoint { order: TopicOrder::Common("both".to_owned()), ..default })
     };
     say(&mut state, A, 1, of("a", TopicLevel::Atomic));
     say(&mut state, B, 1, of("b", TopicLevel::VolatileStorage));
     say(&mut state, B, 2, of("b", TopicLevel::Unordered));
     say(&mut state, B, 3, of("b", TopicLevel::Atomic));
     say(&mut state, B, 4, of("a", TopicLevel::VolatileStorage));
-    let why = |id| state.left_out_by_another_topic(B, id);
+    let why = |id| state.exclusion_by_other_topic(B, id);
     assert!(why(1).is_some_and(|why| why.contains("`both`") && why.contains("`b`")));
     assert_eq!([2, 3, 4, 5].map(why), [const { None }; 4]);
 }
@@ -154,9 +160,9 @@ fn restore_ignores_excluded_endpoints_unknown_to_their_topic() {
     let mut state = Discovery::default();
     let writer = endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic);
     let key = say(&mut state, A, 1, Some(writer))[0];
-    let told = [(key, vec![(A, 7), (B, 1)]), (key + 1, vec![(A, 1)]), (5, Vec::new())];
-    let topics = TopicEndpoints::restored(&state.endpoints, told.into());
-    assert!(topics.left_out().is_empty());
+    let excluded = [(key, vec![(A, 7), (B, 1)]), (key + 1, vec![(A, 1)]), (5, Vec::new())];
+    let topics = TopicEndpoints::restored(&state.endpoints, excluded.into());
+    assert!(topics.excluded().is_empty());
     assert_eq!(topics.of(key).collect::<Vec<_>>(), [(A, 1)]);
 }
 
@@ -165,10 +171,10 @@ fn offers_of_departed_writers_are_remembered_while_topic_exists() {
     let mut state = Discovery::default();
     let reader = endpoint(EndpointKind::Reader, "a", TopicLevel::Atomic);
     let key = say(&mut state, A, 1, Some(reader))[0];
-    let policies = Policies::left(TopicLevel::VolatileStorage).into();
-    let usual = endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic);
-    let writer = Endpoint { policies, ..usual.clone() };
-    for (node, endpoint) in [(B, writer.clone()), (NodeId(3), usual)] {
+    let policies = EndpointPolicies::of_departed(TopicLevel::VolatileStorage).into();
+    let default = endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic);
+    let writer = Endpoint { policies, ..default.clone() };
+    for (node, endpoint) in [(B, writer.clone()), (NodeId(3), default)] {
         say(&mut state, node, 7, Some(endpoint));
         state.forget(node);
     }
@@ -190,8 +196,8 @@ fn offers_of_departed_writers_are_remembered_while_topic_exists() {
 fn discovery_ignores_truncated_announcement_and_malformed_snapshot() {
     let mut state = Discovery::default();
     let writer = endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic);
-    let whole = Announcement::Endpoint(1, Some(writer));
-    let bytes = whole.to_bytes();
+    let announcement = Announcement::Endpoint(1, Some(writer));
+    let bytes = announcement.to_bytes();
     for end in 0..bytes.len() {
         assert_eq!(state.apply(A, &bytes[..end]), []);
     }

@@ -14,24 +14,24 @@ use crate::mapping::builtin::{
     BuiltinKind, DiscoverySink, EntityFact, EntityUpdate, RegisteredSink,
 };
 use crate::mapping::discovery::DiscoveryChange;
-use crate::mapping::ignored::Ignored;
-use crate::mapping::policies::Policies;
+use crate::mapping::ignored::IgnoredEntities;
+use crate::mapping::policies::EndpointPolicies;
 use crate::mapping::shares::ReaderShared;
 
 impl ParticipantMachine {
     /// Adds a sink, which receives facts about all entities of its kind, first about the existing
     /// ones. Returns its id.
-    pub(crate) fn listen(
+    pub(crate) fn add_sink(
         &mut self,
-        ear: Arc<dyn DiscoverySink>,
+        sink: Arc<dyn DiscoverySink>,
         shared: Arc<ReaderShared>,
-        policies: Policies,
+        policies: EndpointPolicies,
     ) -> u64 {
         let id = self.fresh_endpoint();
-        let mut listener = RegisteredSink::new(ear, shared, Arc::new(policies));
+        let mut listener = RegisteredSink::new(sink, shared, Arc::new(policies));
         if let Some(kind) = listener.kind() {
             let present = self.entities(kind).into_iter();
-            listener.report(present.map(|handle| self.told(kind, handle)).collect::<Vec<_>>());
+            listener.report(present.map(|handle| self.update_of(kind, handle)).collect::<Vec<_>>());
         }
         self.sinks.insert(id, listener);
         id
@@ -89,40 +89,43 @@ impl ParticipantMachine {
         }
     }
 
-    fn told(&self, kind: BuiltinKind, handle: InstanceHandle) -> EntityUpdate {
+    fn update_of(&self, kind: BuiltinKind, handle: InstanceHandle) -> EntityUpdate {
         (handle, self.fact(kind, handle))
     }
 
     /// Reports changed entities to the sinks for their kind.
-    fn tell_of(&mut self, kind: BuiltinKind, handles: &[InstanceHandle]) {
+    fn report_entities(&mut self, kind: BuiltinKind, handles: &[InstanceHandle]) {
         if !self.sinks.values().any(|listener| listener.kind() == Some(kind)) {
             return;
         }
         let present: Vec<EntityUpdate> =
-            handles.iter().map(|handle| self.told(kind, *handle)).collect();
+            handles.iter().map(|handle| self.update_of(kind, *handle)).collect();
         for listener in self.sinks.values_mut().filter(|listener| listener.kind() == Some(kind)) {
             listener.report(present.iter().cloned());
         }
     }
 
     /// Reports a discovery change to the sinks.
-    pub(super) fn report_change(&mut self, news: &DiscoveryChange) {
+    pub(super) fn report_change(&mut self, change: &DiscoveryChange) {
         if self.sinks.is_empty() {
             return;
         }
-        match news {
+        match change {
             DiscoveryChange::Announced(node, id) | DiscoveryChange::Retracted(node, id, _) => {
                 let handle = InstanceHandle { node: *node, entity: *id };
-                self.tell_of(BuiltinKind::Publication, &[handle]);
-                self.tell_of(BuiltinKind::Subscription, &[handle]);
+                self.report_entities(BuiltinKind::Publication, &[handle]);
+                self.report_entities(BuiltinKind::Subscription, &[handle]);
             }
             DiscoveryChange::Participant(node) => {
                 let handle = InstanceHandle { node: *node, entity: 0 };
-                self.tell_of(BuiltinKind::Participant, &[handle]);
+                self.report_entities(BuiltinKind::Participant, &[handle]);
             }
             DiscoveryChange::Topic(node, id) => {
-                self.tell_of(BuiltinKind::Topic, &[InstanceHandle { node: *node, entity: *id }]);
-                self.tell_of_endpoints(*node, *id);
+                self.report_entities(
+                    BuiltinKind::Topic,
+                    &[InstanceHandle { node: *node, entity: *id }],
+                );
+                self.report_endpoints_of(*node, *id);
             }
             DiscoveryChange::Admitted(_) => {}
             DiscoveryChange::Renewed => self.report_all(),
@@ -130,13 +133,13 @@ impl ParticipantMachine {
     }
 
     /// Reports the endpoints of a topic again, because their facts contain TOPIC_DATA.
-    fn tell_of_endpoints(&mut self, node: NodeId, topic: u64) {
+    fn report_endpoints_of(&mut self, node: NodeId, topic: u64) {
         let state = self.group.state();
         let Some(topic) = state.directory().topic(node, topic) else { return };
         let of_it = state.of_topic(&topic.name).filter(|(of, _)| *of == node);
         let handles: Vec<_> = of_it.map(|(_, entity)| InstanceHandle { node, entity }).collect();
-        self.tell_of(BuiltinKind::Publication, &handles);
-        self.tell_of(BuiltinKind::Subscription, &handles);
+        self.report_entities(BuiltinKind::Publication, &handles);
+        self.report_entities(BuiltinKind::Subscription, &handles);
     }
 
     /// Reports every change to every sink.
@@ -148,7 +151,7 @@ impl ParticipantMachine {
             let mut handles: BTreeSet<InstanceHandle> = listener.known().collect();
             handles.extend(self.entities(kind));
             let present: Vec<EntityUpdate> =
-                handles.into_iter().map(|handle| self.told(kind, handle)).collect();
+                handles.into_iter().map(|handle| self.update_of(kind, handle)).collect();
             self.sinks.get_mut(&id).into_iter().for_each(|it| it.report(present.clone()));
         }
     }
@@ -183,7 +186,7 @@ impl ParticipantMachine {
     }
 
     /// Sets the ignored entities.
-    pub(super) fn ignore_from_now_on(&mut self, ignored: Arc<Ignored>) {
+    pub(super) fn ignore_from_now_on(&mut self, ignored: Arc<IgnoredEntities>) {
         self.atomic.ignore(Arc::clone(&ignored));
         self.ignored = ignored;
     }

@@ -13,7 +13,7 @@ use crate::infrastructure::InstanceHandle;
 use crate::mapping::announcement::Announcement;
 use crate::mapping::directory::{KnownEndpoint, ParticipantFacts, TopicFacts};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::policies::{LONGEST_ANNOUNCEMENT, Policies};
+use crate::mapping::policies::{EndpointPolicies, LONGEST_ANNOUNCEMENT};
 use crate::mapping::type_identity::TypeIdentity;
 
 /// Announcements made by a participant.
@@ -44,8 +44,8 @@ impl ParticipantMachine {
         is_enabled: bool,
     ) -> Result<(), String> {
         check_length(data.encode().len(), "USER_DATA")?;
-        if is_enabled && self.said.participant.as_ref() != Some(&data) {
-            self.said.participant = Some(data.clone());
+        if is_enabled && self.own_announcements.participant.as_ref() != Some(&data) {
+            self.own_announcements.participant = Some(data.clone());
             self.group.submit(&Announcement::Participant(data).to_bytes());
         }
         Ok(())
@@ -54,8 +54,8 @@ impl ParticipantMachine {
     /// Announces a topic, or a change of it. The error says why the data cannot be announced.
     pub(crate) fn announce_topic(&mut self, id: u64, data: TopicFacts) -> Result<(), String> {
         check_length(data.encode().len(), "TOPIC_DATA")?;
-        if self.said.topics.get(&id) != Some(&data) {
-            self.said.topics.insert(id, data.clone());
+        if self.own_announcements.topics.get(&id) != Some(&data) {
+            self.own_announcements.topics.insert(id, data.clone());
             self.say_topic(id, data);
         }
         Ok(())
@@ -70,18 +70,18 @@ impl ParticipantMachine {
 
     /// Withdraws a topic.
     pub(crate) fn retract_topic(&mut self, id: u64) {
-        if self.said.topics.remove(&id).is_some() {
+        if self.own_announcements.topics.remove(&id).is_some() {
             self.group.submit(&Announcement::Topic(id, None).to_bytes());
         }
     }
 
     /// Repeats the announcements of the last life, which ended with its membership (I-180).
-    pub(super) fn say_again(&mut self, said: &OwnAnnouncements) {
-        self.said = said.clone();
-        if let Some(data) = said.participant.clone() {
+    pub(super) fn announce_again(&mut self, announcements: &OwnAnnouncements) {
+        self.own_announcements = announcements.clone();
+        if let Some(data) = announcements.participant.clone() {
             self.group.submit(&Announcement::Participant(data).to_bytes());
         }
-        said.topics.iter().for_each(|(id, data)| self.say_topic(*id, data.clone()));
+        announcements.topics.iter().for_each(|(id, data)| self.say_topic(*id, data.clone()));
     }
 
     /// Finds a topic of this name of another participant whose samples can be read as this type.
@@ -93,7 +93,7 @@ impl ParticipantMachine {
             let there = data.endpoint(data.data_type.clone());
             let here = data.endpoint(data_type.clone());
             let misfit = here.contradicts(&there);
-            match misfit.or_else(|| here.misunderstands(&there, state.types())) {
+            match misfit.or_else(|| here.type_conflict(&there, state.types())) {
                 None => return FoundTopic::Fits(Box::new(data.clone())),
                 Some(why) if matches!(found, FoundTopic::None) => found = FoundTopic::Misfits(why),
                 Some(_) => {}
@@ -114,7 +114,9 @@ impl ParticipantMachine {
         // This participant's endpoints may not have been announced yet.
         let endpoint = if is_own { self.own(entity) } else { state.endpoint(node, entity) }?;
         let topic = match is_own {
-            true => self.said.topics.values().find(|topic| topic.name == endpoint.topic),
+            true => {
+                self.own_announcements.topics.values().find(|topic| topic.name == endpoint.topic)
+            }
             false => state.directory().topic_of(node, endpoint),
         };
         let topic_data = topic.map(|topic| topic.qos.topic_data.clone()).unwrap_or_default();
@@ -136,7 +138,7 @@ impl TopicFacts {
             lines: 0,
             group: 0,
             alive: true,
-            policies: Arc::new(Policies::requested(self.level)),
+            policies: Arc::new(EndpointPolicies::requested(self.level)),
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::infrastructure::status::StatusKind;
 use crate::infrastructure::status_board::StatusBoard;
 use crate::mapping::discovery::DiscoveryChange;
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::kept_replay::NOBODY;
+use crate::mapping::kept_replay::GONE_SENDER;
 use crate::mapping::partners::MatchOutcome;
 use crate::mapping::shares::{ReaderSource, SourceId};
 use crate::mapping::topic_summary::TopicSummary;
@@ -35,17 +35,17 @@ impl ParticipantMachine {
     pub(super) fn discover(&mut self) {
         self.atomic.changed(&mut self.group);
         let mut changed = BTreeSet::new();
-        for news in self.group.state().take_changes() {
-            self.report_change(&news);
-            match news {
+        for change in self.group.state().take_changes() {
+            self.report_change(&change);
+            match change {
                 DiscoveryChange::Announced(node, id) => {
                     changed.extend(self.match_with(node, id));
-                    self.tell_of_leaving_out(node, id);
+                    self.report_exclusion(node, id);
                     self.look_for_logs(node, Some(id));
                 }
                 DiscoveryChange::Retracted(node, id, endpoint) => {
                     changed.extend(endpoint.level.is_ordered().then(|| endpoint.key()));
-                    self.lose(node, id, &endpoint);
+                    self.end_matches(node, id, &endpoint);
                 }
                 DiscoveryChange::Admitted(key) => changed.extend([key]),
                 DiscoveryChange::Participant(_) | DiscoveryChange::Topic(..) => {}
@@ -67,18 +67,19 @@ impl ParticipantMachine {
             |&(node, id): &(NodeId, u64)| node != me && state.endpoint(node, id).is_none();
         for LocalReader { shared, partners, .. } in self.readers.values_mut() {
             let gone: Vec<_> = partners.matched().filter(is_gone).collect();
-            gone.into_iter().for_each(|who| partners.lose(&shared.board, who));
+            gone.into_iter().for_each(|partner| partners.remove(&shared.board, partner));
         }
         for writer in self.writers.values_mut() {
             let gone: Vec<_> = writer.partners.matched().filter(is_gone).collect();
-            gone.into_iter().for_each(|who| writer.partners.lose(&writer.shared.board, who));
+            gone.into_iter()
+                .for_each(|partner| writer.partners.remove(&writer.shared.board, partner));
         }
         let all: Vec<Endpoint> = self.readers.values().map(|it| it.endpoint.clone()).collect();
-        all.iter().for_each(|endpoint| self.weigh_later(endpoint));
+        all.iter().for_each(|endpoint| self.schedule_priority_update(endpoint));
         let state = self.group.state();
         let nodes: Vec<NodeId> = state.nodes().collect();
         let readers: Vec<u64> = self.readers.keys().copied().collect();
-        readers.into_iter().for_each(|reader| self.recall(reader));
+        readers.into_iter().for_each(|reader| self.add_departed_writers(reader));
         nodes.into_iter().for_each(|node| self.match_all_of(node));
         self.atomic.update_all_known(&self.group);
     }
@@ -95,8 +96,8 @@ impl ParticipantMachine {
     pub(super) fn match_own(&mut self, own: u64) {
         let Some(endpoint) = self.own(own).cloned() else { return };
         let me = self.group.node().id();
-        self.recall(own);
-        self.weigh_later(&endpoint);
+        self.add_departed_writers(own);
+        self.schedule_priority_update(&endpoint);
         // This participant's endpoints may not have been announced yet.
         for other in self.own_of(&endpoint.topic) {
             let Some(there) = self.own(other).cloned() else { continue };
@@ -111,7 +112,7 @@ impl ParticipantMachine {
     }
 
     /// Adds departed writers, whose samples may remain in a topic's order, to a reader's knowledge.
-    fn recall(&mut self, own: u64) {
+    fn add_departed_writers(&mut self, own: u64) {
         let Some(reader) = self.readers.get(&own).filter(|it| it.endpoint.level.is_ordered())
         else {
             return;
@@ -122,7 +123,7 @@ impl ParticipantMachine {
         layouts.into_iter().for_each(|layout| reader.shared.layouts.learn(layout));
         state
             .writers_once(reader.endpoint.key())
-            .for_each(|(_, _, writer)| reader.get_to_know(writer, state.types()));
+            .for_each(|(_, _, writer)| reader.prepare_for(writer, state.types()));
     }
 
     /// An endpoint of this participant.
@@ -151,46 +152,47 @@ impl ParticipantMachine {
 
     /// Matches a local endpoint with another one, if one of them is a reader and the other one
     /// a writer.
-    fn match_pair(&mut self, own: u64, who: (NodeId, u64), other: &Endpoint) {
-        self.weigh_later(other);
-        if self.is_hidden(InstanceHandle { node: who.0, entity: who.1 }, &other.topic) {
-            return self.part_from(own, who);
+    fn match_pair(&mut self, own: u64, partner: (NodeId, u64), other: &Endpoint) {
+        self.schedule_priority_update(other);
+        if self.is_hidden(InstanceHandle { node: partner.0, entity: partner.1 }, &other.topic) {
+            return self.unmatch_ignored(own, partner);
         }
         let outcome = if let Some(reader) = self.readers.get_mut(&own)
             && other.kind == EndpointKind::Writer
         {
             let verdict = reader.endpoint.matches(other, self.group.state().types());
-            let outcome = reader.partners.judge(&reader.shared.board, (who, other.alive), verdict);
+            let outcome =
+                reader.partners.judge(&reader.shared.board, (partner, other.alive), verdict);
             if let MatchOutcome::Inconsistent(why) = &outcome {
                 reader.shared.refuse(why);
             }
-            reader.get_to_know(other, self.group.state().types());
+            reader.prepare_for(other, self.group.state().types());
             if !other.level.is_ordered() && !reader.endpoint.level.is_ordered() {
-                self.subscribe(own, who, RegionId(other.stream));
+                self.subscribe(own, partner, RegionId(other.stream));
             }
             outcome
         } else if let Some(writer) = self.writers.get_mut(&own)
             && other.kind == EndpointKind::Reader
         {
             let verdict = other.matches(&writer.endpoint, self.group.state().types());
-            writer.partners.judge(&writer.shared.board, (who, true), verdict)
+            writer.partners.judge(&writer.shared.board, (partner, true), verdict)
         } else {
             return;
         };
         if let MatchOutcome::Inconsistent(why) = outcome {
-            self.inconsistent(&other.topic, who, why);
+            self.inconsistent(&other.topic, partner, why);
         }
     }
 
     /// Unmatches a local endpoint from an ignored one. Queued samples of an ignored writer remain
     /// unread.
-    fn part_from(&mut self, own: u64, who: (NodeId, u64)) {
-        let subscription = self.subscription(own, who);
+    fn unmatch_ignored(&mut self, own: u64, partner: (NodeId, u64)) {
+        let subscription = self.subscription(own, partner);
         if let Some(writer) = self.writers.get_mut(&own) {
-            writer.partners.lose(&writer.shared.board, who);
+            writer.partners.remove(&writer.shared.board, partner);
         } else if let Some(reader) = self.readers.get_mut(&own) {
-            let was_matched = reader.partners.has(who.0, who.1);
-            reader.partners.lose(&reader.shared.board, who);
+            let was_matched = reader.partners.has(partner.0, partner.1);
+            reader.partners.remove(&reader.shared.board, partner);
             if let Some(subscription) = subscription {
                 reader.end(subscription);
                 reader.shared.drop_source(SourceId::Stream(subscription));
@@ -198,7 +200,7 @@ impl ParticipantMachine {
             }
             // Comes last: the reader accepts no samples of the writer from then on.
             if was_matched {
-                let writer = InstanceHandle { node: who.0, entity: who.1 };
+                let writer = InstanceHandle { node: partner.0, entity: partner.1 };
                 reader.shared.ignore_writer(writer);
             }
         }
@@ -215,8 +217,8 @@ impl ParticipantMachine {
     }
 
     /// Reports an endpoint whose topic is inconsistent with the topic of the same name here.
-    fn inconsistent(&mut self, topic: &str, who: (NodeId, u64), why: String) {
-        if !self.inconsistent.insert(who) {
+    fn inconsistent(&mut self, topic: &str, partner: (NodeId, u64), why: String) {
+        if !self.inconsistent.insert(partner) {
             return;
         }
         tracing::warn!(%why, "topic is inconsistent with another participant's");
@@ -230,9 +232,9 @@ impl ParticipantMachine {
 
     /// Reports a local endpoint that is excluded from an order because of another topic. No pair of
     /// a writer and a reader would report that.
-    fn tell_of_leaving_out(&mut self, node: NodeId, id: u64) {
+    fn report_exclusion(&mut self, node: NodeId, id: u64) {
         if node == self.group.node().id()
-            && let Some(why) = self.group.state().left_out_by_another_topic(node, id)
+            && let Some(why) = self.group.state().exclusion_by_other_topic(node, id)
             && let Some(topic) = self.own(id).map(|endpoint| endpoint.topic.clone())
         {
             self.inconsistent(&topic, (node, id), why);
@@ -261,17 +263,17 @@ impl ParticipantMachine {
     }
 
     /// Handles the end of an endpoint.
-    fn lose(&mut self, node: NodeId, id: u64, endpoint: &Endpoint) {
+    fn end_matches(&mut self, node: NodeId, id: u64, endpoint: &Endpoint) {
         self.inconsistent.remove(&(node, id));
-        self.weigh_later(endpoint);
+        self.schedule_priority_update(endpoint);
         for own in self.by_topic.get(&endpoint.topic).into_iter().flatten() {
             if let Some(reader) = self.readers.get_mut(own) {
                 // The endpoint may have been announced, have written and have ended since the
                 // last check.
-                reader.get_to_know(endpoint, self.group.state().types());
-                reader.partners.lose(&reader.shared.board, (node, id));
+                reader.prepare_for(endpoint, self.group.state().types());
+                reader.partners.remove(&reader.shared.board, (node, id));
             } else if let Some(writer) = self.writers.get_mut(own) {
-                writer.partners.lose(&writer.shared.board, (node, id));
+                writer.partners.remove(&writer.shared.board, (node, id));
             }
         }
         match node == self.group.node().id() {
@@ -342,7 +344,7 @@ impl ParticipantMachine {
             StreamOrigin::Peer(peer) => self.group.node().node_of(peer).unwrap_or(me),
         };
         let region = self.group.state().endpoint(node, writer).map(|it| RegionId(it.stream));
-        let writer = StreamId { node, region: region.unwrap_or(NOBODY.region) };
+        let writer = StreamId { node, region: region.unwrap_or(GONE_SENDER.region) };
         let id = SourceId::Stream(subscription);
         let (writers, life) = (Arc::new([writer]), self.life);
         let source = ReaderSource { id, writers, inbox, ended: false, life, offset: 0 };
@@ -352,7 +354,7 @@ impl ParticipantMachine {
     }
 
     /// Counts samples lost by a reader for which the writer does not wait.
-    pub(super) fn lost(&self, subscription: SubscriptionId, count: u64) {
+    pub(super) fn count_lost(&self, subscription: SubscriptionId, count: u64) {
         let reader = self.readers.values().find(|r| r.subscriptions.contains_key(&subscription));
         if let Some(reader) = reader {
             let board = &reader.shared.board;
@@ -372,15 +374,15 @@ impl LocalReader {
     /// contains samples of all versions of its type. Samples of writers whose type the reader does
     /// not understand are left out (I-173). If a writer's values have another memory layout, the
     /// announced layout is used to read them (I-174).
-    fn get_to_know(&self, writer: &Endpoint, types: &AnnouncedTypes) {
+    fn prepare_for(&self, writer: &Endpoint, types: &AnnouncedTypes) {
         let (ours, theirs) = (&self.endpoint.data_type, &writer.data_type);
         if writer.kind != EndpointKind::Writer || ours.mark() == theirs.mark() {
             return;
         }
-        let is_understood = self.endpoint.misunderstands(writer, types).is_none();
+        let is_understood = self.endpoint.type_conflict(writer, types).is_none();
         match theirs.evolves {
             true if writer.level.is_ordered() && !is_understood => {
-                self.shared.leave_out(theirs.mark());
+                self.shared.refuse_mark(theirs.mark());
             }
             false if is_understood => {
                 types.layout(theirs).into_iter().for_each(|it| self.shared.layouts.learn(it));

@@ -59,20 +59,20 @@ impl ParticipantMachine {
     pub(crate) fn ask_past(
         &mut self,
         reader: u64,
-        ask: PastRequest,
+        request: PastRequest,
         (last, tried): (Option<NodeId>, &[NodeId]),
         effects: &mut Effects,
     ) -> Option<(NodeId, usize)> {
         let (key, mut others) = self.others_with_log(reader)?;
         others.retain(|node| !tried.contains(node));
         let of = last.filter(|last| others.contains(last)).or(others.first().copied())?;
-        let ask = PastRequest { key, ..ask };
-        self.past.note_sent(&ask, of);
-        if !self.group.send_direct(of, PastMessage::Ask(ask).to_bytes(), effects) {
+        let request = PastRequest { key, ..request };
+        self.past.note_sent(&request, of);
+        if !self.group.send_direct(of, PastMessage::Request(request).to_bytes(), effects) {
             self.past.answered(
                 of,
-                ask.reading,
-                ask.page,
+                request.reading,
+                request.page,
                 PastPage::Refused("the participant has left".to_owned()),
             );
         }
@@ -82,11 +82,11 @@ impl ParticipantMachine {
     /// Answers a request.
     pub(crate) fn answer_past(
         &mut self,
-        (to, ask): (NodeId, PastRequest),
+        (to, request): (NodeId, PastRequest),
         content: PastPage,
         effects: &mut Effects,
     ) {
-        let PastRequest { reading, page, .. } = ask;
+        let PastRequest { reading, page, .. } = request;
         let answer = PastMessage::Answer { reading, page, content };
         self.group.send_direct(to, answer.to_bytes(), effects);
     }
@@ -98,13 +98,13 @@ impl ParticipantMachine {
         effects: &mut Effects,
     ) {
         match word {
-            Some(PastMessage::Ask(ask)) => {
-                let why = match self.complete_log_of(ask.key) {
+            Some(PastMessage::Request(request)) => {
+                let why = match self.complete_log_of(request.key) {
                     None => "the participant keeps no complete log of the topic",
-                    Some(_) if self.past.is_asked(from, ask) => return,
+                    Some(_) if self.past.enqueue(from, request) => return,
                     Some(_) => "too many requests of other participants are pending",
                 };
-                self.answer_past((from, ask), PastPage::Refused(why.to_owned()), effects);
+                self.answer_past((from, request), PastPage::Refused(why.to_owned()), effects);
             }
             Some(PastMessage::Answer { reading, page, content }) => {
                 self.past.answered(from, reading, page, content);

@@ -15,8 +15,8 @@ use crate::infrastructure::status::StatusKind;
 use crate::infrastructure::status_board::StatusBoard;
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::order::shard;
-use crate::mapping::partners::Partners;
-use crate::mapping::policies::{LONGEST_ANNOUNCEMENT, Policies};
+use crate::mapping::partners::MatchedPartners;
+use crate::mapping::policies::{EndpointPolicies, LONGEST_ANNOUNCEMENT};
 use crate::mapping::record::{PolicyMetadata, RecordedOffer};
 use crate::mapping::timeliness::TimelinessCheck;
 
@@ -34,7 +34,7 @@ impl ParticipantMachine {
     }
 
     /// Policies that an endpoint offers or requests.
-    pub(crate) fn policies(&self, id: u64) -> Option<Arc<Policies>> {
+    pub(crate) fn policies(&self, id: u64) -> Option<Arc<EndpointPolicies>> {
         let own = self.own(id).map(|endpoint| &endpoint.policies);
         own.or_else(|| Some(&self.sinks.get(&id)?.policies)).cloned()
     }
@@ -43,7 +43,7 @@ impl ParticipantMachine {
     pub(crate) fn partners(&self, id: u64) -> Vec<InstanceHandle> {
         let reader = self.readers.get(&id).map(|reader| &reader.partners);
         let partners = reader.or_else(|| self.writers.get(&id).map(|writer| &writer.partners));
-        let matched = partners.into_iter().flat_map(Partners::matched);
+        let matched = partners.into_iter().flat_map(MatchedPartners::matched);
         matched.map(|(node, entity)| InstanceHandle { node, entity }).collect()
     }
 
@@ -52,7 +52,7 @@ impl ParticipantMachine {
     pub(crate) fn change_group(
         &mut self,
         group: u64,
-        change: impl Fn(&mut Policies),
+        change: impl Fn(&mut EndpointPolicies),
     ) -> Result<(), String> {
         let ids = self.of_group(group);
         ids.iter().try_for_each(|id| self.changed(*id, &change).map(drop))?;
@@ -60,7 +60,7 @@ impl ParticipantMachine {
     }
 
     /// An endpoint in its state after a change.
-    fn changed(&self, id: u64, change: impl Fn(&mut Policies)) -> Result<Endpoint, String> {
+    fn changed(&self, id: u64, change: impl Fn(&mut EndpointPolicies)) -> Result<Endpoint, String> {
         let Some(known) = self.own(id) else { return Err("the endpoint is deleted".to_owned()) };
         let mut endpoint = known.clone();
         change(Arc::make_mut(&mut endpoint.policies));
@@ -78,7 +78,11 @@ impl ParticipantMachine {
     }
 
     /// Changes the policies of an endpoint. The error says why they cannot change.
-    pub(crate) fn change(&mut self, id: u64, change: impl Fn(&mut Policies)) -> Result<(), String> {
+    pub(crate) fn change(
+        &mut self,
+        id: u64,
+        change: impl Fn(&mut EndpointPolicies),
+    ) -> Result<(), String> {
         if let Some(listener) = self.sinks.get_mut(&id) {
             change(Arc::make_mut(&mut listener.policies));
             listener.shared.set_policies(&listener.policies);
@@ -86,8 +90,8 @@ impl ParticipantMachine {
         }
         let endpoint = self.changed(id, change)?;
         if let Some(writer) = self.writers.get_mut(&id) {
-            writer.shared.set_policies(&endpoint.policies, terms_of(&endpoint));
-            if let Policies::Offered { writer: qos, .. } = &*endpoint.policies
+            writer.shared.set_policies(&endpoint.policies, policy_metadata_of(&endpoint));
+            if let EndpointPolicies::Offered { writer: qos, .. } = &*endpoint.policies
                 && qos.deadline.period != offered_deadline(&writer.endpoint.policies)
             {
                 writer.shared.timeliness.set_policies(qos, clock::now());
@@ -113,10 +117,10 @@ impl ParticipantMachine {
 }
 
 /// DEADLINE of a writer.
-fn offered_deadline(policies: &Policies) -> Duration {
+fn offered_deadline(policies: &EndpointPolicies) -> Duration {
     match policies {
-        Policies::Offered { writer, .. } => writer.deadline.period,
-        Policies::Requested { .. } => Duration::INFINITE,
+        EndpointPolicies::Offered { writer, .. } => writer.deadline.period,
+        EndpointPolicies::Requested { .. } => Duration::INFINITE,
     }
 }
 
@@ -138,20 +142,20 @@ impl ParticipantMachine {
             .filter(|(_, writer)| writer.shared.timeliness.is_kept())
             .map(|(id, writer)| (*id, writer.shared.timeliness.check(now)))
             .collect();
-        looks.into_iter().map(|(id, due)| self.take_up(id, &due)).sum()
+        looks.into_iter().map(|(id, due)| self.report_timeliness(id, &due)).sum()
     }
 
     /// Posts and announces what is due for a writer. Returns the number of posted changes.
-    fn take_up(&mut self, id: u64, due: &TimelinessCheck) -> usize {
+    fn report_timeliness(&mut self, id: u64, due: &TimelinessCheck) -> usize {
         self.timeliness_check_at = self.timeliness_check_at.into_iter().chain(due.next).min();
         let Some(writer) = self.writers.get_mut(&id) else { return 0 };
-        let told = tell(&writer.shared.board, due);
+        let changes = tell(&writer.shared.board, due);
         if let Some(is_alive) = due.is_alive {
             writer.endpoint.alive = is_alive;
             let endpoint = writer.endpoint.clone();
             self.announce_anew(id, endpoint);
         }
-        told
+        changes
     }
 }
 
@@ -183,8 +187,8 @@ pub(super) fn check_length(endpoint: &Endpoint) -> Result<(), String> {
 }
 
 /// Policy metadata of a writer's samples.
-pub(crate) fn terms_of(endpoint: &Endpoint) -> PolicyMetadata {
-    let Policies::Offered { writer, publisher } = &*endpoint.policies else {
+pub(crate) fn policy_metadata_of(endpoint: &Endpoint) -> PolicyMetadata {
+    let EndpointPolicies::Offered { writer, publisher } = &*endpoint.policies else {
         return PolicyMetadata::default();
     };
     let names_them = endpoint.kind == EndpointKind::Writer && endpoint.level.is_ordered();
@@ -223,31 +227,35 @@ mod tests {
     ) -> Endpoint {
         let (mut writer, mut publisher) = (DataWriterQos::default(), PublisherQos::default());
         change(&mut writer, &mut publisher);
-        let policies = Arc::new(Policies::Offered { writer, publisher });
-        Endpoint { policies, ..Endpoint::usual(EndpointKind::Writer, "Attitude", level) }
+        let policies = Arc::new(EndpointPolicies::Offered { writer, publisher });
+        Endpoint { policies, ..Endpoint::with_defaults(EndpointKind::Writer, "Attitude", level) }
     }
 
     #[test]
     fn only_samples_of_ordered_topics_carry_partitions_of_their_writer() {
         let left = |level| writer(level, |_, all| all.partition.name = vec!["left".to_owned()]);
         assert!(
-            terms_of(&left(TopicLevel::Unordered)).partition.is_none(),
+            policy_metadata_of(&left(TopicLevel::Unordered)).partition.is_none(),
             "readers know the partition of the stream"
         );
         let mut atomic = left(TopicLevel::Atomic);
-        assert_eq!(terms_of(&atomic).partition.as_deref(), Some(&b"left"[..]));
+        assert_eq!(policy_metadata_of(&atomic).partition.as_deref(), Some(&b"left"[..]));
         // A reader's samples do not exist, so it has no policy metadata.
         atomic.kind = EndpointKind::Reader;
-        assert!(terms_of(&atomic).partition.is_none());
+        assert!(policy_metadata_of(&atomic).partition.is_none());
     }
 
     #[test]
     fn samples_carry_keys_if_their_writer_offers_a_deadline() {
         let every = |period| writer(TopicLevel::Unordered, |qos, _| qos.deadline.period = period);
-        assert!(terms_of(&every(seconds(1))).keyed && !terms_of(&every(Duration::INFINITE)).keyed);
+        assert!(
+            policy_metadata_of(&every(seconds(1))).keyed
+                && !policy_metadata_of(&every(Duration::INFINITE)).keyed
+        );
         assert_eq!(offered_deadline(&every(seconds(1)).policies), seconds(1));
-        let usual = Endpoint::usual(EndpointKind::Reader, "Attitude", TopicLevel::Unordered);
-        assert!(offered_deadline(&usual.policies).is_infinite());
+        let default =
+            Endpoint::with_defaults(EndpointKind::Reader, "Attitude", TopicLevel::Unordered);
+        assert!(offered_deadline(&default.policies).is_infinite());
     }
 
     /// If a topic keeps samples, its own lifespan applies to all of them.
@@ -257,7 +265,7 @@ mod tests {
             let mut endpoint =
                 writer(TopicLevel::Atomic, |qos, _| qos.lifespan.duration = lifespan);
             endpoint.retention.lifespan = of_topic;
-            terms_of(&endpoint).lifespan
+            policy_metadata_of(&endpoint).lifespan
         };
         assert_eq!(lasting(Duration::INFINITE, 0), None);
         assert_eq!(lasting(seconds(1), 0), Some(1_000_000_000));
@@ -270,14 +278,14 @@ mod tests {
 
     #[test]
     fn announcement_above_size_limit_is_refused() {
-        let saying = |bytes: usize| {
+        let with_user_data = |bytes: usize| {
             check_length(&writer(TopicLevel::Unordered, |qos, _| {
                 qos.user_data.value = vec![7; bytes]
             }))
         };
-        let usual = writer(TopicLevel::Unordered, |_, _| ()).encode().len();
-        assert!(saying(LONGEST_ANNOUNCEMENT - 2 * usual).is_ok());
-        let why = saying(LONGEST_ANNOUNCEMENT).unwrap_err();
+        let default_length = writer(TopicLevel::Unordered, |_, _| ()).encode().len();
+        assert!(with_user_data(LONGEST_ANNOUNCEMENT - 2 * default_length).is_ok());
+        let why = with_user_data(LONGEST_ANNOUNCEMENT).unwrap_err();
         assert!(why.contains("use less USER_DATA"), "{why}");
     }
 

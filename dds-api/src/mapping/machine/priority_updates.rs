@@ -14,7 +14,7 @@ use derecho_core::node::{PriorityTarget, StreamOrigin};
 
 use super::ParticipantMachine;
 use crate::mapping::endpoint::Endpoint;
-use crate::mapping::policies::Policies;
+use crate::mapping::policies::EndpointPolicies;
 
 /// See the [module](self).
 #[derive(Default)]
@@ -28,15 +28,15 @@ pub(super) struct PriorityUpdates {
 /// TRANSPORT_PRIORITY of a writer; `None` for a reader.
 fn priority_of(endpoint: &Endpoint) -> Option<i32> {
     match &*endpoint.policies {
-        Policies::Offered { writer, .. } => Some(writer.transport_priority.value),
-        Policies::Requested { .. } => None,
+        EndpointPolicies::Offered { writer, .. } => Some(writer.transport_priority.value),
+        EndpointPolicies::Requested { .. } => None,
     }
 }
 
 impl ParticipantMachine {
     /// Schedules an update of priorities, because an endpoint was matched here, was lost, or is a
     /// new or changed local one.
-    pub(super) fn weigh_later(&mut self, endpoint: &Endpoint) {
+    pub(super) fn schedule_priority_update(&mut self, endpoint: &Endpoint) {
         let PriorityUpdates { is_used, topics } = &mut self.priority_updates;
         *is_used |= priority_of(endpoint).is_some_and(|priority| priority != 0);
         if *is_used && !topics.contains(&endpoint.topic) {
@@ -45,7 +45,7 @@ impl ParticipantMachine {
     }
 
     /// Updates the priorities of all scheduled topics.
-    pub(super) fn weigh(&mut self) {
+    pub(super) fn update_priorities(&mut self) {
         while let Some(topic) = self.priority_updates.topics.pop_first() {
             let own: Vec<u64> = self.by_topic.get(&topic).into_iter().flatten().copied().collect();
             let mut ordered: BTreeMap<u64, Option<i32>> = BTreeMap::new();
@@ -60,7 +60,7 @@ impl ParticipantMachine {
                         }
                         Some(priority)
                     }
-                    None => self.weigh_reader(id),
+                    None => self.update_reader_priority(id),
                 };
                 if is_ordered {
                     let greatest = ordered.entry(key).or_default();
@@ -74,7 +74,7 @@ impl ParticipantMachine {
     }
 
     /// Updates the priorities of a reader and its subscriptions. Returns the highest one.
-    fn weigh_reader(&mut self, id: u64) -> Option<i32> {
+    fn update_reader_priority(&mut self, id: u64) -> Option<i32> {
         let reader = self.readers.get(&id)?;
         let me = self.group.node().id();
         let of = |node: NodeId, id: u64| {
@@ -98,7 +98,7 @@ impl ParticipantMachine {
     }
 
     /// Whether an update of priorities is scheduled.
-    pub(super) fn is_to_weigh(&self) -> bool {
+    pub(super) fn has_priority_update(&self) -> bool {
         !self.priority_updates.topics.is_empty()
     }
 }
@@ -124,38 +124,42 @@ mod tests {
     impl ParticipantMachine {
         fn told_of(&self, topic: &str) -> KnownPriorities {
             let node = self.group.node();
-            let mut told = KnownPriorities::new();
+            let mut known = KnownPriorities::new();
             for id in self.by_topic.get(topic).into_iter().flatten() {
                 let Some(endpoint) = self.own(*id) else { continue };
                 if endpoint.level.is_ordered() {
                     let id = self.atomic.subgroup(endpoint.key());
-                    told.extend(
+                    known.extend(
                         id.map(|id| ("subgroup", node.priority(PriorityTarget::Subgroup(id)))),
                     );
                 } else if self.writers.contains_key(id) {
                     let path = PriorityTarget::Stream(RegionId(endpoint.stream));
-                    told.push(("stream", node.priority(path)));
+                    known.push(("stream", node.priority(path)));
                 }
                 let Some(reader) = self.readers.get(id) else { continue };
-                told.push(("reader", reader.shared.priority()));
+                known.push(("reader", reader.shared.priority()));
                 let paths = reader.subscriptions.keys().map(|id| PriorityTarget::Subscription(*id));
-                told.extend(paths.map(|path| ("subscription", node.priority(path))));
+                known.extend(paths.map(|path| ("subscription", node.priority(path))));
             }
-            told.sort_unstable();
-            told
+            known.sort_unstable();
+            known
         }
     }
 
-    fn told(participant: &DomainParticipant, topic: &str) -> KnownPriorities {
+    fn known_priorities(participant: &DomainParticipant, topic: &str) -> KnownPriorities {
         participant.inner.engine.act(|machine, _, _| machine.told_of(topic))
     }
 
     /// Waits until a participant's node knows these priorities.
     #[track_caller]
-    fn until_told(participant: &DomainParticipant, topic: &str, expected: &[(&'static str, i32)]) {
+    fn wait_for_priorities(
+        participant: &DomainParticipant,
+        topic: &str,
+        expected: &[(&'static str, i32)],
+    ) {
         let end = Instant::now() + Duration::from_secs(30);
-        while told(participant, topic) != expected {
-            let told = told(participant, topic);
+        while known_priorities(participant, topic) != expected {
+            let told = known_priorities(participant, topic);
             assert!(Instant::now() < end, "{topic}: {told:?} instead of {expected:?}");
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -204,20 +208,24 @@ mod tests {
         let (first, second) = (writer(&topic(&here), 90), writer(&topic(&here), -5));
         let own = writer(&topic(&there), 40);
         let _reader = reader(&topic(&there), &[&first, &second, &own]);
-        until_told(&here, "Alarm", &[("stream", -5), ("stream", 90)]);
+        wait_for_priorities(&here, "Alarm", &[("stream", -5), ("stream", 90)]);
         let subscriptions = [("subscription", -5), ("subscription", 40), ("subscription", 90)];
-        let told = [&[("reader", 90), ("stream", 40)], &subscriptions[..]].concat();
-        until_told(&there, "Alarm", &told);
+        let known = [&[("reader", 90), ("stream", 40)], &subscriptions[..]].concat();
+        wait_for_priorities(&there, "Alarm", &known);
         // One writer changes, and one ends.
         change(&first, 7);
-        until_told(&here, "Alarm", &[("stream", -5), ("stream", 7)]);
+        wait_for_priorities(&here, "Alarm", &[("stream", -5), ("stream", 7)]);
         drop(own);
         let subscriptions = [("subscription", -5), ("subscription", 7)];
-        until_told(&there, "Alarm", &[&[("reader", 7)], &subscriptions[..]].concat());
+        wait_for_priorities(&there, "Alarm", &[&[("reader", 7)], &subscriptions[..]].concat());
         change(&first, 0);
         change(&second, 0);
-        until_told(&here, "Alarm", &[("stream", 0), ("stream", 0)]);
-        until_told(&there, "Alarm", &[("reader", 0), ("subscription", 0), ("subscription", 0)]);
+        wait_for_priorities(&here, "Alarm", &[("stream", 0), ("stream", 0)]);
+        wait_for_priorities(
+            &there,
+            "Alarm",
+            &[("reader", 0), ("subscription", 0), ("subscription", 0)],
+        );
     }
 
     /// Samples in one order cannot overtake each other, so their topic has the highest priority of
@@ -230,14 +238,14 @@ mod tests {
         };
         let (low, high) = (writer(&topic(&here), -9), writer(&topic(&here), 4));
         let _reader = reader(&topic(&there), &[&low, &high]);
-        until_told(&here, "Command", &[("subgroup", 4), ("subgroup", 4)]);
-        until_told(&there, "Command", &[("reader", 4), ("subgroup", 4)]);
+        wait_for_priorities(&here, "Command", &[("subgroup", 4), ("subgroup", 4)]);
+        wait_for_priorities(&there, "Command", &[("reader", 4), ("subgroup", 4)]);
         drop(high);
-        until_told(&here, "Command", &[("subgroup", -9)]);
-        until_told(&there, "Command", &[("reader", -9), ("subgroup", -9)]);
+        wait_for_priorities(&here, "Command", &[("subgroup", -9)]);
+        wait_for_priorities(&there, "Command", &[("reader", -9), ("subgroup", -9)]);
         change(&low, 12);
-        until_told(&here, "Command", &[("subgroup", 12)]);
-        until_told(&there, "Command", &[("reader", 12), ("subgroup", 12)]);
+        wait_for_priorities(&here, "Command", &[("subgroup", 12)]);
+        wait_for_priorities(&there, "Command", &[("reader", 12), ("subgroup", 12)]);
     }
 
     /// No priorities are computed while no endpoint has set one.
@@ -249,7 +257,7 @@ mod tests {
         };
         let quiet = writer(&topic(&here), 0);
         let _reader = reader(&topic(&there), &[&quiet]);
-        until_told(&there, "State", &[("reader", 0), ("subscription", 0)]);
+        wait_for_priorities(&there, "State", &[("reader", 0), ("subscription", 0)]);
         for participant in [&here, &there] {
             let is_used =
                 participant.inner.engine.act(|machine, _, _| machine.priority_updates.is_used);

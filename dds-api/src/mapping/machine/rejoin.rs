@@ -33,21 +33,21 @@ impl ParticipantMachine {
         link: &mut impl Link,
         effects: &mut Effects,
     ) -> Result<ParticipantMachine, EndpointRefusal> {
-        let (standing, life) = (Arc::clone(&self.membership), self.membership.next_life());
+        let (membership, life) = (Arc::clone(&self.membership), self.membership.next_life());
         let node = group.node().id();
-        let mut next = ParticipantMachine::new(group, standing, host, life);
+        let mut next = ParticipantMachine::new(group, membership, host, life);
         next.next_endpoint = self.next_endpoint;
         next.topics.clone_from(&self.topics);
         next.has_to_log = Arc::clone(&self.has_to_log);
         next.past = Arc::clone(&self.past);
         logs.into_iter().for_each(|logs| next.keep_logs(logs));
         next.ignore_from_now_on(Arc::clone(&self.ignored));
-        next.say_again(&self.said);
-        let mut berths = Vec::new();
+        next.announce_again(&self.own_announcements);
+        let mut writer_memories = Vec::new();
         for (&id, LocalWriter { endpoint, geometry, shared, .. }) in &self.writers {
             let share = (*geometry, Arc::clone(shared));
-            let berth = next.create_writer(link, (id, endpoint.clone()), share, effects)?;
-            berths.push((Arc::clone(shared), berth));
+            let writer_memory = next.create_writer(link, (id, endpoint.clone()), share, effects)?;
+            writer_memories.push((Arc::clone(shared), writer_memory));
         }
         for (&id, LocalReader { endpoint, shared, wants_history, .. }) in &self.readers {
             shared.inconsistent.store(0, Ordering::Release);
@@ -55,14 +55,14 @@ impl ParticipantMachine {
             next.create_reader(link, (id, endpoint.clone()), share, effects)?;
         }
         // The entities are no longer matched with the partners of the last life.
-        self.writers.values().for_each(|writer| writer.partners.part(&writer.shared.board));
-        self.readers.values().for_each(|reader| reader.partners.part(&reader.shared.board));
-        for (shared, berth) in berths {
+        self.writers.values().for_each(|writer| writer.partners.unmatch_all(&writer.shared.board));
+        self.readers.values().for_each(|reader| reader.partners.unmatch_all(&reader.shared.board));
+        for (shared, writer_memory) in writer_memories {
             shared.matched.store(0, Ordering::Release);
-            shared.set_writer_memory(berth);
+            shared.set_writer_memory(writer_memory);
         }
         for LocalReader { endpoint, shared, .. } in self.readers.values() {
-            shared.leave_behind(life);
+            shared.end_sources(life);
             // Samples kept in the meantime are not known here yet.
             shared.knows_history.store(!endpoint.level.is_kept(), Ordering::Release);
             *shared.life.lock().unwrap_or_else(PoisonError::into_inner) = life;
@@ -71,8 +71,8 @@ impl ParticipantMachine {
         }
         // Nothing can fail from here on.
         let listeners = std::mem::take(&mut self.sinks).into_iter();
-        next.sinks = listeners.map(|(id, it)| (id, it.doubt())).collect();
-        next.has_doubts = true;
+        next.sinks = listeners.map(|(id, it)| (id, it.mark_uncertain())).collect();
+        next.has_uncertain_facts = true;
         // Publishes all of the above.
         self.membership.begin(life, node);
         Ok(next)

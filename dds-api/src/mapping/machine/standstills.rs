@@ -15,15 +15,15 @@ use crate::infrastructure::{InstanceHandle, Standstill};
 
 /// Delay in nanoseconds before the first report. A member that keeps up makes every condition true
 /// much sooner.
-const SAID_AFTER: u64 = 100_000_000;
+const REPORT_AFTER: u64 = 100_000_000;
 /// Interval in nanoseconds between reports of a standstill.
-const SAID_AGAIN: u64 = 1_000_000_000;
+const REPORT_INTERVAL: u64 = 1_000_000_000;
 
 /// An order that stands still.
 struct OngoingStandstill {
     since: Time,
     /// Time of the last report, if there was one.
-    said: Option<Time>,
+    reported_at: Option<Time>,
 }
 
 /// All standstills by subgroup; without a key the group's own.
@@ -36,7 +36,7 @@ pub(super) struct Standstills {
 impl ParticipantMachine {
     /// Checks for standstills and reports them to the log: after a tenth of a second, and
     /// repeatedly while they last.
-    pub(super) fn look_for_standstills(&mut self, now: Time) {
+    pub(super) fn check_standstills(&mut self, now: Time) {
         self.standstills.now = now;
         let mut since: BTreeMap<Option<u64>, Time> = BTreeMap::new();
         for (wait, at) in self.group.waits() {
@@ -49,27 +49,27 @@ impl ParticipantMachine {
         // During a view change all orders stand still, and the members of the view are awaited.
         let changes = self.group.agreement().is_wedged();
         let known = std::mem::take(&mut self.standstills.known);
-        for (key, still) in known {
+        for (key, ongoing) in known {
             if since.contains_key(&key) || changes {
-                self.standstills.known.insert(key, still);
-            } else if still.said.is_some() {
+                self.standstills.known.insert(key, ongoing);
+            } else if ongoing.reported_at.is_some() {
                 let topic = self.name_of(key).unwrap_or_default();
-                let lasted = now.since(still.since) / 1_000_000;
+                let lasted = now.since(ongoing.since) / 1_000_000;
                 tracing::info!(%topic, lasted_ms = lasted, "standstill of an order ended");
             }
         }
         for (key, at) in since {
-            let still = self
+            let ongoing = self
                 .standstills
                 .known
                 .entry(key)
-                .or_insert(OngoingStandstill { since: at, said: None });
-            let is_due = match still.said {
-                None => now.since(still.since) >= SAID_AFTER,
-                Some(said) => now.since(said) >= SAID_AGAIN,
+                .or_insert(OngoingStandstill { since: at, reported_at: None });
+            let is_due = match ongoing.reported_at {
+                None => now.since(ongoing.since) >= REPORT_AFTER,
+                Some(reported_at) => now.since(reported_at) >= REPORT_INTERVAL,
             };
             if is_due {
-                still.said = Some(now);
+                ongoing.reported_at = Some(now);
                 if let Some(standstill) = self.standstill(key) {
                     tracing::warn!(
                         topic = standstill.topic.as_deref().unwrap_or_default(),
@@ -82,7 +82,7 @@ impl ParticipantMachine {
 
     /// Reports a participant that answers but makes no progress. Either it is suspected, or it acts
     /// in a way that this participant cannot see.
-    pub(super) fn tell_stuck(&self, wait: Wait, answer: WaitAnswer) {
+    pub(super) fn report_stuck(&self, wait: Wait, answer: WaitAnswer) {
         let topic = self.name_of(wait.key).unwrap_or_default();
         let participant = InstanceHandle { node: wait.node, entity: 0 };
         tracing::error!(
@@ -93,7 +93,8 @@ impl ParticipantMachine {
     /// Standstills of at least a tenth of a second.
     pub(crate) fn standstills(&self) -> Vec<Standstill> {
         let known = self.standstills.known.iter();
-        let long = known.filter(|(_, still)| self.standstills.now.since(still.since) >= SAID_AFTER);
+        let long =
+            known.filter(|(_, ongoing)| self.standstills.now.since(ongoing.since) >= REPORT_AFTER);
         long.filter_map(|(key, _)| self.standstill(*key)).collect()
     }
 
@@ -109,8 +110,8 @@ impl ParticipantMachine {
     }
 
     fn standstill(&self, key: Option<u64>) -> Option<Standstill> {
-        let still = self.standstills.known.get(&key)?;
-        let lasts = Duration::from_nanos(self.standstills.now.since(still.since));
+        let ongoing = self.standstills.known.get(&key)?;
+        let lasts = Duration::from_nanos(self.standstills.now.since(ongoing.since));
         let waits = self.group.waits().filter(|(wait, _)| self.subject_of(*wait) == key);
         let awaited = waits.map(|(wait, _)| {
             let participant = InstanceHandle { node: wait.node, entity: 0 };

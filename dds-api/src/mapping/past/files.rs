@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use derecho_core::log::cursor::LogCursor;
 use derecho_core::log::{
-    Check, DiskError, KeyHash, LogError, LogRecord, StreamKey, StreamLog, Version, WallTime, folder,
+    DiskError, KeyHash, LogError, LogRecord, RecoveryCheck, StreamKey, StreamLog, Version,
+    WallTime, folder,
 };
 use derecho_core::storage::log_tasks::message_of;
-use derecho_node::logs::Folder;
+use derecho_node::logs::LogFolder;
 
 use super::PastRecord;
 use crate::mapping::set::keys_of;
@@ -18,15 +19,15 @@ use crate::mapping::set::keys_of;
 /// A reading in progress.
 pub(crate) struct PastFileReader {
     dir: PathBuf,
-    disk: Folder,
+    disk: LogFolder,
     log: Box<StreamLog>,
     cursor: LogCursor,
 }
 
 impl PastFileReader {
     /// Begins after this position.
-    pub(crate) fn after(dir: &Path, stream: StreamKey, place: u64) -> Result<Self, LogError> {
-        Self::begin(dir, stream, |log| log.after(Version(place)))
+    pub(crate) fn after(dir: &Path, stream: StreamKey, position: u64) -> Result<Self, LogError> {
+        Self::begin(dir, stream, |log| log.after(Version(position)))
     }
 
     /// Begins with samples written at this time or later.
@@ -37,10 +38,10 @@ impl PastFileReader {
     fn begin(
         dir: &Path,
         stream: StreamKey,
-        place: impl FnOnce(&StreamLog) -> Result<LogCursor, LogError>,
+        find: impl FnOnce(&StreamLog) -> Result<LogCursor, LogError>,
     ) -> Result<Self, LogError> {
         let (disk, log) = open(dir, stream)?;
-        let cursor = place(&log)?;
+        let cursor = find(&log)?;
         Ok(PastFileReader { dir: dir.to_owned(), disk, log: Box::new(log), cursor })
     }
 
@@ -49,7 +50,7 @@ impl PastFileReader {
         loop {
             match self.cursor.next(&mut self.disk, &self.log) {
                 Ok(Some(record)) if record.entry.source_time < since => {}
-                Ok(record) => return Ok(record.as_ref().map(told)),
+                Ok(record) => return Ok(record.as_ref().map(to_past_record)),
                 Err(LogError::Disk { cause: DiskError::NotFound, .. }) => {
                     // The file was dropped in the meantime, so the next sample may be gone.
                     let last = self.cursor.position();
@@ -82,7 +83,8 @@ pub(crate) fn state_at(
     from_time(&log, time)?;
     let keys = |record: &LogRecord<'_>| keys_of(record.entry.payload).map(as_hash);
     let state = log.last_of_each_key_at(&mut disk, time, keys)?;
-    let mut state: Vec<PastRecord> = state.values().map(|owned| told(&owned.record())).collect();
+    let mut state: Vec<PastRecord> =
+        state.values().map(|owned| to_past_record(&owned.record())).collect();
     state.sort_unstable_by_key(|record| record.position);
     // A set contains samples of several instances.
     state.dedup_by_key(|record| record.position);
@@ -90,10 +92,10 @@ pub(crate) fn state_at(
 }
 
 /// Opens a log for reading.
-fn open(dir: &Path, stream: StreamKey) -> Result<(Folder, StreamLog), LogError> {
-    let mut disk = Folder::read(dir)?;
+fn open(dir: &Path, stream: StreamKey) -> Result<(LogFolder, StreamLog), LogError> {
+    let mut disk = LogFolder::read(dir)?;
     let owner = folder::owner(&mut disk)?.ok_or(LogError::Failed)?;
-    let (log, _) = StreamLog::read(&mut disk, (owner, stream), Check::Last)?;
+    let (log, _) = StreamLog::read(&mut disk, (owner, stream), RecoveryCheck::Last)?;
     Ok((disk, log))
 }
 
@@ -108,7 +110,7 @@ fn from_time(log: &StreamLog, time: WallTime) -> Result<LogCursor, LogError> {
 }
 
 /// A sample of a log in the form that is sent.
-fn told(record: &LogRecord<'_>) -> PastRecord {
+fn to_past_record(record: &LogRecord<'_>) -> PastRecord {
     let (stream, number) = message_of(record);
     let payload = record.entry.payload.to_vec();
     PastRecord { position: record.version.0, stream, number, payload }

@@ -37,14 +37,14 @@ impl PastServer {
     pub(crate) fn answer(
         &mut self,
         log: Option<(PathBuf, StreamKey)>,
-        (from, ask): (NodeId, &PastRequest),
+        (from, request): (NodeId, &PastRequest),
     ) -> PastPage {
         let Some((dir, stream)) = log else {
             return PastPage::Refused("the participant keeps no log of the topic".to_owned());
         };
-        let answer = match ask.wanted {
+        let answer = match request.wanted {
             PastRange::StateAt(time) => state_at(&dir, stream, WallTime(time)),
-            _ => self.page((&dir, stream), (from, ask)),
+            _ => self.page((&dir, stream), (from, request)),
         };
         answer.unwrap_or_else(|error| match error {
             LogError::Gone { from } => PastPage::Gone(from.0),
@@ -66,8 +66,8 @@ impl PastServer {
             (None, PastRange::Since(time, 0)) => {
                 PastFileReader::since(dir, stream, WallTime(time))?
             }
-            (None, PastRange::After(place) | PastRange::Since(_, place)) => {
-                PastFileReader::after(dir, stream, place)?
+            (None, PastRange::After(position) | PastRange::Since(_, position)) => {
+                PastFileReader::after(dir, stream, position)?
             }
             (None, PastRange::StateAt(_)) => {
                 return Ok(PastPage::Refused("a request for the state has no pages".to_owned()));

@@ -22,7 +22,7 @@ enum WriterCall {
 #[derive(Clone, Default)]
 struct TestWriters {
     changes: Arc<HeldChanges>,
-    asked: Arc<Mutex<Vec<WriterCall>>>,
+    calls: Arc<Mutex<Vec<WriterCall>>>,
 }
 
 struct TestWriter {
@@ -55,13 +55,13 @@ impl TestWriters {
     }
 
     fn asked(&self) -> Vec<WriterCall> {
-        std::mem::take(&mut *self.asked.lock().unwrap())
+        std::mem::take(&mut *self.calls.lock().unwrap())
     }
 }
 
 impl TestWriter {
-    fn ask(&self, asked: WriterCall) -> bool {
-        self.all.asked.lock().unwrap().push(asked);
+    fn record_call(&self, call: WriterCall) -> bool {
+        self.all.calls.lock().unwrap().push(call);
         let last = self.last.lock().unwrap().take();
         drop(last);
         self.has_room.load(Ordering::Relaxed)
@@ -86,7 +86,7 @@ impl TestWriter {
     }
 
     /// Drops all handles but one, which is dropped when the writer receives a request.
-    fn let_go_of_once_asked(self: Arc<TestWriter>) {
+    fn drop_on_next_call(self: Arc<TestWriter>) {
         let last = Arc::clone(&self);
         *self.last.lock().unwrap() = Some(last);
     }
@@ -96,26 +96,26 @@ impl HeldBackWriter for TestWriter {
     fn publish(
         self: Arc<Self>,
         gathered: &GatheredSamples,
-        authors: SetWriterCount,
+        writer_count: SetWriterCount,
         blocking: Option<Timeout>,
     ) -> DdsResult<()> {
-        match self.ask(WriterCall::Write(self.id, gathered.samples(), authors)) {
+        match self.record_call(WriterCall::Write(self.id, gathered.samples(), writer_count)) {
             true => Ok(()),
             false => Err(DdsError::Timeout(format!("{blocking:?}"))),
         }
     }
 
     fn has_room_for_set(&self, gathered: &GatheredSamples) -> bool {
-        self.ask(WriterCall::Room(self.id, gathered.samples()))
+        self.record_call(WriterCall::Room(self.id, gathered.samples()))
     }
 
     fn wake(&self) {
-        self.ask(WriterCall::Wake(self.id));
+        self.record_call(WriterCall::Wake(self.id));
     }
 
-    fn take_back(self: Arc<Self>, effect: SampleSideEffect) {
+    fn revert(self: Arc<Self>, effect: SampleSideEffect) {
         if let SampleSideEffect::Entered(key) = effect {
-            self.ask(WriterCall::TakeBack(self.id, key));
+            self.record_call(WriterCall::TakeBack(self.id, key));
         }
     }
 }
@@ -190,8 +190,8 @@ fn samples_that_could_not_be_written_stay_in_the_set() {
     changes.begin();
     assert!(first.write(None) && second.write(None));
     second.has_room.store(false, Ordering::Relaxed);
-    let Err(DdsError::Timeout(said)) = changes.end(Some(Timeout::NOW)) else { panic!() };
-    assert_eq!(said, format!("{:?}", Some(Timeout::NOW)));
+    let Err(DdsError::Timeout(reason)) = changes.end(Some(Timeout::NOW)) else { panic!() };
+    assert_eq!(reason, format!("{:?}", Some(Timeout::NOW)));
     assert!(changes.is_in_set() && second.write(None));
     second.has_room.store(true, Ordering::Relaxed);
     writers.asked();
@@ -306,15 +306,15 @@ fn writers_of_a_group_share_one_order_while_they_exist() {
 fn writer_dropped_while_its_set_ends_causes_no_deadlock() {
     let (done, is_done) = mpsc::channel();
     std::thread::spawn(move || {
-        let asking: [fn(&HeldChanges) -> bool; 2] =
+        let calls: [fn(&HeldChanges) -> bool; 2] =
             [|it| it.end(None).is_ok(), HeldChanges::has_room];
-        for asks in asking {
+        for call in calls {
             let writers = TestWriters::coherent();
             let writer = writers.writer(1);
             writers.changes.begin();
             assert!(writer.write(None));
-            writer.let_go_of_once_asked();
-            done.send(asks(&writers.changes)).unwrap();
+            writer.drop_on_next_call();
+            done.send(call(&writers.changes)).unwrap();
             assert_eq!(writers.asked().len(), 1);
         }
     });

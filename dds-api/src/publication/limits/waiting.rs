@@ -14,7 +14,7 @@ impl<T: TopicData> DataWriter<T> {
     /// The part of the writer's stream that readers have received; `None` while the participant is
     /// no member.
     fn received(&self) -> Option<ReceivedPosition> {
-        self.with_memory(|berth| (berth.life, berth.memory.given_back()))
+        self.with_memory(|writer_memory| (writer_memory.life, writer_memory.memory.given_back()))
     }
 
     /// The instance of a sample, if there are RESOURCE_LIMITS.
@@ -58,24 +58,25 @@ impl<T: TopicData> DataWriter<T> {
             Ok(()) => self.note(admitted),
             Err(_) => {
                 drop(admitted);
-                self.look_again();
+                self.recheck_waiters();
             }
         }
         result
     }
 
     fn note(&self, admitted: WritePermit<'_>) {
-        let committed = self.with_memory(|berth| berth.memory.committed()).unwrap_or_default();
+        let committed =
+            self.with_memory(|writer_memory| writer_memory.memory.committed()).unwrap_or_default();
         admitted.written(committed);
         // Readers may have received the sample before that was noted. Threads woken by them did not
         // see the note.
         if self.received().is_none_or(|(_, received)| received >= committed) {
-            self.look_again();
+            self.recheck_waiters();
         }
     }
 
     /// Makes all waiting threads and tasks check again.
-    fn look_again(&self) {
+    fn recheck_waiters(&self) {
         self.participant.engine.act(|machine, _, _| machine.alarm(clock::now()));
     }
 
@@ -85,17 +86,17 @@ impl<T: TopicData> DataWriter<T> {
         key: u128,
         blocking: Timeout,
     ) -> DdsResult<WritePermit<'a>> {
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         let deadline = blocking.deadline();
         loop {
             self.enabling.check()?;
             match self.received().map(|received| limits.admit(key, received)) {
                 Some(Ok(admitted)) => return Ok(admitted),
                 Some(Err(LimitRefusal::Instance)) => return Err(self.one_instance_too_many(limits)),
-                None if standing.is_out_for_good() => return Err(standing.error()),
+                None if membership.is_out_for_good() => return Err(membership.error()),
                 Some(Err(LimitRefusal::Later)) | None => {}
             }
-            if !self.wait_at_work(deadline, || self.is_admitted(limits, key))? {
+            if !self.wait_while_active(deadline, || self.is_admitted(limits, key))? {
                 return Err(DdsError::Timeout(format!(
                     "a writer of `{}` timed out after {blocking}: RESOURCE_LIMITS allow no more \
                      samples that readers have not received ({}); raise the limit or \
@@ -117,7 +118,7 @@ impl<T: TopicData> DataWriter<T> {
     /// Counts an instance, if instances are limited. Returns whether it did not count before.
     pub(in crate::publication) fn enter_instance(&self, key: u128) -> DdsResult<bool> {
         let Some(limits) = self.limits() else { return Ok(false) };
-        limits.enter(key).ok_or_else(|| self.one_instance_too_many(limits))
+        limits.count_instance(key).ok_or_else(|| self.one_instance_too_many(limits))
     }
 
     fn one_instance_too_many(&self, limits: &WriterLimits) -> DdsError {

@@ -70,13 +70,14 @@ impl Publisher {
     /// As [`Publisher::end_coherent_changes`], once there is room.
     pub async fn end_coherent_changes_async(&self) -> DdsResult<()> {
         let participant = &self.0.participant;
-        let standing = &participant.membership;
+        let membership = &participant.membership;
         loop {
             match self.changes().end(Some(Timeout::NOW)) {
-                Err(error) if standing.outlasts(&error) => {}
+                Err(error) if membership.outlasts(&error) => {}
                 result => return result,
             }
-            let ready = || Readiness::from(self.changes().has_room() || standing.is_out_for_good());
+            let ready =
+                || Readiness::from(self.changes().has_room() || membership.is_out_for_good());
             let _wanted = participant.want_hints();
             ReadyFuture::new(&**participant, ready).await;
         }

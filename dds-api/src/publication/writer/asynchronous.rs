@@ -13,10 +13,10 @@ use crate::topic::Bytes;
 impl<T: TopicData> DataWriter<T> {
     /// As [`DataWriter::write`], but waits without a limit for room.
     pub async fn write_async(&self, sample: &T) -> DdsResult<()> {
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         loop {
             match self.write_within(sample, None, Timeout::NOW) {
-                Err(error) if standing.outlasts(&error) => {}
+                Err(error) if membership.outlasts(&error) => {}
                 result => return result,
             }
             self.until(|| self.has_room_for(sample)).await;
@@ -28,10 +28,10 @@ impl<T: TopicData> DataWriter<T> {
     where
         T: Default,
     {
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         loop {
             match self.loan_within(Timeout::NOW) {
-                Err(error) if standing.outlasts(&error) => {}
+                Err(error) if membership.outlasts(&error) => {}
                 result => return result,
             }
             self.until(|| self.has_room(self.room_for_one(&self.shared.policy_metadata()))).await;
@@ -40,11 +40,11 @@ impl<T: TopicData> DataWriter<T> {
 
     /// As [`DataWriter::wait_for_readers`].
     pub async fn wait_for_readers_async(&self, count: usize) -> DdsResult<()> {
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         loop {
-            self.until(|| self.matched_readers() >= count && !standing.is_out()).await;
+            self.until(|| self.matched_readers() >= count && !membership.is_out()).await;
             match self.wait_for_readers(count, Timeout::NOW) {
-                Err(error) if standing.outlasts(&error) => {}
+                Err(error) if membership.outlasts(&error) => {}
                 result => return result,
             }
         }
@@ -66,10 +66,10 @@ impl<T: TopicData> DataWriter<T> {
     /// Waits until `ready`, or until it can never become true: the participant is out for good, or
     /// the writer deleted.
     async fn until(&self, mut ready: impl FnMut() -> bool + Unpin) {
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         let _wanted = self.participant.want_hints();
         ReadyFuture::new(&*self.participant, || {
-            Readiness::from(ready() || standing.is_out_for_good() || !self.is_enabled())
+            Readiness::from(ready() || membership.is_out_for_good() || !self.is_enabled())
         })
         .await;
     }
@@ -78,10 +78,10 @@ impl<T: TopicData> DataWriter<T> {
 impl DataWriter<Bytes> {
     /// As [`DataWriter::loan_bytes`], but waits without a limit for room.
     pub async fn loan_bytes_async(&self, length: usize) -> DdsResult<ByteLoan<'_>> {
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         loop {
             match self.loan_bytes_within(length, Some(Timeout::NOW)) {
-                Err(error) if standing.outlasts(&error) => {}
+                Err(error) if membership.outlasts(&error) => {}
                 result => {
                     let mut loan = result?;
                     loan.fill(0);

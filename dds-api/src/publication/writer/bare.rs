@@ -18,9 +18,9 @@ impl<T: TopicData> DataWriter<T> {
     pub(super) fn write_bare(&self, sample: &T, time: Option<u64>) -> bool {
         let is_bare = is_plain::<T>() && !self.shared.has_policy_metadata() && !self.is_in_set();
         let Some(started) = self.enabling.started().filter(|_| is_bare) else { return false };
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         let (first, thread) = (&started.first_memory, this_thread());
-        if started.kept || started.limits.is_some() || !self.is_at_work(first) {
+        if started.kept || started.limits.is_some() || !self.is_active(first) {
             return false;
         }
         let Ok(mut claim) = first.memory.claim_on(thread, HEADER + size_of::<T>()) else {
@@ -29,7 +29,7 @@ impl<T: TopicData> DataWriter<T> {
         let Ok(size) = write_payload(sample, claim.bytes(), || started.encoding) else {
             return false;
         };
-        if !standing.is_in(first.life) && standing.may_rejoin() {
+        if !membership.is_in(first.life) && membership.may_rejoin() {
             // The general path writes the sample in the next membership.
             return false;
         }
@@ -41,7 +41,7 @@ impl<T: TopicData> DataWriter<T> {
         let number = claim.commit_on(thread, size, |_, record| {
             write_bare_metadata(record, started.id as u32, timestamp, self.mark);
         });
-        self.tell_of(first, number, now);
+        self.notify_readers(first, number, now);
         true
     }
 }

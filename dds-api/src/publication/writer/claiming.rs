@@ -36,7 +36,7 @@ impl<T: TopicData> DataWriter<T> {
         blocking: Timeout,
     ) -> DdsResult<WriterClaim<'_>> {
         match self.claim_at_once(size) {
-            Some(place) => Ok(place),
+            Some(claim) => Ok(claim),
             None => self.claim_slowly(size, blocking),
         }
     }
@@ -54,12 +54,12 @@ impl<T: TopicData> DataWriter<T> {
         size: usize,
         blocking: Timeout,
     ) -> DdsResult<WriterClaim<'_>> {
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         let deadline = blocking.deadline();
         loop {
             self.enabling.check()?;
             match self.try_claim(size) {
-                Some(Ok(place)) => return Ok(place),
+                Some(Ok(claim)) => return Ok(claim),
                 Some(Err(ClaimError::TooLong { largest, .. })) => {
                     return Err(DdsError::OutOfResources(format!(
                         "a sample of {} bytes does not fit a writer of `{}`, which takes up to {} \
@@ -69,7 +69,7 @@ impl<T: TopicData> DataWriter<T> {
                         largest - HEADER
                     )));
                 }
-                None if standing.is_out_for_good() => return Err(standing.error()),
+                None if membership.is_out_for_good() => return Err(membership.error()),
                 // Readers must make room, or the participant must rejoin first.
                 Some(Err(ClaimError::Full)) | None => {}
             }
@@ -79,7 +79,7 @@ impl<T: TopicData> DataWriter<T> {
                 self.participant.engine.poke();
             }
             // Another thread may take the room first.
-            if !self.wait_at_work(deadline, || self.has_room(size))? {
+            if !self.wait_while_active(deadline, || self.has_room(size))? {
                 // A log on a full disk blocks its topic.
                 let waiting = match self.topic.is_logged() {
                     true => self.topic.waiting(),
@@ -98,33 +98,34 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     /// Waits until `ready`, or until it can never become true. Returns `false` on time-out.
-    pub(in crate::publication) fn wait_at_work(
+    pub(in crate::publication) fn wait_while_active(
         &self,
         deadline: Option<Time>,
         mut ready: impl FnMut() -> bool,
     ) -> DdsResult<bool> {
-        let standing = &self.participant.membership;
-        let ready = || ready() || standing.is_out_for_good() || !self.is_enabled();
+        let membership = &self.participant.membership;
+        let ready = || ready() || membership.is_out_for_good() || !self.is_enabled();
         match self.participant.engine.wait(deadline, ready) {
             WaitOutcome::Ready => Ok(true),
             WaitOutcome::Stopped => Err(self.deleted()),
-            WaitOutcome::TimedOut if standing.is_out() => Err(standing.error()),
+            WaitOutcome::TimedOut if membership.is_out() => Err(membership.error()),
             WaitOutcome::TimedOut => Ok(false),
         }
     }
 
     /// A claim in the current membership; `None` if the participant is no member.
     fn try_claim(&self, size: usize) -> Option<Result<WriterClaim<'_>, ClaimError>> {
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         if let Some(first) = self.first() {
             return Some(first.memory.claim_on(this_thread(), size).map(WriterClaim::in_first));
         }
-        let berth = self.shared.writer_memory().filter(|berth| standing.is_in(berth.life))?;
-        Some(WriterClaim::in_later(berth, this_thread(), size))
+        let writer_memory =
+            self.shared.writer_memory().filter(|berth| membership.is_in(berth.life))?;
+        Some(WriterClaim::in_later(writer_memory, this_thread(), size))
     }
 
     /// Wakes threads that sleep until there is room, because a claim was given back unused.
-    pub(in crate::publication) fn gave_room(&self) {
+    pub(in crate::publication) fn notify_room(&self) {
         self.participant.engine.announce();
     }
 }
@@ -133,7 +134,7 @@ impl<T: TopicData> WriterCore<T> {
     /// Whether a claim of this size might succeed now.
     #[inline]
     pub(super) fn has_room(&self, size: usize) -> bool {
-        self.with_memory(|berth| berth.memory.has_room(size)).unwrap_or_default()
+        self.with_memory(|writer_memory| writer_memory.memory.has_room(size)).unwrap_or_default()
     }
 
     /// Applies a closure to the writer's memory in the current membership; `None` if the
@@ -141,13 +142,14 @@ impl<T: TopicData> WriterCore<T> {
     #[inline]
     pub(in crate::publication) fn with_memory<R>(
         &self,
-        say: impl FnOnce(&WriterMemory) -> R,
+        use_memory: impl FnOnce(&WriterMemory) -> R,
     ) -> Option<R> {
         if let Some(first) = self.first() {
-            return Some(say(first));
+            return Some(use_memory(first));
         }
-        let standing = &self.participant.membership;
-        let berth = self.shared.writer_memory().filter(|berth| standing.is_in(berth.life))?;
-        Some(say(&berth))
+        let membership = &self.participant.membership;
+        let writer_memory =
+            self.shared.writer_memory().filter(|berth| membership.is_in(berth.life))?;
+        Some(use_memory(&writer_memory))
     }
 }

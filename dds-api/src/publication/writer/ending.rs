@@ -16,17 +16,17 @@ use crate::mapping::record::{
 };
 
 /// Maximum wait for room.
-const PATIENCE: Timeout = Timeout::millis(100);
+const ROOM_LIMIT: Timeout = Timeout::millis(100);
 
 impl<T: TopicData> WriterCore<T> {
     /// Writes a record that announces the end of this writer, unless its stream ends with it.
-    pub(in crate::publication) fn say_end(&self) {
+    pub(in crate::publication) fn write_end_record(&self) {
         let Some(started) = self.enabling.started() else { return };
         let id = started.id;
         if !self.participant.engine.act(|machine, _, _| machine.shares_stream(id)) {
             return;
         }
-        let terms =
+        let policy_metadata =
             PolicyMetadata { tag: self.shared.policy_metadata().tag, ..PolicyMetadata::default() };
         // Differs from the key of every sample, so the record replaces none where samples are kept.
         let key = started.kept.then(|| !u128::from(id));
@@ -34,28 +34,30 @@ impl<T: TopicData> WriterCore<T> {
             kind: PayloadKind::End,
             effect: RecordEffect::Alive,
             mark: 0,
-            policies: terms,
+            policies: policy_metadata,
             key,
         };
         let size = HEADER + with.size();
-        let (standing, engine) = (&self.participant.membership, &self.participant.engine);
-        let (deadline, later) = (PATIENCE.deadline(), self.shared.writer_memory());
-        let berth = later.as_deref().unwrap_or(&started.first_memory);
-        while standing.is_in(berth.life) {
-            match berth.memory.claim_on(this_thread(), size) {
+        let (membership, engine) = (&self.participant.membership, &self.participant.engine);
+        let (deadline, later) = (ROOM_LIMIT.deadline(), self.shared.writer_memory());
+        let writer_memory = later.as_deref().unwrap_or(&started.first_memory);
+        while membership.is_in(writer_memory.life) {
+            match writer_memory.memory.claim_on(this_thread(), size) {
                 Ok(claim) => {
                     let time = clock::wall(clock::now());
                     claim.commit_on(this_thread(), size, |_, record| {
                         write_metadata::<T>(record, id as u32, time, &with);
                     });
-                    berth.bells.before_looking();
-                    berth.bells.ring(berth.memory.audience());
+                    writer_memory.bells.before_looking();
+                    writer_memory.bells.ring(writer_memory.memory.audience());
                     engine.poke();
                     return;
                 }
                 Err(ClaimError::TooLong { .. }) => return,
                 Err(ClaimError::Full) => {
-                    let ready = || berth.memory.has_room(size) || !standing.is_in(berth.life);
+                    let ready = || {
+                        writer_memory.memory.has_room(size) || !membership.is_in(writer_memory.life)
+                    };
                     if engine.wait(deadline, ready) != derecho_node::WaitOutcome::Ready {
                         return;
                     }

@@ -23,7 +23,7 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     pub(in crate::publication) fn hold(
         &self,
-        seal: &RecordMetadata,
+        metadata: &RecordMetadata,
         time: Option<u64>,
         size: usize,
         affect: impl FnOnce() -> DdsResult<Option<SampleSideEffect>>,
@@ -31,7 +31,7 @@ impl<T: TopicData> DataWriter<T> {
     ) -> Option<DdsResult<()>> {
         let changes = self.publisher.as_ref().map(Publisher::changes);
         let changes = changes.filter(|changes| changes.is_in_set())?;
-        self.hold_in(changes, (seal, time), size, (affect, fill))
+        self.hold_in(changes, (metadata, time), size, (affect, fill))
     }
 
     #[cold]
@@ -45,18 +45,18 @@ impl<T: TopicData> DataWriter<T> {
             impl FnOnce(&mut [u8]) -> Result<usize, T::Error>,
         ),
     ) -> Option<DdsResult<()>> {
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         if let Err(error) = self.enabling.check() {
             return Some(Err(error));
         }
-        if standing.is_out_for_good() {
-            return Some(Err(standing.error()));
+        if membership.is_out_for_good() {
+            return Some(Err(membership.error()));
         }
         let (now, names) = (clock::now(), names_of(&with.policies));
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
         // The partitions belong to the set as a whole.
-        let terms = PolicyMetadata { partition: None, ..with.policies.clone() };
-        let own = RecordMetadata { policies: terms, ..with.clone() };
+        let policy_metadata = PolicyMetadata { partition: None, ..with.policies.clone() };
+        let own = RecordMetadata { policies: policy_metadata, ..with.clone() };
         let length = size + own.size();
         let largest = self.started().first_memory.memory.geometry().largest();
         let held = changes.gather(
@@ -74,7 +74,7 @@ impl<T: TopicData> DataWriter<T> {
                 });
                 match added {
                     Ok(()) => effects.extend(effect),
-                    Err(_) => effect.into_iter().for_each(|effect| self.take_back(effect)),
+                    Err(_) => effect.into_iter().for_each(|effect| self.revert(effect)),
                 }
                 added.map_err(|error| self.not_encodable(&error))
             },
@@ -114,22 +114,23 @@ impl<T: TopicData> DataWriter<T> {
     fn metadata_of_set(
         &self,
         gathered: &GatheredSamples,
-        authors: SetWriterCount,
+        writer_count: SetWriterCount,
     ) -> RecordMetadata {
-        let mut terms = self.shared.policy_metadata().of_set();
-        let (mut contents, mut mark) = (PayloadKind::Set, self.mark);
-        if authors == SetWriterCount::Several {
+        let mut policy_metadata = self.shared.policy_metadata().of_set();
+        let (mut kind, mut mark) = (PayloadKind::Set, self.mark);
+        if writer_count == SetWriterCount::Several {
             // The writer's own lifespan, or its absence, does not apply to samples of other
             // writers.
-            terms.lifespan = Some(NEVER);
-            (terms.tag, contents, mark) = (0, PayloadKind::SetOfSeveral, 0);
+            policy_metadata.lifespan = Some(NEVER);
+            (policy_metadata.tag, kind, mark) = (0, PayloadKind::SetOfSeveral, 0);
         }
-        terms.lifespan = terms.lifespan.map(|_| gathered.lifespan()).filter(|it| *it < NEVER);
+        policy_metadata.lifespan =
+            policy_metadata.lifespan.map(|_| gathered.lifespan()).filter(|it| *it < NEVER);
         RecordMetadata {
-            kind: contents,
+            kind,
             effect: RecordEffect::Alive,
             mark,
-            policies: terms,
+            policies: policy_metadata,
             key: None,
         }
     }
@@ -150,24 +151,25 @@ impl<T: TopicData> DataWriter<T> {
 }
 
 /// Number of bytes of a set's metadata.
-fn names_of(terms: &PolicyMetadata) -> usize {
+fn names_of(policy_metadata: &PolicyMetadata) -> usize {
     // Another sample of the set may have a lifespan that ends.
-    PolicyMetadata { lifespan: Some(NEVER), ..terms.clone().of_set() }.size()
+    PolicyMetadata { lifespan: Some(NEVER), ..policy_metadata.clone().of_set() }.size()
 }
 
 impl<T: TopicData> HeldBackWriter for WriterCore<T> {
     fn publish(
         self: Arc<Self>,
         gathered: &GatheredSamples,
-        authors: SetWriterCount,
+        writer_count: SetWriterCount,
         blocking: Option<Timeout>,
     ) -> DdsResult<()> {
         let writer = DataWriter::of(self);
-        let (with, size) = (writer.metadata_of_set(gathered, authors), HEADER + gathered.size());
+        let (with, size) =
+            (writer.metadata_of_set(gathered, writer_count), HEADER + gathered.size());
         let blocking = blocking.unwrap_or(writer.max_blocking());
-        let mut place = writer.claim_within(size + with.size(), blocking)?;
-        place.bytes()[HEADER..size].copy_from_slice(gathered.bytes());
-        writer.commit_at(place, size, (with, Some(gathered.latest())))
+        let mut claim = writer.claim_within(size + with.size(), blocking)?;
+        claim.bytes()[HEADER..size].copy_from_slice(gathered.bytes());
+        writer.commit_at(claim, size, (with, Some(gathered.latest())))
     }
 
     fn has_room_for_set(&self, gathered: &GatheredSamples) -> bool {
@@ -175,14 +177,14 @@ impl<T: TopicData> HeldBackWriter for WriterCore<T> {
     }
 
     fn wake(&self) {
-        let berth = self.shared.writer_memory();
+        let writer_memory = self.shared.writer_memory();
         let first = self.enabling.started().map(|started| &started.first_memory);
-        let Some(berth) = berth.as_deref().or(first) else { return };
-        berth.ring();
+        let Some(writer_memory) = writer_memory.as_deref().or(first) else { return };
+        writer_memory.ring();
         self.participant.engine.poke();
     }
 
-    fn take_back(self: Arc<Self>, effect: SampleSideEffect) {
-        DataWriter::of(self).take_back(effect);
+    fn revert(self: Arc<Self>, effect: SampleSideEffect) {
+        DataWriter::of(self).revert(effect);
     }
 }

@@ -148,7 +148,7 @@ impl<S> SampleCache<S> {
         self.advance(now);
         self.look(selection, &mut |_| true);
         let entries = self.chosen.iter().map(|chosen| self.samples.get(chosen.sample));
-        entries.map(|entry| (entry.place, entry.time)).collect()
+        entries.map(|entry| (entry.position, entry.time)).collect()
     }
 
     /// Whether there is a sample that [`SampleCache::read`] would give.

@@ -114,7 +114,7 @@ impl<S> Arrival<S> {
     ) -> CacheEntry<S> {
         CacheEntry {
             writer: self.writer,
-            place,
+            position: place,
             time: self.source_timestamp,
             expires: self.expires,
             data: Some(self.data),
@@ -196,7 +196,7 @@ impl<S> SampleCache<S> {
                 return Err(ArrivalRefusal::Already(ArrivalOutcome::NotOwner));
             }
         }
-        self.held += self.room(known, waits).map_err(ArrivalRefusal::NoRoom)?;
+        self.held += self.room_increase(known, waits).map_err(ArrivalRefusal::NoRoom)?;
         let at = match known {
             Some(at) => {
                 self.register(at, arrival);
@@ -253,7 +253,7 @@ impl<S> SampleCache<S> {
 
     /// Increase of the number of samples, as RESOURCE_LIMITS count them, by one more sample.
     #[inline]
-    fn room(&self, known: Option<u32>, waits: bool) -> Result<usize, LimitReached> {
+    fn room_increase(&self, known: Option<u32>, waits: bool) -> Result<usize, LimitReached> {
         let settings = &self.settings;
         let (before, after) = match known.map(|at| self.instances.get(at)) {
             Some(instance) => {
@@ -420,7 +420,7 @@ impl<S> SampleCache<S> {
         let entry = CacheEntry {
             data,
             instance: at,
-            place: self.position,
+            position: self.position,
             writer,
             time,
             expires: NEVER,
@@ -544,56 +544,56 @@ impl<S> SampleCache<S> {
         }
     }
 
-    pub(super) fn note(&mut self, due: CacheTimer) {
+    pub(super) fn note(&mut self, timer: CacheTimer) {
         if self.timers.is_overgrown(self.samples.len() + 2 * self.instances.len()) {
             let SampleCache { timers: agenda, samples, instances, .. } = self;
-            agenda.sweep(|due| match due.kind {
-                TimerKind::Expire => samples.is_still(due.at, due.epoch),
-                TimerKind::Release | TimerKind::Purge => instances.is_still(due.at, due.epoch),
+            agenda.sweep(|timer| match timer.kind {
+                TimerKind::Expire => samples.is_still(timer.at, timer.epoch),
+                TimerKind::Release | TimerKind::Purge => instances.is_still(timer.at, timer.epoch),
             });
         }
-        self.timers.add(due);
+        self.timers.add(timer);
     }
 
     /// Advances time. Every other call that has a time does so first.
     #[inline]
     pub fn advance(&mut self, now: u64) {
-        while let Some(due) = self.timers.due(now) {
-            self.keep_time(due);
+        while let Some(timer) = self.timers.due(now) {
+            self.keep_time(timer);
         }
     }
 
     #[cold]
-    fn keep_time(&mut self, due: CacheTimer) {
-        let CacheTimer { kind, at, epoch, .. } = due;
+    fn keep_time(&mut self, timer: CacheTimer) {
+        let CacheTimer { kind, at, epoch, .. } = timer;
         match kind {
             TimerKind::Expire if self.samples.is_still(at, epoch) => {
                 let instance = self.forget(at).instance;
                 self.instances.tidy(instance);
             }
-            TimerKind::Release if self.instances.is_still(at, epoch) => self.release(due),
-            TimerKind::Purge if self.instances.is_still(at, epoch) => self.purge(due),
+            TimerKind::Release if self.instances.is_still(at, epoch) => self.release(timer),
+            TimerKind::Purge if self.instances.is_still(at, epoch) => self.purge(timer),
             _ => {}
         }
     }
 
     /// TIME_BASED_FILTER: stores the sample that has waited.
-    fn release(&mut self, due: CacheTimer) {
-        let at = due.at;
+    fn release(&mut self, timer: CacheTimer) {
+        let at = timer.at;
         let free_at = self.free_at(at);
         let instance = self.instances.get_mut(at);
-        if due.time < free_at && instance.waiting.is_some() {
+        if timer.time < free_at && instance.waiting.is_some() {
             // The policy was different when this release was scheduled.
             return self.list_release(at);
         }
         instance.release_listed = false;
         let Some(entry) = instance.waiting.take() else { return };
-        let expired = entry.expires <= due.time;
+        let expired = entry.expires <= timer.time;
         if expired || self.settings.by_source && entry.order() < instance.accessed {
             self.unhold(at);
             return self.instances.tidy(at);
         }
-        instance.passed = Some(due.time);
+        instance.passed = Some(timer.time);
         let oldest = instance.samples.first;
         if self.settings.by_source
             && self.is_full(self.instances.get(at).len)
@@ -612,13 +612,13 @@ impl<S> SampleCache<S> {
     }
 
     /// READER_DATA_LIFECYCLE: removes the samples of an instance that is over.
-    fn purge(&mut self, due: CacheTimer) {
-        let at = due.at;
+    fn purge(&mut self, timer: CacheTimer) {
+        let at = timer.at;
         let instance = self.instances.get_mut(at);
-        if instance.purge_listed <= due.time {
+        if instance.purge_listed <= timer.time {
             instance.purge_listed = NEVER;
         }
-        if instance.purge_at > due.time {
+        if instance.purge_at > timer.time {
             // The instance was alive again since, and may be over again.
             return self.list_purge(at);
         }

@@ -198,13 +198,13 @@ pub(super) struct InstanceTable<S> {
     by_key: HashMap<Key, u32, BuildHasherDefault<KeyHasher>>,
     ordered: BTreeMap<Key, u32>,
     /// The instance that was found last: consecutive samples often have the same instance.
-    found: u32,
+    last_found: u32,
 }
 
 impl<S> Default for InstanceTable<S> {
     fn default() -> Self {
         let (by_key, ordered) = (HashMap::default(), BTreeMap::new());
-        InstanceTable { slots: Vec::new(), free: Vec::new(), by_key, ordered, found: NIL }
+        InstanceTable { slots: Vec::new(), free: Vec::new(), by_key, ordered, last_found: NIL }
     }
 }
 
@@ -223,12 +223,12 @@ impl<S> InstanceTable<S> {
     /// Does what [`InstanceTable::find`] does, faster if the same key was asked for last.
     #[inline(always)]
     pub(super) fn find_again(&mut self, key: Key) -> Option<u32> {
-        let found = self.slots.get(self.found as usize).and_then(|it| it.instance.as_ref());
+        let found = self.slots.get(self.last_found as usize).and_then(|it| it.instance.as_ref());
         if found.is_some_and(|instance| instance.key == key) {
-            return Some(self.found);
+            return Some(self.last_found);
         }
         let found = self.find(key)?;
-        self.found = found;
+        self.last_found = found;
         Some(found)
     }
 
@@ -262,12 +262,12 @@ impl<S> InstanceTable<S> {
     /// Forgets an instance that has no samples, no waiting sample and no writers.
     #[inline]
     pub(super) fn tidy(&mut self, at: u32) {
-        let place = &mut self.slots[at as usize];
-        if place.instance.as_ref().is_none_or(|instance| !instance.is_over()) {
+        let slot = &mut self.slots[at as usize];
+        if slot.instance.as_ref().is_none_or(|instance| !instance.is_over()) {
             return;
         }
-        let Some(instance) = place.instance.take() else { return };
-        place.epoch = place.epoch.wrapping_add(1);
+        let Some(instance) = slot.instance.take() else { return };
+        slot.epoch = slot.epoch.wrapping_add(1);
         self.free.push(at);
         self.by_key.remove(&instance.key);
         self.ordered.remove(&instance.key);
@@ -288,7 +288,7 @@ impl<S> InstanceTable<S> {
     }
 
     pub(super) fn is_still(&self, at: u32, epoch: u32) -> bool {
-        let place = self.slots.get(at as usize);
-        place.is_some_and(|place| place.instance.is_some() && place.epoch == epoch)
+        let slot = self.slots.get(at as usize);
+        slot.is_some_and(|place| place.instance.is_some() && place.epoch == epoch)
     }
 }

@@ -139,9 +139,9 @@ impl<S> SampleCache<S> {
     }
 
     /// Sets the position of arriving samples among all samples of a group of readers, from now on.
-    pub fn set_position(&mut self, place: u64) {
+    pub fn set_position(&mut self, position: u64) {
         self.keep_passing();
-        self.position = place;
+        self.position = position;
     }
 
     /// Number of samples, including notices that an instance is over.

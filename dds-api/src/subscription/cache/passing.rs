@@ -67,9 +67,9 @@ impl<S> SampleCache<S> {
             self.lets_pass && arrival.expires == NEVER,
             "cache lets samples without expiry pass"
         );
-        let (said, order) = ((arrival.writer, arrival.strength), arrival.order());
+        let (source, order) = ((arrival.writer, arrival.strength), arrival.order());
         let at = match self.instances.find_again(arrival.key) {
-            Some(at) if self.goes_on(at, said, order, now) => at,
+            Some(at) if self.is_common_case(at, source, order, now) => at,
             _ => match self.admit(now, &arrival, || key_value(&data)) {
                 Ok(AdmittedArrival { at, .. }) => at,
                 Err(ArrivalRefusal::Already(outcome)) => return Ok(outcome),
@@ -104,27 +104,27 @@ impl<S> SampleCache<S> {
     /// alive, and its only known writer is the sample's writer with the same strength. `false` if
     /// this is not the case, or if there may be no room.
     #[inline(always)]
-    fn goes_on(
+    fn is_common_case(
         &mut self,
         at: u32,
-        said: (InstanceHandle, i32),
+        source: (InstanceHandle, i32),
         order: SourceOrder,
         now: u64,
     ) -> bool {
         let settings = &self.settings;
         let instance = self.instances.get_mut(at);
-        let goes_on = instance.state == InstanceState::Alive
-            && instance.writers.is_only(said)
+        let continues = instance.state == InstanceState::Alive
+            && instance.writers.is_only(source)
             && instance.len < settings.max_samples_per_instance
             && self.held < settings.max_samples;
-        if goes_on {
+        if continues {
             if instance.latest < order {
                 instance.latest = order;
             }
             instance.passed = Some(now);
             self.held += 1;
         }
-        goes_on
+        continues
     }
 
     /// Gives the passing samples, as [`SampleCache::take`] would give them if they had been stored.
@@ -215,7 +215,7 @@ impl<S> SampleCache<S> {
                 data: sample.data,
                 instance: sample.instance,
                 writer: sample.writer,
-                place: self.position,
+                position: self.position,
                 time: sample.time,
                 expires: NEVER,
                 disposed_generation: sample.disposed_generation,

@@ -39,12 +39,12 @@ impl<S> SampleCache<S> {
     pub fn room_for(
         &mut self,
         now: u64,
-        coming: impl Iterator<Item = ArrivalSummary>,
+        arrivals: impl Iterator<Item = ArrivalSummary>,
     ) -> Result<(), RoomShortage> {
         self.advance(now);
         // Number of samples for each instance. An instance that is only unregistered needs no room.
         let mut counts: BTreeMap<Key, usize> = BTreeMap::new();
-        for ArrivalSummary { change, key } in coming {
+        for ArrivalSummary { change, key } in arrivals {
             match change {
                 InstanceChange::Alive => *counts.entry(key).or_default() += 1,
                 InstanceChange::Dispose => _ = counts.entry(key).or_default(),

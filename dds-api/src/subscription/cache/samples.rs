@@ -69,7 +69,7 @@ pub(super) struct CacheEntry<S> {
     pub(super) instance: u32,
     pub(super) writer: InstanceHandle,
     /// Position among all samples of the reader's group.
-    pub(super) place: u64,
+    pub(super) position: u64,
     /// Time at which the sample was written.
     pub(super) time: u64,
     pub(super) expires: u64,
@@ -146,10 +146,10 @@ impl<S> SampleTable<S> {
 
     /// Frees a slot that is in no chain any more, and returns its entry.
     pub(super) fn remove(&mut self, at: u32) -> CacheEntry<S> {
-        let place = &mut self.slots[at as usize];
-        place.epoch = place.epoch.wrapping_add(1);
+        let slot = &mut self.slots[at as usize];
+        slot.epoch = slot.epoch.wrapping_add(1);
         self.free.push(at);
-        place.entry.take().expect(TAKEN)
+        slot.entry.take().expect(TAKEN)
     }
 
     #[inline]
@@ -168,8 +168,8 @@ impl<S> SampleTable<S> {
 
     /// Whether the slot still holds the entry that it held at this epoch.
     pub(super) fn is_still(&self, at: u32, epoch: u32) -> bool {
-        let place = self.slots.get(at as usize);
-        place.is_some_and(|place| place.entry.is_some() && place.epoch == epoch)
+        let slot = self.slots.get(at as usize);
+        slot.is_some_and(|place| place.entry.is_some() && place.epoch == epoch)
     }
 
     #[inline]

@@ -31,16 +31,16 @@ const SLACK: usize = 64;
 
 #[derive(Default)]
 pub(super) struct CacheTimers {
-    dues: BinaryHeap<Reverse<CacheTimer>>,
+    queue: BinaryHeap<Reverse<CacheTimer>>,
 }
 
 impl CacheTimers {
     pub(super) fn next_time(&self) -> Option<u64> {
-        self.dues.peek().map(|Reverse(due)| due.time)
+        self.queue.peek().map(|Reverse(timer)| timer.time)
     }
 
-    pub(super) fn add(&mut self, due: CacheTimer) {
-        self.dues.push(Reverse(due));
+    pub(super) fn add(&mut self, timer: CacheTimer) {
+        self.queue.push(Reverse(timer));
     }
 
     /// Removes and returns the next action that is due by `now`.
@@ -49,16 +49,16 @@ impl CacheTimers {
         if self.next_time()? > now {
             return None;
         }
-        self.dues.pop().map(|Reverse(due)| due)
+        self.queue.pop().map(|Reverse(timer)| timer)
     }
 
     /// Whether there are more timers than this number of slots can require.
-    pub(super) fn is_overgrown(&self, places: usize) -> bool {
-        self.dues.len() > SLACK + 2 * places
+    pub(super) fn is_overgrown(&self, slots: usize) -> bool {
+        self.queue.len() > SLACK + 2 * slots
     }
 
     pub(super) fn sweep(&mut self, mut is_still: impl FnMut(&CacheTimer) -> bool) {
-        self.dues.retain(|Reverse(due)| is_still(due));
+        self.queue.retain(|Reverse(timer)| is_still(timer));
     }
 }
 
@@ -70,16 +70,16 @@ mod tests {
     /// frequent enough to keep the number of timers in proportion to the cache.
     #[test]
     fn agenda_is_overgrown_above_64_timers_plus_two_per_place() {
-        for places in [0, 1, 10, 1000] {
-            let mut agenda = CacheTimers::default();
-            let add = |agenda: &mut CacheTimers, time| {
-                agenda.add(CacheTimer { time, kind: TimerKind::Expire, at: 0, epoch: 0 });
+        for slots in [0, 1, 10, 1000] {
+            let mut timers = CacheTimers::default();
+            let add = |timers: &mut CacheTimers, time| {
+                timers.add(CacheTimer { time, kind: TimerKind::Expire, at: 0, epoch: 0 });
             };
-            (0..64 + 2 * places).for_each(|time| add(&mut agenda, time));
-            assert!(!agenda.is_overgrown(places as usize));
+            (0..64 + 2 * slots).for_each(|time| add(&mut timers, time));
+            assert!(!timers.is_overgrown(slots as usize));
             for time in 0..2 {
-                add(&mut agenda, time);
-                assert!(agenda.is_overgrown(places as usize));
+                add(&mut timers, time);
+                assert!(timers.is_overgrown(slots as usize));
             }
         }
     }

@@ -86,12 +86,12 @@ impl<T: TopicData> DataReader<T> {
 
     /// Waits until `ready` holds, or until it is certain that nothing more comes.
     async fn until(&self, mut ready: impl FnMut() -> bool + Unpin) {
-        let standing = self.membership();
-        let look = || match ready() || standing.is_out_for_good() || !self.is_enabled() {
+        let membership = self.membership();
+        let check = || match ready() || membership.is_out_for_good() || !self.is_enabled() {
             true => Readiness::Ready,
             false => self.next_look().map_or(Readiness::NotYet, Readiness::NotBefore),
         };
-        ReadyFuture::new(&*self.participant, look).await;
+        ReadyFuture::new(&*self.participant, check).await;
     }
 }
 

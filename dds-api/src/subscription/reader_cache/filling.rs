@@ -12,7 +12,7 @@ use super::{ReaderCache, wall};
 use crate::domain::{FillCache, FillResult};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::status::StatusKind;
-use crate::mapping::policies::Policies;
+use crate::mapping::policies::EndpointPolicies;
 use crate::mapping::record::{NEVER, RecordEffect, expiry_of, is_plain, lies_in_place};
 use crate::subscription::cache::CacheSettings;
 use crate::subscription::intake::{ReaderCore, SampleDestination};
@@ -38,31 +38,31 @@ impl<T: TopicData> ReaderCore<T> {
             leader.fill();
             return self.cache_as_is();
         }
-        let mut shelf = self.cache_as_is();
-        self.take_up_settings(&mut shelf);
-        self.fill(&mut shelf, takes_all);
-        self.tell_of_filling(&mut shelf);
-        shelf
+        let mut reader_cache = self.cache_as_is();
+        self.take_up_settings(&mut reader_cache);
+        self.fill(&mut reader_cache, takes_all);
+        self.update_statuses(&mut reader_cache);
+        reader_cache
     }
 
     /// The cache as it is. Nothing comes into it.
     pub(in crate::subscription) fn cache_as_is(&self) -> MutexGuard<'_, ReaderCache<T>> {
-        let shelf = self
+        let reader_cache = self
             .cache
             .get_or_init(|| ReaderCache::new(self.settings(), self.topic.support()).into());
-        shelf.lock().unwrap_or_else(PoisonError::into_inner)
+        reader_cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(in crate::subscription) fn take_up_settings(&self, shelf: &mut ReaderCache<T>) {
+    pub(in crate::subscription) fn take_up_settings(&self, reader_cache: &mut ReaderCache<T>) {
         if let Some(settings) = self.new_settings() {
-            shelf.set_settings(settings);
+            reader_cache.set_settings(settings);
         }
     }
 
     /// Updates the statuses after the cache was filled.
-    pub(in crate::subscription) fn tell_of_filling(&self, shelf: &mut ReaderCache<T>) {
-        self.look_at_deadlines(shelf);
-        if std::mem::take(&mut shelf.has_rejected) {
+    pub(in crate::subscription) fn update_statuses(&self, reader_cache: &mut ReaderCache<T>) {
+        self.count_missed_deadlines(reader_cache);
+        if std::mem::take(&mut reader_cache.has_rejected) {
             self.shared.board.raise(StatusKind::SampleRejected);
         }
     }
@@ -70,15 +70,15 @@ impl<T: TopicData> ReaderCore<T> {
     /// New settings for the cache, if policies have changed since the last call.
     fn new_settings(&self) -> Option<CacheSettings> {
         let policies = self.shared.take_new_policies()?;
-        let Policies::Requested { reader, .. } = &*policies else { return None };
+        let EndpointPolicies::Requested { reader, .. } = &*policies else { return None };
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         *settings = settings.changed_to(reader);
         Some(*settings)
     }
 
     /// Counts missed deadlines, after all that has come is known.
-    fn look_at_deadlines(&self, shelf: &mut ReaderCache<T>) {
-        let Some(deadlines) = &mut shelf.deadlines else { return };
+    fn count_missed_deadlines(&self, reader_cache: &mut ReaderCache<T>) {
+        let Some(deadlines) = &mut reader_cache.deadlines else { return };
         let missed = deadlines.advance(wall());
         if missed.count > 0 {
             self.shared.board.note(StatusKind::RequestedDeadlineMissed, |all| {
@@ -89,17 +89,17 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    fn fill(&self, shelf: &mut ReaderCache<T>, takes_all: bool) {
+    fn fill(&self, reader_cache: &mut ReaderCache<T>, takes_all: bool) {
         let now = wall();
-        if !self.begin_filling(shelf, now) {
+        if !self.begin_filling(reader_cache, now) {
             return;
         }
         if takes_all {
-            shelf.cache.let_pass();
+            reader_cache.cache.let_pass();
         }
         loop {
-            self.note_sending(shelf);
-            if !self.empty_queues(shelf, now) || self.note_losses(shelf, now) {
+            self.note_sending(reader_cache);
+            if !self.empty_queues(reader_cache, now) || self.note_losses(reader_cache, now) {
                 return;
             }
         }
@@ -110,25 +110,25 @@ impl<T: TopicData> ReaderCore<T> {
     /// lost before anything else comes in (I-188). `false` if something finds no room.
     pub(in crate::subscription) fn begin_filling(
         &self,
-        shelf: &mut ReaderCache<T>,
+        reader_cache: &mut ReaderCache<T>,
         now: u64,
     ) -> bool {
-        shelf.cache.advance(now);
-        if let Some(joining) = self.joined_readers.get() {
-            self.join_changes(joining);
+        reader_cache.cache.advance(now);
+        if let Some(joined_readers) = self.joined_readers.get() {
+            self.join_changes(joined_readers);
         }
-        if let Some(parted) = self.shared.take_ignored_writers() {
-            shelf.part_from(now, &parted);
+        if let Some(ignored) = self.shared.take_ignored_writers() {
+            reader_cache.ignore_writers(now, &ignored);
         }
-        shelf.take_up_stalled(now)
+        reader_cache.take_up_stalled(now)
     }
 
     /// Notes which streams may still send, before the queues are emptied. If a stream has already
     /// ended at that time, the queues hold all that it sent.
-    pub(in crate::subscription) fn note_sending(&self, shelf: &mut ReaderCache<T>) {
-        shelf.looked = self.changes();
-        if !shelf.has_seen(shelf.looked) {
-            shelf.sending = self.sending();
+    pub(in crate::subscription) fn note_sending(&self, reader_cache: &mut ReaderCache<T>) {
+        reader_cache.emptied_at = self.changes();
+        if !reader_cache.has_seen(reader_cache.emptied_at) {
+            reader_cache.sending = self.sending();
         }
     }
 
@@ -136,20 +136,20 @@ impl<T: TopicData> ReaderCore<T> {
     /// cache. `false` if the queues have changed since they were emptied.
     pub(in crate::subscription) fn note_losses(
         &self,
-        shelf: &mut ReaderCache<T>,
+        reader_cache: &mut ReaderCache<T>,
         now: u64,
     ) -> bool {
-        let changes = shelf.looked;
+        let changes = reader_cache.emptied_at;
         if changes != self.changes() {
             return false;
         }
-        let is_seen = shelf.has_seen(changes);
-        if std::mem::take(&mut shelf.has_news) || !is_seen {
-            shelf.seen = Some(changes);
+        let is_seen = reader_cache.has_seen(changes);
+        if std::mem::take(&mut reader_cache.has_new_writer) || !is_seen {
+            reader_cache.seen = Some(changes);
             if !self.reads_history() {
-                let sending = std::mem::take(&mut shelf.sending);
-                shelf.lose(now, |_, stream| !sending.contains(&stream));
-                shelf.sending = sending;
+                let sending = std::mem::take(&mut reader_cache.sending);
+                reader_cache.lose(now, |_, stream| !sending.contains(&stream));
+                reader_cache.sending = sending;
             }
         }
         true
@@ -159,23 +159,23 @@ impl<T: TopicData> ReaderCore<T> {
     /// no room. A record that cannot pass is the next that is taken out of the queues. Whether the
     /// participant is a member is checked once for all records, when the call gives them. If it is
     /// not, and will never be again, the call gives nothing.
-    fn pass_queued(&self, shelf: &mut ReaderCache<T>, now: u64, lifespan: u64) -> bool {
+    fn pass_queued(&self, reader_cache: &mut ReaderCache<T>, now: u64, lifespan: u64) -> bool {
         let is_usual = is_plain::<T>() && self.filter.is_none() && !self.may_rejoin();
         if !is_usual
-            || !shelf.cache.lets_pass()
+            || !reader_cache.cache.lets_pass()
             || self.opened_sets.has_next()
             || !self.is_volatile()
         {
             return true;
         }
-        let standing = &self.participant.membership;
+        let membership = &self.participant.membership;
         loop {
             // Code of the type itself runs here only to hash a key.
             let mut queues = self.queues();
             for _ in 0..LONGEST_RUN {
                 let Some((record, stream, life)) = queues.take(&self.shared) else { return true };
                 let bytes = record.bytes();
-                let may_pass = standing.is_in(life)
+                let may_pass = membership.is_in(life)
                     && !self.departures.are_any()
                     && !self.is_refused(bytes)
                     && lies_in_place::<T>(bytes)
@@ -184,7 +184,7 @@ impl<T: TopicData> ReaderCore<T> {
                     queues.put_back(record, stream, life);
                     return true;
                 }
-                if !shelf.pass(now, SampleBody::in_place(record, stream.node), stream) {
+                if !reader_cache.pass(now, SampleBody::in_place(record, stream.node), stream) {
                     return false;
                 }
             }
@@ -192,21 +192,21 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     /// Puts the contents of the queues into the cache; `false` if there is no room for all of them.
-    fn empty_queues(&self, shelf: &mut ReaderCache<T>, now: u64) -> bool {
+    fn empty_queues(&self, reader_cache: &mut ReaderCache<T>, now: u64) -> bool {
         let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
         loop {
-            if !self.pass_queued(shelf, now, lifespan) {
+            if !self.pass_queued(reader_cache, now, lifespan) {
                 return false;
             }
-            let next = match shelf.next.take() {
+            let next = match reader_cache.next.take() {
                 Some(next) => next,
                 None => {
                     let popped = self.pop(SampleDestination::Cache);
-                    self.take_departures(shelf);
+                    self.take_departures(reader_cache);
                     let Some((sample, stream)) = popped else { return true };
                     if self.opened_sets.has_next() {
-                        let set = self.whole_set((sample, stream), shelf, lifespan);
-                        if !shelf.put_set(now, set, false) {
+                        let set = self.whole_set((sample, stream), reader_cache, lifespan);
+                        if !reader_cache.put_set(now, set, false) {
                             return false;
                         }
                         continue;
@@ -214,17 +214,19 @@ impl<T: TopicData> ReaderCore<T> {
                     if !self.passes(&sample) {
                         continue;
                     }
-                    let Some(sample) = self.own(sample, shelf.cache.settings()) else { continue };
-                    if shelf.lets_pass(&sample, lifespan) {
-                        if !shelf.pass(now, sample, stream) {
+                    let Some(sample) = self.own(sample, reader_cache.cache.settings()) else {
+                        continue;
+                    };
+                    if reader_cache.lets_pass(&sample, lifespan) {
+                        if !reader_cache.pass(now, sample, stream) {
                             return false;
                         }
                         continue;
                     }
-                    shelf.arrival(sample, stream, lifespan)
+                    reader_cache.arrival(sample, stream, lifespan)
                 }
             };
-            if !shelf.put(now, next, false) {
+            if !reader_cache.put(now, next, false) {
                 return false;
             }
         }
@@ -266,18 +268,18 @@ impl<T: TopicData> FillCache for ReaderCore<T> {
             return self.fill_in_step(leader);
         }
         // If another thread holds the lock, that thread fills the cache.
-        let Some(Ok(mut shelf)) = self.cache.get().map(Mutex::try_lock) else {
+        let Some(Ok(mut reader_cache)) = self.cache.get().map(Mutex::try_lock) else {
             return FillResult::Nothing;
         };
-        if shelf.is_stalled() || !self.has_queued() {
+        if reader_cache.is_stalled() || !self.has_queued() {
             return FillResult::Nothing;
         }
         let holds_up = self.holds_up();
-        self.fill(&mut shelf, false);
+        self.fill(&mut reader_cache, false);
         // Increased under the lock: a thread that has seen the cache as it was before waits for
         // another number.
-        self.collected.fetch_add(1, Ordering::SeqCst);
-        drop(shelf);
+        self.fill_count.fetch_add(1, Ordering::SeqCst);
+        drop(reader_cache);
         self.wake_waiting();
         if holds_up { FillResult::Much } else { FillResult::Little }
     }

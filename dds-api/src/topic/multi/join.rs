@@ -97,17 +97,17 @@ impl Join {
         row: RowKey,
         sample: DynamicData,
     ) -> Result<Vec<JoinChange>, DataError> {
-        let gone = self.take_out(table, row)?;
+        let removed = self.take_out(table, row)?;
         self.enter(table, row, sample);
         let there = self.all_with(table, row)?;
-        let mut news = Vec::new();
+        let mut changes = Vec::new();
         for sample in &there {
             *self.made.entry(sample.key_hash()?).or_default() += 1;
         }
         // Counted before: an instance that is made again is not reported as over.
-        news.extend(self.unmade(gone)?);
-        news.extend(there.into_iter().map(JoinChange::Updated));
-        Ok(news)
+        changes.extend(self.uncount(removed)?);
+        changes.extend(there.into_iter().map(JoinChange::Updated));
+        Ok(changes)
     }
 
     /// Removes an instance of a topic that is over.
@@ -116,24 +116,24 @@ impl Join {
         table: usize,
         row: RowKey,
     ) -> Result<Vec<JoinChange>, DataError> {
-        let gone = self.take_out(table, row)?;
-        self.unmade(gone)
+        let removed = self.take_out(table, row)?;
+        self.uncount(removed)
     }
 
     /// Uncounts samples that are no longer made. Reports the instances that are over with them.
-    fn unmade(&mut self, gone: Vec<DynamicData>) -> Result<Vec<JoinChange>, DataError> {
-        let mut news = Vec::new();
-        for sample in gone {
+    fn uncount(&mut self, removed: Vec<DynamicData>) -> Result<Vec<JoinChange>, DataError> {
+        let mut changes = Vec::new();
+        for sample in removed {
             let key = sample.key_hash()?;
             let left = self.made.get_mut(&key).map_or(0, |made| {
                 *made -= 1;
                 *made
             });
             if left == 0 && self.made.remove(&key).is_some() {
-                news.push(JoinChange::Disposed(sample));
+                changes.push(JoinChange::Disposed(sample));
             }
         }
-        Ok(news)
+        Ok(changes)
     }
 
     fn enter(&mut self, table: usize, row: RowKey, sample: DynamicData) {
@@ -325,7 +325,7 @@ mod tests {
         for _ in 0..4000 {
             let (table, row) = (roll(3) as usize, RowKey::from(roll(6)));
             let before = all(&rows);
-            let news = if roll(4) == 0 {
+            let changes = if roll(4) == 0 {
                 rows[table].remove(&row);
                 join.remove(table, row)
             } else {
@@ -333,23 +333,23 @@ mod tests {
                 rows[table].insert(row, values.to_vec());
                 join.put(table, row, sample(&types[table], &values))
             };
-            let news = news.expect("types of the tables and the result agree");
+            let changes = changes.expect("types of the tables and the result agree");
             let after = all(&rows);
             // The reported samples are those that are made with this row.
             let mut with = rows.clone();
             with[table].retain(|it, _| *it == row);
-            let told = |news: &JoinChange| {
-                if let JoinChange::Updated(made) = news { Some(numbers(made)) } else { None }
+            let updated = |changes: &JoinChange| {
+                if let JoinChange::Updated(made) = changes { Some(numbers(made)) } else { None }
             };
-            let mut is: Vec<_> = news.iter().filter_map(told).collect();
+            let mut is: Vec<_> = changes.iter().filter_map(updated).collect();
             is.sort();
             assert_eq!(is, all(&with));
             // The instances reported as over are those that were made before, and are no more.
             let keys = |made: &[Vec<i64>]| made.iter().map(|it| it[0]).collect::<BTreeSet<i64>>();
-            let over = |news: &JoinChange| {
-                if let JoinChange::Disposed(made) = news { Some(numbers(made)[0]) } else { None }
+            let over = |changes: &JoinChange| {
+                if let JoinChange::Disposed(made) = changes { Some(numbers(made)[0]) } else { None }
             };
-            let over: Vec<i64> = news.iter().filter_map(over).collect();
+            let over: Vec<i64> = changes.iter().filter_map(over).collect();
             let expected: Vec<i64> = keys(&before).difference(&keys(&after)).copied().collect();
             assert_eq!(
                 over.iter().copied().collect::<BTreeSet<i64>>(),

@@ -15,13 +15,13 @@ const FOR_HINTS: u8 = 2;
 
 /// Sleep state of a node.
 #[derive(Default)]
-pub(crate) struct Bell {
+pub(crate) struct SleepState {
     parked: AtomicU8,
     rung: Mutex<bool>,
     heard: Condvar,
 }
 
-impl Bell {
+impl SleepState {
     pub(crate) fn is_asleep(&self) -> bool {
         self.parked.load(Ordering::SeqCst) != AWAKE
     }
@@ -36,7 +36,7 @@ impl Bell {
     }
 }
 
-pub(crate) struct ModelParker(pub(crate) Arc<Bell>);
+pub(crate) struct ModelParker(pub(crate) Arc<SleepState>);
 
 impl Parker for ModelParker {
     fn arm(&self, interest: Interest) {
@@ -68,7 +68,7 @@ impl Parker for ModelParker {
 /// Bells of one node's peers.
 pub(crate) struct ModelBells {
     fault: LinkFault,
-    table: Mutex<BTreeMap<u32, Arc<Bell>>>,
+    table: Mutex<BTreeMap<u32, Arc<SleepState>>>,
     rings: AtomicU64,
 }
 
@@ -79,12 +79,12 @@ impl Default for ModelBells {
 }
 
 impl ModelBells {
-    pub(crate) fn new(fault: LinkFault, own: Arc<Bell>) -> ModelBells {
+    pub(crate) fn new(fault: LinkFault, own: Arc<SleepState>) -> ModelBells {
         let table = Mutex::new(BTreeMap::from([(OWN_PLACE, own)]));
         ModelBells { fault, table, rings: AtomicU64::new(0) }
     }
 
-    pub(crate) fn seat(&self, bell: Arc<Bell>) -> Option<u32> {
+    pub(crate) fn seat(&self, bell: Arc<SleepState>) -> Option<u32> {
         let mut table = self.table.lock().expect("nobody panics with it");
         if self.fault == LinkFault::ShareAPlace {
             table.insert(0, bell);

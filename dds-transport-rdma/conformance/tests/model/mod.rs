@@ -19,7 +19,7 @@ use link_conformance::{LinkRig, Random};
 mod bells;
 mod host;
 
-use bells::{Bell, ModelBells, ModelParker};
+use bells::{ModelBells, ModelParker, SleepState};
 use host::{ModelArbiter, ModelHost};
 
 /// Faults that the model can have.
@@ -92,7 +92,7 @@ enum ChannelItem {
     Down { evidence: Evidence },
 }
 
-struct Fetch {
+struct PendingRead {
     peer: Peer,
     read: ReadId,
     left: Vec<usize>,
@@ -116,10 +116,10 @@ struct NodeState {
     ready: BTreeSet<(Peer, RegionId)>,
     replicas: BTreeMap<(usize, RegionId), OwnRegion>,
     events: VecDeque<LinkEvent>,
-    fetches: VecDeque<Fetch>,
+    fetches: VecDeque<PendingRead>,
     reads: u64,
     counters: LinkCounters,
-    bell: Arc<Bell>,
+    bell: Arc<SleepState>,
     bells: Arc<ModelBells>,
     places: BTreeMap<Peer, u32>,
 }
@@ -130,7 +130,7 @@ impl NodeState {
     }
 }
 
-struct World {
+struct ModelNetwork {
     fault: LinkFault,
     random: Random,
     nodes: Vec<NodeState>,
@@ -138,7 +138,7 @@ struct World {
     pipes: BTreeMap<(usize, usize), VecDeque<ChannelItem>>,
 }
 
-impl World {
+impl ModelNetwork {
     fn pipe(&mut self, from: usize, to: usize) -> &mut VecDeque<ChannelItem> {
         self.pipes.entry((from, to)).or_default()
     }
@@ -157,7 +157,7 @@ impl World {
 
     fn add(&mut self) -> usize {
         let new = self.nodes.len();
-        let bell = Arc::new(Bell::default());
+        let bell = Arc::new(SleepState::default());
         let bells = Arc::new(ModelBells::new(self.fault, Arc::clone(&bell)));
         self.nodes.push(NodeState { bell, bells, ..NodeState::default() });
         for old in (0..new).filter(|old| !self.nodes[*old].gone).collect::<Vec<_>>() {
@@ -358,7 +358,7 @@ fn id(node: usize) -> NodeId {
 /// End of the model at one node.
 pub(crate) struct ModelLink {
     node: usize,
-    world: Rc<RefCell<World>>,
+    world: Rc<RefCell<ModelNetwork>>,
 }
 
 fn check(region: RegionId, range: WordRange, words: usize) -> Result<(), LinkError> {
@@ -368,7 +368,7 @@ fn check(region: RegionId, range: WordRange, words: usize) -> Result<(), LinkErr
     }
 }
 
-impl World {
+impl ModelNetwork {
     /// Returns the node behind a peer that is up.
     fn target(&self, node: usize, peer: Peer) -> Result<usize, LinkError> {
         let state = &self.nodes[node];
@@ -449,7 +449,7 @@ impl Link for ModelLink {
         state.counters.reads += 1;
         state.counters.read_bytes += (range.count * WORD) as u64;
         let left = (range.first..range.first + range.count).collect();
-        state.fetches.push_back(Fetch { peer, read, left, source, into });
+        state.fetches.push_back(PendingRead { peer, read, left, source, into });
         Ok(read)
     }
 
@@ -511,7 +511,7 @@ impl Link for ModelLink {
         let mut handed = 0;
         loop {
             let mut world = self.world.borrow_mut();
-            let bells: Vec<Arc<Bell>> =
+            let bells: Vec<Arc<SleepState>> =
                 world.nodes.iter().map(|state| Arc::clone(&state.bell)).collect();
             let state = &mut world.nodes[self.node];
             let Some(event) = state.events.pop_front() else { return handed };
@@ -547,7 +547,7 @@ impl Link for ModelLink {
     }
 }
 
-impl World {
+impl ModelNetwork {
     fn broadcast(&mut self, from: usize, item: impl Fn() -> ChannelItem) {
         for to in 0..self.nodes.len() {
             if to != from && !self.nodes[to].gone {
@@ -559,7 +559,7 @@ impl World {
 
 /// Models that have met.
 pub(crate) struct ModelRig {
-    world: Rc<RefCell<World>>,
+    world: Rc<RefCell<ModelNetwork>>,
     links: Vec<ModelLink>,
 }
 
@@ -567,7 +567,7 @@ impl LinkRig for ModelRig {
     type Link = ModelLink;
 
     fn new(nodes: usize, seed: u64) -> ModelRig {
-        let world = World {
+        let world = ModelNetwork {
             fault: FAULT.get(),
             random: Random::new(seed),
             nodes: Vec::new(),

@@ -25,7 +25,7 @@ use crate::shm::error::JoinError;
 use crate::shm::event;
 use crate::shm::exports::Exports;
 use crate::shm::names::UsedNames;
-use crate::shm::process::{Process, Processes};
+use crate::shm::process::{PeerProcess, Processes};
 use crate::shm::rendezvous::{JoinAnswer, Rendezvous, RendezvousParts};
 use crate::shm::socket;
 
@@ -69,7 +69,7 @@ impl ShmLink {
             make_header(&mut arenas, node, barriers, freed_sender.clone())?;
         let doorbell = Doorbell::new(header, barriers)
             .map_err(|errno| JoinError::system("making the node's doorbell", errno))?;
-        let board = BellTable::new(&header_arena.memory, doorbell.bell(), barriers)
+        let bell_table = BellTable::new(&header_arena.memory, doorbell.bell(), barriers)
             .map_err(|errno| JoinError::system("making the table of bells", errno))?;
         let doorbell = Arc::new(doorbell);
         let mut exports = Exports::new(freed_sender.clone());
@@ -111,7 +111,7 @@ impl ShmLink {
             spaces: BTreeMap::new(),
             freed,
             freed_sender,
-            bells: Arc::new(board),
+            bells: Arc::new(bell_table),
             arbiter: Arc::new(arbiter),
             processes,
             has_met: false,
@@ -141,9 +141,9 @@ fn make_header(
 ) -> Result<(OwnRegion, NewArena), JoinError> {
     // A whole page, so that the words that all peers read share no page with regions.
     let bytes = (HEADER_WORDS * WORD).max(rustix::param::page_size());
-    let mut carved = arenas.allocate(bytes).map_err(JoinError::Memory)?;
-    let arena = carved.new_arena.take().expect("the first space makes the first arena");
-    let header = own_region(&carved, HEADER_WORDS, HEADER_SERIAL, freed);
+    let mut allocation = arenas.allocate(bytes).map_err(JoinError::Memory)?;
+    let arena = allocation.new_arena.take().expect("the first space makes the first arena");
+    let header = own_region(&allocation, HEADER_WORDS, HEADER_SERIAL, freed);
     header.word(HEADER_NODE).put(node.0 as u64);
     header.word(HEADER_NODE + 1).put((node.0 >> 64) as u64);
     header.word(HEADER_BARRIERS).put(barriers.to_word());
@@ -243,7 +243,7 @@ fn start(
 /// Nodes that a join waits for.
 struct AwaitedNodes {
     /// Nodes that have not answered, with their processes as far as these are known.
-    pending: BTreeMap<NodeId, Option<Process>>,
+    pending: BTreeMap<NodeId, Option<PeerProcess>>,
     /// Whether any node has answered as a peer.
     met: bool,
 }
@@ -251,7 +251,7 @@ struct AwaitedNodes {
 impl AwaitedNodes {
     fn new(calls: &[(NodeSocket, Option<OwnedFd>)]) -> AwaitedNodes {
         let process = |socket: &OwnedFd| {
-            socket::credentials(socket).and_then(|it| Process::at(socket, it.pid)).ok()
+            socket::credentials(socket).and_then(|it| PeerProcess::at(socket, it.pid)).ok()
         };
         let called =
             calls.iter().map(|(place, socket)| (place.node, socket.as_ref().and_then(process)));
@@ -275,8 +275,8 @@ impl AwaitedNodes {
 
     /// Processes of nodes that could have answered: neither stopped nor dead, as far as can
     /// be determined.
-    fn running(&self) -> impl Iterator<Item = &Option<Process>> {
-        self.pending.values().filter(|process| process.is_none_or(Process::runs))
+    fn running(&self) -> impl Iterator<Item = &Option<PeerProcess>> {
+        self.pending.values().filter(|process| process.is_none_or(PeerProcess::runs))
     }
 }
 

@@ -10,14 +10,14 @@ use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 
 use super::{
-    ACCEPT_PAUSE, CONNECTIONS_LIMIT, Connection, ConnectionPhase, DEPARTED_LIMIT, EpollSource,
-    Event, JoinAnswer, JoinError, Message, NodeSocket, REFUSAL_PAUSE, RETRY_PAUSES, Rendezvous,
-    Retry, STRANGERS_LIMIT, USER_LIMIT, USER_STRANGERS_LIMIT, socket, wire,
+    ACCEPT_PAUSE, CONNECTIONS_LIMIT, ConnectRetry, Connection, ConnectionPhase, DEPARTED_LIMIT,
+    EpollSource, JoinAnswer, JoinError, Message, NodeSocket, REFUSAL_PAUSE, RETRY_PAUSES,
+    Rendezvous, RendezvousEvent, STRANGERS_LIMIT, USER_LIMIT, USER_STRANGERS_LIMIT, socket, wire,
 };
 use crate::shm::connection::GreetingStep;
 use crate::shm::doorbell::Bell;
 use crate::shm::imports::Imports;
-use crate::shm::process::Process;
+use crate::shm::process::PeerProcess;
 use crate::shm::reserved_descriptors::ReservedDescriptors;
 use crate::shm::socket::Credentials;
 use crate::shm::wire::{Greeting, Platform, RefusalReason};
@@ -138,7 +138,7 @@ impl Rendezvous {
         deadline: Option<Instant>,
     ) -> Result<(), Errno> {
         let credentials = socket::credentials(&socket)?;
-        let process = self.with_spare(|_| Process::at(&socket, credentials.pid))?;
+        let process = self.with_spare(|_| PeerProcess::at(&socket, credentials.pid))?;
         let key = self.next_key;
         self.next_key = self.next_key.wrapping_add(1);
         let populates = self.checked.config.lock_memory;
@@ -250,7 +250,7 @@ impl Rendezvous {
                     Ok(AcceptedHello { node, version }) => {
                         connection.node = Some(node);
                         self.processes.add(node, connection.process);
-                        connection.say(&Message::Accept { version });
+                        connection.queue_message(&Message::Accept { version });
                         // Before the arena: every node that has this node as a peer then has the
                         // group words it uses.
                         if let Some(group) = self.exports.group() {
@@ -368,7 +368,15 @@ impl Rendezvous {
         tracing::debug!(%node, pid = connection.credentials.pid, ?peer, "peer up");
         let outbox = Arc::clone(&connection.outbox);
         let process = connection.process;
-        self.events.send(Event::PeerUp { peer, node, header, memory, bell, outbox, process });
+        self.events.send(RendezvousEvent::PeerUp {
+            peer,
+            node,
+            header,
+            memory,
+            bell,
+            outbox,
+            process,
+        });
         for announcement in self.exports.catch_up(connection.key) {
             connection.push(announcement);
         }
@@ -387,7 +395,7 @@ impl Rendezvous {
         let pid = connection.credentials.pid;
         tracing::warn!(pid, ?reason, text, "a node was refused");
         connection.clear_queue();
-        connection.say(&self.refusal(reason, &text));
+        connection.queue_message(&self.refusal(reason, &text));
         connection.flush();
         self.settle(connection, JoinAnswer::Failed(JoinError::Refused { pid, reason: text }));
         connection.finish();
@@ -456,15 +464,15 @@ impl Rendezvous {
     }
 
     pub(super) fn retry_later(&mut self, place: NodeSocket, awaited: bool, pause: Duration) {
-        self.retries.push(Retry { place, awaited, at: Instant::now() + pause, pause });
+        self.retries.push(ConnectRetry { place, awaited, at: Instant::now() + pause, pause });
     }
 
     pub(super) fn retry_due(&mut self, now: Instant) {
         let (due, later) = std::mem::take(&mut self.retries)
             .into_iter()
-            .partition(|retry: &Retry| retry.at <= now);
+            .partition(|retry: &ConnectRetry| retry.at <= now);
         self.retries = later;
-        for Retry { place, awaited, pause, .. } in due {
+        for ConnectRetry { place, awaited, pause, .. } in due {
             match self.folder.connect(place.node) {
                 Ok(socket) => self.add_called(place, socket, awaited),
                 Err(Errno::AGAIN | Errno::INTR | Errno::MFILE | Errno::NFILE) => {

@@ -6,7 +6,7 @@ use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::Evidence;
 use rustix::io::Errno;
 
-use super::{Connection, ConnectionPhase, Event, Message, Rendezvous, wire};
+use super::{Connection, ConnectionPhase, Message, Rendezvous, RendezvousEvent, wire};
 use crate::shm::arbiter::GroupMemory;
 use crate::shm::imports::{AnnouncementFault, RegionAnnouncement};
 
@@ -110,23 +110,23 @@ impl Rendezvous {
                 let replica = connection.imports.add_region(&announced, lease)?;
                 // The node is told before the peer: all consequences of the peer's knowledge
                 // come later.
-                self.events.send(Event::RegionUp { peer, region, replica });
-                connection.say(&Message::Ready { serial });
+                self.events.send(RendezvousEvent::RegionUp { peer, region, replica });
+                connection.queue_message(&Message::Ready { serial });
                 connection.flush();
             }
             Message::Close { serial } => {
                 let region = connection.imports.close(serial)?;
-                self.events.send(Event::RegionDown { peer, region });
+                self.events.send(RendezvousEvent::RegionDown { peer, region });
             }
             Message::Ready { serial } => {
                 // The region may have been closed meanwhile.
                 if let Some(region) = self.exports.region(serial, connection.key) {
-                    self.events.send(Event::RegionReady { peer, region });
+                    self.events.send(RendezvousEvent::RegionReady { peer, region });
                 }
             }
             Message::Released { serial } => self.exports.released(serial, connection.key),
             Message::Note(bytes) => {
-                self.events.send(Event::Note { peer, bytes: bytes.to_vec() });
+                self.events.send(RendezvousEvent::Note { peer, bytes: bytes.to_vec() });
             }
             Message::Goodbye => {
                 self.peer_down(connection, Evidence::Left);

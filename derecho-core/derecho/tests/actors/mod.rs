@@ -17,21 +17,21 @@ pub(crate) fn role() -> Option<(u64, PathBuf)> {
     Some((role.parse().unwrap(), PathBuf::from(std::env::var_os(FOLDER).unwrap())))
 }
 
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_line(text: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "@{text}").unwrap();
     out.flush().unwrap();
 }
 
 /// Child process with a role, and the lines that it has printed.
-pub(crate) struct Actor {
+pub(crate) struct ChildProcess {
     process: Child,
     input: ChildStdin,
-    said: Receiver<String>,
+    lines: Receiver<String>,
 }
 
-impl Actor {
-    pub(crate) fn start(who: u64, folder: &Path) -> Actor {
+impl ChildProcess {
+    pub(crate) fn start(who: u64, folder: &Path) -> ChildProcess {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "act", "--nocapture", "--test-threads=1"])
             .env(ROLE, who.to_string())
@@ -42,22 +42,22 @@ impl Actor {
             .unwrap();
         let input = process.stdin.take().unwrap();
         let output: ChildStdout = process.stdout.take().unwrap();
-        let (told, said) = channel();
+        let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
                 if let Some((_, text)) = line.split_once('@') {
-                    let _ = told.send(text.to_owned());
+                    let _ = sender.send(text.to_owned());
                 }
             }
         });
-        Actor { process, input, said }
+        ChildProcess { process, input, lines }
     }
 
     pub(crate) fn hear(&self, beginning: &str) -> String {
         let deadline = Instant::now() + LIMIT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let text = self.said.recv_timeout(left);
+            let text = self.lines.recv_timeout(left);
             let text = text.unwrap_or_else(|_| panic!("it does not say `{beginning}`"));
             if text.starts_with(beginning) {
                 return text;
@@ -75,12 +75,12 @@ impl Actor {
     }
 
     /// Returns all remaining lines of a child process that has ended.
-    pub(crate) fn all_said(&self) -> Vec<String> {
-        let mut said = Vec::new();
-        while let Ok(text) = self.said.recv_timeout(LIMIT) {
-            said.push(text);
+    pub(crate) fn remaining_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        while let Ok(text) = self.lines.recv_timeout(LIMIT) {
+            lines.push(text);
         }
-        said
+        lines
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
@@ -89,7 +89,7 @@ impl Actor {
     }
 }
 
-impl Drop for Actor {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

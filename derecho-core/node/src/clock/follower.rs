@@ -85,7 +85,7 @@ struct ClockSegment {
     slope: u64,
 }
 
-const NO_LINE: ClockSegment = ClockSegment { start: 0, length: 0, base: 0, slope: 0 };
+const NO_SEGMENT: ClockSegment = ClockSegment { start: 0, length: 0, base: 0, slope: 0 };
 
 impl ClockSegment {
     #[inline]
@@ -231,7 +231,7 @@ impl ClockFollower {
                 (drawing.last, drawing.seen) = (Some(here), Some(seen));
             }
             None => {
-                self.draw(NO_LINE, old.end());
+                self.draw(NO_SEGMENT, old.end());
                 self.distrusted.store(true, Relaxed);
                 tracing::warn!(
                     "the processor's counter and the system's clock disagree: from now on the \

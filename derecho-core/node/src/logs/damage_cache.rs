@@ -14,9 +14,9 @@ use derecho_core::storage::log_damage::LogDamage;
 const OLD: Duration = Duration::from_secs(30);
 
 /// Files of a stream: names, lengths, and times of the last change.
-type Files = Vec<(String, u64, Option<SystemTime>)>;
+type FileStates = Vec<(String, u64, Option<SystemTime>)>;
 
-fn files(folder: &str, stream: StreamKey) -> Option<Files> {
+fn files(folder: &str, stream: StreamKey) -> Option<FileStates> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).ok()? {
         let entry = entry.ok()?;
@@ -32,13 +32,13 @@ fn files(folder: &str, stream: StreamKey) -> Option<Files> {
 
 /// Cache of findings, see the [module](self).
 #[derive(Default)]
-pub(super) struct DamageCache(BTreeMap<(StreamKey, LogId), (Files, Instant, LogDamage)>);
+pub(super) struct DamageCache(BTreeMap<(StreamKey, LogId), (FileStates, Instant, LogDamage)>);
 
 impl DamageCache {
     /// Returns the damage of a log, if it was found before and the files are unchanged.
     pub(super) fn find(&self, of: (StreamKey, LogId), folder: &str) -> Option<LogDamage> {
-        let (known, _, harm) = self.0.get(&of).filter(|(_, found, _)| found.elapsed() < OLD)?;
-        (files(folder, of.0).as_ref() == Some(known)).then(|| harm.clone())
+        let (known, _, damage) = self.0.get(&of).filter(|(_, found, _)| found.elapsed() < OLD)?;
+        (files(folder, of.0).as_ref() == Some(known)).then(|| damage.clone())
     }
 
     /// Whether damage was found before, which may be gone now.
@@ -47,13 +47,13 @@ impl DamageCache {
     }
 
     /// Records the damage of a log, or that there is none.
-    pub(super) fn set(&mut self, of: (StreamKey, LogId), folder: &str, harm: Option<LogDamage>) {
-        match harm.zip(files(folder, of.0)) {
-            Some((harm, files)) => {
-                let found = self.0.get(&of).filter(|(.., known)| *known == harm);
+    pub(super) fn set(&mut self, of: (StreamKey, LogId), folder: &str, damage: Option<LogDamage>) {
+        match damage.zip(files(folder, of.0)) {
+            Some((damage, files)) => {
+                let found = self.0.get(&of).filter(|(.., known)| *known == damage);
                 let found = found.filter(|(_, found, _)| found.elapsed() < OLD);
                 let found = found.map_or_else(Instant::now, |(_, found, _)| *found);
-                self.0.insert(of, (files, found, harm));
+                self.0.insert(of, (files, found, damage));
             }
             None => drop(self.0.remove(&of)),
         }

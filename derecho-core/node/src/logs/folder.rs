@@ -18,7 +18,7 @@ pub const LOCK: &str = "lock";
 const OPEN_FILES: usize = 64;
 
 /// Folder of logs.
-pub struct Folder {
+pub struct LogFolder {
     path: PathBuf,
     dir: OwnedFd,
     /// Lock held while the folder is open, exclusive for the writer or shared for readers; `None`
@@ -28,14 +28,14 @@ pub struct Folder {
     files: HashMap<String, OwnedFd>,
 }
 
-impl Folder {
+impl LogFolder {
     /// Opens a folder as its only writer.
     ///
     /// # Errors
     /// [`LogError::Locked`] if another process writes there, or the reason why the folder cannot
     /// be opened.
-    pub fn open(path: &Path) -> Result<Folder, LogError> {
-        let mut folder = Folder::read(path)?;
+    pub fn open(path: &Path) -> Result<LogFolder, LogError> {
+        let mut folder = LogFolder::read(path)?;
         folder.lock = Some(folder.locked(FlockOperation::NonBlockingLockExclusive)?);
         folder.writes = true;
         Ok(folder)
@@ -47,8 +47,8 @@ impl Folder {
     /// # Errors
     /// [`LogError::Locked`] if a process writes there, or the reason why the folder cannot
     /// be opened.
-    pub fn look(path: &Path) -> Result<Folder, LogError> {
-        let mut folder = Folder::read(path)?;
+    pub fn look(path: &Path) -> Result<LogFolder, LogError> {
+        let mut folder = LogFolder::read(path)?;
         folder.lock = Some(folder.locked(FlockOperation::NonBlockingLockShared)?);
         Ok(folder)
     }
@@ -68,11 +68,17 @@ impl Folder {
     ///
     /// # Errors
     /// The reason why the folder cannot be opened.
-    pub fn read(path: &Path) -> Result<Folder, LogError> {
+    pub fn read(path: &Path) -> Result<LogFolder, LogError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = fs::openat(CWD, path, flags, Mode::empty());
         let dir = dir.map_err(|errno| refused(path, errno))?;
-        Ok(Folder { path: path.to_owned(), dir, lock: None, writes: false, files: HashMap::new() })
+        Ok(LogFolder {
+            path: path.to_owned(),
+            dir,
+            lock: None,
+            writes: false,
+            files: HashMap::new(),
+        })
     }
 
     /// Creates a folder so that it survives a crash; an existing folder is accepted.
@@ -83,12 +89,12 @@ impl Folder {
         match retry_on_intr(|| fs::mkdirat(CWD, path, Mode::from_raw_mode(0o700))) {
             Ok(()) => {}
             // The existing entry may be something else than a folder.
-            Err(Errno::EXIST) => drop(Folder::read(path)?),
+            Err(Errno::EXIST) => drop(LogFolder::read(path)?),
             Err(errno) => return Err(refused(path, errno)),
         }
         let parent = path.parent().filter(|parent| *parent != Path::new(""));
         let parent = parent.unwrap_or(Path::new("."));
-        let synced = Folder::read(parent)?.sync_folder();
+        let synced = LogFolder::read(parent)?.sync_folder();
         synced.map_err(|cause| LogError::Disk { file: parent.display().to_string(), cause })
     }
 
@@ -125,7 +131,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for LogFolder {
     fn drop(&mut self) {
         if let Some(lock) = &self.lock {
             // Unlock explicitly: a child that was just forked also has the file until it executes
@@ -165,7 +171,7 @@ fn synced(result: Result<(), Errno>) -> Result<(), DiskError> {
     })
 }
 
-impl Disk for Folder {
+impl Disk for LogFolder {
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
         let mut names = Vec::new();
         for entry in fs::Dir::read_from(&self.dir).map_err(cause)? {

@@ -20,7 +20,7 @@ use derecho_core::log::{DiskError, GroupId, LogError, LogId, StreamKey, folder};
 use derecho_core::replicated::plan::number_of;
 use derecho_core::storage::log_tasks::TopicLogRetention;
 
-use super::folder::Folder;
+use super::folder::LogFolder;
 use super::stream_log_port::StreamLogPort;
 use super::thread::{FullDiskPolicy, LogSettings, Logs};
 
@@ -76,23 +76,23 @@ impl ProcessLogs {
     /// The reason why nothing can be kept there.
     pub fn open(
         root: &Path,
-        home: &LogScope,
+        scope: &LogScope,
         fresh: LogId,
         settings: LogSettings,
     ) -> Result<ProcessLogs, LogError> {
         // The root is not created: a mistyped name would create a place where nobody looks for
         // the logs.
-        Folder::read(root)?;
-        let root = root.join(&home.folder);
-        Folder::make(&root)?;
+        LogFolder::read(root)?;
+        let root = root.join(&scope.folder);
+        LogFolder::make(&root)?;
         let deadline = Instant::now() + LOOKED_AT;
         for number in 0..MOST {
             let folder = root.join(number.to_string());
-            Folder::make(&folder)?;
+            LogFolder::make(&folder)?;
             let Some(mut disk) = take(&folder, deadline)? else { continue };
             let within = |error: LogError| error.within(&folder.display().to_string());
             let known = folder::streams(&mut disk).map_err(within)?;
-            let logs = Logs::start_on(disk, home.group, fresh, settings).map_err(within)?;
+            let logs = Logs::start_on(disk, scope.group, fresh, settings).map_err(within)?;
             return Ok(ProcessLogs { logs, root, folder, known, opened: Mutex::default() });
         }
         let cause = DiskError::Other(format!(
@@ -134,7 +134,7 @@ impl ProcessLogs {
 
     /// Returns the log of a stream, of which `keep` is kept, or everything. The log thread calls
     /// `waker` when the log's state has changed.
-    pub fn journal(
+    pub fn stream_log_port(
         &self,
         stream: StreamKey,
         (on_full, keep): (FullDiskPolicy, Option<TopicLogRetention>),
@@ -147,13 +147,13 @@ impl ProcessLogs {
 
 /// Takes a folder; returns `None` if another process uses it. A folder that others only read
 /// (I-106) counts as free, because they finish soon.
-fn take(folder: &Path, deadline: Instant) -> Result<Option<Folder>, LogError> {
+fn take(folder: &Path, deadline: Instant) -> Result<Option<LogFolder>, LogError> {
     loop {
-        match Folder::open(folder) {
+        match LogFolder::open(folder) {
             Err(LogError::Locked) => {}
             other => return other.map(Some),
         }
-        match Folder::look(folder) {
+        match LogFolder::look(folder) {
             Err(LogError::Locked) => return Ok(None),
             Err(error) => return Err(error),
             Ok(_) if Instant::now() >= deadline => return Ok(None),

@@ -20,7 +20,7 @@ use derecho_core::storage::log_tasks::{self, ReachableFolder, TopicLogRetention}
 
 use super::batch::Batch;
 use super::damage_cache::DamageCache;
-use super::folder::Folder;
+use super::folder::LogFolder;
 use super::shared_log_state::SharedLogState;
 use super::thread::{
     FullDiskPolicy, LogJob, LogSettings, LogWriter, Logs, OpenLog, PushRefusal, StreamHandle,
@@ -39,7 +39,7 @@ struct LogTaskSlot {
 }
 
 impl LogTaskSlot {
-    fn take_errand(&self) -> Option<LogTask> {
+    fn take_task(&self) -> Option<LogTask> {
         self.task.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -60,10 +60,10 @@ enum TaskProgress {
 }
 
 impl PendingLogTask {
-    fn run(mut self, writer: &mut LogWriter<Folder>) {
-        let Some(errand) = self.slot.take_errand() else { return };
+    fn run(mut self, writer: &mut LogWriter<LogFolder>) {
+        let Some(task) = self.slot.take_task() else { return };
         self.state = TaskProgress::Begun;
-        let answer = do_errand(writer, &self.log_state, &self.root, &errand);
+        let answer = run_task(writer, &self.log_state, &self.root, &task);
         self.answer(answer);
     }
 
@@ -79,7 +79,7 @@ impl Drop for PendingLogTask {
         // The log thread has ended before it reached the task, or in the middle of it. A task that
         // has been taken back is no longer in the slot.
         let unanswered = match self.state {
-            TaskProgress::Waits => self.slot.take_errand().is_some(),
+            TaskProgress::Waits => self.slot.take_task().is_some(),
             TaskProgress::Begun => true,
             TaskProgress::Answered => false,
         };
@@ -148,17 +148,17 @@ impl LogPort for StreamLogPort {
         self.log
     }
 
-    fn ask(&mut self, errand: &mut Option<LogTask>) -> bool {
+    fn ask(&mut self, task: &mut Option<LogTask>) -> bool {
         if !self.push() {
             return false;
         }
-        *self.slot.task.lock().unwrap_or_else(PoisonError::into_inner) = errand.take();
+        *self.slot.task.lock().unwrap_or_else(PoisonError::into_inner) = task.take();
         let (slot, log_state) = (Arc::clone(&self.slot), Arc::clone(&self.handle.state));
         let log_tasks =
             PendingLogTask { slot, log_state, root: self.root.clone(), state: TaskProgress::Waits };
-        let work = Box::new(move |writer: &mut LogWriter<Folder>| log_tasks.run(writer));
+        let work = Box::new(move |writer: &mut LogWriter<LogFolder>| log_tasks.run(writer));
         if let Err(TrySendError::Full(_refused)) = self.handle.queue.try_send(LogJob::Work(work)) {
-            *errand = self.slot.take_errand();
+            *task = self.slot.take_task();
             return false;
         }
         true
@@ -213,49 +213,50 @@ impl Drop for StreamLogPort {
         // full, the log thread finds the rest once it has made room.
         let rest = std::mem::take(&mut self.batch);
         self.handle.state.leave(rest);
-        let _ = self.handle.queue.try_send(LogJob::Work(Box::new(|_: &mut LogWriter<Folder>| {})));
+        let _ =
+            self.handle.queue.try_send(LogJob::Work(Box::new(|_: &mut LogWriter<LogFolder>| {})));
     }
 }
 
 /// Runs a log task on the log thread. If the disk is full, waits for room or gives up, as appends
 /// do.
-fn do_errand(
-    writer: &mut LogWriter<Folder>,
-    shown: &Arc<SharedLogState>,
+fn run_task(
+    writer: &mut LogWriter<LogFolder>,
+    log_state: &Arc<SharedLogState>,
     root: &std::path::Path,
-    errand: &LogTask,
+    task: &LogTask,
 ) -> LogTaskResult {
     loop {
-        let answer = try_errand(writer, shown, root, errand);
+        let answer = try_task(writer, log_state, root, task);
         let LogTaskResult::Failed(error) = &answer else {
-            shown.show_room();
+            log_state.show_room();
             return answer;
         };
-        match writer.judge(shown, error) {
+        match writer.judge(log_state, error) {
             // Its state after the partial task is read when the log is opened again.
-            None => drop(writer.logs.remove(&shown.key)),
+            None => drop(writer.logs.remove(&log_state.key)),
             Some(state) => {
                 let error = error.clone().within(&writer.disk.place());
-                writer.give_up(shown.key, (state, error.clone()));
-                shown.show(state, Some(error));
+                writer.give_up(log_state.key, (state, error.clone()));
+                log_state.show(state, Some(error));
                 return answer;
             }
         }
     }
 }
 
-fn try_errand(
-    writer: &mut LogWriter<Folder>,
-    shown: &Arc<SharedLogState>,
+fn try_task(
+    writer: &mut LogWriter<LogFolder>,
+    log_state: &Arc<SharedLogState>,
     root: &std::path::Path,
-    errand: &LogTask,
+    task: &LogTask,
 ) -> LogTaskResult {
     // The whole log behind a claim is checked, once.
-    let harm = match writer.open_or_damage(shown, matches!(errand, LogTask::Claim(_))) {
-        Ok(harm) => harm,
+    let damage = match writer.open_or_damage(log_state, matches!(task, LogTask::Claim(_))) {
+        Ok(damage) => damage,
         Err(error) => return LogTaskResult::Failed(error),
     };
-    let locks = matches!(errand, LogTask::Claim(_) | LogTask::Register);
+    let locks = matches!(task, LogTask::Claim(_) | LogTask::Register);
     let mut neighbours = match neighbours(root, writer.owner.log, locks) {
         Ok(neighbours) => neighbours,
         // An unread neighbour may be the one that matters, so nothing begins without it.
@@ -263,39 +264,40 @@ fn try_errand(
         Err(_) => Vec::new(),
     };
     for neighbour in &mut neighbours {
-        neighbour.damage = writer.harm.find((shown.key, neighbour.log), &neighbour.disk.place());
+        neighbour.damage =
+            writer.damage_cache.find((log_state.key, neighbour.log), &neighbour.disk.place());
     }
-    if let Some(harm) = harm {
-        let judged = open_damaged(writer, (shown, root, errand), &mut neighbours, harm);
-        note_damage(&mut writer.harm, shown.key, &neighbours);
+    if let Some(damage) = damage {
+        let judged = open_damaged(writer, (log_state, root, task), &mut neighbours, damage);
+        note_damage(&mut writer.damage_cache, log_state.key, &neighbours);
         match judged {
             Ok(None) => {}
             Ok(Some(claim)) => return LogTaskResult::Claimed(claim),
             Err(error) => return LogTaskResult::Failed(error),
         }
     }
-    let Some(kept) = writer.logs.get_mut(&shown.key) else {
+    let Some(open_log) = writer.logs.get_mut(&log_state.key) else {
         return LogTaskResult::Failed(LogError::Failed);
     };
     // Use what was read of the neighbours' logs a moment ago.
     for neighbour in &mut neighbours {
-        neighbour.known = writer.known.remove(&(shown.key, neighbour.log));
+        neighbour.known = writer.known.remove(&(log_state.key, neighbour.log));
     }
     let known = aside::asides(&mut writer.disk).unwrap_or_default();
-    let mut answer = log_tasks::run(errand, &mut kept.log, &mut writer.disk, &mut neighbours);
+    let mut answer = log_tasks::run(task, &mut open_log.log, &mut writer.disk, &mut neighbours);
     if let LogTaskResult::Claimed(claim) = &mut answer {
-        let own = (writer.owner, shown.key, &mut writer.disk);
+        let own = (writer.owner, log_state.key, &mut writer.disk);
         let more = log_tasks::excused(&permissions_in(root), own, None, &mut neighbours);
         claim.accounts.extend(more);
     }
-    note_damage(&mut writer.harm, shown.key, &neighbours);
+    note_damage(&mut writer.damage_cache, log_state.key, &neighbours);
     if matches!(answer, LogTaskResult::NotYet) {
         let known = neighbours.into_iter().filter_map(|it| Some((it.log, it.known?)));
-        writer.known.extend(known.map(|(of, log)| ((shown.key, of), log)));
+        writer.known.extend(known.map(|(of, log)| ((log_state.key, of), log)));
     }
-    kept.shown.publish(kept.log.durable());
+    open_log.log_state.publish(open_log.log.durable());
     if let Ok(now) = aside::asides(&mut writer.disk)
-        && let Some(numbers) = now.get(&shown.key)
+        && let Some(numbers) = now.get(&log_state.key)
         && let Some(number) = numbers.last()
         && now != known
     {
@@ -303,38 +305,38 @@ fn try_errand(
             "the log of stream {} was put aside as number {number}, because its topic has \
              continued without this log; `squall log dump {} --aside {number}` shows it; {} logs \
              of the stream are aside now, and the last {} are kept",
-            shown.key,
+            log_state.key,
             writer.disk.place(),
             numbers.len(),
             aside::MOST
         );
-        tidy_asides(writer, shown);
+        tidy_asides(writer, log_state);
     }
     answer
 }
 
 /// Returns the claim of a damaged log (I-98). `None`: the log was put aside, and is open and empty.
 fn open_damaged(
-    writer: &mut LogWriter<Folder>,
+    writer: &mut LogWriter<LogFolder>,
     (shown, root, errand): (&Arc<SharedLogState>, &std::path::Path, &LogTask),
-    neighbours: &mut [ReachableFolder<Folder>],
-    harm: LogDamage,
+    neighbours: &mut [ReachableFolder<LogFolder>],
+    damage: LogDamage,
 ) -> Result<Option<Box<LogClaim>>, LogError> {
     let (owner, stream, place) = (writer.owner, shown.key, writer.disk.place());
     let begins = matches!(errand, LogTask::Load(..) | LogTask::Read(_));
-    if begins && !writer.harm.is_known((stream, owner.log)) {
+    if begins && !writer.damage_cache.is_known((stream, owner.log)) {
         // The log was claimed as a sound one: a start from it must find what was claimed.
-        return Err(harm.error);
+        return Err(damage.error);
     }
-    let judged = log_damage::judge(errand, (owner, stream, &mut writer.disk), neighbours, &harm);
-    let error = harm.error.clone().within(&place);
+    let judged = log_damage::judge(errand, (owner, stream, &mut writer.disk), neighbours, &damage);
+    let error = damage.error.clone().within(&place);
     let number = match judged? {
         DamageOutcome::PutAside(number) => number,
         DamageOutcome::Claimed(mut claim) => {
             let own = (owner, stream, &mut writer.disk);
-            let more = log_tasks::excused(&permissions_in(root), own, Some(&harm), neighbours);
+            let more = log_tasks::excused(&permissions_in(root), own, Some(&damage), neighbours);
             claim.accounts.extend(more);
-            writer.harm.set((stream, owner.log), &place, Some(harm));
+            writer.damage_cache.set((stream, owner.log), &place, Some(damage));
             // Other members that hold the store complete it.
             if matches!(errand, LogTask::Claim(true)) {
                 shown.show_damaged(error);
@@ -346,15 +348,16 @@ fn open_damaged(
         "the log of stream {stream} is damaged: {error}. The log was put aside in {place} as \
          number {number}, and its records are fetched from other logs"
     );
-    writer.harm.set((stream, owner.log), &place, None);
+    writer.damage_cache.set((stream, owner.log), &place, None);
     writer.open(shown)?;
     tidy_asides(writer, shown);
     Ok(None)
 }
 
 /// Removes logs put aside beyond the limit (I-96), and logs their removal.
-fn tidy_asides(writer: &mut LogWriter<Folder>, shown: &SharedLogState) {
-    let (stream, most) = (shown.key, shown.retention.as_ref().and_then(|keep| keep.past.bytes));
+fn tidy_asides(writer: &mut LogWriter<LogFolder>, log_state: &SharedLogState) {
+    let (stream, most) =
+        (log_state.key, log_state.retention.as_ref().and_then(|keep| keep.past.bytes));
     match aside::keep_last(&mut writer.disk, stream, most) {
         Ok(removed) => {
             for (number, bytes) in removed {
@@ -374,15 +377,20 @@ fn tidy_asides(writer: &mut LogWriter<Folder>, shown: &SharedLogState) {
 
 /// Returns the logs without which an operator has allowed to proceed.
 fn permissions_in(root: &std::path::Path) -> Vec<RestartPermission> {
-    let said = Folder::read(root).and_then(|mut root| restart_permission::permissions(&mut root));
-    said.unwrap_or_else(|error| {
+    let recorded =
+        LogFolder::read(root).and_then(|mut root| restart_permission::permissions(&mut root));
+    recorded.unwrap_or_else(|error| {
         tracing::warn!("decisions of `squall log proceed` cannot be read: {error}");
         Vec::new()
     })
 }
 
 /// Records which logs in reach are damaged.
-fn note_damage(known: &mut DamageCache, stream: StreamKey, neighbours: &[ReachableFolder<Folder>]) {
+fn note_damage(
+    known: &mut DamageCache,
+    stream: StreamKey,
+    neighbours: &[ReachableFolder<LogFolder>],
+) {
     for neighbour in neighbours {
         let of = (stream, neighbour.log);
         if neighbour.damage.is_some() || known.is_known(of) {
@@ -391,29 +399,29 @@ fn note_damage(known: &mut DamageCache, stream: StreamKey, neighbours: &[Reachab
     }
 }
 
-impl LogWriter<Folder> {
+impl LogWriter<LogFolder> {
     /// Ensures that the log of a stream is open and shown here, or returns its damage. A damaged
     /// log of views is an error.
     fn open_or_damage(
         &mut self,
-        shown: &Arc<SharedLogState>,
+        log_state: &Arc<SharedLogState>,
         checks: bool,
     ) -> Result<Option<LogDamage>, LogError> {
-        let (owner, stream) = (self.owner, shown.key);
+        let (owner, stream) = (self.owner, log_state.key);
         let (of, log) = ((owner, stream), (stream, owner.log));
-        if self.harm.is_known(log) {
-            if let Some(harm) = self.harm.find(log, &self.disk.place()) {
-                return Ok(Some(harm));
+        if self.damage_cache.is_known(log) {
+            if let Some(damage) = self.damage_cache.find(log, &self.disk.place()) {
+                return Ok(Some(damage));
             }
             // Other files may have the same names now.
             self.disk.close_files();
         }
-        let error = match self.open(shown) {
+        let error = match self.open(log_state) {
             Err(error) if error.is_damage() && stream != VIEWS => Some(error),
             Err(error) => return Err(error),
             Ok(()) => {
-                let kept = self.logs.get_mut(&stream).filter(|it| checks && !it.is_checked);
-                kept.and_then(|kept| {
+                let open_log = self.logs.get_mut(&stream).filter(|it| checks && !it.is_checked);
+                open_log.and_then(|kept| {
                     kept.is_checked = true;
                     kept.log.find_damage(&mut self.disk).filter(|_| stream != VIEWS)
                 })
@@ -426,31 +434,34 @@ impl LogWriter<Folder> {
     }
 
     /// Ensures that the log of a stream is open and shown here.
-    fn open(&mut self, shown: &Arc<SharedLogState>) -> Result<(), LogError> {
-        let is_left =
-            self.logs.get(&shown.key).is_some_and(|kept| !Arc::ptr_eq(&kept.shown, shown));
+    fn open(&mut self, log_state: &Arc<SharedLogState>) -> Result<(), LogError> {
+        let is_left = self
+            .logs
+            .get(&log_state.key)
+            .is_some_and(|open_log| !Arc::ptr_eq(&open_log.log_state, log_state));
         if is_left {
             // The previous user has left the log, and this thread has not processed that yet.
             self.close_left();
         }
-        if let Some(kept) = self.logs.get_mut(&shown.key) {
-            kept.shown = Arc::clone(shown);
+        if let Some(open_log) = self.logs.get_mut(&log_state.key) {
+            open_log.log_state = Arc::clone(log_state);
             return Ok(());
         }
-        if !shown.takes() {
-            return Err(shown.error().unwrap_or(LogError::Failed));
+        if !log_state.takes() {
+            return Err(log_state.error().unwrap_or(LogError::Failed));
         }
-        let (of, LogSettings { mut limits, check, .. }) = ((self.owner, shown.key), self.settings);
-        if shown.key == VIEWS {
+        let (of, LogSettings { mut limits, check, .. }) =
+            ((self.owner, log_state.key), self.settings);
+        if log_state.key == VIEWS {
             limits.segment_bytes = limits.segment_bytes.min(VIEWS_FILE);
         }
         let (log, recovery) = StreamLog::open(&mut self.disk, of, limits, check)?;
         if let Some(torn) = recovery.torn {
-            tracing::warn!("the torn end of the log of stream {} was cut: {torn:?}", shown.key);
+            tracing::warn!("the torn end of the log of stream {} was cut: {torn:?}", log_state.key);
         }
-        shown.publish(log.durable());
-        shown.show_open();
-        self.logs.insert(shown.key, OpenLog::new(log, shown));
+        log_state.publish(log.durable());
+        log_state.show_open();
+        self.logs.insert(log_state.key, OpenLog::new(log, log_state));
         Ok(())
     }
 }
@@ -461,7 +472,7 @@ fn neighbours(
     root: &std::path::Path,
     own: LogId,
     locks: bool,
-) -> Result<Vec<ReachableFolder<Folder>>, LogError> {
+) -> Result<Vec<ReachableFolder<LogFolder>>, LogError> {
     let unread = |path: &std::path::Path, error: std::io::Error| LogError::Disk {
         file: path.display().to_string(),
         cause: DiskError::Other(error.to_string()),
@@ -472,7 +483,7 @@ fn neighbours(
         if !path.is_dir() {
             continue;
         }
-        let mut disk = Folder::read(&path)?;
+        let mut disk = LogFolder::read(&path)?;
         let within = |error: LogError| error.within(&path.display().to_string());
         let Some(owner) = folder::owner(&mut disk).map_err(within)? else {
             match folder::streams(&mut disk).map_err(within)?.first() {
@@ -486,7 +497,7 @@ fn neighbours(
         if owner.log == own {
             continue;
         }
-        let (disk, busy) = match locks.then(|| Folder::look(&path)) {
+        let (disk, busy) = match locks.then(|| LogFolder::look(&path)) {
             Some(Ok(looked)) => (looked, false),
             _ => (disk, true),
         };

@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 
 use derecho_core::log::views::VIEWS;
 use derecho_core::log::{
-    Check, Disk, DiskError, GroupId, LogError, LogId, LogLimits, LogOwner, LogRecord, Recovery,
-    SegmentRetention, StreamKey, StreamLog, Version, WallTime, folder,
+    Disk, DiskError, GroupId, LogError, LogId, LogLimits, LogOwner, LogRecord, Recovery,
+    RecoveryCheck, SegmentRetention, StreamKey, StreamLog, Version, WallTime, folder,
 };
 use derecho_core::storage::log_tasks;
 
 use super::batch::{Batch, BatchItem};
 use super::damage_cache::DamageCache;
-use super::folder::Folder;
+use super::folder::LogFolder;
 use super::shared_log_state::SharedLogState;
 pub use super::shared_log_state::{FullDiskPolicy, StreamState};
 use crate::clock;
@@ -53,7 +53,7 @@ pub struct LogSettings {
     /// Size limits of files.
     pub limits: LogLimits,
     /// Extent of the check when a log is opened.
-    pub check: Check,
+    pub check: RecoveryCheck,
     /// Scheduling of the log thread.
     pub thread: ThreadSettings,
 }
@@ -64,7 +64,7 @@ impl Default for LogSettings {
             queue: 1024,
             queue_bytes: QUEUE_BYTES,
             limits: LogLimits::default(),
-            check: Check::Last,
+            check: RecoveryCheck::Last,
             thread: ThreadSettings::default(),
         }
     }
@@ -98,7 +98,7 @@ pub(super) enum LogJob<D> {
 }
 
 /// Logs of a folder, and the thread that writes them.
-pub struct Logs<D = Folder> {
+pub struct Logs<D = LogFolder> {
     owner: LogOwner,
     queue: SyncSender<LogJob<D>>,
     queued: Arc<LogQueueBytes>,
@@ -109,7 +109,7 @@ pub struct Logs<D = Folder> {
 }
 
 /// Handle of one stream's log, for its user.
-pub struct StreamHandle<D = Folder> {
+pub struct StreamHandle<D = LogFolder> {
     pub(super) state: Arc<SharedLogState>,
     pub(super) queue: SyncSender<LogJob<D>>,
     queued: Arc<LogQueueBytes>,
@@ -149,7 +149,7 @@ impl Logs {
         fresh: LogId,
         settings: LogSettings,
     ) -> Result<Logs, LogError> {
-        Logs::start_on(Folder::open(path)?, group, fresh, settings)
+        Logs::start_on(LogFolder::open(path)?, group, fresh, settings)
     }
 }
 
@@ -177,7 +177,7 @@ impl<D: Disk + Send + 'static> Logs<D> {
             settings,
             logs,
             known: BTreeMap::new(),
-            harm: DamageCache::default(),
+            damage_cache: DamageCache::default(),
             load: Arc::clone(&load),
             spare: Arc::clone(&spare),
             closing: Arc::clone(&closing),
@@ -212,9 +212,9 @@ impl<D: Disk + Send + 'static> Logs<D> {
     }
 
     /// Creates a handle on the log with this visible state.
-    pub(super) fn handle(&self, shown: Arc<SharedLogState>) -> StreamHandle<D> {
+    pub(super) fn handle(&self, log_state: Arc<SharedLogState>) -> StreamHandle<D> {
         let (queue, load) = (self.queue.clone(), Arc::clone(&self.queued));
-        StreamHandle { state: shown, queue, queued: load, spare: Arc::clone(&self.spare) }
+        StreamHandle { state: log_state, queue, queued: load, spare: Arc::clone(&self.spare) }
     }
 
     /// Opens the log of a stream. The log thread calls `waker` whenever more is durable or the
@@ -239,14 +239,14 @@ impl<D: Disk + Send + 'static> Logs<D> {
                 writer.settings.check,
             );
             opened.map(|(log, recovery)| {
-                let shown = Arc::new(SharedLogState::new((key, on_full, None), waker));
-                shown.publish(log.durable());
-                writer.logs.insert(key, OpenLog::new(log, &shown));
-                (shown, recovery)
+                let log_state = Arc::new(SharedLogState::new((key, on_full, None), waker));
+                log_state.publish(log.durable());
+                writer.logs.insert(key, OpenLog::new(log, &log_state));
+                (log_state, recovery)
             })
         });
-        let (shown, recovery) = opened.unwrap_or(Err(LogError::Failed))?;
-        Ok((self.handle(shown), recovery))
+        let (log_state, recovery) = opened.unwrap_or(Err(LogError::Failed))?;
+        Ok((self.handle(log_state), recovery))
     }
 
     /// Writes and syncs everything that was pushed, and ends the thread, if that succeeds within
@@ -356,9 +356,9 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
     ) -> Result<T, LogError> {
         let key = self.state.key;
         let done = ask(&self.queue, move |writer: &mut LogWriter<D>| {
-            let kept = writer.logs.get_mut(&key).ok_or(LogError::Failed)?;
-            let done = work(&mut kept.log, &mut writer.disk);
-            kept.shown.publish(kept.log.durable());
+            let open_log = writer.logs.get_mut(&key).ok_or(LogError::Failed)?;
+            let done = work(&mut open_log.log, &mut writer.disk);
+            open_log.log_state.publish(open_log.log.durable());
             done
         });
         done.unwrap_or(Err(LogError::Failed))
@@ -368,7 +368,7 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
 /// A log, and its visible state.
 pub(super) struct OpenLog {
     pub(super) log: StreamLog,
-    pub(super) shown: Arc<SharedLogState>,
+    pub(super) log_state: Arc<SharedLogState>,
     /// True if all files of the log were checked.
     pub(super) is_checked: bool,
     /// Number of files at the last check of what may be dropped.
@@ -376,8 +376,8 @@ pub(super) struct OpenLog {
 }
 
 impl OpenLog {
-    pub(super) fn new(log: StreamLog, shown: &Arc<SharedLogState>) -> OpenLog {
-        OpenLog { log, shown: Arc::clone(shown), is_checked: false, files: 0 }
+    pub(super) fn new(log: StreamLog, log_state: &Arc<SharedLogState>) -> OpenLog {
+        OpenLog { log, log_state: Arc::clone(log_state), is_checked: false, files: 0 }
     }
 
     /// Drops records beyond the retention; checked when a further file was begun.
@@ -387,7 +387,7 @@ impl OpenLog {
             self.files = files;
             return trim_views(&mut self.log, disk);
         }
-        let Some(keep) = self.shown.retention.as_ref().filter(|_| files != self.files) else {
+        let Some(keep) = self.log_state.retention.as_ref().filter(|_| files != self.files) else {
             return Ok(());
         };
         let now = WallTime(clock::wall(clock::now()));
@@ -421,7 +421,7 @@ pub(super) struct LogWriter<D> {
     /// requested point.
     pub(super) known: BTreeMap<(StreamKey, LogId), StreamLog>,
     /// Damaged logs of this folder and of others.
-    pub(super) harm: DamageCache,
+    pub(super) damage_cache: DamageCache,
     load: Arc<LogQueueBytes>,
     spare: Arc<Mutex<Vec<Batch>>>,
     closing: Arc<AtomicBool>,
@@ -430,8 +430,8 @@ pub(super) struct LogWriter<D> {
 impl<D> Drop for LogWriter<D> {
     fn drop(&mut self) {
         // However the thread ends, no user keeps waiting for it.
-        let shown = self.logs.values().map(|kept| &kept.shown);
-        shown.filter(|it| it.takes()).for_each(|it| it.show(StreamState::Closed, None));
+        let log_state = self.logs.values().map(|open_log| &open_log.log_state);
+        log_state.filter(|it| it.takes()).for_each(|it| it.show(StreamState::Closed, None));
     }
 }
 
@@ -451,12 +451,12 @@ impl<D: Disk> LogWriter<D> {
             let mut gathered = 0;
             while let Some(job) = next {
                 match job {
-                    LogJob::Batch(shown, batch) => {
+                    LogJob::Batch(log_state, batch) => {
                         gathered += batch.bytes();
                         let bytes = batch.footprint();
-                        self.append(&shown, batch);
+                        self.append(&log_state, batch);
                         self.load.take(bytes);
-                        shown.take();
+                        log_state.take();
                     }
                     LogJob::Work(work) => {
                         self.commit();
@@ -465,9 +465,9 @@ impl<D: Disk> LogWriter<D> {
                     LogJob::Close => {
                         self.commit();
                         self.close_left();
-                        self.logs
-                            .values()
-                            .for_each(|kept| kept.shown.show(StreamState::Closed, None));
+                        self.logs.values().for_each(|open_log| {
+                            open_log.log_state.show(StreamState::Closed, None)
+                        });
                         return;
                     }
                 }
@@ -480,36 +480,36 @@ impl<D: Disk> LogWriter<D> {
 
     /// Whether a view waits for room on the disk.
     fn views_wait(&self) -> bool {
-        self.logs.get(&VIEWS).is_some_and(|kept| kept.log.pending() > 0)
+        self.logs.get(&VIEWS).is_some_and(|open_log| open_log.log.pending() > 0)
     }
 
     /// Closes the logs whose users have left, with their last batches.
     pub(super) fn close_left(&mut self) {
-        let left = self.logs.iter().filter_map(|(key, kept)| {
-            let rest = kept.shown.rest()?;
-            Some((*key, Arc::clone(&kept.shown), rest))
+        let left = self.logs.iter().filter_map(|(key, open_log)| {
+            let rest = open_log.log_state.rest()?;
+            Some((*key, Arc::clone(&open_log.log_state), rest))
         });
         let left: Vec<_> = left.collect();
-        for (key, shown, rest) in left {
-            self.append(&shown, rest);
+        for (key, log_state, rest) in left {
+            self.append(&log_state, rest);
             self.commit();
             self.logs.remove(&key);
         }
     }
 
-    fn append(&mut self, shown: &SharedLogState, mut batch: Batch) {
+    fn append(&mut self, log_state: &SharedLogState, mut batch: Batch) {
         // Records for a failed or detached log are lost; the log's user sees the state.
-        if let Some(kept) = self.logs.get_mut(&shown.key) {
-            let (log, disk) = (&mut kept.log, &self.disk);
+        if let Some(open_log) = self.logs.get_mut(&log_state.key) {
+            let (log, disk) = (&mut open_log.log, &self.disk);
             let appended = batch.iter().try_for_each(|put| match put {
                 BatchItem::Message(entry) => log.append(entry, disk).map(|_| ()),
                 BatchItem::Mark(mark, now) => {
-                    shown.mark();
+                    log_state.mark();
                     log.mark(mark, now, disk)
                 }
             });
             if let Err(error) = appended {
-                self.give_up(shown.key, (StreamState::Failed, error));
+                self.give_up(log_state.key, (StreamState::Failed, error));
             }
         }
         batch.clear();
@@ -525,7 +525,7 @@ impl<D: Disk> LogWriter<D> {
         let keys: Vec<StreamKey> = self
             .logs
             .iter()
-            .filter(|(_, kept)| kept.log.pending() > 0)
+            .filter(|(_, open_log)| open_log.log.pending() > 0)
             .map(|(key, _)| *key)
             .collect();
         // Write all before the first sync, so that the disk can handle them in one sweep.
@@ -533,11 +533,11 @@ impl<D: Disk> LogWriter<D> {
             self.write(*key);
         }
         for key in &keys {
-            let Some(kept) = self.logs.get_mut(key) else { continue };
-            match kept.log.sync(&mut self.disk) {
+            let Some(open_log) = self.logs.get_mut(key) else { continue };
+            match open_log.log.sync(&mut self.disk) {
                 Ok(version) => {
-                    kept.shown.publish_all(version);
-                    if let Err(error) = kept.trim(&mut self.disk) {
+                    open_log.log_state.publish_all(version);
+                    if let Err(error) = open_log.trim(&mut self.disk) {
                         self.give_up(*key, (StreamState::Failed, error));
                     }
                 }
@@ -549,17 +549,17 @@ impl<D: Disk> LogWriter<D> {
     /// Writes what was appended to a log; waits for room if the log was opened so.
     fn write(&mut self, key: StreamKey) {
         loop {
-            let Some(kept) = self.logs.get_mut(&key) else { return };
-            let Err(error) = kept.log.write(&mut self.disk) else {
-                return kept.shown.show_room();
+            let Some(open_log) = self.logs.get_mut(&key) else { return };
+            let Err(error) = open_log.log.write(&mut self.disk) else {
+                return open_log.log_state.show_room();
             };
-            let shown = Arc::clone(&kept.shown);
+            let log_state = Arc::clone(&open_log.log_state);
             if key == VIEWS && error.is_full() && !self.closing.load(Ordering::Acquire) {
                 // Other logs have policies of their own for a full disk; a waiting log of views
                 // must not stop them.
-                return shown.show_full(error.within(&self.disk.place()));
+                return log_state.show_full(error.within(&self.disk.place()));
             }
-            if let Some(state) = self.judge(&shown, &error) {
+            if let Some(state) = self.judge(&log_state, &error) {
                 return self.give_up(key, (state, error));
             }
         }
@@ -567,17 +567,21 @@ impl<D: Disk> LogWriter<D> {
 
     /// Returns the state of a log after this error. Returns `None`, after a pause, if the disk is
     /// full and the log waits for room.
-    pub(super) fn judge(&self, shown: &SharedLogState, error: &LogError) -> Option<StreamState> {
+    pub(super) fn judge(
+        &self,
+        log_state: &SharedLogState,
+        error: &LogError,
+    ) -> Option<StreamState> {
         if !error.is_full() {
             return Some(StreamState::Failed);
         }
-        if shown.on_full == FullDiskPolicy::Detach {
+        if log_state.on_full == FullDiskPolicy::Detach {
             return Some(StreamState::Detached);
         }
         if self.closing.load(Ordering::Acquire) {
             return Some(StreamState::Failed);
         }
-        shown.show_full(error.clone().within(&self.disk.place()));
+        log_state.show_full(error.clone().within(&self.disk.place()));
         std::thread::sleep(ROOM_AGAIN);
         None
     }
@@ -585,8 +589,8 @@ impl<D: Disk> LogWriter<D> {
     pub(super) fn give_up(&mut self, key: StreamKey, (state, error): (StreamState, LogError)) {
         let error = error.within(&self.disk.place());
         tracing::error!("the log of stream {key} accepts no more records: {error}");
-        if let Some(kept) = self.logs.remove(&key) {
-            kept.shown.show(state, Some(error));
+        if let Some(open_log) = self.logs.remove(&key) {
+            open_log.log_state.show(state, Some(error));
         }
     }
 }

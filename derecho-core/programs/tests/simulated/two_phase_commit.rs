@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use derecho_core::sst::{Strategy, Table};
 use derecho_sim::Random;
-use sst_programs::two_phase_commit::{self, Commit, Decision, Requests};
+use sst_programs::two_phase_commit::{self, Commit, Decision, RequestQueue};
 
 use crate::group::Group;
 
@@ -30,7 +30,7 @@ fn start(seed: u64, nodes: usize, wanted: u64, no: u64) -> (Group<Commit>, Share
     let shared = record.clone();
     let group = Group::new(seed, nodes, Strategy::Writes, Commit::NONE, move |rank| {
         let rank = rank.index();
-        let requests = Requests::new();
+        let requests = RequestQueue::new();
         for request in 0..wanted {
             requests.push(1000 * rank as u64 + request);
         }

@@ -41,36 +41,36 @@ impl Series {
 /// Value of a claim: as in the paper, or as measured.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Value {
+pub enum ClaimValue {
     /// A number; its unit is in the claim's name.
     Number(f64),
     /// A value that is not a single number: a bound, a shape.
     Text(String),
 }
 
-impl From<f64> for Value {
-    fn from(number: f64) -> Value {
-        Value::Number(number)
+impl From<f64> for ClaimValue {
+    fn from(number: f64) -> ClaimValue {
+        ClaimValue::Number(number)
     }
 }
 
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::Text(text.into())
+impl From<&str> for ClaimValue {
+    fn from(text: &str) -> ClaimValue {
+        ClaimValue::Text(text.into())
     }
 }
 
-impl From<String> for Value {
-    fn from(text: String) -> Value {
-        Value::Text(text)
+impl From<String> for ClaimValue {
+    fn from(text: String) -> ClaimValue {
+        ClaimValue::Text(text)
     }
 }
 
-impl std::fmt::Display for Value {
+impl std::fmt::Display for ClaimValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Value::Number(number) => f.write_str(&short(*number)),
-            Value::Text(text) => f.write_str(text),
+            ClaimValue::Number(number) => f.write_str(&short(*number)),
+            ClaimValue::Text(text) => f.write_str(text),
         }
     }
 }
@@ -97,9 +97,9 @@ pub struct Figure {
     /// Lines of the figure.
     pub series: Vec<Series>,
     /// Claims of the paper.
-    pub paper: BTreeMap<String, Value>,
+    pub paper: BTreeMap<String, ClaimValue>,
     /// Measured values of the same claims.
-    pub measured: BTreeMap<String, Value>,
+    pub measured: BTreeMap<String, ClaimValue>,
     /// Claims that are not met; a note says why.
     pub unmet: Vec<String>,
     /// Inputs, assumptions, and differences from the paper with their reasons.
@@ -129,8 +129,8 @@ impl Figure {
     pub fn claim(
         &mut self,
         claim: &str,
-        paper: impl Into<Value>,
-        measured: impl Into<Value>,
+        paper: impl Into<ClaimValue>,
+        measured: impl Into<ClaimValue>,
         met: bool,
     ) {
         self.paper.insert(claim.into(), paper.into());
@@ -213,7 +213,7 @@ impl Figure {
         if !self.paper.is_empty() {
             let mut rows = vec![["claim", "paper", "measured", "met"].map(String::from).to_vec()];
             for (claim, paper) in &self.paper {
-                let measured = self.measured.get(claim).map_or("-".into(), Value::to_string);
+                let measured = self.measured.get(claim).map_or("-".into(), ClaimValue::to_string);
                 let met = if self.unmet.contains(claim) { "NO" } else { "yes" };
                 rows.push(vec![claim.clone(), paper.to_string(), measured, met.into()]);
             }

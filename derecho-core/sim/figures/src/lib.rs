@@ -31,7 +31,7 @@ use std::fmt;
 use experiments::spindle::{batching, delays, finals, levels, prices, subgroups, windows};
 use experiments::{counting, detection, routing, throughput, views as changes};
 
-pub use figure::{Figure, Series, Value};
+pub use figure::{ClaimValue, Figure, Series};
 pub use network::{Costs, Network};
 
 /// Options of an experiment.

@@ -126,20 +126,20 @@ impl MulticastTestMember {
     /// Creates the member at this end of the network.
     pub(crate) fn new(
         link: &mut SimLink,
-        habits: MulticastParameters,
+        parameters: MulticastParameters,
         disk: DiskPrices,
-        ledger: &Rc<RefCell<MulticastMeasurements>>,
+        measurements: &Rc<RefCell<MulticastMeasurements>>,
     ) -> Result<MulticastTestMember, String> {
         let me = link.index().0;
         // The member reads no streams, so its acknowledgements of them are not read.
         let acks = OwnRegion::heap(LINE_WORDS);
         let node = Node::new(link.node(), acks, Arc::new(|| {}));
         let mut groups = Vec::new();
-        for group in 0..habits.subgroups {
-            let words = habits.members * LINE_WORDS;
+        for group in 0..parameters.subgroups {
+            let words = parameters.members * LINE_WORDS;
             let lines = open(link, lines_of(group), words)?;
-            let geometry = geometry_of(&habits, group)?;
-            let memory = if me < habits.senders {
+            let geometry = geometry_of(&parameters, group)?;
+            let memory = if me < parameters.senders {
                 let region = open(link, stream_of(group), geometry.words())?;
                 Some(SenderMemory::with_nulls(region, geometry))
             } else {
@@ -148,17 +148,17 @@ impl MulticastTestMember {
             let (id, inbox) = (None, None);
             groups.push(OwnSubgroup { id, inbox, memory, lines, gathered: false, copied: false });
         }
-        let (link, ledger) = (link.clone(), Rc::clone(ledger));
-        let log = (habits.keeping == StorageMode::Log).then(|| DiskLog::new(disk));
+        let (link, measurements) = (link.clone(), Rc::clone(measurements));
+        let log = (parameters.keeping == StorageMode::Log).then(|| DiskLog::new(disk));
         Ok(MulticastTestMember {
             me,
-            parameters: habits,
+            parameters,
             node,
             link,
             peers: 0,
             groups,
             founded: false,
-            measurements: ledger,
+            measurements,
             log,
         })
     }
@@ -185,18 +185,18 @@ impl MulticastTestMember {
             own.copied = true;
             return now;
         }
-        let mut ledger = self.measurements.borrow_mut();
+        let mut measurements = self.measurements.borrow_mut();
         let Ok(claim) = memory.claim(bytes) else {
             let pause = LOOK_AGAIN * self.parameters.active.min(LOOKS) as u64;
-            if ledger.measuring {
-                ledger.waited_ns += pause;
+            if measurements.measuring {
+                measurements.waited_ns += pause;
             }
             return now.after(pause);
         };
         claim.commit(bytes, |_, _| {});
         own.copied = false;
         effects.work().committed += 1;
-        ledger.committed[group][self.me].push(now);
+        measurements.committed[group][self.me].push(now);
         now
     }
 
@@ -218,10 +218,10 @@ impl MulticastTestMember {
             let listed: Option<Vec<MemberRole>> = (0..members).map(membership).collect();
             let Some(listed) = listed else { return };
             let own = &mut self.groups[group];
-            let charter =
+            let definition =
                 SubgroupDefinition { name: group as u64 + 1, config: terms, members: listed };
             let share = SubgroupMemory { lines: own.lines.clone(), memory: own.memory.clone() };
-            own.id = self.node.found(charter, share, effects);
+            own.id = self.node.found(definition, share, effects);
         }
         self.founded = true;
     }
@@ -229,8 +229,8 @@ impl MulticastTestMember {
     /// Takes delivered messages as the application, and stores them if required, while its log
     /// keeps up.
     fn take(&mut self, now: Time, effects: &mut Effects) -> usize {
-        let mut ledger = self.measurements.borrow_mut();
-        let ledger = &mut *ledger;
+        let mut measurements = self.measurements.borrow_mut();
+        let measurements = &mut *measurements;
         let mut all = 0;
         let copies = usize::from(self.parameters.terms.ablation.in_place)
             + usize::from(self.parameters.keeping != StorageMode::Nothing);
@@ -249,16 +249,17 @@ impl MulticastTestMember {
                 if let Some(log) = &mut self.log {
                     log.append(bytes as u64, now);
                 }
-                if ledger.measuring {
-                    let sent = ledger.committed[index][record.sender()][record.number() as usize];
-                    ledger.latency_ns += now.since(sent);
-                    ledger.latencies += 1;
+                if measurements.measuring {
+                    let sent =
+                        measurements.committed[index][record.sender()][record.number() as usize];
+                    measurements.latency_ns += now.since(sent);
+                    measurements.latencies += 1;
                 }
             }
-            ledger.taken[self.me] += batch;
+            measurements.taken[self.me] += batch;
             all += batch as usize;
-            if ledger.measuring {
-                count(&mut ledger.deliveries, batch);
+            if measurements.measuring {
+                count(&mut measurements.deliveries, batch);
             }
         }
         all
@@ -304,11 +305,11 @@ impl Machine for MulticastTestMember {
             self.hear(event);
             done += 1;
         }
-        let mut ledger = self.measurements.borrow_mut();
-        if ledger.measuring {
+        let mut measurements = self.measurements.borrow_mut();
+        if measurements.measuring {
             let work = effects.work_done();
-            count(&mut ledger.sends, work.sent);
-            count(&mut ledger.receives, work.received);
+            count(&mut measurements.sends, work.sent);
+            count(&mut measurements.receives, work.received);
         }
         done
     }
@@ -333,11 +334,12 @@ fn open(link: &mut SimLink, region: RegionId, words: usize) -> Result<OwnRegion,
 
 /// Returns the geometry of a sender's memory: the papers' window is the capacity of its bytes and
 /// its order ring. Without traffic there are as many places, but no bytes.
-fn geometry_of(habits: &MulticastParameters, group: usize) -> Result<Geometry, String> {
-    let MulticastParameters { bytes, window, .. } = *habits;
+fn geometry_of(parameters: &MulticastParameters, group: usize) -> Result<Geometry, String> {
+    let MulticastParameters { bytes, window, .. } = *parameters;
     // A record has whole lines.
     let record = bytes.next_multiple_of(LINE);
-    let (bytes, largest) = if group < habits.active { (record * window, record) } else { (1, 1) };
+    let (bytes, largest) =
+        if group < parameters.active { (record * window, record) } else { (1, 1) };
     Geometry::fitting(bytes, window, largest)
         .ok_or_else(|| format!("no memory fits {window} messages of {largest} bytes"))
 }

@@ -102,54 +102,58 @@ struct MulticastTestBed {
 
 /// Runs a setup.
 pub(crate) fn run(setup: &MulticastTestSetup) -> Result<MulticastOutcome, FigureError> {
-    let mut crowd = MulticastTestBed::gather(setup)?;
-    crowd.begin(setup);
-    let habits = setup.parameters;
-    let round = (habits.window * habits.senders * habits.active) as f64;
-    crowd.until(Time(0), (round * setup.warm_windows) as u64)?;
-    let first = crowd.read();
-    crowd.measurements.borrow_mut().begin();
-    let least = crowd.least() + (round * setup.least_windows) as u64;
-    crowd.until(first.at.after(setup.least_ns), least)?;
-    let last = crowd.read();
-    let ledger = crowd.measurements.borrow();
-    if let Some(fault) = ledger.faults.first() {
+    let mut test_bed = MulticastTestBed::gather(setup)?;
+    test_bed.begin(setup);
+    let parameters = setup.parameters;
+    let round = (parameters.window * parameters.senders * parameters.active) as f64;
+    test_bed.until(Time(0), (round * setup.warm_windows) as u64)?;
+    let first = test_bed.read();
+    test_bed.measurements.borrow_mut().begin();
+    let least = test_bed.least() + (round * setup.least_windows) as u64;
+    test_bed.until(first.at.after(setup.least_ns), least)?;
+    let last = test_bed.read();
+    let measurements = test_bed.measurements.borrow();
+    if let Some(fault) = measurements.faults.first() {
         return Err(FigureError::Stuck(format!("a member is reported as faulty: {fault}")));
     }
-    let (members, nanos) = (habits.members as f64, last.at.since(first.at) as f64);
+    let (members, nanos) = (parameters.members as f64, last.at.since(first.at) as f64);
     let taken = (last.taken - first.taken) as f64;
-    let threads = (habits.senders * habits.active) as f64;
+    let threads = (parameters.senders * parameters.active) as f64;
     Ok(MulticastOutcome {
-        gigabytes: taken * habits.bytes as f64 / members / nanos,
+        gigabytes: taken * parameters.bytes as f64 / members / nanos,
         messages: taken / members / nanos * 1e9,
-        latency: ledger.latency_ns as f64 / ledger.latencies.max(1) as f64 / 1000.0,
+        latency: measurements.latency_ns as f64 / measurements.latencies.max(1) as f64 / 1000.0,
         writes: (last.writes - first.writes) as f64 / taken,
         posting: (last.posting_ns - first.posting_ns) as f64 / members / nanos,
-        waiting: ledger.waited_ns as f64 / threads / nanos,
+        waiting: measurements.waited_ns as f64 / threads / nanos,
         nulls: (last.passed - first.passed) as f64 / taken - 1.0,
-        sends: ledger.sends.clone(),
-        receives: ledger.receives.clone(),
-        deliveries: ledger.deliveries.clone(),
+        sends: measurements.sends.clone(),
+        receives: measurements.receives.clone(),
+        deliveries: measurements.deliveries.clone(),
     })
 }
 
 impl MulticastTestBed {
     /// Creates all members, whose subgroups have begun.
     fn gather(setup: &MulticastTestSetup) -> Result<MulticastTestBed, FigureError> {
-        let habits = setup.parameters;
+        let parameters = setup.parameters;
         let config = Config {
             costs: setup.costs.clone(),
             deadline: Time(u64::MAX),
             step_limit: u64::MAX,
             ..Config::costed(setup.seed)
         };
-        let ledger = MulticastMeasurements::new(habits.members, habits.senders, habits.subgroups);
-        let ledger = Rc::new(RefCell::new(ledger));
+        let measurements = MulticastMeasurements::new(
+            parameters.members,
+            parameters.senders,
+            parameters.subgroups,
+        );
+        let measurements = Rc::new(RefCell::new(measurements));
         let mut cluster = Cluster::new(config);
         let mut failed = None;
-        for _ in 0..habits.members {
+        for _ in 0..parameters.members {
             cluster.add_node(|link| {
-                match MulticastTestMember::new(link, habits, setup.costs.disk, &ledger) {
+                match MulticastTestMember::new(link, parameters, setup.costs.disk, &measurements) {
                     Ok(member) => vec![member],
                     Err(problem) => {
                         failed = Some(problem);
@@ -162,7 +166,7 @@ impl MulticastTestBed {
             return Err(FigureError::Stuck(format!("a member cannot begin: {problem}")));
         }
         let gathered = |cluster: &Cluster<MulticastTestMember>| {
-            let mut nodes = (0..habits.members).map(NodeIndex);
+            let mut nodes = (0..parameters.members).map(NodeIndex);
             nodes.all(|node| cluster.machine(node, POLLING).is_gathered())
         };
         while !gathered(&cluster) {
@@ -171,7 +175,7 @@ impl MulticastTestBed {
                 return Err(FigureError::Stuck("the subgroups do not begin".into()));
             }
         }
-        Ok(MulticastTestBed { cluster, parameters: habits, measurements: ledger })
+        Ok(MulticastTestBed { cluster, parameters, measurements })
     }
 
     /// Makes every sender begin to send.

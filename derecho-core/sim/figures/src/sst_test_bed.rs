@@ -306,29 +306,30 @@ mod tests {
 
     fn bed(kind: SstTransfer, nodes: usize) -> SstTestBed<Elements<1>> {
         let costs = Network::Susitna.costs("").unwrap();
-        let mut bed =
+        let mut test_bed =
             SstTestBed::new(costs, kind, nodes, 1, Elements::ready(), |_, _| Box::new(|_| {}))
                 .unwrap();
-        bed.pass(100_000);
-        bed
+        test_bed.pass(100_000);
+        test_bed
     }
 
     #[test]
     fn push_posts_one_write_to_each_other_node() {
         for nodes in [1, 2, 5, 12] {
-            let mut bed = bed(SstTransfer::Writes, nodes);
-            let before = bed.counters(Rank(0));
+            let mut test_bed = bed(SstTransfer::Writes, nodes);
+            let before = test_bed.counters(Rank(0));
             for round in 1..=10 {
-                bed.act(Rank(0), 1, move |table| detection::set_mark(table, round, Push::Mark));
-                bed.pass(100_000);
+                test_bed
+                    .act(Rank(0), 1, move |table| detection::set_mark(table, round, Push::Mark));
+                test_bed.pass(100_000);
             }
-            let after = bed.counters(Rank(0));
+            let after = test_bed.counters(Rank(0));
             let posts = 10 * (nodes as u64 - 1);
             assert_eq!(after.writes - before.writes, posts, "{nodes} nodes");
             assert_eq!(after.written_bytes - before.written_bytes, 8 * posts);
             assert_eq!(after.reads, 0);
-            for rank in bed.ranks() {
-                let seen = bed.table(rank, |table| table.get(Rank(0), Elements::mark()));
+            for rank in test_bed.ranks() {
+                let seen = test_bed.table(rank, |table| table.get(Rank(0), Elements::mark()));
                 assert_eq!(seen, 10);
             }
         }
@@ -336,37 +337,37 @@ mod tests {
 
     #[test]
     fn push_posts_no_write_if_nodes_fetch_all_rows_repeatedly() {
-        let mut bed = bed(SstTransfer::Reads, 4);
-        let before = bed.counters(Rank(2));
-        bed.act(Rank(2), 1, |table| detection::set_mark(table, 7, Push::Mark));
-        bed.pass(100_000);
-        let after = bed.counters(Rank(2));
+        let mut test_bed = bed(SstTransfer::Reads, 4);
+        let before = test_bed.counters(Rank(2));
+        test_bed.act(Rank(2), 1, |table| detection::set_mark(table, 7, Push::Mark));
+        test_bed.pass(100_000);
+        let after = test_bed.counters(Rank(2));
         assert_eq!(after.writes, 0);
         assert!(after.reads - before.reads > 30);
-        assert!(
-            bed.ranks()
-                .all(|rank| { bed.table(rank, |table| table.get(Rank(2), Elements::mark())) == 7 })
-        );
+        assert!(test_bed.ranks().all(|rank| {
+            test_bed.table(rank, |table| table.get(Rank(2), Elements::mark())) == 7
+        }));
     }
 
     #[test]
     fn observation_of_tables_costs_no_virtual_time() {
         let busy = |looks: bool| {
-            let mut bed = bed(SstTransfer::Writes, 3);
-            let log = bed.log().clone();
-            bed.act(Rank(0), 1, move |scope| {
+            let mut test_bed = bed(SstTransfer::Writes, 3);
+            let log = test_bed.log().clone();
+            test_bed.act(Rank(0), 1, move |scope| {
                 let stamps = log.clone();
                 detection::begin(scope, 1..=1, 1, Push::Mark, move |_| stamps.stamp(Rank(0), 0));
             });
-            bed.act(Rank(1), 5000, |table| detection::set_mark(table, 1, Push::Mark));
-            bed.run_until("a detection", |log, nodes| {
-                if looks {
-                    nodes.all(|table| table.get(Rank(0), Elements::mark()) < 99);
-                }
-                log.len() == 1
-            })
-            .unwrap();
-            bed.log().take()[0]
+            test_bed.act(Rank(1), 5000, |table| detection::set_mark(table, 1, Push::Mark));
+            test_bed
+                .run_until("a detection", |log, nodes| {
+                    if looks {
+                        nodes.all(|table| table.get(Rank(0), Elements::mark()) < 99);
+                    }
+                    log.len() == 1
+                })
+                .unwrap();
+            test_bed.log().take()[0]
         };
         assert_eq!(busy(false), busy(true));
     }

@@ -57,9 +57,9 @@ impl World {
             self.disturb(nodes);
         }
         self.write_for(2);
-        let mut court = self.checker.borrow_mut();
-        court.journal.now = self.cluster.now();
-        court.journal.sum_up();
+        let mut checker = self.checker.borrow_mut();
+        checker.journal.now = self.cluster.now();
+        checker.journal.sum_up();
     }
 
     /// Sets a fault to wait for a moment.

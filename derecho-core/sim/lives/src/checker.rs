@@ -92,9 +92,9 @@ pub(crate) struct SafetyChecker {
 
 impl SafetyChecker {
     /// Records a violation of a rule.
-    pub(crate) fn charge(&mut self, rule: &str, what: &str) {
+    pub(crate) fn record_violation(&mut self, rule: &str, what: &str) {
         let at = self.journal.now.0 as f64 / 1000.0;
-        self.journal.say(format_args!("VIOLATION of {rule}: {what}"));
+        self.journal.record(format_args!("VIOLATION of {rule}: {what}"));
         self.violations.push(format!("{rule}: {what} (at {at} µs)"));
     }
 
@@ -128,24 +128,24 @@ impl SafetyChecker {
     pub(crate) fn installs(&mut self, node: NodeId, view: &View) {
         self.note([1, node.0 as u64, view.number, view.members.len() as u64]);
         let members = self.journal.names_of(view.members.iter().map(|member| member.node));
-        self.journal.says(node, format_args!("installs view {}: {members}", view.number));
+        self.journal.record_for(node, format_args!("installs view {}: {members}", view.number));
         let name = self.journal.name_of(node);
         if let Some(fate) = self.out.get(&node) {
             let what = format!("{name} is out ({fate:?}) and installs view {}", view.number);
-            self.charge("isolation", &what);
+            self.record_violation("isolation", &what);
         }
         let key = (view.group, view.number);
         match self.views.get(&key) {
             Some(known) if known != view => {
                 let what = format!("{name} installs {view:?}, others {known:?}");
-                self.charge("views", &what);
+                self.record_violation("views", &what);
             }
             Some(_) => {}
             None => {
                 self.view_changes += 1;
                 self.newest_at = self.journal.now;
                 if let Some(why) = self.lacks_partition(view) {
-                    self.charge("partition", &why);
+                    self.record_violation("partition", &why);
                 }
                 self.views.insert(key, view.clone());
             }
@@ -153,7 +153,7 @@ impl SafetyChecker {
         let last = self.installed.insert(node, key);
         if last.is_some_and(|(group, number)| (group, number + 1) != key) {
             let what = format!("{name} installs view {key:?} after {last:?}");
-            self.charge("views", &what);
+            self.record_violation("views", &what);
         }
     }
 
@@ -164,7 +164,7 @@ impl SafetyChecker {
             let name = self.journal.name_of(node);
             let what =
                 format!("{name} begins view {} with {state:?}, others {known:?}", view.number);
-            self.charge("state", &what);
+            self.record_violation("state", &what);
         }
     }
 
@@ -184,7 +184,7 @@ impl SafetyChecker {
 
     pub(crate) fn begins(
         &mut self,
-        (node, stay): (NodeId, TopicMembership),
+        (node, membership): (NodeId, TopicMembership),
         epoch: Epoch,
         view: u64,
         layout: &Layout,
@@ -198,7 +198,7 @@ impl SafetyChecker {
                 self.journal.names_of(seats.map(|seat| seat.node))
             };
             let (readers, writers) = (of(|seat| seat.reads), of(|seat| seat.sends.is_some()));
-            self.journal.says(
+            self.journal.record_for(
                 node,
                 format_args!(
                     "begins epoch {number} of topic {topic}: {readers} read, {writers} write"
@@ -206,7 +206,7 @@ impl SafetyChecker {
             );
         }
         if self.out.contains_key(&node) {
-            self.charge(
+            self.record_violation(
                 "isolation",
                 &format!("{name} is out and begins an epoch of topic {topic}"),
             );
@@ -215,33 +215,33 @@ impl SafetyChecker {
             Some(known) if *known != (layout.clone(), view) => {
                 let what =
                     format!("{name} begins {epoch:?} in view {view} as {layout:?}: {known:?}");
-                self.charge("views", &what);
+                self.record_violation("views", &what);
             }
             Some(_) => {}
             None => drop(self.layouts.insert(epoch, (layout.clone(), view))),
         }
         let reads = layout.member(node).is_some_and(|seat| seat.reads);
-        self.logs.entry((node, stay)).or_default().begun.push((epoch, reads));
+        self.logs.entry((node, membership)).or_default().begun.push((epoch, reads));
         self.epochs += 1;
     }
 
-    pub(crate) fn left(&mut self, node: NodeId, stay: TopicMembership) {
-        self.journal.says(node, format_args!("has left topic {}", stay.0));
-        self.logs.entry((node, stay)).or_default().left = true;
+    pub(crate) fn left(&mut self, node: NodeId, membership: TopicMembership) {
+        self.journal.record_for(node, format_args!("has left topic {}", membership.0));
+        self.logs.entry((node, membership)).or_default().left = true;
     }
 
     pub(crate) fn wants_to_leave(&mut self, node: NodeId) {
-        self.journal.says(node, format_args!("wants to leave"));
+        self.journal.record_for(node, format_args!("wants to leave"));
         self.leaving.insert(node);
     }
 
     /// Records that a node reports that it is no longer a member.
     pub(crate) fn is_out(&mut self, node: NodeId, fate: ExitReason) {
         self.note([3, node.0 as u64, fate as u64, 0]);
-        self.journal.says(node, format_args!("is out: {fate:?}"));
+        self.journal.record_for(node, format_args!("is out: {fate:?}"));
         if self.out.insert(node, fate).is_some() {
             let name = self.journal.name_of(node);
-            self.charge("isolation", &format!("{name} is out a second time: {fate:?}"));
+            self.record_violation("isolation", &format!("{name} is out a second time: {fate:?}"));
         }
         let own = self.written.iter().filter(|((writer, _), _)| *writer == node);
         self.void.extend(own.map(|(writer, count)| (*writer, *count)));
@@ -266,20 +266,20 @@ impl SafetyChecker {
     pub(crate) fn delivers(
         &mut self,
         node: NodeId,
-        stay: TopicMembership,
+        membership: TopicMembership,
         epoch: Epoch,
         what: Delivered,
     ) {
         self.deliveries += 1;
         let Delivered { writer, number } = what;
         self.note([4, node.0 as u64, writer.1 ^ writer.0.0 as u64, number]);
-        self.journal.delivers(node, stay.0);
-        let log = self.logs.entry((node, stay)).or_default();
+        self.journal.delivers(node, membership.0);
+        let log = self.logs.entry((node, membership)).or_default();
         let last = log.last.insert(writer, number);
         let count = log.counts.entry(epoch).or_default();
         let at = *count;
         *count += 1;
-        let is_ordered = level_of(stay.0) == DeliveryGuarantee::Atomic;
+        let is_ordered = level_of(membership.0) == DeliveryGuarantee::Atomic;
         let mut other = None;
         if is_ordered {
             let order = self.orders.entry(epoch).or_default();
@@ -292,24 +292,25 @@ impl SafetyChecker {
         if last.is_some_and(|last| last + 1 != number) {
             let what =
                 format!("{name} gets message {number} of {from} after {last:?} in {epoch:?}");
-            self.charge("sequence", &what);
+            self.record_violation("sequence", &what);
         }
         if other.is_some_and(|other| other != what) {
             let what = format!("{name} delivers {what:?} at {at} of {epoch:?}, others {other:?}");
-            self.charge("order", &what);
+            self.record_violation("order", &what);
         }
         if self.written.get(&writer).is_none_or(|written| number >= *written) {
-            self.charge(
+            self.record_violation(
                 "origin",
                 &format!("{name} gets message {number} of {from}: that message was never written"),
             );
         }
         if self.out.contains_key(&node) {
-            self.charge("isolation", &format!("{name} is out and delivers {what:?}"));
+            self.record_violation("isolation", &format!("{name} is out and delivers {what:?}"));
         }
         if self.void.get(&writer).is_some_and(|void| number >= *void) {
-            let what = format!("{name} gets {number} of {from}, which was out when it wrote that message");
-            self.charge("isolation", &what);
+            let what =
+                format!("{name} gets {number} of {from}, which was out when it wrote that message");
+            self.record_violation("isolation", &what);
         }
     }
 
@@ -317,7 +318,7 @@ impl SafetyChecker {
     /// any member has delivered in it. At the end of a life this applies to the readers that
     /// are `there`.
     pub(crate) fn judge(&mut self, there: &BTreeSet<NodeId>) {
-        let mut charges = Vec::new();
+        let mut violations = Vec::new();
         for ((node, (topic, _)), log) in &self.logs {
             for (index, (epoch, reads)) in log.begun.iter().enumerate() {
                 let goes_on = index + 1 < log.begun.len() || log.left || there.contains(node);
@@ -327,12 +328,12 @@ impl SafetyChecker {
                 let own = log.counts.get(epoch).copied().unwrap_or_default();
                 if own != order.len() {
                     let (name, all) = (self.journal.name_of(*node), order.len());
-                    charges
+                    violations
                         .push(format!("{name} has {own} of {all} of {epoch:?} of topic {topic}"));
                 }
             }
         }
-        charges.iter().for_each(|what| self.charge("agreement", what));
+        violations.iter().for_each(|what| self.record_violation("agreement", what));
     }
 
     /// Checks liveness and self-delivery: these readers have everything that these writers wrote.

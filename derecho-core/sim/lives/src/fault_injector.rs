@@ -66,7 +66,7 @@ pub(crate) struct FaultInjector {
     /// the others have decided.
     pub(crate) aimed: bool,
     /// Time until which faults affected each node.
-    harmed: BTreeMap<NodeIndex, u64>,
+    affected: BTreeMap<NodeIndex, u64>,
     /// Nodes that stand still until the others have been judged.
     stopped: BTreeSet<NodeIndex>,
     /// Separate random stream for later additions, so that lives without these keep their course.
@@ -86,7 +86,7 @@ impl FaultInjector {
             ends: Vec::new(),
             triggered: None,
             aimed: false,
-            harmed: BTreeMap::new(),
+            affected: BTreeMap::new(),
             stopped: BTreeSet::new(),
             more: Random::new(seed ^ 0x5709),
             mild: false,
@@ -104,8 +104,8 @@ impl FaultInjector {
     }
 
     /// Returns the time until which faults affected a node; zero if none did.
-    pub(crate) fn harmed_until(&self, node: NodeIndex) -> u64 {
-        self.harmed.get(&node).copied().unwrap_or_default()
+    pub(crate) fn affected_until(&self, node: NodeIndex) -> u64 {
+        self.affected.get(&node).copied().unwrap_or_default()
     }
 
     pub(crate) fn has(&self, fault: Fault) -> bool {
@@ -185,9 +185,9 @@ impl World {
             self.random_triggered_fault(nodes);
         }
         self.write_for(2);
-        let mut court = self.checker.borrow_mut();
-        court.journal.now = self.cluster.now();
-        court.journal.sum_up();
+        let mut checker = self.checker.borrow_mut();
+        checker.journal.now = self.cluster.now();
+        checker.journal.sum_up();
     }
 
     pub(crate) fn random_come_and_go(&mut self, nodes: usize) {
@@ -266,24 +266,25 @@ impl World {
         let until = self.now().after(time);
         loop {
             let now = self.now();
-            self.injector.triggered = self.injector.triggered.filter(|ambush| ambush.until > now);
+            self.injector.triggered =
+                self.injector.triggered.filter(|triggered| triggered.until > now);
             let end = self.injector.ends.iter().map(|(at, _)| *at).min();
             let stop = end.filter(|end| *end <= until).unwrap_or(until);
             match self.injector.triggered {
-                Some(ambush) => {
-                    let met = |cluster: &Cluster<LifeMember>| ambush.victim(cluster).is_some();
+                Some(triggered) => {
+                    let met = |cluster: &Cluster<LifeMember>| triggered.victim(cluster).is_some();
                     if self.cluster.run_until_or(stop, met)
-                        && let Some(node) = ambush.victim(&self.cluster)
+                        && let Some(node) = triggered.victim(&self.cluster)
                     {
                         self.injector.triggered = None;
-                        self.strike(ambush.fault, node);
+                        self.strike(triggered.fault, node);
                         // The next leader is not safe either.
-                        if let FaultMoment::Succession = ambush.moment {
+                        if let FaultMoment::Succession = triggered.moment {
                             let next =
                                 FaultMoment::Step { step: ViewChangeStep::Accepted, leader: true };
-                            self.lay_at(next, ambush.fault);
+                            self.lay_at(next, triggered.fault);
                         } else if self.random.one_in(3) {
-                            self.lay(ambush.fault);
+                            self.lay(triggered.fault);
                         }
                         continue;
                     }
@@ -313,15 +314,15 @@ impl World {
         self.injector.triggered = None;
         let ends = std::mem::take(&mut self.injector.ends);
         if !ends.is_empty() {
-            self.say("all faults end");
+            self.record("all faults end");
         }
         ends.into_iter().for_each(|(_, end)| self.end(end));
     }
 
-    fn say(&mut self, what: &str) {
-        let mut court = self.checker.borrow_mut();
-        court.journal.now = self.cluster.now();
-        court.journal.say(format_args!("{what}"));
+    fn record(&mut self, what: &str) {
+        let mut checker = self.checker.borrow_mut();
+        checker.journal.now = self.cluster.now();
+        checker.journal.record(format_args!("{what}"));
     }
 
     fn end(&mut self, end: FaultEnd) {
@@ -338,25 +339,25 @@ impl World {
                 }
                 self.show_halted(node, false);
                 self.cluster.resume(node);
-                self.injector.harmed.insert(node, now);
+                self.injector.affected.insert(node, now);
             }
             FaultEnd::Heal(pairs) => {
-                self.say(&format!("no longer cut: {}", names(&pairs)));
+                self.record(&format!("no longer cut: {}", names(&pairs)));
                 for (from, to) in pairs {
                     self.cluster.network().heal(from, to);
-                    self.harm(from, now);
-                    self.harm(to, now);
+                    self.mark_affected(from, now);
+                    self.mark_affected(to, now);
                 }
             }
             FaultEnd::Pace(node) => {
                 self.cluster.set_pace(node, 1);
-                self.harm(node, now);
+                self.mark_affected(node, now);
             }
             FaultEnd::Unhamper(pairs) => {
                 for (from, to) in pairs {
                     self.cluster.network().unhamper(from, to);
-                    self.harm(from, now);
-                    self.harm(to, now);
+                    self.mark_affected(from, now);
+                    self.mark_affected(to, now);
                 }
             }
             FaultEnd::Comeback => {
@@ -365,8 +366,8 @@ impl World {
         }
     }
 
-    fn harm(&mut self, node: NodeIndex, until: u64) {
-        self.injector.harmed.insert(node, until);
+    fn mark_affected(&mut self, node: NodeIndex, until: u64) {
+        self.injector.affected.insert(node, until);
     }
 
     fn later(&mut self, low: u64, high: u64, end: FaultEnd) {
@@ -412,7 +413,7 @@ impl World {
             Fault::SlowNode => {
                 let pace = self.random.between(3, 100);
                 self.tell(node, &format!("becomes {pace} times slower"));
-                self.harm(node, u64::MAX);
+                self.mark_affected(node, u64::MAX);
                 self.cluster.set_pace(node, pace);
                 self.later(50_000, 3_000_000, FaultEnd::Pace(node));
             }
@@ -447,7 +448,7 @@ impl World {
         let at = step.map_or(String::new(), |step| format!(" ({})", step.name()));
         self.tell(node, &format!("is stopped until the others are judged{at}"));
         self.report.stops += 1;
-        self.harm(node, u64::MAX);
+        self.mark_affected(node, u64::MAX);
         self.halt(node);
         self.injector.stopped.insert(node);
     }
@@ -506,7 +507,7 @@ impl World {
         self.tell(node, &format!("is paused{at}"));
         self.report.pauses += 1;
         step.into_iter().for_each(|step| self.report.coverage.pauses[step as usize] += 1);
-        self.harm(node, u64::MAX);
+        self.mark_affected(node, u64::MAX);
         self.halt(node);
         let views = step.map(|_| self.checker.borrow().view_changes);
         let (low, high) = match self.injector.aimed && self.random.one_in(2) {
@@ -545,11 +546,11 @@ impl World {
             return;
         }
         self.report.partitions += 1;
-        self.say(&format!("cut from now on: {}", names(&pairs)));
+        self.record(&format!("cut from now on: {}", names(&pairs)));
         for &(from, to) in &pairs {
             self.cluster.network().cut(from, to);
-            self.harm(from, u64::MAX);
-            self.harm(to, u64::MAX);
+            self.mark_affected(from, u64::MAX);
+            self.mark_affected(to, u64::MAX);
         }
         self.later(20_000, 6_000_000, FaultEnd::Heal(pairs));
     }
@@ -562,13 +563,13 @@ impl World {
         for other in running.into_iter().filter(|other| *other != node) {
             if at_random || self.random.one_in(2) {
                 pairs.push((node, other));
-                self.harm(other, u64::MAX);
+                self.mark_affected(other, u64::MAX);
                 let later = if at_random { self.random.below(300_000) } else { 0 };
                 self.cluster.network().hamper(node, other, factor, later);
             }
         }
-        self.harm(node, u64::MAX);
-        self.say(&format!("slow from now on: {}", names(&pairs)));
+        self.mark_affected(node, u64::MAX);
+        self.record(&format!("slow from now on: {}", names(&pairs)));
         self.later(50_000, 3_000_000, FaultEnd::Unhamper(pairs));
     }
 }

@@ -34,17 +34,17 @@ impl Journal {
         if names.is_empty() { "nobody".into() } else { names.join(" ") }
     }
 
-    pub(crate) fn say(&mut self, line: fmt::Arguments<'_>) {
+    pub(crate) fn record(&mut self, line: fmt::Arguments<'_>) {
         if self.kept {
             let micros = self.now.0 as f64 / 1000.0;
             self.lines.push(format!("{micros:>12.3} µs  {line}"));
         }
     }
 
-    pub(crate) fn says(&mut self, node: NodeId, what: fmt::Arguments<'_>) {
+    pub(crate) fn record_for(&mut self, node: NodeId, what: fmt::Arguments<'_>) {
         if self.kept {
             let name = self.name_of(node);
-            self.say(format_args!("{name:<4} {what}"));
+            self.record(format_args!("{name:<4} {what}"));
         }
     }
 
@@ -61,7 +61,7 @@ impl Journal {
             *nodes.entry(node).or_default() += &format!(" {count} of topic {topic},");
         }
         for (node, text) in nodes {
-            self.says(node, format_args!("  has delivered{}", text.trim_end_matches(',')));
+            self.record_for(node, format_args!("  has delivered{}", text.trim_end_matches(',')));
         }
     }
 

@@ -58,26 +58,26 @@ impl LateReader {
         (keeps_one_in, frees_one_in): (u64, u64),
         (me, random): (NodeId, &mut Random),
         is_member: &dyn Fn() -> bool,
-        court: &mut SafetyChecker,
+        checker: &mut SafetyChecker,
     ) {
         for _ in 0..count {
             let Some(record) = self.inbox.take() else { break };
             let due = self.due.pop_front();
             let Some(what) = due.filter(|what| what.number == record.number()) else {
                 if is_member() {
-                    let (name, number) = (court.journal.name_of(me), record.number());
+                    let (name, number) = (checker.journal.name_of(me), record.number());
                     let text = format!("{name} takes number {number} late, where {due:?} is due");
-                    court.charge("order", &text);
+                    checker.record_violation("order", &text);
                 }
                 return;
             };
-            self.inspect(&record, what, me, is_member, court, "takes late");
+            self.inspect(&record, what, me, is_member, checker, "takes late");
             if self.held.len() < MOST_HELD && random.one_in(keeps_one_in) {
                 self.held.push((record, what));
             }
         }
         for (record, what) in std::mem::take(&mut self.held) {
-            self.inspect(&record, what, me, is_member, court, "holds");
+            self.inspect(&record, what, me, is_member, checker, "holds");
             if !random.one_in(frees_one_in) {
                 self.held.push((record, what));
             }
@@ -90,16 +90,16 @@ impl LateReader {
         what: Delivered,
         me: NodeId,
         is_member: &dyn Fn() -> bool,
-        court: &mut SafetyChecker,
+        checker: &mut SafetyChecker,
         does: &str,
     ) {
         let (writer, stream) = what.writer;
         let written = crate::member::content(writer, self.topic, stream, what.number);
         if record.bytes() != written && is_member() {
-            let (name, from) = (court.journal.name_of(me), court.journal.name_of(writer));
+            let (name, from) = (checker.journal.name_of(me), checker.journal.name_of(writer));
             let number = what.number;
             let text = format!("{name} {does} {number} of {from} in topic {}, changed", self.topic);
-            court.charge("content", &text);
+            checker.record_violation("content", &text);
         }
     }
 }

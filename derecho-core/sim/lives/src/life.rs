@@ -106,7 +106,7 @@ pub fn live(plan: LifePlan, read: bool) -> LifeReport {
     });
     world.checker.borrow_mut().journal.sum_up();
     if let Some(text) = panicked {
-        world.checker.borrow_mut().charge("assertion", &text);
+        world.checker.borrow_mut().record_violation("assertion", &text);
     }
     world.report()
 }

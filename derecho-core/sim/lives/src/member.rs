@@ -39,7 +39,7 @@ pub(crate) const TIMEOUT: u64 = 2_000_000;
 const PATIENCE: MemberTimeouts = MemberTimeouts { member_timeout: Some(TIMEOUT), gather: 100_000 };
 
 /// Nodes that the host shows as standing still.
-pub(crate) type Halted = Arc<Mutex<BTreeSet<NodeId>>>;
+pub(crate) type HaltedNodes = Arc<Mutex<BTreeSet<NodeId>>>;
 
 /// A member's part in a topic.
 struct TopicState {
@@ -122,7 +122,7 @@ impl LifeMember {
     /// its application has late readers.
     pub(crate) fn new(
         link: &mut SimLink,
-        court: &Rc<RefCell<SafetyChecker>>,
+        checker: &Rc<RefCell<SafetyChecker>>,
         demands: bool,
     ) -> LifeMember {
         let acks = link.open(ACKS, ACKS_WORDS).expect("a node that runs opens regions");
@@ -149,7 +149,7 @@ impl LifeMember {
             prepared: Some((node, control)),
             out: None,
             link: link.clone(),
-            checker: Rc::clone(court),
+            checker: Rc::clone(checker),
             parts: BTreeMap::new(),
             demands,
             left_readers: Vec::new(),
@@ -166,7 +166,7 @@ impl LifeMember {
 
     /// Enters its group. `halted`: nodes that the host shows as standing still, if the host
     /// shows any.
-    pub(crate) fn begin(&mut self, entrance: JoinMode, halted: Option<Halted>) {
+    pub(crate) fn begin(&mut self, entrance: JoinMode, halted: Option<HaltedNodes>) {
         let (node, control) = self.prepared.take().expect("a member begins once");
         let local = matches!(entrance, JoinMode::Local);
         let terms = GroupConfig {
@@ -176,7 +176,7 @@ impl LifeMember {
             ablation: Ablation::default(),
         };
         let host = self.link.arbiter().filter(|_| local).map(|arbiter| {
-            let lists = |halted: &Halted, node| {
+            let lists = |halted: &HaltedNodes, node| {
                 halted.lock().unwrap_or_else(PoisonError::into_inner).contains(&node)
             };
             // Otherwise a node that stands still is detected by its silence.
@@ -206,7 +206,7 @@ impl LifeMember {
     }
 
     /// Reason why it is no longer a member, if so.
-    pub fn fate(&self) -> Option<ExitReason> {
+    pub fn exit_reason(&self) -> Option<ExitReason> {
         self.out
     }
 
@@ -275,7 +275,7 @@ impl LifeMember {
         // A node that stops writing registers nothing new: an epoch that still has its stream may
         // be to come.
         if is_new || sends.is_some() {
-            self.group_mut().bring(topic, share);
+            self.group_mut().add_regions(topic, share);
         }
         self.group_mut().submit(&part.encode());
     }
@@ -367,10 +367,10 @@ impl LifeMember {
         }
         let host = self.link.arbiter();
         let is_member = || host.as_ref().is_none_or(|host| host.is_member());
-        let mut court = self.checker.borrow_mut();
+        let mut checker = self.checker.borrow_mut();
         let here = self.parts.values_mut().filter_map(|part| part.late.as_mut());
         for late in here.chain(&mut self.left_readers) {
-            late.take(count, manners, (me, random), &is_member, &mut court);
+            late.take(count, manners, (me, random), &is_member, &mut checker);
         }
         self.left_readers.retain(|late| !late.is_done());
     }
@@ -493,25 +493,25 @@ impl LifeMember {
             if self.is_overtaken() {
                 return;
             }
-            let mut court = self.checker.borrow_mut();
+            let mut checker = self.checker.borrow_mut();
             let words: Option<Vec<u64>> = (bytes.len() >= 32).then(|| {
                 let word = |word: &[u8]| u64::from_le_bytes(word.try_into().expect("eight bytes"));
                 bytes[..32].chunks(8).map(word).collect()
             });
             let Some(words) = words else {
-                court.charge("origin", &format!("a message of {} bytes", bytes.len()));
+                checker.record_violation("origin", &format!("a message of {} bytes", bytes.len()));
                 return;
             };
             let writer = NodeId(u128::from(words[1]) << 64 | u128::from(words[0]));
             let (number, stream) = (words[2], words[3] & 0xffff_ffff);
             if bytes != content(writer, topic, stream, number) || record.number() != number {
-                let name = court.journal.name_of(self.me);
+                let name = checker.journal.name_of(self.me);
                 let what = format!("{name} reads {words:?} as number {}", record.number());
-                court.charge("origin", &what);
+                checker.record_violation("origin", &what);
             }
             let what = Delivered { writer: (writer, stream), number };
-            court.delivers(self.me, (topic, lines), epoch, what);
-            drop(court);
+            checker.delivers(self.me, (topic, lines), epoch, what);
+            drop(checker);
             if let Some(late) = self.parts.get_mut(&topic).and_then(|part| part.late.as_mut()) {
                 late.is_due(what);
             }
@@ -551,52 +551,54 @@ impl LifeMember {
             GroupEvent::Installed(view) => {
                 (self.turned.installed, self.is_new_view) = (true, true);
                 self.view = (view.group, view.number);
-                let mut court = self.checker.borrow_mut();
-                court.installs(self.me, &view);
+                let mut checker = self.checker.borrow_mut();
+                checker.installs(self.me, &view);
                 let group = self.group.as_ref().expect("the member has begun");
                 // If several views began in one turn, the state is as the last one left it.
                 if group.is_informed() && group.view().number == view.number {
-                    court.begins_with(self.me, &view, group.state());
+                    checker.begins_with(self.me, &view, group.state());
                 }
             }
-            GroupEvent::Out(fate) => {
+            GroupEvent::Out(reason) => {
                 // Everything delivered up to this moment was delivered as a member.
                 self.topics().into_iter().for_each(|topic| self.drain(topic));
-                self.out = Some(fate);
-                self.checker.borrow_mut().is_out(self.me, fate);
+                self.out = Some(reason);
+                self.checker.borrow_mut().is_out(self.me, reason);
             }
             // Findings of a member without which the others have continued prove nothing.
             GroupEvent::Node(NodeEvent::Faulty { .. })
                 if self.demands && self.group().is_overtaken() => {}
             GroupEvent::Node(NodeEvent::Faulty { peer, fault }) => {
-                let mut court = self.checker.borrow_mut();
-                let name = court.journal.name_of(self.me);
-                court.charge("honesty", &format!("{name} finds {peer:?} faulty: {fault}"));
+                let mut checker = self.checker.borrow_mut();
+                let name = checker.journal.name_of(self.me);
+                checker
+                    .record_violation("honesty", &format!("{name} finds {peer:?} faulty: {fault}"));
             }
             GroupEvent::Direct { .. } => {}
             GroupEvent::Stuck { wait, answer } => {
-                let mut court = self.checker.borrow_mut();
+                let mut checker = self.checker.borrow_mut();
                 let (name, about) =
-                    (court.journal.name_of(self.me), court.journal.name_of(wait.node));
+                    (checker.journal.name_of(self.me), checker.journal.name_of(wait.node));
                 let what = format!("{name} finds that {about} {}: {answer:?}", wait.condition);
-                court.stuck.push((self.me, wait, answer));
-                if !court.has_late_links {
-                    court.charge("progress", &what);
+                checker.stuck.push((self.me, wait, answer));
+                if !checker.has_late_links {
+                    checker.record_violation("progress", &what);
                 }
             }
             GroupEvent::Changed if self.out.is_some() => {
-                let mut court = self.checker.borrow_mut();
-                let name = court.journal.name_of(self.me);
-                court.charge("isolation", &format!("{name} is out and its state changes"));
+                let mut checker = self.checker.borrow_mut();
+                let name = checker.journal.name_of(self.me);
+                checker
+                    .record_violation("isolation", &format!("{name} is out and its state changes"));
             }
             GroupEvent::Changed => {
                 let state = self.group().state().clone();
-                let mut court = self.checker.borrow_mut();
+                let mut checker = self.checker.borrow_mut();
                 let parts = state.0.keys();
-                let text =
-                    parts.map(|(topic, node)| format!("{topic}:{} ", court.journal.name_of(*node)));
+                let text = parts
+                    .map(|(topic, node)| format!("{topic}:{} ", checker.journal.name_of(*node)));
                 let text: String = text.collect();
-                court.journal.says(self.me, format_args!("knows {text}"));
+                checker.journal.record_for(self.me, format_args!("knows {text}"));
             }
             GroupEvent::Node(_) | GroupEvent::Gathered { .. } => {}
         }
@@ -645,11 +647,11 @@ impl LifeMember {
         let agreement = group.agreement();
         let (before, stage) = (self.stage, agreement.stage());
         let suspects = agreement.suspects();
-        let mut court = self.checker.borrow_mut();
+        let mut checker = self.checker.borrow_mut();
         if suspects.count() > self.suspects {
             let nodes = suspects.iter().map(|rank| agreement.view().member(rank).node);
-            let names = court.journal.names_of(nodes);
-            court.journal.says(self.me, format_args!("suspects {names}"));
+            let names = checker.journal.names_of(nodes);
+            checker.journal.record_for(self.me, format_args!("suspects {names}"));
         }
         self.suspects = suspects.count();
         self.stage = stage;
@@ -657,27 +659,29 @@ impl LifeMember {
             return;
         }
         if before == ViewChangeStage::Calm {
-            court.layouts_met += u64::from(self.walking && !self.is_new_view);
+            checker.layouts_met += u64::from(self.walking && !self.is_new_view);
             let view = agreement.view().number;
-            court.journal.says(self.me, format_args!("wedges view {view}"));
+            checker.journal.record_for(self.me, format_args!("wedges view {view}"));
         }
         // Within one turn it may have advanced by more than one step.
         self.turned.reported =
             before < ViewChangeStage::Reported && ViewChangeStage::Reported <= stage;
         if self.turned.reported {
-            court.journal.says(self.me, format_args!("reports its progress"));
+            checker.journal.record_for(self.me, format_args!("reports its progress"));
         }
         match stage {
             ViewChangeStage::Proposed => {
-                court.journal.says(self.me, format_args!("proposes a decision"))
+                checker.journal.record_for(self.me, format_args!("proposes a decision"))
             }
             ViewChangeStage::Accepted => {
                 let leader = agreement.leader().map(|rank| agreement.view().member(rank).node);
-                let name = court.journal.names_of(leader);
-                court.journal.says(self.me, format_args!("accepts the decision of {name}"));
+                let name = checker.journal.names_of(leader);
+                checker.journal.record_for(self.me, format_args!("accepts the decision of {name}"));
             }
             ViewChangeStage::Decided => {
-                court.journal.says(self.me, format_args!("knows which decision was chosen"));
+                checker
+                    .journal
+                    .record_for(self.me, format_args!("knows which decision was chosen"));
             }
             ViewChangeStage::Calm | ViewChangeStage::Wedged | ViewChangeStage::Reported => {}
         }

@@ -100,7 +100,7 @@ impl World {
 
     fn charge_unrest(&mut self) {
         let what = format!("the group does not come to rest:{}", self.describe());
-        self.checker.borrow_mut().charge("liveness", &what);
+        self.checker.borrow_mut().record_violation("liveness", &what);
     }
 
     /// Describes the state of each live member.
@@ -140,7 +140,7 @@ impl World {
     }
 
     /// Whether no fault affected a member of this view in a way that could be noticed in it.
-    fn is_unharmed(&self, node: NodeId, view: &View, harmed: Option<NodeIndex>) -> bool {
+    fn is_unaffected(&self, node: NodeId, view: &View, affected: Option<NodeIndex>) -> bool {
         let index = |node| self.all().into_iter().find(|index| self.member(*index).me == node);
         let Some(own) = index(node).filter(|own| self.cluster.is_running(*own)) else {
             return false;
@@ -156,8 +156,8 @@ impl World {
             GroupKind::Local | GroupKind::Shared => 0,
         };
         !self.checker.borrow().is_leaving(node)
-            && harmed != Some(own)
-            && self.injector.harmed_until(own).max(held_up) < since.max(1)
+            && affected != Some(own)
+            && self.injector.affected_until(own).max(held_up) < since.max(1)
             && !others.any(|other| network.is_broken(own, other))
     }
 
@@ -165,32 +165,32 @@ impl World {
     /// unaffected members that do not know it, enough members must be unaffected to decide on the
     /// next one.
     fn has_to_go_on(&self) -> bool {
-        self.has_to_go_on_with(None)
+        self.must_continue_with(None)
     }
 
     /// Whether the group must continue when a fault affects this node as well.
     pub(crate) fn has_to_go_on_without(&self, node: NodeIndex) -> bool {
-        self.has_to_go_on_with(Some(node))
+        self.must_continue_with(Some(node))
     }
 
-    fn has_to_go_on_with(&self, harmed: Option<NodeIndex>) -> bool {
-        let court = self.checker.borrow();
-        let newest = court.newest().or(court.founding()).cloned();
-        drop(court);
+    fn must_continue_with(&self, affected: Option<NodeIndex>) -> bool {
+        let checker = self.checker.borrow();
+        let newest = checker.newest().or(checker.founding()).cloned();
+        drop(checker);
         // Before a local group is founded, any node can found it.
         let Some(newest) = newest else { return !self.running().is_empty() };
-        let unharmed = |view: &View| -> BTreeSet<NodeId> {
+        let unaffected = |view: &View| -> BTreeSet<NodeId> {
             let nodes = view.members.iter().map(|member| member.node);
-            nodes.filter(|node| self.is_unharmed(*node, view, harmed)).collect()
+            nodes.filter(|node| self.is_unaffected(*node, view, affected)).collect()
         };
-        let court = self.checker.borrow();
-        let last = unharmed(&newest).into_iter().filter_map(|node| court.last_view_of(node));
+        let checker = self.checker.borrow();
+        let last = unaffected(&newest).into_iter().filter_map(|node| checker.last_view_of(node));
         let views: Vec<View> = last.chain([&newest]).cloned().collect();
-        drop(court);
+        drop(checker);
         views.iter().all(|view| {
-            let unharmed = unharmed(view);
+            let unaffected = unaffected(view);
             match self.kind {
-                GroupKind::Network => is_primary(view, |node| unharmed.contains(&node)),
+                GroupKind::Network => is_primary(view, |node| unaffected.contains(&node)),
                 GroupKind::Local | GroupKind::Shared => {
                     // I-45: the host shows which nodes stand still.
                     let is_halted =
@@ -200,9 +200,9 @@ impl World {
                     let lives = |node| running.iter().any(|index| self.member(*index).me == node);
                     let living = view.members.iter().filter(|member| lives(member.node));
                     // A node that was in no view yet learns of this one from members alone.
-                    let court = self.checker.borrow();
-                    let knows = |node: &NodeId| court.last_view_of(*node).is_some();
-                    2 * unharmed.len() > living.count() && unharmed.iter().any(knows)
+                    let checker = self.checker.borrow();
+                    let knows = |node: &NodeId| checker.last_view_of(*node).is_some();
+                    2 * unaffected.len() > living.count() && unaffected.iter().any(knows)
                 }
             }
         })
@@ -223,7 +223,7 @@ impl World {
                 let is_lost = before.iter().any(|node| !awake.contains(node));
                 if is_lost && !self.checker.borrow().has_late_links {
                     let what = "a member is lost while others stand still";
-                    self.checker.borrow_mut().charge("liveness", what);
+                    self.checker.borrow_mut().record_violation("liveness", what);
                 }
                 self.check_liveness();
                 self.report.judged_without += 1;
@@ -280,20 +280,24 @@ impl World {
                 break;
             }
         }
-        missing.iter().for_each(|what| self.checker.borrow_mut().charge("liveness", what));
+        missing
+            .iter()
+            .for_each(|what| self.checker.borrow_mut().record_violation("liveness", what));
         let groups: Vec<_> = living.iter().map(|node| self.member(*node).group()).collect();
         if groups.windows(2).any(|pair| pair[0].state() != pair[1].state()) {
             let what = format!("members have different states:{}", self.describe_states());
-            self.checker.borrow_mut().charge("agreement", &what);
+            self.checker.borrow_mut().record_violation("agreement", &what);
             return None;
         }
         if self.awake() != living {
-            self.checker.borrow_mut().charge("liveness", "a member is lost while nothing happens");
+            self.checker
+                .borrow_mut()
+                .record_violation("liveness", "a member is lost while nothing happens");
         }
         if self.is_guilty() {
             let text = self.describe();
-            let mut court = self.checker.borrow_mut();
-            court.journal.say(format_args!("states of all nodes:{text}"));
+            let mut checker = self.checker.borrow_mut();
+            checker.journal.record(format_args!("states of all nodes:{text}"));
             return None;
         }
         Some(living)
@@ -324,7 +328,7 @@ impl World {
             if now.len() != before.len() {
                 self.checker
                     .borrow_mut()
-                    .charge("liveness", "a writer is lost while nothing happens");
+                    .record_violation("liveness", "a writer is lost while nothing happens");
                 return false;
             }
             if now.iter().zip(&before).all(|(now, before)| now.2 > before.2) {
@@ -332,7 +336,7 @@ impl World {
             }
             self.write_for(1);
         }
-        self.checker.borrow_mut().charge("liveness", "a writer never gets room");
+        self.checker.borrow_mut().record_violation("liveness", "a writer never gets room");
         false
     }
 
@@ -345,7 +349,7 @@ impl World {
             let standing = member.group().status();
             if standing != MemberStatus::Out(fate) || !member.refuses() {
                 let what = format!("node {} is out ({fate:?}) and acts: {standing:?}", node.0);
-                self.checker.borrow_mut().charge("isolation", &what);
+                self.checker.borrow_mut().record_violation("isolation", &what);
             }
         }
     }
@@ -354,12 +358,13 @@ impl World {
     fn check_loss(&mut self) {
         self.report.lost += 1;
         if self.has_to_go_on() {
-            let court = self.checker.borrow();
-            let newest = court.newest().or(court.founding());
+            let checker = self.checker.borrow();
+            let newest = checker.newest().or(checker.founding());
             let newest = newest.map(|view| (view.number, view.members.clone()));
-            drop(court);
-            let what = format!("no member continues, although enough nodes were unaffected: {newest:?}");
-            self.checker.borrow_mut().charge("liveness", &what);
+            drop(checker);
+            let what =
+                format!("no member continues, although enough nodes were unaffected: {newest:?}");
+            self.checker.borrow_mut().record_violation("liveness", &what);
         }
         self.checker.borrow_mut().judge(&BTreeSet::new());
     }

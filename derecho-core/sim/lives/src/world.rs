@@ -14,7 +14,7 @@ use derecho_sim::{Cluster, Config, NodeIndex, Random};
 
 use crate::checker::{SafetyChecker, Writer};
 use crate::fault_injector::FaultInjector;
-use crate::member::{Halted, LifeMember};
+use crate::member::{HaltedNodes, LifeMember};
 use crate::report::LifeReport;
 use crate::topics::UNORDERED;
 
@@ -60,7 +60,7 @@ pub struct World {
     /// Number of founders of a networked group.
     founders: usize,
     /// Nodes that the host shows as standing still.
-    pub(crate) halted: Halted,
+    pub(crate) halted: HaltedNodes,
     /// Whether members query the host for halted nodes.
     pub(crate) asks_host: bool,
     pub(crate) injector: FaultInjector,
@@ -111,7 +111,7 @@ impl World {
             checker: Rc::default(),
             kind,
             founders: 0,
-            halted: Halted::default(),
+            halted: HaltedNodes::default(),
             asks_host: false,
             injector: FaultInjector::new(seed),
             report: LifeReport::default(),
@@ -137,9 +137,10 @@ impl World {
     }
 
     fn add_node(&mut self) -> NodeIndex {
-        let court = Rc::clone(&self.checker);
+        let checker = Rc::clone(&self.checker);
         let demands = self.kind == GroupKind::Shared;
-        let node = self.cluster.add_node(move |link| vec![LifeMember::new(link, &court, demands)]);
+        let node =
+            self.cluster.add_node(move |link| vec![LifeMember::new(link, &checker, demands)]);
         self.checker.borrow_mut().journal.name(self.member(node).me, node.0);
         self.give_clock(node);
         node
@@ -174,19 +175,19 @@ impl World {
 
     /// Returns the report so far.
     pub fn report(&self) -> LifeReport {
-        let mut court = self.checker.borrow_mut();
+        let mut checker = self.checker.borrow_mut();
         let mut account = self.report.clone();
         account.events = self.cluster.events();
-        account.messages = court.messages;
-        account.deliveries = court.deliveries;
-        account.view_changes = court.view_changes;
-        account.epochs = court.epochs;
+        account.messages = checker.messages;
+        account.deliveries = checker.deliveries;
+        account.view_changes = checker.view_changes;
+        account.epochs = checker.epochs;
         account.evictions =
-            court.out().keys().filter(|node| !court.is_leaving(**node)).count() as u64;
-        account.coverage.layouts_met = court.layouts_met;
-        account.violations.clone_from(&court.violations);
-        account.hash = self.cluster.trace_hash() ^ court.digest();
-        account.journal = court.journal.take();
+            checker.out().keys().filter(|node| !checker.is_leaving(**node)).count() as u64;
+        account.coverage.layouts_met = checker.layouts_met;
+        account.violations.clone_from(&checker.violations);
+        account.hash = self.cluster.trace_hash() ^ checker.digest();
+        account.journal = checker.journal.take();
         account
     }
 
@@ -209,9 +210,9 @@ impl World {
     /// Writes a line about a node into the journal.
     pub(crate) fn tell(&mut self, node: NodeIndex, what: &str) {
         let me = self.member(node).me;
-        let mut court = self.checker.borrow_mut();
-        court.journal.now = self.cluster.now();
-        court.journal.says(me, format_args!("{what}"));
+        let mut checker = self.checker.borrow_mut();
+        checker.journal.now = self.cluster.now();
+        checker.journal.record_for(me, format_args!("{what}"));
     }
 
     /// Performs an application's action now.

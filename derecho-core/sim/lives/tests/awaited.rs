@@ -234,7 +234,7 @@ fn stopped_reader_is_excluded_at_every_message_rate() {
 #[test]
 fn remaining_members_form_a_view_after_most_members_stop() {
     let fates = |world: &World| -> Vec<_> {
-        world.all().into_iter().map(|node| (node.0, world.member(node).fate())).collect()
+        world.all().into_iter().map(|node| (node.0, world.member(node).exit_reason())).collect()
     };
     for seed in 0..60 {
         let mut world = World::watched(Config::costed(seed), 8);

@@ -61,8 +61,8 @@ fn crash_after(world: &mut World, node: NodeIndex, acts: u64) -> bool {
 fn ends_well(mut world: World, what: &str) {
     world.write_for(2);
     world.check();
-    let account = world.report();
-    assert!(account.violations.is_empty(), "{what}: {:#?}", account.violations);
+    let report = world.report();
+    assert!(report.violations.is_empty(), "{what}: {:#?}", report.violations);
 }
 
 /// Crashes each member at each point. Returns the number of points.

@@ -13,8 +13,8 @@ fn check(world: &mut World) {
 
 #[track_caller]
 fn holds(world: &World) {
-    let account = world.report();
-    assert!(account.violations.is_empty(), "{:#?}", account.violations);
+    let report = world.report();
+    assert!(report.violations.is_empty(), "{:#?}", report.violations);
 }
 
 fn adversarial(seed: u64) -> Config {
@@ -111,9 +111,9 @@ fn one_life(seed: u64, kind: GroupKind, faults: Faults) -> LifeReport {
 /// Runs the life of this plan, in which no rule is broken.
 #[track_caller]
 fn without_violation(plan: LifePlan) -> LifeReport {
-    let account = live(plan, false);
-    assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
-    account
+    let report = live(plan, false);
+    assert!(report.violations.is_empty(), "{plan}: {:#?}", report.violations);
+    report
 }
 
 /// Checks that the lives are meaningful: most of them end with a group to judge, and messages
@@ -234,9 +234,9 @@ fn readers_become_writers_across_view_changes() {
         let mut deliveries = 0;
         for seed in 0..60 {
             let plan = LifePlan { toggles: true, nodes, faults, ..LifePlan::new(seed, kind) };
-            let account = live(plan, false);
-            assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
-            deliveries += account.deliveries;
+            let report = live(plan, false);
+            assert!(report.violations.is_empty(), "{plan}: {:#?}", report.violations);
+            deliveries += report.deliveries;
         }
         assert!(deliveries > 2_000, "{kind:?}: {deliveries} deliveries show nothing");
     }

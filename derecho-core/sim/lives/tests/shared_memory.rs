@@ -10,9 +10,9 @@ fn lives(seeds: std::ops::Range<u64>, faults: Faults) -> LifeReport {
     for seed in seeds {
         let nodes = 2 + seed as usize % 5;
         let plan = LifePlan { faults, nodes, ..LifePlan::new(seed, GroupKind::Shared) };
-        let account = live(plan, false);
-        assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
-        sum += &account;
+        let report = live(plan, false);
+        assert!(report.violations.is_empty(), "{plan}: {:#?}", report.violations);
+        sum += &report;
     }
     sum
 }
@@ -59,8 +59,8 @@ fn sender_keeps_memory_for_members_of_a_skipped_epoch() {
         toggles: true,
         ..LifePlan::new(1126, GroupKind::Shared)
     };
-    let account = live(plan, false);
-    assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
+    let report = live(plan, false);
+    assert!(report.violations.is_empty(), "{plan}: {:#?}", report.violations);
 }
 
 /// Covers members that waited for stopped nodes which no member suspected.
@@ -78,9 +78,9 @@ fn survivors_go_on_while_most_nodes_stay_stopped() {
     for seed in (1..1200).step_by(STOPS_MOST as usize) {
         let faults = Faults::NONE.and(Fault::Stop);
         let plan = LifePlan { faults, nodes: 6, ..LifePlan::new(seed, GroupKind::Shared) };
-        let account = live(plan, false);
-        assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
-        sum += &account;
+        let report = live(plan, false);
+        assert!(report.violations.is_empty(), "{plan}: {:#?}", report.violations);
+        sum += &report;
     }
     assert!(sum.stops > 200 && sum.judged_without > 40, "{sum:?}");
 }

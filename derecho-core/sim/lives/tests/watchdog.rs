@@ -80,13 +80,14 @@ fn assert_left_out(errs: usize, error: Error, condition: WaitCondition, answer: 
         world.act(nodes[errs], move |member| error(member, other));
         write(&mut world, nodes[0], FOUND_WITHIN);
         let found = found(&world, &nodes);
-        if found.is_empty() && nodes.iter().any(|node| world.member(*node).fate().is_some()) {
+        if found.is_empty() && nodes.iter().any(|node| world.member(*node).exit_reason().is_some())
+        {
             continue;
         }
         undisturbed += 1;
         let what = format!("seed {seed}: {found:?}");
         assert!(found.contains(&(condition, answer)), "{what}");
-        assert_eq!(world.member(nodes[1]).fate(), Some(ExitReason::Excluded), "{what}");
+        assert_eq!(world.member(nodes[1]).exit_reason(), Some(ExitReason::Excluded), "{what}");
         assert_left(&mut world, &[nodes[0], nodes[2]], &what);
     }
     assert!(undisturbed >= UNDISTURBED, "{undisturbed} of {SEEDS}");
@@ -122,7 +123,7 @@ fn member_that_alone_misses_acknowledgements_falls_out() {
         let found = found(&world, &nodes);
         let what = format!("seed {seed}: {found:?}");
         assert_eq!(found, [(WaitCondition::Receipt, WaitAnswer::True)], "{what}");
-        assert_eq!(world.member(nodes[0]).fate(), Some(ExitReason::Blind), "{what}");
+        assert_eq!(world.member(nodes[0]).exit_reason(), Some(ExitReason::Blind), "{what}");
         assert_left(&mut world, &[nodes[1], nodes[2]], &what);
     }
 }

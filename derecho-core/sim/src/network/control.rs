@@ -184,11 +184,11 @@ impl Network {
 
     fn peer_up(&mut self, from: usize, to: usize) {
         let node = self.nodes[from].id;
-        let station = &mut self.nodes[to];
-        let peer = Peer(u32::try_from(station.peers.len()).expect("fewer than 2^32 nodes"));
-        station.peers.push(from);
-        station.handles[from] = Some(peer);
-        let open: Vec<(RegionId, Replica)> = station
+        let node_state = &mut self.nodes[to];
+        let peer = Peer(u32::try_from(node_state.peers.len()).expect("fewer than 2^32 nodes"));
+        node_state.peers.push(from);
+        node_state.handles[from] = Some(peer);
+        let open: Vec<(RegionId, Replica)> = node_state
             .regions
             .iter()
             .filter_map(|(&region, own)| own.clone().map(|own| (region, own)))

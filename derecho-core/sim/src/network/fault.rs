@@ -11,7 +11,7 @@ use crate::link::NetworkMode;
 
 /// The cut that causes a silence; once it is healed, nothing is concluded from the silence.
 #[derive(Clone, Copy)]
-pub(super) struct Silence {
+pub(super) struct CutSilence {
     from: usize,
     to: usize,
     cut: u32,
@@ -64,7 +64,7 @@ impl Network {
         channel.control_plan += 1;
         channel.writes.void();
         channel.reads.void();
-        let silence = Some(Silence { from, to, cut: channel.cuts });
+        let silence = Some(CutSilence { from, to, cut: channel.cuts });
         self.channels[to][from].reads.void();
         self.events += 1;
         self.note_trace(&[12, from as u64, to as u64]);
@@ -109,9 +109,9 @@ impl Network {
         at: usize,
         about: usize,
         evidence: Evidence,
-        silence: Option<Silence>,
+        silence: Option<CutSilence>,
     ) -> NetworkStep {
-        if let Some(Silence { from, to, cut }) = silence {
+        if let Some(CutSilence { from, to, cut }) = silence {
             let channel = &self.channels[from][to];
             if !channel.cut || channel.cuts != cut {
                 return NetworkStep::Unseen;

@@ -139,31 +139,32 @@ impl Lane {
         self.transfers.clear();
     }
 
-    fn get(&mut self, spot: TransferRef) -> Option<&mut Transfer> {
-        if self.plan != spot.plan {
+    fn get(&mut self, transfer_ref: TransferRef) -> Option<&mut Transfer> {
+        if self.plan != transfer_ref.plan {
             return None;
         }
-        let index = usize::try_from(spot.number.checked_sub(self.first)?).ok()?;
+        let index = usize::try_from(transfer_ref.number.checked_sub(self.first)?).ok()?;
         self.transfers.get_mut(index)
     }
 }
 
 impl Network {
-    fn lane(&mut self, from: usize, to: usize, way: LaneKind) -> &mut Lane {
+    fn lane(&mut self, from: usize, to: usize, lane_kind: LaneKind) -> &mut Lane {
         let channel = &mut self.channels[from][to];
-        match way {
+        match lane_kind {
             LaneKind::Write => &mut channel.writes,
             LaneKind::Read => &mut channel.reads,
         }
     }
 
-    fn transfer(&mut self, spot: TransferRef) -> Option<&mut Transfer> {
-        self.lane(spot.from, spot.to, spot.lane).get(spot)
+    fn transfer(&mut self, transfer_ref: TransferRef) -> Option<&mut Transfer> {
+        self.lane(transfer_ref.from, transfer_ref.to, transfer_ref.lane).get(transfer_ref)
     }
 
-    fn way_is_open(&self, from: usize, to: usize, way: LaneKind) -> bool {
+    fn way_is_open(&self, from: usize, to: usize, lane_kind: LaneKind) -> bool {
         // A read needs the direction of its request, too.
-        !self.channels[from][to].cut && (way == LaneKind::Write || !self.channels[to][from].cut)
+        !self.channels[from][to].cut
+            && (lane_kind == LaneKind::Write || !self.channels[to][from].cut)
     }
 
     pub(super) fn post_transfer(&mut self, from: usize, to: usize, mut transfer: Transfer) {
@@ -172,13 +173,13 @@ impl Network {
         if transfer.read.is_none() && transfer.range.count <= INLINE_WORDS {
             (0..transfer.pieces.len()).for_each(|piece| transfer.read_piece(piece));
         }
-        let way = if transfer.read.is_some() { LaneKind::Read } else { LaneKind::Write };
-        let lane = self.lane(from, to, way);
+        let lane_kind = if transfer.read.is_some() { LaneKind::Read } else { LaneKind::Write };
+        let lane = self.lane(from, to, lane_kind);
         lane.transfers.push_back(transfer);
         let number = lane.first + lane.transfers.len() as u64 - 1;
         let plan = lane.plan;
-        if self.way_is_open(from, to, way) {
-            self.plan(TransferRef { from, to, lane: way, plan, number });
+        if self.way_is_open(from, to, lane_kind) {
+            self.plan(TransferRef { from, to, lane: lane_kind, plan, number });
         }
     }
 
@@ -203,42 +204,43 @@ impl Network {
     }
 
     /// Gives every transfer of a reopened lane new moments.
-    pub(super) fn replan(&mut self, from: usize, to: usize, way: LaneKind) {
-        if !self.way_is_open(from, to, way) {
+    pub(super) fn replan(&mut self, from: usize, to: usize, lane_kind: LaneKind) {
+        if !self.way_is_open(from, to, lane_kind) {
             return;
         }
-        let lane = self.lane(from, to, way);
+        let lane = self.lane(from, to, lane_kind);
         lane.last_landing = 0;
         lane.last_ingress = 0;
         let (plan, first, count) = (lane.plan, lane.first, lane.transfers.len() as u64);
         for number in first..first + count {
-            self.plan(TransferRef { from, to, lane: way, plan, number });
+            self.plan(TransferRef { from, to, lane: lane_kind, plan, number });
         }
     }
 
-    fn plan(&mut self, spot: TransferRef) {
+    fn plan(&mut self, transfer_ref: TransferRef) {
         match self.mode {
-            NetworkMode::Adversarial(_) => self.plan_adversely(spot),
-            NetworkMode::Costed if spot.lane == LaneKind::Read => {
-                let at = self.now + self.costs.request_ns(spot.to, spot.from);
-                self.schedule(at, Event::Queue { spot });
+            NetworkMode::Adversarial(_) => self.plan_adversely(transfer_ref),
+            NetworkMode::Costed if transfer_ref.lane == LaneKind::Read => {
+                let at = self.now + self.costs.request_ns(transfer_ref.to, transfer_ref.from);
+                self.schedule(at, Event::Queue { spot: transfer_ref });
             }
             NetworkMode::Costed => {
-                self.queue_for_egress(spot);
+                self.queue_for_egress(transfer_ref);
             }
         }
     }
 
-    fn plan_adversely(&mut self, spot: TransferRef) {
+    fn plan_adversely(&mut self, transfer_ref: TransferRef) {
         let NetworkMode::Adversarial(adversary) = &self.mode else { return };
         let spread = adversary.spread_ns;
-        let arrival = self.now.saturating_add(self.adverse_delay(spot.from, spot.to));
-        let lane = self.lane(spot.from, spot.to, spot.lane);
+        let arrival =
+            self.now.saturating_add(self.adverse_delay(transfer_ref.from, transfer_ref.to));
+        let lane = self.lane(transfer_ref.from, transfer_ref.to, transfer_ref.lane);
         // Reads, too: values fetched by an older read must not land over those of a newer one.
         let begin = arrival.max(lane.last_landing);
         // A lane that falls behind becomes faster, so that delays stay as drawn.
         let spread = spread / lane.transfers.len().max(1) as u64;
-        let Some(transfer) = lane.get(spot) else { return };
+        let Some(transfer) = lane.get(transfer_ref) else { return };
         let pieces = std::mem::take(&mut transfer.pieces);
         let mut last = begin;
         for (piece, &Piece { stage, .. }) in pieces.iter().enumerate() {
@@ -253,70 +255,74 @@ impl Network {
                     1 => landing,
                     _ => self.random.between(self.now, landing),
                 };
-                self.schedule(source, Event::Source { spot, piece });
+                self.schedule(source, Event::Source { spot: transfer_ref, piece });
             }
-            self.schedule(landing, Event::Land { spot, piece });
+            self.schedule(landing, Event::Land { spot: transfer_ref, piece });
         }
-        let lane = self.lane(spot.from, spot.to, spot.lane);
+        let lane = self.lane(transfer_ref.from, transfer_ref.to, transfer_ref.lane);
         lane.last_landing = lane.last_landing.max(last);
-        if let Some(transfer) = lane.get(spot) {
+        if let Some(transfer) = lane.get(transfer_ref) {
             transfer.pieces = pieces;
         }
     }
 
     /// Queues a costed transfer at its sender's port.
-    pub(super) fn queue_for_egress(&mut self, spot: TransferRef) -> NetworkStep {
-        let Some(transfer) = self.transfer(spot) else { return NetworkStep::Unseen };
+    pub(super) fn queue_for_egress(&mut self, transfer_ref: TransferRef) -> NetworkStep {
+        let Some(transfer) = self.transfer(transfer_ref) else { return NetworkStep::Unseen };
         let bytes = bytes_of(transfer.range);
-        let busy = self.costs.transmit_ns(bytes, spot.from, spot.to);
-        let port = &mut self.nodes[spot.from].egress_free_at;
+        let busy = self.costs.transmit_ns(bytes, transfer_ref.from, transfer_ref.to);
+        let port = &mut self.nodes[transfer_ref.from].egress_free_at;
         let at = self.now.max(*port);
         *port = at + busy;
-        self.schedule(at, Event::Depart { spot });
+        self.schedule(at, Event::Depart { spot: transfer_ref });
         NetworkStep::Unseen
     }
 
     /// Sends a costed transfer: its source is read now.
-    pub(super) fn depart(&mut self, spot: TransferRef) -> NetworkStep {
-        let Some(transfer) = self.transfer(spot) else { return NetworkStep::Unseen };
+    pub(super) fn depart(&mut self, transfer_ref: TransferRef) -> NetworkStep {
+        let Some(transfer) = self.transfer(transfer_ref) else { return NetworkStep::Unseen };
         transfer.departed = true;
         if transfer.pieces[0].stage == PieceStage::Posted {
             transfer.read_piece(0);
         }
         let bytes = bytes_of(transfer.range);
-        let busy = self.costs.transmit_ns(bytes, spot.from, spot.to);
-        let latency = match spot.lane {
-            LaneKind::Write => self.costs.write_latency_ns(bytes, spot.from, spot.to),
+        let busy = self.costs.transmit_ns(bytes, transfer_ref.from, transfer_ref.to);
+        let latency = match transfer_ref.lane {
+            LaneKind::Write => {
+                self.costs.write_latency_ns(bytes, transfer_ref.from, transfer_ref.to)
+            }
             LaneKind::Read => {
-                let whole = self.costs.read_latency_ns(bytes, spot.to, spot.from);
-                whole.saturating_sub(self.costs.request_ns(spot.to, spot.from)).max(busy)
+                let whole = self.costs.read_latency_ns(bytes, transfer_ref.to, transfer_ref.from);
+                whole
+                    .saturating_sub(self.costs.request_ns(transfer_ref.to, transfer_ref.from))
+                    .max(busy)
             }
         };
         let first_bytes = self.now + latency - busy;
-        let lane = self.lane(spot.from, spot.to, spot.lane);
+        let lane = self.lane(transfer_ref.from, transfer_ref.to, transfer_ref.lane);
         let at = first_bytes.max(lane.last_ingress);
         lane.last_ingress = at;
-        self.schedule(at, Event::Ingress { spot });
+        self.schedule(at, Event::Ingress { spot: transfer_ref });
         NetworkStep::Unseen
     }
 
     /// Passes a costed transfer through the receiver's port when that is free.
-    pub(super) fn ingress(&mut self, spot: TransferRef) -> NetworkStep {
-        let Some(transfer) = self.transfer(spot) else { return NetworkStep::Unseen };
+    pub(super) fn ingress(&mut self, transfer_ref: TransferRef) -> NetworkStep {
+        let Some(transfer) = self.transfer(transfer_ref) else { return NetworkStep::Unseen };
         let bytes = bytes_of(transfer.range);
-        let busy = self.costs.transmit_ns(bytes, spot.from, spot.to);
-        let port = &mut self.nodes[spot.to].ingress_free_at;
+        let busy = self.costs.transmit_ns(bytes, transfer_ref.from, transfer_ref.to);
+        let port = &mut self.nodes[transfer_ref.to].ingress_free_at;
         let at = self.now.max(*port) + busy;
         *port = at;
-        let lane = self.lane(spot.from, spot.to, spot.lane);
+        let lane = self.lane(transfer_ref.from, transfer_ref.to, transfer_ref.lane);
         lane.last_landing = at;
-        self.schedule(at, Event::Land { spot, piece: 0 });
+        self.schedule(at, Event::Land { spot: transfer_ref, piece: 0 });
         NetworkStep::Unseen
     }
 
-    pub(super) fn read_source(&mut self, spot: TransferRef, piece: usize) -> NetworkStep {
+    pub(super) fn read_source(&mut self, transfer_ref: TransferRef, piece: usize) -> NetworkStep {
         // Words that a crash has broken off were read at that moment and are not read again.
-        if let Some(transfer) = self.transfer(spot)
+        if let Some(transfer) = self.transfer(transfer_ref)
             && transfer.pieces[piece].stage == PieceStage::Posted
         {
             transfer.read_piece(piece);
@@ -324,11 +330,11 @@ impl Network {
         NetworkStep::Unseen
     }
 
-    pub(super) fn land(&mut self, spot: TransferRef, piece: usize) -> NetworkStep {
-        let oldest = self.lane(spot.from, spot.to, spot.lane).first;
-        let Some(transfer) = self.transfer(spot) else { return NetworkStep::Unseen };
-        assert!(spot.number == oldest, "a transfer lands before the one posted before it");
-        let mut sum = spot.number.rotate_left(32) ^ piece as u64;
+    pub(super) fn land(&mut self, transfer_ref: TransferRef, piece: usize) -> NetworkStep {
+        let oldest = self.lane(transfer_ref.from, transfer_ref.to, transfer_ref.lane).first;
+        let Some(transfer) = self.transfer(transfer_ref) else { return NetworkStep::Unseen };
+        assert!(transfer_ref.number == oldest, "a transfer lands before the one posted before it");
+        let mut sum = transfer_ref.number.rotate_left(32) ^ piece as u64;
         let part = &transfer.pieces[piece];
         assert!(part.stage == PieceStage::Read, "a piece lands once, after its source was read");
         for place in part.words.clone() {
@@ -340,16 +346,16 @@ impl Network {
         }
         transfer.pieces[piece].stage = PieceStage::Landed;
         transfer.left -= 1;
-        let way = if spot.lane == LaneKind::Write { 4 } else { 5 };
-        self.note_trace(&[way, spot.from as u64, spot.to as u64, sum]);
-        self.retire(spot.from, spot.to, spot.lane);
-        NetworkStep::Arrived(spot.to)
+        let trace_kind = if transfer_ref.lane == LaneKind::Write { 4 } else { 5 };
+        self.note_trace(&[trace_kind, transfer_ref.from as u64, transfer_ref.to as u64, sum]);
+        self.retire(transfer_ref.from, transfer_ref.to, transfer_ref.lane);
+        NetworkStep::Arrived(transfer_ref.to)
     }
 
     /// Removes completely landed transfers, oldest first, and reports the reads among them.
-    fn retire(&mut self, from: usize, to: usize, way: LaneKind) {
+    fn retire(&mut self, from: usize, to: usize, lane_kind: LaneKind) {
         loop {
-            let lane = self.lane(from, to, way);
+            let lane = self.lane(from, to, lane_kind);
             if lane.transfers.front().is_none_or(|transfer| transfer.left > 0) {
                 return;
             }

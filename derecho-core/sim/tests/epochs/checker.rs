@@ -80,16 +80,16 @@ pub(crate) struct DecidedEpoch {
 }
 
 impl DecidedEpoch {
-    pub(crate) fn place(&self, node: usize) -> Option<&EpochRole> {
-        self.roles.iter().find(|place| place.node == node)
+    pub(crate) fn role_of(&self, node: usize) -> Option<&EpochRole> {
+        self.roles.iter().find(|role| role.node == node)
     }
 
     pub(crate) fn reads(&self, node: usize) -> bool {
-        self.place(node).is_some_and(|place| place.reads)
+        self.role_of(node).is_some_and(|place| place.reads)
     }
 
     pub(crate) fn writers(&self) -> impl Iterator<Item = usize> + '_ {
-        self.roles.iter().filter_map(|place| place.writer)
+        self.roles.iter().filter_map(|role| role.writer)
     }
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct EpochChecker {
     pub(crate) written: bool,
     /// True once applications end.
     pub(crate) over: bool,
-    pub(crate) complaints: Vec<(Rule, String)>,
+    pub(crate) violations: Vec<(Rule, String)>,
 }
 
 impl EpochChecker {
@@ -141,13 +141,13 @@ impl EpochChecker {
             lull: false,
             written: false,
             over: false,
-            complaints: Vec::new(),
+            violations: Vec::new(),
         }
     }
 
-    pub(crate) fn complain(&mut self, checker: Rule, text: String) {
-        if self.complaints.len() < 8 {
-            self.complaints.push((checker, text));
+    pub(crate) fn record_violation(&mut self, checker: Rule, text: String) {
+        if self.violations.len() < 8 {
+            self.violations.push((checker, text));
         }
     }
 
@@ -161,7 +161,7 @@ impl EpochChecker {
         if !is_as_written(writer, record.number(), record.bytes()) {
             let number = record.number();
             let text = format!("node {node}: {number} of writer {writer} is corrupt when {when}");
-            self.complain(Rule::Content, text);
+            self.record_violation(Rule::Content, text);
         }
     }
 
@@ -172,8 +172,9 @@ impl EpochChecker {
 
     /// Records that a reader has finished its epoch: everything of it is delivered there.
     pub(crate) fn finishes(&mut self, node: usize, epoch: u64) {
-        let stay = self.passages.iter_mut().find(|stay| (stay.node, stay.epoch) == (node, epoch));
-        stay.into_iter().for_each(|stay| stay.finished = true);
+        let passage =
+            self.passages.iter_mut().find(|stay| (stay.node, stay.epoch) == (node, epoch));
+        passage.into_iter().for_each(|stay| stay.finished = true);
     }
 
     /// Checks a message that a reader takes in this epoch, the next one in its order. `next`: the
@@ -187,21 +188,22 @@ impl EpochChecker {
         match next.insert(writer, number + 1) {
             Some(due) if due != number => {
                 let text = format!("node {node}, epoch {epoch}: {number} of {writer}, not {due}");
-                self.complain(Rule::Fifo, text);
+                self.record_violation(Rule::Fifo, text);
             }
             Some(_) => {}
             None => self.firsts.push((epoch, writer, number, node)),
         }
         if number >= self.writers[writer].committed {
             let text = format!("node {node}, epoch {epoch}: no member sent {number} of {writer}");
-            self.complain(Rule::Fifo, text);
+            self.record_violation(Rule::Fifo, text);
         }
-        let stay = self.passages.iter_mut().find(|stay| (stay.node, stay.epoch) == (node, epoch));
-        let Some(stay) = stay else {
+        let passage =
+            self.passages.iter_mut().find(|stay| (stay.node, stay.epoch) == (node, epoch));
+        let Some(passage) = passage else {
             panic!("node {node} delivers in {epoch} before it has begun")
         };
-        let place = stay.delivered;
-        stay.delivered += 1;
+        let place = passage.delivered;
+        passage.delivered += 1;
         if self.level == DeliveryGuarantee::Unordered {
             return;
         }
@@ -210,7 +212,7 @@ impl EpochChecker {
             Some(&agreed) if agreed != (writer, number) => {
                 let here = (writer, number);
                 let text = format!("node {node}, epoch {epoch}, {place}: {here:?} not {agreed:?}");
-                self.complain(Rule::Order, text);
+                self.record_violation(Rule::Order, text);
             }
             Some(_) => {}
             None => order.push((writer, number)),
@@ -220,12 +222,12 @@ impl EpochChecker {
     /// Judges the end of a run: members that have finished an epoch have delivered everything that
     /// any member has delivered in it, and every new member began where it was announced.
     pub(crate) fn close(&mut self) {
-        let mut complaints = Vec::new();
+        let mut violations = Vec::new();
         if self.level == DeliveryGuarantee::Atomic {
             for stay in &self.passages {
                 let all = self.orders.get(&stay.epoch).map_or(0, Vec::len);
                 if stay.finished && stay.delivered != all {
-                    complaints.push((Rule::Agreement, format!("{stay:?} of {all}")));
+                    violations.push((Rule::Agreement, format!("{stay:?} of {all}")));
                 }
             }
         }
@@ -234,9 +236,9 @@ impl EpochChecker {
             if start.is_some_and(|start| start.message != number) {
                 let text =
                     format!("node {node}, epoch {epoch}: {number} of {writer} after {start:?}");
-                complaints.push((Rule::Fifo, text));
+                violations.push((Rule::Fifo, text));
             }
         }
-        complaints.into_iter().for_each(|(checker, text)| self.complain(checker, text));
+        violations.into_iter().for_each(|(checker, text)| self.record_violation(checker, text));
     }
 }

@@ -26,13 +26,13 @@ impl World {
         self.oracle.peace = true;
         let nodes = self.parameters.nodes;
         let [leaver, newcomer] = [1, 2].map(|after| (self.oracle.anchor + after) % nodes);
-        let mut places: Vec<EpochRole> = Vec::new();
+        let mut roles: Vec<EpochRole> = Vec::new();
         for node in (0..nodes).filter(|node| *node != newcomer) {
-            places.push(self.whole_place(node, node));
+            roles.push(self.whole_place(node, node));
         }
         let start = StreamStart { entry: 0, message: 0 };
-        let starts = places.iter().filter_map(|place| Some((place.writer?, start))).collect();
-        let first = self.decide(DecidedEpoch { number: 0, roles: places.clone(), starts });
+        let starts = roles.iter().filter_map(|role| Some((role.writer?, start))).collect();
+        let first = self.decide(DecidedEpoch { number: 0, roles: roles.clone(), starts });
         (0..nodes).filter(|node| *node != newcomer).for_each(|node| self.join(node, &first));
         self.wait_for(&first);
         self.pass(100_000);
@@ -40,16 +40,16 @@ impl World {
         // leaver (I-260).
         self.checker.borrow_mut().lull = true;
         self.pass(100_000);
-        places.retain(|place| place.node != leaver);
+        roles.retain(|role| role.node != leaver);
         let second =
-            self.decide(DecidedEpoch { number: 1, roles: places.clone(), starts: [].into() });
+            self.decide(DecidedEpoch { number: 1, roles: roles.clone(), starts: [].into() });
         self.tell_layout(&first, &second);
         let is_late = self.pause_before_it_sees(leaver);
         self.wait_for(&second);
         self.with_cuts(&first, &second);
         let second = Rc::new(self.oracle.epoch.clone());
-        places.push(self.whole_place(newcomer, leaver));
-        let third = self.decide(DecidedEpoch { number: 2, roles: places, starts: [].into() });
+        roles.push(self.whole_place(newcomer, leaver));
+        let third = self.decide(DecidedEpoch { number: 2, roles, starts: [].into() });
         self.tell_layout(&second, &third);
         self.let_pass(ENOUGH);
         self.cluster.resume(NodeIndex(leaver));
@@ -75,9 +75,9 @@ impl World {
 
     /// Announces the next epoch to the members of an epoch.
     fn tell_layout(&mut self, epoch: &DecidedEpoch, next: &Rc<DecidedEpoch>) {
-        for node in epoch.roles.iter().map(|place| place.node) {
-            let told = Rc::clone(next);
-            self.act(node, move |member, effects| member.change_layout(&told, effects));
+        for node in epoch.roles.iter().map(|role| role.node) {
+            let announced = Rc::clone(next);
+            self.act(node, move |member, effects| member.change_layout(&announced, effects));
         }
     }
 
@@ -89,7 +89,7 @@ impl World {
                 && member.id.and_then(|id| member.node.phase(id)) != Some(EpochPhase::Complete)
         };
         let others: Vec<NodeIndex> =
-            self.oracle.epoch.roles.iter().map(|place| NodeIndex(place.node)).collect();
+            self.oracle.epoch.roles.iter().map(|role| NodeIndex(role.node)).collect();
         let until = self.cluster.now().after(10 * ENOUGH);
         self.cluster.run_until_or(until, |cluster| {
             others.iter().any(|node| !closes(cluster.machine(*node, 0)))

@@ -113,23 +113,23 @@ impl TestMember {
     pub(crate) fn new(
         link: &mut SimLink,
         me: usize,
-        shape: TestParameters,
-        court: &Rc<RefCell<EpochChecker>>,
+        parameters: TestParameters,
+        checker: &Rc<RefCell<EpochChecker>>,
     ) -> TestMember {
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
         let mut node = Node::new(link.node(), acks, Arc::new(|| {}));
-        let changes = shape.many.then(|| link.open(CHANGES, CHANGES_WORDS).unwrap());
+        let changes = parameters.many.then(|| link.open(CHANGES, CHANGES_WORDS).unwrap());
         if let Some(changes) = &changes {
-            court.borrow_mut().regions.insert((me, CHANGES), changes.replica());
+            checker.borrow_mut().regions.insert((me, CHANGES), changes.replica());
             node = node.with_changes(changes.clone(), Some(Arc::new(SingleThreadBarrier)));
         }
         TestMember {
             me,
-            parameters: shape,
+            parameters,
             link: link.clone(),
             node,
             changes,
-            checker: Rc::clone(court),
+            checker: Rc::clone(checker),
             id: None,
             epoch: None,
             before: None,
@@ -206,10 +206,12 @@ impl TestMember {
         for name in 1..=OTHERS {
             let (lines, region) = self.open_region(LINE_WORDS);
             let member = MemberRole { origin: StreamOrigin::Own, reads: false, sends: None, lines };
-            let charter =
+            let definition =
                 SubgroupDefinition { name, config: self.parameters.terms, members: vec![member] };
             let share = SubgroupMemory { lines: region, memory: None };
-            self.node.found(charter, share, effects).expect("a node can found a subgroup of its own");
+            self.node
+                .found(definition, share, effects)
+                .expect("a node can found a subgroup of its own");
         }
     }
 
@@ -217,14 +219,14 @@ impl TestMember {
     /// include its beginnings.
     pub(crate) fn epoch_of(&self, plan: &DecidedEpoch, starts: bool) -> EpochDescription {
         let region = |writer: usize| self.checker.borrow().writers[writer].region;
-        let seats = plan.roles.iter().map(|place| {
+        let seats = plan.roles.iter().map(|role| {
             // A node that is gone has no handle any more, and nothing can be begun with it.
-            let origin = self.origin(place.node).unwrap_or(StreamOrigin::Peer(Peer(u32::MAX)));
-            let (reads, sends) = (place.reads, place.writer.map(region));
-            let member = MemberRole { origin, reads, sends, lines: place.lines };
-            let start = place.writer.filter(|_| starts);
+            let origin = self.origin(role.node).unwrap_or(StreamOrigin::Peer(Peer(u32::MAX)));
+            let (reads, sends) = (role.reads, role.writer.map(region));
+            let member = MemberRole { origin, reads, sends, lines: role.lines };
+            let start = role.writer.filter(|_| starts);
             let start = start.and_then(|writer| plan.starts.get(&writer).copied());
-            EpochMember { slot: place.slot, role: member, start }
+            EpochMember { slot: role.slot, role: member, start }
         });
         let seats = seats.collect();
         EpochDescription { number: plan.number, name: 1_000 + plan.number, members: seats }
@@ -232,7 +234,7 @@ impl TestMember {
 
     /// Returns the memory that it brings into an epoch, if it begins to send there.
     fn memory_for(&self, plan: &DecidedEpoch) -> Option<SenderMemory> {
-        let sends = plan.place(self.me).is_some_and(|place| place.writer.is_some());
+        let sends = plan.role_of(self.me).is_some_and(|place| place.writer.is_some());
         self.sending.filter(|_| sends).map(|sending| sending.memory.clone())
     }
 
@@ -254,7 +256,7 @@ impl TestMember {
 
     fn refuses(&self, what: &str, plan: &DecidedEpoch) {
         let text = format!("node {} refuses {what} {plan:?}", self.me);
-        self.checker.borrow_mut().complain(Rule::Refusal, text);
+        self.checker.borrow_mut().record_violation(Rule::Refusal, text);
     }
 
     pub(crate) fn change_layout(&mut self, plan: &DecidedEpoch, effects: &mut Effects) {
@@ -297,8 +299,8 @@ impl TestMember {
     pub(crate) fn finish(&mut self, trim: &BTreeMap<usize, u64>, over: &[bool]) {
         let named = trim.iter().filter_map(|(&writer, &entry)| {
             let (node, region) = {
-                let court = self.checker.borrow();
-                (court.writers[writer].node, court.writers[writer].region)
+                let checker = self.checker.borrow();
+                (checker.writers[writer].node, checker.writers[writer].region)
             };
             Some((self.origin(node)?, region, entry))
         });
@@ -306,7 +308,7 @@ impl TestMember {
         let before = self.node.phase(self.id.unwrap());
         if !self.node.finish(self.id.unwrap(), &named) {
             let text = format!("node {} cannot finish {:?} at {trim:?}", self.me, self.epoch);
-            self.checker.borrow_mut().complain(Rule::Refusal, text);
+            self.checker.borrow_mut().record_violation(Rule::Refusal, text);
             return;
         }
         self.observe();
@@ -413,8 +415,8 @@ impl TestMember {
     /// Makes the slow readers take up to `count` records: one in `keep` is kept, and one in `drop`
     /// of those kept before is released.
     pub(crate) fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
-        let TestMember { checker: court, readers, me, evicted, .. } = self;
-        let mut court = court.borrow_mut();
+        let TestMember { checker, readers, me, evicted, .. } = self;
+        let mut checker = checker.borrow_mut();
         for readers in readers {
             for _ in 0..count {
                 let Some(record) = readers.slow.take() else { break };
@@ -423,11 +425,11 @@ impl TestMember {
                 let here = (writer, record.number());
                 if due != Some(&here) {
                     let text = format!("node {me}: {here:?} at {at} where {due:?} is due");
-                    court.complain(Rule::Order, text);
+                    checker.record_violation(Rule::Order, text);
                 }
                 readers.count += 1;
                 if !*evicted {
-                    court.inspect(*me, writer, &record, "taken");
+                    checker.inspect(*me, writer, &record, "taken");
                 }
                 if random.one_in(keep) {
                     readers.held.push((writer, record));
@@ -437,7 +439,7 @@ impl TestMember {
                 if !random.one_in(drop) {
                     readers.held.push((writer, record));
                 } else if !*evicted {
-                    court.inspect(*me, writer, &record, "released");
+                    checker.inspect(*me, writer, &record, "released");
                 }
             }
         }
@@ -450,16 +452,16 @@ impl TestMember {
 
     /// Makes the fast readers take every delivered record, in the epoch that this node is in.
     fn observe(&mut self) {
-        let TestMember { checker: court, readers, me, evicted, epoch, .. } = self;
-        let mut court = court.borrow_mut();
+        let TestMember { checker, readers, me, evicted, epoch, .. } = self;
+        let mut checker = checker.borrow_mut();
         for readers in readers {
             while let Some(record) = readers.fast.take() {
                 let writer = readers.names[&record.sender()];
                 if !*evicted {
-                    court.inspect(*me, writer, &record, "delivered");
+                    checker.inspect(*me, writer, &record, "delivered");
                 }
                 let here = (*me, epoch.expect("only members deliver"));
-                court.deliver(here, (writer, record.number()), &mut readers.next);
+                checker.deliver(here, (writer, record.number()), &mut readers.next);
                 readers.history.push((writer, record.number()));
             }
         }
@@ -472,8 +474,8 @@ impl TestMember {
             // The end, the last acknowledgement of the others and the beginning may happen in
             // one turn.
             if let Some((start, sending)) = self.node.own_start(id).zip(self.sending) {
-                let mut court = self.checker.borrow_mut();
-                court.cuts.entry((before, sending.writer)).or_insert(start);
+                let mut checker = self.checker.borrow_mut();
+                checker.cuts.entry((before, sending.writer)).or_insert(start);
             }
         }
         let reads = self.checker.borrow().epochs[&epoch].reads(self.me);
@@ -519,7 +521,7 @@ impl TestMember {
             NodeEvent::Faulty { peer, fault } if !self.evicted => {
                 let who = self.node_of(StreamOrigin::Peer(peer));
                 let text = format!("node {} finds {who:?}: {fault}", self.me);
-                self.checker.borrow_mut().complain(Rule::Blame, text);
+                self.checker.borrow_mut().record_violation(Rule::Blame, text);
             }
             _ => {}
         }
@@ -543,7 +545,7 @@ impl TestMember {
                         let posted = self.posted.entry((post.peer, region)).or_default();
                         if first < *posted {
                             let text = format!("node {}: {first} after {posted}", self.me);
-                            self.checker.borrow_mut().complain(Rule::Once, text);
+                            self.checker.borrow_mut().record_violation(Rule::Once, text);
                         }
                         *posted = first + count;
                     }
@@ -568,8 +570,8 @@ impl Machine for TestMember {
             }
             LinkEvent::RegionUp { peer, region, replica } => {
                 let node = self.node_of(StreamOrigin::Peer(peer)).unwrap();
-                let court = self.checker.borrow();
-                let own = court.regions.get(&(node, region)).filter(|_| self.shares_with(node));
+                let checker = self.checker.borrow();
+                let own = checker.regions.get(&(node, region)).filter(|_| self.shares_with(node));
                 let replica = own.cloned().unwrap_or(replica);
                 self.replicas.insert((node, region), replica.clone());
                 LinkEvent::RegionUp { peer, region, replica }
@@ -581,8 +583,8 @@ impl Machine for TestMember {
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
-        if let Some(mischief) = self.planted {
-            mischief(self, FaultMoment::Before, effects);
+        if let Some(planted) = self.planted {
+            planted(self, FaultMoment::Before, effects);
         }
         let mut done = self.node.turn(now, effects);
         self.observe();
@@ -591,8 +593,8 @@ impl Machine for TestMember {
             self.take_in(event);
             done += 1;
         }
-        if let Some(mischief) = self.planted {
-            mischief(self, FaultMoment::After, effects);
+        if let Some(planted) = self.planted {
+            planted(self, FaultMoment::After, effects);
         }
         self.check_posts(effects);
         if self.parameters.shared {

@@ -91,22 +91,22 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, shape: TestParameters) -> World {
+    pub(crate) fn new(seed: u64, parameters: TestParameters) -> World {
         let config = Config { deadline: END, ..Config::adversarial(seed) };
-        let court = Rc::new(RefCell::new(EpochChecker::new(shape.terms.level)));
+        let checker = Rc::new(RefCell::new(EpochChecker::new(parameters.terms.level)));
         let mut random = Random::new(seed ^ 0x0005_eede);
-        let oracle = oracle::Oracle::new(&mut random, shape.nodes);
+        let oracle = oracle::Oracle::new(&mut random, parameters.nodes);
         let cluster = Cluster::new(config);
-        let mut world = World { cluster, checker: court, parameters: shape, random, seed, oracle };
-        for me in 0..shape.nodes {
-            let court = &world.checker;
+        let mut world = World { cluster, checker, parameters, random, seed, oracle };
+        for me in 0..parameters.nodes {
+            let checker = &world.checker;
             world.cluster.add_node(|link| {
-                court.borrow_mut().ids.push(link.node());
-                vec![TestMember::new(link, me, shape, court)]
+                checker.borrow_mut().ids.push(link.node());
+                vec![TestMember::new(link, me, parameters, checker)]
             });
         }
-        (0..shape.nodes).for_each(|node| world.start(node));
-        let nodes = shape.nodes;
+        (0..parameters.nodes).for_each(|node| world.start(node));
+        let nodes = parameters.nodes;
         world.wait("all nodes to meet", move |cluster| {
             let all = |node| cluster.machine(NodeIndex(node), 0).peers.len() == nodes - 1;
             (0..nodes).all(all)
@@ -191,20 +191,20 @@ impl World {
         condition: impl Fn(&Cluster<TestMember>) -> bool,
     ) -> bool {
         let end = self.cluster.now().after(PATIENCE);
-        let court = Rc::clone(&self.checker);
+        let checker = Rc::clone(&self.checker);
         let stop = self.cluster.run_until_met(|cluster| {
-            condition(cluster) || cluster.now() > end || !court.borrow().complaints.is_empty()
+            condition(cluster) || cluster.now() > end || !checker.borrow().violations.is_empty()
         });
         if !condition(&self.cluster) {
             let text = format!("waiting for {what}: {stop:?}: {}", self.states());
-            self.checker.borrow_mut().complain(Rule::Liveness, text);
+            self.checker.borrow_mut().record_violation(Rule::Liveness, text);
             return false;
         }
         true
     }
 
     pub(crate) fn is_fine(&self) -> bool {
-        self.checker.borrow().complaints.is_empty()
+        self.checker.borrow().violations.is_empty()
     }
 
     /// Ends all applications, and runs until nothing happens any more.
@@ -215,7 +215,7 @@ impl World {
             }
             let stop = self.cluster.run_until_met(|_| false);
             if stop != StopReason::Quiet {
-                self.checker.borrow_mut().complain(Rule::Quiescence, format!("{stop:?}"));
+                self.checker.borrow_mut().record_violation(Rule::Quiescence, format!("{stop:?}"));
                 return;
             }
         }
@@ -227,7 +227,7 @@ impl World {
         self.cluster.run_until_met(|_| false);
         if self.cluster.network().counters() != before {
             let text = "a post is made without a reason".into();
-            self.checker.borrow_mut().complain(Rule::Quiescence, text);
+            self.checker.borrow_mut().record_violation(Rule::Quiescence, text);
         }
     }
 
@@ -249,7 +249,7 @@ impl World {
             self.end();
         }
         self.checker.borrow_mut().close();
-        std::mem::take(&mut self.checker.borrow_mut().complaints)
+        std::mem::take(&mut self.checker.borrow_mut().violations)
     }
 
     /// Checks that everything is delivered everywhere, all memory is free again, and there
@@ -262,31 +262,31 @@ impl World {
             }
         }
         let plan = self.oracle.epoch.clone();
-        let nodes: Vec<usize> = plan.roles.iter().map(|place| place.node).collect();
+        let nodes: Vec<usize> = plan.roles.iter().map(|role| role.node).collect();
         self.pass(100_000);
-        let court = Rc::clone(&self.checker);
+        let checker = Rc::clone(&self.checker);
         let readers: Vec<usize> = nodes.iter().copied().filter(|&node| plan.reads(node)).collect();
         let (all, writers) = (readers.clone(), plan.writers().collect::<Vec<_>>());
         let own = plan.clone();
         let met = self.wait("all deliveries", move |cluster| {
-            let court = court.borrow();
+            let checker = checker.borrow();
             all.iter().all(|&reader| {
                 let next = &cluster.machine(NodeIndex(reader), 0).readers.last().unwrap().next;
                 writers.iter().all(|writer| {
                     let start = plan.starts.get(writer).map_or(0, |start| start.message);
                     let next = next.get(writer).copied().unwrap_or(start);
-                    next == court.writers[*writer].committed
+                    next == checker.writers[*writer].committed
                 })
             })
         });
         for node in readers.into_iter().filter(|_| !met) {
-            let Some(writer) = own.place(node).and_then(|place| place.writer) else { continue };
+            let Some(writer) = own.role_of(node).and_then(|place| place.writer) else { continue };
             let next = self.member(node).readers.last().and_then(|r| r.next.get(&writer).copied());
-            let mut court = self.checker.borrow_mut();
-            let committed = court.writers[writer].committed;
+            let mut checker = self.checker.borrow_mut();
+            let committed = checker.writers[writer].committed;
             if next.is_some_and(|next| next != committed) {
                 let text = format!("node {node} has {next:?} of its own {committed} messages");
-                court.complain(Rule::SelfDelivery, text);
+                checker.record_violation(Rule::SelfDelivery, text);
             }
         }
         if !met {
@@ -298,17 +298,17 @@ impl World {
             let member = self.member(node);
             if self.is_fine() && !member.node.is_subgroup_acknowledged(member.id.unwrap()) {
                 let text = format!("messages of {node} are not acknowledged");
-                self.checker.borrow_mut().complain(Rule::Liveness, text);
+                self.checker.borrow_mut().record_violation(Rule::Liveness, text);
             }
         }
         for &node in &nodes {
-            let sends = self.oracle.epoch.place(node).is_some_and(|place| place.writer.is_some());
+            let sends = self.oracle.epoch.role_of(node).is_some_and(|place| place.writer.is_some());
             let commit = |member: &mut TestMember, effects: &mut Effects| {
                 member.commit(LONGEST as usize, effects)
             };
             if sends && self.is_fine() && !self.act(node, commit) {
                 let text = format!("{node} has no room although no record is referred to");
-                self.checker.borrow_mut().complain(Rule::Liveness, text);
+                self.checker.borrow_mut().record_violation(Rule::Liveness, text);
             }
         }
         if self.is_fine() {
@@ -318,8 +318,8 @@ impl World {
 
     /// Describes the state of every node, for messages.
     pub(crate) fn states(&self) -> String {
-        let court = self.checker.borrow();
-        let mut text = format!("{:?}", court.writers);
+        let checker = self.checker.borrow();
+        let mut text = format!("{:?}", checker.writers);
         for node in (0..self.parameters.nodes).filter(|&node| self.is_running(node)) {
             let member = self.member(node);
             let id = member.id;

@@ -48,9 +48,9 @@ pub(crate) struct Oracle {
     pub(crate) crashes: usize,
 }
 
-/// Kind of a change for a node.
+/// ChangeKind of a change for a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ChangeKind {
     View,
     Layout,
 }
@@ -114,9 +114,9 @@ impl World {
     /// or join.
     fn next_plan(&mut self, out: &BTreeSet<usize>) -> DecidedEpoch {
         let anchor = self.oracle.anchor;
-        let mut places = Vec::new();
-        for mut place in self.oracle.epoch.roles.clone() {
-            let node = place.node;
+        let mut roles = Vec::new();
+        for mut role in self.oracle.epoch.roles.clone() {
+            let node = role.node;
             if out.contains(&node) || !self.is_running(node) || self.member(node).evicted {
                 continue;
             }
@@ -125,23 +125,23 @@ impl World {
                 continue;
             }
             let late = self.parameters.late_leavers && node != anchor;
-            let done = !place.reads && !self.member(node).holds();
+            let done = !role.reads && !self.member(node).holds();
             let free = (late || done) && self.member(node).epoch.is_some();
             let settled = self.member(node).epoch == Some(self.oracle.epoch.number);
             if free && settled && self.random.one_in(2) {
                 continue;
             }
             if node != anchor && self.random.one_in(4) {
-                place.reads = !place.reads;
+                role.reads = !role.reads;
             }
             if self.random.one_in(4) {
                 // A stream that is out does not come back.
-                place.writer = match place.writer {
+                role.writer = match role.writer {
                     Some(_) => None,
                     None => Some(self.new_writer(node)),
                 };
             }
-            places.push(place);
+            roles.push(role);
         }
         for node in 0..self.parameters.nodes {
             let member = self.member(node);
@@ -149,17 +149,17 @@ impl World {
             // A copy of a record that a former member holds is overwritten once it is a
             // member again.
             let is_new = is_new && (self.parameters.shared || !member.holds());
-            let known = places.iter().any(|place| place.node == node);
+            let known = roles.iter().any(|role| role.node == node);
             if is_new && !known && !member.evicted && self.random.one_in(3) {
-                let taken = |slot: usize| places.iter().any(|place: &EpochRole| place.slot == slot);
+                let taken = |slot: usize| roles.iter().any(|role: &EpochRole| role.slot == slot);
                 let slot = (0..64).find(|&slot| !taken(slot)).unwrap();
-                let place = self.place_for(node, slot);
-                places.push(place);
+                let role = self.place_for(node, slot);
+                roles.push(role);
             }
         }
-        self.shuffle(&mut places);
+        self.shuffle(&mut roles);
         self.oracle.numbers += 1;
-        DecidedEpoch { number: self.oracle.numbers, roles: places, starts: BTreeMap::new() }
+        DecidedEpoch { number: self.oracle.numbers, roles, starts: BTreeMap::new() }
     }
 
     pub(super) fn decide(&mut self, plan: DecidedEpoch) -> Rc<DecidedEpoch> {
@@ -184,14 +184,14 @@ impl World {
         if !founders.contains(&self.oracle.anchor) {
             founders[0] = self.oracle.anchor;
         }
-        let places = founders.into_iter().enumerate();
-        let places = places.map(|(slot, node)| self.place_for(node, slot)).collect::<Vec<_>>();
-        let plan = DecidedEpoch { number: 0, roles: places, starts: BTreeMap::new() };
+        let roles = founders.into_iter().enumerate();
+        let roles = roles.map(|(slot, node)| self.place_for(node, slot)).collect::<Vec<_>>();
+        let plan = DecidedEpoch { number: 0, roles, starts: BTreeMap::new() };
         let mut plan = plan;
         plan.starts =
             plan.writers().map(|writer| (writer, StreamStart { entry: 0, message: 0 })).collect();
         let plan = self.decide(plan);
-        for node in plan.roles.iter().map(|place| place.node) {
+        for node in plan.roles.iter().map(|role| role.node) {
             self.join(node, &plan);
         }
         if self.random.one_in(2) {
@@ -209,9 +209,9 @@ impl World {
     pub(super) fn wait_for(&mut self, plan: &Rc<DecidedEpoch>) -> bool {
         let plan = Rc::clone(plan);
         self.wait("an epoch", move |cluster| {
-            plan.roles.iter().all(|place| {
-                let epoch = cluster.machine(NodeIndex(place.node), 0).epoch;
-                !cluster.is_running(NodeIndex(place.node)) || epoch == Some(plan.number)
+            plan.roles.iter().all(|role| {
+                let epoch = cluster.machine(NodeIndex(role.node), 0).epoch;
+                !cluster.is_running(NodeIndex(role.node)) || epoch == Some(plan.number)
             })
         })
     }
@@ -242,7 +242,7 @@ impl World {
     pub(crate) fn change_layout(&mut self) {
         // All members know the epoch that ends.
         let plan = Rc::new(self.oracle.epoch.clone());
-        let all = plan.roles.iter().all(|place| self.is_running(place.node));
+        let all = plan.roles.iter().all(|role| self.is_running(role.node));
         if !all {
             return self.change_view();
         }
@@ -270,7 +270,7 @@ impl World {
             self.act(node, move |member, effects| member.change_layout(&told, effects));
             self.pass(10_000);
         }
-        let newcomers: Vec<usize> = next.roles.iter().map(|place| place.node).collect();
+        let newcomers: Vec<usize> = next.roles.iter().map(|role| role.node).collect();
         let newcomers = newcomers.into_iter().filter(|&node| self.member(node).id.is_none());
         let newcomers: Vec<usize> = newcomers.collect();
         if stops == Some(steps) {
@@ -303,12 +303,12 @@ impl World {
         next: &DecidedEpoch,
         early: bool,
     ) -> bool {
-        let (number, court) = (plan.number, Rc::clone(&self.checker));
+        let (number, checker) = (plan.number, Rc::clone(&self.checker));
         let goes_on = |writer: &usize| next.writers().any(|other| other == *writer);
         let writers: Vec<usize> = plan.writers().filter(goes_on).collect();
         let nodes = self.parameters.nodes;
         self.wait("the starts of the next epoch", move |cluster| {
-            let cuts = &court.borrow().cuts;
+            let cuts = &checker.borrow().cuts;
             let cut = writers.iter().all(|&writer| cuts.contains_key(&(number, writer)));
             let mut members = (0..nodes).map(|node| cluster.machine(NodeIndex(node), 0));
             let complete = members.any(|member| {
@@ -328,7 +328,7 @@ impl World {
         plan: &DecidedEpoch,
     ) -> Rc<DecidedEpoch> {
         let mut plan = plan.clone();
-        for writer in plan.roles.iter().filter_map(|place| place.writer) {
+        for writer in plan.roles.iter().filter_map(|role| role.writer) {
             let new = StreamStart { entry: 0, message: 0 };
             let goes_on = before.writers().any(|known| known == writer);
             let cut = self.checker.borrow().cuts.get(&(before.number, writer)).copied();
@@ -354,15 +354,15 @@ impl World {
         self.oracle.peace = true;
         let anchor = self.oracle.anchor;
         let out = (anchor + 1) % self.parameters.nodes;
-        let mut places = Vec::new();
+        let mut roles = Vec::new();
         for node in 0..self.parameters.nodes {
             let lines = self.member_mut(node).open_lines();
             let writer = Some(self.new_writer(node));
-            places.push(EpochRole { node, slot: node, reads: node != out, writer, lines });
+            roles.push(EpochRole { node, slot: node, reads: node != out, writer, lines });
         }
         let new = StreamStart { entry: 0, message: 0 };
-        let starts = places.iter().filter_map(|place| Some((place.writer?, new))).collect();
-        let plan = self.decide(DecidedEpoch { number: 0, roles: places, starts });
+        let starts = roles.iter().filter_map(|role| Some((role.writer?, new))).collect();
+        let plan = self.decide(DecidedEpoch { number: 0, roles, starts });
         for node in 0..self.parameters.nodes {
             self.join(node, &plan);
         }
@@ -374,7 +374,7 @@ impl World {
             let (mut plan, trims) = self.decide_view(&reports, &all);
             // The roles of the others do not change.
             plan.roles = self.oracle.epoch.roles.clone();
-            plan.roles.retain(|place| place.node != out);
+            plan.roles.retain(|role| role.node != out);
             self.tell_all(plan, trims);
         }
         let plan = Rc::new(self.oracle.epoch.clone());
@@ -404,7 +404,7 @@ impl World {
             let Some((plan, trims)) = decided else { return };
             self.tell_all(plan, trims);
             let plan = Rc::new(self.oracle.epoch.clone());
-            let gone = plan.roles.iter().any(|place| !self.is_running(place.node));
+            let gone = plan.roles.iter().any(|role| !self.is_running(role.node));
             if !self.is_fine() || !gone {
                 self.wait_for(&plan);
                 return;
@@ -484,7 +484,7 @@ impl World {
         // The anchor knows the numbers of the messages at which the next epoch begins.
         nodes.retain(|&node| node != anchor);
         nodes.insert(0, anchor);
-        let plant = self.oracle.planted;
+        let membership_fault = self.oracle.planted;
         let victim = nodes[self.random.below(nodes.len() as u64) as usize];
         for node in nodes {
             if !self.is_running(node) || self.member(node).id.is_none() {
@@ -493,7 +493,7 @@ impl World {
             let epoch =
                 self.member(node).id.and_then(|id| self.member(node).node.progress(id)).unwrap().0;
             let mut trim = trims.get(&epoch).cloned().unwrap_or_default();
-            if plant == Some(MembershipFault::TrimTooFar) && node == victim {
+            if membership_fault == Some(MembershipFault::TrimTooFar) && node == victim {
                 // As far as the member can.
                 let reach = self.act(node, |member, _| member.wedge()).1;
                 for (writer, entry) in &mut trim {
@@ -506,9 +506,9 @@ impl World {
             let begun = self.member(node).epoch;
             let passed =
                 [epoch, last].into_iter().filter(|&e| begun.is_some_and(|begun| begun < e));
-            let court = Rc::clone(&self.checker);
+            let checker = Rc::clone(&self.checker);
             let over: Vec<bool> =
-                passed.map(|epoch| court.borrow().epochs[&epoch].reads(node)).collect();
+                passed.map(|epoch| checker.borrow().epochs[&epoch].reads(node)).collect();
             let starts = self.act(node, move |member, _| {
                 member.finish(&trim, &over);
                 member.starts()
@@ -519,22 +519,22 @@ impl World {
             if node == anchor {
                 plan = self.with_starts(plan, &trims[&last], &starts);
             }
-            let mut told = self.oracle.epoch.clone();
-            if plant == Some(MembershipFault::CountsWhoIsOut) && node == victim {
+            let mut announced = self.oracle.epoch.clone();
+            if membership_fault == Some(MembershipFault::CountsWhoIsOut) && node == victim {
                 let plans = self.checker.borrow().epochs.clone();
-                let out = plans[&last].roles.iter().find(|place| {
-                    told.place(place.node).is_none() && self.member(place.node).evicted
+                let out = plans[&last].roles.iter().find(|role| {
+                    announced.role_of(role.node).is_none() && self.member(role.node).evicted
                 });
-                let taken = |slot| told.roles.iter().any(|place| place.slot == slot);
+                let taken = |slot| announced.roles.iter().any(|role| role.slot == slot);
                 if let Some(out) = out.filter(|out| !taken(out.slot)).copied() {
-                    told.roles.push(EpochRole { writer: None, ..out });
+                    announced.roles.push(EpochRole { writer: None, ..out });
                 }
             }
             let out: Vec<usize> =
                 (0..self.parameters.nodes).filter(|n| self.member(*n).evicted).collect();
             self.act(node, move |member, effects| {
                 member.put_out(&out);
-                member.next_epoch(&told, effects);
+                member.next_epoch(&announced, effects);
             });
             self.pass(10_000);
             if self.random.one_in(16) {
@@ -542,16 +542,16 @@ impl World {
             }
         }
         let plan = Rc::new(self.oracle.epoch.clone());
-        let new: Vec<usize> = plan.roles.iter().map(|place| place.node).collect();
+        let new: Vec<usize> = plan.roles.iter().map(|role| role.node).collect();
         for node in new {
             if self.is_running(node) && self.member(node).id.is_none() {
-                let mut told = (*plan).clone();
-                if plant == Some(MembershipFault::StartTooEarly) {
-                    for start in told.starts.values_mut().filter(|start| start.message > 0) {
+                let mut announced = (*plan).clone();
+                if membership_fault == Some(MembershipFault::StartTooEarly) {
+                    for start in announced.starts.values_mut().filter(|start| start.message > 0) {
                         (start.entry, start.message) = (start.entry - 1, start.message - 1);
                     }
                 }
-                self.join(node, &Rc::new(told));
+                self.join(node, &Rc::new(announced));
                 self.pass(10_000);
             }
         }
@@ -563,7 +563,7 @@ impl World {
         trim: &BTreeMap<usize, u64>,
         known: &BTreeMap<usize, StreamStart>,
     ) -> DecidedEpoch {
-        for writer in plan.roles.iter().filter_map(|place| place.writer) {
+        for writer in plan.roles.iter().filter_map(|role| role.writer) {
             let new = StreamStart { entry: 0, message: 0 };
             let start = match (trim.get(&writer), known.get(&writer)) {
                 (Some(&entry), Some(known)) if known.entry == entry => *known,
@@ -581,6 +581,6 @@ impl World {
     }
 
     pub(crate) fn complain_about_refusals(&self) -> bool {
-        self.checker.borrow().complaints.iter().any(|(by, _)| *by == Rule::Refusal)
+        self.checker.borrow().violations.iter().any(|(by, _)| *by == Rule::Refusal)
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct RestCounts {
     /// Number of changes that began while a member did not look.
     pub(crate) changes: usize,
     /// Number of messages sent while the writer did not look, in a later epoch than the first.
-    pub(crate) heard: usize,
+    pub(crate) resumed: usize,
 }
 
 impl World {
@@ -61,7 +61,7 @@ impl World {
     }
 
     fn resting(&self) -> usize {
-        let members = self.oracle.epoch.roles.iter().map(|place| place.node);
+        let members = self.oracle.epoch.roles.iter().map(|role| role.node);
         members.filter(|&node| self.rests(node)).count()
     }
 
@@ -80,8 +80,8 @@ impl World {
             self.is_running(node) && open && member.epoch == Some(plan.number) && !member.evicted
         };
         let mut writers: Vec<_> =
-            plan.roles.iter().filter(|place| place.writer.is_some()).map(|p| p.node).collect();
-        if writers.is_empty() || !plan.roles.iter().all(|place| there(place.node)) {
+            plan.roles.iter().filter(|role| role.writer.is_some()).map(|p| p.node).collect();
+        if writers.is_empty() || !plan.roles.iter().all(|role| there(role.node)) {
             return;
         }
         let node = writers.swap_remove(self.random.below(writers.len() as u64) as usize);
@@ -89,11 +89,11 @@ impl World {
         if !self.act(node, |member, effects| member.commit(LONGEST as usize, effects)) {
             return;
         }
-        rests.heard += usize::from(rested && plan.number > 0);
-        let writer = plan.place(node).and_then(|place| place.writer).unwrap();
+        rests.resumed += usize::from(rested && plan.number > 0);
+        let writer = plan.role_of(node).and_then(|place| place.writer).unwrap();
         let committed = self.checker.borrow().writers[writer].committed;
         self.wait("a message after a rest", move |cluster| {
-            plan.roles.iter().filter(|place| place.reads).all(|place| {
+            plan.roles.iter().filter(|role| role.reads).all(|place| {
                 let readers = cluster.machine(NodeIndex(place.node), 0).readers.last();
                 readers.and_then(|readers| readers.next.get(&writer)) == Some(&committed)
             })

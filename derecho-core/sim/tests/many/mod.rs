@@ -125,7 +125,7 @@ pub(crate) struct DeliveryChecker {
 }
 
 impl DeliveryChecker {
-    fn complain(&mut self, checker: Rule, at: Option<usize>, text: String) {
+    fn record_violation(&mut self, checker: Rule, at: Option<usize>, text: String) {
         if self.violations.len() < 40 {
             self.violations.push(RuleViolation { rule: checker, at, text });
         }
@@ -169,7 +169,7 @@ impl TestMember {
         link: &mut SimLink,
         me: usize,
         scenario: &Rc<Scenario>,
-        court: &Rc<RefCell<DeliveryChecker>>,
+        checker: &Rc<RefCell<DeliveryChecker>>,
         random: Random,
     ) -> TestMember {
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
@@ -195,7 +195,7 @@ impl TestMember {
             changes,
             peers: BTreeMap::new(),
             scenario: Rc::clone(scenario),
-            checker: Rc::clone(court),
+            checker: Rc::clone(checker),
             parts,
             random,
             held: Vec::new(),
@@ -206,8 +206,8 @@ impl TestMember {
 
     /// Founds all subgroups, once all peers are known.
     fn found(&mut self, effects: &mut Effects) -> bool {
-        let court = self.checker.borrow();
-        if court.ids.len() < self.scenario.members() || self.peers.len() + 1 < court.ids.len() {
+        let checker = self.checker.borrow();
+        if checker.ids.len() < self.scenario.members() || self.peers.len() + 1 < checker.ids.len() {
             return false;
         }
         for part in &mut self.parts {
@@ -215,7 +215,7 @@ impl TestMember {
             let roles = self.scenario.subgroups[at].iter().enumerate();
             let members =
                 roles.filter(|(_, role)| **role != (false, false)).map(|(index, role)| {
-                    let origin = match self.peers.get(&court.ids[index]) {
+                    let origin = match self.peers.get(&checker.ids[index]) {
                         Some(&peer) => StreamOrigin::Peer(peer),
                         None => StreamOrigin::Own,
                     };
@@ -224,13 +224,13 @@ impl TestMember {
                 });
             let terms =
                 SubgroupConfig { level: self.scenario.level, ablation: Ablation::default() };
-            let charter = SubgroupDefinition {
+            let definition = SubgroupDefinition {
                 name: at as u64 + 5,
                 config: terms,
                 members: members.collect(),
             };
             let share = SubgroupMemory { lines: part.lines.clone(), memory: part.memory.clone() };
-            part.id = Some(self.node.found(charter, share, effects).unwrap());
+            part.id = Some(self.node.found(definition, share, effects).unwrap());
         }
         true
     }
@@ -264,14 +264,14 @@ impl TestMember {
     }
 
     fn take(&mut self) {
-        let TestMember { checker: court, parts, held, random, me, scenario, over, .. } = self;
-        let mut court = court.borrow_mut();
+        let TestMember { checker, parts, held, random, me, scenario, over, .. } = self;
+        let mut checker = checker.borrow_mut();
         for part in parts {
             let Some(inbox) = &part.inbox else { continue };
             while let Some(record) = inbox.take() {
                 let this = (record.sender(), record.number());
                 let due = std::mem::replace(&mut part.next[this.0], this.1 + 1);
-                let order = court.order.entry(part.at).or_default();
+                let order = checker.order.entry(part.at).or_default();
                 let agreed = match order.get(part.count) {
                     Some(&agreed) => agreed,
                     None => {
@@ -283,7 +283,7 @@ impl TestMember {
                 if this.1 != due || (scenario.level == DeliveryGuarantee::Atomic && this != agreed)
                 {
                     let text = format!("{me} delivers {this:?}, {due} and {agreed:?} are due");
-                    court.complain(Rule::Order, Some(part.at), text);
+                    checker.record_violation(Rule::Order, Some(part.at), text);
                 }
                 if !*over && random.one_in(6) && held.len() < 4 {
                     held.push(record);
@@ -304,7 +304,7 @@ impl TestMember {
                 });
             }
             NodeEvent::Faulty { fault, .. } => {
-                self.checker.borrow_mut().complain(Rule::Blame, None, fault.to_string());
+                self.checker.borrow_mut().record_violation(Rule::Blame, None, fault.to_string());
             }
             _ => {}
         }
@@ -333,8 +333,8 @@ impl Machine for TestMember {
             done += 1;
         }
         self.take();
-        if let Some(mischief) = self.planted {
-            mischief(self, effects);
+        if let Some(planted) = self.planted {
+            planted(self, effects);
         }
         done
     }
@@ -356,13 +356,13 @@ impl World {
     pub(crate) fn new(config: Config, scenario: Scenario) -> World {
         let mut random = Random::new(config.seed ^ 0xac7);
         let scenario = Rc::new(scenario);
-        let court = Rc::new(RefCell::new(DeliveryChecker::default()));
+        let checker = Rc::new(RefCell::new(DeliveryChecker::default()));
         let mut cluster = Cluster::new(config);
         for me in 0..scenario.members() {
             let own = Random::new(random.next_word());
             let node = cluster.add_node(|link| {
-                court.borrow_mut().ids.push(link.node());
-                vec![TestMember::new(link, me, &scenario, &court, own)]
+                checker.borrow_mut().ids.push(link.node());
+                vec![TestMember::new(link, me, &scenario, &checker, own)]
             });
             let mut founded = false;
             let start = Time(random.between(1, 20_000));
@@ -383,7 +383,7 @@ impl World {
                 (acts > 0).then(|| now.after(own.between(1, pause)))
             });
         }
-        World { cluster, checker: court, scenario, random }
+        World { cluster, checker, scenario, random }
     }
 
     pub(crate) fn member_mut(&mut self, member: usize) -> &mut TestMember {
@@ -412,24 +412,24 @@ impl World {
 
     /// Returns the subgroups in which a running reader lacks a committed message.
     pub(crate) fn judge(&mut self) -> Vec<RuleViolation> {
-        let mut court = self.checker.borrow_mut();
+        let mut checker = self.checker.borrow_mut();
         for index in 0..self.scenario.members() {
             let member = self.cluster.machine(NodeIndex(index), 0);
             let parts = member.parts.iter().filter(|part| part.reads && !part.wedged);
             for part in parts.filter(|_| self.cluster.is_running(NodeIndex(index))) {
                 for (rank, sender) in self.scenario.senders(part.at).enumerate() {
-                    let committed = court.committed.get(&(part.at, sender)).copied().unwrap_or(0);
+                    let committed = checker.committed.get(&(part.at, sender)).copied().unwrap_or(0);
                     if part.next[rank] != committed {
                         let text = format!(
                             "{index} has {} of {committed} of {sender} in {}",
                             part.next[rank], part.at
                         );
-                        court.complain(Rule::Liveness, Some(part.at), text);
+                        checker.record_violation(Rule::Liveness, Some(part.at), text);
                     }
                 }
             }
         }
-        std::mem::take(&mut court.violations)
+        std::mem::take(&mut checker.violations)
     }
 
     /// Returns the subgroups that each member still looks at.

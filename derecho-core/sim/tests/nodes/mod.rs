@@ -109,7 +109,7 @@ pub(crate) struct App {
     /// True once the application's threads end.
     pub(crate) over: bool,
     pub(crate) faults: Vec<PeerFault>,
-    pub(crate) complaints: Vec<String>,
+    pub(crate) violations: Vec<String>,
     /// Planted fault, which acts after each turn.
     pub(crate) planted: Option<PlantedFault>,
 }
@@ -151,7 +151,7 @@ impl PlantedApp {
             untethered: false,
             over: false,
             faults: Vec::new(),
-            complaints: Vec::new(),
+            violations: Vec::new(),
             planted: None,
         };
         PlantedApp { app, acks }
@@ -238,22 +238,22 @@ impl App {
     /// Takes up to `count` records of each stream: one in `keep` is kept, and one in `drop` of
     /// those kept before is released.
     pub(crate) fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
-        let App { readers, complaints, .. } = self;
+        let App { readers, violations, .. } = self;
         for reader in readers {
             for _ in 0..count {
                 match reader.take() {
                     Ok(Some(record)) if random.one_in(keep) => reader.held.push(record),
                     Ok(Some(_)) => {}
                     Ok(None) => break,
-                    Err(complaint) => {
-                        complaints.push(complaint);
+                    Err(violation) => {
+                        violations.push(violation);
                         break;
                     }
                 }
             }
             for record in std::mem::take(&mut reader.held) {
-                if let Err(complaint) = reader.check(&record, "held") {
-                    complaints.push(complaint);
+                if let Err(violation) = reader.check(&record, "held") {
+                    violations.push(violation);
                 }
                 if !random.one_in(drop) {
                     reader.held.push(record);
@@ -333,8 +333,8 @@ impl Machine for PlantedApp {
             done += 1;
         }
         self.app.closing.extend(effects.take_closes());
-        if let Some(mischief) = self.app.planted {
-            mischief(&self.acks);
+        if let Some(planted) = self.app.planted {
+            planted(&self.acks);
         }
         done
     }
@@ -430,7 +430,12 @@ impl World {
         loop {
             let posted = (self.cluster.network().counters(), self.cluster.events());
             let stop = self.cluster.run_until_met(|_| false);
-            assert_eq!(stop, StopReason::Quiet, "seed {}: the cluster never becomes quiet", self.seed);
+            assert_eq!(
+                stop,
+                StopReason::Quiet,
+                "seed {}: the cluster never becomes quiet",
+                self.seed
+            );
             let before = (self.cluster.network().counters(), self.cluster.events());
             for node in (0..self.cluster.nodes()).map(NodeIndex) {
                 if self.cluster.is_running(node) {
@@ -439,7 +444,12 @@ impl World {
                 }
             }
             let stop = self.cluster.run_until_met(|_| false);
-            assert_eq!(stop, StopReason::Quiet, "seed {}: the cluster never becomes quiet", self.seed);
+            assert_eq!(
+                stop,
+                StopReason::Quiet,
+                "seed {}: the cluster never becomes quiet",
+                self.seed
+            );
             if posted == before && self.cluster.network().counters() == before.0 {
                 return;
             }
@@ -447,18 +457,18 @@ impl World {
     }
 
     /// Returns all complaints of all running nodes.
-    pub(crate) fn complaints(&self) -> Vec<String> {
+    pub(crate) fn violations(&self) -> Vec<String> {
         let mut all = Vec::new();
         for node in (0..self.cluster.nodes()).map(NodeIndex) {
             let app = self.app(node);
-            all.extend(app.complaints.iter().map(|text| format!("node {}: {text}", node.0)));
+            all.extend(app.violations.iter().map(|text| format!("node {}: {text}", node.0)));
             all.extend(app.faults.iter().map(|fault| format!("node {}: {fault}", node.0)));
         }
         all
     }
 
     pub(crate) fn assert_no_complaints(&self) {
-        let all = self.complaints();
+        let all = self.violations();
         assert!(all.is_empty(), "seed {}: {all:#?}", self.seed);
     }
 
@@ -475,7 +485,7 @@ impl World {
 
     /// Describes the state of every stream, for messages.
     pub(crate) fn states(&self) -> Vec<String> {
-        let mut all = self.complaints();
+        let mut all = self.violations();
         for node in (0..self.cluster.nodes()).map(NodeIndex) {
             let app = self.app(node);
             for writer in &app.writers {

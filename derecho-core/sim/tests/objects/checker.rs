@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derecho_core::ids::NodeId;
-use derecho_core::replicated::Position;
+use derecho_core::replicated::ObjectPosition;
 
 /// State of the test's object: a chain over all applied updates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,15 +30,15 @@ type ObjectBeginning = (u64, u64, u128);
 #[derive(Default)]
 pub(crate) struct ObjectChecker {
     /// I-71: the object at each position.
-    objects: BTreeMap<(u64, Position), Chain>,
+    objects: BTreeMap<(u64, ObjectPosition), Chain>,
     /// Last number of each direct message, by sender and receiver.
-    said: BTreeMap<(NodeId, NodeId), u64>,
+    last_numbers: BTreeMap<(NodeId, NodeId), u64>,
     /// Members that have the object of a shard, with its beginning.
     has: BTreeMap<u64, BTreeMap<NodeId, u128>>,
     dead: BTreeSet<NodeId>,
     pub(crate) transfers: usize,
     pub(crate) beginnings: usize,
-    pub(crate) parcels: usize,
+    pub(crate) direct_messages: usize,
     pub(crate) answers: usize,
     pub(crate) kept: usize,
     /// All versions that any member has had, for each life and beginning of a logged object. `life`
@@ -54,7 +54,13 @@ pub(crate) struct ObjectChecker {
 
 impl ObjectChecker {
     /// Checks the object of a member as it is now.
-    pub(crate) fn stands(&mut self, node: NodeId, key: u64, at: Option<Position>, chain: Chain) {
+    pub(crate) fn stands(
+        &mut self,
+        node: NodeId,
+        key: u64,
+        at: Option<ObjectPosition>,
+        chain: Chain,
+    ) {
         match at {
             Some(at) => {
                 self.has.entry(key).or_default().insert(node, at.beginning);
@@ -68,8 +74,14 @@ impl ObjectChecker {
     }
 
     /// Checks that a member applies a message at its present position.
-    pub(crate) fn applies(&mut self, node: NodeId, key: u64, before: Position, after: Position) {
-        let next = Position { applied: before.applied + 1, ..before };
+    pub(crate) fn applies(
+        &mut self,
+        node: NodeId,
+        key: u64,
+        before: ObjectPosition,
+        after: ObjectPosition,
+    ) {
+        let next = ObjectPosition { applied: before.applied + 1, ..before };
         assert_eq!(after, next, "I-72: {node:?} skips or repeats a message of {key:#x}");
     }
 
@@ -88,18 +100,25 @@ impl ObjectChecker {
 
     /// I-70: checks a direct message, which names the view in which it was sent and its number. A
     /// number that is left out is a lost message (I-53).
-    pub(crate) fn hears(
+    pub(crate) fn receives(
         &mut self,
         node: NodeId,
         (view, members): (u64, &[NodeId]),
         from: NodeId,
         (sent_in, number): (u64, u64),
     ) {
-        self.parcels += 1;
+        self.direct_messages += 1;
         assert!(sent_in <= view, "I-70: {node:?} in {view} receives a message sent in {sent_in}");
-        assert!(members.contains(&from), "I-70: {node:?} receives a message of {from:?}, which is excluded");
-        let last = self.said.insert((from, node), number);
-        assert_eq!(last.unwrap_or(0) + 1, number, "I-70: a message of {from:?} is lost, duplicated or out of order");
+        assert!(
+            members.contains(&from),
+            "I-70: {node:?} receives a message of {from:?}, which is excluded"
+        );
+        let last = self.last_numbers.insert((from, node), number);
+        assert_eq!(
+            last.unwrap_or(0) + 1,
+            number,
+            "I-70: a message of {from:?} is lost, duplicated or out of order"
+        );
     }
 
     /// Checks that an object begins from a log that leads to this version, with its states up to
@@ -118,7 +137,8 @@ impl ObjectChecker {
             *of == key && line.get(&version).copied() == last
         };
         let before = self.lines.iter().rev().find(from);
-        let (of, line) = before.unwrap_or_else(|| panic!("I-110: no member had {key:#x} at {last:?}"));
+        let (of, line) =
+            before.unwrap_or_else(|| panic!("I-110: no member had {key:#x} at {last:?}"));
         for (version, chain) in &led {
             assert_eq!(line.get(version), Some(chain), "I-110: {key:#x} at {version}");
         }
@@ -169,7 +189,7 @@ impl ObjectChecker {
     pub(crate) fn restart(&mut self) {
         self.life += 1;
         self.objects.clear();
-        self.said.clear();
+        self.last_numbers.clear();
         self.has.clear();
     }
 }

@@ -21,12 +21,12 @@ use derecho_core::node::{ACKS, ACKS_WORDS, Node};
 use derecho_core::replicated::arrangements::{BalancedShards, OneShard};
 use derecho_core::replicated::messages::{MachineRequest, ObjectMessage, QueryOutcome};
 use derecho_core::replicated::object_host::{
-    ApplicationEvent, Checkpointing, MessageHeader, ObjectHost, ObjectOrigin,
+    ApplicationEvent, CheckpointPolicy, MessageHeader, ObjectHost, ObjectOrigin,
 };
 use derecho_core::replicated::plan::{Declaration, key_of_log, log_of, shard_of};
 use derecho_core::replicated::shard_directory::ShardDirectory;
 use derecho_core::replicated::shard_machine::{ShardEvent, ShardMachine};
-use derecho_core::replicated::{Object, Position};
+use derecho_core::replicated::{Object, ObjectPosition};
 use derecho_core::storage::log_port::LogPort;
 use derecho_sim::{Random, SimLink};
 
@@ -119,10 +119,10 @@ pub(crate) struct TestMember {
     checker: Rc<RefCell<ObjectChecker>>,
     random: Random,
     view: u64,
-    said: BTreeMap<NodeId, u64>,
+    sent_numbers: BTreeMap<NodeId, u64>,
     written: u64,
     /// Number of messages that it has still to send.
-    pub(crate) unsaid: usize,
+    pub(crate) unsent: usize,
     pub(crate) queries: Vec<u64>,
     /// Folder of its logs, if it keeps any.
     folders: Option<(LogFolders, usize)>,
@@ -140,31 +140,31 @@ pub(crate) fn stream_of(key: u64) -> StreamKey {
 impl TestMember {
     pub(crate) fn new(
         link: &mut SimLink,
-        court: &Rc<RefCell<ObjectChecker>>,
+        checker: &Rc<RefCell<ObjectChecker>>,
         seed: u64,
-        root: Option<(LogFolders, usize)>,
+        folders: Option<(LogFolders, usize)>,
     ) -> TestMember {
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
         let node = Node::new(link.node(), acks, Arc::new(|| {}));
         let control = SubgroupRegions::open_control(link).unwrap();
         let ballast = if seed.is_multiple_of(2) { 100 } else { 300_000 };
         let make = Box::new(move |_| ChainObject::new(ballast));
-        let desk = ObjectHost::new(link.node(), make);
+        let object_host = ObjectHost::new(link.node(), make);
         TestMember {
             me: link.node(),
             machine: None,
             prepared: Some((node, control)),
-            object_host: desk,
+            object_host,
             items: VecDeque::new(),
             link: link.clone(),
-            checker: Rc::clone(court),
+            checker: Rc::clone(checker),
             random: Random::new(seed ^ link.node().0 as u64),
             view: 0,
-            said: BTreeMap::new(),
+            sent_numbers: BTreeMap::new(),
             written: 0,
-            unsaid: 0,
+            unsent: 0,
             queries: Vec::new(),
-            folders: root,
+            folders,
             now: Time(0),
             begins: BTreeMap::new(),
             seed,
@@ -182,29 +182,29 @@ impl TestMember {
         };
         let host = self.link.arbiter().filter(|_| local);
         let host = host.map(|arbiter| HostInterface { arbiter, is_halted: Arc::new(|_| false) });
-        let agenda = ShardDirectory::new(declarations(self.folders.is_some()));
-        let mut group = Group::new(node, terms, agenda, control, host);
-        if let Some((root, at)) = self.folders.clone() {
+        let directory = ShardDirectory::new(declarations(self.folders.is_some()));
+        let mut group = Group::new(node, terms, directory, control, host);
+        if let Some((folders, at)) = self.folders.clone() {
             let mut random = Random::new(self.seed ^ self.me.0 as u64 ^ 0x106);
             let checkpointing = match self.seed % 3 {
                 0 => None,
-                some => Some(Checkpointing { updates: 10 * some, bytes: 2_000 }),
+                some => Some(CheckpointPolicy { updates: 10 * some, bytes: 2_000 }),
             };
-            let gate = group.keep_logs(Box::new(root.journal(at, VIEWS, random.next_word())));
+            let gate = group.keep_logs(Box::new(folders.journal(at, VIEWS, random.next_word())));
             let open = move |key| {
-                let journal = Box::new(root.journal(at, stream_of(key), random.next_word()));
+                let journal = Box::new(folders.journal(at, stream_of(key), random.next_word()));
                 Some(Box::new(GatedLogPort::new(journal, gate.clone())) as Box<dyn LogPort>)
             };
             self.object_host.keep_logs(Box::new(open), checkpointing);
         }
         let geometry = Geometry::fitting(4096, 16, 64).unwrap();
-        let mut house = ShardMachine::new(group, Vec::new(), geometry);
-        if let Some((root, at)) = &self.folders {
+        let mut machine = ShardMachine::new(group, Vec::new(), geometry);
+        if let Some((folders, at)) = &self.folders {
             let types = declarations(true);
-            let streams = root.streams(*at).into_iter();
-            house.has_logs(streams.filter_map(|stream| key_of_log(&types, stream)));
+            let streams = folders.streams(*at).into_iter();
+            machine.has_logs(streams.filter_map(|stream| key_of_log(&types, stream)));
         }
-        self.machine = Some(house);
+        self.machine = Some(machine);
     }
 
     pub(crate) fn machine(&self) -> &ShardMachine {
@@ -218,9 +218,9 @@ impl TestMember {
 
     /// Ends the member; others may then take its logs.
     pub(crate) fn end(&mut self, power: bool) {
-        if let Some((root, at)) = self.folders.take() {
+        if let Some((folders, at)) = self.folders.take() {
             self.object_host = ObjectHost::new(self.me, Box::new(|_| ChainObject::new(0)));
-            root.give_back(at, power);
+            folders.give_back(at, power);
         }
     }
 
@@ -289,21 +289,21 @@ impl TestMember {
         if group.rank_of(to).is_none() || !self.machine().has_room_for(to) {
             return;
         }
-        let number = self.said.entry(to).or_default();
+        let number = self.sent_numbers.entry(to).or_default();
         *number += 1;
         let mut bytes = self.machine.as_ref().unwrap().group().view().number.to_le_bytes().to_vec();
         bytes.extend(number.to_le_bytes());
-        let mut errands = vec![MachineRequest::Direct(to, ObjectMessage::Say { key: 0, bytes })];
+        let mut requests = vec![MachineRequest::Direct(to, ObjectMessage::Say { key: 0, bytes })];
         if self.random.one_in(4) {
             let key = 1 << 32;
             let query = self.object_host.queries().open(key, Some(to));
             self.queries.push(query);
-            errands.push(MachineRequest::Direct(
+            requests.push(MachineRequest::Direct(
                 to,
                 ObjectMessage::Ask { key, query, bytes: vec![1] },
             ));
         }
-        self.machine_mut().perform(errands, effects);
+        self.machine_mut().perform(requests, effects);
     }
 
     /// Makes the object host take some items, each checked before and after.
@@ -322,9 +322,9 @@ impl TestMember {
                 ShardEvent::Direct { from, message: ObjectMessage::Say { bytes, .. }, .. } => {
                     let word =
                         |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-                    let mut court = self.checker.borrow_mut();
+                    let mut checker = self.checker.borrow_mut();
                     let here = (self.view, self.object_host.members());
-                    court.hears(self.me, here, *from, (word(0), word(8)));
+                    checker.receives(self.me, here, *from, (word(0), word(8)));
                 }
                 _ => {}
             }
@@ -340,46 +340,48 @@ impl TestMember {
         if !has_logs || self.machine().group().is_overtaken() {
             return 0;
         }
-        let done = self.object_host.tend(now);
+        let done = self.object_host.advance_logs(now);
         self.judge(None);
         self.flush(effects);
         done
     }
 
     fn flush(&mut self, effects: &mut Effects) {
-        let errands = self.object_host.take_machine_requests();
-        self.machine_mut().perform(errands, effects);
+        let requests = self.object_host.take_machine_requests();
+        self.machine_mut().perform(requests, effects);
     }
 
-    fn judge(&mut self, applied: Option<(u64, Option<(Position, u64)>)>) {
-        let court = Rc::clone(&self.checker);
-        let mut court = court.borrow_mut();
+    fn judge(&mut self, applied: Option<(u64, Option<(ObjectPosition, u64)>)>) {
+        let checker = Rc::clone(&self.checker);
+        let mut checker = checker.borrow_mut();
         while let Some(occasion) = self.object_host.next_event() {
             match occasion {
                 ApplicationEvent::Started { key, origin: ObjectOrigin::Logged { version } } => {
-                    court.anew(self.me, key, self.object_host.members());
-                    court.logged += 1;
+                    checker.anew(self.me, key, self.object_host.members());
+                    checker.logged += 1;
                     self.begins.insert(key, version);
                 }
                 ApplicationEvent::Started { key, origin: ObjectOrigin::Initial }
                     if shard_of(key).0 < 2 =>
                 {
-                    court.anew(self.me, key, self.object_host.members());
+                    checker.anew(self.me, key, self.object_host.members());
                 }
                 ApplicationEvent::Started { origin: ObjectOrigin::Transferred { .. }, .. } => {
-                    court.transfers += 1
+                    checker.transfers += 1
                 }
-                ApplicationEvent::Started { origin: ObjectOrigin::Retained, .. } => court.kept += 1,
+                ApplicationEvent::Started { origin: ObjectOrigin::Retained, .. } => {
+                    checker.kept += 1
+                }
                 ApplicationEvent::Unreadable { .. } | ApplicationEvent::Refused => {
                     panic!("{occasion:?}")
                 }
                 ApplicationEvent::Out(_) => {
-                    court.died(self.me);
+                    checker.died(self.me);
                     // The process ends.
                     self.folders
                         .take()
                         .into_iter()
-                        .for_each(|(root, at)| root.give_back(at, false));
+                        .for_each(|(folders, at)| folders.give_back(at, false));
                 }
                 _ => {}
             }
@@ -391,21 +393,21 @@ impl TestMember {
                 && of == key
                 && links.chain.count > count
             {
-                court.applies(self.me, key, before, after);
+                checker.applies(self.me, key, before, after);
             }
             if let (Some((at, links)), true) = (now, self.folders.is_some()) {
                 let mut past = links.past.borrow_mut();
                 if let Some(version) = self.begins.remove(&key) {
-                    court.begins(key, at.beginning, version, &past);
+                    checker.begins(key, at.beginning, version, &past);
                 }
-                let had = |(chain, update)| court.edition(key, at.beginning, chain, update);
+                let had = |(chain, update)| checker.edition(key, at.beginning, chain, update);
                 past.drain(..).for_each(had);
                 let status = self.object_host.log_status(key).unwrap();
-                assert_eq!(status.edition.map(|it| it.version), Some(links.chain.count));
-                court.durable(key, at.beginning, status.durable);
+                assert_eq!(status.object_version.map(|it| it.version), Some(links.chain.count));
+                checker.durable(key, at.beginning, status.durable);
             }
             let chain = now.map(|(_, links)| links.chain).unwrap_or_default();
-            court.stands(self.me, key, now.map(|(at, _)| at), chain);
+            checker.stands(self.me, key, now.map(|(at, _)| at), chain);
         }
     }
 
@@ -450,7 +452,7 @@ impl Machine for TestMember {
         let items = self.machine_mut().take_events();
         self.items.extend(items);
         // Posts made outside of turns could overtake those of a turn.
-        let said = core::mem::take(&mut self.unsaid);
+        let said = core::mem::take(&mut self.unsent);
         (0..said).for_each(|_| self.say(effects));
         let tended = if self.folders.is_some() { self.tend(now, effects) } else { 0 };
         let waiting = self.items.len() + said + tended;
@@ -466,7 +468,7 @@ impl Machine for TestMember {
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
-        let logs = self.object_host.wants_tending(self.now);
+        let logs = self.object_host.logs_due_at(self.now);
         match self.items.is_empty() {
             true => self.machine().wants_turn_at().into_iter().chain(logs).min(),
             false => Some(Time(0)),

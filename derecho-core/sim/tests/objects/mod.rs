@@ -40,13 +40,13 @@ impl World {
         config: Config,
         nodes: usize,
         local: bool,
-        (court, root): (Rc<RefCell<ObjectChecker>>, Option<LogFolders>),
+        (checker, folders): (Rc<RefCell<ObjectChecker>>, Option<LogFolders>),
     ) -> World {
         let seed = config.seed;
         let mut world = World {
             cluster: Cluster::new(config),
-            checker: court,
-            folders: root,
+            checker,
+            folders,
             random: Random::new(seed ^ 0x0b1ec7),
             founders: if local { 0 } else { nodes },
             seed,
@@ -57,9 +57,9 @@ impl World {
     }
 
     fn add_node(&mut self) -> NodeIndex {
-        let (court, seed) = (Rc::clone(&self.checker), self.seed);
-        let root = self.folders.clone().map(|root| (root.clone(), root.take(&mut self.random)));
-        self.cluster.add_node(move |link| vec![TestMember::new(link, &court, seed, root)])
+        let (checker, seed) = (Rc::clone(&self.checker), self.seed);
+        let folders = self.folders.clone().map(|root| (root.clone(), root.take(&mut self.random)));
+        self.cluster.add_node(move |link| vec![TestMember::new(link, &checker, seed, folders)])
     }
 
     fn begin(&mut self, node: NodeIndex) {
@@ -98,7 +98,7 @@ impl World {
 
     /// Checks that everything durable is present, and that logs agree.
     pub(crate) fn compare_logs(&self) {
-        let Some(root) = &self.folders else { return };
+        let Some(folders) = &self.folders else { return };
         let living = self.living();
         for key in self.member(living[0]).keys().into_iter().filter(|key| shard_of(*key).0 < 2) {
             let at = living.iter().filter_map(|node| self.member(*node).object_host().object(key));
@@ -109,7 +109,7 @@ impl World {
             let is_there = newest >= firm || !exists;
             assert!(is_there, "I-111: {key:#x} is at {newest}, and {firm} was durable");
             let mut known = std::collections::BTreeMap::new();
-            for found in root.logs(stream_of(key)) {
+            for found in folders.logs(stream_of(key)) {
                 for owned in found.records {
                     let record = owned.record();
                     let entry = (record.entry.epoch, record.entry.payload.to_vec());
@@ -154,7 +154,7 @@ impl World {
                     }
                 }
                 if self.random.one_in(3) {
-                    self.act(node, |member| member.unsaid += 1);
+                    self.act(node, |member| member.unsent += 1);
                 }
             }
             let pause = self.random.between(1_000, 60_000);
@@ -183,20 +183,20 @@ impl World {
         living.iter().all(|node| {
             let member = self.member(*node);
             let group = member.machine().group();
-            let agenda = member.machine().directory();
+            let directory = member.machine().directory();
             let all = group.view().members.len() == nodes.len()
                 && nodes.iter().all(|node| group.view().rank_of(*node).is_some());
             let has = |key: u64| {
-                let shard = agenda.shard(key).unwrap();
+                let shard = directory.shard(key).unwrap();
                 let reads = shard.member_of(member.me).is_some_and(|place| place.reads);
                 let held = shard_of(key).0 == 2 || shard.holders().contains(&member.me);
-                let enough = agenda.plan(shard_of(key).0).is_ok();
+                let enough = directory.plan(shard_of(key).0).is_ok();
                 let wanted = reads && enough;
                 let there = member.object_host().object(key).is_some();
                 there == wanted && (!wanted || held)
             };
             all && group.is_settled()
-                && agenda.members().len() == nodes.len()
+                && directory.members().len() == nodes.len()
                 && member.is_at_rest()
                 && member.keys().into_iter().all(has)
         })
@@ -231,7 +231,7 @@ impl World {
             );
         }
         for key in [1_u64 << 32, (1 << 32) + 1, 2 << 32] {
-            for found in self.folders.iter().flat_map(|root| root.logs(stream_of(key))) {
+            for found in self.folders.iter().flat_map(|folders| folders.logs(stream_of(key))) {
                 let log_folders::FoundLog { log, tail, checkpoint, records } = found;
                 let versions: Vec<u64> = records.iter().map(|it| it.record().version.0).collect();
                 let (first, last) = (versions.first(), versions.last());
@@ -253,7 +253,10 @@ impl World {
         let living = self.living();
         let agendas: Vec<_> =
             living.iter().map(|n| self.member(*n).machine().directory().clone()).collect();
-        assert!(agendas.windows(2).all(|pair| pair[0] == pair[1]), "members have different shard directories");
+        assert!(
+            agendas.windows(2).all(|pair| pair[0] == pair[1]),
+            "members have different shard directories"
+        );
         let mut objects = std::collections::BTreeMap::new();
         for node in &living {
             let member = self.member(*node);

@@ -62,7 +62,10 @@ impl Nodes {
     /// Takes steps until a condition holds; returns the time. Fails if it never holds.
     pub(crate) fn until(&mut self, holds: impl Fn(&Nodes) -> bool) -> u64 {
         while !holds(self) {
-            assert!(self.network.advance_once(), "no event is left, and the condition does not hold");
+            assert!(
+                self.network.advance_once(),
+                "no event is left, and the condition does not hold"
+            );
         }
         self.network.now().0
     }

@@ -232,9 +232,16 @@ impl StoreChecker {
             // they would have replaced are present.
             return;
         }
-        assert_eq!(live, (from..self.order.len()).collect::<Vec<_>>(), "live records are missing or wrong");
+        assert_eq!(
+            live,
+            (from..self.order.len()).collect::<Vec<_>>(),
+            "live records are missing or wrong"
+        );
         let kept = self.kept_of(from);
-        assert!(history.iter().all(|at| kept.contains(at)), "the history has a record that was replaced before");
+        assert!(
+            history.iter().all(|at| kept.contains(at)),
+            "the history has a record that was replaced before"
+        );
         if !self.lost {
             // A member that received the store only later may lack records replaced meanwhile.
             let missing = kept.iter().filter(|at| !history.contains(at));
@@ -244,11 +251,17 @@ impl StoreChecker {
                 self.order[from..].iter().any(|(_, other)| *other == key)
             });
             let is_kept = self.retention != StoreRetention::default();
-            assert!(is_kept || history == kept, "the history lacks kept records: {history:?}, not {kept:?}");
+            assert!(
+                is_kept || history == kept,
+                "the history lacks kept records: {history:?}, not {kept:?}"
+            );
             assert!(bounded || replaced.all(|it| it), "{history:?} of {kept:?}");
         }
         let is_exact = self.strict || self.is_by_order() && !self.lost;
-        assert!(!is_exact || history == kept, "the history differs from the kept records: {history:?} of {kept:?}");
+        assert!(
+            !is_exact || history == kept,
+            "the history differs from the kept records: {history:?} of {kept:?}"
+        );
         self.histories += 1;
         self.exact += usize::from(history == kept);
     }
@@ -273,7 +286,10 @@ impl StoreChecker {
     fn judge_versions(&mut self) {
         let all = std::mem::take(&mut self.versions);
         let first = all.values().next().copied();
-        assert!(all.values().all(|it| Some(*it) == first), "stores count different numbers of messages: {all:?}");
+        assert!(
+            all.values().all(|it| Some(*it) == first),
+            "stores count different numbers of messages: {all:?}"
+        );
         let whole = self.order.len() as u64;
         assert!(self.lost || first.is_none_or(|it| it == whole), "{all:?} of {whole}");
     }
@@ -295,15 +311,25 @@ impl StoreChecker {
         match self.tells {
             None => {
                 let first = all.values().next();
-                assert!(all.values().all(|over| Some(over) == first), "members know different ends of streams: {all:?}");
+                assert!(
+                    all.values().all(|over| Some(over) == first),
+                    "members know different ends of streams: {all:?}"
+                );
             }
             // I-157: not every member knows a stream of which nothing is left.
             Some(_) => {
                 let streams: BTreeSet<StreamId> = known.iter().map(|(_, stream)| *stream).collect();
-                assert_eq!(streams.len(), known.len(), "members know different ends of streams: {all:?}");
+                assert_eq!(
+                    streams.len(),
+                    known.len(),
+                    "members know different ends of streams: {all:?}"
+                );
                 let mut left = known.iter().filter(|(_, stream)| left_by.contains(&stream.node));
                 let all_know = |over| all.values().all(|known| known.contains(over));
-                assert!(left.all(all_know), "a member does not know the end of a stream whose records it has: {all:?}");
+                assert!(
+                    left.all(all_know),
+                    "a member does not know the end of a stream whose records it has: {all:?}"
+                );
                 self.untold += known.iter().filter(|over| !all_know(over)).count();
             }
         }
@@ -327,7 +353,10 @@ impl StoreChecker {
         if self.lost && self.logged {
             let all = std::mem::take(&mut self.kept);
             let first = all.values().next();
-            assert!(all.values().all(|kept| Some(kept) == first), "members keep different records: {all:?}");
+            assert!(
+                all.values().all(|kept| Some(kept) == first),
+                "members keep different records: {all:?}"
+            );
             return;
         }
         for (node, theirs) in std::mem::take(&mut self.kept) {
@@ -366,7 +395,10 @@ impl StoreChecker {
             }
         }
         if !self.lost && !self.gone.contains(&node) {
-            assert!(version <= self.order.len() as u64, "{version} is durable, and fewer messages were delivered");
+            assert!(
+                version <= self.order.len() as u64,
+                "{version} is durable, and fewer messages were delivered"
+            );
             self.durable = self.durable.max(version as usize);
         }
     }
@@ -399,13 +431,20 @@ impl StoreChecker {
     /// another one.
     pub(crate) fn begins_from(&mut self, version: u64) {
         if std::mem::take(&mut self.comes_back) {
-            assert!(version <= self.order.len() as u64, "the log has {version} messages, and fewer were delivered");
+            assert!(
+                version <= self.order.len() as u64,
+                "the log has {version} messages, and fewer were delivered"
+            );
             self.begin_again(version as usize);
         }
     }
 
     fn begin_again(&mut self, length: usize) {
-        assert!(self.durable <= length, "{} messages were durable, and {length} are left", self.durable);
+        assert!(
+            self.durable <= length,
+            "{} messages were durable, and {length} are left",
+            self.durable
+        );
         for (id, _) in self.order.drain(length..) {
             self.places.remove(&id);
         }

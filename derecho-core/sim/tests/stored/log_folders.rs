@@ -10,8 +10,8 @@ use derecho_core::log::restart_permission::{PermittedDamage, RestartPermission};
 use derecho_core::log::segment::{FILE_HEADER, FileHeader, FileKind};
 use derecho_core::log::views::{self, VIEWS};
 use derecho_core::log::{
-    Check, Disk, DiskError, EpochMark, GroupId, LogEntry, LogError, LogId, LogLimits, LogOwner,
-    LogRecord, OwnedRecord, StreamKey, StreamLog, Tail, Version, aside, folder,
+    Disk, DiskError, EpochMark, GroupId, LogEntry, LogError, LogId, LogLimits, LogOwner, LogRecord,
+    OwnedRecord, RecoveryCheck, StreamKey, StreamLog, Tail, Version, aside, folder,
 };
 use derecho_core::storage::log_damage::{self, DamageOutcome, LogDamage};
 use derecho_core::storage::log_port::{LogPort, LogPortCondition, LogTask, LogTaskResult};
@@ -25,7 +25,7 @@ const LIMITS: LogLimits = LogLimits { segment_bytes: 16 << 10 };
 
 /// Log folder on a simulated disk.
 #[derive(Clone)]
-pub(crate) struct Folder(Arc<Mutex<SimDisk>>);
+pub(crate) struct SimFolder(Arc<Mutex<SimDisk>>);
 
 macro_rules! passed_on {
     ($($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {$(
@@ -35,7 +35,7 @@ macro_rules! passed_on {
     )*};
 }
 
-impl Disk for Folder {
+impl Disk for SimFolder {
     passed_on! {
         list() -> Vec<String>;
         length(name: &str) -> u64;
@@ -52,7 +52,7 @@ impl Disk for Folder {
 
 struct FolderState {
     log: LogId,
-    folder: Folder,
+    folder: SimFolder,
     busy: bool,
     /// True while its disk makes no progress.
     stalled: bool,
@@ -96,14 +96,14 @@ impl LogFolders {
         let folder = &mut slots[at].folder;
         let mut damaged = Vec::new();
         for stream in folder::streams(folder).unwrap() {
-            if let Err(error) = StreamLog::read(folder, (owner, stream), Check::All) {
+            if let Err(error) = StreamLog::read(folder, (owner, stream), RecoveryCheck::All) {
                 let last = aside::last(folder, stream).unwrap();
                 damaged.push(PermittedDamage { stream, last, error: error.to_string() });
             }
         }
         let by = "operator".to_owned();
-        let word = RestartPermission { without, after, at: Default::default(), by, damaged };
-        self.2.lock().unwrap().push(word);
+        let permission = RestartPermission { without, after, at: Default::default(), by, damaged };
+        self.2.lock().unwrap().push(permission);
     }
 
     /// Records that others continue without this folder, none of which has a complete log.
@@ -185,7 +185,7 @@ impl LogFolders {
             let mut disk = SimDisk::new(random.next_word());
             disk.plan(DiskFaults::default());
             let log = LogId(slots.len() as u128 + 1);
-            let mut folder = Folder(Arc::new(Mutex::new(disk)));
+            let mut folder = SimFolder(Arc::new(Mutex::new(disk)));
             folder::claim(&mut folder, GROUP, log).unwrap();
             slots.push(FolderState {
                 log,
@@ -224,13 +224,14 @@ impl LogFolders {
         let slot = &mut self.0.lock().unwrap()[at];
         let owner = LogOwner { group: GROUP, log: slot.log };
         let of = (owner, stream);
-        let (log, damaged) = match StreamLog::open(&mut slot.folder, of, LIMITS, Check::All) {
+        let (log, damaged) = match StreamLog::open(&mut slot.folder, of, LIMITS, RecoveryCheck::All)
+        {
             Ok((log, _)) => (log, None),
             Err(error) => {
                 assert!(error.is_damage() && stream != VIEWS, "{error}");
                 // A substitute, until the damaged log is put aside.
                 let (log, _) =
-                    StreamLog::open(&mut SimDisk::new(0), of, LIMITS, Check::All).unwrap();
+                    StreamLog::open(&mut SimDisk::new(0), of, LIMITS, RecoveryCheck::All).unwrap();
                 (log, Some(LogDamage::of(&mut slot.folder, of, error)))
             }
         };
@@ -252,7 +253,7 @@ impl LogFolders {
 
     /// Flips a bit of a file of this stream in this folder: in the longest file, before other
     /// records, or at the end of the last file.
-    pub(crate) fn harm(&self, at: usize, stream: StreamKey, at_the_end: bool) {
+    pub(crate) fn damage(&self, at: usize, stream: StreamKey, at_the_end: bool) {
         let folder = self.0.lock().unwrap()[at].folder.clone();
         let mut disk = folder.0.lock().unwrap();
         let is_it = |name: &String| {
@@ -281,8 +282,8 @@ impl LogFolders {
         let all = slots.iter_mut().filter_map(|FolderState { log, folder, .. }| {
             let owner = LogOwner { group: GROUP, log: *log };
             let known = folder::streams(folder).unwrap().contains(&stream);
-            let (read, _) =
-                known.then(|| StreamLog::read(folder, (owner, stream), Check::All).unwrap())?;
+            let (read, _) = known
+                .then(|| StreamLog::read(folder, (owner, stream), RecoveryCheck::All).unwrap())?;
             let mut records = Vec::new();
             let mut cursor = read.after(Version(read.complete_from().0 - 1)).unwrap();
             while let Some(record) = cursor.next(folder, &read).unwrap() {
@@ -303,7 +304,7 @@ fn has_noted(FolderState { log, folder, .. }: &mut FolderState) -> bool {
     let owner = LogOwner { group: GROUP, log: *log };
     let streams = folder::streams(folder).unwrap();
     streams.into_iter().any(|stream| {
-        let (log, _) = StreamLog::read(folder, (owner, stream), Check::All).unwrap();
+        let (log, _) = StreamLog::read(folder, (owner, stream), RecoveryCheck::All).unwrap();
         log.epoch().is_some() || stream == VIEWS && log.durable() > Version(0)
     })
 }
@@ -317,7 +318,7 @@ enum QueuedItem {
 pub(crate) struct SimLogPort {
     folders: LogFolders,
     at: usize,
-    folder: Folder,
+    folder: SimFolder,
     log: StreamLog,
     random: Random,
     queue: VecDeque<QueuedItem>,
@@ -391,11 +392,11 @@ impl SimLogPort {
         }
         // Tasks on a full disk are done when there is room again.
         let is_full = self.folder.0.lock().unwrap().faults.room.is_some();
-        let Some(errand) = self.task.take_if(|_| !is_full) else { return Ok(()) };
+        let Some(task) = self.task.take_if(|_| !is_full) else { return Ok(()) };
         let slots = self.folders.0.lock().unwrap();
         // Some have no others in reach once they are running: these get what they lack from
         // the store.
-        let reaches = self.at.is_multiple_of(2) || !matches!(errand, LogTask::Complete(..));
+        let reaches = self.at.is_multiple_of(2) || !matches!(task, LogTask::Complete(..));
         let reaches = reaches && !self.folders.1;
         let others = slots.iter().enumerate().filter(|(at, _)| *at != self.at && reaches);
         let neighbour = |(_, slot): (usize, &FolderState)| ReachableFolder {
@@ -405,30 +406,35 @@ impl SimLogPort {
             known: None,
             damage: None,
         };
-        let mut others: Vec<ReachableFolder<Folder>> = others.map(neighbour).collect();
+        let mut others: Vec<ReachableFolder<SimFolder>> = others.map(neighbour).collect();
         drop(slots);
-        let words = self.folders.2.lock().unwrap().clone();
-        if let Some(harm) = &self.damaged {
+        let permissions = self.folders.2.lock().unwrap().clone();
+        if let Some(damage) = &self.damaged {
             let (owner, stream) = (self.log.owner(), self.log.stream());
             let own = (owner, stream, &mut self.folder);
-            match log_damage::judge(&errand, own, &mut others, harm)? {
+            match log_damage::judge(&task, own, &mut others, damage)? {
                 DamageOutcome::Claimed(mut claim) => {
                     let own = (owner, stream, &mut self.folder);
-                    claim.accounts.extend(log_tasks::excused(&words, own, Some(harm), &mut others));
+                    claim.accounts.extend(log_tasks::excused(
+                        &permissions,
+                        own,
+                        Some(damage),
+                        &mut others,
+                    ));
                     self.answer = Some(LogTaskResult::Claimed(claim));
                     return Ok(());
                 }
                 DamageOutcome::PutAside(_) => {
                     let of = (owner, stream);
-                    self.log = StreamLog::open(&mut self.folder, of, LIMITS, Check::All)?.0;
+                    self.log = StreamLog::open(&mut self.folder, of, LIMITS, RecoveryCheck::All)?.0;
                     self.damaged = None;
                 }
             }
         }
-        let mut answer = log_tasks::run(&errand, &mut self.log, &mut self.folder, &mut others);
+        let mut answer = log_tasks::run(&task, &mut self.log, &mut self.folder, &mut others);
         if let LogTaskResult::Claimed(claim) = &mut answer {
             let own = (self.log.owner(), self.log.stream(), &mut self.folder);
-            claim.accounts.extend(log_tasks::excused(&words, own, None, &mut others));
+            claim.accounts.extend(log_tasks::excused(&permissions, own, None, &mut others));
         }
         self.answer = Some(answer);
         Ok(())
@@ -440,8 +446,8 @@ impl LogPort for SimLogPort {
         self.log.owner().log
     }
 
-    fn ask(&mut self, errand: &mut Option<LogTask>) -> bool {
-        self.task = errand.take();
+    fn ask(&mut self, task: &mut Option<LogTask>) -> bool {
+        self.task = task.take();
         true
     }
 

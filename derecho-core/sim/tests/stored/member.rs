@@ -45,7 +45,7 @@ pub(crate) const KEY: u64 = 7;
 pub(crate) const LOG: StreamKey = StreamKey(7);
 const LINES: RegionId = RegionId(1000);
 const STREAM: RegionId = RegionId(1001);
-const PORTER: RegionId = RegionId(1002);
+const TRANSFER_STREAM: RegionId = RegionId(1002);
 
 /// Returns a record's key.
 pub(crate) fn key_of(record: &[u8]) -> Key {
@@ -134,13 +134,13 @@ impl ReplicatedState for TestGroupState {
         self.forget_seat(node);
     }
 
-    fn note_logs(&mut self, book: &LogRegister) -> Vec<u64> {
-        self.awaited = book.awaited_of(LOG);
+    fn note_logs(&mut self, register: &LogRegister) -> Vec<u64> {
+        self.awaited = register.awaited_of(LOG);
         self.settle();
         vec![KEY]
     }
 
-    fn leans_on(&self) -> BTreeSet<LogId> {
+    fn required_logs(&self) -> BTreeSet<LogId> {
         self.logs.iter().flat_map(|logs| logs.leans_on(&self.holders)).collect()
     }
 
@@ -234,12 +234,12 @@ pub(crate) struct TestMember {
     pub(crate) whole: bool,
     pub(crate) leaves: bool,
     retention: StoreRetention,
-    /// Folder of its log, if it keeps one.
+    /// SimFolder of its log, if it keeps one.
     folders: Option<(LogFolders, usize)>,
     /// Whether it is in the subgroup.
     pub(crate) takes_part: bool,
     /// Last version that it has reported as durable in its log.
-    said: u64,
+    reported: u64,
     /// Member whose requests this member handles too late.
     pub(crate) deaf_to: Option<NodeId>,
 }
@@ -247,9 +247,9 @@ pub(crate) struct TestMember {
 impl TestMember {
     pub(crate) fn new(
         link: &mut SimLink,
-        court: &Rc<RefCell<StoreChecker>>,
+        checker: &Rc<RefCell<StoreChecker>>,
         retention: StoreRetention,
-        root: Option<(LogFolders, usize)>,
+        folders: Option<(LogFolders, usize)>,
     ) -> TestMember {
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
         let node = Node::new(link.node(), acks, Arc::new(|| {}));
@@ -260,7 +260,7 @@ impl TestMember {
             prepared: Some((node, control)),
             stores: StoreSet::default(),
             link: link.clone(),
-            checker: Rc::clone(court),
+            checker: Rc::clone(checker),
             memory: None,
             inbox: None,
             begun_at: None,
@@ -272,9 +272,9 @@ impl TestMember {
             whole: false,
             leaves: false,
             retention,
-            folders: root,
+            folders,
             takes_part: true,
-            said: 0,
+            reported: 0,
             deaf_to: None,
         }
     }
@@ -297,18 +297,24 @@ impl TestMember {
         let geometry = Geometry::fitting(64 << 10, 64, 8 << 10).unwrap();
         let memory = self.link.open(STREAM, geometry.words()).unwrap();
         let memory = SenderMemory::with_nulls(memory, geometry);
-        group.bring(
+        group.add_regions(
             KEY,
             SubgroupRegions { lines: (LINES, lines), memory: Some((STREAM, memory.clone())) },
         );
         self.memory = Some(memory);
         let geometry = transfer_geometry();
-        let porter = self.link.open(PORTER, geometry.words()).unwrap();
-        self.stores.bring(&mut group, PORTER, SenderMemory::new(porter, geometry), effects);
+        let transfer_region = self.link.open(TRANSFER_STREAM, geometry.words()).unwrap();
+        self.stores.bring(
+            &mut group,
+            TRANSFER_STREAM,
+            SenderMemory::new(transfer_region, geometry),
+            effects,
+        );
         self.stores.keep(KEY, self.retention, MEANING);
         self.checker.borrow().tells.iter().for_each(|most| self.stores.set_most_ended(*most));
-        if let Some((root, at)) = &self.folders {
-            let mut journal = |stream| Box::new(root.journal(*at, stream, self.random.next_word()));
+        if let Some((folders, at)) = &self.folders {
+            let mut journal =
+                |stream| Box::new(folders.journal(*at, stream, self.random.next_word()));
             let gate = group.keep_logs(journal(VIEWS));
             if self.takes_part {
                 self.stores.log(KEY, Box::new(GatedLogPort::new(journal(LOG), gate)));
@@ -358,16 +364,16 @@ impl TestMember {
 
     /// Adds another reader, which begins later than the member.
     pub(crate) fn read_along(&mut self) {
-        let Some(keeper) = self.stores.store(KEY).filter(|keeper| keeper.is_complete()) else {
+        let Some(store) = self.stores.store(KEY).filter(|keeper| keeper.is_complete()) else {
             return;
         };
-        let cursor = keeper.store().cursor();
+        let cursor = store.store().cursor();
         let name = self.checker.borrow_mut().reads_from_now(self.me);
         self.readers.push(Reader { cursor, name });
     }
 
     fn take_in(&mut self, event: GroupEvent) {
-        let TestMember { group, stores: depot, .. } = self;
+        let TestMember { group, stores, .. } = self;
         let group = group.as_mut().unwrap();
         match event {
             GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
@@ -381,7 +387,7 @@ impl TestMember {
                     };
                     self.senders.extend(node.map(|node| (usize::from(number), node)));
                 }
-                depot.begun(group, key, subgroup, (epoch, &layout));
+                stores.begun(group, key, subgroup, (epoch, &layout));
                 let alive = |inbox: &Arc<Inbox>| group.node().has_subgroup_reader(subgroup, inbox);
                 if !self.inbox.as_ref().is_some_and(alive) {
                     self.inbox = group.node_mut().add_subgroup_reader(subgroup);
@@ -390,9 +396,9 @@ impl TestMember {
                     self.whole = false;
                 }
             }
-            GroupEvent::Changed => depot.changed(group),
+            GroupEvent::Changed => stores.changed(group),
             GroupEvent::Installed(view) => {
-                depot.changed(group);
+                stores.changed(group);
                 let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
                 let before = std::mem::replace(&mut self.members, members);
                 // As a participant does, because the excluded node may still run.
@@ -402,14 +408,16 @@ impl TestMember {
                     }
                 }
             }
-            GroupEvent::Stuck { wait, answer } => panic!("a correct member is reported as stuck: {wait:?}, {answer:?}"),
+            GroupEvent::Stuck { wait, answer } => {
+                panic!("a correct member is reported as stuck: {wait:?}, {answer:?}")
+            }
             GroupEvent::Direct { from, .. } if self.deaf_to == Some(from) => {}
             GroupEvent::Direct { from, bytes, .. } => {
-                assert!(depot.direct(group, from, &bytes));
+                assert!(stores.direct(group, from, &bytes));
             }
-            GroupEvent::Left { key } => depot.left(key),
+            GroupEvent::Left { key } => stores.left(key),
             GroupEvent::Node(event) => {
-                depot.take_in(&event);
+                stores.take_in(&event);
             }
             GroupEvent::Out(_) => {
                 self.checker.borrow_mut().died(self.me);
@@ -421,91 +429,91 @@ impl TestMember {
 
     /// Whether it keeps a log.
     pub(crate) fn stores(&self) -> bool {
-        self.folders.as_ref().is_some_and(|(root, at)| !root.is_failing(*at))
+        self.folders.as_ref().is_some_and(|(folders, at)| !folders.is_failing(*at))
     }
 
     /// Returns the folder of its log, if it keeps one.
-    pub(crate) fn root(&self) -> Option<(LogFolders, usize)> {
+    pub(crate) fn folder(&self) -> Option<(LogFolders, usize)> {
         self.folders.clone()
     }
 
     /// Records that others continue, none of which has a complete log.
     pub(crate) fn is_left_behind(&self) {
-        if let Some((root, at)) = &self.folders {
-            root.leave_behind(*at);
+        if let Some((folders, at)) = &self.folders {
+            folders.leave_behind(*at);
         }
     }
 
     /// Ends the keeping of its log: its process has ended, or it is out.
     pub(crate) fn end(&mut self, power: bool) {
-        if let Some((root, at)) = self.folders.take() {
+        if let Some((folders, at)) = self.folders.take() {
             self.stores = StoreSet::default();
-            root.give_back(at, power);
+            folders.give_back(at, power);
         }
     }
 
     fn judge(&mut self) {
-        let mut court = self.checker.borrow_mut();
+        let mut checker = self.checker.borrow_mut();
         while let Some(record) = self.inbox.as_ref().and_then(|inbox| inbox.take()) {
             let from = self.senders[&record.sender()];
-            court.delivers(self.me, from, record.number(), record.bytes());
+            checker.delivers(self.me, from, record.number(), record.bytes());
         }
         let own = self.stores.own_durable(KEY);
-        court.acknowledges(self.me, own);
+        checker.acknowledges(self.me, own);
         let state = self.group.as_ref().unwrap().state();
         let logs = state.logs(KEY).zip(state.holders(KEY));
         let storers = logs.into_iter().flat_map(|(logs, holders)| logs.complete(holders));
-        court.durable(self.me, self.stores.durable(KEY), storers.map(|(node, _)| node));
-        if let Some((root, at)) = self.folders.as_ref().filter(|_| own > self.said) {
+        checker.durable(self.me, self.stores.durable(KEY), storers.map(|(node, _)| node));
+        if let Some((folders, at)) = self.folders.as_ref().filter(|_| own > self.reported) {
             let group = self.group.as_ref().unwrap();
             let now = (group.log_register().era(), group.view().number);
-            assert!(root.viewed(*at) >= now, "I-150: {own} durable before view {now:?} is");
+            assert!(folders.viewed(*at) >= now, "I-150: {own} durable before view {now:?} is");
         }
-        self.said = own;
-        let Some(keeper) = self.stores.store_mut(KEY) else { return };
-        assert_eq!(keeper.gaps(), 0, "consecutive deliveries have a gap");
-        if keeper.is_complete() && !self.whole {
+        self.reported = own;
+        let Some(store) = self.stores.store_mut(KEY) else { return };
+        assert_eq!(store.gaps(), 0, "consecutive deliveries have a gap");
+        if store.is_complete() && !self.whole {
             self.whole = true;
-            let cursor = keeper.opening().unwrap();
-            keeper.close_opening();
-            if court.is_by_order() {
-                court.reads_late(self.begun_at.unwrap());
+            let cursor = store.opening().unwrap();
+            store.close_opening();
+            if checker.is_by_order() {
+                checker.reads_late(self.begun_at.unwrap());
             }
             self.readers.push(Reader { cursor, name: self.begun_at.unwrap() });
         }
-        let streams = keeper.store().streams().to_vec();
+        let streams = store.store().streams().to_vec();
         for reader in &mut self.readers {
             if self.random.one_in(3) {
                 continue;
             }
             for kept in reader.cursor.by_ref() {
                 let from = streams[kept.stream() as usize].node;
-                court.reads(reader.name, from, kept.number(), kept.bytes());
+                checker.reads(reader.name, from, kept.number(), kept.bytes());
             }
         }
     }
 
     /// Reads all remaining stored records.
     pub(crate) fn read_all(&mut self) {
-        let mut court = self.checker.borrow_mut();
-        let Some(keeper) = self.stores.store(KEY) else { return };
-        let streams = keeper.store().streams().to_vec();
+        let mut checker = self.checker.borrow_mut();
+        let Some(store) = self.stores.store(KEY) else { return };
+        let streams = store.store().streams().to_vec();
         for reader in &mut self.readers {
             for kept in reader.cursor.by_ref() {
                 let from = streams[kept.stream() as usize].node;
-                court.reads(reader.name, from, kept.number(), kept.bytes());
+                checker.reads(reader.name, from, kept.number(), kept.bytes());
             }
-            court.has_read_all(reader.name);
+            checker.has_read_all(reader.name);
         }
         // The finally kept records.
-        let cursor = keeper.store().cursor();
+        let cursor = store.store().cursor();
         let mut kept = Vec::new();
         for record in cursor {
             kept.push((streams[record.stream() as usize].node, record.number()));
         }
-        court.keeps(self.me, kept);
-        court.knows_over(self.me, keeper.store().ended_streams());
-        court.counts(self.me, keeper.store().version());
+        checker.keeps(self.me, kept);
+        checker.knows_over(self.me, store.store().ended_streams());
+        checker.counts(self.me, store.store().version());
     }
 }
 
@@ -520,8 +528,8 @@ impl Machine for TestMember {
             self.take_in(event);
             done += 1;
         }
-        let TestMember { group, stores: depot, .. } = self;
-        let (kept, _) = depot.turn(group.as_mut().unwrap(), now, effects);
+        let TestMember { group, stores, .. } = self;
+        let (kept, _) = stores.turn(group.as_mut().unwrap(), now, effects);
         self.judge();
         done + kept
     }
@@ -531,7 +539,7 @@ impl Machine for TestMember {
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
-        let depot = self.stores.wants_turn_at();
-        self.group().wants_turn_at().into_iter().chain(depot).min()
+        let stores = self.stores.wants_turn_at();
+        self.group().wants_turn_at().into_iter().chain(stores).min()
     }
 }

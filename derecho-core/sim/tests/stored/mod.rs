@@ -42,9 +42,9 @@ impl World {
         local: bool,
         retention: StoreRetention,
     ) -> World {
-        let mut court = StoreChecker::default();
-        court.retention = retention;
-        World::over(config, nodes, local, (Rc::new(RefCell::new(court)), None))
+        let mut checker = StoreChecker::default();
+        checker.retention = retention;
+        World::over(config, nodes, local, (Rc::new(RefCell::new(checker)), None))
     }
 
     /// Creates a group over these logs, with the knowledge of this checker.
@@ -52,21 +52,22 @@ impl World {
         config: Config,
         nodes: usize,
         local: bool,
-        (court, root): (Rc<RefCell<StoreChecker>>, Option<LogFolders>),
+        (checker, folders): (Rc<RefCell<StoreChecker>>, Option<LogFolders>),
     ) -> World {
-        let (seed, retention) = (config.seed, court.borrow().retention);
+        let (seed, retention) = (config.seed, checker.borrow().retention);
         let mut world = World {
             cluster: Cluster::new(config),
-            checker: court,
-            folders: root,
+            checker,
+            folders,
             random: Random::new(seed ^ 0x57_04ed),
             founders: if local { 0 } else { nodes },
             retention,
             partitions: Partitions::default(),
         };
         // Some members keep no logs, but the first does.
-        let apart = !local && world.folders.is_some();
-        let mut nodes: Vec<bool> = (0..nodes).map(|_| apart || !world.random.one_in(4)).collect();
+        let separate = !local && world.folders.is_some();
+        let mut nodes: Vec<bool> =
+            (0..nodes).map(|_| separate || !world.random.one_in(4)).collect();
         nodes.iter_mut().take(1).for_each(|stores| *stores = true);
         let nodes: Vec<NodeIndex> = nodes.into_iter().map(|it| world.add_node(it)).collect();
         nodes.into_iter().for_each(|node| world.begin(node));
@@ -92,10 +93,10 @@ impl World {
     }
 
     fn add_node(&mut self, stores: bool) -> NodeIndex {
-        let (court, retention) = (Rc::clone(&self.checker), self.retention);
-        let root = self.folders.clone().filter(|_| stores);
-        let root = root.map(|root| (root.clone(), root.take(&mut self.random)));
-        self.cluster.add_node(move |link| vec![TestMember::new(link, &court, retention, root)])
+        let (checker, retention) = (Rc::clone(&self.checker), self.retention);
+        let folders = self.folders.clone().filter(|_| stores);
+        let folders = folders.map(|root| (root.clone(), root.take(&mut self.random)));
+        self.cluster.add_node(move |link| vec![TestMember::new(link, &checker, retention, folders)])
     }
 
     fn begin(&mut self, node: NodeIndex) {
@@ -219,8 +220,10 @@ impl World {
                 self.notice_loss();
             }
             (5..10, _) if self.cluster.nodes() < 9 => {
-                let fresh =
-                    self.folders.as_ref().is_some_and(|root| root.is_separate() && root.is_used());
+                let fresh = self
+                    .folders
+                    .as_ref()
+                    .is_some_and(|folders| folders.is_separate() && folders.is_used());
                 match fresh && self.random.one_in(3) {
                     true => self.add_bystander(),
                     false => self.add(),
@@ -238,7 +241,7 @@ impl World {
             return;
         };
         let rounds = self.random.between(1, 6) as usize;
-        let disk = self.member(node).root();
+        let disk = self.member(node).folder();
         match (self.random.below(9), disk) {
             (0..2, _) => {
                 self.cluster.pause(node);
@@ -250,19 +253,19 @@ impl World {
                 self.flow(rounds);
                 self.cluster.set_pace(node, 1);
             }
-            (4..6, Some((root, at))) => {
-                root.stall(at, true);
+            (4..6, Some((folders, at))) => {
+                folders.stall(at, true);
                 self.flow(rounds);
-                root.stall(at, false);
+                folders.stall(at, false);
             }
-            (6..8, Some((root, at))) => {
-                root.fill(at, true);
+            (6..8, Some((folders, at))) => {
+                folders.fill(at, true);
                 self.flow(rounds);
-                root.fill(at, false);
+                folders.fill(at, false);
             }
-            (8, Some((root, at))) if self.has_another_log(node) => {
+            (8, Some((folders, at))) if self.has_another_log(node) => {
                 // Its log accepts nothing more, until its process is restarted.
-                root.fail_syncs(at);
+                folders.fail_syncs(at);
                 self.flow(rounds);
                 self.crash(node);
             }
@@ -321,7 +324,7 @@ impl World {
 
     /// Brings back one more of the earlier disks. Returns `false` if all are back.
     pub(crate) fn bring_back(&mut self) -> bool {
-        let is_left = self.folders.as_ref().is_some_and(|root| root.count().1 > 0);
+        let is_left = self.folders.as_ref().is_some_and(|folders| folders.count().1 > 0);
         if is_left {
             self.add_one(true);
         }
@@ -387,7 +390,10 @@ impl World {
             }
             self.cluster.machine_mut(node, 0).read_all();
             let me = self.member(node).me;
-            assert!(self.checker.borrow().acquits(me), "{me:?} has read content that was not written");
+            assert!(
+                self.checker.borrow().acquits(me),
+                "{me:?} has read content that was not written"
+            );
         }
         self.checker.borrow_mut().end();
     }

@@ -102,14 +102,14 @@ impl World {
     /// back as new nodes.
     pub(crate) fn end_evicted(&mut self) {
         let before = std::mem::take(&mut self.partitions.members);
-        for (node, root) in before {
+        for (node, folders) in before {
             let is_out = self.member(node).group().status() != MemberStatus::Member;
             if !self.cluster.is_running(node) || !is_out || self.member(node).leaves {
                 continue;
             }
             self.partitions.evicted += 1;
-            if let Some((root, at)) = root.filter(|_| !self.has_another_log(node)) {
-                root.leave_behind(at);
+            if let Some((folders, at)) = folders.filter(|_| !self.has_another_log(node)) {
+                folders.leave_behind(at);
             }
             self.cluster.crash(node);
             if self.random.one_in(2) && self.cluster.nodes() < MOST_NODES {
@@ -117,7 +117,7 @@ impl World {
             }
         }
         self.notice_loss();
-        let members = self.living().into_iter().map(|node| (node, self.member(node).root()));
+        let members = self.living().into_iter().map(|node| (node, self.member(node).folder()));
         self.partitions.members = members.collect();
     }
 }
@@ -146,10 +146,10 @@ impl NetworkedCounts {
     /// is on a disk of its own.
     pub(crate) fn live(&mut self, seed: u64) {
         println!("seed {seed}");
-        let (court, root) =
+        let (checker, folders) =
             (Rc::new(RefCell::new(StoreChecker::default())), LogFolders::separate());
-        (court.borrow_mut().retention, court.borrow_mut().logged) = (retention(seed), true);
-        let over = (Rc::clone(&court), Some(root.clone()));
+        (checker.borrow_mut().retention, checker.borrow_mut().logged) = (retention(seed), true);
+        let over = (Rc::clone(&checker), Some(folders.clone()));
         let mut world = World::over(config(seed, 0), 3 + seed as usize % 3, false, over);
         // Founders wait for each other without an end.
         world.settle();
@@ -164,22 +164,22 @@ impl NetworkedCounts {
                 world.end_evicted();
             }
             self.count(&world);
-            if court.borrow().lost && !world.living().is_empty() {
+            if checker.borrow().lost && !world.living().is_empty() {
                 break;
             }
-            world = self.restart(world, &root, (seed, life));
+            world = self.restart(world, &folders, (seed, life));
         }
         world.heal();
         world.run(20_000_000);
         world.end_evicted();
         if world.living().is_empty() {
-            world = self.restart(world, &root, (seed, 4));
+            world = self.restart(world, &folders, (seed, 4));
         }
         while world.bring_back() {}
         world.settle();
         world.flow(3);
         world.check();
-        court.borrow().compare(&root.logs(LOG));
+        checker.borrow().compare(&folders.logs(LOG));
     }
 
     fn count(&mut self, world: &World) {
@@ -193,12 +193,17 @@ impl NetworkedCounts {
     }
 
     /// Crashes all. Some come back, and then the others one by one until the group begins.
-    fn restart(&mut self, mut world: World, root: &LogFolders, (seed, life): (u64, u64)) -> World {
+    fn restart(
+        &mut self,
+        mut world: World,
+        folders: &LogFolders,
+        (seed, life): (u64, u64),
+    ) -> World {
         world.crash_all();
-        let court = Rc::clone(&world.checker);
-        court.borrow_mut().restart_somewhere();
-        let back = 1 + world.random.below(root.count().0 as u64) as usize;
-        let over = (court, Some(root.clone()));
+        let checker = Rc::clone(&world.checker);
+        checker.borrow_mut().restart_somewhere();
+        let back = 1 + world.random.below(folders.count().0 as u64) as usize;
+        let over = (checker, Some(folders.clone()));
         let mut world = World::over(config(seed, life), back, false, over);
         world.run(3_000_000);
         while !world.has_begun() {
@@ -206,7 +211,7 @@ impl NetworkedCounts {
             world.run(if is_back { 3_000_000 } else { 300_000_000 });
             assert!(is_back || world.has_begun(), "all logs are back, and the store has not begun");
         }
-        self.early += usize::from(root.count().1 > 0);
+        self.early += usize::from(folders.count().1 > 0);
         world
     }
 }

@@ -40,12 +40,12 @@ impl SeparateDisks {
         seed: u64,
         world: impl FnOnce(Config, (Rc<RefCell<StoreChecker>>, Option<LogFolders>)) -> World,
     ) -> SeparateDisks {
-        let mut court = StoreChecker::default();
-        (court.retention, court.logged) = (retention(seed), true);
-        let (court, root) = (Rc::new(RefCell::new(court)), LogFolders::separate());
-        let over = (Rc::clone(&court), Some(root.clone()));
+        let mut checker = StoreChecker::default();
+        (checker.retention, checker.logged) = (retention(seed), true);
+        let (checker, folders) = (Rc::new(RefCell::new(checker)), LogFolders::separate());
+        let over = (Rc::clone(&checker), Some(folders.clone()));
         let world = world(Config::adversarial(seed), over);
-        SeparateDisks { seed, checker: court, folders: root, world }
+        SeparateDisks { seed, checker, folders, world }
     }
 
     /// Creates five members of a networked group, two of which keep the log of the subgroup. The
@@ -53,19 +53,19 @@ impl SeparateDisks {
     /// at the crash.
     pub(crate) fn with_crashed_holder(seed: u64) -> (SeparateDisks, usize) {
         let world = |config, over| World::with_bystanders(config, 5, 3, over);
-        let mut apart = SeparateDisks::over(seed, world);
-        let world = &mut apart.world;
+        let mut separate = SeparateDisks::over(seed, world);
+        let world = &mut separate.world;
         world.settle();
         world.flow(6);
         world.settle();
         world.run(1_000_000);
         world.crash(NodeIndex(1));
-        let before = apart.durable();
-        let world = &mut apart.world;
+        let before = separate.durable();
+        let world = &mut separate.world;
         world.run(30_000_000);
         world.flow(10);
         world.settle();
-        (apart, before)
+        (separate, before)
     }
 
     pub(crate) fn durable(&self) -> usize {
@@ -85,24 +85,27 @@ impl SeparateDisks {
     }
 
     fn restart(&mut self, hidden: usize, (life, nodes, local): (u64, usize, bool), rule: &str) {
-        let SeparateDisks { seed, checker: court, folders: root, world } = self;
+        let SeparateDisks { seed, checker, folders, world } = self;
         world.crash_all();
-        court.borrow_mut().restart_somewhere();
-        root.hide(hidden, true);
+        checker.borrow_mut().restart_somewhere();
+        folders.hide(hidden, true);
         let config = Config::adversarial(*seed + life * 1_000_000);
-        *world = World::over(config, nodes, local, (Rc::clone(court), Some(root.clone())));
+        *world = World::over(config, nodes, local, (Rc::clone(checker), Some(folders.clone())));
         world.run(300_000_000);
-        assert!(!world.has_begun(), "{rule}: seed {seed}: the store begins without the members that have it");
+        assert!(
+            !world.has_begun(),
+            "{rule}: seed {seed}: the store begins without the members that have it"
+        );
     }
 
     /// Brings this folder back, and checks the result.
     pub(crate) fn bring_back(&mut self, hidden: usize) {
-        let SeparateDisks { checker: court, folders: root, world, .. } = self;
-        root.hide(hidden, false);
+        let SeparateDisks { checker, folders, world, .. } = self;
+        folders.hide(hidden, false);
         assert!(world.bring_back());
         world.settle();
         world.flow(3);
         world.check();
-        court.borrow().compare(&root.logs(super::member::LOG));
+        checker.borrow().compare(&folders.logs(super::member::LOG));
     }
 }

@@ -48,7 +48,7 @@ fn is_as_written(tag: usize, number: u64, bytes: &[u8]) -> bool {
 
 /// Entries of one sender that have arrived at one member, read from the memory itself.
 #[derive(Clone, Default)]
-pub(crate) struct Arrived {
+pub(crate) struct ArrivedEntries {
     pub(crate) replica: Option<Replica>,
     entries: u64,
     pub(crate) slots: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Arrived {
     pub(crate) null_slots: u64,
 }
 
-impl Arrived {
+impl ArrivedEntries {
     /// Number of entries that had arrived when its member last turned.
     pub(crate) fn entries(&self) -> u64 {
         self.entries
@@ -118,7 +118,7 @@ pub(crate) struct DeliveryChecker {
     pub(crate) readers: usize,
     /// True once applications end.
     pub(crate) over: bool,
-    pub(crate) complaints: Vec<(Rule, String)>,
+    pub(crate) violations: Vec<(Rule, String)>,
 }
 
 impl DeliveryChecker {
@@ -136,13 +136,13 @@ impl DeliveryChecker {
             delivered: 0,
             readers: 0,
             over: false,
-            complaints: Vec::new(),
+            violations: Vec::new(),
         }
     }
 
-    pub(crate) fn complain(&mut self, checker: Rule, text: String) {
-        if self.complaints.len() < 8 {
-            self.complaints.push((checker, text));
+    pub(crate) fn record_violation(&mut self, checker: Rule, text: String) {
+        if self.violations.len() < 8 {
+            self.violations.push((checker, text));
         }
     }
 
@@ -151,7 +151,7 @@ impl DeliveryChecker {
         let (rank, number) = (record.sender(), record.number());
         if !is_as_written(self.senders[rank], number, record.bytes()) {
             let text = format!("member {member}: {number} of rank {rank} is corrupt when {when}");
-            self.complain(Rule::Content, text);
+            self.record_violation(Rule::Content, text);
         }
     }
 
@@ -161,14 +161,14 @@ impl DeliveryChecker {
         let due = std::mem::replace(&mut log.next[rank], number + 1);
         if number != due || number >= self.committed[rank] {
             let text = format!("member {member}: {number} of rank {rank} where {due} is due");
-            self.complain(Rule::Fifo, text);
+            self.record_violation(Rule::Fifo, text);
         }
         if self.level == DeliveryGuarantee::Atomic {
             match self.order.get(log.count) {
                 Some(&agreed) if agreed != (rank, number) => {
                     let here = (rank, number);
                     let text = format!("member {member} delivers {here:?} where {agreed:?} is due");
-                    self.complain(Rule::Order, text);
+                    self.record_violation(Rule::Order, text);
                 }
                 Some(_) => {}
                 None => self.order.push((rank, number)),
@@ -188,7 +188,7 @@ impl DeliveryChecker {
             let received = self.received[other];
             if received < delivered {
                 let text = format!("member {member} delivers {delivered}, {other} has {received}");
-                self.complain(Rule::Agreement, text);
+                self.record_violation(Rule::Agreement, text);
                 return;
             }
         }
@@ -211,7 +211,7 @@ impl DeliveryChecker {
                 let own = sender == log.member;
                 let checker = if own { Rule::SelfDelivery } else { Rule::Liveness };
                 let text = format!("member {} has {next}/{committed} of {sender}", log.member);
-                self.complain(checker, text);
+                self.record_violation(checker, text);
             }
         }
     }

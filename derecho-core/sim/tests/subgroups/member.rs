@@ -19,8 +19,8 @@ use derecho_core::node::{
 };
 use derecho_sim::{Random, SimLink};
 
-use super::checker::{Arrived, DeliveryChecker, DeliveryLog, Rule, fill};
-use super::{Pace, Role, Scenario};
+use super::checker::{ArrivedEntries, DeliveryChecker, DeliveryLog, Rule, fill};
+use super::{Pace, Scenario, SubgroupRole};
 
 /// Maximum length of a record.
 pub(crate) const LONGEST: u64 = 200;
@@ -56,7 +56,7 @@ struct Reader {
 
 pub(crate) struct TestMember {
     pub(crate) me: usize,
-    pub(crate) role: Role,
+    pub(crate) role: SubgroupRole,
     pub(crate) node: Node,
     pub(crate) id: Option<SubgroupId>,
     pub(crate) checker: Rc<RefCell<DeliveryChecker>>,
@@ -66,7 +66,7 @@ pub(crate) struct TestMember {
     pub(crate) memory: Option<&'static SenderMemory>,
     pub(crate) rank: Option<usize>,
     /// Entries of each sender, by rank.
-    pub(crate) arrived: Vec<Arrived>,
+    pub(crate) arrived: Vec<ArrivedEntries>,
     peers: BTreeMap<NodeId, Peer>,
     /// Lines of the others, as seen here.
     pub(crate) views: BTreeMap<usize, Replica>,
@@ -87,7 +87,7 @@ impl TestMember {
         link: &mut SimLink,
         me: usize,
         scenario: &Scenario,
-        court: &Rc<RefCell<DeliveryChecker>>,
+        checker: &Rc<RefCell<DeliveryChecker>>,
     ) -> TestMember {
         let role = scenario.members[me];
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
@@ -99,7 +99,7 @@ impl TestMember {
             &*Box::leak(Box::new(SenderMemory::with_nulls(region, scenario.geometry)))
         });
         let rank = memory.map(|_| scenario.senders().take_while(|&sender| sender < me).count());
-        let mut arrived = vec![Arrived::default(); scenario.senders().count()];
+        let mut arrived = vec![ArrivedEntries::default(); scenario.senders().count()];
         if let (Some(rank), Some(memory)) = (rank, memory) {
             arrived[rank].replica = Some(memory.replica());
         }
@@ -108,7 +108,7 @@ impl TestMember {
             role,
             node,
             id: None,
-            checker: Rc::clone(court),
+            checker: Rc::clone(checker),
             lines,
             memory,
             rank,
@@ -128,21 +128,21 @@ impl TestMember {
 
     /// Founds the subgroup if all peers are known by now.
     pub(crate) fn found(&mut self, terms: SubgroupConfig, effects: &mut Effects) -> bool {
-        let court = self.checker.borrow();
+        let checker = self.checker.borrow();
         let mut members = Vec::new();
-        for (index, id) in court.ids.iter().enumerate() {
+        for (index, id) in checker.ids.iter().enumerate() {
             let origin = match self.peers.get(id) {
                 _ if index == self.me => StreamOrigin::Own,
                 Some(&peer) => StreamOrigin::Peer(peer),
                 None => return false,
             };
-            let sends = court.senders.contains(&index).then_some(STREAM);
-            members.push(MemberRole { origin, reads: court.reads[index], sends, lines: LINES });
+            let sends = checker.senders.contains(&index).then_some(STREAM);
+            members.push(MemberRole { origin, reads: checker.reads[index], sends, lines: LINES });
         }
-        drop(court);
-        let charter = SubgroupDefinition { name: 77, config: terms, members };
+        drop(checker);
+        let definition = SubgroupDefinition { name: 77, config: terms, members };
         let share = SubgroupMemory { lines: self.lines.clone(), memory: self.memory.cloned() };
-        self.id = Some(self.node.found(charter, share, effects).unwrap());
+        self.id = Some(self.node.found(definition, share, effects).unwrap());
         true
     }
 
@@ -225,19 +225,19 @@ impl TestMember {
     /// Makes the second reader take up to `count` records: one in `keep` is kept, and one in `drop`
     /// of those kept before is released.
     pub(crate) fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
-        let TestMember { checker: court, readers, me, .. } = self;
-        let mut court = court.borrow_mut();
+        let TestMember { checker, readers, me, .. } = self;
+        let mut checker = checker.borrow_mut();
         for reader in readers.iter_mut().skip(1) {
             for _ in 0..count {
                 let Some(record) = reader.inbox.take() else { break };
-                court.deliver(&mut reader.log, &record);
+                checker.deliver(&mut reader.log, &record);
                 if random.one_in(keep) {
                     reader.held.push(record);
                 }
             }
             for record in std::mem::take(&mut reader.held) {
                 if random.one_in(drop) {
-                    court.inspect(*me, &record, "released");
+                    checker.inspect(*me, &record, "released");
                 } else {
                     reader.held.push(record);
                 }
@@ -252,11 +252,11 @@ impl TestMember {
 
     /// Makes the first reader take every delivered record at once.
     fn observe(&mut self) {
-        let TestMember { checker: court, readers, .. } = self;
+        let TestMember { checker, readers, .. } = self;
         if let Some(reader) = readers.first_mut() {
-            let mut court = court.borrow_mut();
+            let mut checker = checker.borrow_mut();
             while let Some(record) = reader.inbox.take() {
-                court.deliver(&mut reader.log, &record);
+                checker.deliver(&mut reader.log, &record);
             }
         }
     }
@@ -280,7 +280,7 @@ impl TestMember {
             NodeEvent::Stalled(_) => self.stalled = true,
             NodeEvent::Faulty { peer, fault } => {
                 let text = format!("member {} finds {:?}: {fault}", self.me, self.member_of(peer));
-                self.checker.borrow_mut().complain(Rule::Blame, text);
+                self.checker.borrow_mut().record_violation(Rule::Blame, text);
             }
             _ => {}
         }
@@ -317,8 +317,8 @@ impl Machine for TestMember {
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         if self.founded {
-            if let Some(mischief) = self.planted {
-                mischief(self, FaultMoment::Before, effects);
+            if let Some(planted) = self.planted {
+                planted(self, FaultMoment::Before, effects);
             }
             // State that the node finds in this turn: nothing lands while it turns.
             self.look();
@@ -336,8 +336,8 @@ impl Machine for TestMember {
             self.checker.borrow_mut().agree(self.me, self.node.delivered(id));
         }
         self.observe();
-        if let Some(mischief) = self.planted.filter(|_| self.founded) {
-            mischief(self, FaultMoment::After, effects);
+        if let Some(planted) = self.planted.filter(|_| self.founded) {
+            planted(self, FaultMoment::After, effects);
         }
         done
     }

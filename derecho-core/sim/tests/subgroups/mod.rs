@@ -56,16 +56,16 @@ impl Pace {
     }
 }
 
-/// Role of a member in its subgroup.
+/// SubgroupRole of a member in its subgroup.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Role {
+pub(crate) struct SubgroupRole {
     pub(crate) reads: bool,
     pub(crate) sends: Option<Pace>,
 }
 
-impl Role {
-    pub(crate) fn both(pace: Pace) -> Role {
-        Role { reads: true, sends: Some(pace) }
+impl SubgroupRole {
+    pub(crate) fn both(pace: Pace) -> SubgroupRole {
+        SubgroupRole { reads: true, sends: Some(pace) }
     }
 }
 
@@ -74,12 +74,12 @@ impl Role {
 pub(crate) struct Scenario {
     pub(crate) terms: SubgroupConfig,
     pub(crate) geometry: Geometry,
-    pub(crate) members: Vec<Role>,
+    pub(crate) members: Vec<SubgroupRole>,
 }
 
 impl Scenario {
     /// Returns an atomic subgroup of these members, with far less memory than data.
-    pub(crate) fn atomic(members: Vec<Role>) -> Scenario {
+    pub(crate) fn atomic(members: Vec<SubgroupRole>) -> Scenario {
         let terms =
             SubgroupConfig { level: DeliveryGuarantee::Atomic, ablation: Ablation::default() };
         let geometry = Geometry::fitting(4096, 16, LONGEST as usize).unwrap();
@@ -91,8 +91,8 @@ impl Scenario {
     pub(crate) fn random(seed: u64, level: DeliveryGuarantee, most: u64) -> Scenario {
         let mut random = Random::new(seed ^ 0x5ce_4a210);
         let count = random.between(2, 7) as usize;
-        let mut members: Vec<Role> = (0..count)
-            .map(|_| Role {
+        let mut members: Vec<SubgroupRole> = (0..count)
+            .map(|_| SubgroupRole {
                 reads: !random.one_in(3),
                 sends: (!random.one_in(3)).then(|| Pace::random(&mut random, most)),
             })
@@ -130,28 +130,28 @@ impl World {
     /// Creates the members, each of which founds the subgroup at a time of its own.
     pub(crate) fn new(config: Config, scenario: Scenario) -> World {
         let seed = config.seed;
-        let court = DeliveryChecker::new(scenario.terms.level, scenario.geometry);
-        let court = Rc::new(RefCell::new(court));
+        let checker = DeliveryChecker::new(scenario.terms.level, scenario.geometry);
+        let checker = Rc::new(RefCell::new(checker));
         let mut world = World {
             cluster: Cluster::new(config),
-            checker: court,
+            checker,
             random: Random::new(seed ^ 0x5eed),
             scenario,
             seed,
         };
         {
-            let mut court = world.checker.borrow_mut();
-            court.senders = world.scenario.senders().collect();
-            court.reads = world.scenario.members.iter().map(|member| member.reads).collect();
-            court.readers = court.reads.iter().filter(|reads| **reads).count() * 2;
-            court.committed = vec![0; court.senders.len()];
-            court.received = vec![0; court.reads.len()];
+            let mut checker = world.checker.borrow_mut();
+            checker.senders = world.scenario.senders().collect();
+            checker.reads = world.scenario.members.iter().map(|member| member.reads).collect();
+            checker.readers = checker.reads.iter().filter(|reads| **reads).count() * 2;
+            checker.committed = vec![0; checker.senders.len()];
+            checker.received = vec![0; checker.reads.len()];
         }
         for me in 0..world.scenario.members.len() {
-            let World { cluster, checker: court, scenario, .. } = &mut world;
+            let World { cluster, checker, scenario, .. } = &mut world;
             let node = cluster.add_node(|link| {
-                court.borrow_mut().ids.push(link.node());
-                vec![TestMember::new(link, me, scenario, court)]
+                checker.borrow_mut().ids.push(link.node());
+                vec![TestMember::new(link, me, scenario, checker)]
             });
             let terms = world.scenario.terms;
             let start = Time(world.random.between(1, 20_000));
@@ -231,14 +231,14 @@ impl World {
 
     /// Runs until everything is delivered everywhere, or there is a violation.
     pub(crate) fn complete(&mut self) {
-        let court = Rc::clone(&self.checker);
+        let checker = Rc::clone(&self.checker);
         let stop = self.cluster.run_until_met(|_| {
-            let court = court.borrow();
-            court.is_complete() || !court.complaints.is_empty()
+            let checker = checker.borrow();
+            checker.is_complete() || !checker.violations.is_empty()
         });
         if stop != StopReason::Reached {
             let text = format!("{stop:?}: {}", self.states());
-            self.checker.borrow_mut().complain(Rule::Liveness, text);
+            self.checker.borrow_mut().record_violation(Rule::Liveness, text);
         }
     }
 
@@ -251,7 +251,7 @@ impl World {
             }
             let stop = self.cluster.run_until_met(|_| false);
             if stop != StopReason::Quiet {
-                self.checker.borrow_mut().complain(Rule::Quiescence, format!("{stop:?}"));
+                self.checker.borrow_mut().record_violation(Rule::Quiescence, format!("{stop:?}"));
                 return;
             }
         }
@@ -263,7 +263,7 @@ impl World {
         self.cluster.run_until_met(|_| false);
         if self.cluster.network().counters() != before {
             let text = "a post is made without a reason".into();
-            self.checker.borrow_mut().complain(Rule::Quiescence, text);
+            self.checker.borrow_mut().record_violation(Rule::Quiescence, text);
         }
     }
 
@@ -275,12 +275,12 @@ impl World {
             let acknowledged = member.node.is_subgroup_acknowledged(member.id.unwrap());
             if !acknowledged {
                 let text = format!("messages of {sender} are not acknowledged");
-                self.checker.borrow_mut().complain(Rule::Liveness, text);
+                self.checker.borrow_mut().record_violation(Rule::Liveness, text);
             }
             self.act(sender, move |member, _| {
                 if !member.commit(LONGEST as usize) {
                     let text = format!("{sender} has no room although no record is referred to");
-                    member.checker.borrow_mut().complain(Rule::Liveness, text);
+                    member.checker.borrow_mut().record_violation(Rule::Liveness, text);
                 }
             });
         }
@@ -290,28 +290,28 @@ impl World {
     pub(crate) fn run(&mut self) -> Vec<(Rule, String)> {
         self.complete();
         for step in [World::calm, World::again, World::calm] {
-            if self.checker.borrow().complaints.is_empty() {
+            if self.checker.borrow().violations.is_empty() {
                 step(self);
             }
         }
         let logs: Vec<_> =
             (0..self.members()).flat_map(|m| self.member(m).logs()).cloned().collect();
-        let mut court = self.checker.borrow_mut();
-        if court.complaints.is_empty() {
-            logs.iter().for_each(|log| court.close(log));
+        let mut checker = self.checker.borrow_mut();
+        if checker.violations.is_empty() {
+            logs.iter().for_each(|log| checker.close(log));
         }
-        std::mem::take(&mut court.complaints)
+        std::mem::take(&mut checker.violations)
     }
 
     pub(crate) fn assert_no_complaints(&self) {
-        let court = self.checker.borrow();
-        assert!(court.complaints.is_empty(), "seed {}: {:#?}", self.seed, court.complaints);
+        let checker = self.checker.borrow();
+        assert!(checker.violations.is_empty(), "seed {}: {:#?}", self.seed, checker.violations);
     }
 
     /// Describes the state of every member, for messages.
     pub(crate) fn states(&self) -> String {
-        let court = self.checker.borrow();
-        let mut text = format!("committed {:?}, {} writing", court.committed, court.writing);
+        let checker = self.checker.borrow();
+        let mut text = format!("committed {:?}, {} writing", checker.committed, checker.writing);
         for index in 0..self.members() {
             let member = self.member(index);
             let delivered = member.id.map(|id| member.node.delivered(id));

@@ -18,7 +18,7 @@ pub(crate) struct Counter {
     /// Last count that the machine passes on.
     pub(crate) limit: u64,
     pub(crate) turns: Vec<Time>,
-    pub(crate) heard: usize,
+    pub(crate) received: usize,
     /// Requests every turn, so that no idle one is skipped.
     pub(crate) restless: bool,
     pub(crate) wants: Option<Time>,
@@ -35,7 +35,7 @@ impl Counter {
             count: 0,
             limit,
             turns: Vec::new(),
-            heard: 0,
+            received: 0,
             restless: false,
             wants: None,
         }
@@ -51,7 +51,7 @@ impl Counter {
             count: 0,
             limit: 0,
             turns: Vec::new(),
-            heard: 0,
+            received: 0,
             restless: false,
             wants: None,
         }
@@ -82,7 +82,7 @@ impl Counter {
 
 impl Machine for Counter {
     fn handle(&mut self, event: LinkEvent, _: &mut Effects) {
-        self.heard += 1;
+        self.received += 1;
         let at = |peer: Peer| peer.index();
         match event {
             LinkEvent::PeerUp { peer, node, .. } => self.others.push((peer, node, None, false)),

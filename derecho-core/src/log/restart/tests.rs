@@ -27,7 +27,7 @@ impl Random {
 
 /// A log. Messages are numbers, so that two messages at the same version can be told apart.
 #[derive(Clone, Default)]
-struct Log {
+struct ModelLog {
     messages: Vec<u64>,
     epoch: EpochId,
     from: u64,
@@ -37,7 +37,7 @@ struct Log {
     received: usize,
 }
 
-impl Log {
+impl ModelLog {
     fn found(&self) -> LogSummary {
         LogSummary {
             tail: Tail { epoch: self.epoch, version: Version(self.messages.len() as u64) },
@@ -50,10 +50,10 @@ impl Log {
 }
 
 /// A stream and the logs of the members that log it, through epochs.
-struct World {
+struct ModelStream {
     random: Random,
-    logs: BTreeMap<LogId, Log>,
-    keepers: Vec<LogId>,
+    logs: BTreeMap<LogId, ModelLog>,
+    epoch_logs: Vec<LogId>,
     epoch: EpochId,
     /// Order of this epoch, including all epochs before it.
     order: Vec<u64>,
@@ -66,15 +66,27 @@ struct World {
     failed: BTreeSet<LogId>,
 }
 
-impl World {
-    fn new(seed: u64) -> World {
+impl ModelStream {
+    fn new(seed: u64) -> ModelStream {
         let mut random = Random(seed);
-        let keepers: Vec<LogId> = (0..random.below(4) + 1).map(|log| LogId(log.into())).collect();
+        let epoch_logs: Vec<LogId> =
+            (0..random.below(4) + 1).map(|log| LogId(log.into())).collect();
         let epoch = EpochId { view: 1, sequence: 1 };
-        let log = Log { epoch, begun: Some((epoch, keepers.clone())), ..Log::default() };
-        let logs = keepers.iter().map(|keeper| (*keeper, log.clone())).collect();
+        let log =
+            ModelLog { epoch, begun: Some((epoch, epoch_logs.clone())), ..ModelLog::default() };
+        let logs = epoch_logs.iter().map(|member_log| (*member_log, log.clone())).collect();
         let (order, durable, failed) = (vec![], vec![], BTreeSet::new());
-        World { random, logs, keepers, epoch, order, durable, next: 0, fails: false, failed }
+        ModelStream {
+            random,
+            logs,
+            epoch_logs,
+            epoch,
+            order,
+            durable,
+            next: 0,
+            fails: false,
+            failed,
+        }
     }
 
     fn step(&mut self) {
@@ -82,12 +94,12 @@ impl World {
             self.order.push(self.next);
             self.next += 1;
         }
-        for keeper in self.keepers.clone() {
+        for member_log in self.epoch_logs.clone() {
             if self.fails && self.random.below(20) == 0 {
-                self.failed.insert(keeper);
+                self.failed.insert(member_log);
             }
-            let log = self.logs.get_mut(&keeper).expect("a member that keeps a log has a log");
-            if self.failed.contains(&keeper) {
+            let log = self.logs.get_mut(&member_log).expect("a member that keeps a log has a log");
+            if self.failed.contains(&member_log) {
                 log.received = self.order.len();
                 continue;
             }
@@ -98,8 +110,9 @@ impl World {
                 + self.random.below((log.received - log.messages.len()) as u64 + 1) as usize;
             log.messages = self.order[..to].to_vec();
         }
-        let counted = self.keepers.iter().filter(|keeper| !self.failed.contains(keeper));
-        let stable = counted.map(|keeper| self.logs[keeper].messages.len()).min().unwrap_or(0);
+        let counted = self.epoch_logs.iter().filter(|member_log| !self.failed.contains(member_log));
+        let stable =
+            counted.map(|member_log| self.logs[member_log].messages.len()).min().unwrap_or(0);
         if stable > self.durable.len() {
             self.durable = self.order[..stable].to_vec();
         }
@@ -108,47 +121,52 @@ impl World {
     /// Begins the next epoch with some of the members and perhaps a new one. Returns `false` if all
     /// members stop within the change.
     fn change(&mut self) -> bool {
-        let mut survivors = self.keepers.clone();
+        let mut survivors = self.epoch_logs.clone();
         while survivors.len() > 1 && self.random.coin() {
             survivors.remove(self.random.below(survivors.len() as u64) as usize);
         }
-        let trim = survivors.iter().map(|keeper| self.logs[keeper].received).min().unwrap_or(0);
+        let trim =
+            survivors.iter().map(|member_log| self.logs[member_log].received).min().unwrap_or(0);
         let mark = (self.epoch, Version(trim as u64));
         // The order is decided, so a member that lacks a part of it has received that part by now,
         // and logs it before the end of the epoch.
-        for keeper in &survivors {
+        for member_log in &survivors {
             if self.random.below(20) == 0 {
                 return false;
             }
-            let log = self.logs.get_mut(keeper).expect("a member that keeps a log has a log");
-            if !self.failed.contains(keeper) {
+            let log = self.logs.get_mut(member_log).expect("a member that keeps a log has a log");
+            if !self.failed.contains(member_log) {
                 log.cuts.push(mark);
             }
         }
         self.order.truncate(trim);
         let epoch = EpochId { sequence: self.epoch.sequence + 1, ..self.epoch };
-        survivors.retain(|keeper| !self.failed.contains(keeper));
-        let mut keepers = survivors.clone();
-        if self.random.coin() || keepers.is_empty() {
-            keepers.push(LogId(u128::from(100 + epoch.sequence)));
+        survivors.retain(|member_log| !self.failed.contains(member_log));
+        let mut epoch_logs = survivors.clone();
+        if self.random.coin() || epoch_logs.is_empty() {
+            epoch_logs.push(LogId(u128::from(100 + epoch.sequence)));
         }
-        for keeper in keepers.clone() {
+        for member_log in epoch_logs.clone() {
             if self.random.below(20) == 0 {
                 return false;
             }
-            let log = self.logs.entry(keeper).or_default();
-            if survivors.contains(&keeper) {
+            let log = self.logs.entry(member_log).or_default();
+            if survivors.contains(&member_log) {
                 log.messages = self.order.clone();
             } else {
                 // A late joiner has a synced checkpoint before anything counts as durable with it.
-                *log = Log { messages: self.order.clone(), from: trim as u64, ..Log::default() };
+                *log = ModelLog {
+                    messages: self.order.clone(),
+                    from: trim as u64,
+                    ..ModelLog::default()
+                };
             }
             log.received = trim;
             log.epoch = epoch;
-            log.begun = Some((epoch, keepers.clone()));
+            log.begun = Some((epoch, epoch_logs.clone()));
         }
         self.epoch = epoch;
-        self.keepers = keepers;
+        self.epoch_logs = epoch_logs;
         true
     }
 
@@ -190,7 +208,7 @@ impl World {
             if let Some(cut) = restart.cuts.get(log) {
                 own.truncate(cut.0 as usize);
             }
-            if let Completion::After(version) = completion {
+            if let LogCompletion::After(version) = completion {
                 assert_eq!(own.len() as u64, version.0, "seed {seed}");
                 assert!(winner.starts_with(&own), "seed {seed}: {log} has {own:?} of {winner:?}");
             }
@@ -201,7 +219,7 @@ impl World {
 #[test]
 fn restart_keeps_all_durable_messages_and_logs_agree() {
     for seed in 0..20_000 {
-        let mut world = World::new(seed);
+        let mut world = ModelStream::new(seed);
         for _ in 0..world.random.below(12) {
             world.step();
             if world.random.below(3) == 0 && !world.change() {
@@ -218,7 +236,7 @@ fn restart_keeps_all_durable_messages_and_logs_agree() {
 fn log_that_covers_damaged_log_has_all_its_durable_messages() {
     let mut covered = 0;
     for seed in 0..20_000 {
-        let mut world = World { fails: seed % 2 == 1, ..World::new(seed) };
+        let mut world = ModelStream { fails: seed % 2 == 1, ..ModelStream::new(seed) };
         for _ in 0..world.random.below(12) {
             world.step();
             if world.random.below(3) == 0 && !world.change() {
@@ -226,12 +244,12 @@ fn log_that_covers_damaged_log_has_all_its_durable_messages() {
             }
         }
         for (own, sound) in &world.logs {
-            for (log, harmed) in world.logs.iter().filter(|(log, _)| *log != own) {
-                if !covers((*own, &sound.found()), (*log, &harmed.found())) {
+            for (log, damaged) in world.logs.iter().filter(|(log, _)| *log != own) {
+                if !covers((*own, &sound.found()), (*log, &damaged.found())) {
                     continue;
                 }
                 covered += 1;
-                let both = harmed.messages.iter().zip(&world.durable);
+                let both = damaged.messages.iter().zip(&world.durable);
                 let durable = both.take_while(|(message, durable)| message == durable).count();
                 assert!(
                     sound.messages.starts_with(&world.durable[..durable]),
@@ -256,7 +274,7 @@ fn tail_and_marks_of_damaged_log_decide_its_coverage() {
         begun: Some((epoch, names.iter().map(|log| LogId(*log)).collect())),
     };
     let is_covered =
-        |sound: &LogSummary, harmed: &LogSummary| covers((LogId(1), sound), (LogId(2), harmed));
+        |sound: &LogSummary, damaged: &LogSummary| covers((LogId(1), sound), (LogId(2), damaged));
     let sound = log(epoch(1, 4), 9, &[1, 2]);
     assert!(is_covered(&sound, &log(epoch(1, 4), 9, &[1, 2])));
     assert!(!is_covered(&sound, &log(epoch(1, 4), 10, &[1, 2])));
@@ -368,7 +386,7 @@ fn tail_beyond_trim_is_cut_and_stream_waits_for_complete_log() {
     let Some(RestartVerdict::Ready(restart)) = stream(KEY, &found) else { panic!("it restarts") };
     assert_eq!((restart.winner, restart.tail.version), (LogId(1), Version(6)));
     assert_eq!(restart.cuts, BTreeMap::from([(LogId(0), Version(6))]));
-    assert_eq!(restart.completions[&LogId(0)], Completion::After(Version(6)));
+    assert_eq!(restart.completions[&LogId(0)], LogCompletion::After(Version(6)));
     // The only returning log of the last epoch lacks its beginning.
     trimmed.complete_from = Version(3);
     found.insert(LogId(1), of(&trimmed));

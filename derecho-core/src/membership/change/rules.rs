@@ -282,11 +282,11 @@ impl<R: Report> Membership<R> {
         (self.gone, self.held_back) = (RankSet::EMPTY, RankSet::EMPTY);
         (self.wedged, self.reported, self.promotes) = (false, false, false);
         (self.asked, self.winner) = (None, None);
-        let mut hearsay = mem::take(&mut self.unconfirmed);
-        hearsay.retain(|hearsay| hearsay.decision == decision);
+        let mut unconfirmed = mem::take(&mut self.unconfirmed);
+        unconfirmed.retain(|hearsay| hearsay.decision == decision);
         self.joiners.retain(|node, _| self.view.rank_of(*node).is_none());
         self.actions.push(ViewChangeAction::Install(decision));
-        for UnconfirmedDecision { node, later, .. } in hearsay {
+        for UnconfirmedDecision { node, later, .. } in unconfirmed {
             later.into_iter().for_each(|message| self.hear(node, message));
         }
         // The next view change deals with members that failed meanwhile.
@@ -316,11 +316,11 @@ impl<R: Report> Membership<R> {
         Membership { actions, ..self }
     }
 
-    pub(super) fn out(&mut self, fate: ExitReason) {
+    pub(super) fn out(&mut self, reason: ExitReason) {
         if !planted(Fault::OutGoesOn) {
-            self.status = MemberStatus::Out(fate);
+            self.status = MemberStatus::Out(reason);
         }
-        self.actions.push(ViewChangeAction::Out(fate));
+        self.actions.push(ViewChangeAction::Out(reason));
     }
 }
 

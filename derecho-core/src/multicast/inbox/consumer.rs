@@ -91,15 +91,15 @@ impl InboxConsumer<'_> {
     /// Number of records that wait to be taken.
     #[inline]
     pub fn len(&self) -> usize {
-        let (mut part, mut len) = (self.front(), 0);
+        let (mut section, mut len) = (self.front(), 0);
         loop {
             // Loaded first: everything that was put in before there was a next section is found in
             // this one.
-            let next = part.next.load(Ordering::Acquire);
-            len += part.len();
+            let next = section.next.load(Ordering::Acquire);
+            len += section.len();
             // SAFETY: sections behind the first are freed only after it, by the taking thread.
             match unsafe { next.as_ref() } {
-                Some(next) => part = next,
+                Some(next) => section = next,
                 None => return len,
             }
         }
@@ -114,17 +114,17 @@ impl InboxConsumer<'_> {
     /// Whether readers of this node refer to at least half of the chunks of one of the senders
     /// whose records are taken next.
     pub fn holds_up(&self) -> bool {
-        let half = |source: &Arc<SenderReplica>| {
-            let in_use = |chunk: &usize| !source.is_released(*chunk);
-            (0..source.references.len()).filter(in_use).count() * 2 >= source.references.len()
+        let half = |replica: &Arc<SenderReplica>| {
+            let in_use = |chunk: &usize| !replica.is_released(*chunk);
+            (0..replica.references.len()).filter(in_use).count() * 2 >= replica.references.len()
         };
-        self.front().sources.iter().any(half)
+        self.front().replicas.iter().any(half)
     }
 
     /// Senders whose records are taken, by their numbers in the records. When the senders change,
     /// all records of the former senders were taken, and none of the new ones (I-38).
     pub fn senders(&self) -> impl Iterator<Item = usize> + '_ {
-        self.front().sources.iter().map(|source| usize::from(source.number))
+        self.front().replicas.iter().map(|replica| usize::from(replica.number))
     }
 
     /// Takes the oldest record.
@@ -133,9 +133,9 @@ impl InboxConsumer<'_> {
         // Inlined here instead of a call: the result of a call lies in memory, and its caller
         // waits for it.
         loop {
-            let part = self.front();
-            let record = part.take();
-            if record.is_some() || part.next.load(Ordering::Acquire).is_null() {
+            let section = self.front();
+            let record = section.take();
+            if record.is_some() || section.next.load(Ordering::Acquire).is_null() {
                 return record;
             }
             self.leave_first();
@@ -155,14 +155,14 @@ impl InboxConsumer<'_> {
     #[cold]
     fn leave_first(&self) {
         let first = self.queue.front.load(Ordering::Relaxed);
-        let part = self.front();
-        let next = part.next.load(Ordering::Acquire);
+        let section = self.front();
+        let next = section.next.load(Ordering::Acquire);
         // Records put in before there was a next section are visible now, and none follow.
-        if part.len() > 0 || next.is_null() {
+        if section.len() > 0 || next.is_null() {
             return;
         }
         let taken = self.queue.taken_before.load(Ordering::Relaxed);
-        let taken = taken.wrapping_add(part.taken.0.load(Ordering::Relaxed));
+        let taken = taken.wrapping_add(section.taken.0.load(Ordering::Relaxed));
         self.queue.taken_before.store(taken, Ordering::Relaxed);
         self.queue.front.store(next, Ordering::Relaxed);
         let passed = self.queue.passed().wrapping_add(u64::from(!self.front().goes_on));

@@ -4,36 +4,36 @@ use super::*;
 use crate::memory::OwnRegion;
 use crate::multicast::geometry::GRAIN;
 
-fn source(number: u16) -> Arc<SenderReplica> {
+fn sender_replica(number: u16) -> Arc<SenderReplica> {
     let geometry = Geometry::fitting(256, 2, 64).expect("a small shape");
     let replica = OwnRegion::heap(geometry.words()).replica();
     SenderReplica::new(replica, geometry, number, Arc::new(|| {}))
 }
 
-fn put(inbox: &Inbox, sources: &[Arc<SenderReplica>], rank: usize, number: u64) {
+fn put(inbox: &Inbox, replicas: &[Arc<SenderReplica>], rank: usize, number: u64) {
     let extent = RecordExtent { position: 0, length: 1 };
-    SenderReplica::hold(&sources[rank], 0, 1);
+    SenderReplica::hold(&replicas[rank], 0, 1);
     assert!(inbox.put(&[Delivery::new(rank, extent, number)]));
     inbox.publish();
 }
 
 #[test]
 fn chunks_in_use_become_private_and_adjacent_chunks_are_merged() {
-    let source = source(0);
-    let geometry = source.geometry();
+    let sender_replica = sender_replica(0);
+    let geometry = sender_replica.geometry();
     assert_eq!(geometry.chunks(), 4);
     let private = |also: u64| {
         let mut effects = Effects::new();
-        source.privatize(also, &mut effects);
+        sender_replica.privatize(also, &mut effects);
         effects.take_privatized().map(|(_, bytes)| bytes).collect::<Vec<_>>()
     };
     assert_eq!(private(0), []);
-    [0, 1, 3].into_iter().for_each(|chunk| SenderReplica::hold(&source, chunk, 1));
+    [0, 1, 3].into_iter().for_each(|chunk| SenderReplica::hold(&sender_replica, chunk, 1));
     let chunk = |index| geometry.chunk_bytes(index);
     assert_eq!(private(0), [chunk(0).start..chunk(1).end, chunk(3)]);
     let all = private(1 << 2);
     assert_eq!((all.len(), all.first()), (1, Some(&(chunk(0).start..chunk(3).end))));
-    let this = NonNull::from(&*source);
+    let this = NonNull::from(&*sender_replica);
     // SAFETY: the reference to chunk 1 was counted above and is released once.
     unsafe { SenderReplica::release(this, 1) };
     assert_eq!(private(0), [chunk(0), chunk(3)]);
@@ -45,7 +45,7 @@ fn chunks_in_use_become_private_and_adjacent_chunks_are_merged() {
 /// Records of former senders come first, with the numbers that their senders had.
 #[test]
 fn queue_continues_from_one_set_of_senders_to_the_next() {
-    let [a, b, c] = [0, 1, 2].map(source);
+    let [a, b, c] = [0, 1, 2].map(sender_replica);
     let first = [Arc::clone(&a), Arc::clone(&b)];
     let inbox = Inbox::beginning(first.clone().into(), 100);
     put(&inbox, &first, 0, 10);
@@ -84,15 +84,15 @@ fn queue_continues_from_one_set_of_senders_to_the_next() {
 fn queue_grows_with_number_of_waiting_records() {
     let geometry = Geometry::fitting(4 << 20, 1 << 20, GRAIN).expect("a shape");
     let replica = OwnRegion::heap(geometry.words()).replica();
-    let source = SenderReplica::new(replica, geometry, 3, Arc::new(|| {}));
-    let sources = [Arc::clone(&source)];
-    let inbox = Inbox::beginning(sources.clone().into(), 7);
+    let sender_replica = SenderReplica::new(replica, geometry, 3, Arc::new(|| {}));
+    let replicas = [Arc::clone(&sender_replica)];
+    let inbox = Inbox::beginning(replicas.clone().into(), 7);
     let places = |inbox: &Inbox| inbox.back().places.len() / PLACE_WORDS;
     let grains = geometry.grains();
     assert!(grains > 2 * PLACES);
     let deliver = |inbox: &Inbox, number: u64| {
         let extent = RecordExtent { position: number as u32 % grains as u32, length: 1 };
-        SenderReplica::hold(&source, geometry.chunk_of(extent.position as usize), 1);
+        SenderReplica::hold(&sender_replica, geometry.chunk_of(extent.position as usize), 1);
         inbox.put(&[Delivery::new(0, extent, number)])
     };
     // While few records wait, the queue does not grow, whatever their total number.
@@ -123,13 +123,13 @@ fn queue_grows_with_number_of_waiting_records() {
         record == Some(number) && inbox.passed() == 0
     });
     assert!(taken && inbox.is_empty() && inbox.place() == first + put);
-    assert!((0..geometry.chunks()).all(|chunk| source.is_released(chunk)));
+    assert!((0..geometry.chunks()).all(|chunk| sender_replica.is_released(chunk)));
 }
 
 #[test]
 #[should_panic = "one thread at a time takes"]
 fn second_taker_is_refused() {
-    let a = source(0);
+    let a = sender_replica(0);
     let inbox = Inbox::new([Arc::clone(&a)].into());
     put(&inbox, &[a], 0, 0);
     let _first = inbox.guard();
@@ -138,7 +138,7 @@ fn second_taker_is_refused() {
 
 #[test]
 fn taker_that_is_done_makes_room_for_the_next() {
-    let a = source(0);
+    let a = sender_replica(0);
     let inbox = Inbox::new([Arc::clone(&a)].into());
     put(&inbox, &[a], 0, 7);
     assert_eq!(inbox.len(), 1);
@@ -151,14 +151,14 @@ fn taker_that_is_done_makes_room_for_the_next() {
 /// Dropping the queue releases records that were not taken, and all senders.
 #[test]
 fn dropped_queue_releases_all_records_and_senders() {
-    let [a, b] = [0, 1].map(source);
+    let [a, b] = [0, 1].map(sender_replica);
     let inbox = Inbox::new([Arc::clone(&a)].into());
     put(&inbox, &[Arc::clone(&a)], 0, 0);
     inbox.go_on([Arc::clone(&b)].into_iter());
     put(&inbox, &[Arc::clone(&b)], 0, 0);
     drop(inbox);
-    for source in [a, b] {
-        assert!(source.is_released(0));
-        assert_eq!(Arc::strong_count(&source), 1);
+    for sender_replica in [a, b] {
+        assert!(sender_replica.is_released(0));
+        assert_eq!(Arc::strong_count(&sender_replica), 1);
     }
 }

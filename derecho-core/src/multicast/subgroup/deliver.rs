@@ -51,7 +51,7 @@ impl Subgroup {
     }
 
     fn show_delivered(&mut self) {
-        self.untold = true;
+        self.unreported = true;
         self.sources.iter_mut().for_each(|source| source.incoming.count());
         self.inboxes.iter().for_each(|inbox| inbox.publish());
         self.upcall_due = self.upcall.is_some();

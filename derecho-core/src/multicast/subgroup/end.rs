@@ -98,10 +98,10 @@ impl Subgroup {
     pub fn leave(&mut self, successor: &SuccessorEpoch, effects: &mut Effects) {
         if self.phase == EpochPhase::Complete {
             self.received = FINISHED;
-            self.untold = true;
+            self.unreported = true;
             self.acknowledge(effects);
         }
-        self.part(successor, effects);
+        self.announce_departure(successor, effects);
         if let Some(own) = self.own.take() {
             own.sender.memory().set_audience(0, false);
         }

@@ -224,15 +224,17 @@ impl Subgroup {
     }
 
     pub(super) fn begin(&mut self, opening: EpochOpening) -> bool {
-        let EpochOpening { epoch, name, members: founders, memory, skipped: passed } = opening;
-        let Some(me) = founders.iter().position(|founder| founder.target.is_none()) else {
+        let EpochOpening { epoch, name, members: opening_members, memory, skipped } = opening;
+        let Some(me) =
+            opening_members.iter().position(|opening_member| opening_member.target.is_none())
+        else {
             return false;
         };
-        if !self.makes_sense(epoch, &founders, memory.as_ref()) {
+        if !self.makes_sense(epoch, &opening_members, memory.as_ref()) {
             return false;
         }
-        let bank = LineBank::new(epoch, name, founders[me].slot);
-        let own_sends = founders[me].sends.as_ref();
+        let bank = LineBank::new(epoch, name, opening_members[me].slot);
+        let own_sends = opening_members[me].sends.as_ref();
         let own_start = own_sends.map_or(0, |sends| self.start_of(None, sends).entry);
         let continues =
             |own: &OwnStream| own_sends.is_some_and(|s| s.stream == own.sender.region());
@@ -243,13 +245,15 @@ impl Subgroup {
             _ => own_start,
         };
         let mut rank = 0..;
-        let members = founders.iter().map(|founder| {
-            let source = founder.sends.is_some().then(|| rank.next()).flatten();
-            let peer = founder.target.map(|target| target.peer);
+        let members = opening_members.iter().map(|opening_member| {
+            let source = opening_member.sends.is_some().then(|| rank.next()).flatten();
+            let peer = opening_member.target.map(|target| target.peer);
             let former = self.former.iter().rev().map(|former| &former.member);
             match self.members.iter().chain(former).find(|member| member.peer() == peer) {
-                Some(known) => known.go_on(founder, source, &self.lines, bank, own_start),
-                None => SubgroupMember::new(founder, source, &self.lines, bank, from, own_start),
+                Some(known) => known.go_on(opening_member, source, &self.lines, bank, own_start),
+                None => {
+                    SubgroupMember::new(opening_member, source, &self.lines, bank, from, own_start)
+                }
             }
         });
         let Some(mut members) = members.collect::<Option<Vec<SubgroupMember>>>() else {
@@ -260,7 +264,11 @@ impl Subgroup {
         let was_member = |peer| before.iter().any(|member| member.peer() == peer);
         let unfinished = (self.phase == EpochPhase::Complete).then(|| self.length());
         let own_rank = members[me].source;
-        self.begin_sources(&founders, epoch_mark(name), founders[me].reads && !read_before);
+        self.begin_sources(
+            &opening_members,
+            epoch_mark(name),
+            opening_members[me].reads && !read_before,
+        );
         self.begin_own(own_rank.zip(memory).filter(|_| !goes_on), own_rank, own_start);
         let goes_on_from =
             |member: &SubgroupMember| before.iter().any(|other| other.goes_on_in(member));
@@ -269,23 +277,23 @@ impl Subgroup {
             member.unknown = true;
         }
         if let Some(own) = &self.own {
-            for (member, founder) in members.iter_mut().zip(&founders) {
+            for (member, opening_member) in members.iter_mut().zip(&opening_members) {
                 match (goes_on, was_member(member.peer())) {
                     (true, true) => {}
                     (true, false) => member.come_back(&own.sender, from),
                     (false, _) => {
-                        member.begin_stream(founder.ready);
+                        member.begin_stream(opening_member.ready);
                         member.note_early(&own.sender);
                     }
                 }
             }
         }
         self.keep_former(before, &members, (unfinished, goes_on), bank);
-        self.retain_for_skipped(&passed, &members, bank);
+        self.retain_for_skipped(&skipped, &members, bank);
         self.members = members;
         (self.epoch, self.mark, self.me) = (epoch, epoch_mark(name), me);
         (self.received, self.next) = (0, SlotPosition::default());
-        (self.phase, self.stalled, self.untold) = (EpochPhase::Open, false, true);
+        (self.phase, self.stalled, self.unreported) = (EpochPhase::Open, false, true);
         if !self.members[me].reads {
             self.inboxes.clear();
         }
@@ -317,11 +325,12 @@ impl Subgroup {
             self.former.iter_mut().for_each(|former| former.retained = None);
         }
         self.former.retain(|former| former.retained.is_some() || !is_there(former.member.peer()));
-        for FormerMember { member, unfinished, retained: kept } in &mut self.former {
+        for FormerMember { member, unfinished, retained } in &mut self.former {
             *unfinished = None;
             // The former member may have been told to leave by an epoch that it did not come to.
-            if let Some(kept) = kept.as_mut().filter(|kept| is_cut && !kept.has_finished()) {
-                banks.iter().for_each(|bank| kept.expect_in(member, *bank));
+            if let Some(retained) = retained.as_mut().filter(|kept| is_cut && !kept.has_finished())
+            {
+                banks.iter().for_each(|bank| retained.expect_in(member, *bank));
             }
         }
         // A member that has left and come back, in epochs that this node did not come to, is also
@@ -335,13 +344,13 @@ impl Subgroup {
             // A member that has not begun the epoch that is cut off has looked at nothing, and may
             // hear of neither epoch.
             let sender = sender.filter(|sender| !is_cut || member.is_known(sender));
-            let mut kept = sender.map(|sender| RetainedMemory::new(&member, sender.returned()));
-            if let Some(kept) = kept.as_mut().filter(|_| is_cut) {
-                banks.iter().for_each(|bank| kept.expect_in(&member, *bank));
+            let mut retained = sender.map(|sender| RetainedMemory::new(&member, sender.returned()));
+            if let Some(retained) = retained.as_mut().filter(|_| is_cut) {
+                banks.iter().for_each(|bank| retained.expect_in(&member, *bank));
             }
             let unfinished = unfinished.filter(|_| !member.put_out);
-            if kept.is_some() || !is_there(member.peer()) {
-                self.former.push(FormerMember { member, unfinished, retained: kept });
+            if retained.is_some() || !is_there(member.peer()) {
+                self.former.push(FormerMember { member, unfinished, retained });
             }
         }
         if !goes_on {
@@ -353,19 +362,25 @@ impl Subgroup {
     /// not met them in those epochs.
     fn retain_for_skipped(
         &mut self,
-        passed: &[SkippedEpoch],
+        skipped: &[SkippedEpoch],
         members: &[SubgroupMember],
         bank: LineBank,
     ) {
         let Some(own) = &self.own else { return };
-        let of_own = passed.iter().filter(|it| it.stream == own.sender.region());
+        let of_own = skipped.iter().filter(|it| it.stream == own.sender.region());
         let banks = of_own.clone().map(|it| LineBank::new(it.epoch, it.name, it.slot));
         let banks: Vec<LineBank> = banks.chain([bank]).collect();
-        for (index, passed) in of_own.enumerate() {
-            for founder in &passed.members {
+        for (index, skipped) in of_own.enumerate() {
+            for opening_member in &skipped.members {
                 let start = own.sender.entries();
-                let member =
-                    SubgroupMember::new(founder, None, &self.lines, banks[index], start, start);
+                let member = SubgroupMember::new(
+                    opening_member,
+                    None,
+                    &self.lines,
+                    banks[index],
+                    start,
+                    start,
+                );
                 let Some(mut member) = member else { continue };
                 let former = self.former.iter().filter(|former| former.retained.is_some());
                 let mut known = members.iter().chain(former.map(|former| &former.member));
@@ -379,9 +394,13 @@ impl Subgroup {
                 if !is_known && !later.iter().any(|bank| member.has_parted_in(*bank)) {
                     continue;
                 }
-                let mut kept = RetainedMemory::new(&member, own.sender.returned());
-                later.iter().for_each(|bank| kept.expect_in(&member, *bank));
-                self.former.push(FormerMember { member, unfinished: None, retained: Some(kept) });
+                let mut retained = RetainedMemory::new(&member, own.sender.returned());
+                later.iter().for_each(|bank| retained.expect_in(&member, *bank));
+                self.former.push(FormerMember {
+                    member,
+                    unfinished: None,
+                    retained: Some(retained),
+                });
             }
         }
     }
@@ -389,18 +408,21 @@ impl Subgroup {
     fn makes_sense(
         &self,
         epoch: u64,
-        founders: &[OpeningMember],
+        opening_members: &[OpeningMember],
         memory: Option<&(SenderMemory, RegionId)>,
     ) -> bool {
-        let own = founders.iter().filter(|founder| founder.target.is_none()).count();
+        let own =
+            opening_members.iter().filter(|opening_member| opening_member.target.is_none()).count();
         let first = (epoch % 2) as usize * LINE_SLOTS;
         let lines = self.lines.region.words() / LINE_WORDS;
-        let fits = founders.iter().all(|founder| {
-            let line = first.checked_add(founder.slot);
-            line.is_some_and(|line| line < lines) && (epoch == 0 || founder.slot < LINE_SLOTS)
+        let fits = opening_members.iter().all(|opening_member| {
+            let line = first.checked_add(opening_member.slot);
+            line.is_some_and(|line| line < lines)
+                && (epoch == 0 || opening_member.slot < LINE_SLOTS)
         });
         // This node sends its previous stream, or a stream whose memory it brings.
-        let own_sends = founders.iter().find(|founder| founder.target.is_none());
+        let own_sends =
+            opening_members.iter().find(|opening_member| opening_member.target.is_none());
         let sends_right = own_sends.and_then(|own| own.sends.as_ref()).is_none_or(|sends| {
             let start = self.start_of(None, sends).entry;
             match (&self.own, memory) {
@@ -433,12 +455,12 @@ impl Subgroup {
 
     /// Sets up the sources of the epoch, continuing known ones. `again`: this member did
     /// not read before.
-    fn begin_sources(&mut self, founders: &[OpeningMember], mark: u32, again: bool) {
+    fn begin_sources(&mut self, opening_members: &[OpeningMember], mark: u32, again: bool) {
         let ordered = self.config.level == DeliveryGuarantee::Atomic;
         let mut sources = Vec::new();
-        for founder in founders {
-            let Some(sends) = &founder.sends else { continue };
-            let peer = founder.target.map(|target| target.peer);
+        for opening_member in opening_members {
+            let Some(sends) = &opening_member.sends else { continue };
+            let peer = opening_member.target.map(|target| target.peer);
             let origin = (peer, sends.stream);
             let start = self.start_of(peer, sends);
             let known = self.sources.iter().position(|source| source.origin == origin);
@@ -488,11 +510,11 @@ impl Subgroup {
                     rank,
                     closed: None,
                     wanted: 0,
-                    told: 0,
+                    announced: 0,
                 })
             }
             (None, Some(own), Some(rank)) => {
-                Some(OwnStream { rank, closed: None, wanted: 0, told: 0, ..own })
+                Some(OwnStream { rank, closed: None, wanted: 0, announced: 0, ..own })
             }
             (None, before, _) => {
                 // I-36: the stream reclaims nothing any more.

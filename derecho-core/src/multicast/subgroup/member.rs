@@ -97,14 +97,15 @@ impl LineBank {
     }
 }
 
-fn line_to(founder: &OpeningMember, lines: &OwnLines, bank: LineBank) -> AckLine {
-    let line = AckLine::new(lines.region.clone(), lines.id, bank.first + founder.slot, bank.name);
+fn line_to(opening_member: &OpeningMember, lines: &OwnLines, bank: LineBank) -> AckLine {
+    let line =
+        AckLine::new(lines.region.clone(), lines.id, bank.first + opening_member.slot, bank.name);
     line.clear();
     line
 }
 
-fn view_of(founder: &OpeningMember, bank: LineBank, seen: Acknowledged) -> Option<AckView> {
-    AckView::going_on(founder.lines.clone(), bank.line()?, bank.name, seen)
+fn view_of(opening_member: &OpeningMember, bank: LineBank, seen: Acknowledged) -> Option<AckView> {
+    AckView::going_on(opening_member.lines.clone(), bank.line()?, bank.name, seen)
 }
 
 /// Position that no order reaches. A member that leaves by a layout change stores it in its lines
@@ -137,7 +138,7 @@ pub(super) struct SubgroupMember {
     left: u64,
     /// Number of entries that the member's replica may have had when it appeared, before any post.
     early: u64,
-    told: Option<Acknowledged>,
+    reported: Option<Acknowledged>,
     /// Whether this node knows nothing of the member before its line shows: the member may have
     /// seen, and may refer to, commits that precede this node's beginning (I-35).
     pub(super) unknown: bool,
@@ -147,7 +148,7 @@ impl SubgroupMember {
     /// Creates a new member. This node's stream, in which the epoch begins at `start`, is sent to
     /// the member from entry `from` on. `None` if the member's lines do not lie in its region.
     pub(super) fn new(
-        founder: &OpeningMember,
+        opening_member: &OpeningMember,
         source: Option<usize>,
         lines: &OwnLines,
         bank: LineBank,
@@ -156,20 +157,20 @@ impl SubgroupMember {
     ) -> Option<SubgroupMember> {
         let seen = Acknowledged { received: 0, taken: start, held: 0 };
         Some(SubgroupMember {
-            target: founder.target,
-            bell: founder.bell,
-            reads: founder.reads,
+            target: opening_member.target,
+            bell: opening_member.bell,
+            reads: opening_member.reads,
             source,
-            line: line_to(founder, lines, bank),
-            view: view_of(founder, bank, seen)?,
-            ready: founder.ready,
+            line: line_to(opening_member, lines, bank),
+            view: view_of(opening_member, bank, seen)?,
+            ready: opening_member.ready,
             gone: false,
             put_out: false,
             broken: false,
             shown: from,
             left: from,
             early: 0,
-            told: None,
+            reported: None,
             unknown: true,
         })
     }
@@ -179,7 +180,7 @@ impl SubgroupMember {
     /// must deliver in the new epoch (I-35).
     pub(super) fn go_on(
         &self,
-        founder: &OpeningMember,
+        opening_member: &OpeningMember,
         source: Option<usize>,
         lines: &OwnLines,
         bank: LineBank,
@@ -190,18 +191,18 @@ impl SubgroupMember {
         Some(SubgroupMember {
             target: self.target,
             bell: self.bell,
-            reads: founder.reads,
+            reads: opening_member.reads,
             source,
-            line: line_to(founder, lines, bank),
-            view: view_of(founder, bank, seen)?,
-            ready: self.ready || founder.ready,
+            line: line_to(opening_member, lines, bank),
+            view: view_of(opening_member, bank, seen)?,
+            ready: self.ready || opening_member.ready,
             gone: self.gone,
             put_out: self.put_out,
             broken: self.broken,
             shown: self.shown,
             left: self.left,
             early: self.early,
-            told: None,
+            reported: None,
             unknown: self.unknown && !self.view.is_whole(),
         })
     }
@@ -354,10 +355,10 @@ impl SubgroupMember {
             Some(incoming) => incoming.acknowledged(received),
             None => Acknowledged { received, taken: 0, held: 0 },
         };
-        if self.told == Some(what) {
+        if self.reported == Some(what) {
             return;
         }
-        self.told = Some(what);
+        self.reported = Some(what);
         match incoming {
             Some(incoming) => {
                 let geometry = incoming.sender_replica().geometry();

@@ -86,7 +86,7 @@ pub(super) struct FormerSource {
     line: AckLine,
     target: Target,
     /// Contents of the line.
-    told: Acknowledged,
+    reported: Acknowledged,
 }
 
 impl FormerSource {
@@ -94,8 +94,8 @@ impl FormerSource {
         let geometry = self.incoming.sender_replica().geometry();
         // Applies to copied memory too: earlier posts may be read late, and must find
         // their bytes unchanged.
-        self.told.held = self.incoming.acknowledged(0).held;
-        self.line.store(self.told, geometry);
+        self.reported.held = self.incoming.acknowledged(0).held;
+        self.line.store(self.reported, geometry);
         self.line.post(Some(self.target), geometry, effects);
     }
 }
@@ -112,7 +112,7 @@ impl FormerMember {
 impl Subgroup {
     /// Tells all senders of the epoch that begins without this node that it reads no entry any
     /// more, and to which chunks it still refers.
-    pub(super) fn part(&mut self, successor: &SuccessorEpoch, effects: &mut Effects) {
+    pub(super) fn announce_departure(&mut self, successor: &SuccessorEpoch, effects: &mut Effects) {
         let is_complete = self.phase == EpochPhase::Complete;
         for &(target, slot, stream) in &successor.senders {
             let bank = LineBank::new(successor.epoch, successor.name, slot);
@@ -138,12 +138,12 @@ impl Subgroup {
             };
             let received = if is_complete { FINISHED } else { 1 };
             let told = Acknowledged { received, taken: incoming.taken(), held: 0 };
-            let mut parted = FormerSource { incoming, line, target, told };
-            parted.incoming.count();
-            parted.incoming.release(true);
-            parted.tell(effects);
-            if parted.incoming.is_held() {
-                self.former_sources.push(parted);
+            let mut former_source = FormerSource { incoming, line, target, reported: told };
+            former_source.incoming.count();
+            former_source.incoming.release(true);
+            former_source.tell(effects);
+            if former_source.incoming.is_held() {
+                self.former_sources.push(former_source);
             }
         }
     }
@@ -154,14 +154,14 @@ impl Subgroup {
     }
 
     /// Reports chunks that were released since the last call. Returns the amount of work done.
-    pub(super) fn linger(&mut self, effects: &mut Effects) -> usize {
+    pub(super) fn report_releases(&mut self, effects: &mut Effects) -> usize {
         let mut done = 0;
-        self.former_sources.retain_mut(|parted| {
-            if parted.incoming.release(true) {
-                parted.tell(effects);
+        self.former_sources.retain_mut(|former_source| {
+            if former_source.incoming.release(true) {
+                former_source.tell(effects);
                 done += 1;
             }
-            parted.incoming.is_held()
+            former_source.incoming.is_held()
         });
         done
     }
@@ -175,7 +175,7 @@ impl Subgroup {
         for former in self.former.iter_mut().filter(|former| former.member.peer() == Some(peer)) {
             (former.retained, former.unfinished) = (None, None);
         }
-        self.part_from(peer);
+        self.forget_former_source(peer);
     }
 
     /// Makes memory of all other senders, present and former, private where records may refer to it
@@ -183,12 +183,14 @@ impl Subgroup {
     pub fn privatize(&mut self, effects: &mut Effects) {
         let others = self.sources.iter_mut().filter(|source| source.origin.0.is_some());
         others.for_each(|source| source.incoming.privatize(effects));
-        self.former_sources.iter_mut().for_each(|parted| parted.incoming.privatize(effects));
+        self.former_sources
+            .iter_mut()
+            .for_each(|former_source| former_source.incoming.privatize(effects));
     }
 
     /// Forgets a former sender that is gone and needs no report.
-    pub(super) fn part_from(&mut self, peer: Peer) {
-        self.former_sources.retain(|parted| parted.target.peer != peer);
+    pub(super) fn forget_former_source(&mut self, peer: Peer) {
+        self.former_sources.retain(|former_source| former_source.target.peer != peer);
     }
 
     /// Memory of this node's stream that former members still need: entries from the first number
@@ -198,8 +200,8 @@ impl Subgroup {
         let Some(own) = &self.own else { return (taken, held) };
         let (committed, memory) = (own.sender.committed(), own.sender.memory());
         for former in &mut self.former {
-            let Some(kept) = &mut former.retained else { continue };
-            match kept.look(committed, memory) {
+            let Some(retained) = &mut former.retained else { continue };
+            match retained.look(committed, memory) {
                 Some(needed) if !planted(Planted::LeaverForgotten) => {
                     taken = taken.min(needed.taken);
                     held |= needed.held;
@@ -231,7 +233,7 @@ impl Subgroup {
         let closing = self.phase == EpochPhase::Closing;
         let lags = move |former: &&FormerMember| {
             let unfinished = closing && former.is_unfinished();
-            unfinished || former.retained.as_ref().is_some_and(|kept| !kept.has_finished())
+            unfinished || former.retained.as_ref().is_some_and(|retained| !retained.has_finished())
         };
         self.former.iter().filter(lags).filter_map(|former| former.member.peer())
     }

@@ -13,7 +13,7 @@ use super::super::messages::{DirectoryChange, ObjectMessage};
 use super::super::object_host::{ApplicationEvent, ObjectOrigin};
 use super::super::object_log_input::{AppliedUpdate, ObjectLogInput, UpdateBytes, state};
 use super::super::shard_machine::ShardLogStatus;
-use super::super::{Object, ObjectVersion, Position};
+use super::super::{Object, ObjectPosition, ObjectVersion};
 use super::{ObjectReplica, ReplicaContext, WaitingEvent};
 use crate::fault::{Fault, planted};
 use crate::group::report::StreamId;
@@ -31,7 +31,7 @@ pub type LogOpener = Box<dyn FnMut(u64) -> Option<Box<dyn LogPort>> + Send>;
 
 /// Condition for putting an object into its log as a whole, in place of all updates that led to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Checkpointing {
+pub struct CheckpointPolicy {
     /// Number of updates since the last checkpoint.
     pub updates: u64,
     /// Bytes of updates since the last checkpoint, as they are counted in the log.
@@ -42,7 +42,7 @@ pub struct Checkpointing {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObjectLogStatus {
     /// Newest version here, if this member has the object.
-    pub edition: Option<ObjectVersion>,
+    pub object_version: Option<ObjectVersion>,
     /// Last version that is durable in all complete logs.
     pub durable: u64,
     /// Last version that is durable in the own log.
@@ -60,7 +60,7 @@ pub struct ObjectLogStatus {
 /// Log of an object; see the [module](self).
 #[derive(Default)]
 pub(super) struct ObjectLog {
-    pub(super) edition: ObjectVersion,
+    pub(super) object_version: ObjectVersion,
     log_follower: Option<LogFollower<ObjectLogInput>>,
     /// Updates applied before the log was told to follow.
     input: Option<(ObjectLogInput, u64)>,
@@ -85,14 +85,14 @@ impl ObjectLog {
     }
 
     fn applied(&mut self, applied: AppliedUpdate) {
-        if let Some(scribe) = &mut self.log_follower
-            && let Some(trail) = scribe.input_mut()
+        if let Some(log_follower) = &mut self.log_follower
+            && let Some(log_input) = log_follower.input_mut()
         {
-            let bytes = trail.push(applied).unwrap_or(0);
-            scribe.grows(bytes);
+            let bytes = log_input.push(applied).unwrap_or(0);
+            log_follower.grows(bytes);
             self.bytes += bytes;
-        } else if let Some((trail, _)) = &mut self.input {
-            self.bytes += trail.push(applied).unwrap_or(0);
+        } else if let Some((log_input, _)) = &mut self.input {
+            self.bytes += log_input.push(applied).unwrap_or(0);
         }
     }
 }
@@ -101,16 +101,16 @@ impl<O: Object> ObjectReplica<O> {
     /// Advances the log as far as possible. Returns how much was done.
     pub(in crate::replicated) fn log(
         &mut self,
-        checkpointing: Option<Checkpointing>,
-        around: &mut ReplicaContext<'_>,
+        checkpointing: Option<CheckpointPolicy>,
+        context: &mut ReplicaContext<'_>,
     ) -> usize {
         if self.status.logs.is_none() {
             return 0;
         }
         self.checkpoint(checkpointing);
         let mut done = 0;
-        while let Some(scribe) = &mut self.logging.log_follower {
-            let (some, news) = scribe.turn(());
+        while let Some(log_follower) = &mut self.logging.log_follower {
+            let (some, news) = log_follower.turn(());
             done += some;
             let Some(news) = news else { break };
             match news {
@@ -121,23 +121,23 @@ impl<O: Object> ObjectReplica<O> {
                         Some(WaitingEvent::Begun { epoch, .. }) => *epoch,
                         _ => u64::MAX,
                     };
-                    around.submit(DirectoryChange::Claims { key: self.key, vacancy, claim });
+                    context.submit(DirectoryChange::Claims { key: self.key, vacancy, claim });
                 }
-                LogEvent::Recalled(recalled) => self.recalled(&recalled, around),
+                LogEvent::Content(content) => self.restore_from_log(&content, context),
                 // An object replica never asks for a store.
                 LogEvent::Moved | LogEvent::Loaded(_) => {
-                    if scribe.is_settled() {
-                        scribe.input_mut().into_iter().for_each(ObjectLogInput::forget_state);
+                    if log_follower.is_settled() {
+                        log_follower.input_mut().into_iter().for_each(ObjectLogInput::forget_state);
                     }
                 }
-                LogEvent::Over => self.end_log(around),
+                LogEvent::Over => self.end_log(context),
             }
-            self.look_at_logs(around);
-            self.tell_holding(around);
+            self.look_at_logs(context);
+            self.tell_holding(context);
         }
         // The log may have been busy above, and this may be the last call until the next update.
         self.checkpoint(checkpointing);
-        done + self.spread(around)
+        done + self.spread(context)
     }
 
     /// Whether it keeps a log.
@@ -147,14 +147,14 @@ impl<O: Object> ObjectReplica<O> {
 
     /// Releases the senders' memory of the updates that the log takes next.
     pub(in crate::replicated) fn stage(&mut self) {
-        let trail = self.logging.log_follower.as_mut().and_then(LogFollower::input_mut);
-        trail.into_iter().for_each(ObjectLogInput::stage);
+        let log_input = self.logging.log_follower.as_mut().and_then(LogFollower::input_mut);
+        log_input.into_iter().for_each(ObjectLogInput::stage);
     }
 
     /// Confirms that this member was still a member after [`ObjectReplica::stage`].
-    pub(in crate::replicated) fn vouch(&mut self) {
-        let trail = self.logging.log_follower.as_mut().and_then(LogFollower::input_mut);
-        trail.into_iter().for_each(ObjectLogInput::validate_staged);
+    pub(in crate::replicated) fn validate_staged_updates(&mut self) {
+        let log_input = self.logging.log_follower.as_mut().and_then(LogFollower::input_mut);
+        log_input.into_iter().for_each(ObjectLogInput::validate_staged);
     }
 
     /// Whether the log is busy.
@@ -173,25 +173,25 @@ impl<O: Object> ObjectReplica<O> {
     /// Searches for awaited logs again.
     pub(in crate::replicated) fn claim_again(&mut self) {
         let vacancy = self.status.logs.as_ref().map(|logs| logs.vacancy);
-        if let (Some(scribe), Some(vacancy)) = (&mut self.logging.log_follower, vacancy) {
-            scribe.claim(vacancy, true);
+        if let (Some(log_follower), Some(vacancy)) = (&mut self.logging.log_follower, vacancy) {
+            log_follower.claim(vacancy, true);
         }
     }
 
     /// Gives the log up, because this member is out and the log belongs to others from now on.
-    pub(in crate::replicated) fn let_go_of_log(&mut self) {
+    pub(in crate::replicated) fn release_log(&mut self) {
         (self.logging.log_follower, self.logging.input) = (None, None);
     }
 
     pub(in crate::replicated) fn log_status(&self) -> Option<ObjectLogStatus> {
         let logs = self.status.logs.as_ref()?;
-        let scribe = self.logging.log_follower.as_ref();
+        let log_follower = self.logging.log_follower.as_ref();
         Some(ObjectLogStatus {
-            edition: self.position().map(|_| self.logging.edition),
+            object_version: self.position().map(|_| self.logging.object_version),
             durable: self.logging.durability.everywhere(),
-            own_durable: scribe.map_or(0, LogFollower::durable),
+            own_durable: log_follower.map_or(0, LogFollower::durable),
             logs: logs.complete.len(),
-            own: scribe.map(|scribe| (scribe.log(), scribe.condition())),
+            own: log_follower.map(|scribe| (scribe.log(), scribe.condition())),
             awaited: logs.awaited.clone(),
             awaited_logs: logs.awaited_logs.clone(),
         })
@@ -200,8 +200,10 @@ impl<O: Object> ObjectReplica<O> {
     /// Describes the state of its log for debugging.
     pub(super) fn describe_log(&self) -> String {
         let Some(logs) = &self.status.logs else { return String::new() };
-        let ObjectLog { edition, log_follower: scribe, input: trail, own, .. } = &self.logging;
-        let (complete, awaited, waits) = (&logs.complete, &logs.awaited, trail.is_some());
+        let ObjectLog {
+            object_version: edition, log_follower: scribe, input: log_input, own, ..
+        } = &self.logging;
+        let (complete, awaited, waits) = (&logs.complete, &logs.awaited, log_input.is_some());
         format!(
             "; logged, {edition:?}, own {own:?}, waits {waits} for {scribe:?}, complete {complete:?}, \
              awaited {awaited:?}"
@@ -221,23 +223,23 @@ impl<O: Object> ObjectReplica<O> {
 
     /// Version after a query, if the object is logged.
     pub(super) fn version(&self) -> Option<u64> {
-        self.is_logged().then_some(self.logging.edition.version)
+        self.is_logged().then_some(self.logging.object_version.version)
     }
 
     /// Discards the object: later messages belong to another one.
     pub(super) fn lose(&mut self) {
         self.has = None;
-        self.told = None;
+        self.announced = None;
         if self.is_logged() {
             let logging = &mut self.logging;
-            (logging.input, logging.edition) = (None, ObjectVersion::default());
+            (logging.input, logging.object_version) = (None, ObjectVersion::default());
             logging.log_follower = logging.log_follower.take().map(LogFollower::begin_again);
         }
     }
 
     /// Resets the count of own messages, because this member has left and other members count its
     /// messages from 0 when it returns.
-    pub(super) fn forget_own(&mut self) {
+    pub(super) fn reset_own_count(&mut self) {
         self.logging.own = (0, 0);
     }
 
@@ -249,16 +251,16 @@ impl<O: Object> ObjectReplica<O> {
     }
 
     /// Notes that a member's log is durable up to a version.
-    pub(in crate::replicated) fn told_durable(&mut self, by: NodeId, version: u64) {
-        self.logging.durability.told(by, version);
+    pub(in crate::replicated) fn note_durable(&mut self, by: NodeId, version: u64) {
+        self.logging.durability.note_reported(by, version);
     }
 
     /// Takes in the state of this shard's logs according to the directory, and decides what follows
     /// for the own log.
-    pub(super) fn look_at_logs(&mut self, around: &mut ReplicaContext<'_>) {
+    pub(super) fn look_at_logs(&mut self, context: &mut ReplicaContext<'_>) {
         let Some(logs) = self.status.logs.clone() else { return };
         let (nobody, named) =
-            (self.status.holders.is_empty(), self.status.holders.contains(&around.me));
+            (self.status.holders.is_empty(), self.status.holders.contains(&context.me));
         let matters =
             named || self.seated || logs.wanted || nobody && (logs.known || self.logging.opened);
         if !matters {
@@ -267,56 +269,56 @@ impl<O: Object> ObjectReplica<O> {
             return;
         }
         if self.logging.log_follower.is_none() && !self.logging.over {
-            self.logging.log_follower = (around.open_log)(self.key).map(LogFollower::new);
+            self.logging.log_follower = (context.open_log)(self.key).map(LogFollower::new);
             self.logging.opened = self.logging.log_follower.is_some();
         }
-        let Some(scribe) = &mut self.logging.log_follower else { return };
-        if scribe.may_claim(logs.vacancy) && !named {
-            scribe.claim(logs.vacancy, nobody);
+        let Some(log_follower) = &mut self.logging.log_follower else { return };
+        if log_follower.may_claim(logs.vacancy) && !named {
+            log_follower.claim(logs.vacancy, nobody);
         }
         if named && self.has.is_none_or(|has| has.beginning < self.status.beginning) {
             let kept = self.waiting.iter();
-            scribe.load(|| LogTask::Read(first_of(kept)));
+            log_follower.load(|| LogTask::Read(first_of(kept)));
         }
         if self.has.is_some()
-            && scribe.awaits_input()
+            && log_follower.awaits_input()
             && logs.claimed
-            && let Some((trail, begin)) = self.logging.input.take()
+            && let Some((log_input, begin)) = self.logging.input.take()
         {
-            let others = logs.complete.iter().filter(|(node, _)| *node != around.me);
-            let (others, waiting) = (others.map(|(_, log)| *log).collect(), trail.bytes());
-            scribe.follow((trail, begin), (logs.base, logs.era), others);
-            scribe.grows(waiting);
+            let others = logs.complete.iter().filter(|(node, _)| *node != context.me);
+            let (others, waiting) = (others.map(|(_, log)| *log).collect(), log_input.bytes());
+            log_follower.follow((log_input, begin), (logs.base, logs.era), others);
+            log_follower.grows(waiting);
         }
-        self.turn_over(&logs);
+        self.note_epoch(&logs);
     }
 
     /// Notes the epoch of later messages, and the logs that keep it.
-    pub(super) fn turn_over(&mut self, logs: &ShardLogStatus) {
+    pub(super) fn note_epoch(&mut self, logs: &ShardLogStatus) {
         let epoch = EpochId { view: logs.era, sequence: self.cursor.0 };
-        let version = self.logging.edition.version;
+        let version = self.logging.object_version.version;
         if self.has.is_some()
             && self.cursor.0 > 0
-            && let Some(scribe) = &mut self.logging.log_follower
+            && let Some(log_follower) = &mut self.logging.log_follower
         {
-            let mut keepers = logs.kept_logs.clone();
+            let mut epoch_logs = logs.kept_logs.clone();
             // A member that is about to leave is no longer named by the others, and its log is
             // complete so far.
-            if !keepers.contains(&scribe.log()) {
-                keepers.push(scribe.log());
+            if !epoch_logs.contains(&log_follower.log()) {
+                epoch_logs.push(log_follower.log());
             }
-            scribe.change_epoch(version, epoch, keepers);
+            log_follower.change_epoch(version, epoch, epoch_logs);
         }
     }
 
     /// Announces that the log accepts nothing more.
-    fn end_log(&mut self, around: &mut ReplicaContext<'_>) {
+    fn end_log(&mut self, context: &mut ReplicaContext<'_>) {
         self.logging.over = true;
-        around.submit(DirectoryChange::Disclaims { key: self.key, holds: self.has.is_some() });
+        context.submit(DirectoryChange::Disclaims { key: self.key, holds: self.has.is_some() });
     }
 
     /// Takes in the object as restored from the log, up to the place where this member began.
-    fn recalled(&mut self, recalled: &LogContent, around: &mut ReplicaContext<'_>) {
+    fn restore_from_log(&mut self, recalled: &LogContent, context: &mut ReplicaContext<'_>) {
         let is_read = match &recalled.state {
             Some(state) => self.object.restore(state.record().entry.payload),
             None => {
@@ -325,47 +327,50 @@ impl<O: Object> ObjectReplica<O> {
             }
         };
         if !is_read {
-            around
+            context
                 .events
-                .push_back(ApplicationEvent::Unreadable { key: self.key, from: around.me });
+                .push_back(ApplicationEvent::Unreadable { key: self.key, from: context.me });
             self.logging.log_follower = None;
-            return self.end_log(around);
+            return self.end_log(context);
         }
         let of = |record: &OwnedRecord| {
             let record = record.record();
             ObjectVersion { version: record.version.0, time: record.entry.source_time.0 }
         };
-        let mut edition = recalled.state.as_ref().map(of).unwrap_or_default();
-        self.logging.checkpointed = edition.version;
+        let mut object_version = recalled.state.as_ref().map(of).unwrap_or_default();
+        self.logging.checkpointed = object_version.version;
         for message in &recalled.messages {
             let entry = message.record().entry;
             if entry.kind == RecordKind::Sample {
                 self.object.apply(entry.writer, entry.payload);
             }
-            edition = of(message);
+            object_version = of(message);
         }
-        self.logging.edition = edition;
-        self.has = Some(Position { beginning: self.status.beginning, epoch: 0, applied: 0 });
-        let begin = edition.version;
-        if let (Some(scribe), Some(logs)) = (&mut self.logging.log_follower, &self.status.logs) {
-            let trail = ObjectLogInput::new(begin, None);
-            scribe.follow((trail, begin), (recalled.tail, logs.era), Vec::new());
+        self.logging.object_version = object_version;
+        self.has = Some(ObjectPosition { beginning: self.status.beginning, epoch: 0, applied: 0 });
+        let begin = object_version.version;
+        if let (Some(log_follower), Some(logs)) =
+            (&mut self.logging.log_follower, &self.status.logs)
+        {
+            let log_input = ObjectLogInput::new(begin, None);
+            log_follower.follow((log_input, begin), (recalled.tail, logs.era), Vec::new());
         }
         let start = if begin == 0 {
             ObjectOrigin::Initial
         } else {
             ObjectOrigin::Logged { version: begin }
         };
-        self.started(start, around);
+        self.started(start, context);
     }
 
     /// Notes that the object came from another member, in this version.
-    pub(super) fn came(&mut self, edition: ObjectVersion, bytes: Vec<u8>) {
+    pub(super) fn received(&mut self, object_version: ObjectVersion, bytes: Vec<u8>) {
         if self.is_logged() {
-            self.logging.edition = edition;
-            self.logging.checkpointed = edition.version;
-            let trail = ObjectLogInput::new(edition.version, Some((edition, bytes)));
-            self.logging.input = Some((trail, edition.version));
+            self.logging.object_version = object_version;
+            self.logging.checkpointed = object_version.version;
+            let log_input =
+                ObjectLogInput::new(object_version.version, Some((object_version, bytes)));
+            self.logging.input = Some((log_input, object_version.version));
         }
     }
 
@@ -380,13 +385,14 @@ impl<O: Object> ObjectReplica<O> {
             return;
         }
         let logging = &mut self.logging;
-        let version = logging.edition.version;
-        logging.edition =
-            ObjectVersion { version: version + 1, time: logging.edition.time.max(time) };
+        let version = logging.object_version.version;
+        logging.object_version =
+            ObjectVersion { version: version + 1, time: logging.object_version.time.max(time) };
         if from.node == me {
             logging.own = (record.number() + 1, version + 1);
         }
-        let (time, number, is_sound) = (logging.edition.time, record.number(), update.is_some());
+        let (time, number, is_sound) =
+            (logging.object_version.time, record.number(), update.is_some());
         let update = UpdateBytes { bytes: update.unwrap_or_default(), holds: Some(record) };
         logging.applied(AppliedUpdate { version, time, from, number, is_sound, update });
     }
@@ -394,49 +400,54 @@ impl<O: Object> ObjectReplica<O> {
     /// Notes an update that the object contained when it arrived.
     pub(super) fn had(&mut self, from: StreamId, number: u64, me: NodeId) {
         if from.node == me {
-            self.logging.own = (number + 1, self.logging.edition.version);
+            self.logging.own = (number + 1, self.logging.object_version.version);
         }
     }
 
     /// Puts the object as a whole into the log, if it is time.
-    fn checkpoint(&mut self, checkpointing: Option<Checkpointing>) {
-        let Some(Checkpointing { updates, bytes }) = checkpointing else { return };
+    fn checkpoint(&mut self, checkpointing: Option<CheckpointPolicy>) {
+        let Some(CheckpointPolicy { updates, bytes }) = checkpointing else { return };
         let Some(logs) = self.status.logs.as_ref().filter(|_| self.has.is_some()) else { return };
-        let ObjectLog { edition, log_follower: scribe, checkpointed, bytes: since, .. } =
+        let ObjectLog { object_version, log_follower, checkpointed, bytes: since, .. } =
             &mut self.logging;
-        let Some(scribe) = scribe else { return };
-        let new = edition.version - (*checkpointed).min(edition.version);
-        if new == 0 || new < updates && *since < bytes || !scribe.takes_checkpoint(edition.version)
+        let Some(log_follower) = log_follower else { return };
+        let new = object_version.version - (*checkpointed).min(object_version.version);
+        if new == 0
+            || new < updates && *since < bytes
+            || !log_follower.takes_checkpoint(object_version.version)
         {
             return;
         }
         let epoch = EpochId { view: logs.era, sequence: self.cursor.0 };
-        scribe.put_checkpoint(edition.version, state(*edition, epoch, &self.object.snapshot()));
-        (*checkpointed, *since) = (edition.version, 0);
+        log_follower.put_checkpoint(
+            object_version.version,
+            state(*object_version, epoch, &self.object.snapshot()),
+        );
+        (*checkpointed, *since) = (object_version.version, 0);
     }
 
     /// Reports how far the own log is durable, and computes what is durable everywhere. Returns
     /// whether that has advanced.
-    fn spread(&mut self, around: &mut ReplicaContext<'_>) -> usize {
+    fn spread(&mut self, context: &mut ReplicaContext<'_>) -> usize {
         let Some(logs) = &self.status.logs else { return 0 };
-        let ObjectLog { durability: frontier, log_follower: scribe, .. } = &mut self.logging;
-        let own = scribe.as_ref().map_or(0, LogFollower::durable);
-        for node in frontier.untold(own) {
-            around.direct(node, ObjectMessage::Durable { key: self.key, version: own });
-            frontier.tells(node, own);
+        let ObjectLog { durability, log_follower, .. } = &mut self.logging;
+        let own = log_follower.as_ref().map_or(0, LogFollower::durable);
+        for node in durability.unannounced(own) {
+            context.direct(node, ObjectMessage::Durable { key: self.key, version: own });
+            durability.note_announced(node, own);
         }
-        let storers = logs.complete.iter().map(|(node, _)| *node);
-        usize::from(frontier.settle((around.me, own), storers))
+        let complete_members = logs.complete.iter().map(|(node, _)| *node);
+        usize::from(durability.settle((context.me, own), complete_members))
     }
 
     /// Announces that this member has the object, if that is not known and the log is complete.
-    pub(super) fn tell_holding(&mut self, around: &mut ReplicaContext<'_>) {
+    pub(super) fn tell_holding(&mut self, context: &mut ReplicaContext<'_>) {
         let Some(has) = self.has.filter(|_| self.seated && self.ordered) else { return };
         let now = (self.status.beginning, self.status.vacancy);
-        let known = self.status.holders.contains(&around.me);
-        if !known && self.told != Some(now) && self.logging.is_settled() {
-            self.told = Some(now);
-            around.submit(DirectoryChange::Holds { key: self.key, beginning: has.beginning });
+        let known = self.status.holders.contains(&context.me);
+        if !known && self.announced != Some(now) && self.logging.is_settled() {
+            self.announced = Some(now);
+            context.submit(DirectoryChange::Holds { key: self.key, beginning: has.beginning });
         }
     }
 }

@@ -55,16 +55,16 @@ impl Store {
         if self.retention.cleanup.is_none() {
             return;
         }
-        let (says, beside) = (self.format.liveness, self.format.companion);
+        let (liveness, companion) = (self.format.liveness, self.format.companion);
         let since = (self.format.time)(record);
-        says(record, &mut |key, what| {
+        liveness(record, &mut |key, what| {
             if !self.index.contains_key(&key) {
                 return;
             }
             let is_over = match what {
                 KeyLiveness::Alive => false,
                 KeyLiveness::NotAlive => true,
-                KeyLiveness::Companion => !self.index.contains_key(&beside(key)),
+                KeyLiveness::Companion => !self.index.contains_key(&companion(key)),
             };
             match is_over {
                 true => self.dead_keys.begin(key, since),
@@ -72,7 +72,7 @@ impl Store {
             }
             if what != KeyLiveness::Companion {
                 // The record that accompanies this key does so again.
-                self.dead_keys.end(beside(key));
+                self.dead_keys.end(companion(key));
             }
         });
     }
@@ -93,13 +93,13 @@ impl Store {
     /// Returns the statement of a key's last record about the key, and that record's time.
     fn last_of(&self, key: Key) -> Option<(KeyLiveness, u64)> {
         let place = self.index.get(&key)?.back()?;
-        let segment = &self.segments[self.piece(place.segment)].segment;
+        let segment = &self.segments[self.segment_index(place.segment)].segment;
         let at = place.at as usize;
         let record = segment.record(at, segment.head(at).length as usize);
         let mut last = None;
-        (self.format.liveness)(record, &mut |of, says| {
+        (self.format.liveness)(record, &mut |of, liveness| {
             if of == key {
-                last = Some(says);
+                last = Some(liveness);
             }
         });
         Some((last?, (self.format.time)(record)))
@@ -135,13 +135,13 @@ mod tests {
             (record[8] > 1).then(|| parts(record).map(|(key, _)| key.into()).collect())
         },
         liveness: |record, each| {
-            for (key, says) in parts(record) {
-                let says = match says {
+            for (key, liveness) in parts(record) {
+                let liveness = match liveness {
                     LIVES => KeyLiveness::Alive,
                     OVER => KeyLiveness::NotAlive,
                     _ => KeyLiveness::Companion,
                 };
-                each(key.into(), says);
+                each(key.into(), liveness);
             }
         },
         companion: |key| key ^ 0x80,
@@ -150,7 +150,7 @@ mod tests {
     fn record(time: u64, of: &[KeyStatement]) -> Vec<u8> {
         let mut record = time.to_le_bytes().to_vec();
         record.push(of.len() as u8);
-        record.extend(of.iter().flat_map(|(key, says)| [*key, *says]));
+        record.extend(of.iter().flat_map(|(key, liveness)| [*key, *liveness]));
         record.resize(600, 0);
         record
     }
@@ -265,14 +265,14 @@ mod tests {
     }
 
     /// Model of a store, in the simplest form.
-    struct Plain {
+    struct ModelStore {
         retention: StoreRetention,
         /// Version, time and parts.
         records: BTreeMap<u64, (u64, Vec<KeyStatement>)>,
         index: BTreeMap<u8, Vec<u64>>,
     }
 
-    impl Plain {
+    impl ModelStore {
         fn kept(&self) -> Vec<u64> {
             let mut kept: Vec<u64> = self.index.values().flatten().copied().collect();
             kept.sort_unstable();
@@ -282,8 +282,8 @@ mod tests {
 
         fn since(&self, key: u8) -> Option<u64> {
             let (time, parts) = &self.records[self.index[&key].last()?];
-            let (_, says) = parts.iter().rfind(|(of, _)| *of == key)?;
-            let is_over = match *says {
+            let (_, liveness) = parts.iter().rfind(|(of, _)| *of == key)?;
+            let is_over = match *liveness {
                 BESIDE => !self.index.contains_key(&(key ^ 0x80)),
                 says => says == OVER,
             };
@@ -346,7 +346,8 @@ mod tests {
             let (keys, cleanup) = (some(30), Some(some(400).unwrap_or(0)));
             let retention = StoreRetention { depth, most, keys, lifespan: None, cleanup };
             let mut store = Store::new(retention, MEANING);
-            let mut plain = Plain { retention, records: BTreeMap::new(), index: BTreeMap::new() };
+            let mut plain =
+                ModelStore { retention, records: BTreeMap::new(), index: BTreeMap::new() };
             let mut others: Vec<Store> = Vec::new();
             let has_sets = seed % 2 == 0;
             for version in 0..1500 {

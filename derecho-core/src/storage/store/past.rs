@@ -48,15 +48,15 @@ pub(in crate::storage) struct ResumePoint {
 
 impl Store {
     /// Creates an empty store that will get the records delivered before it began.
-    pub(in crate::storage) fn amid(retention: StoreRetention, meaning: RecordFormat) -> Store {
-        let front = Some(Box::default());
-        Store { past: front, ..Store::numbered(AMID, retention, meaning) }
+    pub(in crate::storage) fn amid(retention: StoreRetention, format: RecordFormat) -> Store {
+        let past = Some(Box::default());
+        Store { past, ..Store::numbered(AMID, retention, format) }
     }
 
     /// Discards what has arrived of the past.
     pub(in crate::storage) fn forget_past(&mut self) {
-        if let Some(front) = &mut self.past {
-            **front = PastRecords { end: front.end, ..PastRecords::default() };
+        if let Some(past) = &mut self.past {
+            **past = PastRecords { end: past.end, ..PastRecords::default() };
         }
     }
 
@@ -64,14 +64,14 @@ impl Store {
     /// Returns `false` if another number was set before: then all that has arrived of the past
     /// is worthless.
     pub(in crate::storage) fn begin_at(&mut self, version: u64) -> bool {
-        let Some(front) = &mut self.past else { return true };
-        let before = front.end.replace(version);
+        let Some(past) = &mut self.past else { return true };
+        let before = past.end.replace(version);
         if before == Some(version) {
             return true;
         }
         let by = version.wrapping_sub(before.unwrap_or(0));
-        self.segments.iter().for_each(|piece| piece.segment.shift(by));
-        self.over.iter_mut().for_each(|(over, _)| *over = over.wrapping_add(by));
+        self.segments.iter().for_each(|numbered_segment| numbered_segment.segment.shift(by));
+        self.stream_ends.iter_mut().for_each(|(over, _)| *over = over.wrapping_add(by));
         self.version = self.version.wrapping_add(by);
         if before.is_some() {
             self.forget_past();
@@ -87,33 +87,33 @@ impl Store {
         record: &[u8],
     ) -> bool {
         let floor = self.floor();
-        let Some(front) = &mut self.past else { return false };
-        if version < front.next || front.end.is_none_or(|end| version >= end) {
+        let Some(past) = &mut self.past else { return false };
+        if version < past.next || past.end.is_none_or(|end| version >= end) {
             return false;
         }
         let index = stream as usize;
-        front.numbers.resize(front.numbers.len().max(index + 1), None);
-        (front.next, front.numbers[index]) = (version + 1, Some(number + 1));
+        past.numbers.resize(past.numbers.len().max(index + 1), None);
+        (past.next, past.numbers[index]) = (version + 1, Some(number + 1));
         if version < floor {
             return true;
         }
-        front.records += 1;
+        past.records += 1;
         let head = StoredHeader { version, number, stream, length: record.len() as u32 };
-        if let Some(last) = front.segments.back_mut()
+        if let Some(last) = past.segments.back_mut()
             && last.segment.put(head, record).is_some()
         {
             last.live += head.footprint();
             return true;
         }
-        let size = front.segments.back().map_or(SMALLEST / 2, |last| last.segment.size());
+        let size = past.segments.back().map_or(SMALLEST / 2, |last| last.segment.size());
         let segment = self.segment_after(size, record.len());
         segment.put(head, record).expect("a new segment has room for the record");
-        let Some(front) = &mut self.past else { return false };
-        let number = front.segments.back().map_or(0, |last| last.number + 1);
-        if let Some(last) = front.segments.back() {
+        let Some(past) = &mut self.past else { return false };
+        let number = past.segments.back().map_or(0, |last| last.number + 1);
+        if let Some(last) = past.segments.back() {
             last.segment.set_next(Some(Arc::clone(&segment)));
         }
-        front.segments.push_back(NumberedSegment { number, segment, live: head.footprint() });
+        past.segments.push_back(NumberedSegment { number, segment, live: head.footprint() });
         self.trim_past();
         true
     }
@@ -121,25 +121,25 @@ impl Store {
     /// Drops segments of the past that are no longer kept.
     pub(super) fn trim_past(&mut self) {
         let floor = self.floor();
-        while let Some(front) = self.past.as_mut().filter(|front| front.end.is_some()) {
-            let next = front.segments.get(1).or(self.segments.front());
+        while let Some(past) = self.past.as_mut().filter(|front| front.end.is_some()) {
+            let next = past.segments.get(1).or(self.segments.front());
             if !next.is_some_and(|next| next.begins_by(floor)) {
                 return;
             }
-            let Some(first) = front.segments.pop_front() else { return };
+            let Some(first) = past.segments.pop_front() else { return };
             self.spare(first);
         }
     }
 
     /// Whether so much was delivered since that no record of the past is kept any more.
     pub(in crate::storage) fn has_outlived(&self) -> bool {
-        let end = self.past.as_ref().and_then(|front| front.end);
+        let end = self.past.as_ref().and_then(|past| past.end);
         end.is_some_and(|end| end > 0 && self.floor() >= end)
     }
 
     /// Number of the next message of each stream in the past.
     pub(in crate::storage) fn past_numbers(&self) -> impl Iterator<Item = (StreamId, u64)> + '_ {
-        let numbers = self.past.iter().flat_map(|front| &front.numbers);
+        let numbers = self.past.iter().flat_map(|past| &past.numbers);
         let numbers = self.streams.iter().zip(numbers);
         numbers.filter_map(|(stream, number)| Some((*stream, (*number)?)))
     }
@@ -147,15 +147,15 @@ impl Store {
     /// Joins the complete past, of which no record has been returned yet, to the store.
     pub(in crate::storage) fn join(&mut self) {
         self.trim_past();
-        let Some(front) = self.past.take() else { return };
-        for (known, number) in self.numbers.iter_mut().zip(&front.numbers) {
+        let Some(past) = self.past.take() else { return };
+        for (known, number) in self.numbers.iter_mut().zip(&past.numbers) {
             *known = (*known).max(*number);
         }
-        let PastRecords { segments: pieces, records, .. } = *front;
-        if let (Some(last), Some(first)) = (pieces.back(), self.segments.front()) {
+        let PastRecords { segments: numbered_segments, records, .. } = *past;
+        if let (Some(last), Some(first)) = (numbered_segments.back(), self.segments.front()) {
             last.segment.set_next(Some(Arc::clone(&first.segment)));
         }
-        let later = core::mem::replace(&mut self.segments, pieces);
+        let later = core::mem::replace(&mut self.segments, numbered_segments);
         self.segments.extend(later);
         let all = self.live + records;
         self.live = self.retention.window().map_or(all, |most| all.min(most));
@@ -164,37 +164,50 @@ impl Store {
 
     /// Returns a cursor at a resume point; also returns the number of records ahead of the point
     /// that were removed since the point moved last.
-    pub(in crate::storage) fn cursor_from(&self, walk: &mut ResumePoint) -> (StoreCursor, u64) {
+    pub(in crate::storage) fn cursor_from(
+        &self,
+        resume_point: &mut ResumePoint,
+    ) -> (StoreCursor, u64) {
         let floor = self.floor();
-        let gone = floor.saturating_sub(walk.floor.max(walk.next));
-        (walk.next, walk.floor) = (walk.next.max(floor), floor);
-        let known = walk.place.map(|(number, at)| (self.piece(number), number, at));
+        let gone = floor.saturating_sub(resume_point.floor.max(resume_point.next));
+        (resume_point.next, resume_point.floor) = (resume_point.next.max(floor), floor);
+        let known = resume_point.place.map(|(number, at)| (self.segment_index(number), number, at));
         let known = known.filter(|(index, number, _)| {
-            self.segments.get(*index).is_some_and(|piece| piece.number == *number)
+            self.segments
+                .get(*index)
+                .is_some_and(|numbered_segment| numbered_segment.number == *number)
         });
         let (index, at) = match known {
             Some((index, _, at)) => (index, at),
-            None => (self.piece_of(walk.next), 0),
+            None => (self.segment_index_at(resume_point.next), 0),
         };
         let mut cursor = StoreCursor::new(
             Arc::clone(&self.segments[index].segment),
             StorePin::new(&self.pinned),
         );
-        cursor.begin_at(at, walk.next);
+        cursor.begin_at(at, resume_point.next);
         (cursor, gone)
     }
 
     /// Notes the position that a cursor has reached.
-    pub(in crate::storage) fn save_position(&self, cursor: &StoreCursor, walk: &mut ResumePoint) {
-        walk.next = cursor.version();
-        let piece = &self.segments[self.piece_of(walk.next.saturating_sub(1))];
-        walk.place = cursor.place_in(&piece.segment).map(|at| (piece.number, at));
+    pub(in crate::storage) fn save_position(
+        &self,
+        cursor: &StoreCursor,
+        resume_point: &mut ResumePoint,
+    ) {
+        resume_point.next = cursor.version();
+        let numbered_segment =
+            &self.segments[self.segment_index_at(resume_point.next.saturating_sub(1))];
+        resume_point.place =
+            cursor.place_in(&numbered_segment.segment).map(|at| (numbered_segment.number, at));
     }
 
     /// Returns the segment that contains the record of this version, or that precedes the place
     /// where it would be.
-    fn piece_of(&self, version: u64) -> usize {
-        self.segments.partition_point(|piece| piece.begins_by(version)).saturating_sub(1)
+    fn segment_index_at(&self, version: u64) -> usize {
+        self.segments
+            .partition_point(|numbered_segment| numbered_segment.begins_by(version))
+            .saturating_sub(1)
     }
 }
 
@@ -282,7 +295,7 @@ mod tests {
         assert!(store.begin_at(100));
         put(&mut store, 100..105);
         put_before(&mut store, 80..95);
-        assert!(store.past.as_ref().is_some_and(|front| front.segments.is_empty()));
+        assert!(store.past.as_ref().is_some_and(|past| past.segments.is_empty()));
         put_before(&mut store, 95..100);
         store.join();
         assert_eq!(kept(&store), all(95..105));
@@ -297,21 +310,25 @@ mod tests {
             let mut store = Store::amid(retention, OF_ONE_KEY);
             assert!(store.begin_at(900));
             put_before(&mut store, 0..900);
-            let sizes = |pieces: &VecDeque<NumberedSegment>| -> Vec<usize> {
-                pieces.iter().map(|piece| piece.segment.size() >> 10).collect()
+            let sizes = |numbered_segments: &VecDeque<NumberedSegment>| -> Vec<usize> {
+                numbered_segments
+                    .iter()
+                    .map(|numbered_segment| numbered_segment.segment.size() >> 10)
+                    .collect()
             };
-            let front = store.past.as_ref().map(|front| sizes(&front.segments));
-            assert_eq!(front.expect("it is there")[..7], [16, 32, 64, 128, 256, 512, 1024]);
+            let past = store.past.as_ref().map(|front| sizes(&front.segments));
+            assert_eq!(past.expect("it is there")[..7], [16, 32, 64, 128, 256, 512, 1024]);
             store.join();
-            let numbers: Vec<u64> = store.segments.iter().map(|piece| piece.number).collect();
+            let numbers: Vec<u64> =
+                store.segments.iter().map(|numbered_segment| numbered_segment.number).collect();
             assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
-            let (mut walk, mut seen) = (ResumePoint::default(), Vec::new());
-            while walk.next < 900 {
-                let (mut cursor, gone) = store.cursor_from(&mut walk);
+            let (mut resume_point, mut seen) = (ResumePoint::default(), Vec::new());
+            while resume_point.next < 900 {
+                let (mut cursor, gone) = store.cursor_from(&mut resume_point);
                 seen.extend(cursor.by_ref().take(7).map(|kept| kept.version()));
-                store.save_position(&cursor, &mut walk);
-                assert_eq!((gone, walk.next), (0, seen.len() as u64));
-                let is_known = walk.place.is_some() || walk.next == 900;
+                store.save_position(&cursor, &mut resume_point);
+                assert_eq!((gone, resume_point.next), (0, seen.len() as u64));
+                let is_known = resume_point.place.is_some() || resume_point.next == 900;
                 assert!(is_known, "it goes on where it is");
             }
             assert_eq!(seen, (0..900).collect::<Vec<u64>>());
@@ -351,29 +368,29 @@ mod tests {
     fn walk_continues_at_its_position_and_holds_no_memory() {
         let mut store = Store::new(last(1000), OF_ONE_KEY);
         put(&mut store, 0..1000);
-        let (mut walk, mut seen) = (ResumePoint::default(), Vec::new());
-        let mut step = |store: &Store, walk: &mut ResumePoint, count: usize| {
-            let (mut cursor, gone) = store.cursor_from(walk);
+        let (mut resume_point, mut seen) = (ResumePoint::default(), Vec::new());
+        let mut step = |store: &Store, resume_point: &mut ResumePoint, count: usize| {
+            let (mut cursor, gone) = store.cursor_from(resume_point);
             seen.extend(cursor.by_ref().take(count).map(|kept| kept.version()));
-            store.save_position(&cursor, walk);
+            store.save_position(&cursor, resume_point);
             gone
         };
         for _ in 0..60 {
-            assert_eq!(step(&store, &mut walk, 10), 0);
+            assert_eq!(step(&store, &mut resume_point, 10), 0);
         }
         put(&mut store, 1000..1500);
-        assert_eq!(step(&store, &mut walk, 10), 0);
+        assert_eq!(step(&store, &mut resume_point, 10), 0);
         let bytes = store.meter().bytes();
         put(&mut store, 1500..4000);
         assert!(store.meter().bytes() < bytes + (3 << 20), "nothing is held");
         assert_eq!(
-            step(&store, &mut walk, 5),
+            step(&store, &mut resume_point, 5),
             2390,
             "since the last step, of what was still to come"
         );
         put(&mut store, 4000..4100);
-        assert_eq!(step(&store, &mut walk, 5), 95);
-        assert_eq!(step(&store, &mut walk, 5), 0);
+        assert_eq!(step(&store, &mut resume_point, 5), 95);
+        assert_eq!(step(&store, &mut resume_point, 5), 0);
         let expected = (0..610).chain(3000..3005).chain(3100..3110);
         assert_eq!(seen, expected.collect::<Vec<u64>>());
     }

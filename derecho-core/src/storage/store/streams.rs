@@ -40,31 +40,31 @@ impl Store {
 
     /// Returns what another store must be told of each stream: when it began and ended.
     pub(in crate::storage) fn known(&self) -> impl Iterator<Item = AnnouncedStream> + '_ {
-        let over: BTreeMap<StreamId, u64> =
-            self.over.iter().map(|(at, stream)| (*stream, *at)).collect();
+        let ends: BTreeMap<StreamId, u64> =
+            self.stream_ends.iter().map(|(at, stream)| (*stream, *at)).collect();
         self.met().map(move |(stream, met)| {
-            (stream, (met, over.get(&stream).copied().unwrap_or(u64::MAX)))
+            (stream, (met, ends.get(&stream).copied().unwrap_or(u64::MAX)))
         })
     }
 
     /// Returns the streams that are announced before a transfer (I-157): those that have not ended,
-    /// and the `most_over` that ended last.
-    pub(in crate::storage) fn offered(&self, most_over: usize) -> Vec<AnnouncedStream> {
-        let last = &self.over[self.over.len().saturating_sub(most_over)..];
+    /// and the `most_ended` that ended last.
+    pub(in crate::storage) fn offered(&self, most_ended: usize) -> Vec<AnnouncedStream> {
+        let last = &self.stream_ends[self.stream_ends.len().saturating_sub(most_ended)..];
         let last: BTreeMap<StreamId, u64> =
             last.iter().map(|(at, stream)| (*stream, *at)).collect();
-        let told = self.met().filter_map(|(stream, met)| match last.get(&stream) {
-            Some(over) => Some((stream, (met, *over))),
+        let announced = self.met().filter_map(|(stream, met)| match last.get(&stream) {
+            Some(ended_at) => Some((stream, (met, *ended_at))),
             None => (!self.ended.contains(&stream)).then_some((stream, (met, u64::MAX))),
         });
-        told.collect()
+        announced.collect()
     }
 
     /// Notes that a stream ended at this version (I-155). An earlier note stands.
     pub fn end(&mut self, stream: StreamId, version: u64) {
         if self.ended.insert(stream) {
-            let place = self.over.partition_point(|(other, _)| *other <= version);
-            self.over.insert(place, (version, stream));
+            let place = self.stream_ends.partition_point(|(other, _)| *other <= version);
+            self.stream_ends.insert(place, (version, stream));
         }
     }
 
@@ -78,15 +78,15 @@ impl Store {
     /// Takes out the first stream that had ended at this version. The stream no longer counts as
     /// ended here.
     pub(in crate::storage) fn take_ended(&mut self, version: u64) -> Option<StreamId> {
-        let is_over = self.over.first().is_some_and(|(over, _)| *over <= version);
-        let (_, stream) = is_over.then(|| self.over.remove(0))?;
+        let is_over = self.stream_ends.first().is_some_and(|(over, _)| *over <= version);
+        let (_, stream) = is_over.then(|| self.stream_ends.remove(0))?;
         self.ended.remove(&stream);
         Some(stream)
     }
 
     /// Streams that have ended, with the version at which they ended, in order of version.
     pub fn ended_streams(&self) -> &[(u64, StreamId)] {
-        &self.over
+        &self.stream_ends
     }
 
     /// Number of the next message of the stream with this number, once it is known.
@@ -141,10 +141,10 @@ mod tests {
                 ours.end(stream(number), 0);
             }
         }
-        for (stream, (met, over)) in ours.known() {
+        for (stream, (met, ended_at)) in ours.known() {
             theirs.meet(stream, met);
-            if over < u64::MAX {
-                theirs.end(stream, over);
+            if ended_at < u64::MAX {
+                theirs.end(stream, ended_at);
             }
         }
         assert_eq!(theirs.known().collect::<Vec<_>>(), ours.known().collect::<Vec<_>>());

@@ -49,9 +49,9 @@ impl Store {
     }
 
     /// Keeps the memory of a segment that is no longer needed, if it can be reused.
-    pub(super) fn spare(&mut self, piece: NumberedSegment) {
+    pub(super) fn spare(&mut self, numbered_segment: NumberedSegment) {
         let has_room = self.spare.len() < MOST_SPARE;
-        let memory = Segment::into_memory(piece.segment);
+        let memory = Segment::into_memory(numbered_segment.segment);
         self.spare.extend(memory.filter(|memory| has_room && memory.size() == LARGEST));
     }
 
@@ -113,13 +113,17 @@ impl Store {
             let places = self.index.get_mut(&key).into_iter().flatten();
             places.filter(|place| **place == old).for_each(|place| *place = new);
         }
-        merged.set_next(self.segments.get(index + 2).map(|piece| Arc::clone(&piece.segment)));
+        merged.set_next(
+            self.segments
+                .get(index + 2)
+                .map(|numbered_segment| Arc::clone(&numbered_segment.segment)),
+        );
         if let Some(before) = index.checked_sub(1) {
             self.segments[before].segment.set_next(Some(Arc::clone(&merged)));
         }
         self.segments.remove(index);
         self.segments[index] = NumberedSegment { number, segment: merged, live: bytes };
-        if self.piece(self.oldest.segment) <= index {
+        if self.segment_index(self.oldest.segment) <= index {
             self.oldest = RecordLocation { segment: 0, at: 0 };
         }
     }
@@ -144,15 +148,19 @@ mod tests {
 
     /// Returns the size of each segment in KiB.
     fn sizes(store: &Store) -> Vec<usize> {
-        store.segments.iter().map(|piece| piece.segment.size() >> 10).collect()
+        store
+            .segments
+            .iter()
+            .map(|numbered_segment| numbered_segment.segment.size() >> 10)
+            .collect()
     }
 
     /// Returns the kept records of each segment, by its records and by its counter.
     fn living(store: &Store) -> impl Iterator<Item = (usize, usize)> + '_ {
-        store.segments.iter().map(|piece| {
-            let places = (0..piece.segment.shown()).step_by(1024);
-            let living = places.filter(|at| piece.segment.died(*at).is_none());
-            (living.count(), piece.live / 1024)
+        store.segments.iter().map(|numbered_segment| {
+            let places = (0..numbered_segment.segment.shown()).step_by(1024);
+            let living = places.filter(|at| numbered_segment.segment.died(*at).is_none());
+            (living.count(), numbered_segment.live / 1024)
         })
     }
 

@@ -21,8 +21,8 @@ use crate::log::{EpochId, LogId};
 
 impl SubgroupStore {
     /// Begins to keep a log.
-    pub(in crate::storage) fn attach(&mut self, journal: Box<dyn LogPort>) {
-        self.log_follower.get_or_insert_with(|| LogFollower::new(journal));
+    pub(in crate::storage) fn attach(&mut self, log_port: Box<dyn LogPort>) {
+        self.log_follower.get_or_insert_with(|| LogFollower::new(log_port));
     }
 
     /// Stops keeping a log.
@@ -48,36 +48,37 @@ impl SubgroupStore {
 
     /// Whether its log does not follow the store yet.
     pub(super) fn awaits_log(&self) -> bool {
-        self.log_follower.as_ref().is_some_and(|scribe| !scribe.is_settled())
+        self.log_follower.as_ref().is_some_and(|log_follower| !log_follower.is_settled())
     }
 
     /// Notes which logs keep the records from now on.
     pub(in crate::storage) fn note_epoch_logs(&mut self, logs: Option<&LogElection>) {
-        let (Some(logs), Some(scribe)) = (logs, &mut self.log_follower) else { return };
+        let (Some(logs), Some(log_follower)) = (logs, &mut self.log_follower) else { return };
         self.era = logs.era();
-        let mut keepers: BTreeSet<LogId> = logs.storers().map(|(_, log)| log).collect();
+        let mut epoch_logs: BTreeSet<LogId> =
+            logs.members_with_logs().map(|(_, log)| log).collect();
         if !self.known {
             // Members that do not know of this log would not wait for it, so it must wait for them.
             let before = match &self.stage {
                 StoreStage::Lacks(lacking) => {
                     lacking.epoch_changes.back().map(|(_, _, of)| of.as_slice())
                 }
-                _ => Some(scribe.last_noted()),
+                _ => Some(log_follower.last_noted()),
             };
-            keepers.extend(before.unwrap_or(scribe.last_noted()));
+            epoch_logs.extend(before.unwrap_or(log_follower.last_noted()));
         }
-        let keepers: Vec<LogId> = keepers.into_iter().collect();
+        let epoch_logs: Vec<LogId> = epoch_logs.into_iter().collect();
         match &mut self.stage {
             StoreStage::Has => {
                 let epoch = EpochId { view: self.era, sequence: self.epoch };
-                scribe.change_epoch(self.store.version(), epoch, keepers);
+                log_follower.change_epoch(self.store.version(), epoch, epoch_logs);
             }
             StoreStage::Lacks(lacking) => {
                 let waiting = lacking.waiting.as_ref();
                 let version = waiting.map_or(self.store.version(), Store::version);
                 let known = lacking.epoch_changes.back();
-                if known.is_none_or(|(_, epoch, of)| (*epoch, of) != (self.epoch, &keepers)) {
-                    lacking.epoch_changes.push_back((version, self.epoch, keepers));
+                if known.is_none_or(|(_, epoch, of)| (*epoch, of) != (self.epoch, &epoch_logs)) {
+                    lacking.epoch_changes.push_back((version, self.epoch, epoch_logs));
                 }
             }
             StoreStage::Away => {}
@@ -92,12 +93,15 @@ impl SubgroupStore {
         (holders, frontier): (&Holders, Option<&DurabilityTracker>),
     ) -> bool {
         let before = self.known;
-        let log =
-            self.log_follower.as_ref().filter(|scribe| !scribe.is_over()).map(LogFollower::log);
+        let log = self
+            .log_follower
+            .as_ref()
+            .filter(|log_follower| !log_follower.is_over())
+            .map(LogFollower::log);
         self.known = match (log, frontier) {
             // No member is left that could tell.
             (Some(_), _) if holders.names().is_empty() => self.known,
-            (Some(log), Some(frontier)) => frontier.is_named(log, by),
+            (Some(log), Some(durability)) => durability.is_named(log, by),
             _ => true,
         };
         self.known && !before
@@ -110,29 +114,29 @@ impl SubgroupStore {
         holders: &Holders,
         logs: Option<&LogElection>,
     ) {
-        let (Some(scribe), Some(logs)) = (&mut self.log_follower, logs) else { return };
+        let (Some(log_follower), Some(logs)) = (&mut self.log_follower, logs) else { return };
         let vacancy = holders.vacancies();
         (self.base, self.era) = (logs.base(), logs.era());
-        if scribe.may_claim(vacancy) && !holders.names().contains(&me) {
-            scribe.claim(vacancy, holders.names().is_empty());
+        if log_follower.may_claim(vacancy) && !holders.names().contains(&me) {
+            log_follower.claim(vacancy, holders.names().is_empty());
         }
         let others = logs.complete(holders).filter(|(node, _)| *node != me);
         self.holding = others.map(|(_, log)| log).collect();
         if matches!(self.stage, StoreStage::Has)
-            && scribe.awaits_input()
+            && log_follower.awaits_input()
             && logs.claimed(me).is_some()
         {
             // The member had the store before it had a log.
             let start = (StoreLogInput::new(self.store.cursor()), self.store.version());
-            scribe.follow(start, (self.base, logs.era()), self.holding.clone());
+            log_follower.follow(start, (self.base, logs.era()), self.holding.clone());
             self.note_epoch_logs(Some(logs));
         }
     }
 
     /// Advances the log. Returns how much was done.
     pub(in crate::storage) fn log(&mut self) -> usize {
-        let Some(scribe) = &mut self.log_follower else { return 0 };
-        let (done, news) = scribe.turn((&self.store, self.format));
+        let Some(log_follower) = &mut self.log_follower else { return 0 };
+        let (done, news) = log_follower.turn((&self.store, self.format));
         match news {
             Some(LogEvent::Claimed(vacancy, mut claim)) => {
                 claim.began = match &self.stage {
@@ -153,7 +157,7 @@ impl SubgroupStore {
                     Some(StoreAnnouncement::Disclaims(matches!(self.stage, StoreStage::Has)));
             }
             // A subgroup store never asks for an object.
-            Some(LogEvent::Moved | LogEvent::Recalled(_)) => {}
+            Some(LogEvent::Moved | LogEvent::Content(_)) => {}
             None => return done,
         }
         self.speaks = true;
@@ -172,8 +176,8 @@ impl SubgroupStore {
 
     /// Notes that a message was put into the store.
     pub(super) fn kept(&mut self, stream: StreamId, bytes: &[u8]) {
-        if let Some(scribe) = &mut self.log_follower {
-            scribe.grows(footprint(bytes));
+        if let Some(log_follower) = &mut self.log_follower {
+            log_follower.grows(footprint(bytes));
         }
         if stream.node == self.me {
             self.own = self.store.version();
@@ -181,14 +185,14 @@ impl SubgroupStore {
     }
 
     /// Applies the changes of epoch up to this version of the waiting records.
-    pub(super) fn turn_over(&mut self, waited: u64) {
+    pub(super) fn apply_epoch_changes(&mut self, waited: u64) {
         let StoreStage::Lacks(lacking) = &mut self.stage else { return };
-        let Some(scribe) = &mut self.log_follower else { return };
+        let Some(log_follower) = &mut self.log_follower else { return };
         while let Some(next) = lacking.epoch_changes.pop_front_if(|next| next.0 <= waited) {
             // Waiting records belong to the era in which they are put in, whenever they
             // were delivered.
             let epoch = EpochId { view: self.era, sequence: next.1 };
-            scribe.change_epoch(self.store.version(), epoch, next.2);
+            log_follower.change_epoch(self.store.version(), epoch, next.2);
         }
     }
 }

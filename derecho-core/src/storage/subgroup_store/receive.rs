@@ -26,7 +26,7 @@ impl SubgroupStore {
             lacking.pending_request = None;
             return;
         }
-        let known = streams.iter().map(|told| learn(&mut self.store, *told)).collect();
+        let known = streams.iter().map(|announced| learn(&mut self.store, *announced)).collect();
         if let Some(asked) = self.pending_request() {
             (asked.streams, asked.version) = (Some(known), version);
         }
@@ -65,8 +65,8 @@ impl SubgroupStore {
                 continue;
             };
             match head.announced_stream(bytes) {
-                Some(Some(told)) => {
-                    streams.push(learn(&mut self.store, told));
+                Some(Some(announced)) => {
+                    streams.push(learn(&mut self.store, announced));
                     match partial.is_empty() {
                         true => run = &run[NAME_BYTES..],
                         false => partial.clear(),

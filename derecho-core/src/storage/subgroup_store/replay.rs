@@ -29,9 +29,9 @@ impl SubgroupStore {
             self.store.expect(*stream, *number);
         }
         let (cursor, begin) = (self.store.cursor(), self.store.version());
-        if let Some(scribe) = &mut self.log_follower {
-            let trail = StoreLogInput::new(cursor.fork());
-            scribe.follow((trail, begin), (self.base, self.era), self.holding.clone());
+        if let Some(log_follower) = &mut self.log_follower {
+            let log_input = StoreLogInput::new(cursor.fork());
+            log_follower.follow((log_input, begin), (self.base, self.era), self.holding.clone());
         }
         self.opening = Some(cursor);
         if planted(Planted::HistoryWithoutLive) {
@@ -76,13 +76,13 @@ impl SubgroupStore {
                 waiting.numbers().for_each(|(stream, number)| self.store.expect(stream, number));
                 waiting.met().for_each(|(stream, epoch)| self.store.meet(stream, epoch));
                 end_until(u64::MAX, waiting, &mut self.store);
-                self.turn_over(u64::MAX);
+                self.apply_epoch_changes(u64::MAX);
                 self.stage = StoreStage::Has;
                 return (done + 1, true);
             };
             let (of, met) = waiting.met().nth(kept.stream() as usize).expect("the stream was met");
             end_until(kept.version(), waiting, &mut self.store);
-            self.turn_over(kept.version());
+            self.apply_epoch_changes(kept.version());
             let stream = self.store.stream(of);
             let expected = self.store.next_in(stream).unwrap_or(kept.number());
             let is_over = self.since.as_ref().is_some_and(|(epoch, numbers)| {
@@ -142,8 +142,8 @@ mod tests {
     }
 
     /// Delivers this number of records to it.
-    fn deliver(keeper: &mut SubgroupStore, records: u64, written: &mut u64) {
-        let StoreStage::Lacks(lacking) = &mut keeper.stage else { return };
+    fn deliver(subgroup_store: &mut SubgroupStore, records: u64, written: &mut u64) {
+        let StoreStage::Lacks(lacking) = &mut subgroup_store.stage else { return };
         let LateJoinerState { waiting: Some(waiting), arrived, .. } = &mut **lacking else {
             return;
         };
@@ -159,48 +159,48 @@ mod tests {
 
     /// Lets records arrive, turn by turn, before anything is transferred.
     fn waits(records: u64) -> (SubgroupStore, u64) {
-        let (mut keeper, mut written) = (newcomer(), 0);
-        deliver(&mut keeper, records, &mut written);
-        keeper.replay();
-        (keeper, written)
+        let (mut subgroup_store, mut written) = (newcomer(), 0);
+        deliver(&mut subgroup_store, records, &mut written);
+        subgroup_store.replay();
+        (subgroup_store, written)
     }
 
     #[test]
     fn late_joiner_catches_up_although_records_arrive_faster_than_replay() {
-        let (mut keeper, mut written) = waits(2000);
-        keeper.begin_replay();
+        let (mut subgroup_store, mut written) = waits(2000);
+        subgroup_store.begin_replay();
         let (mut turns, mut most) = (0, 0);
-        while !keeper.is_complete() {
-            deliver(&mut keeper, 100, &mut written);
-            keeper.replay();
+        while !subgroup_store.is_complete() {
+            deliver(&mut subgroup_store, 100, &mut written);
+            subgroup_store.replay();
             turns += 1;
-            if let StoreStage::Lacks(lacking) = &keeper.stage {
+            if let StoreStage::Lacks(lacking) = &subgroup_store.stage {
                 most = most.max(waiting_of(lacking).bytes());
             }
             assert!(turns < 1000, "it never comes to an end");
         }
         // Waiting records are dropped as they are put in, so they never take memory twice.
         assert!(most < 21 << 20, "{most} bytes");
-        let kept: Vec<u64> = keeper.store().cursor().map(|kept| kept.number()).collect();
+        let kept: Vec<u64> = subgroup_store.store().cursor().map(|kept| kept.number()).collect();
         assert_eq!(kept, (0..written).collect::<Vec<u64>>());
-        assert_eq!(keeper.gaps(), 0);
+        assert_eq!(subgroup_store.gaps(), 0);
     }
 
     #[test]
     fn waiting_records_free_their_memory_during_replay() {
-        let (mut keeper, _) = waits(4000);
-        let before = match &keeper.stage {
+        let (mut subgroup_store, _) = waits(4000);
+        let before = match &subgroup_store.stage {
             StoreStage::Lacks(lacking) => waiting_of(lacking),
-            _ => keeper.store().meter(),
+            _ => subgroup_store.store().meter(),
         };
         let all = before.bytes();
-        keeper.begin_replay();
-        keeper.replay();
-        assert!(!keeper.is_complete(), "all of it is more than a turn has time for");
+        subgroup_store.begin_replay();
+        subgroup_store.replay();
+        assert!(!subgroup_store.is_complete(), "all of it is more than a turn has time for");
         let mut together = Vec::new();
-        while !keeper.is_complete() {
-            keeper.replay();
-            together.push(before.bytes() + keeper.store().meter().bytes());
+        while !subgroup_store.is_complete() {
+            subgroup_store.replay();
+            together.push(before.bytes() + subgroup_store.store().meter().bytes());
         }
         let most = together.into_iter().max().unwrap_or(0);
         assert!(most < all + (10 << 20), "{most} bytes for {all}");

@@ -384,7 +384,7 @@ pub(crate) fn require_fit(graph: &TypeGraph, of: TypeNodeId, value: &Value) -> R
 }
 
 fn words(kind: &NodeKind) -> &'static str {
-    crate::words::word_of(kind)
+    crate::words::kind_name(kind)
 }
 
 /// Returns the case that a label selects.

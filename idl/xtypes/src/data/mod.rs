@@ -117,21 +117,21 @@ impl Reflect for Value {
         }
     }
 
-    fn part(&self, place: usize) -> ValueRef<'_> {
+    fn part(&self, index: usize) -> ValueRef<'_> {
         let part = match self {
-            Self::Structure(parts) | Self::Collection(parts) => parts.get(place),
-            Self::Union(union) if place == 0 => Some(&union.discriminator),
-            Self::Union(union) if place == union.case + 1 => Some(&union.member),
-            Self::Map(entries) => entries.get(place).map(|(_, value)| value),
+            Self::Structure(parts) | Self::Collection(parts) => parts.get(index),
+            Self::Union(union) if index == 0 => Some(&union.discriminator),
+            Self::Union(union) if index == union.case + 1 => Some(&union.member),
+            Self::Map(entries) => entries.get(index).map(|(_, value)| value),
             _ => None,
         };
         part.map_or(ValueRef::Absent, Self::value)
     }
 
-    fn key(&self, place: usize) -> ValueRef<'_> {
+    fn key(&self, index: usize) -> ValueRef<'_> {
         match self {
             Self::Map(entries) => {
-                entries.get(place).map_or(ValueRef::Absent, |(key, _)| key.value())
+                entries.get(index).map_or(ValueRef::Absent, |(key, _)| key.value())
             }
             _ => ValueRef::Absent,
         }
@@ -244,12 +244,12 @@ impl Reflect for DynamicData {
         self.value.parts()
     }
 
-    fn part(&self, place: usize) -> ValueRef<'_> {
-        self.value.part(place)
+    fn part(&self, index: usize) -> ValueRef<'_> {
+        self.value.part(index)
     }
 
-    fn key(&self, place: usize) -> ValueRef<'_> {
-        self.value.key(place)
+    fn key(&self, index: usize) -> ValueRef<'_> {
+        self.value.key(index)
     }
 }
 
@@ -455,9 +455,9 @@ pub(crate) fn part_of(
             Ok((ValueStep::Key(key_of(graph, key.of, step)?), value.of))
         }
         (kind, PathStep::Member(name)) => {
-            Err(format!("{} has no member `{name}`", crate::words::word_of(kind)))
+            Err(format!("{} has no member `{name}`", crate::words::kind_name(kind)))
         }
-        (kind, _) => Err(format!("{} has no elements", crate::words::word_of(kind))),
+        (kind, _) => Err(format!("{} has no elements", crate::words::kind_name(kind))),
     }
 }
 

@@ -20,8 +20,8 @@ const NATIVE: Encoding = match Endianness::NATIVE {
 /// Reads a value from its bytes; `places` are the offsets from
 /// [`DdsType::places`](idl_cdr::DdsType::places).
 pub(super) fn read(of: &DynamicType, places: &[u32], bytes: &[u8]) -> Result<Value, DataError> {
-    let mut walk = PlainTraversal { graph: &of.graph, places: places.iter(), bytes };
-    let value = walk.read(of.root, 0).filter(|_| walk.places.len() == 0);
+    let mut traversal = PlainTraversal { graph: &of.graph, places: places.iter(), bytes };
+    let value = traversal.read(of.root, 0).filter(|_| traversal.places.len() == 0);
     value.ok_or_else(|| DataError::Unfit {
         path: of.name().to_owned(),
         reason: format!("has another layout in memory than its {} bytes", bytes.len()),
@@ -60,9 +60,9 @@ impl<'a> PlainTraversal<'a> {
                 let distance = *self.places.next()? as usize;
                 let inside = self.places.clone();
                 let mut elements = Vec::new();
-                for place in 0..*count as usize {
+                for index in 0..*count as usize {
                     self.places = inside.clone();
-                    let at = at.checked_add(place.checked_mul(distance)?)?;
+                    let at = at.checked_add(index.checked_mul(distance)?)?;
                     elements.push(self.read(element.of, at)?);
                 }
                 Some(Value::Collection(elements))

@@ -94,11 +94,11 @@ impl Reflect for SerializedData {
         self.data().map_or(0, Reflect::parts)
     }
 
-    fn part(&self, place: usize) -> ValueRef<'_> {
-        self.data().map_or(ValueRef::Absent, |data| data.part(place))
+    fn part(&self, index: usize) -> ValueRef<'_> {
+        self.data().map_or(ValueRef::Absent, |data| data.part(index))
     }
 
-    fn key(&self, place: usize) -> ValueRef<'_> {
-        self.data().map_or(ValueRef::Absent, |data| data.key(place))
+    fn key(&self, index: usize) -> ValueRef<'_> {
+        self.data().map_or(ValueRef::Absent, |data| data.key(index))
     }
 }

@@ -27,13 +27,13 @@ impl TypeReader<'_> {
     /// Checks an element that has only attributes.
     pub(super) fn leaf(&mut self, element: &Element, path: &ElementPath<'_>, known: &[&str]) {
         attributes(self.report, element, known, path);
-        if let Err(wrong) = no_text(element, || "expected attributes alone".to_owned()) {
-            self.wrong(element, path, wrong);
+        if let Err(error) = no_text(element, || "expected attributes alone".to_owned()) {
+            self.report_error(element, path, error);
         }
         for child in &element.children {
             let path = &path.inner(&child.name);
-            let wrong = UnplacedError::new("found an unknown element", "expected attributes alone");
-            self.wrong(child, path, wrong);
+            let error = UnplacedError::new("found an unknown element", "expected attributes alone");
+            self.report_error(child, path, error);
         }
     }
 
@@ -45,7 +45,7 @@ impl TypeReader<'_> {
     ) -> Option<&'e str> {
         let value = element.attribute(name);
         if value.is_none() {
-            self.wrong(
+            self.report_error(
                 element,
                 path,
                 UnplacedError::new(format!("found no attribute `{name}`"), "expected one"),
@@ -63,7 +63,7 @@ impl TypeReader<'_> {
         path: &ElementPath<'_>,
     ) {
         let found = format!("{attribute}: found {}", quoted(text));
-        self.wrong(element, path, UnplacedError::new(found, expected));
+        self.report_error(element, path, UnplacedError::new(found, expected));
     }
 
     /// Returns an attribute that has two spellings.
@@ -76,7 +76,7 @@ impl TypeReader<'_> {
         match (element.attribute(first), element.attribute(second)) {
             (Some(_), Some(_)) => {
                 let found = format!("found both `{first}` and `{second}`");
-                self.wrong(element, path, UnplacedError::new(found, "expected one of them"));
+                self.report_error(element, path, UnplacedError::new(found, "expected one of them"));
                 None
             }
             (Some(value), None) => Some((first, value)),
@@ -88,9 +88,9 @@ impl TypeReader<'_> {
     pub(super) fn is(&mut self, element: &Element, names: &[&str], path: &ElementPath<'_>) -> bool {
         let said = names.iter().find_map(|name| Some((name, element.attribute(name)?)));
         let Some((name, text)) = said else { return false };
-        boolean(text).unwrap_or_else(|wrong| {
-            let found = format!("{name}: {}", wrong.found);
-            self.wrong(element, path, UnplacedError { found, ..wrong });
+        boolean(text).unwrap_or_else(|error| {
+            let found = format!("{name}: {}", error.found);
+            self.report_error(element, path, UnplacedError { found, ..error });
             false
         })
     }
@@ -169,9 +169,9 @@ impl TypeReader<'_> {
                 return match boolean(text) {
                     Ok(true) => Some("TRUE".to_owned()),
                     Ok(false) => Some("FALSE".to_owned()),
-                    Err(wrong) => {
-                        let found = format!("{attribute}: {}", wrong.found);
-                        self.wrong(element, path, UnplacedError { found, ..wrong });
+                    Err(error) => {
+                        let found = format!("{attribute}: {}", error.found);
+                        self.report_error(element, path, UnplacedError { found, ..error });
                         None
                     }
                 };
@@ -211,8 +211,8 @@ impl TypeReader<'_> {
             "mutable" => "@mutable ",
             other => {
                 let found = format!("extensibility: found {}", quoted(text));
-                let wrong = UnplacedError::new(found, format!("expected {}", one_of(&NAMES)));
-                self.wrong(element, path, wrong.suggest(suggest(other, NAMES)));
+                let error = UnplacedError::new(found, format!("expected {}", one_of(&NAMES)));
+                self.report_error(element, path, error.suggest(suggest(other, NAMES)));
                 ""
             }
         }
@@ -275,8 +275,8 @@ impl TypeReader<'_> {
                 notes += &format!("@try_construct({name}) ");
             } else {
                 let found = format!("{which}: found {}", quoted(text));
-                let wrong = UnplacedError::new(found, format!("expected {}", one_of(&NAMES)));
-                self.wrong(element, path, wrong.suggest(suggest(text, NAMES)));
+                let error = UnplacedError::new(found, format!("expected {}", one_of(&NAMES)));
+                self.report_error(element, path, error.suggest(suggest(text, NAMES)));
             }
         }
         notes
@@ -310,9 +310,9 @@ impl TypeReader<'_> {
             .into_iter()
             .find(|name| key.is_none() && element.attribute(name).is_some())
         {
-            let wrong =
+            let error =
                 UnplacedError::new(format!("found `{name}`"), "expected it beside `mapKeyType`");
-            self.wrong(element, path, wrong);
+            self.report_error(element, path, error);
         }
         let bound =
             |bound: Option<String>| bound.map(|bound| format!(", {bound}")).unwrap_or_default();
@@ -320,7 +320,7 @@ impl TypeReader<'_> {
             (Some(_), Some(_)) => {
                 let found = "found both `mapKeyType` and `sequenceMaxLength`";
                 let expected = "expected one of them; a sequence of maps takes a typedef";
-                self.wrong(element, path, UnplacedError::new(found, expected));
+                self.report_error(element, path, UnplacedError::new(found, expected));
                 None
             }
             (None, None) => kind,
@@ -362,30 +362,30 @@ impl TypeReader<'_> {
         let Some((_, idl)) = KINDS.iter().find(|(known, _)| *known == kind) else {
             let found = format!("{which}: found {}", quoted(kind));
             let expected = "expected a basic type such as `int32`, `float64` or `string`, or `nonBasic` with the type's name in";
-            let wrong = UnplacedError::new(found, format!("{expected} `{of_name}`"));
+            let error = UnplacedError::new(found, format!("{expected} `{of_name}`"));
             let meant = suggest(kind, KINDS.map(|(known, _)| known));
-            self.wrong(element, path, wrong.suggest(meant));
+            self.report_error(element, path, error.suggest(meant));
             return None;
         };
         if bound.is_some() && !idl.ends_with("string") {
-            let wrong =
+            let error =
                 UnplacedError::new(format!("found `{of_bound}`"), "expected it of a string alone");
-            self.wrong(element, path, wrong);
+            self.report_error(element, path, error);
             return None;
         }
         match (name, *idl) {
             (Some(name), NON_BASIC) => self.reference(name, of_name, element, path),
             (None, NON_BASIC) => {
-                let wrong = UnplacedError::new(
+                let error = UnplacedError::new(
                     format!("found no attribute `{of_name}`"),
                     "expected the type's name in it",
                 );
-                self.wrong(element, path, wrong);
+                self.report_error(element, path, error);
                 None
             }
             (Some(_), _) => {
                 let found = format!("found `{of_name}` beside the type `{kind}`");
-                self.wrong(
+                self.report_error(
                     element,
                     path,
                     UnplacedError::new(found, "expected it beside `nonBasic` alone"),

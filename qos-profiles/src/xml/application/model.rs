@@ -90,8 +90,8 @@ pub(in crate::xml) struct Applications {
 impl Applications {
     /// Whether the maximum number of domains, or participants, is reached.
     pub(in crate::xml) fn is_full(&self, is_domain: bool) -> bool {
-        let rooms = if is_domain { &self.domains } else { &self.participants };
-        rooms.len() >= MOST_ROOMS
+        let owners = if is_domain { &self.domains } else { &self.participants };
+        owners.len() >= MOST_ROOMS
     }
 
     /// Adds a domain or participant; if its name exists already, returns the position of the
@@ -99,13 +99,13 @@ impl Applications {
     pub(in crate::xml) fn add(
         &mut self,
         is_domain: bool,
-        room: DomainOrParticipant,
+        owner: DomainOrParticipant,
     ) -> Option<FilePosition> {
-        let rooms = if is_domain { &mut self.domains } else { &mut self.participants };
-        match rooms.entry(room.name.clone()) {
+        let owners = if is_domain { &mut self.domains } else { &mut self.participants };
+        match owners.entry(owner.name.clone()) {
             Entry::Occupied(other) => Some(other.get().place(other.get().at)),
             Entry::Vacant(place) => {
-                place.insert(room);
+                place.insert(owner);
                 None
             }
         }

@@ -28,7 +28,7 @@ pub(in crate::xml) fn domain(
     report: &mut FileReport,
 ) -> Option<DomainOrParticipant> {
     attributes(report, element, &["name", "base_name", "domain_id"], path);
-    ApplicationReader { library, report, room: Box::default() }.room(
+    ApplicationReader { library, report, room: Box::default() }.domain_or_participant(
         element,
         path,
         &["register_type", "topic"],
@@ -52,7 +52,8 @@ pub(in crate::xml) fn participant(
         "data_reader",
         "domain_participant_qos",
     ];
-    ApplicationReader { library, report, room: Box::default() }.room(element, path, &PARTS)
+    ApplicationReader { library, report, room: Box::default() }
+        .domain_or_participant(element, path, &PARTS)
 }
 
 struct ApplicationReader<'a> {
@@ -63,11 +64,11 @@ struct ApplicationReader<'a> {
 }
 
 impl ApplicationReader<'_> {
-    fn wrong(&mut self, at: LineColumn, path: &ElementPath<'_>, wrong: UnplacedError) {
+    fn report_error(&mut self, at: LineColumn, path: &ElementPath<'_>, wrong: UnplacedError) {
         self.report.error(at, path, wrong);
     }
 
-    fn room(
+    fn domain_or_participant(
         mut self,
         element: &Element,
         path: &ElementPath<'_>,
@@ -75,7 +76,7 @@ impl ApplicationReader<'_> {
     ) -> Option<DomainOrParticipant> {
         let name = self.name(element, path);
         self.room = name.unwrap_or_default().into();
-        let mut room = DomainOrParticipant {
+        let mut owner = DomainOrParticipant {
             library: self.library.0.into(),
             name: crate::xml::model::full_name(self.library.0, &self.room),
             base: self.reference(element, "base_name", path),
@@ -101,14 +102,14 @@ impl ApplicationReader<'_> {
                 {
                     unknown_element(self.report, child, inner, parts)
                 }
-                "register_type" => self.registered(child, inner, &mut room.types),
-                "topic" => self.topic(child, inner, &mut room.topics),
+                "register_type" => self.registered(child, inner, &mut owner.types),
+                "topic" => self.topic(child, inner, &mut owner.topics),
                 "publisher" | "subscriber" => {
                     let Some(group) = self.group(child, inner) else { continue };
                     let groups = if child.name == "publisher" {
-                        &mut room.publishers
+                        &mut owner.publishers
                     } else {
-                        &mut room.subscribers
+                        &mut owner.subscribers
                     };
                     if groups.iter().any(|other| other.name == group.name) {
                         self.again(child, group.name.as_deref().unwrap_or_default(), inner);
@@ -116,24 +117,26 @@ impl ApplicationReader<'_> {
                         groups.push(group);
                     }
                 }
-                "data_writer" => self.endpoint("", child, inner, &mut room.publishers[0].endpoints),
-                "data_reader" => {
-                    self.endpoint("", child, inner, &mut room.subscribers[0].endpoints)
+                "data_writer" => {
+                    self.endpoint("", child, inner, &mut owner.publishers[0].endpoints)
                 }
-                _ if room.qos.is_some() => {
-                    self.wrong(
+                "data_reader" => {
+                    self.endpoint("", child, inner, &mut owner.subscribers[0].endpoints)
+                }
+                _ if owner.qos.is_some() => {
+                    self.report_error(
                         child.at,
                         inner,
                         UnplacedError::new("found this element a second time", "expected it once"),
                     );
                 }
                 _ => {
-                    room.qos =
+                    owner.qos =
                         self.qos(EntityKind::DomainParticipant, "participant", None, child, inner)
                 }
             }
         }
-        name.map(|_| room)
+        name.map(|_| owner)
     }
 
     /// Returns the elements in an element, up to the limit.
@@ -141,7 +144,7 @@ impl ApplicationReader<'_> {
         let parts = &element.children[..];
         if parts.len() > MOST_PARTS {
             let found = format!("found {} elements in it", parts.len());
-            self.wrong(
+            self.report_error(
                 element.at,
                 path,
                 UnplacedError::new(found, format!("expected {MOST_PARTS} at most")),
@@ -151,14 +154,18 @@ impl ApplicationReader<'_> {
     }
 
     fn no_text(&mut self, element: &Element, path: &ElementPath<'_>) {
-        if let Err(wrong) = no_text(element, || "expected elements alone".to_owned()) {
-            self.wrong(element.at, path, wrong);
+        if let Err(error) = no_text(element, || "expected elements alone".to_owned()) {
+            self.report_error(element.at, path, error);
         }
     }
 
     fn again(&mut self, element: &Element, name: &str, path: &ElementPath<'_>) {
         let found = format!("found a second `{}` of the name {}", element.name, quoted(name));
-        self.wrong(element.at, path, UnplacedError::new(found, "expected names that differ"));
+        self.report_error(
+            element.at,
+            path,
+            UnplacedError::new(found, "expected names that differ"),
+        );
     }
 
     /// Returns the name of an element; references and sets of policies combine several names.
@@ -171,7 +178,7 @@ impl ApplicationReader<'_> {
             }
             Some(name) => check_name(name).map(|()| name),
         };
-        checked.map_err(|wrong| self.wrong(element.at, path, wrong)).ok()
+        checked.map_err(|error| self.report_error(element.at, path, error)).ok()
     }
 
     /// Returns an attribute that names another item in these files.
@@ -181,14 +188,14 @@ impl ApplicationReader<'_> {
         attribute: &str,
         path: &ElementPath<'_>,
     ) -> Option<&'e str> {
-        let wrong = match element.attribute(attribute) {
+        let error = match element.attribute(attribute) {
             Some("") => {
                 UnplacedError::new(format!("{attribute}: found nothing"), "expected a name")
             }
             Some(name) => return Some(name),
             None => UnplacedError::new(format!("found no attribute `{attribute}`"), "expected one"),
         };
-        self.wrong(element.at, path, wrong);
+        self.report_error(element.at, path, error);
         None
     }
 
@@ -203,7 +210,7 @@ impl ApplicationReader<'_> {
         let parts: Vec<&str> = text.splitn(4, "::").collect();
         if parts.len() > 2 || parts.iter().any(|part| check_name(part).is_err()) {
             let found = format!("{attribute}: found {}", quoted(text));
-            self.wrong(
+            self.report_error(
                 element.at,
                 path,
                 UnplacedError::new(found, "expected `Name` or `Library::Name`"),
@@ -219,7 +226,7 @@ impl ApplicationReader<'_> {
         if id.is_none() {
             let found = format!("domain_id: found {}", quoted(text));
             let expected = format!("expected a number from 0 to {GREATEST_DOMAIN}");
-            self.wrong(element.at, path, UnplacedError::new(found, expected));
+            self.report_error(element.at, path, UnplacedError::new(found, expected));
         }
         id
     }
@@ -248,8 +255,8 @@ impl ApplicationReader<'_> {
     fn leaf(&mut self, element: &Element, path: &ElementPath<'_>) {
         self.no_text(element, path);
         for child in &element.children {
-            let wrong = UnplacedError::new("found an unknown element", "expected attributes alone");
-            self.wrong(child.at, &path.inner(&child.name), wrong);
+            let error = UnplacedError::new("found an unknown element", "expected attributes alone");
+            self.report_error(child.at, &path.inner(&child.name), error);
         }
     }
 
@@ -287,7 +294,7 @@ impl ApplicationReader<'_> {
             } else if child.name != kind.element() {
                 unknown_element(self.report, child, inner, &[part, kind.element()]);
             } else if group.qos.is_some() {
-                self.wrong(
+                self.report_error(
                     child.at,
                     inner,
                     UnplacedError::new("found this element a second time", "expected it once"),
@@ -343,7 +350,7 @@ impl ApplicationReader<'_> {
             if !known.contains(&part) {
                 unknown_element(self.report, child, inner, known);
             } else if seen.contains(&part) {
-                self.wrong(
+                self.report_error(
                     child.at,
                     inner,
                     UnplacedError::new("found this element a second time", "expected it once"),
@@ -375,11 +382,11 @@ impl ApplicationReader<'_> {
         let name = format!("{}/{name}", self.room);
         if let Some(other) = self.library.1.taken(&name, Some(kind)) {
             // A second entity or library of the same name is only reported as an error.
-            let wrong = taken(&element.name, &name, &other);
-            self.wrong(element.at, path, wrong);
+            let error = taken(&element.name, &name, &other);
+            self.report_error(element.at, path, error);
             return None;
         }
-        let whole = crate::xml::model::full_name(self.library.0, &name).into();
+        let full_name = crate::xml::model::full_name(self.library.0, &name).into();
         let entry = PolicySet {
             name: Some(name.as_str().into()),
             path: Some(path.to_string().into()),
@@ -387,7 +394,7 @@ impl ApplicationReader<'_> {
             ..entry
         };
         self.library.1.add_entry(&name, entry);
-        Some(whole)
+        Some(full_name)
     }
 
     fn filter(&mut self, element: &Element, path: &ElementPath<'_>) -> Option<Filter> {
@@ -395,7 +402,7 @@ impl ApplicationReader<'_> {
         self.no_text(element, path);
         if let Some(kind) = element.attribute("kind").filter(|kind| *kind != "builtin.sql") {
             let found = format!("kind: found {}", quoted(kind));
-            self.wrong(
+            self.report_error(
                 element.at,
                 path,
                 UnplacedError::new(found, "expected `builtin.sql`, which is the only one"),
@@ -408,7 +415,7 @@ impl ApplicationReader<'_> {
             attributes(self.report, child, &[], inner);
             match child.name.as_str() {
                 name if seen.contains(&name) => {
-                    self.wrong(
+                    self.report_error(
                         child.at,
                         inner,
                         UnplacedError::new("found this element a second time", "expected it once"),
@@ -433,14 +440,14 @@ impl ApplicationReader<'_> {
         }
         if parameters.len() > MOST_PARAMETERS {
             let found = format!("found {} parameters", parameters.len());
-            self.wrong(
+            self.report_error(
                 element.at,
                 path,
                 UnplacedError::new(found, format!("expected {MOST_PARAMETERS} at most")),
             );
         }
         if !seen.contains(&"expression") {
-            self.wrong(
+            self.report_error(
                 element.at,
                 path,
                 UnplacedError::new("found no `expression`", "expected one"),
@@ -454,8 +461,8 @@ impl ApplicationReader<'_> {
         match element.children.first() {
             None => Some(&element.text),
             Some(inner) => {
-                let wrong = UnplacedError::new("found an element", "expected a text");
-                self.wrong(inner.at, &path.inner(&inner.name), wrong);
+                let error = UnplacedError::new("found an element", "expected a text");
+                self.report_error(inner.at, &path.inner(&inner.name), error);
                 None
             }
         }

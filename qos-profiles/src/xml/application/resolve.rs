@@ -47,29 +47,29 @@ pub(in crate::xml) fn check(applications: &Applications) -> Vec<ProfileError> {
     let bases: BTreeSet<&str> = applications
         .participants
         .values()
-        .filter_map(|room| find(&applications.participants, &room.library, room.base.as_ref()?))
-        .map(|room| room.name.as_str())
+        .filter_map(|owner| find(&applications.participants, &owner.library, owner.base.as_ref()?))
+        .map(|owner| owner.name.as_str())
         .collect();
-    for room in applications.domains.values() {
-        if let Some(chain) = check.chain(&applications.domains, room) {
-            let whole = MergedContents::new(&chain, &[]);
-            check.topics(&whole, room, false);
+    for owner in applications.domains.values() {
+        if let Some(chain) = check.chain(&applications.domains, owner) {
+            let merged = MergedContents::new(&chain, &[]);
+            check.topics(&merged, owner, false);
         }
     }
-    for room in applications.participants.values() {
-        let Some(chain) = check.chain(&applications.participants, room) else { continue };
-        let Ok(domain) = check.domain(applications, room, &chain) else { continue };
-        let whole = MergedContents::new(&chain, &domain);
-        let is_part = domain.is_empty() && bases.contains(room.name.as_str());
-        if id(&chain, &domain).is_none() && !bases.contains(room.name.as_str()) {
-            let wrong = UnplacedError::new(
+    for owner in applications.participants.values() {
+        let Some(chain) = check.chain(&applications.participants, owner) else { continue };
+        let Ok(domain) = check.domain(applications, owner, &chain) else { continue };
+        let merged = MergedContents::new(&chain, &domain);
+        let is_part = domain.is_empty() && bases.contains(owner.name.as_str());
+        if id(&chain, &domain).is_none() && !bases.contains(owner.name.as_str()) {
+            let error = UnplacedError::new(
                 "found no domain",
                 "expected `domain_ref`, `domain_id`, or a base that has one",
             );
-            check.error(room, room.at, room.path.to_string(), wrong);
+            check.error(owner, owner.at, owner.path.to_string(), error);
         }
-        check.topics(&whole, room, is_part);
-        check.endpoints(&whole, room, is_part);
+        check.topics(&merged, owner, is_part);
+        check.endpoints(&merged, owner, is_part);
     }
     check.errors
 }
@@ -77,33 +77,33 @@ pub(in crate::xml) fn check(applications: &Applications) -> Vec<ProfileError> {
 impl Applications {
     /// Returns all types, and their uses.
     pub(in crate::xml) fn of_types<'a>(&self, text: &'a TypeText) -> ApplicationTypes<'a> {
-        let rooms = self.domains.values().chain(self.participants.values());
-        let registered = rooms.flat_map(|room| {
-            room.types.iter().map(move |of| DefinedItem { definer: room, item: of })
+        let owners = self.domains.values().chain(self.participants.values());
+        let registered = owners.flat_map(|owner| {
+            owner.types.iter().map(move |of| DefinedItem { definer: owner, item: of })
         });
         let registered = registered.map(|registered| {
             let path = registered.path(&format!("register_type[{}]", registered.item.name));
-            let place = (registered.definer.place(registered.item.at), path);
-            RegisteredType { type_name: registered.item.of.to_string(), place }
+            let position = (registered.definer.place(registered.item.at), path);
+            RegisteredType { type_name: registered.item.of.to_string(), place: position }
         });
         let registered = registered.collect();
         // If many participants inherit a filter, each type that it applies to is listed once.
         let mut filters: BTreeMap<(*const Filter, &str), FilterDescription> = BTreeMap::new();
-        for room in self.participants.values() {
-            let Some((whole, _)) = whole(self, room) else { continue };
-            let alone = whole.readers.values().map(|reader| (*reader, None));
-            let inside = whole.subscribers.values().flat_map(
-                |DefinedItem { definer: room, item: group }| {
+        for owner in self.participants.values() {
+            let Some((merged, _)) = merged(self, owner) else { continue };
+            let alone = merged.readers.values().map(|reader| (*reader, None));
+            let inside = merged.subscribers.values().flat_map(
+                |DefinedItem { definer: owner, item: group }| {
                     let readers = group.endpoints.iter();
                     readers.map(move |of| {
-                        (DefinedItem { definer: room, item: of }, group.name.as_deref())
+                        (DefinedItem { definer: owner, item: of }, group.name.as_deref())
                     })
                 },
             );
             for (reader, group) in alone.chain(inside) {
                 let Some(filter) = &reader.item.filter else { continue };
-                let topic = whole.topics.get(&*reader.item.topic);
-                let of = topic.and_then(|topic| whole.types.get(&*topic.item.registered));
+                let topic = merged.topics.get(&*reader.item.topic);
+                let of = topic.and_then(|topic| merged.types.get(&*topic.item.registered));
                 let Some(of) = of else { continue };
                 filters
                     .entry((filter, &of.item.of))
@@ -121,41 +121,41 @@ pub(in crate::xml) fn describe(
     name: &str,
 ) -> Result<ParticipantDescription, UnknownParticipant> {
     let found =
-        applications.participants.get(name).and_then(|room| description(applications, room));
+        applications.participants.get(name).and_then(|owner| description(applications, owner));
     found.ok_or_else(|| {
         let names = || applications.participants.keys().map(String::as_str);
         // The name may lack its library.
-        let inside = names().find(|whole| whole.rsplit("::").next() == Some(name));
+        let inside = names().find(|full_name| full_name.rsplit("::").next() == Some(name));
         let suggestion = inside.map(str::to_owned).or_else(|| suggest(name, names()));
         UnknownParticipant { name: name.to_owned(), suggestion }
     })
 }
 
 fn find<'a>(
-    rooms: &'a DomainsAndParticipants,
+    owners: &'a DomainsAndParticipants,
     library: &str,
     name: &Base,
 ) -> Option<&'a DomainOrParticipant> {
     match name.name.contains("::") {
-        true => rooms.get(&*name.name),
-        false => rooms.get(&full_name(library, &name.name)),
+        true => owners.get(&*name.name),
+        false => owners.get(&full_name(library, &name.name)),
     }
 }
 
 /// Returns an item and all its bases, the furthest first; or the names of a chain that is cyclic or
 /// too long.
 fn chain<'a>(
-    rooms: &'a DomainsAndParticipants,
-    room: &'a DomainOrParticipant,
+    owners: &'a DomainsAndParticipants,
+    owner: &'a DomainOrParticipant,
 ) -> Result<Vec<&'a DomainOrParticipant>, Result<Vec<String>, &'a DomainOrParticipant>> {
-    let mut chain = vec![room];
-    let mut last = room;
+    let mut chain = vec![owner];
+    let mut last = owner;
     while let Some(base) = &last.base {
-        last = find(rooms, &last.library, base).ok_or(Err(last))?;
+        last = find(owners, &last.library, base).ok_or(Err(last))?;
         let first = chain.iter().position(|other| std::ptr::eq(*other, last));
         if first.is_some() || chain.len() > LONGEST_CHAIN {
             let mut names: Vec<String> =
-                chain[first.unwrap_or(0)..].iter().map(|room| room.name.clone()).collect();
+                chain[first.unwrap_or(0)..].iter().map(|owner| owner.name.clone()).collect();
             names.push(last.name.clone());
             return Err(Ok(names));
         }
@@ -167,13 +167,13 @@ fn chain<'a>(
 
 /// Returns the domain of a participant, and the reference to it.
 fn domain_of<'a>(chain: &[&'a DomainOrParticipant]) -> Option<(&'a DomainOrParticipant, &'a Base)> {
-    chain.iter().rev().find_map(|room| Some((*room, room.domain.as_ref()?)))
+    chain.iter().rev().find_map(|owner| Some((*owner, owner.domain.as_ref()?)))
 }
 
 /// Returns the number of a participant's domain: its own number takes precedence over that of the
 /// referenced domain.
 fn id(chain: &[&DomainOrParticipant], domain: &[&DomainOrParticipant]) -> Option<u32> {
-    chain.iter().rev().chain(domain.iter().rev()).find_map(|room| room.id)
+    chain.iter().rev().chain(domain.iter().rev()).find_map(|owner| owner.id)
 }
 
 /// Contents of a domain or participant, own and inherited, by name. An own item replaces an
@@ -196,33 +196,37 @@ impl<'a> MergedContents<'a> {
         let (types, topics) = (BTreeMap::new(), BTreeMap::new());
         let (publishers, subscribers) = (BTreeMap::new(), BTreeMap::new());
         let (writers, readers) = (BTreeMap::new(), BTreeMap::new());
-        let mut whole = MergedContents { types, topics, publishers, subscribers, writers, readers };
-        for room in domain.iter().chain(chain).copied() {
-            whole.types.extend(
-                room.types.iter().map(|of| (&*of.name, DefinedItem { definer: room, item: of })),
+        let mut merged =
+            MergedContents { types, topics, publishers, subscribers, writers, readers };
+        for owner in domain.iter().chain(chain).copied() {
+            merged.types.extend(
+                owner.types.iter().map(|of| (&*of.name, DefinedItem { definer: owner, item: of })),
             );
-            whole.topics.extend(
-                room.topics.iter().map(|of| (&*of.name, DefinedItem { definer: room, item: of })),
+            merged.topics.extend(
+                owner.topics.iter().map(|of| (&*of.name, DefinedItem { definer: owner, item: of })),
             );
             for (groups, all, alone) in [
-                (&room.publishers, &mut whole.publishers, &mut whole.writers),
-                (&room.subscribers, &mut whole.subscribers, &mut whole.readers),
+                (&owner.publishers, &mut merged.publishers, &mut merged.writers),
+                (&owner.subscribers, &mut merged.subscribers, &mut merged.readers),
             ] {
                 for of in groups {
                     match &of.name {
-                        Some(_) => drop(
-                            all.insert(of.name.as_deref(), DefinedItem { definer: room, item: of }),
-                        ),
+                        Some(_) => {
+                            all.insert(
+                                of.name.as_deref(),
+                                DefinedItem { definer: owner, item: of },
+                            );
+                        }
                         None => alone.extend(
                             of.endpoints
                                 .iter()
-                                .map(|of| (&*of.name, DefinedItem { definer: room, item: of })),
+                                .map(|of| (&*of.name, DefinedItem { definer: owner, item: of })),
                         ),
                     }
                 }
             }
         }
-        whole
+        merged
     }
 }
 
@@ -233,7 +237,7 @@ struct ApplicationCheck {
 impl ApplicationCheck {
     fn error(
         &mut self,
-        room: &DomainOrParticipant,
+        owner: &DomainOrParticipant,
         at: LineColumn,
         path: String,
         wrong: UnplacedError,
@@ -241,7 +245,7 @@ impl ApplicationCheck {
         let UnplacedError { found, expected, suggestion } = wrong;
         if self.errors.len() < MOST_ERRORS {
             self.errors.push(ProfileError {
-                place: room.place(at),
+                place: owner.place(at),
                 path,
                 found,
                 expected,
@@ -254,24 +258,27 @@ impl ApplicationCheck {
     /// is named.
     fn chain<'a>(
         &mut self,
-        rooms: &'a DomainsAndParticipants,
-        room: &'a DomainOrParticipant,
+        owners: &'a DomainsAndParticipants,
+        owner: &'a DomainOrParticipant,
     ) -> Option<Vec<&'a DomainOrParticipant>> {
-        let wrong = match chain(rooms, room) {
+        let error = match chain(owners, owner) {
             Ok(chain) => return Some(chain),
-            Err(Err(at)) if std::ptr::eq(at, room) => {
-                let base = room.base.as_ref()?;
-                unknown("base", &base.name, &room.library, rooms)
+            Err(Err(at)) if std::ptr::eq(at, owner) => {
+                let base = owner.base.as_ref()?;
+                unknown("base", &base.name, &owner.library, owners)
             }
             // A cycle is reported only for the member with the smallest name.
-            Err(Ok(names)) if names.iter().min() == Some(&room.name) => UnplacedError::new(
-                format!("found a chain of bases that is circular or too long ({})", told(&names)),
+            Err(Ok(names)) if names.iter().min() == Some(&owner.name) => UnplacedError::new(
+                format!(
+                    "found a chain of bases that is circular or too long ({})",
+                    chain_text(&names)
+                ),
                 format!("expected a chain of at most {LONGEST_CHAIN} bases without a cycle"),
             ),
             Err(_) => return None,
         };
-        let at = room.base.as_ref().map_or(room.at, |base| base.at);
-        self.error(room, at, room.path.to_string(), wrong);
+        let at = owner.base.as_ref().map_or(owner.at, |base| base.at);
+        self.error(owner, at, owner.path.to_string(), error);
         None
     }
 
@@ -279,14 +286,14 @@ impl ApplicationCheck {
     fn domain<'a>(
         &mut self,
         applications: &'a Applications,
-        room: &DomainOrParticipant,
+        owner: &DomainOrParticipant,
         own: &[&'a DomainOrParticipant],
     ) -> Result<Vec<&'a DomainOrParticipant>, ()> {
         let Some((by, base)) = domain_of(own) else { return Ok(Vec::new()) };
         let Some(domain) = find(&applications.domains, &by.library, base) else {
-            if std::ptr::eq(by, room) {
-                let wrong = unknown("domain", &base.name, &by.library, &applications.domains);
-                self.error(room, base.at, room.path.to_string(), wrong);
+            if std::ptr::eq(by, owner) {
+                let error = unknown("domain", &base.name, &by.library, &applications.domains);
+                self.error(owner, base.at, owner.path.to_string(), error);
             }
             return Err(());
         };
@@ -295,62 +302,67 @@ impl ApplicationCheck {
     }
 
     /// Checks the types of topics that the item defines itself.
-    fn topics(&mut self, whole: &MergedContents<'_>, room: &DomainOrParticipant, is_part: bool) {
-        for topic in &room.topics {
-            if is_part || whole.types.contains_key(&*topic.registered) {
+    fn topics(&mut self, merged: &MergedContents<'_>, owner: &DomainOrParticipant, is_part: bool) {
+        for topic in &owner.topics {
+            if is_part || merged.types.contains_key(&*topic.registered) {
                 continue;
             }
             let found = format!(
                 "register_type_ref: found {}, which is not registered",
                 quoted(&topic.registered)
             );
-            let wrong = UnplacedError::new(
+            let error = UnplacedError::new(
                 found,
                 "expected the name of a `register_type` of this domain or participant",
             );
-            let meant = suggest(&topic.registered, whole.types.keys().copied());
+            let meant = suggest(&topic.registered, merged.types.keys().copied());
             self.error(
-                room,
+                owner,
                 topic.at,
-                format!("{}/topic[{}]", room.path, topic.name),
-                wrong.suggest(meant),
+                format!("{}/topic[{}]", owner.path, topic.name),
+                error.suggest(meant),
             );
         }
     }
 
     /// Checks the topics of writers and readers that the item defines itself.
-    fn endpoints(&mut self, whole: &MergedContents<'_>, room: &DomainOrParticipant, is_part: bool) {
+    fn endpoints(
+        &mut self,
+        merged: &MergedContents<'_>,
+        owner: &DomainOrParticipant,
+        is_part: bool,
+    ) {
         for (groups, outer, kind) in [
-            (&room.publishers, "publisher", "data_writer"),
-            (&room.subscribers, "subscriber", "data_reader"),
+            (&owner.publishers, "publisher", "data_writer"),
+            (&owner.subscribers, "subscriber", "data_reader"),
         ] {
             for group in groups {
                 for endpoint in &group.endpoints {
-                    if is_part || whole.topics.contains_key(&*endpoint.topic) {
+                    if is_part || merged.topics.contains_key(&*endpoint.topic) {
                         continue;
                     }
                     let found =
                         format!("topic_ref: found {}, which is not there", quoted(&endpoint.topic));
-                    let wrong = UnplacedError::new(
+                    let error = UnplacedError::new(
                         found,
                         "expected a `topic` of this participant or of its domain",
                     );
-                    let meant = suggest(&endpoint.topic, whole.topics.keys().copied());
+                    let meant = suggest(&endpoint.topic, merged.topics.keys().copied());
                     let within = group.name.as_ref().map(|name| format!("{outer}[{name}]/"));
                     let path = format!(
                         "{}/{}{kind}[{}]",
-                        room.path,
+                        owner.path,
                         within.unwrap_or_default(),
                         endpoint.name
                     );
-                    self.error(room, endpoint.at, path, wrong.suggest(meant));
+                    self.error(owner, endpoint.at, path, error.suggest(meant));
                 }
             }
         }
     }
 }
 
-fn told(names: &[String]) -> String {
+fn chain_text(names: &[String]) -> String {
     match names {
         [first, .., last] if names.len() > 8 => format!("{first} -> ... -> {last}"),
         names => names.join(" -> "),
@@ -358,28 +370,33 @@ fn told(names: &[String]) -> String {
 }
 
 /// Error for a missing domain or base.
-fn unknown(what: &str, name: &str, library: &str, rooms: &DomainsAndParticipants) -> UnplacedError {
+fn unknown(
+    what: &str,
+    name: &str,
+    library: &str,
+    owners: &DomainsAndParticipants,
+) -> UnplacedError {
     let found = format!("found the {what} {}, which is not there", quoted(name));
-    let wrong = UnplacedError::new(found, "expected one of this library, or `Library::Name`");
+    let error = UnplacedError::new(found, "expected one of this library, or `Library::Name`");
     let prefix = full_name(library, "");
-    let all = rooms.keys().map(String::as_str);
-    let near = all.clone().filter_map(|whole| whole.strip_prefix(prefix.as_str()));
+    let all = owners.keys().map(String::as_str);
+    let near = all.clone().filter_map(|known| known.strip_prefix(prefix.as_str()));
     // The name may lack its library.
-    let inside = all.clone().find(|whole| whole.rsplit("::").next() == Some(name));
+    let inside = all.clone().find(|known| known.rsplit("::").next() == Some(name));
     let meant = match name.contains("::") {
         true => suggest(name, all),
         false => inside.map(str::to_owned).or_else(|| suggest(name, near)),
     };
-    wrong.suggest(meant)
+    error.suggest(meant)
 }
 
 /// Returns all contents of a participant, with its domain and bases.
 #[allow(clippy::type_complexity, reason = "two chains, told nowhere else")]
-fn whole<'a>(
+fn merged<'a>(
     applications: &'a Applications,
-    room: &'a DomainOrParticipant,
+    owner: &'a DomainOrParticipant,
 ) -> Option<(MergedContents<'a>, (Vec<&'a DomainOrParticipant>, Vec<&'a DomainOrParticipant>))> {
-    let own = chain(&applications.participants, room).ok()?;
+    let own = chain(&applications.participants, owner).ok()?;
     let domain = match domain_of(&own) {
         None => Vec::new(),
         Some((by, base)) => {
@@ -392,12 +409,12 @@ fn whole<'a>(
 
 fn description(
     applications: &Applications,
-    room: &DomainOrParticipant,
+    owner: &DomainOrParticipant,
 ) -> Option<ParticipantDescription> {
-    let (whole, (chain, domain)) = whole(applications, room)?;
+    let (merged, (chain, domain)) = merged(applications, owner)?;
     let owned = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
-    let topics = whole.topics.values().map(|topic| {
-        let registered = whole.types.get(&*topic.item.registered)?;
+    let topics = merged.topics.values().map(|topic| {
+        let registered = merged.types.get(&*topic.item.registered)?;
         Some(TopicDescription {
             name: topic.item.name.to_string(),
             type_name: registered.item.of.to_string(),
@@ -405,16 +422,16 @@ fn description(
         })
     });
     let topics = topics.collect::<Option<Vec<_>>>()?;
-    let publishers = groups(&whole.publishers, &whole.writers);
-    let subscribers = groups(&whole.subscribers, &whole.readers);
+    let publishers = groups(&merged.publishers, &merged.writers);
+    let subscribers = groups(&merged.subscribers, &merged.readers);
     Some(ParticipantDescription {
-        name: room.name.clone(),
+        name: owner.name.clone(),
         domain_id: id(&chain, &domain)?,
-        qos: chain.iter().rev().find_map(|room| owned(&room.qos)),
+        qos: chain.iter().rev().find_map(|owner| owned(&owner.qos)),
         topics,
         publishers,
         subscribers,
-        place: room.place(room.at),
+        place: owner.place(owner.at),
     })
 }
 
@@ -427,7 +444,7 @@ fn groups(
         let endpoints = alone.values().map(|endpoint| describe_endpoint(*endpoint, None)).collect();
         all.push(GroupDescription { name: None, qos: None, endpoints });
     }
-    all.extend(named.values().map(|DefinedItem { definer: room, item: group }| {
+    all.extend(named.values().map(|DefinedItem { definer: owner, item: group }| {
         GroupDescription {
             name: group.name.as_deref().map(str::to_owned),
             qos: group.qos.as_deref().map(str::to_owned),
@@ -436,7 +453,7 @@ fn groups(
                 .iter()
                 .map(|of| {
                     describe_endpoint(
-                        DefinedItem { definer: room, item: of },
+                        DefinedItem { definer: owner, item: of },
                         group.name.as_deref(),
                     )
                 })

@@ -38,7 +38,7 @@ impl TypeText {
     pub fn origin(&self, line: usize) -> Option<(FilePosition, String)> {
         let mut at = *self.lines.get(line.checked_sub(1)?)?;
         let origin = &self.origins[at as usize];
-        let place = FilePosition::new(&origin.file, origin.at);
+        let position = FilePosition::new(&origin.file, origin.at);
         let mut parts = Vec::new();
         loop {
             let origin = &self.origins[at as usize];
@@ -52,7 +52,7 @@ impl TypeText {
             }
         }
         parts.reverse();
-        Some((place, parts.join("/")))
+        Some((position, parts.join("/")))
     }
 
     pub(super) fn is_full(&self) -> bool {

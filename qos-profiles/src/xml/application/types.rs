@@ -67,13 +67,13 @@ impl TypeReader<'_> {
         self.text.element(outer, "types", None, (&self.report.file, element.at))
     }
 
-    pub(super) fn wrong(
+    pub(super) fn report_error(
         &mut self,
         element: &Element,
         path: &ElementPath<'_>,
-        wrong: UnplacedError,
+        error: UnplacedError,
     ) {
-        self.report.error(element.at, path, wrong);
+        self.report.error(element.at, path, error);
     }
 
     /// Reads one definition with its contents; `outer` is the enclosing element.
@@ -86,10 +86,10 @@ impl TypeReader<'_> {
         let path = &path.labelled(&element.name, element.attribute("name"));
         if self.text.is_full() {
             let found = format!("found types of more than {MOST_LINES} elements");
-            return self.wrong(element, path, UnplacedError::new(found, "expected fewer"));
+            return self.report_error(element, path, UnplacedError::new(found, "expected fewer"));
         }
-        if let Err(wrong) = no_text(element, || "expected elements alone".to_owned()) {
-            self.wrong(element, path, wrong);
+        if let Err(error) = no_text(element, || "expected elements alone".to_owned()) {
+            self.report_error(element, path, error);
         }
         match element.name.as_str() {
             "type" => {
@@ -106,11 +106,11 @@ impl TypeReader<'_> {
             "const" => self.constant(outer, element, path),
             "forward_dcl" => self.forward(outer, element, path),
             "include" => {
-                let wrong = UnplacedError::new(
+                let error = UnplacedError::new(
                     "found an include inside another element",
                     "expected it directly in `types`",
                 );
-                self.wrong(element, path, wrong);
+                self.report_error(element, path, error);
             }
             _ => unknown_element(self.report, element, path, &DEFINITIONS),
         }
@@ -176,20 +176,20 @@ impl TypeReader<'_> {
                     discriminator = Some((child, kind.map(|kind| format!("{key}{kind}"))));
                 }
                 "discriminator" => {
-                    let wrong =
+                    let error =
                         UnplacedError::new("found this element a second time", "expected it once");
-                    self.wrong(child, path, wrong);
+                    self.report_error(child, path, error);
                 }
                 "case" => cases.push(child),
                 _ => unknown_element(self.report, child, path, &["discriminator", "case"]),
             }
         }
         let Some((kind, of)) = discriminator else {
-            let wrong = UnplacedError::new(
+            let error = UnplacedError::new(
                 "found a union without `discriminator`",
                 "expected one, in front of the cases",
             );
-            return self.wrong(element, path, wrong);
+            return self.report_error(element, path, error);
         };
         let Some(of) = of else { return };
         let own = self.open(outer, "union", element);
@@ -203,8 +203,8 @@ impl TypeReader<'_> {
 
     fn case(&mut self, outer: u32, element: &Element, kind: &str, path: &ElementPath<'_>) {
         attributes(self.report, element, &[], path);
-        if let Err(wrong) = no_text(element, || "expected elements alone".to_owned()) {
-            self.wrong(element, path, wrong);
+        if let Err(error) = no_text(element, || "expected elements alone".to_owned()) {
+            self.report_error(element, path, error);
         }
         let own = self.open(outer, "case", element);
         let (mut labels, mut members) = (0, Vec::new());
@@ -232,7 +232,7 @@ impl TypeReader<'_> {
         if labels == 0 || members.len() != 1 {
             let found =
                 format!("found a case with {labels} valid values and {} members", members.len());
-            self.wrong(
+            self.report_error(
                 element,
                 path,
                 UnplacedError::new(
@@ -297,11 +297,11 @@ impl TypeReader<'_> {
             }
             self.leaf(child, path, &["name", "type", "bitBound", "bit_bound"]);
             let Some((which, bits)) = self.either(child, ["bitBound", "bit_bound"], path) else {
-                let wrong = UnplacedError::new(
+                let error = UnplacedError::new(
                     "found no attribute `bitBound`",
                     "expected how many bits it has",
                 );
-                self.wrong(child, path, wrong);
+                self.report_error(child, path, error);
                 continue;
             };
             let Some(bits) = self.expression(bits, which, child, path) else { continue };
@@ -356,11 +356,11 @@ impl TypeReader<'_> {
         let (name, kind) = (self.name(element, path), self.required(element, "kind", path));
         let (Some(name), Some(kind)) = (name, kind) else { return };
         if !KINDS.contains(&kind) {
-            let wrong = UnplacedError::new(
+            let error = UnplacedError::new(
                 format!("kind: found {}", quoted(kind)),
                 format!("expected {}", one_of(&KINDS)),
             );
-            return self.wrong(element, path, wrong.suggest(suggest(kind, KINDS)));
+            return self.report_error(element, path, error.suggest(suggest(kind, KINDS)));
         }
         let own = self.open(outer, "forward_dcl", element);
         self.text.line(own, &format!("{kind} {name};"));

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::shared::Mapping;
-use super::wait::{Futex, Wait};
+use super::wait::{Futex, WaitMethod};
 use crate::perf::clock;
 use crate::perf::control::HarnessControl;
 use crate::perf::payload::{ReadExtent, check, fill};
@@ -59,7 +59,7 @@ impl<'a> DirectionRing<'a> {
 /// carries a message.
 pub(crate) fn ping(
     mapping: &Mapping,
-    wait: Wait,
+    wait: WaitMethod,
     rounds: u64,
     size: usize,
     control: &HarnessControl,
@@ -90,7 +90,7 @@ pub(crate) fn ping(
 /// Runs pong.
 pub(crate) fn pong(
     mapping: &Mapping,
-    wait: Wait,
+    wait: WaitMethod,
     rounds: u64,
     size: usize,
     control: &HarnessControl,

@@ -32,7 +32,7 @@ pub(crate) use alone::{BareArgs, run as run_alone};
 pub(crate) use ring::ring_bytes;
 pub(crate) use stable::EVERY;
 pub(crate) use transfer::{TransferArgs, TransferResult, run as run_haul, transfer};
-pub(crate) use wait::Wait;
+pub(crate) use wait::WaitMethod;
 
 /// Kinds of bare rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -64,10 +64,10 @@ impl BareRingKind {
         }
     }
 
-    fn wait(self) -> Wait {
+    fn wait(self) -> WaitMethod {
         match self {
-            BareRingKind::Plain | BareRingKind::Stable => Wait::Poll,
-            BareRingKind::Futex => Wait::Futex,
+            BareRingKind::Plain | BareRingKind::Stable => WaitMethod::Poll,
+            BareRingKind::Futex => WaitMethod::Futex,
         }
     }
 }
@@ -83,7 +83,7 @@ pub(crate) struct BareNodeArgs {
     memory: i32,
     /// Way of waiting.
     #[arg(long, value_enum)]
-    wait: Wait,
+    wait: WaitMethod,
     /// Bytes of a message.
     #[arg(long, default_value = "64", value_parser = sample_size)]
     size: usize,
@@ -136,7 +136,7 @@ pub(crate) fn run_node(args: &BareNodeArgs) -> CommandResult {
     let result = match args.role {
         BareRole::Write | BareRole::Read => {
             let ring = BareRing::new(mapping, args.size, args.wait)?;
-            let moved = match (args.role, args.stable) {
+            let ring_result = match (args.role, args.stable) {
                 (BareRole::Write, every) => {
                     let every = every.map_or(1, |every| ring.at_most(every));
                     ring.write(args.readers, every, args.seconds, &control)
@@ -146,7 +146,7 @@ pub(crate) fn run_node(args: &BareNodeArgs) -> CommandResult {
                     ring.read_stable((args.index, args.readers), every, args.read, &control)
                 }
             };
-            serde_json::to_string(&moved)
+            serde_json::to_string(&ring_result)
         }
         BareRole::Ping => {
             let size = if args.messages { args.size } else { 0 };
@@ -188,12 +188,12 @@ pub(crate) struct BareSettings {
 
 /// Runs a bare ring.
 pub(crate) fn throughput(
-    order: BareSettings,
+    settings: BareSettings,
     kind: BareRingKind,
 ) -> Result<BareThroughput, Failure> {
-    let BareSettings { size, readers, read, seconds, every, limit } = order;
+    let BareSettings { size, readers, read, seconds, every, limit } = settings;
     let memory = InheritedMemory::new(ring_bytes(size))?;
-    let mut crew = ProcessGroup::without_folder(limit);
+    let mut process_group = ProcessGroup::without_folder(limit);
     let common = |role: &str| {
         let stable = (kind == BareRingKind::Stable).then(|| format!("--stable={every}"));
         [
@@ -213,26 +213,26 @@ pub(crate) fn throughput(
     for index in 0..readers {
         let mut arguments = common("read");
         arguments.push(format!("--index={index}"));
-        crew.start(&format!("bare reader {index}"), &arguments)?;
+        process_group.start(&format!("bare reader {index}"), &arguments)?;
     }
-    let writer = crew.start("the bare writer", &common("write"))?;
-    crew.all_ready()?;
-    crew.tell(writer, "GO")?;
-    let written: RingResult = crew.result(writer)?;
+    let writer = process_group.start("the bare writer", &common("write"))?;
+    process_group.all_ready()?;
+    process_group.tell(writer, "GO")?;
+    let written: RingResult = process_group.result(writer)?;
     let (mut rates, mut cpu_s, mut read_by) = (0.0, written.cpu_s, Vec::new());
     for reader in 0..readers {
-        let moved: RingResult = crew.result(reader)?;
-        if moved.wrong > 0 || moved.messages != written.messages {
+        let ring_result: RingResult = process_group.result(reader)?;
+        if ring_result.wrong > 0 || ring_result.messages != written.messages {
             return Err(Failure::new(
                 "the bare ring has lost or corrupted messages: a defect of the ring",
             ));
         }
-        let nanos = moved.t_end_ns.saturating_sub(written.t_start_ns).max(1);
-        rates += moved.messages as f64 * 1e9 / nanos as f64;
-        cpu_s += moved.cpu_s;
-        read_by.push(moved.messages);
+        let nanos = ring_result.t_end_ns.saturating_sub(written.t_start_ns).max(1);
+        rates += ring_result.messages as f64 * 1e9 / nanos as f64;
+        cpu_s += ring_result.cpu_s;
+        read_by.push(ring_result.messages);
     }
-    crew.dismiss()?;
+    process_group.dismiss()?;
     let msgs_per_s = rates / readers as f64;
     Ok(BareThroughput { msgs_per_s, cpu_s, written: written.messages, read_by })
 }
@@ -242,11 +242,11 @@ pub(crate) fn throughput(
 pub(crate) fn latency(
     size: Option<usize>,
     rounds: u64,
-    wait: Wait,
+    wait: WaitMethod,
     limit: Duration,
 ) -> Result<OneWayTimes, Failure> {
     let memory = InheritedMemory::new(size.map_or(0, |size| 2 * ring_bytes(size)))?;
-    let mut crew = ProcessGroup::without_folder(limit);
+    let mut process_group = ProcessGroup::without_folder(limit);
     let arguments = |role: &str| {
         [
             NODE.to_owned(),
@@ -260,12 +260,12 @@ pub(crate) fn latency(
         .chain(size.map(|_| "--messages".to_owned()))
         .collect::<Vec<_>>()
     };
-    crew.start("bare pong", &arguments("pong"))?;
-    let ping = crew.start("bare ping", &arguments("ping"))?;
-    crew.all_ready()?;
-    crew.tell(ping, "GO")?;
-    let one_way = crew.result(ping)?;
-    crew.dismiss()?;
+    process_group.start("bare pong", &arguments("pong"))?;
+    let ping = process_group.start("bare ping", &arguments("ping"))?;
+    process_group.all_ready()?;
+    process_group.tell(ping, "GO")?;
+    let one_way = process_group.result(ping)?;
+    process_group.dismiss()?;
     Ok(one_way)
 }
 

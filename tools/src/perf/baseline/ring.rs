@@ -11,7 +11,7 @@ use std::sync::atomic::{Ordering, fence};
 use serde::{Deserialize, Serialize};
 
 use super::shared::Mapping;
-use super::wait::{Futex, Wait};
+use super::wait::{Futex, WaitMethod};
 use crate::outcome::Failure;
 use crate::perf::clock;
 use crate::perf::control::HarnessControl;
@@ -32,7 +32,7 @@ pub(crate) struct BareRing {
     pub(super) size: usize,
     stride: usize,
     pub(super) slots: u64,
-    wait: Wait,
+    wait: WaitMethod,
 }
 
 /// Result of a process of the baseline.
@@ -55,7 +55,11 @@ pub(crate) fn ring_bytes(size: usize) -> usize {
 
 impl BareRing {
     /// Makes the ring in this memory.
-    pub(crate) fn new(mapping: Mapping, size: usize, wait: Wait) -> Result<BareRing, Failure> {
+    pub(crate) fn new(
+        mapping: Mapping,
+        size: usize,
+        wait: WaitMethod,
+    ) -> Result<BareRing, Failure> {
         let stride = size.next_multiple_of(8);
         let room = mapping.ring_bytes() / stride;
         if room == 0 {

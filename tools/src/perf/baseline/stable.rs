@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::ring::{BareRing, END, HEAD, NEWS, RingResult, TAILS};
-use super::wait::Wait;
+use super::wait::WaitMethod;
 use crate::perf::clock;
 use crate::perf::control::HarnessControl;
 use crate::perf::payload::{ReadExtent, check};
@@ -48,7 +48,7 @@ impl BareRing {
         let (mut received, mut stable, mut next) = (0, 0, 0);
         let (mut wrong, mut t_start_ns) = (0, 0);
         while !control.ended() && end.load(Acquire) != next + 1 {
-            Wait::Poll.until(&self.mapping, NEWS, control, || {
+            WaitMethod::Poll.until(&self.mapping, NEWS, control, || {
                 let seen = head.load(Acquire);
                 if seen != received {
                     received = seen;
@@ -93,7 +93,8 @@ mod tests {
         let memory = InheritedMemory::new(ring_bytes(SIZE)).unwrap();
         let number = memory.number();
         // Each thread maps the memory, as separate processes would.
-        let ring = move || BareRing::new(Mapping::of(number).unwrap(), SIZE, Wait::Poll).unwrap();
+        let ring =
+            move || BareRing::new(Mapping::of(number).unwrap(), SIZE, WaitMethod::Poll).unwrap();
         let watch = ring();
         let count = |line: usize| watch.mapping.counter(line).load(Acquire);
         let reader = move |reader| {
@@ -111,8 +112,8 @@ mod tests {
             let second = scope.spawn(move || reader(1));
             let written = writer.join().unwrap();
             for reader in [first, second] {
-                let moved = reader.join().unwrap();
-                assert_eq!((moved.messages, moved.wrong), (written.messages, 0));
+                let ring_result = reader.join().unwrap();
+                assert_eq!((ring_result.messages, ring_result.wrong), (written.messages, 0));
             }
             assert!(written.messages >= watch.slots);
         });

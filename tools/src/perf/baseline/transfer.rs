@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ring::{HEAD, NEWS, ROOM, TAILS};
 use super::shared::{InheritedMemory, Mapping};
-use super::wait::Wait;
+use super::wait::WaitMethod;
 use crate::outcome::{CommandAnswer, CommandResult, Failure, say};
 use crate::perf::clock;
 use crate::perf::control::HarnessControl;
@@ -26,7 +26,7 @@ const BLOCK: usize = 128 << 10;
 const BLOCKS: usize = 8;
 
 /// Way in which the processes wait for each other.
-const WAIT: Wait = Wait::Futex;
+const WAIT: WaitMethod = WaitMethod::Futex;
 
 /// One of the two processes.
 #[derive(Args, Debug)]
@@ -73,7 +73,7 @@ pub(crate) fn transfer(
 ) -> Result<TransferResult, Failure> {
     let bytes = bytes.next_multiple_of(BLOCK);
     let memory = InheritedMemory::new(if ring { BLOCK * BLOCKS } else { bytes })?;
-    let mut crew = ProcessGroup::without_folder(limit);
+    let mut process_group = ProcessGroup::without_folder(limit);
     let arguments = |role: &str| {
         vec![
             NODE.to_owned(),
@@ -82,15 +82,15 @@ pub(crate) fn transfer(
             format!("--bytes={bytes}"),
         ]
     };
-    let giver = crew.start("the bare sender", &arguments("give"))?;
-    let taker = crew.start("the bare receiver", &arguments("take"))?;
-    crew.all_ready()?;
-    crew.tell(taker, "GO")?;
-    crew.tell(giver, "GO")?;
-    let hauled = crew.result(taker)?;
-    let _: TransferResult = crew.result(giver)?;
-    crew.dismiss()?;
-    Ok(hauled)
+    let giver = process_group.start("the bare sender", &arguments("give"))?;
+    let taker = process_group.start("the bare receiver", &arguments("take"))?;
+    process_group.all_ready()?;
+    process_group.tell(taker, "GO")?;
+    process_group.tell(giver, "GO")?;
+    let transferred = process_group.result(taker)?;
+    let _: TransferResult = process_group.result(giver)?;
+    process_group.dismiss()?;
+    Ok(transferred)
 }
 
 /// Runs one of the two processes.
@@ -117,8 +117,8 @@ pub(crate) fn run(args: &TransferArgs) -> CommandResult {
             black_box(unsafe { mapping.bytes(0, args.bytes) }.to_vec());
         }
     }
-    let hauled = TransferResult { t_start_ns, t_end_ns: clock::now() };
-    say(&serde_json::to_string(&hauled).map_err(|error| Failure::new(error.to_string()))?)?;
+    let transferred = TransferResult { t_start_ns, t_end_ns: clock::now() };
+    say(&serde_json::to_string(&transferred).map_err(|error| Failure::new(error.to_string()))?)?;
     control.wait_for_exit();
     Ok(CommandAnswer::Yes)
 }

@@ -19,7 +19,7 @@ const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Way of waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Wait {
+pub(crate) enum WaitMethod {
     /// Poll.
     Poll,
     /// Sleep in a futex after some polls.
@@ -35,13 +35,13 @@ pub(crate) struct Futex {
     pub(crate) sleepers: usize,
 }
 
-impl Wait {
+impl WaitMethod {
     /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Wait::Poll => "poll",
-            Wait::Futex => "futex",
-            Wait::Sleep => "sleep",
+            WaitMethod::Poll => "poll",
+            WaitMethod::Futex => "futex",
+            WaitMethod::Sleep => "sleep",
         }
     }
 
@@ -54,7 +54,7 @@ impl Wait {
         control: &HarnessControl,
         mut ready: impl FnMut() -> bool,
     ) {
-        let looks = if self == Wait::Sleep { FEW_LOOKS } else { LOOKS };
+        let looks = if self == WaitMethod::Sleep { FEW_LOOKS } else { LOOKS };
         loop {
             for _ in 0..looks {
                 if ready() {
@@ -66,8 +66,8 @@ impl Wait {
                 return;
             }
             match self {
-                Wait::Poll => std::thread::yield_now(),
-                Wait::Futex | Wait::Sleep => {
+                WaitMethod::Poll => std::thread::yield_now(),
+                WaitMethod::Futex | WaitMethod::Sleep => {
                     let (word, sleepers) = (mapping.futex(at.word), mapping.futex(at.sleepers));
                     let seen = word.load(SeqCst);
                     sleepers.fetch_add(1, SeqCst);
@@ -91,7 +91,7 @@ impl Wait {
     /// Wakes all sleepers, after all earlier stores.
     #[inline]
     pub(crate) fn wake(self, mapping: &Mapping, at: Futex) {
-        if self == Wait::Poll {
+        if self == WaitMethod::Poll {
             return;
         }
         fence(SeqCst);

@@ -81,8 +81,8 @@ pub(super) fn write<P: Payload>(
     part: &ProcessSettings,
     control: &HarnessControl,
 ) -> Result<(), Failure> {
-    let participant = part.means.join()?;
-    let writer = part.means.writer::<P>(&participant, super::process::TOPIC, part.size)?;
+    let participant = part.delivery.join()?;
+    let writer = part.delivery.writer::<P>(&participant, super::process::TOPIC, part.size)?;
     if !meet(control, || writer.wait_for_readers(1, LOOK))? {
         return Ok(());
     }
@@ -112,7 +112,7 @@ pub(super) fn write<P: Payload>(
         return Ok(());
     }
     let (start, mut count) = (clock::now(), 0);
-    while !(count % LOOK_EVERY == 0 && control.has_heard("STOP")) {
+    while !(count % LOOK_EVERY == 0 && control.has_received("STOP")) {
         match part.live {
             None => {}
             Some(0) => {
@@ -143,25 +143,25 @@ pub(super) fn read<P: Payload>(
     part: &ProcessSettings,
     control: &HarnessControl,
 ) -> Result<(), Failure> {
-    let participant = part.means.join()?;
-    let reader = part.means.reader::<P>(&participant, super::process::TOPIC, part.size)?;
+    let participant = part.delivery.join()?;
+    let reader = part.delivery.reader::<P>(&participant, super::process::TOPIC, part.size)?;
     if !meet(control, || reader.wait_for_writers(1, LOOK))? || !control.ready(None)? {
         return Ok(());
     }
-    let mut track = SubscriberStats::new(part.read);
+    let mut stats = SubscriberStats::new(part.read);
     let mut lived = ReaderResult { start_ns: clock::now(), ..ReaderResult::default() };
     loop {
-        let before = track.seen();
+        let before = stats.seen();
         for sample in reader.take(.., LOOK)? {
-            track.look(sample.bytes(), sample.info().publication_handle);
+            stats.look(sample.bytes(), sample.info().publication_handle);
         }
-        let seen = track.seen() - before;
-        if seen == 0 && control.has_heard("STOP") {
+        let seen = stats.seen() - before;
+        if seen == 0 && control.has_received("STOP") {
             break;
         }
         lived.count(clock::now(), seen as u32);
     }
-    lived.wrong = track.lost + track.disorder + track.corrupt;
+    lived.wrong = stats.lost + stats.disorder + stats.corrupt;
     lived.peak_mib = super::process::peak_mib();
     say(&serde_json::to_string(&lived).map_err(|error| Failure::new(error.to_string()))?)?;
     control.wait_for_exit();

@@ -73,11 +73,11 @@ impl LateJoinerArgs {
     }
 
     fn part(&self, role: &str) -> Vec<String> {
-        let means =
+        let delivery =
             DeliverySettings { keep: self.mib, ..DeliverySettings::of(PerfLevel::Volatile) };
         let mut arguments = vec!["late-joiner-part".to_owned(), role.to_owned()];
         arguments.push(format!("--size={}", self.size));
-        arguments.extend(means.arguments());
+        arguments.extend(delivery.arguments());
         arguments.push(format!("--past={}", self.samples()));
         arguments.push(format!("--read={}", self.read.name()));
         arguments.extend(self.live.map(|rate| format!("--live={rate}")));
@@ -120,24 +120,24 @@ struct RoundTimes {
 
 /// Runs the rounds.
 pub(crate) fn run(args: &LateJoinerArgs, json: bool) -> CommandResult {
-    let mut crew = ProcessGroup::new(args.limit())?;
-    let reader = crew.start("the reader", &args.part("reader"))?;
-    let writer = crew.start("the writer", &args.part("writer"))?;
+    let mut process_group = ProcessGroup::new(args.limit())?;
+    let reader = process_group.start("the reader", &args.part("reader"))?;
+    let writer = process_group.start("the writer", &args.part("writer"))?;
     progress(format_args!("{} samples of {} bytes ...", args.samples(), args.size));
-    crew.all_ready()?;
-    crew.tell(writer, "GO")?;
+    process_group.all_ready()?;
+    process_group.tell(writer, "GO")?;
     let (mut marks, mut stayed) = (Vec::new(), Vec::new());
     for number in 1..=args.rounds {
         progress(format_args!("newcomer {number} of {} ...", args.rounds));
-        let (found, stay) = round(args, &mut crew)?;
+        let (found, stay) = round(args, &mut process_group)?;
         marks.push(found);
         stayed.push(stay);
     }
-    crew.tell(writer, "STOP")?;
-    let wrote: WriterResult = crew.result(writer)?;
-    crew.tell(reader, "STOP")?;
-    let lived: ReaderResult = crew.result(reader)?;
-    crew.dismiss()?;
+    process_group.tell(writer, "STOP")?;
+    let wrote: WriterResult = process_group.result(writer)?;
+    process_group.tell(reader, "STOP")?;
+    let lived: ReaderResult = process_group.result(reader)?;
+    process_group.dismiss()?;
     let rounds: Vec<Round> = marks.iter().map(|marks| sum_up(marks, &lived)).collect();
     let wrong = lived.wrong + stayed.iter().map(|stay| stay.wrong).sum::<u64>();
     let report = report(args, &rounds, (&wrote, &lived, &stayed), wrong);
@@ -147,7 +147,7 @@ pub(crate) fn run(args: &LateJoinerArgs, json: bool) -> CommandResult {
 
 fn round(
     args: &LateJoinerArgs,
-    crew: &mut ProcessGroup,
+    process_group: &mut ProcessGroup,
 ) -> Result<(RoundTimes, FinalReport), Failure> {
     let calm = || {
         let start = super::clock::now();
@@ -159,12 +159,12 @@ fn round(
     let ring = transfer(bytes, true, args.limit())?;
     let copy = transfer(bytes, false, args.limit())?;
     calm();
-    let newcomer = crew.start("the newcomer", &args.part("newcomer"))?;
-    let came: HistoryReport = crew.result(newcomer)?;
+    let newcomer = process_group.start("the newcomer", &args.part("newcomer"))?;
+    let came: HistoryReport = process_group.result(newcomer)?;
     let after = calm();
-    crew.tell(newcomer, "STOP")?;
-    let stayed: FinalReport = crew.result(newcomer)?;
-    crew.let_go(newcomer)?;
+    process_group.tell(newcomer, "STOP")?;
+    let stayed: FinalReport = process_group.result(newcomer)?;
+    process_group.let_go(newcomer)?;
     Ok((RoundTimes { before, ring, copy, history: came, after }, stayed))
 }
 

@@ -44,7 +44,7 @@ enum LateJoinRole {
 /// Settings of a process.
 pub(super) struct ProcessSettings {
     role: LateJoinRole,
-    pub(super) means: DeliverySettings,
+    pub(super) delivery: DeliverySettings,
     pub(super) size: usize,
     pub(super) past: u64,
     pub(super) live: Option<u64>,
@@ -90,7 +90,7 @@ impl WithPayload for ProcessRun {
 /// Runs one of the processes.
 pub(crate) fn play(args: ProcessArgs) -> CommandResult {
     let ProcessArgs { role, part, past, live, read } = args;
-    let part = ProcessSettings { role, means: part.means, size: part.size, past, live, read };
+    let part = ProcessSettings { role, delivery: part.means, size: part.size, past, live, read };
     let control = HarnessControl::new(true);
     on_large_stack(move || for_size(part.size, ProcessRun(part, control)))?;
     Ok(CommandAnswer::Yes)
@@ -99,10 +99,10 @@ pub(crate) fn play(args: ProcessArgs) -> CommandResult {
 /// Joins late: receives the history, and continues with live samples.
 fn come<P: Payload>(part: &ProcessSettings, control: &HarnessControl) -> Result<(), Failure> {
     let t_start_ns = clock::now();
-    let participant = part.means.join()?;
+    let participant = part.delivery.join()?;
     let t_joined_ns = clock::now();
-    let reader = part.means.reader::<P>(&participant, TOPIC, part.size)?;
-    let mut track = SubscriberStats::new(part.read);
+    let reader = part.delivery.reader::<P>(&participant, TOPIC, part.size)?;
+    let mut stats = SubscriberStats::new(part.read);
     let (mut first, mut has_come) = (None, false);
     loop {
         for sample in reader.take(.., LOOK)? {
@@ -111,22 +111,22 @@ fn come<P: Payload>(part: &ProcessSettings, control: &HarnessControl) -> Result<
             first.get_or_insert_with(|| {
                 (clock::now(), check(bytes, part.read).map_or(0, |it| it.0))
             });
-            track.look(bytes, sample.info().publication_handle);
+            stats.look(bytes, sample.info().publication_handle);
         }
         if let (Some((t_first_ns, _)), false) = (first, has_come)
-            && track.seen() >= part.past
+            && stats.seen() >= part.past
         {
             let came =
                 HistoryReport { t_start_ns, t_joined_ns, t_first_ns, t_last_ns: clock::now() };
             say(&serde_json::to_string(&came).map_err(|error| Failure::new(error.to_string()))?)?;
             has_come = true;
         }
-        if has_come && control.has_heard("STOP") || control.ended() {
+        if has_come && control.has_received("STOP") || control.ended() {
             break;
         }
     }
     let passed = first.map_or(0, |(_, index)| index);
-    let wrong = track.lost.saturating_sub(passed) + track.disorder + track.corrupt;
+    let wrong = stats.lost.saturating_sub(passed) + stats.disorder + stats.corrupt;
     let stayed = FinalReport { wrong, peak_mib: peak_mib() };
     say(&serde_json::to_string(&stayed).map_err(|error| Failure::new(error.to_string()))?)?;
     control.wait_for_exit();

@@ -13,7 +13,7 @@ use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::{self, SubgroupConfig, Upcall};
 use derecho_core::node::{ACKS, ACKS_WORDS, Node};
-use derecho_node::{Counters, Engine, Pace, WaitOutcome};
+use derecho_node::{Engine, EngineCounters, Pace, WaitOutcome};
 
 use super::super::control::HarnessControl;
 use super::super::payload::fill;
@@ -31,7 +31,7 @@ pub(super) const WRITING: ThreadToken = ThreadToken::new(0);
 /// A member of a subgroup. See the [module](self).
 pub(super) struct CoreAccess {
     engine: Engine<SubgroupFounder, ShmLink>,
-    shown: Arc<SharedSubgroupState>,
+    shared: Arc<SharedSubgroupState>,
     memory: Option<SenderMemory>,
     bells: Arc<dyn Bells>,
     readers: usize,
@@ -43,10 +43,11 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 }
 
 /// Returns a sender's memory for messages of `size` bytes, as large as a DDS writer's.
-fn geometry(means: &DeliverySettings, size: usize) -> Result<Geometry, Failure> {
-    let (bytes, messages) = (means.memory.unwrap_or(USUAL.0), means.in_flight.map(|n| n as usize));
+fn geometry(delivery: &DeliverySettings, size: usize) -> Result<Geometry, Failure> {
+    let (bytes, messages) =
+        (delivery.memory.unwrap_or(USUAL.0), delivery.in_flight.map(|n| n as usize));
     let messages = messages.unwrap_or(USUAL.1);
-    let entries = match means.level.is_ordered() {
+    let entries = match delivery.level.is_ordered() {
         false => messages,
         true => messages + messages.div_ceil(7),
     };
@@ -58,14 +59,14 @@ fn geometry(means: &DeliverySettings, size: usize) -> Result<Geometry, Failure> 
 impl CoreAccess {
     /// Joins the subgroup; `upcall`, if given, receives the deliveries.
     pub(super) fn join(args: &MemberArgs, upcall: Option<Upcall>) -> Result<CoreAccess, Failure> {
-        let means = &args.part.means;
-        let config = ShmConfig::new(format!("core-{}", means.domain));
+        let delivery = &args.part.means;
+        let config = ShmConfig::new(format!("core-{}", delivery.domain));
         let mut link = ShmLink::join(config).map_err(failed)?;
         let acks = link.open(ACKS, ACKS_WORDS).map_err(failed)?;
         let (bells, parker) = (link.bells(), link.parker());
         let bell = Arc::clone(&parker);
         let node = Node::new(link.node(), acks, Arc::new(move || bell.wake()));
-        let level = match means.level {
+        let level = match delivery.level {
             PerfLevel::Unordered => subgroup::DeliveryGuarantee::Unordered,
             PerfLevel::Atomic => subgroup::DeliveryGuarantee::Atomic,
             PerfLevel::Volatile | PerfLevel::Logged => {
@@ -73,19 +74,19 @@ impl CoreAccess {
                 return Err(Failure::Usage(text.to_owned()));
             }
         };
-        let terms = SubgroupConfig { level, ablation: means.ablation() };
+        let terms = SubgroupConfig { level, ablation: delivery.ablation() };
         let mut table = SubgroupFounder::new(node, terms, args.processes);
         table.set_upcall(upcall);
-        let shown = table.shared();
+        let shared = table.shared();
         let region = table.fresh_region();
         let lines = (region, link.open(region, args.processes * LINE_WORDS).map_err(failed)?);
         let mut memory = None;
         if args.writes {
-            let (region, shape) = (table.fresh_region(), geometry(means, args.part.size)?);
+            let (region, shape) = (table.fresh_region(), geometry(delivery, args.part.size)?);
             let words = link.open(region, shape.words()).map_err(failed)?;
             memory = Some((
                 region,
-                match means.level.is_ordered() {
+                match delivery.level.is_ordered() {
                     true => SenderMemory::with_nulls(words, shape),
                     false => SenderMemory::new(words, shape),
                 }
@@ -93,22 +94,22 @@ impl CoreAccess {
             ));
         }
         let mut pace = Pace::default();
-        if let Some(micros) = means.spin {
+        if let Some(micros) = delivery.spin {
             pace.spin = Duration::from_micros(micros);
         }
-        if let Some(micros) = means.linger {
+        if let Some(micros) = delivery.linger {
             pace.linger = Duration::from_micros(micros);
         }
         let engine = Engine::start(table, link, parker, pace);
-        let bring = Contribution { lines, memory: memory.clone(), reads: args.reads };
-        engine.act(|table, _, effects| table.join(bring, effects));
+        let contribution = Contribution { lines, memory: memory.clone(), reads: args.reads };
+        engine.act(|table, _, effects| table.join(contribution, effects));
         let (readers, size) = (args.readers as usize, args.part.size);
         let memory = memory.map(|(_, memory)| memory);
-        Ok(CoreAccess { engine, shown, memory, bells, readers, size })
+        Ok(CoreAccess { engine, shared, memory, bells, readers, size })
     }
 
     pub(super) fn inbox(&self) -> Option<&Arc<Inbox>> {
-        self.shown.inbox.get()?.as_ref()
+        self.shared.inbox.get()?.as_ref()
     }
 
     /// Returns the memory it sends from, if it sends.
@@ -164,13 +165,13 @@ impl TopicAccess for CoreAccess {
 
     fn meet(&self, control: &HarnessControl) -> Result<bool, Failure> {
         let met = || {
-            self.shown.inbox.get().is_some()
-                && self.shown.readers.load(Ordering::Acquire) >= self.readers
+            self.shared.inbox.get().is_some()
+                && self.shared.readers.load(Ordering::Acquire) >= self.readers
         };
         within_match_limit(control, || self.wait_until(met))
     }
 
-    fn counters(&self) -> &Counters {
+    fn counters(&self) -> &EngineCounters {
         self.engine.counters()
     }
 
@@ -191,13 +192,13 @@ impl TopicAccess for CoreAccess {
         Ok(written)
     }
 
-    fn take(&mut self, track: &mut SubscriberStats<usize>) -> Result<u64, Failure> {
+    fn take(&mut self, stats: &mut SubscriberStats<usize>) -> Result<u64, Failure> {
         let Some(inbox) = self.inbox() else { return Ok(0) };
         // SAFETY: only the thread of this member takes from the queue and asks for its length.
         let taking = unsafe { inbox.consumer_unchecked() };
         let waiting = taking.len();
         for record in std::iter::from_fn(|| taking.take()).take(waiting) {
-            track.look(record.bytes(), record.sender());
+            stats.look(record.bytes(), record.sender());
         }
         Ok(waiting as u64)
     }

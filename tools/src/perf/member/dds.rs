@@ -1,7 +1,7 @@
 //! A member of a topic of the DDS interface.
 
 use dds_api::prelude::*;
-use derecho_node::Counters;
+use derecho_node::EngineCounters;
 
 use super::super::clock;
 use super::super::control::HarnessControl;
@@ -22,7 +22,7 @@ pub(super) struct DdsAccess<P: Payload> {
     writer: Option<DataWriter<P>>,
     participant: DomainParticipant,
     cast: (usize, usize),
-    manner: WriteMethod,
+    method: WriteMethod,
     /// Sample to copy from, and the size to request.
     sample: Box<P>,
     size: usize,
@@ -31,22 +31,22 @@ pub(super) struct DdsAccess<P: Payload> {
 
 impl<P: Payload> DdsAccess<P> {
     pub(super) fn join(args: &MemberArgs) -> Result<Self, Failure> {
-        let (size, cast) = (args.part.size, args.cast());
+        let (size, cast) = (args.part.size, args.counts());
         let participant = args.part.means.join()?;
-        let means = &args.part.means;
+        let delivery = &args.part.means;
         let reader = match args.reads {
-            true => Some(means.reader::<P>(&participant, TOPIC, size)?),
+            true => Some(delivery.reader::<P>(&participant, TOPIC, size)?),
             false => None,
         };
         let writer = match args.writes {
-            true => Some(means.writer::<P>(&participant, TOPIC, size)?),
+            true => Some(delivery.writer::<P>(&participant, TOPIC, size)?),
             false => None,
         };
         let mut sample = Box::<P>::default();
         sample.resize(size);
-        let manner = args.manner.manner(size);
+        let method = args.manner.manner(size);
         let cast = (cast.writers as usize, cast.readers as usize);
-        Ok(DdsAccess { reader, writer, participant, cast, manner, sample, size, copied: 0 })
+        Ok(DdsAccess { reader, writer, participant, cast, method, sample, size, copied: 0 })
     }
 }
 
@@ -54,10 +54,10 @@ impl<P: Payload> DdsAccess<P> {
 fn write<P: Payload>(
     writer: &DataWriter<P>,
     sample: &mut P,
-    (manner, size): (WriteMethod, usize),
+    (method, size): (WriteMethod, usize),
     (index, stamp): (u64, u64),
 ) -> DdsResult<()> {
-    match manner {
+    match method {
         WriteMethod::Loan => {
             let mut loan = P::loan(writer)?;
             loan.resize(size);
@@ -87,19 +87,19 @@ impl<P: Payload> TopicAccess for DdsAccess<P> {
         }
     }
 
-    fn counters(&self) -> &Counters {
+    fn counters(&self) -> &EngineCounters {
         self.participant.counters()
     }
 
     fn write(&mut self, first: u64, most: u64) -> Result<u64, Failure> {
         let Some(writer) = &self.writer else { return Ok(0) };
-        let (manner, size) = (self.manner, self.size);
+        let (method, size) = (self.method, self.size);
         let mut written = 0;
         while written < most && writer.has_room_for(&self.sample) {
             let index = first + written;
             let stamped = has_stamp(size) && index.is_multiple_of(stamp_every(size));
             let stamp = if stamped { clock::now() } else { 0 };
-            match write(writer, &mut self.sample, (manner, size), (index, stamp)) {
+            match write(writer, &mut self.sample, (method, size), (index, stamp)) {
                 Ok(()) => written += 1,
                 Err(DdsError::Timeout(_)) => break,
                 Err(error) => return Err(error.into()),
@@ -108,13 +108,13 @@ impl<P: Payload> TopicAccess for DdsAccess<P> {
         Ok(written)
     }
 
-    fn take(&mut self, track: &mut SubscriberStats<InstanceHandle>) -> Result<u64, Failure> {
+    fn take(&mut self, stats: &mut SubscriberStats<InstanceHandle>) -> Result<u64, Failure> {
         let Some(reader) = &self.reader else { return Ok(0) };
         let mut taken = 0;
         for sample in reader.take(.., Timeout::NOW)? {
             taken += 1;
             self.copied += u64::from(!sample.is_borrowed() || carries_payload::<P>());
-            track.look(sample.bytes(), sample.info().publication_handle);
+            stats.look(sample.bytes(), sample.info().publication_handle);
         }
         Ok(taken)
     }
@@ -127,7 +127,7 @@ impl<P: Payload> TopicAccess for DdsAccess<P> {
     }
 
     fn copies(&self) -> (f64, u64) {
-        let in_place = P::PLAIN && self.manner == WriteMethod::Loan;
+        let in_place = P::PLAIN && self.method == WriteMethod::Loan;
         (if in_place { 0.0 } else { 1.0 }, self.copied)
     }
 

@@ -17,7 +17,7 @@ use std::hash::Hash;
 use std::time::Instant;
 
 use clap::Args;
-use derecho_node::Counters;
+use derecho_node::EngineCounters;
 use serde::Serialize;
 
 use super::clock;
@@ -75,7 +75,7 @@ pub(crate) struct MemberArgs {
 }
 
 impl MemberArgs {
-    fn cast(&self) -> ParticipantCounts {
+    fn counts(&self) -> ParticipantCounts {
         ParticipantCounts { writers: self.writers, readers: self.readers }
     }
 
@@ -95,12 +95,12 @@ trait TopicAccess {
     /// Waits until all processes are present. Returns whether to continue.
     fn meet(&self, control: &HarnessControl) -> Result<bool, Failure>;
     /// Returns the counters of the engine.
-    fn counters(&self) -> &Counters;
+    fn counters(&self) -> &EngineCounters;
     /// Writes samples, numbered from `first`, while there is room and at most `most`. Returns
     /// their number.
     fn write(&mut self, first: u64, most: u64) -> Result<u64, Failure>;
     /// Takes the available samples. Returns their number.
-    fn take(&mut self, track: &mut SubscriberStats<Self::Writer>) -> Result<u64, Failure>;
+    fn take(&mut self, stats: &mut SubscriberStats<Self::Writer>) -> Result<u64, Failure>;
     /// Waits briefly, until there is something to take or, if `writing`, room.
     fn wait(&self, writing: bool) -> Result<(), Failure>;
     /// Returns the number of copies of each written sample, and of all taken samples.
@@ -114,8 +114,8 @@ pub(crate) fn run(args: MemberArgs) -> CommandResult {
     on_large_stack(move || match args.interface {
         Interface::Dds => for_size(args.part.size, DdsMember(args)),
         Interface::Core => {
-            let mut seat = core::CoreAccess::join(&args, None)?;
-            play(&args, &HarnessControl::new(true), &mut seat)
+            let mut access = core::CoreAccess::join(&args, None)?;
+            play(&args, &HarnessControl::new(true), &mut access)
         }
     })?;
     Ok(CommandAnswer::Yes)
@@ -128,25 +128,25 @@ impl WithPayload for DdsMember {
 
     fn with<P: super::payload::Payload>(self) -> Result<(), Failure> {
         let control = HarnessControl::new(true);
-        let mut seat = dds::DdsAccess::<P>::join(&self.0)?;
-        play(&self.0, &control, &mut seat)
+        let mut access = dds::DdsAccess::<P>::join(&self.0)?;
+        play(&self.0, &control, &mut access)
     }
 }
 
 fn play<S: TopicAccess>(
     args: &MemberArgs,
     control: &HarnessControl,
-    seat: &mut S,
+    access: &mut S,
 ) -> Result<(), Failure> {
-    if !seat.meet(control)? || !control.ready(Some("GO"))? {
+    if !access.meet(control)? || !control.ready(Some("GO"))? {
         return Ok(());
     }
-    let mut track = SubscriberStats::new(args.read);
-    let meter = ResourceMeter::start(seat.counters());
-    let times = work(args, control, seat, &mut track)?;
-    let used = meter.used(seat.counters());
+    let mut stats = SubscriberStats::new(args.read);
+    let meter = ResourceMeter::start(access.counters());
+    let times = work(args, control, access, &mut stats)?;
+    let used = meter.used(access.counters());
     if args.reads && !control.ended() {
-        tell(&seen(args, control, seat, (&track, times), used))?;
+        tell(&seen(args, control, access, (&stats, times), used))?;
     }
     control.wait_for_exit();
     Ok(())
@@ -163,8 +163,8 @@ type FirstAndLast = (u64, u64);
 fn work<S: TopicAccess>(
     args: &MemberArgs,
     control: &HarnessControl,
-    seat: &mut S,
-    track: &mut SubscriberStats<S::Writer>,
+    access: &mut S,
+    stats: &mut SubscriberStats<S::Writer>,
 ) -> Result<FirstAndLast, Failure> {
     let t_start_ns = clock::now();
     let (count, deadline) = match args.amount() {
@@ -178,25 +178,25 @@ fn work<S: TopicAccess>(
         let mut done = 0;
         if writing && (sent == count || clock::now() >= deadline) {
             writing = false;
-            let (role, t_end_ns, copies) = ("pub".to_owned(), clock::now(), seat.copies().0);
+            let (role, t_end_ns, copies) = ("pub".to_owned(), clock::now(), access.copies().0);
             // If the process also reads, its report as a reader has its resource use.
             let used = ResourceUse::default();
             tell(&PublisherResult { role, sent, t_start_ns, t_end_ns, copies, used })?;
         }
         if writing {
-            let written = seat.write(sent, BURST.min(count - sent))?;
+            let written = access.write(sent, BURST.min(count - sent))?;
             sent += written;
             done += written;
         }
         if args.reads {
-            let taken = seat.take(track)?;
+            let taken = access.take(stats)?;
             if taken > 0 {
                 times.1 = clock::now();
                 times.0 = if times.0 == 0 { times.1 } else { times.0 };
             }
             done += taken;
         }
-        let enough = control.total().or(all).is_some_and(|all| track.seen() >= all);
+        let enough = control.total().or(all).is_some_and(|all| stats.seen() >= all);
         if !writing && (enough || !args.reads) {
             return Ok(times);
         }
@@ -215,14 +215,14 @@ fn work<S: TopicAccess>(
         if !writing && quiet >= limit {
             return Ok(times);
         }
-        seat.wait(writing)?;
+        access.wait(writing)?;
     }
 }
 
 fn seen<S: TopicAccess>(
     args: &MemberArgs,
     control: &HarnessControl,
-    seat: &S,
+    access: &S,
     (track, (t_first_ns, t_last_ns)): (&SubscriberStats<S::Writer>, FirstAndLast),
     used: ResourceUse,
 ) -> SubscriberResult {
@@ -242,8 +242,8 @@ fn seen<S: TopicAccess>(
         p50_ns: latency(0.5),
         p99_ns: latency(0.99),
         latency_samples: track.latency.len(),
-        copies: seat.copies().1 as f64 / track.seen().max(1) as f64,
-        sample_bytes: seat.sample_bytes(),
+        copies: access.copies().1 as f64 / track.seen().max(1) as f64,
+        sample_bytes: access.sample_bytes(),
         order: track.order,
         used,
     }

@@ -87,17 +87,17 @@ impl SubgroupFounder {
     }
 
     /// Takes part with this contribution.
-    pub(super) fn join(&mut self, bring: Contribution, effects: &mut Effects) {
-        let sends = bring.memory.as_ref().map(|(region, _)| *region);
+    pub(super) fn join(&mut self, contribution: Contribution, effects: &mut Effects) {
+        let sends = contribution.memory.as_ref().map(|(region, _)| *region);
         let own = MemberRole {
             origin: StreamOrigin::Own,
-            reads: bring.reads,
+            reads: contribution.reads,
             sends,
-            lines: bring.lines.0,
+            lines: contribution.lines.0,
         };
         self.node.announce(ANNOUNCEMENT, encode(own), effects);
         self.parts.insert(self.node.id(), own);
-        self.contribution = Some(bring);
+        self.contribution = Some(contribution);
         self.try_found(effects);
     }
 
@@ -109,10 +109,10 @@ impl SubgroupFounder {
         }
         let Some(Contribution { lines, memory, .. }) = self.contribution.take() else { return };
         let members = self.parts.values().copied().collect();
-        let charter = SubgroupDefinition { name: NAME, config: self.terms, members };
+        let definition = SubgroupDefinition { name: NAME, config: self.terms, members };
         let share = SubgroupMemory { lines: lines.1, memory: memory.map(|(_, memory)| memory) };
         // If the announcements do not fit, there is no subgroup, and no member becomes ready.
-        self.subgroup = self.node.found(charter, share, effects);
+        self.subgroup = self.node.found(definition, share, effects);
     }
 
     fn take_in(&mut self, event: NodeEvent, effects: &mut Effects) {

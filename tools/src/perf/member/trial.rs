@@ -94,7 +94,7 @@ impl TrialResult {
 /// Messages that a reader has seen, in either place.
 struct ReadTally {
     tried: TrialResult,
-    track: SubscriberStats<usize>,
+    stats: SubscriberStats<usize>,
 }
 
 fn spin(nanos: u64) {
@@ -106,17 +106,17 @@ fn spin(nanos: u64) {
 
 /// Runs the process.
 pub(crate) fn run(args: TrialArgs) -> CommandResult {
-    let track = SubscriberStats::new(args.member.read);
-    let seen = Arc::new(Mutex::new(ReadTally { tried: TrialResult::default(), track }));
+    let stats = SubscriberStats::new(args.member.read);
+    let seen = Arc::new(Mutex::new(ReadTally { tried: TrialResult::default(), stats }));
     let over = Arc::new(AtomicBool::new(false));
     let upcall = (args.member.reads && args.place == WorkPlace::Upcall)
         .then(|| works_in_turn(&args, Arc::clone(&seen), Arc::clone(&over)));
-    let seat = CoreAccess::join(&args.member, upcall)?;
+    let access = CoreAccess::join(&args.member, upcall)?;
     let control = HarnessControl::new(true);
-    if !seat.meet(&control)? {
+    if !access.meet(&control)? {
         return Ok(CommandAnswer::Yes);
     }
-    if args.declares && !seat.declare_silence(SILENT_ROUNDS) {
+    if args.declares && !access.declare_silence(SILENT_ROUNDS) {
         return Err(Failure::new("silence cannot be declared"));
     }
     if !control.ready(Some("GO"))? {
@@ -125,9 +125,9 @@ pub(crate) fn run(args: TrialArgs) -> CommandResult {
     let (cpu, start) = (clock::cpu(), clock::now());
     let end = start + (args.member.seconds.unwrap_or(1.0) * 1e9) as u64;
     let mut tried = if args.member.writes && !args.silent {
-        send(&args, &control, &seat, (start, end))?
+        send(&args, &control, &access, (start, end))?
     } else if args.member.reads && args.place == WorkPlace::Cache {
-        take(&args, &control, &seat, &seen, end)?
+        take(&args, &control, &access, &seen, end)?
     } else {
         // The engine's thread does all the work.
         while clock::now() < end && !control.ended() {
@@ -139,8 +139,8 @@ pub(crate) fn run(args: TrialArgs) -> CommandResult {
     if args.member.reads {
         let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         tried = seen.tried;
-        tried.bad = seen.track.lost + seen.track.disorder + seen.track.corrupt;
-        let times = Some(&seen.track.latency).filter(|times| !times.is_empty());
+        tried.bad = seen.stats.lost + seen.stats.disorder + seen.stats.corrupt;
+        let times = Some(&seen.stats.latency).filter(|times| !times.is_empty());
         tried.p50_ns = times.map(|times| times.value_at_quantile(0.5));
         tried.p99_ns = times.map(|times| times.value_at_quantile(0.99));
         tried.max_ns = times.map(|times| times.max());
@@ -152,8 +152,8 @@ pub(crate) fn run(args: TrialArgs) -> CommandResult {
     // Messages still on their way are taken without work, so that they do not block the others.
     let takes = args.place == WorkPlace::Cache;
     while !control.may_leave() {
-        let some = || takes && seat.inbox().is_some_and(|inbox| inbox.take().is_some());
-        seat.wait_for(LOOK, some)?;
+        let some = || takes && access.inbox().is_some_and(|inbox| inbox.take().is_some());
+        access.wait_for(LOOK, some)?;
     }
     Ok(CommandAnswer::Yes)
 }
@@ -167,7 +167,7 @@ fn works_in_turn(args: &TrialArgs, seen: Arc<Mutex<ReadTally>>, over: Arc<Atomic
                 continue;
             }
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.track.look(record.bytes(), record.sender());
+            seen.stats.look(record.bytes(), record.sender());
             spin(work);
             seen.tried.add(1, first);
         }
@@ -178,20 +178,20 @@ fn works_in_turn(args: &TrialArgs, seen: Arc<Mutex<ReadTally>>, over: Arc<Atomic
 fn take(
     args: &TrialArgs,
     control: &HarnessControl,
-    seat: &CoreAccess,
+    access: &CoreAccess,
     seen: &Mutex<ReadTally>,
     end: u64,
 ) -> Result<TrialResult, Failure> {
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     while clock::now() < end && !control.ended() {
-        let Some(inbox) = seat.inbox() else { break };
+        let Some(inbox) = access.inbox() else { break };
         // Reading the clock for each message would be work, too. SAFETY: `seen` is locked, and
         // every thread that takes here, or asks for the queue length, has locked it.
         let taking = unsafe { inbox.consumer_unchecked() };
         let most = if args.work > 0 { 1 } else { taking.len().min(BURST as usize) };
         let mut taken = 0;
         for record in std::iter::from_fn(|| taking.take()).take(most) {
-            seen.track.look(record.bytes(), record.sender());
+            seen.stats.look(record.bytes(), record.sender());
             if args.work > 0 {
                 spin(args.work);
             }
@@ -201,7 +201,7 @@ fn take(
             seen.tried.add(taken, args.first);
         } else {
             let left = Duration::from_nanos(end.saturating_sub(clock::now()));
-            seat.wait_for(left.min(LOOK), || !inbox.is_empty())?;
+            access.wait_for(left.min(LOOK), || !inbox.is_empty())?;
         }
     }
     Ok(TrialResult::default())
@@ -211,11 +211,11 @@ fn take(
 fn send(
     args: &TrialArgs,
     control: &HarnessControl,
-    seat: &CoreAccess,
+    access: &CoreAccess,
     (start, end): (u64, u64),
 ) -> Result<TrialResult, Failure> {
     let (size, mut tried) = (args.member.part.size, TrialResult::default());
-    let Some(memory) = seat.memory() else { return Ok(tried) };
+    let Some(memory) = access.memory() else { return Ok(tried) };
     let mut held: Vec<Claim<'_>> = Vec::with_capacity(args.fixed_batch);
     let (mut built, mut untold) = (0, 0);
     let paced = args.every > 0;
@@ -223,15 +223,15 @@ fn send(
     while now < end && built < args.most && !control.ended() {
         let due = start + built * args.every;
         if paced && due > now {
-            seat.wait_for(Duration::from_nanos(due - now), || clock::now() >= due)?;
+            access.wait_for(Duration::from_nanos(due - now), || clock::now() >= due)?;
         }
         let looks = paced || built.is_multiple_of(BURST);
         now = if looks { clock::now() } else { now };
         let stamp = if has_stamp(size) && looks { now } else { 0 };
         let Ok(mut claim) = memory.claim_on(WRITING, size) else {
             tried.add(std::mem::take(&mut untold), args.first);
-            seat.tell_of_commits(memory);
-            seat.wait_for(LOOK, || memory.has_room(size) || clock::now() >= end)?;
+            access.tell_of_commits(memory);
+            access.wait_for(LOOK, || memory.has_room(size) || clock::now() >= end)?;
             now = clock::now();
             continue;
         };
@@ -245,11 +245,11 @@ fn send(
             }
             if paced || untold >= BURST {
                 tried.add(std::mem::take(&mut untold), args.first);
-                seat.tell_of_commits(memory);
+                access.tell_of_commits(memory);
             }
         }
     }
     tried.add(untold, args.first);
-    seat.tell_of_commits(memory);
+    access.tell_of_commits(memory);
     Ok(tried)
 }

@@ -129,8 +129,9 @@ fn follower_abandons_counter_that_restarts_or_changes_speed() {
     let again = |turned: &SkewedClock| turned.ticks.set(17.0);
     let slower = |turned: &SkewedClock| turned.millionths.set(500_000.0);
     let faster = |turned: &SkewedClock| turned.millionths.set(-500_000.0);
-    type Break = fn(&SkewedClock);
-    for (name, change) in [("again", again as Break), ("slower", slower), ("faster", faster)] {
+    type CounterFault = fn(&SkewedClock);
+    for (name, change) in [("again", again as CounterFault), ("slower", slower), ("faster", faster)]
+    {
         let (turned, follower) = (SkewedClock::new(), ClockFollower::new(PERIOD));
         turned.worst(&follower, 100e6, 1000.0);
         let last = follower.now(&turned);

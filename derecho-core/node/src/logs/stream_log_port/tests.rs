@@ -15,18 +15,18 @@ use crate::logs::thread::LogSettings;
 
 const STREAM: StreamKey = StreamKey(77);
 
-fn archive(queue: usize) -> (tempfile::TempDir, ProcessLogs) {
+fn process_logs(queue: usize) -> (tempfile::TempDir, ProcessLogs) {
     let root = tempfile::tempdir().unwrap();
     let settings = LogSettings { queue, ..LogSettings::default() };
-    let archive =
+    let process_logs =
         ProcessLogs::open(root.path(), &LogScope::of_domain(0), LogId(5), settings).unwrap();
-    (root, archive)
+    (root, process_logs)
 }
 
-fn answer(journal: &mut StreamLogPort) -> LogTaskResult {
+fn answer(log_port: &mut StreamLogPort) -> LogTaskResult {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        if let Some(answer) = journal.answer() {
+        if let Some(answer) = log_port.answer() {
             return answer;
         }
         assert!(Instant::now() < deadline, "nobody answers");
@@ -34,12 +34,12 @@ fn answer(journal: &mut StreamLogPort) -> LogTaskResult {
     }
 }
 
-fn claim(journal: &mut StreamLogPort) -> LogTaskResult {
-    let mut errand = Some(LogTask::Claim(true));
-    while !journal.ask(&mut errand) {
+fn claim(log_port: &mut StreamLogPort) -> LogTaskResult {
+    let mut task = Some(LogTask::Claim(true));
+    while !log_port.ask(&mut task) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    answer(journal)
+    answer(log_port)
 }
 
 fn entry(number: u64) -> LogEntry<'static> {
@@ -56,30 +56,30 @@ fn entry(number: u64) -> LogEntry<'static> {
 }
 
 /// Runs `what` on the log thread.
-fn work(journal: &StreamLogPort, what: impl FnOnce() + Send + 'static) {
-    journal
+fn work(log_port: &StreamLogPort, what: impl FnOnce() + Send + 'static) {
+    log_port
         .handle
         .queue
-        .send(LogJob::Work(Box::new(move |_: &mut LogWriter<Folder>| what())))
+        .send(LogJob::Work(Box::new(move |_: &mut LogWriter<LogFolder>| what())))
         .unwrap();
 }
 
 /// A log task that waits when the log thread dies, or comes later, fails.
 #[test]
 fn log_request_fails_after_log_thread_has_died() {
-    let (_root, archive) = archive(16);
-    let mut journal = archive.journal(STREAM, (FullDiskPolicy::Wait, None), || {});
+    let (_root, process_logs) = process_logs(16);
+    let mut log_port = process_logs.stream_log_port(STREAM, (FullDiskPolicy::Wait, None), || {});
     let (go, goes) = channel::<()>();
-    work(&journal, move || {
+    work(&log_port, move || {
         goes.recv().unwrap();
         panic!("the log's thread dies, as it is to in this test");
     });
-    assert!(journal.ask(&mut Some(LogTask::Claim(true))));
+    assert!(log_port.ask(&mut Some(LogTask::Claim(true))));
     go.send(()).unwrap();
-    assert!(matches!(answer(&mut journal), LogTaskResult::Failed(_)));
-    assert!(matches!(journal.condition(), LogPortCondition::Failed(_)));
-    assert!(journal.ask(&mut Some(LogTask::Claim(true))));
-    assert!(matches!(answer(&mut journal), LogTaskResult::Failed(_)));
+    assert!(matches!(answer(&mut log_port), LogTaskResult::Failed(_)));
+    assert!(matches!(log_port.condition(), LogPortCondition::Failed(_)));
+    assert!(log_port.ask(&mut Some(LogTask::Claim(true))));
+    assert!(matches!(answer(&mut log_port), LogTaskResult::Failed(_)));
 }
 
 /// The last logs put aside stay; with a limit of bytes only the last one, if there is no room
@@ -98,19 +98,20 @@ fn logs_put_aside_are_kept_within_limits() {
         },
     };
     for (keep, left) in [(None, 4..=11), (Some(few), 11..=11)] {
-        let (_root, archive) = archive(16);
-        let mut journal = archive.journal(STREAM, (FullDiskPolicy::Wait, keep), || {});
+        let (_root, process_logs) = process_logs(16);
+        let mut log_port =
+            process_logs.stream_log_port(STREAM, (FullDiskPolicy::Wait, keep), || {});
         for era in 1..=12 {
             let epoch = EpochId { view: era, sequence: 1 };
             let state =
                 CheckpointState::of_records(Tail { epoch, version: Version(5) }, Vec::new());
-            let mut errand = Some(LogTask::Replace(state, (Tail::default(), era)));
-            while !journal.ask(&mut errand) {
+            let mut task = Some(LogTask::Replace(state, (Tail::default(), era)));
+            while !log_port.ask(&mut task) {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            assert!(matches!(answer(&mut journal), LogTaskResult::Replaced));
+            assert!(matches!(answer(&mut log_port), LogTaskResult::Replaced));
         }
-        let mut disk = Folder::read(archive.folder()).unwrap();
+        let mut disk = LogFolder::read(process_logs.folder()).unwrap();
         let asides = aside::asides(&mut disk).unwrap();
         assert_eq!(asides, [(STREAM, left.collect())].into());
     }
@@ -120,17 +121,17 @@ fn logs_put_aside_are_kept_within_limits() {
 /// its state.
 #[test]
 fn journal_dropped_while_queue_is_full_loses_no_entries() {
-    let (_root, archive) = archive(2);
-    let mut journal = archive.journal(STREAM, (FullDiskPolicy::Wait, None), || {});
-    assert!(matches!(claim(&mut journal), LogTaskResult::Claimed(_)));
+    let (_root, process_logs) = process_logs(2);
+    let mut log_port = process_logs.stream_log_port(STREAM, (FullDiskPolicy::Wait, None), || {});
+    assert!(matches!(claim(&mut log_port), LogTaskResult::Claimed(_)));
     let (go, goes) = channel::<()>();
-    work(&journal, move || goes.recv().unwrap());
+    work(&log_port, move || goes.recv().unwrap());
     for number in 0..20 {
-        assert!(journal.put(entry(number)));
-        journal.hand_over();
+        assert!(log_port.put(entry(number)));
+        log_port.hand_over();
     }
-    drop(journal);
-    let mut next = archive.journal(STREAM, (FullDiskPolicy::Wait, None), || {});
+    drop(log_port);
+    let mut next = process_logs.stream_log_port(STREAM, (FullDiskPolicy::Wait, None), || {});
     go.send(()).unwrap();
     let LogTaskResult::Claimed(claim) = claim(&mut next) else { panic!("it is there") };
     assert_eq!(claim.found.tail.version, Version(20));

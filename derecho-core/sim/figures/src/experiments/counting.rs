@@ -40,15 +40,15 @@ fn count(
     counts: u64,
 ) -> Result<u64, FigureError> {
     let last = WARM_UP + counts;
-    let mut bed = SstTestBed::new(costs, kind, nodes, seed, Count::ZERO, move |_, _| {
+    let mut test_bed = SstTestBed::new(costs, kind, nodes, seed, Count::ZERO, move |_, _| {
         Box::new(counting::setup(last, |_| {}))
     })?;
     let reached =
         |count: u64| move |table: &Table<Count>| table.get(table.me(), Count::count) >= count;
-    bed.run_until("counting", |_, nodes| nodes.all(reached(WARM_UP)))?;
-    let start = bed.now();
-    bed.run_until("counting", |_, nodes| nodes.all(reached(last)))?;
-    Ok(bed.now().since(start))
+    test_bed.run_until("counting", |_, nodes| nodes.all(reached(WARM_UP)))?;
+    let start = test_bed.now();
+    test_bed.run_until("counting", |_, nodes| nodes.all(reached(last)))?;
+    Ok(test_bed.now().since(start))
 }
 
 fn counts(options: &Options) -> u64 {

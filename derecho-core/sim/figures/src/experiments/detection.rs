@@ -80,16 +80,17 @@ impl RoundTrips {
         let mut times = Vec::with_capacity(rounds);
         while times.len() < rounds {
             let (kind, nodes, seed) = (self.kind, self.nodes, random.next_word());
-            let mut bed =
+            let mut test_bed =
                 SstTestBed::new(costs.clone(), kind, nodes, seed, Elements::ready(), role)?;
-            bed.pass(2 * WAIT);
+            test_bed.pass(2 * WAIT);
             for round in 1..=ROUNDS_OF_A_BED as i32 {
-                let (rows, log) = (self.rows.clone(), bed.log().clone());
-                let start = bed.act(Rank(0), random.between(1, WAIT), move |scope| {
+                let (rows, log) = (self.rows.clone(), test_bed.log().clone());
+                let start = test_bed.act(Rank(0), random.between(1, WAIT), move |scope| {
                     detection::begin(scope, rows, round, push, move |_| log.stamp(Rank(0), 0));
                 });
-                bed.run_until("a round trip", |log, _| log.len() == 1)?;
-                times.extend(bed.log().take().iter().map(|stamp| stamp.at.since(start) as f64));
+                test_bed.run_until("a round trip", |log, _| log.len() == 1)?;
+                times
+                    .extend(test_bed.log().take().iter().map(|stamp| stamp.at.since(start) as f64));
             }
         }
         Ok(times)

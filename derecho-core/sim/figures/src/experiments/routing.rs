@@ -49,22 +49,22 @@ fn changes(
             routing::setup(move |_| log.stamp(rank, 0))(scope);
         })
     };
-    let mut bed = SstTestBed::new(costs, kind, routers, options.seed, LinkState::ALONE, role)?;
-    bed.pass(20_000_000);
-    bed.log().take();
+    let mut test_bed = SstTestBed::new(costs, kind, routers, options.seed, LinkState::ALONE, role)?;
+    test_bed.pass(20_000_000);
+    test_bed.log().take();
     let mut random = derecho_sim::Random::new(options.seed);
     let mut changes = Vec::new();
     for round in 0..rounds {
         // Costlier and back again, and always cheaper than the ring, so that the others use the
         // hub's link to router 1 before and after.
         let cost = if round % 2 == 0 { HUB_COST + 5 } else { HUB_COST };
-        let start = bed.act(Rank(0), random.between(1, 10_000), move |table| {
+        let start = test_bed.act(Rank(0), random.between(1, 10_000), move |table| {
             routing::set_link(table, Rank(1), cost);
         });
         let what = format!("{routers} routers after link change {round}");
-        bed.run_until(&what, |log, _| log.len() == routers - 1)?;
-        bed.pass(1_000_000);
-        let installs = bed.log().take();
+        test_bed.run_until(&what, |log, _| log.len() == routers - 1)?;
+        test_bed.pass(1_000_000);
+        let installs = test_bed.log().take();
         changes.push(LinkChangeTimes { start, installs });
     }
     Ok(changes)

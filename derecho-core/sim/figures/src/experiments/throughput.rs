@@ -1,7 +1,7 @@
 //! Throughput of an SST: figures 3 and 7, and the Derecho paper's shared updates.
 
 use derecho_core::ids::Rank;
-use derecho_core::sst::{Fire, Table};
+use derecho_core::sst::{FireCondition, Table};
 use sst_programs::counting::Count;
 use sst_programs::detection::{self, Elements, Push};
 
@@ -76,14 +76,14 @@ fn firings_per_second(
             Box::new(|scope| detection::set_mark(scope, 1, Push::Mark))
         }
     };
-    let mut bed =
+    let mut test_bed =
         SstTestBed::new(costs, SstTransfer::Writes, nodes, options.seed, Elements::ready(), role)?;
-    bed.pass(1_000_000);
-    bed.log().take();
-    let start = bed.now();
-    bed.pass(millis * 1_000_000);
-    let fired = bed.log().take().len() as f64;
-    Ok(fired * 1e9 / bed.now().since(start) as f64)
+    test_bed.pass(1_000_000);
+    test_bed.log().take();
+    let start = test_bed.now();
+    test_bed.pass(millis * 1_000_000);
+    let fired = test_bed.log().take().len() as f64;
+    Ok(fired * 1e9 / test_bed.now().since(start) as f64)
 }
 
 /// Figure 7: firing rate of a predicate, by the number of its rows.
@@ -131,7 +131,7 @@ fn free_running(options: &Options, nodes: usize) -> Result<PushThroughput, Figur
     let role = move |rank: Rank, log: crate::sst_test_bed::StampLog| -> TableSetup<Count> {
         Box::new(move |scope| {
             scope.when(
-                Fire::Always,
+                FireCondition::Always,
                 |_| true,
                 |scope| {
                     let next = scope.get(scope.me(), Count::count) + 1;
@@ -140,7 +140,7 @@ fn free_running(options: &Options, nodes: usize) -> Result<PushThroughput, Figur
             );
             let mut seen = vec![0; nodes];
             scope.when(
-                Fire::Always,
+                FireCondition::Always,
                 move |table: &Table<Count>| {
                     let others = table.ranks().filter(|&other| other != table.me());
                     let mut news = false;
@@ -158,24 +158,28 @@ fn free_running(options: &Options, nodes: usize) -> Result<PushThroughput, Figur
             );
         })
     };
-    let mut bed =
+    let mut test_bed =
         SstTestBed::new(costs, SstTransfer::Writes, nodes, options.seed, Count::ZERO, role)?;
-    bed.pass(500_000);
-    bed.log().take();
-    let updates = |bed: &SstTestBed<Count>| -> Vec<u64> {
-        bed.ranks().map(|rank| bed.table(rank, |table| table.get(rank, Count::count))).collect()
+    test_bed.pass(500_000);
+    test_bed.log().take();
+    let updates = |test_bed: &SstTestBed<Count>| -> Vec<u64> {
+        test_bed
+            .ranks()
+            .map(|rank| test_bed.table(rank, |table| table.get(rank, Count::count)))
+            .collect()
     };
-    let posts =
-        |bed: &SstTestBed<Count>| bed.ranks().map(|rank| bed.counters(rank).writes).sum::<u64>();
-    let (start, before, posted) = (bed.now(), updates(&bed), posts(&bed));
-    bed.pass(if options.quick { 1_000_000 } else { 10_000_000 });
-    let made: u64 = updates(&bed).iter().zip(&before).map(|(now, then)| now - then).sum();
-    let seen = bed.log().take().len() as f64;
-    let seconds = bed.now().since(start) as f64 / 1e9;
+    let posts = |test_bed: &SstTestBed<Count>| {
+        test_bed.ranks().map(|rank| test_bed.counters(rank).writes).sum::<u64>()
+    };
+    let (start, before, posted) = (test_bed.now(), updates(&test_bed), posts(&test_bed));
+    test_bed.pass(if options.quick { 1_000_000 } else { 10_000_000 });
+    let made: u64 = updates(&test_bed).iter().zip(&before).map(|(now, then)| now - then).sum();
+    let seen = test_bed.log().take().len() as f64;
+    let seconds = test_bed.now().since(start) as f64 / 1e9;
     Ok(PushThroughput {
         updates: made as f64 / nodes as f64 / seconds,
         witnessed: seen / (made as f64 * (nodes as f64 - 1.0)),
-        posts: (posts(&bed) - posted) as f64 / made as f64,
+        posts: (posts(&test_bed) - posted) as f64 / made as f64,
     })
 }
 

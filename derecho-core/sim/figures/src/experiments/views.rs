@@ -19,15 +19,8 @@ const MS: u64 = 1_000_000;
 
 fn setup(options: &Options, kind: GroupKind, members: usize) -> Result<ViewTestSetup, FigureError> {
     let costs = options.costs.network(Network::Derecho).costs(&options.prices)?;
-    let habits = ViewParameters { bytes: 10 << 10, window: 100, pause: 0 };
-    Ok(ViewTestSetup {
-        costs,
-        seed: options.seed,
-        kind,
-        members,
-        senders: members,
-        parameters: habits,
-    })
+    let parameters = ViewParameters { bytes: 10 << 10, window: 100, pause: 0 };
+    Ok(ViewTestSetup { costs, seed: options.seed, kind, members, senders: members, parameters })
 }
 
 /// Adds the inputs common to all figures of this module.
@@ -70,30 +63,30 @@ fn flow(
     stretch: u64,
     bucket: u64,
 ) -> Result<DeliveryCurve, FigureError> {
-    let mut town = ViewTestBed::settle(setup)?;
-    town.pass(2 * MS);
+    let mut test_bed = ViewTestBed::settle(setup)?;
+    test_bed.pass(2 * MS);
     // The last member crashes at the end.
     let stay = setup.members - 1;
-    let begin = town.now();
+    let begin = test_bed.now();
     let (mut stops, mut moments) = (Vec::new(), Vec::new());
     for change in ViewChangeKind::EACH {
-        town.pass(stretch);
-        let at = town.now();
+        test_bed.pass(stretch);
+        let at = test_bed.now();
         moments.push(at);
-        town.strike(change)?;
-        town.until_resumed()?;
+        test_bed.strike(change)?;
+        test_bed.until_resumed()?;
         let least = at.after(stretch);
-        if town.now() < least {
-            town.pass(least.since(town.now()));
+        if test_bed.now() < least {
+            test_bed.pass(least.since(test_bed.now()));
         }
-        let worst = (0..stay).map(|member| town.silence(member, at)).max();
+        let worst = (0..stay).map(|member| test_bed.silence(member, at)).max();
         stops.push(worst.unwrap_or(0) as f64 / 1000.0);
     }
-    town.pass(stretch);
-    let end = town.now();
+    test_bed.pass(stretch);
+    let end = test_bed.now();
     let rate = |from: u64, to: u64| {
         let (from, to) = (Time(from), Time(to));
-        let taken: u64 = (0..stay).map(|member| town.taken(member, from, to)).sum();
+        let taken: u64 = (0..stay).map(|member| test_bed.taken(member, from, to)).sum();
         taken as f64 * setup.parameters.bytes as f64 / stay as f64 / to.since(from) as f64
     };
     let mut line = Series::new(name);
@@ -117,8 +110,8 @@ pub(crate) fn figure_5(options: &Options) -> Result<Figure, FigureError> {
     let (stretch, bucket) = if options.quick { (4 * MS, 500_000) } else { (8 * MS, 500_000) };
     let base = setup(options, GroupKind::Network, 4)?;
     let flows = each(&FLOWS, |&(name, bytes, window, senders)| {
-        let habits = ViewParameters { bytes, window, pause: 0 };
-        flow(&ViewTestSetup { senders, parameters: habits, ..base.clone() }, name, stretch, bucket)
+        let parameters = ViewParameters { bytes, window, pause: 0 };
+        flow(&ViewTestSetup { senders, parameters, ..base.clone() }, name, stretch, bucket)
     })?;
     for ((name, ..), flow) in FLOWS.iter().zip(&flows) {
         // Once the newcomer has joined and a member has left, the number of members is the
@@ -173,9 +166,9 @@ struct StepBand {
 impl StepBand {
     /// Collects a band. `begin`: the step that counts as zero; earlier ones are left out of
     /// the picture.
-    fn of(town: &ViewTestBed, name: &str, members: &[usize], begin: MemberStep) -> StepBand {
-        let chronicle = town.measurements();
-        let steps = || chronicle.steps.iter();
+    fn of(test_bed: &ViewTestBed, name: &str, members: &[usize], begin: MemberStep) -> StepBand {
+        let measurements = test_bed.measurements();
+        let steps = || measurements.steps.iter();
         let begun = steps().filter(|step| step.1 == begin).map(|step| step.2).min();
         let begun = begun.unwrap_or(Time(0));
         let rows = members.iter().map(|member| format!("{name}: n{}", member + 1)).collect();
@@ -205,17 +198,17 @@ impl StepBand {
 fn multicast(base: &ViewTestSetup) -> Result<(StepBand, u64), FigureError> {
     let mut setup = base.clone();
     setup.parameters.pause = 20_000;
-    let mut town = ViewTestBed::settle(&setup)?;
-    town.pass(MS);
-    town.watch();
-    town.follow(0);
-    town.until("a message is not delivered everywhere", |town| {
-        let chronicle = town.measurements();
-        let done = |member: &usize| chronicle.when(*member, MemberStep::Delivered).is_some();
+    let mut test_bed = ViewTestBed::settle(&setup)?;
+    test_bed.pass(MS);
+    test_bed.watch();
+    test_bed.follow(0);
+    test_bed.until("a message is not delivered everywhere", |town| {
+        let measurements = town.measurements();
+        let done = |member: &usize| measurements.when(*member, MemberStep::Delivered).is_some();
         town.members().iter().all(done)
     })?;
-    let batch = town.measurements().batch;
-    Ok((StepBand::of(&town, "multicast", &town.members(), MemberStep::Committed), batch))
+    let batch = test_bed.measurements().batch;
+    Ok((StepBand::of(&test_bed, "multicast", &test_bed.members(), MemberStep::Committed), batch))
 }
 
 /// Follows one view change, in a group whose members all send as fast as they can. Also returns the
@@ -224,23 +217,23 @@ fn change(
     base: &ViewTestSetup,
     change: ViewChangeKind,
 ) -> Result<(StepBand, [f64; 2]), FigureError> {
-    let mut town = ViewTestBed::settle(base)?;
-    town.pass(MS);
-    let struck = town.strike(change)?;
-    town.until_resumed()?;
-    let mut members = town.members();
+    let mut test_bed = ViewTestBed::settle(base)?;
+    test_bed.pass(MS);
+    let struck = test_bed.strike(change)?;
+    test_bed.until_resumed()?;
+    let mut members = test_bed.members();
     if change == ViewChangeKind::Leave {
         members.push(struck);
     }
     let begin =
         if change == ViewChangeKind::Crash { MemberStep::Suspected } else { MemberStep::Asked };
-    let told = [MemberStep::Noticed, MemberStep::Suspected].map(|step| {
-        let chronicle = town.measurements();
-        let asked = chronicle.when(struck, MemberStep::Asked);
-        let first = members.iter().filter_map(|member| chronicle.when(*member, step)).min();
+    let noticed = [MemberStep::Noticed, MemberStep::Suspected].map(|step| {
+        let measurements = test_bed.measurements();
+        let asked = measurements.when(struck, MemberStep::Asked);
+        let first = members.iter().filter_map(|member| measurements.when(*member, step)).min();
         asked.zip(first).map_or(f64::NAN, |(asked, first)| first.since(asked) as f64 / 1000.0)
     });
-    Ok((StepBand::of(&town, change.name(), &members, begin), told))
+    Ok((StepBand::of(&test_bed, change.name(), &members, begin), noticed))
 }
 
 /// Figures 5 (b) and 6: the steps of a multicast, of a join, of a leave and of a crash at
@@ -252,7 +245,7 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
     let (followed, batch) = multicast(&base)?;
     let (join, _) = change(&base, ViewChangeKind::Join)?;
     let (leave, _) = change(&base, ViewChangeKind::Leave)?;
-    let (crash, told) = change(&base, ViewChangeKind::Crash)?;
+    let (crash, noticed) = change(&base, ViewChangeKind::Crash)?;
     let everywhere = followed.last(MemberStep::Received);
     figure.claim(
         "multicast: the first delivery after the last member has received it, µs",
@@ -302,8 +295,8 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
     figure.note(format!(
         "The crash's time begins with the first announced suspicion, {} µs after the crash; the first link knew of \
          it after {} µs. The other three begin with the commit or the request.",
-        short(told[1]),
-        short(told[0])
+        short(noticed[1]),
+        short(noticed[0])
     ));
     figure.note(
         "A step has the moment at which the turn ends that took it, and a commit its own; \"stable\" is the beginning of \
@@ -336,26 +329,26 @@ fn stop(
     setup: &ViewTestSetup,
     change: ViewChangeKind,
 ) -> Result<(Vec<f64>, Vec<f64>), FigureError> {
-    let mut town = ViewTestBed::settle(setup)?;
-    town.pass(MS);
-    let begin = town.now();
-    town.pass(MS);
-    let silences = |town: &ViewTestBed, stay: &[usize], from| -> Vec<f64> {
-        stay.iter().map(|member| town.silence(*member, from) as f64 / 1000.0).collect()
+    let mut test_bed = ViewTestBed::settle(setup)?;
+    test_bed.pass(MS);
+    let begin = test_bed.now();
+    test_bed.pass(MS);
+    let silences = |test_bed: &ViewTestBed, stay: &[usize], from| -> Vec<f64> {
+        stay.iter().map(|member| test_bed.silence(*member, from) as f64 / 1000.0).collect()
     };
-    let before = silences(&town, &town.members(), begin);
-    let at = town.now();
+    let before = silences(&test_bed, &test_bed.members(), begin);
+    let at = test_bed.now();
     // Any member may go, including the leader. In a networked pair, only the one without which the
     // other has a majority.
     let pair = setup.kind == GroupKind::Network && setup.members == 2;
     let anybody = Random::new(setup.seed ^ 0x1ead).below(setup.members as u64) as usize;
-    town.put_last(if pair { 1 } else { anybody });
-    let mut stay = town.members();
-    let struck = town.strike(change)?;
+    test_bed.put_last(if pair { 1 } else { anybody });
+    let mut stay = test_bed.members();
+    let struck = test_bed.strike(change)?;
     stay.retain(|member| *member != struck);
-    town.until_resumed()?;
-    town.pass(MS / 10);
-    Ok((silences(&town, &stay, at), before))
+    test_bed.until_resumed()?;
+    test_bed.pass(MS / 10);
+    Ok((silences(&test_bed, &stay, at), before))
 }
 
 /// View-change figure: the pause of deliveries.

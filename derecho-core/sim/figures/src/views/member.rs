@@ -38,9 +38,9 @@ const HEAD: usize = 16;
 
 /// Group state with all members of the view in one subgroup: the state is the view, and members
 /// submit nothing.
-pub(crate) struct Everyone;
+pub(crate) struct WholeViewState;
 
-impl ReplicatedState for Everyone {
+impl ReplicatedState for WholeViewState {
     fn apply(&mut self, _: NodeId, _: &[u8]) -> Vec<u64> {
         Vec::new()
     }
@@ -184,7 +184,7 @@ pub(crate) struct ViewTestMember {
     parameters: ViewParameters,
     link: SimLink,
     prepared: Option<(Node, SubgroupRegions, SubgroupRegions)>,
-    group: Option<Group<Everyone>>,
+    group: Option<Group<WholeViewState>>,
     memory: SenderMemory,
     inbox: Option<Arc<Inbox>>,
     out: bool,
@@ -200,7 +200,7 @@ impl ViewTestMember {
     pub(crate) fn new(
         link: &mut SimLink,
         habits: ViewParameters,
-        chronicle: &Rc<RefCell<ViewMeasurements>>,
+        measurements: &Rc<RefCell<ViewMeasurements>>,
     ) -> Result<ViewTestMember, String> {
         let text = |error: derecho_core::link::LinkError| error.to_string();
         let acks = link.open(ACKS, ACKS_WORDS).map_err(text)?;
@@ -211,7 +211,7 @@ impl ViewTestMember {
             .ok_or_else(|| format!("no memory fits {habits:?}"))?;
         let share = SubgroupRegions::open(link, LINES, Some((STREAM, geometry))).map_err(text)?;
         let Some((_, memory)) = share.memory.clone() else { return Err("no stream".into()) };
-        chronicle.borrow_mut().taken.push(Vec::new());
+        measurements.borrow_mut().taken.push(Vec::new());
         Ok(ViewTestMember {
             me: link.index().0,
             id: link.node(),
@@ -226,7 +226,7 @@ impl ViewTestMember {
             began: Time(0),
             passed: Vec::new(),
             sent: 0,
-            measurements: Rc::clone(chronicle),
+            measurements: Rc::clone(measurements),
         })
     }
 
@@ -248,8 +248,8 @@ impl ViewTestMember {
             timeouts: MemberTimeouts::default(),
             ablation,
         };
-        let mut group = Group::new(node, terms, Everyone, control, host);
-        group.bring(ALL, share);
+        let mut group = Group::new(node, terms, WholeViewState, control, host);
+        group.add_regions(ALL, share);
         self.group = Some(group);
     }
 
@@ -282,12 +282,12 @@ impl ViewTestMember {
         claim.commit(bytes, |_, _| {});
         effects.work().committed += 1;
         self.sent += 1;
-        let mut chronicle = self.measurements.borrow_mut();
-        if chronicle.followed == Some((self.me, self.sent - 1)) {
-            chronicle.note(self.me, MemberStep::Committed, now);
+        let mut measurements = self.measurements.borrow_mut();
+        if measurements.followed == Some((self.me, self.sent - 1)) {
+            measurements.note(self.me, MemberStep::Committed, now);
             // Earlier messages were taken in long ago: a followed message is sent without haste.
             let entry = self.group.as_ref().and_then(|group| received(group, self.id));
-            chronicle.entry = entry.map(|entry| (self.id, entry));
+            measurements.entry = entry.map(|entry| (self.id, entry));
         }
         Some(now.after(pause))
     }
@@ -299,29 +299,29 @@ impl ViewTestMember {
 
     /// Takes the deliveries of the last turn, which has ended, as the application.
     fn take(&mut self, now: Time) -> usize {
-        let mut chronicle = self.measurements.borrow_mut();
-        let chronicle = &mut *chronicle;
+        let mut measurements = self.measurements.borrow_mut();
+        let measurements = &mut *measurements;
         for step in self.passed.drain(..) {
-            chronicle.note(self.me, step, now);
+            measurements.note(self.me, step, now);
         }
         let (mut count, mut followed) = (0, false);
         while let Some(record) = self.inbox.as_ref().and_then(|inbox| inbox.take()) {
             count += 1;
-            if let Some((sender, number)) = chronicle.followed {
+            if let Some((sender, number)) = measurements.followed {
                 let head = [sender as u64, number].map(u64::to_le_bytes);
                 followed |= record.bytes()[..HEAD] == *head.as_flattened();
             }
         }
         if followed {
-            chronicle.note(self.me, MemberStep::Stable, self.began);
-            chronicle.note(self.me, MemberStep::Delivered, now);
-            chronicle.batch = chronicle.batch.max(count);
+            measurements.note(self.me, MemberStep::Stable, self.began);
+            measurements.note(self.me, MemberStep::Delivered, now);
+            measurements.batch = measurements.batch.max(count);
         }
         if count > 0 {
-            chronicle.taken[self.me].push((now, count));
-            let installed = chronicle.when(self.me, MemberStep::Installed);
+            measurements.taken[self.me].push((now, count));
+            let installed = measurements.when(self.me, MemberStep::Installed);
             if installed.is_some_and(|at| at < now) {
-                chronicle.note(self.me, MemberStep::Resumed, now);
+                measurements.note(self.me, MemberStep::Resumed, now);
             }
         }
         count as usize
@@ -348,8 +348,8 @@ impl ViewTestMember {
             ViewChangeStage::Accepted => self.passed.push(MemberStep::Accepted),
             _ => {}
         }
-        let chronicle = self.measurements.borrow();
-        if let Some((sender, entry)) = chronicle.entry
+        let measurements = self.measurements.borrow();
+        if let Some((sender, entry)) = measurements.entry
             && received(group, sender).is_some_and(|received| received > entry)
         {
             self.passed.push(MemberStep::Received);
@@ -389,7 +389,7 @@ impl ViewTestMember {
 }
 
 /// Returns how many entries of a member's stream have been received.
-fn received(group: &Group<Everyone>, sender: NodeId) -> Option<u64> {
+fn received(group: &Group<WholeViewState>, sender: NodeId) -> Option<u64> {
     let node = group.node();
     let (_, reaches) = node.progress(group.subgroup(ALL)?)?;
     let of = |origin| match origin {

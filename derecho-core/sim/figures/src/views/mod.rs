@@ -104,7 +104,7 @@ impl ViewTestBed {
             GroupKind::Network => Evidence::Uncertain,
         };
         config.evidence.crash = Some((evidence, CRASH_KNOWN));
-        let mut town = ViewTestBed {
+        let mut test_bed = ViewTestBed {
             setup: setup.clone(),
             cluster: Cluster::new(config),
             measurements: Rc::default(),
@@ -113,30 +113,31 @@ impl ViewTestBed {
             members: Vec::new(),
         };
         let all: Result<Vec<NodeIndex>, FigureError> =
-            (0..setup.members).map(|_| town.add()).collect();
+            (0..setup.members).map(|_| test_bed.add()).collect();
         let all = all?;
-        let named = all.iter().map(|node| (town.cluster.machine(*node, POLLING).id(), 1));
-        town.founders = named.collect();
-        all.iter().for_each(|node| town.begin(*node));
-        town.members = all;
-        town.until_settled()?;
+        let named = all.iter().map(|node| (test_bed.cluster.machine(*node, POLLING).id(), 1));
+        test_bed.founders = named.collect();
+        all.iter().for_each(|node| test_bed.begin(*node));
+        test_bed.members = all;
+        test_bed.until_settled()?;
         for sender in 0..setup.senders {
-            town.send(town.members[sender]);
+            test_bed.send(test_bed.members[sender]);
         }
-        Ok(town)
+        Ok(test_bed)
     }
 
     fn add(&mut self) -> Result<NodeIndex, FigureError> {
-        let (habits, chronicle) = (self.setup.parameters, Rc::clone(&self.measurements));
+        let (parameters, measurements) = (self.setup.parameters, Rc::clone(&self.measurements));
         let mut failed = None;
-        let node =
-            self.cluster.add_node(|link| match ViewTestMember::new(link, habits, &chronicle) {
+        let node = self.cluster.add_node(|link| {
+            match ViewTestMember::new(link, parameters, &measurements) {
                 Ok(member) => vec![member],
                 Err(problem) => {
                     failed = Some(problem);
                     Vec::new()
                 }
-            });
+            }
+        });
         match failed {
             Some(problem) => Err(FigureError::Stuck(format!("a member cannot begin: {problem}"))),
             None => Ok(node),
@@ -199,8 +200,8 @@ impl ViewTestBed {
         let end = self.now().after(PATIENCE);
         while !condition(self) {
             let stop = self.cluster.run_until(self.now().after(SLICE));
-            let chronicle = self.measurements.borrow();
-            if let Some(fault) = chronicle.faults.first() {
+            let measurements = self.measurements.borrow();
+            if let Some(fault) = measurements.faults.first() {
                 return Err(FigureError::Stuck(format!("{what}: {fault}")));
             }
             if stop != StopReason::Reached || self.now() > end {
@@ -213,17 +214,17 @@ impl ViewTestBed {
     /// Runs until all members are in one view of them all, with nothing under way.
     pub(crate) fn until_settled(&mut self) -> Result<(), FigureError> {
         let (count, kind) = (self.members.len(), self.setup.kind.name());
-        self.until(&format!("a {kind} group of {count} does not settle"), |town| {
-            let among = |node: &NodeIndex| town.cluster.machine(*node, POLLING).settled_among();
-            town.members.iter().all(|node| among(node) == Some(count))
+        self.until(&format!("a {kind} group of {count} does not settle"), |test_bed| {
+            let among = |node: &NodeIndex| test_bed.cluster.machine(*node, POLLING).settled_among();
+            test_bed.members.iter().all(|node| among(node) == Some(count))
         })
     }
 
     /// Starts to record steps, and drops earlier ones.
     pub(crate) fn watch(&mut self) {
-        let mut chronicle = self.measurements();
-        chronicle.steps.clear();
-        chronicle.watching = true;
+        let mut measurements = self.measurements();
+        measurements.steps.clear();
+        measurements.watching = true;
     }
 
     /// Follows the message after a member's next one through the group.
@@ -267,24 +268,27 @@ impl ViewTestBed {
     /// Runs until every member delivers in the view after the change.
     pub(crate) fn until_resumed(&mut self) -> Result<(), FigureError> {
         self.until_settled()?;
-        self.until("messages are not delivered again", |town| {
-            let chronicle = town.measurements();
-            town.members.iter().all(|node| chronicle.when(node.0, MemberStep::Resumed).is_some())
+        self.until("messages are not delivered again", |test_bed| {
+            let measurements = test_bed.measurements();
+            test_bed
+                .members
+                .iter()
+                .all(|node| measurements.when(node.0, MemberStep::Resumed).is_some())
         })
     }
 
     /// The longest time without a delivery at a member after `from`, in nanoseconds.
     pub(crate) fn silence(&self, member: usize, from: Time) -> u64 {
-        let chronicle = self.measurements();
-        let taken = &chronicle.taken[member];
+        let measurements = self.measurements();
+        let taken = &measurements.taken[member];
         let pairs = taken.windows(2).filter(|pair| pair[1].0 > from);
         pairs.map(|pair| pair[1].0.since(pair[0].0)).max().unwrap_or(0)
     }
 
     /// Returns the number of messages delivered to a member from `from` to before `to`.
     pub(crate) fn taken(&self, member: usize, from: Time, to: Time) -> u64 {
-        let chronicle = self.measurements();
-        let within = chronicle.taken[member].iter().filter(|(at, _)| (from..to).contains(at));
+        let measurements = self.measurements();
+        let within = measurements.taken[member].iter().filter(|(at, _)| (from..to).contains(at));
         within.map(|(_, count)| count).sum()
     }
 }

@@ -92,15 +92,15 @@ fn pass(
     mut writer: CdrWriter<'_>,
     is_empty: bool,
 ) -> Result<usize, DataError> {
-    let mut walk = CdrTraversal::new(of);
+    let mut traversal = CdrTraversal::new(of);
     writer
         .write_header(of.extensibility())
         .and_then(|()| match is_empty {
             true => Ok(()),
-            false => walk.write(of.root, value, &mut writer),
+            false => traversal.write(of.root, value, &mut writer),
         })
         .and_then(|()| writer.finish())
-        .map_err(|source| walk.fail(source))
+        .map_err(|source| traversal.fail(source))
 }
 
 pub(crate) fn write_key(of: &DynamicType, value: &Value) -> Result<Vec<u8>, DataError> {
@@ -114,8 +114,8 @@ pub(crate) fn write_key(of: &DynamicType, value: &Value) -> Result<Vec<u8>, Data
             true => CdrWriter::over(&mut key, Encoding::PLAIN_CDR2_BE),
         }
         .of_keys(KeyForm::Hash);
-        let mut walk = CdrTraversal::new(of);
-        walk.write(of.root, value, &mut writer).map_err(|source| walk.fail(source))?;
+        let mut traversal = CdrTraversal::new(of);
+        traversal.write(of.root, value, &mut writer).map_err(|source| traversal.fail(source))?;
         let size = writer.position();
         key.resize(size, 0);
     }
@@ -123,8 +123,8 @@ pub(crate) fn write_key(of: &DynamicType, value: &Value) -> Result<Vec<u8>, Data
 }
 
 pub(crate) fn read(of: &DynamicType, payload: &[u8], key: bool) -> Result<Value, DataError> {
-    let mut walk = CdrTraversal::new(of);
-    let mut reader = CdrReader::from_payload(payload).map_err(|source| walk.fail(source))?;
+    let mut traversal = CdrTraversal::new(of);
+    let mut reader = CdrReader::from_payload(payload).map_err(|source| traversal.fail(source))?;
     let extensibility = of.extensibility();
     if key {
         reader = reader.of_keys();
@@ -133,16 +133,16 @@ pub(crate) fn read(of: &DynamicType, payload: &[u8], key: bool) -> Result<Value,
         .expect(extensibility)
         .and_then(|()| match key && !of.is_keyed() {
             true => Ok(default_of(&of.graph, of.root)),
-            false => walk.read(of.root, &mut reader, false),
+            false => traversal.read(of.root, &mut reader, false),
         })
-        .map_err(|source| walk.fail(source))?;
+        .map_err(|source| traversal.fail(source))?;
     // In XCDR1, a longer version of an appendable type ends only where the payload ends. A key is
     // the same in all versions.
     let is_open = !key
         && extensibility == Extensibility::Appendable
         && reader.encoding().version == CdrVersion::Xcdr1;
     if !is_open {
-        reader.finish().map_err(|source| walk.fail(source))?;
+        reader.finish().map_err(|source| traversal.fail(source))?;
     }
     Ok(value)
 }
@@ -157,9 +157,10 @@ pub(crate) fn default_of_descriptor(
     write(&mut counter).ok()?;
     let mut bytes = vec![0; counter.position()];
     write(&mut CdrWriter::over(&mut bytes, Encoding::PLAIN_CDR2_LE)).ok()?;
-    let mut walk = CdrTraversal { graph, name: "", path: Vec::new(), least: LeastSizes::default() };
+    let mut traversal =
+        CdrTraversal { graph, name: "", path: Vec::new(), least: LeastSizes::default() };
     let mut reader = CdrReader::new(&bytes, Encoding::PLAIN_CDR2_LE);
-    walk.read_inside(member, &mut reader, MemberFraming::Plain, true).ok()
+    traversal.read_inside(member, &mut reader, MemberFraming::Plain, true).ok()
 }
 
 struct CdrTraversal<'a> {
@@ -170,7 +171,7 @@ struct CdrTraversal<'a> {
     least: LeastSizes,
 }
 
-type Done = Result<(), CdrError>;
+type CdrResult = Result<(), CdrError>;
 
 impl<'a> CdrTraversal<'a> {
     fn new(of: &'a DynamicType) -> Self {
@@ -187,7 +188,7 @@ impl<'a> CdrTraversal<'a> {
         DataError::Cdr { path, source }
     }
 
-    fn enter(&mut self, name: &'a str, offset: usize) -> Done {
+    fn enter(&mut self, name: &'a str, offset: usize) -> CdrResult {
         if self.path.len() >= MOST_LEVELS {
             return Err(CdrError::TooDeep { offset });
         }

@@ -9,7 +9,7 @@ use idl_cdr::{
     TryConstruct, UNBOUNDED, WChar, WString,
 };
 
-use super::{CdrTraversal, Done, NAME};
+use super::{CdrResult, CdrTraversal, NAME};
 use crate::data::layout::{case_of, is_primitive, is_primitive_row, key_members, total_bits};
 use crate::data::{UnionValue, Value, default_of, default_of_member, union_of_case};
 use crate::model::{
@@ -173,9 +173,9 @@ impl<'a> CdrTraversal<'a> {
                 _ => Some(reader.begin_delimited()?),
             };
             let mut keys = key_members(&members);
-            keys.sort_by_key(|(place, _)| *place);
-            for (place, member) in keys {
-                parts[place] = self.read_member(member, reader, MemberFraming::Plain)?;
+            keys.sort_by_key(|(index, _)| *index);
+            for (index, member) in keys {
+                parts[index] = self.read_member(member, reader, MemberFraming::Plain)?;
             }
             if let Some(open) = open {
                 reader.skip_delimited(open);
@@ -214,7 +214,7 @@ impl<'a> CdrTraversal<'a> {
         members: &[&'a StructureMember],
         parts: &mut [Value],
         reader: &mut CdrReader<'_>,
-    ) -> Done {
+    ) -> CdrResult {
         let mut missing: Vec<u32> =
             members.iter().filter(|member| member.key).map(|member| member.id).collect();
         while let Some(parameter) = reader.next_parameter()? {
@@ -272,10 +272,10 @@ impl<'a> CdrTraversal<'a> {
             member.of,
             reader,
             default,
-            |walk, reader, relaxed| match form {
-                MemberFraming::Plain => walk.read_inside(member, reader, form, relaxed),
+            |traversal, reader, relaxed| match form {
+                MemberFraming::Plain => traversal.read_inside(member, reader, form, relaxed),
                 MemberFraming::Parameters => reader.read_confined(default, |reader| {
-                    walk.read_inside(member, reader, form, relaxed)
+                    traversal.read_inside(member, reader, form, relaxed)
                 }),
             },
         )
@@ -288,8 +288,8 @@ impl<'a> CdrTraversal<'a> {
         }
         let graph = self.graph;
         let default = || default_of(graph, of.of);
-        self.read_tried(of.try_construct, of.of, reader, default, |walk, reader, relaxed| {
-            walk.read_element(of, reader, relaxed)
+        self.read_tried(of.try_construct, of.of, reader, default, |traversal, reader, relaxed| {
+            traversal.read_element(of, reader, relaxed)
         })
     }
 
@@ -458,7 +458,7 @@ impl<'a> CdrTraversal<'a> {
 }
 
 /// Checks that a parameter of XCDR2 ends where its value does.
-fn require_end(reader: &CdrReader<'_>) -> Done {
+fn require_end(reader: &CdrReader<'_>) -> CdrResult {
     let left = reader.remaining();
     if left > 0 && reader.encoding().version == CdrVersion::Xcdr2 {
         return Err(CdrError::SizeMismatch { offset: reader.position(), left });

@@ -9,7 +9,7 @@ use idl_cdr::{
     WString,
 };
 
-use super::{CdrTraversal, Done, NAME, bound_of, form_of};
+use super::{CdrResult, CdrTraversal, NAME, bound_of, form_of};
 use crate::data::layout::{
     field_bits, is_primitive, is_primitive_row, key_members, length_code, total_bits,
 };
@@ -22,7 +22,7 @@ impl<'a> CdrTraversal<'a> {
         of: TypeNodeId,
         value: &Value,
         writer: &mut CdrWriter<'_>,
-    ) -> Done {
+    ) -> CdrResult {
         let graph = self.graph;
         match (graph.kind(of), value) {
             (NodeKind::Primitive(primitive), value) => write_primitive(*primitive, value, writer),
@@ -89,7 +89,12 @@ impl<'a> CdrTraversal<'a> {
         }
     }
 
-    fn write_element(&mut self, of: &Element, value: &Value, writer: &mut CdrWriter<'_>) -> Done {
+    fn write_element(
+        &mut self,
+        of: &Element,
+        value: &Value,
+        writer: &mut CdrWriter<'_>,
+    ) -> CdrResult {
         if !of.external {
             return self.write(of.of, value, writer);
         }
@@ -100,7 +105,12 @@ impl<'a> CdrTraversal<'a> {
     }
 
     /// Writes the elements of an array. An array of arrays has the elements of one array.
-    fn write_row(&mut self, of: &Element, parts: &[Value], writer: &mut CdrWriter<'_>) -> Done {
+    fn write_row(
+        &mut self,
+        of: &Element,
+        parts: &[Value],
+        writer: &mut CdrWriter<'_>,
+    ) -> CdrResult {
         if let NodeKind::Array { element, .. } = self.graph.kind(of.of)
             && !of.external
         {
@@ -117,16 +127,16 @@ impl<'a> CdrTraversal<'a> {
         of: &'a Structure,
         parts: &[Value],
         writer: &mut CdrWriter<'_>,
-    ) -> Done {
+    ) -> CdrResult {
         let members = self.graph.members(of);
         let mut written = key_members(&members);
         match writer.key_form() {
             Some(KeyForm::Hash) => {
-                return written.into_iter().try_for_each(|(place, member)| {
-                    self.write_member(member, &parts[place], writer, MemberFraming::Plain)
+                return written.into_iter().try_for_each(|(index, member)| {
+                    self.write_member(member, &parts[index], writer, MemberFraming::Plain)
                 });
             }
-            Some(KeyForm::Payload) => written.sort_by_key(|(place, _)| *place),
+            Some(KeyForm::Payload) => written.sort_by_key(|(index, _)| *index),
             None => written = members.into_iter().enumerate().collect(),
         }
         let open = match of.extensibility {
@@ -134,8 +144,8 @@ impl<'a> CdrTraversal<'a> {
             _ => Some(writer.begin_delimited()?),
         };
         let form = form_of(of.extensibility);
-        written.into_iter().try_for_each(|(place, member)| {
-            self.write_member(member, &parts[place], writer, form)
+        written.into_iter().try_for_each(|(index, member)| {
+            self.write_member(member, &parts[index], writer, form)
         })?;
         if of.extensibility == Extensibility::Mutable {
             writer.end_parameters()?;
@@ -149,7 +159,7 @@ impl<'a> CdrTraversal<'a> {
         value: &Value,
         writer: &mut CdrWriter<'_>,
         form: MemberFraming,
-    ) -> Done {
+    ) -> CdrResult {
         self.enter(&member.name.text, writer.position())?;
         let is_absent = *value == Value::Absent;
         let id = member.id;
@@ -185,7 +195,7 @@ impl<'a> CdrTraversal<'a> {
         member: &StructureMember,
         value: &Value,
         writer: &mut CdrWriter<'_>,
-    ) -> Done {
+    ) -> CdrResult {
         let (of, external) = (member.of, member.external);
         let element = Element { of, external, try_construct: TryConstruct::Discard };
         self.write_element(&element, value, writer)
@@ -196,7 +206,7 @@ impl<'a> CdrTraversal<'a> {
         of: &'a Union,
         held: &UnionValue,
         writer: &mut CdrWriter<'_>,
-    ) -> Done {
+    ) -> CdrResult {
         let is_whole = writer.key_form().is_none() || !of.discriminator.key;
         let is_flat =
             writer.key_form() == Some(KeyForm::Hash) || of.extensibility == Extensibility::Final;
@@ -214,7 +224,7 @@ impl<'a> CdrTraversal<'a> {
     }
 }
 
-fn write_primitive(of: Primitive, value: &Value, writer: &mut CdrWriter<'_>) -> Done {
+fn write_primitive(of: Primitive, value: &Value, writer: &mut CdrWriter<'_>) -> CdrResult {
     match (of, value) {
         (Primitive::Int8, Value::Signed(value)) => writer.write_i8(*value as i8),
         (Primitive::Int16, Value::Signed(value)) => writer.write_i16(*value as i16),

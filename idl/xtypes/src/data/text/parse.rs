@@ -282,13 +282,13 @@ impl<'a> Parser<'a> {
             })
             .collect();
         self.members("a struct", |parser, at, name| {
-            let Some(place) = members.iter().position(|member| *member.name.text == *name) else {
+            let Some(index) = members.iter().position(|member| *member.name.text == *name) else {
                 let names: Vec<&str> = members.iter().map(|member| &*member.name.text).collect();
                 let names = names.join(", ");
                 return Err((at, format!("there is no member `{name}`; the members are {names}")));
             };
-            let member = members[place];
-            parts[place] = match member.optional && parser.is_null() {
+            let member = members[index];
+            parts[index] = match member.optional && parser.is_null() {
                 true => Value::Absent,
                 false => parser.value(member.of)?,
             };
@@ -384,7 +384,7 @@ impl<'a> Parser<'a> {
 
     fn scalar(&mut self, of: TypeNodeId) -> Parsed<Value> {
         let kind = self.graph.kind(of);
-        let what = crate::words::word_of(kind);
+        let what = crate::words::kind_name(kind);
         let is_quoted = self.is_quoted();
         let (at, word) = self.word(what)?;
         let value = match kind {

@@ -13,7 +13,7 @@ fn name(count: usize) -> String {
 
 /// Creates the setup of `all` subgroups over the same members, all of which send in the first
 /// `active` ones.
-fn crowd(
+fn setup_of(
     bench: &Bench<'_>,
     members: usize,
     stage: Optimisations,
@@ -46,7 +46,8 @@ pub(crate) fn figure_8(options: &Options) -> Result<Figure, FigureError> {
     let title = "The baseline with one active subgroup";
     let mut figure = Figure::new("spindle-8", title, "members", "bandwidth, GB/s");
     let counts = counts(options);
-    let found = bench.sweep(counts, |all, n| crowd(&bench, n, Optimisations::Baseline, all, 1))?;
+    let found =
+        bench.sweep(counts, |all, n| setup_of(&bench, n, Optimisations::Baseline, all, 1))?;
     for (&count, outcomes) in counts.iter().zip(&found) {
         figure.series.push(bench.line(name(count), outcomes, gigabytes));
     }
@@ -74,13 +75,14 @@ pub(crate) fn figure_9(options: &Options) -> Result<Figure, FigureError> {
     let title = "Batching with one active subgroup";
     let mut figure = Figure::new("spindle-9", title, "members", "bandwidth, GB/s");
     let counts = counts(options);
-    let found = bench.sweep(counts, |all, n| crowd(&bench, n, Optimisations::Batching, all, 1))?;
+    let found =
+        bench.sweep(counts, |all, n| setup_of(&bench, n, Optimisations::Batching, all, 1))?;
     for (&count, outcomes) in counts.iter().zip(&found) {
         figure.series.push(bench.line(format!("batching, {}", name(count)), outcomes, gigabytes));
     }
     let ends = [1, 50];
-    let full = bench.sweep(&ends, |all, n| crowd(&bench, n, Optimisations::Full, all, 1))?;
-    let base = bench.sweep(&ends, |all, n| crowd(&bench, n, Optimisations::Baseline, all, 1))?;
+    let full = bench.sweep(&ends, |all, n| setup_of(&bench, n, Optimisations::Full, all, 1))?;
+    let base = bench.sweep(&ends, |all, n| setup_of(&bench, n, Optimisations::Baseline, all, 1))?;
     for ((count, full), base) in ends.iter().zip(&full).zip(&base) {
         figure.series.push(bench.line(format!("everything, {}", name(*count)), full, gigabytes));
         figure.series.push(bench.line(format!("baseline, {}", name(*count)), base, gigabytes));
@@ -157,7 +159,7 @@ pub(crate) fn figure_13(options: &Options) -> Result<Figure, FigureError> {
             let fitting: Vec<usize> =
                 bench.sizes().iter().copied().filter(|&n| fits(n, count)).collect();
             let found = bench.sweep_over(&fitting, &[count], |count, n| {
-                let mut setup = crowd(&bench, n, stage, count, count);
+                let mut setup = setup_of(&bench, n, stage, count, count);
                 // Many windows have many messages: a part of them shows the rate.
                 setup.least_windows /= count as f64;
                 setup.warm_windows = setup.warm_windows.min(0.15 + 0.5 / count as f64);
