@@ -5,7 +5,7 @@
 //!
 //! ```no_run
 //! use dds_api::prelude::*;
-//! use dds_api::shared_state::{Fire, SharedState, row};
+//! use dds_api::shared_state::{FireCondition, SharedState, row};
 //!
 //! row! {
 //!     /// Progress of a process.
@@ -19,7 +19,7 @@
 //!     // Three processes that run this go through a thousand steps together.
 //!     let table = SharedState::join("steps", 3, Step { done: 0 }, |scope| {
 //!         scope.when(
-//!             Fire::Always,
+//!             FireCondition::Always,
 //!             |table| {
 //!                 let own = table.get(table.me(), Step::done);
 //!                 own < 1000 && table.rows().min(|row| row.get(Step::done)) >= own

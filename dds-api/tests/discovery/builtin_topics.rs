@@ -60,14 +60,17 @@ fn late_builtin_reader_receives_all_existing_entities() {
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();
     let [of_it] = &present(&topics)[..] else { panic!("one topic") };
     assert_eq!((of_it.key, &of_it.name[..]), (topic.instance_handle(), "Marks"));
-    assert_eq!((&of_it.type_name[..], &of_it.topic_data.value[..]), ("Mark", &b"marks"[..]));
+    assert_eq!(
+        (&of_it.type_name[..], &of_it.topic_data.value[..]),
+        ("CheckedSample", &b"marks"[..])
+    );
     assert_eq!(of_it.reliability.kind, ReliabilityQosPolicyKind::Reliable);
 
     let publications = here.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
     let [of_it] = &present(&publications)[..] else { panic!("one writer") };
     assert_eq!(of_it.key, writer.instance_handle());
     assert_eq!(of_it.participant_key, there.instance_handle());
-    assert_eq!((&of_it.topic_name[..], &of_it.type_name[..]), ("Marks", "Mark"));
+    assert_eq!((&of_it.topic_name[..], &of_it.type_name[..]), ("Marks", "CheckedSample"));
     let data = [&of_it.user_data.value, &of_it.topic_data.value, &of_it.group_data.value];
     assert_eq!(data, [&b"writer"[..], b"marks", b"group"]);
     assert_eq!(of_it.partition.name, ["left"]);

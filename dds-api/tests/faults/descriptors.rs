@@ -61,6 +61,10 @@ fn join_with_few_descriptors(folder: &Path) {
         match joined {
             Ok(()) => break,
             Err(DdsError::OutOfResources(_)) => failed += 1,
+            // The file of profiles comes before the join, and its error names the cause.
+            Err(DdsError::BadParameter(why)) if why.contains("Too many open files") => {}
+            // The newcomer itself has no descriptor left for a peer that it meets.
+            Err(DdsError::Error(why)) if why.contains("no descriptors left") => failed += 1,
             Err(error) => panic!("with {free} free descriptors: {error:?}"),
         }
     }
@@ -105,7 +109,7 @@ fn participant_is_refused_when_member_has_no_free_descriptors() {
 
 /// The member that hands over the state of the group runs, so that no join waits for it.
 #[test]
-fn join_with_too_few_own_descriptors_is_out_of_resources_at_once() {
+fn join_with_too_few_own_descriptors_fails_at_once_with_the_reason() {
     let domain = TestDomain::new();
     let first = participant(&domain.runtime_dir()).unwrap();
     until("there is a view", || first.view().1 == 1);

@@ -486,7 +486,7 @@ fn damaged_log_that_may_have_more_samples_is_named() {
         let line = ask(&mut log_owners[1], "status");
         assert_contains(
             &line,
-            &["0 logs", "Harmed", "domain-0/1", if is_gone { "is gone" } else { "is bad" }],
+            &["0 logs", "Damaged", "domain-0/1", if is_gone { "is gone" } else { "is bad" }],
         );
         log_owners.into_iter().for_each(leave);
         setup.end();

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use derecho::{Everyone, GroupBuilder, NodeId, Replicated, Wire};
+//! use derecho::{OneShard, GroupBuilder, NodeId, Replicated, Wire};
 //!
 //! #[derive(Default)]
 //! struct Counter(u64);
@@ -29,7 +29,7 @@
 //! let second = Duration::from_secs(5);
 //! let group = GroupBuilder::new("counting")
 //!     .folder(&folder)
-//!     .replicated::<Counter>("counter", Everyone { least: 1 })
+//!     .replicated::<Counter>("counter", OneShard { least: 1 })
 //!     .join(second)?;                                  // founds the group, or joins it
 //! let counter = group.shard::<Counter>("counter", 0)?;
 //! counter.wait_ready(second)?;                          // a seat, and the object
@@ -51,7 +51,7 @@
 //!
 //! ```
 //! # use std::time::Duration;
-//! # use derecho::{Everyone, GroupBuilder, NodeId, Replicated, Wire};
+//! # use derecho::{OneShard, GroupBuilder, NodeId, Replicated, Wire};
 //! # #[derive(Default)]
 //! # struct Counter(u64);
 //! # impl Replicated for Counter {
@@ -72,7 +72,7 @@
 //!     let group = GroupBuilder::new("counting")
 //!         .folder(&folder)
 //!         .logs(&logs)                                   // of all processes of this host
-//!         .logged::<Counter>("counter", Everyone { least: 1 })
+//!         .logged::<Counter>("counter", OneShard { least: 1 })
 //!         .join(second)?;
 //!     let counter = group.shard::<Counter>("counter", 0)?;
 //!     counter.wait_ready(second)?;                       // or says for which logs it waits

@@ -299,7 +299,10 @@ impl World {
         match event {
             Event::Deliver(from, to) => {
                 let channel = next.channels[from][to];
-                let message = self.channels.head(channel).expect("the event is offered when there is a message");
+                let message = self
+                    .channels
+                    .head(channel)
+                    .expect("the event is offered when there is a message");
                 next.channels[from][to] = self.channels.rest(channel);
                 self.step(&mut next, to, NodeInput::Hear(from as u8, message))?;
             }

@@ -12,7 +12,7 @@
 //! ```
 #![cfg(model)]
 
-use derecho_lives::{Kind, World};
+use derecho_lives::{GroupKind, World};
 use derecho_model::{Fault, plant};
 use derecho_sim::{Config, NodeIndex, Random};
 
@@ -27,7 +27,7 @@ const LATE: u64 = 3_000_000;
 /// Returns the rules that one run breaks.
 fn broken(seed: u64) -> Vec<String> {
     let mut random = Random::new(seed ^ 0x0242);
-    let mut world = World::new(Config::adversarial(seed), Kind::Shared, 4);
+    let mut world = World::new(Config::adversarial(seed), GroupKind::Shared, 4);
     let [reader, sender, first, second] = [0, 1, 2, 3].map(NodeIndex);
     world.settle();
     world.act(reader, |member| member.enter(TOPIC, true, false));
@@ -49,7 +49,7 @@ fn broken(seed: u64) -> Vec<String> {
     if !world.is_guilty() {
         world.check();
     }
-    world.account().violations
+    world.report().violations
 }
 
 /// Lets the members write a few times, and then some time pass.

@@ -96,9 +96,9 @@ fn logged_subgroup_keeps_durable_records_through_random_faults() {
     assert!(lives as u64 > seeds().end - seeds().start);
 }
 
-/// As [`whatever_happens`], with members that stand still or are slow for a while, and stalled
-/// disks. Everything reported as durable everywhere is in the log of every storer, not only in the
-/// longest one (I-105).
+/// As [`logged_subgroup_keeps_durable_records_through_random_faults`], with members that stand
+/// still or are slow for a while, and stalled disks. Everything reported as durable everywhere is
+/// in the log of every storer, not only in the longest one (I-105).
 #[test]
 fn slow_members_and_disks_lose_no_durable_record() {
     let mut durable = 0;

@@ -145,7 +145,7 @@ fn stores_stay_consistent_through_joins_leaves_and_crashes() {
     assert!(ended * 6 < seeds().count());
 }
 
-/// As `whatever_happens`, where a newcomer learns of only one stream that is over, and of others
+/// As the test before, where a newcomer learns of only one stream that is over, and of others
 /// only through their remaining records (I-157): all members know the ends of the streams whose
 /// records they have.
 #[test]

@@ -248,8 +248,8 @@ impl LogRegister {
         log.is_some_and(|log| self.registered.values().any(|it| it.unaware.contains(&log)))
     }
 
-    /// Returns this view in the form that a registered member logs. `required_logs`: logs with durable data
-    /// that no present member's log has completely.
+    /// Returns this view in the form that a registered member logs. `required_logs`: logs with
+    /// durable data that no present member's log has completely.
     pub(super) fn record(
         &self,
         view: &View,

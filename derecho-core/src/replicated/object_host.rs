@@ -138,8 +138,8 @@ impl<O: Object> ObjectHost<O> {
     }
 
     /// Prepares the updates that logs take next. Returns whether there are any logs. If so, the
-    /// caller must [advance_logs](ObjectHost::tend) them if this member is still a member when checked
-    /// after this call (I-108).
+    /// caller must advance them if this member is still a member when checked after this call
+    /// (I-108).
     pub fn stage(&mut self) -> bool {
         self.replicas.values_mut().for_each(ObjectReplica::stage);
         self.out.is_none() && self.replicas.values().any(ObjectReplica::has_log)

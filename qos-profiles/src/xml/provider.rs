@@ -27,9 +27,9 @@ pub const DEFAULT_FILE: &str = "SQUALL_QOS_PROFILES.xml";
 
 /// Profiles from files, and their policies.
 ///
-/// The ready-made profiles (`Squall::Atomic` and the others, see `docs/reference/qos-profiles.md`) are always
-/// included. A name is `Library::Profile`. `Library::Profile::Name` or `Library::Name` is a named
-/// set of policies.
+/// The ready-made profiles (`Squall::Atomic` and the others, see
+/// `docs/reference/qos-profiles.md`) are always included. A name is `Library::Profile`.
+/// `Library::Profile::Name` or `Library::Name` is a named set of policies.
 ///
 /// ```
 /// use qos_profiles::xml::QosProvider;

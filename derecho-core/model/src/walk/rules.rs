@@ -232,8 +232,9 @@ impl WalkState {
             WalkEvent::Hear(node, of) => {
                 let node = Rc::make_mut(&mut self.nodes[node]);
                 let at = node.announced_starts.iter().position(|start| start.of == of);
-                let start =
-                    node.announced_starts.remove(at.expect("the event is offered when the start was announced"));
+                let start = node
+                    .announced_starts
+                    .remove(at.expect("the event is offered when the start was announced"));
                 node.heard.retain(|known| (known.epoch, known.of) != (start.epoch, of));
                 node.heard.push(start);
                 node.heard.sort_unstable();
