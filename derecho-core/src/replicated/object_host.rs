@@ -58,7 +58,7 @@ pub enum ApplicationEvent {
         /// Members of the previous view that are gone.
         departed: Vec<NodeId>,
     },
-    /// This member has a seat in a shard.
+    /// An epoch of a shard has begun.
     Begun {
         /// The shard.
         key: u64,
@@ -72,11 +72,11 @@ pub enum ApplicationEvent {
         /// Origin of the object.
         origin: ObjectOrigin,
     },
-    /// Another member has transferred an object that this member cannot decode.
+    /// An object cannot be decoded, as another member has transferred it or as the own log has it.
     Unreadable {
         /// The shard.
         key: u64,
-        /// The other member.
+        /// The member that has transferred the object, or this member.
         from: NodeId,
     },
     /// This member no longer has a seat in a shard.

@@ -229,8 +229,8 @@ impl Store {
         self.take_in((stream, number), record, true);
     }
 
-    /// Takes in a record that is kept at the version to which this store is brought. Forgets
-    /// nothing that is kept there, because it was delivered after the record, or has outlived
+    /// Takes in a record that is kept at the version to which this store is brought. Removes no
+    /// record that is kept there: such a record was delivered after this one, or has outlived
     /// it (I-240).
     pub(super) fn restore(&mut self, stream: u32, number: u64, record: &[u8]) {
         self.take_in((stream, number), record, false);

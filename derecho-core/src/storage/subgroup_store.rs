@@ -200,8 +200,8 @@ impl SubgroupStore {
     }
 
     /// Returns a cursor for a reader that began with this member or while the store was incomplete:
-    /// over the records kept when the member began, and all later ones. Available from when it is
-    /// [complete](SubgroupStore::is_complete) until [`SubgroupStore::close_opening`].
+    /// over the records kept when the store became complete, and all later ones. Available from
+    /// when it is [complete](SubgroupStore::is_complete) until [`SubgroupStore::close_opening`].
     pub fn opening(&self) -> Option<StoreCursor> {
         self.opening.as_ref().map(StoreCursor::fork)
     }

@@ -1,7 +1,7 @@
 //! Transfer of one member's store to another member, by a stream of its own.
 //!
 //! Owns: that stream, and the queue of requests, which are served one after the other. Never does:
-//! wait in a turn, or copy more in one than live traffic tolerates.
+//! wait in a turn, or copy more in one turn than live traffic tolerates.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -176,8 +176,9 @@ impl TransferSender {
             let until = match of(&transfer_request.range.until.1, *stream) {
                 Some(number) if planted(Planted::HistoryTooShort) => number.saturating_sub(1),
                 Some(number) => number,
-                // The stream's sender left before the late joiner began, or came after that.
+                // The stream's sender left before the late joiner began.
                 None if *met <= transfer_request.range.until.0 => u64::MAX,
+                // The sender came after that.
                 None => 0,
             };
             let bounds = (of(&transfer_request.range.from, *stream).unwrap_or(0), until);

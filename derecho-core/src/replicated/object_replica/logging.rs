@@ -427,7 +427,7 @@ impl<O: Object> ObjectReplica<O> {
     }
 
     /// Reports how far the own log is durable, and computes what is durable everywhere. Returns
-    /// whether that has advanced.
+    /// the amount of work done.
     fn spread(&mut self, context: &mut ReplicaContext<'_>) -> usize {
         let Some(logs) = &self.status.logs else { return 0 };
         let ObjectLog { durability, log_follower, .. } = &mut self.logging;
