@@ -12,6 +12,18 @@ fn participant(folder: &Path) -> DdsResult<DomainParticipant> {
     DomainParticipant::with_config(0, ParticipantConfig::new().runtime_dir(folder))
 }
 
+/// Lowers the limit, so that the remaining descriptors can be opened.
+fn limit_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let current = Some(limit.maximum.unwrap_or(256).min(256));
+    setrlimit(Resource::Nofile, rustix::process::Rlimit { current, ..limit }).unwrap();
+}
+
+/// Opens files until no descriptor is left.
+fn open_files() -> Vec<File> {
+    std::iter::from_fn(|| File::open("/dev/null").ok()).collect()
+}
+
 /// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
@@ -27,10 +39,8 @@ fn act() {
     while let Some(order) = listen() {
         match order.as_str() {
             "open files" => {
-                let limit = getrlimit(Resource::Nofile);
-                let current = Some(limit.maximum.unwrap_or(256).min(256));
-                setrlimit(Resource::Nofile, rustix::process::Rlimit { current, ..limit }).unwrap();
-                files.extend(std::iter::from_fn(|| File::open("/dev/null").ok()));
+                limit_descriptors();
+                files.extend(open_files());
                 say("none left");
             }
             "close files" => {
@@ -48,12 +58,10 @@ fn act() {
 /// Joins with no free descriptor, then with one, and so on, until a join succeeds. Says how many
 /// joins failed, and the longest time that one took.
 fn join_with_few_descriptors(folder: &Path) {
-    let limit = getrlimit(Resource::Nofile);
-    let current = Some(limit.maximum.unwrap_or(256).min(256));
-    setrlimit(Resource::Nofile, rustix::process::Rlimit { current, ..limit }).unwrap();
+    limit_descriptors();
     let (mut failed, mut longest) = (0, Duration::ZERO);
     for free in 0.. {
-        let mut files: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+        let mut files = open_files();
         files.truncate(files.len() - free);
         let begin = Instant::now();
         let joined = participant(folder).map(|_| ());
