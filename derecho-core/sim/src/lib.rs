@@ -23,6 +23,7 @@ pub mod log_life;
 mod network;
 mod queue;
 mod random;
+pub mod world;
 
 pub use cluster::{Clock, Cluster, Config, StopReason, ThreadUse};
 pub use cost::{CostError, CostModel, DiskPrices, Racks, Wire};
