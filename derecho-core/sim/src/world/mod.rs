@@ -6,18 +6,28 @@
 //!
 //! ```text
 //!   World ── Member (what the world needs of any machine)
-//!     └── group.rs: GroupMember (a whole group of the product)
-//!           ├── stores/    a stored subgroup: order, histories, durability
-//!           └── objects/   replicated objects: positions, queries, logged versions
+//!     ├── streams.rs                 nodes with streams, without an order between them
+//!     ├── ordered.rs: OrderedMember  rules for the deliveries of subgroups
+//!     │     ├── subgroups/   one subgroup: order, agreement, nulls
+//!     │     ├── many.rs      many subgroups, most of them idle
+//!     │     └── epochs/      a subgroup through many epochs, which an oracle decides
+//!     └── group.rs: GroupMember      whole groups of the product
+//!           ├── stores/      a stored subgroup: order, histories, durability
+//!           └── objects/     replicated objects: positions, queries, logged versions
 //!   log_folders.rs   simulated disks with the logs of all members
 //!   partitions.rs    links that are cut
 //! ```
 
+pub mod epochs;
 mod group;
 pub mod log_folders;
+pub mod many;
 pub mod objects;
+pub mod ordered;
 mod partitions;
 pub mod stores;
+pub mod streams;
+pub mod subgroups;
 
 use std::cell::RefCell;
 use std::rc::Rc;
