@@ -27,8 +27,9 @@ use super::{LogFolders, Member, Partitions, World};
 use crate::{Config, NodeIndex, SimLink};
 
 /// Silence after which members are suspected: much longer than any delay that is not a fault.
-pub const TIMEOUTS: MemberTimeouts =
-    MemberTimeouts { member_timeout: Some(2_000_000), gather: 100_000 };
+pub const TIMEOUT: u64 = 2_000_000;
+
+const TIMEOUTS: MemberTimeouts = MemberTimeouts { member_timeout: Some(TIMEOUT), gather: 100_000 };
 
 /// Maximum number of nodes that random joins lead to.
 const MOST_NODES: usize = 9;
@@ -47,7 +48,7 @@ impl Barrier for SingleThreadBarrier {
 }
 
 /// What every member of a group has: its node, its end of the network, and its folder of logs.
-pub struct Seat {
+pub struct GroupNode {
     /// Id of the node.
     pub me: NodeId,
     /// The node's end of the network.
@@ -57,10 +58,10 @@ pub struct Seat {
     prepared: Option<(Node, SubgroupRegions)>,
 }
 
-impl Seat {
+impl GroupNode {
     /// Opens the regions of a node. `counts_changes`: whether the node counts changes in its
     /// streams, as in the product.
-    pub fn new(link: &mut SimLink, folder: Option<OwnFolder>, counts_changes: bool) -> Seat {
+    pub fn new(link: &mut SimLink, folder: Option<OwnFolder>, counts_changes: bool) -> GroupNode {
         let mut open =
             |region, words| link.open(region, words).expect("a node that runs opens regions");
         let acks = open(ACKS, ACKS_WORDS);
@@ -77,7 +78,7 @@ impl Seat {
             lines: (CONTROL_LINES, lines),
             memory: Some((CONTROL_STREAM, memory)),
         };
-        Seat { me: link.node(), link: link.clone(), folder, prepared: Some((node, control)) }
+        GroupNode { me: link.node(), link: link.clone(), folder, prepared: Some((node, control)) }
     }
 
     /// Creates the member's group, once. `halted`: nodes that the host shows as standing still, if
@@ -112,10 +113,6 @@ pub struct GroupSetting {
     pub folders: Option<LogFolders>,
     /// Links that are cut.
     pub partitions: Partitions,
-    /// Whether nodes count changes in their streams, and readers take late.
-    pub demands: bool,
-    /// Nodes that the host shows as standing still, if members ask for them.
-    pub halted: Option<HaltedNodes>,
 }
 
 /// Member of a group.
@@ -134,7 +131,6 @@ pub trait GroupMember: Member<Setting = GroupSetting> {
     fn create(
         link: &mut SimLink,
         checker: &Rc<RefCell<Self::Checker>>,
-        setting: &GroupSetting,
         folder: Option<OwnFolder>,
         seed: u64,
     ) -> Self;
@@ -143,10 +139,10 @@ pub trait GroupMember: Member<Setting = GroupSetting> {
     fn begin(&mut self, join_mode: JoinMode, setting: &GroupSetting, effects: &mut Effects);
 
     /// Returns what every member has.
-    fn seat(&self) -> &Seat;
+    fn base(&self) -> &GroupNode;
 
     /// Returns what every member has, also to change it.
-    fn seat_mut(&mut self) -> &mut Seat;
+    fn base_mut(&mut self) -> &mut GroupNode;
 
     /// Returns its group.
     fn group(&self) -> &Group<Self::State>;
@@ -197,7 +193,7 @@ pub trait GroupMember: Member<Setting = GroupSetting> {
     /// Ends the keeping of its logs: its process has ended, or it is out. If the power was lost,
     /// some unsynced data is lost.
     fn end(&mut self, power: bool) {
-        if let Some((folders, at)) = self.seat_mut().folder.take() {
+        if let Some((folders, at)) = self.base_mut().folder.take() {
             self.drop_logs();
             folders.give_back(at, power);
         }
@@ -221,13 +217,13 @@ impl<M: GroupMember> World<M> {
         let World { cluster, checker, random, seed, setting } = self;
         let folder = setting.folders.clone().filter(|_| stores);
         let folder = folder.map(|folders| (folders.clone(), folders.take(random)));
-        cluster.add_node(|link| vec![M::create(link, checker, setting, folder, *seed)])
+        cluster.add_node(|link| vec![M::create(link, checker, folder, *seed)])
     }
 
     /// Makes a node enter the group.
     pub fn begin(&mut self, node: NodeIndex) {
         let founders: Vec<_> =
-            (0..self.setting.founders).map(|index| (self.member(index).seat().me, 1)).collect();
+            (0..self.setting.founders).map(|index| (self.member(index).base().me, 1)).collect();
         let join_mode =
             if founders.is_empty() { JoinMode::Local } else { JoinMode::Network(founders) };
         let mut effects = Effects::new();
@@ -255,7 +251,7 @@ impl<M: GroupMember> World<M> {
 
     /// Stops a node for good.
     pub fn crash(&mut self, node: NodeIndex) {
-        let me = self.member(node).seat().me;
+        let me = self.member(node).base().me;
         M::died(&mut self.checker.borrow_mut(), me);
         self.cluster.crash(node);
         let power = self.random.one_in(2);
@@ -317,7 +313,7 @@ impl<M: GroupMember> World<M> {
     /// Whether all live nodes are members of one view, and have nothing under way.
     fn is_at_rest(&self) -> bool {
         let living = self.living();
-        let nodes: Vec<NodeId> = living.iter().map(|node| self.member(*node).seat().me).collect();
+        let nodes: Vec<NodeId> = living.iter().map(|node| self.member(*node).base().me).collect();
         (M::EMPTY_RESTS || !living.is_empty())
             && living.iter().all(|node| {
                 let member = self.member(*node);

@@ -36,7 +36,7 @@ use derecho_core::ids::Time;
 use derecho_core::machine::{Effects, Machine};
 
 use crate::{Cluster, Config, NodeIndex, Random};
-pub use group::{GroupMember, GroupSetting, HaltedNodes, OwnFolder, Seat, TIMEOUTS};
+pub use group::{GroupMember, GroupNode, GroupSetting, HaltedNodes, OwnFolder, TIMEOUT};
 pub use log_folders::LogFolders;
 pub use partitions::Partitions;
 
@@ -73,6 +73,11 @@ impl<M: Member> World<M> {
         let seed = config.seed;
         let random = Random::new(seed ^ salt);
         World { cluster: Cluster::new(config), checker, random, seed, setting }
+    }
+
+    /// Returns the current time.
+    pub fn now(&self) -> Time {
+        self.cluster.now()
     }
 
     /// Returns a node's machine.

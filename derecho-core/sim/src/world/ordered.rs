@@ -73,13 +73,18 @@ impl Violations {
 pub type Message = (usize, u64);
 
 /// The order of each epoch, as far as any member has delivered it.
-#[derive(Default)]
-pub struct Orders<E>(BTreeMap<E, Vec<Message>>);
+pub struct Orders<E, M = Message>(BTreeMap<E, Vec<M>>);
 
-impl<E: Ord> Orders<E> {
+impl<E, M> Default for Orders<E, M> {
+    fn default() -> Orders<E, M> {
+        Orders(BTreeMap::new())
+    }
+}
+
+impl<E: Ord, M: Copy + PartialEq> Orders<E, M> {
     /// Records that a member delivers a message at this place of an epoch's order. Returns the
     /// message that belongs there if it is another one.
-    pub fn deliver(&mut self, epoch: E, place: usize, message: Message) -> Option<Message> {
+    pub fn deliver(&mut self, epoch: E, place: usize, message: M) -> Option<M> {
         let order = self.0.entry(epoch).or_default();
         match order.get(place) {
             Some(&agreed) => (agreed != message).then_some(agreed),
@@ -90,9 +95,9 @@ impl<E: Ord> Orders<E> {
         }
     }
 
-    /// Number of messages that any member has delivered of an epoch.
-    pub fn length(&self, epoch: &E) -> usize {
-        self.0.get(epoch).map_or(0, Vec::len)
+    /// Number of messages that any member has delivered of an epoch; `None`: no order is known.
+    pub fn length(&self, epoch: &E) -> Option<usize> {
+        self.0.get(epoch).map(Vec::len)
     }
 }
 

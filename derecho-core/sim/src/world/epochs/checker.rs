@@ -198,7 +198,7 @@ impl EpochChecker {
         let mut violations = Vec::new();
         if self.level == DeliveryGuarantee::Atomic {
             for stay in &self.passages {
-                let all = self.orders.length(&stay.epoch);
+                let all = self.orders.length(&stay.epoch).unwrap_or(0);
                 if stay.finished && stay.delivered != all {
                     violations.push((Rule::Agreement, format!("{stay:?} of {all}")));
                 }

@@ -30,7 +30,7 @@ use super::World;
 use super::checker::{Chain, ObjectChecker, Update};
 use crate::world::group::OwnFolder;
 use crate::world::log_folders::FoundLog;
-use crate::world::{GroupMember, GroupSetting, Member, Seat};
+use crate::world::{GroupMember, GroupNode, GroupSetting, Member};
 use crate::{NodeIndex, Random, SimLink};
 
 /// The object: its chain, and some ballast that prolongs its transfer.
@@ -109,7 +109,7 @@ fn objects() -> usize {
 
 /// A member of a group with replicated objects.
 pub struct TestMember {
-    seat: Seat,
+    base: GroupNode,
     me: NodeId,
     machine: Option<ShardMachine>,
     object_host: ObjectHost<ChainObject>,
@@ -172,7 +172,7 @@ impl TestMember {
     }
 
     fn head(&self, query: Option<u64>) -> MessageHeader {
-        MessageHeader::new(query, self.seat.folder.as_ref().map(|_| self.written))
+        MessageHeader::new(query, self.base.folder.as_ref().map(|_| self.written))
     }
 
     /// Queries all readers, if it is a reader.
@@ -291,7 +291,7 @@ impl TestMember {
                 ApplicationEvent::Out(_) => {
                     checker.died(self.me);
                     // The process ends.
-                    if let Some((folders, at)) = self.seat.folder.take() {
+                    if let Some((folders, at)) = self.base.folder.take() {
                         folders.give_back(at, false);
                     }
                 }
@@ -307,7 +307,7 @@ impl TestMember {
             {
                 checker.applies(self.me, key, before, after);
             }
-            if let (Some((at, links)), true) = (now, self.seat.folder.is_some()) {
+            if let (Some((at, links)), true) = (now, self.base.folder.is_some()) {
                 let mut past = links.past.borrow_mut();
                 if let Some(version) = self.begins.remove(&key) {
                     checker.begins(key, at.beginning, version, &past);
@@ -341,7 +341,7 @@ impl TestMember {
             }
             // If an object has begun afresh meanwhile, an answer may belong to the
             // earlier beginning.
-            let anew = self.seat.folder.is_some() || self.checker.borrow().beginnings > objects();
+            let anew = self.base.folder.is_some() || self.checker.borrow().beginnings > objects();
             let same = answers.windows(2).all(|pair| pair[0] == pair[1]);
             assert!(same || anew, "the answers to one query differ: {known:?}");
             self.checker.borrow_mut().answers += answers.len();
@@ -359,14 +359,14 @@ impl Machine for TestMember {
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         self.now = now;
         let done = self.machine_mut().turn(now, effects);
-        let mut link = self.seat.link.clone();
+        let mut link = self.base.link.clone();
         self.machine_mut().open(&mut link).unwrap();
         let items = self.machine_mut().take_events();
         self.items.extend(items);
         // Posts made outside of turns could overtake those of a turn.
         let said = core::mem::take(&mut self.unsent);
         (0..said).for_each(|_| self.say(effects));
-        let tended = if self.seat.folder.is_some() { self.tend(now, effects) } else { 0 };
+        let tended = if self.base.folder.is_some() { self.tend(now, effects) } else { 0 };
         let waiting = self.items.len() + said + tended;
         if !self.items.is_empty() && self.random.one_in(3) {
             self.work(effects);
@@ -402,21 +402,20 @@ impl GroupMember for TestMember {
     fn create(
         link: &mut SimLink,
         checker: &Rc<RefCell<ObjectChecker>>,
-        setting: &GroupSetting,
         folder: Option<OwnFolder>,
         seed: u64,
     ) -> TestMember {
-        let seat = Seat::new(link, folder, setting.demands);
+        let base = GroupNode::new(link, folder, false);
         let ballast = if seed.is_multiple_of(2) { 100 } else { 300_000 };
         let make = Box::new(move |_| ChainObject::new(ballast));
         TestMember {
-            me: seat.me,
+            me: base.me,
             machine: None,
-            object_host: ObjectHost::new(seat.me, make),
+            object_host: ObjectHost::new(base.me, make),
             items: VecDeque::new(),
             checker: Rc::clone(checker),
-            random: Random::new(seed ^ seat.me.0 as u64),
-            seat,
+            random: Random::new(seed ^ base.me.0 as u64),
+            base,
             view: 0,
             sent_numbers: BTreeMap::new(),
             written: 0,
@@ -428,10 +427,10 @@ impl GroupMember for TestMember {
         }
     }
 
-    fn begin(&mut self, join_mode: JoinMode, setting: &GroupSetting, _: &mut Effects) {
-        let directory = ShardDirectory::new(declarations(self.seat.folder.is_some()));
-        let mut group = self.seat.group(join_mode, directory, setting.halted.clone());
-        if let Some((folders, at)) = self.seat.folder.clone() {
+    fn begin(&mut self, join_mode: JoinMode, _: &GroupSetting, _: &mut Effects) {
+        let directory = ShardDirectory::new(declarations(self.base.folder.is_some()));
+        let mut group = self.base.group(join_mode, directory, None);
+        if let Some((folders, at)) = self.base.folder.clone() {
             let mut random = Random::new(self.seed ^ self.me.0 as u64 ^ 0x106);
             let checkpointing = match self.seed % 3 {
                 0 => None,
@@ -446,7 +445,7 @@ impl GroupMember for TestMember {
         }
         let geometry = Geometry::fitting(4096, 16, 64).unwrap();
         let mut machine = ShardMachine::new(group, Vec::new(), geometry);
-        if let Some((folders, at)) = &self.seat.folder {
+        if let Some((folders, at)) = &self.base.folder {
             let types = declarations(true);
             let streams = folders.streams(*at).into_iter();
             machine.has_logs(streams.filter_map(|stream| key_of_log(&types, stream)));
@@ -454,12 +453,12 @@ impl GroupMember for TestMember {
         self.machine = Some(machine);
     }
 
-    fn seat(&self) -> &Seat {
-        &self.seat
+    fn base(&self) -> &GroupNode {
+        &self.base
     }
 
-    fn seat_mut(&mut self) -> &mut Seat {
-        &mut self.seat
+    fn base_mut(&mut self) -> &mut GroupNode {
+        &mut self.base
     }
 
     fn group(&self) -> &Group<ShardDirectory> {
@@ -527,7 +526,7 @@ impl GroupMember for TestMember {
         for node in world.all() {
             let member = world.member(node);
             let (runs, standing) = (world.is_running(node), member.group().status());
-            let folder = member.seat.folder.as_ref().map(|(_, at)| at);
+            let folder = member.base.folder.as_ref().map(|(_, at)| at);
             let me = member.me;
             text += &format!("\n{me:?} runs {runs}, {standing:?}, keeps logs in {folder:?}");
         }

@@ -33,7 +33,7 @@ use derecho_core::storage::store_set::{
 use super::World;
 use super::checker::StoreChecker;
 use crate::world::group::OwnFolder;
-use crate::world::{GroupMember, GroupSetting, LogFolders, Member, Seat};
+use crate::world::{GroupMember, GroupNode, GroupSetting, LogFolders, Member};
 use crate::{NodeIndex, Random, SimLink};
 
 /// Key of the subgroup.
@@ -215,7 +215,7 @@ struct Reader {
 
 /// A member of a group with a stored subgroup.
 pub struct TestMember {
-    seat: Seat,
+    base: GroupNode,
     /// Id of the node.
     pub me: NodeId,
     group: Option<Group<TestGroupState>>,
@@ -340,17 +340,17 @@ impl TestMember {
 
     /// Whether it keeps a log.
     pub fn stores(&self) -> bool {
-        self.seat.folder.as_ref().is_some_and(|(folders, at)| !folders.is_failing(*at))
+        self.base.folder.as_ref().is_some_and(|(folders, at)| !folders.is_failing(*at))
     }
 
     /// Returns the folder of its log, if it keeps one.
     pub fn folder(&self) -> Option<(LogFolders, usize)> {
-        self.seat.folder.clone()
+        self.base.folder.clone()
     }
 
     /// Records that others continue, none of which has a complete log.
     pub fn is_left_behind(&self) {
-        if let Some((folders, at)) = &self.seat.folder {
+        if let Some((folders, at)) = &self.base.folder {
             folders.leave_behind(*at);
         }
     }
@@ -367,7 +367,7 @@ impl TestMember {
         let logs = state.logs(KEY).zip(state.holders(KEY));
         let storers = logs.into_iter().flat_map(|(logs, holders)| logs.complete(holders));
         checker.durable(self.me, self.stores.durable(KEY), storers.map(|(node, _)| node));
-        if let Some((folders, at)) = self.seat.folder.as_ref().filter(|_| own > self.reported) {
+        if let Some((folders, at)) = self.base.folder.as_ref().filter(|_| own > self.reported) {
             let group = self.group.as_ref().unwrap();
             let now = (group.log_register().era(), group.view().number);
             assert!(folders.viewed(*at) >= now, "I-150: {own} durable before view {now:?} is");
@@ -461,14 +461,13 @@ impl GroupMember for TestMember {
     fn create(
         link: &mut SimLink,
         checker: &Rc<RefCell<StoreChecker>>,
-        setting: &GroupSetting,
         folder: Option<OwnFolder>,
         _: u64,
     ) -> TestMember {
-        let seat = Seat::new(link, folder, setting.demands);
+        let base = GroupNode::new(link, folder, false);
         TestMember {
-            me: seat.me,
-            seat,
+            me: base.me,
+            base,
             group: None,
             stores: StoreSet::default(),
             checker: Rc::clone(checker),
@@ -492,8 +491,8 @@ impl GroupMember for TestMember {
     fn begin(&mut self, join_mode: JoinMode, setting: &GroupSetting, effects: &mut Effects) {
         let logs = setting.folders.is_some().then(LogElection::default);
         let state = TestGroupState { logs, ..TestGroupState::default() };
-        let mut group = self.seat.group(join_mode, state, setting.halted.clone());
-        let link = &mut self.seat.link;
+        let mut group = self.base.group(join_mode, state, None);
+        let link = &mut self.base.link;
         let lines = link.open(LINES, SUBGROUP_LINES * LINE_WORDS).unwrap();
         let geometry = Geometry::fitting(64 << 10, 64, 8 << 10).unwrap();
         let memory = link.open(STREAM, geometry.words()).unwrap();
@@ -509,7 +508,7 @@ impl GroupMember for TestMember {
         self.stores.bring(&mut group, TRANSFER_STREAM, transfer_memory, effects);
         self.stores.keep(KEY, self.retention, MEANING);
         self.checker.borrow().tells.iter().for_each(|most| self.stores.set_most_ended(*most));
-        if let Some((folders, at)) = &self.seat.folder {
+        if let Some((folders, at)) = &self.base.folder {
             let mut journal =
                 |stream| Box::new(folders.journal(*at, stream, self.random.next_word()));
             let gate = group.keep_logs(journal(VIEWS));
@@ -523,12 +522,12 @@ impl GroupMember for TestMember {
         self.group = Some(group);
     }
 
-    fn seat(&self) -> &Seat {
-        &self.seat
+    fn base(&self) -> &GroupNode {
+        &self.base
     }
 
-    fn seat_mut(&mut self) -> &mut Seat {
-        &mut self.seat
+    fn base_mut(&mut self) -> &mut GroupNode {
+        &mut self.base
     }
 
     fn group(&self) -> &Group<TestGroupState> {
