@@ -20,7 +20,7 @@ use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::NodeEvent;
-use derecho_sim::world::{GroupNode, HaltedNodes, Member};
+use derecho_sim::world::{GroupNode, HaltedNodes, WorldMember};
 use derecho_sim::{Random, SimLink};
 
 use crate::checker::{Delivered, Epoch, SafetyChecker};
@@ -552,7 +552,7 @@ impl LifeMember {
     }
 }
 
-impl Member for LifeMember {
+impl WorldMember for LifeMember {
     type Checker = SafetyChecker;
     type Setting = ();
 }

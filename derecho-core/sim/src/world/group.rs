@@ -23,7 +23,7 @@ use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::{ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Node};
 
-use super::{LogFolders, Member, Partitions, World};
+use super::{LogFolders, Partitions, World, WorldMember};
 use crate::{Config, NodeIndex, SimLink};
 
 /// Silence after which members are suspected: much longer than any delay that is not a fault.
@@ -47,7 +47,7 @@ impl Barrier for SingleThreadBarrier {
     fn issue(&self) {}
 }
 
-/// What every member of a group has: its node, its end of the network, and its folder of logs.
+/// Node of a member of a group, with its end of the network and its folder of logs.
 pub struct GroupNode {
     /// Id of the node.
     pub me: NodeId,
@@ -116,7 +116,7 @@ pub struct GroupSetting {
 }
 
 /// Member of a group.
-pub trait GroupMember: Member<Setting = GroupSetting> {
+pub trait GroupMember: WorldMember<Setting = GroupSetting> {
     /// Replicated state of the group.
     type State: ReplicatedState;
     /// Number of random steps among which each random fault is drawn, and the end of those that are

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::Member;
+use super::WorldMember;
 use super::group::SingleThreadBarrier;
 use super::ordered::Orders;
 pub use super::ordered::Rule;
@@ -343,7 +343,7 @@ impl Machine for TestMember {
 /// The running members.
 pub type World = super::World<TestMember>;
 
-impl Member for TestMember {
+impl WorldMember for TestMember {
     type Checker = DeliveryChecker;
     type Setting = Rc<Scenario>;
 }

@@ -5,7 +5,7 @@
 //! members, and the end of a run. Never does: know the content of a member; that is a part's.
 //!
 //! ```text
-//!   World ── Member (what the world needs of any machine)
+//!   World ── WorldMember (what the world needs of any machine)
 //!     ├── streams.rs                 nodes with streams, without an order between them
 //!     ├── ordered.rs: OrderedMember  rules for the deliveries of subgroups
 //!     │     ├── subgroups/   one subgroup: order, agreement, nulls
@@ -41,7 +41,7 @@ pub use log_folders::LogFolders;
 pub use partitions::Partitions;
 
 /// Member of a world.
-pub trait Member: Machine + Sized {
+pub trait WorldMember: Machine + Sized {
     /// Observer of all members.
     type Checker;
     /// Data of the world in addition to its members.
@@ -49,7 +49,7 @@ pub trait Member: Machine + Sized {
 }
 
 /// A simulated cluster, the checker that observes its members, and the randomness of the run.
-pub struct World<M: Member> {
+pub struct World<M: WorldMember> {
     /// The nodes.
     pub cluster: Cluster<M>,
     /// Observer of all members.
@@ -62,7 +62,7 @@ pub struct World<M: Member> {
     pub setting: M::Setting,
 }
 
-impl<M: Member> World<M> {
+impl<M: WorldMember> World<M> {
     /// Creates a world without nodes. `salt`: separates its randomness from that of the network.
     pub fn empty(
         config: Config,

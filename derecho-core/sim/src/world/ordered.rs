@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use derecho_core::multicast::claim::Claim;
 
-use super::{Member, World};
+use super::{World, WorldMember};
 use crate::{NodeIndex, Random, StopReason};
 
 /// Violated rule.
@@ -140,7 +140,7 @@ pub enum FaultMoment {
 }
 
 /// Member whose readers can be emptied, in a world whose checker records violations.
-pub trait OrderedMember: Member {
+pub trait OrderedMember: WorldMember {
     /// Takes and releases everything.
     fn take_all(&mut self);
 

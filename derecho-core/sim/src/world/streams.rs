@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::Member;
+use super::WorldMember;
 use crate::{Cluster, Config, NodeIndex, Random, SimLink, StopReason};
 use derecho_core::ids::{Peer, RegionId, Time};
 use derecho_core::link::{Link, LinkEvent};
@@ -374,7 +374,7 @@ pub fn has(cluster: &Cluster<PlantedApp>, node: NodeIndex, tag: u64, written: u6
 /// checkers.
 pub type World = super::World<PlantedApp>;
 
-impl Member for PlantedApp {
+impl WorldMember for PlantedApp {
     type Checker = ();
     type Setting = ();
 }

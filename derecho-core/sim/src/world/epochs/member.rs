@@ -22,7 +22,7 @@ use derecho_core::node::{
 
 use super::checker::{DecidedEpoch, EpochChecker};
 use super::{EpochSetting, LONGEST, TestParameters};
-use crate::world::Member;
+use crate::world::WorldMember;
 use crate::world::group::SingleThreadBarrier;
 use crate::world::ordered::{FaultMoment, OpenClaim, OrderedMember, Rule, Violations, fill};
 use crate::{Random, SimLink};
@@ -599,7 +599,7 @@ impl Machine for TestMember {
     }
 }
 
-impl Member for TestMember {
+impl WorldMember for TestMember {
     type Checker = EpochChecker;
     type Setting = EpochSetting;
 }

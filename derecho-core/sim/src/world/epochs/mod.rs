@@ -86,7 +86,7 @@ impl TestParameters {
     }
 }
 
-/// What all nodes have in common, and the oracle that decides about the subgroup.
+/// Parameters that all nodes have in common, and the oracle that decides about the subgroup.
 pub struct EpochSetting {
     /// Parameters common to all nodes.
     pub parameters: TestParameters,

@@ -30,7 +30,7 @@ use super::World;
 use super::checker::{Chain, ObjectChecker, Update};
 use crate::world::group::OwnFolder;
 use crate::world::log_folders::FoundLog;
-use crate::world::{GroupMember, GroupNode, GroupSetting, Member};
+use crate::world::{GroupMember, GroupNode, GroupSetting, WorldMember};
 use crate::{NodeIndex, Random, SimLink};
 
 /// The object: its chain, and some ballast that prolongs its transfer.
@@ -388,7 +388,7 @@ impl Machine for TestMember {
     }
 }
 
-impl Member for TestMember {
+impl WorldMember for TestMember {
     type Checker = ObjectChecker;
     type Setting = GroupSetting;
 }

@@ -33,7 +33,7 @@ use derecho_core::storage::store_set::{
 use super::World;
 use super::checker::StoreChecker;
 use crate::world::group::OwnFolder;
-use crate::world::{GroupMember, GroupNode, GroupSetting, LogFolders, Member};
+use crate::world::{GroupMember, GroupNode, GroupSetting, LogFolders, WorldMember};
 use crate::{NodeIndex, Random, SimLink};
 
 /// Key of the subgroup.
@@ -447,7 +447,7 @@ impl Machine for TestMember {
     }
 }
 
-impl Member for TestMember {
+impl WorldMember for TestMember {
     type Checker = StoreChecker;
     type Setting = GroupSetting;
 }

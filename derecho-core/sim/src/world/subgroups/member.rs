@@ -20,7 +20,7 @@ use derecho_core::node::{
 
 use super::checker::{ArrivedEntries, DeliveryChecker, DeliveryLog};
 use super::{Pace, Scenario, SubgroupRole};
-use crate::world::Member;
+use crate::world::WorldMember;
 use crate::world::ordered::{FaultMoment, OpenClaim, OrderedMember, Rule, Violations, fill};
 use crate::{Random, SimLink};
 
@@ -339,7 +339,7 @@ impl Machine for TestMember {
     }
 }
 
-impl Member for TestMember {
+impl WorldMember for TestMember {
     type Checker = DeliveryChecker;
     type Setting = Scenario;
 }
