@@ -154,8 +154,9 @@ impl TimelinessMonitor {
     }
 
     /// Checks what is due. `write` writes a notice into the writer's stream; `false` if there is no
-    /// room for it. The lock is held meanwhile: a sample that renews the lease, or meets a deadline,
-    /// notes its time before it is committed, so it either prevents the notice or stands behind it.
+    /// room for it. The lock is held meanwhile: a sample that renews the lease, or meets a
+    /// deadline, notes its time before it is committed, so it either prevents the notice or stands
+    /// behind it.
     pub(crate) fn check(
         &self,
         now: Time,

@@ -167,8 +167,8 @@ impl ParticipantMachine {
 }
 
 impl LocalWriter {
-    /// Writes a notice into the writer's stream, between the records of the application: at the same
-    /// place of an order for all readers (I-215). `false` if there is no room for it.
+    /// Writes a notice into the writer's stream, between the records of the application: at the
+    /// same place of an order for all readers (I-215). `false` if there is no room for it.
     fn write_notice(&self, id: u64, notice: WriterNotice) -> bool {
         let tag = self.shared.policy_metadata().tag;
         let with = RecordMetadata {
