@@ -57,6 +57,8 @@ struct LocalReader {
 struct LocalWriter {
     endpoint: Endpoint,
     geometry: Geometry,
+    /// Memory in which the writer writes in this life of the participant.
+    memory: WriterMemory,
     shared: Arc<WriterShared>,
     partners: MatchedPartners,
 }
@@ -360,9 +362,12 @@ impl ParticipantMachine {
             self.schedule_timeliness();
         }
         let partners = MatchedPartners::new(MatchSide::Writer);
-        self.writers.insert(id, LocalWriter { endpoint, geometry, shared, partners });
+        let memory = WriterMemory { memory, bells: link.bells(), life: self.life };
+        let own = memory.clone();
+        let writer = LocalWriter { endpoint, geometry, memory: own, shared, partners };
+        self.writers.insert(id, writer);
         self.match_own(id);
-        Ok(WriterMemory { memory, bells: link.bells(), life: self.life })
+        Ok(memory)
     }
 
     pub(crate) fn remove_writer(&mut self, id: u64, effects: &mut Effects) {
