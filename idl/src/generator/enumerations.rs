@@ -52,6 +52,7 @@ impl CodeWriter<'_> {
             }
             out.verbatim(&enumeration.notes.verbatim, Placement::EndDeclaration);
         });
+        self.default_implementation(&name);
         self.verbatim(&enumeration.notes.verbatim, Placement::AfterDeclaration);
     }
 

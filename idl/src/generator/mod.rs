@@ -239,6 +239,16 @@ impl CodeWriter<'_> {
         }
     }
 
+    /// Writes `Default` by the default value of the type in DDS-XTYPES, which needs annotations
+    /// that `#[derive(Default)]` does not know. Loans of samples need it.
+    fn default_implementation(&mut self, name: &str) {
+        let value = format!("<Self as {}>::default_value()", self.company("DdsType"));
+        self.line("");
+        self.block(&format!("impl ::core::default::Default for {name}"), |out| {
+            out.block("fn default() -> Self", |out| out.line(&value));
+        });
+    }
+
     /// Writes `#[derive]` and the attributes of the type.
     fn derive(&mut self, others: &str, name: &ScopedName, mut attributes: Vec<String>) {
         let path = &self.generator.crate_path;

@@ -31,6 +31,7 @@ impl CodeWriter<'_> {
             }
             out.verbatim(&structure.notes.verbatim, Placement::EndDeclaration);
         });
+        self.default_implementation(&name);
         self.verbatim(&structure.notes.verbatim, Placement::AfterDeclaration);
     }
 
@@ -139,6 +140,7 @@ impl CodeWriter<'_> {
             }
             out.verbatim(&union.notes.verbatim, Placement::EndDeclaration);
         });
+        self.default_implementation(&name);
         self.verbatim(&union.notes.verbatim, Placement::AfterDeclaration);
     }
 

@@ -21,6 +21,12 @@ pub mod marked {
         On,
     }
 
+    impl ::core::default::Default for State {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL typedef `Marked::Brief`: `string<2>`.
     pub type Brief = String;
 
@@ -133,12 +139,24 @@ pub mod marked {
         pub documented: i32,
     }
 
+    impl ::core::default::Default for Reading {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL struct `Marked::Fixed_`.
     #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Marked::Fixed_", crate = "idl_cdr", extensibility = "final")]
     pub struct Fixed {
         /// IDL member `a`: `int32`.
         pub a: i32,
+    }
+
+    impl ::core::default::Default for Fixed {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 
     /// IDL struct `Marked::Growing`.
@@ -148,6 +166,12 @@ pub mod marked {
     pub struct Growing {
         /// IDL member `a`: `int32`.
         pub a: i32,
+    }
+
+    impl ::core::default::Default for Growing {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 
     /// IDL union `Marked::Choice` over `int32`.
@@ -166,6 +190,12 @@ pub mod marked {
             /// Value of the member.
             value: String,
         },
+    }
+
+    impl ::core::default::Default for Choice {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
     impl Choice {
         /// Nothing.
@@ -189,6 +219,12 @@ pub mod marked {
         /// IDL member `level`: `double`, in `bar`.
         #[dds(name = "level", case = State::On, default_value = 2.5)]
         Level(f64),
+    }
+
+    impl ::core::default::Default for Setting {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 
     /// IDL union `Marked::Coded` over `char`.
@@ -216,6 +252,12 @@ pub mod marked {
         },
     }
 
+    impl ::core::default::Default for Coded {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL typedef `Marked::Height`: `double`.
     pub type Height = f64;
 
@@ -231,6 +273,12 @@ pub mod marked {
         pub low: Height,
     }
 
+    impl ::core::default::Default for Tower {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL enum `Marked::Loose`.
     ///
     /// Comparisons of types ignore the names of the enumerators.
@@ -242,6 +290,12 @@ pub mod marked {
         A,
         /// IDL enumerator `B`.
         B,
+    }
+
+    impl ::core::default::Default for Loose {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 }
 
@@ -259,6 +313,12 @@ pub mod listed {
         pub y: i32,
     }
 
+    impl ::core::default::Default for Point {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL struct `Listed::Plot`.
     #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Listed::Plot", crate = "idl_cdr")]
@@ -271,5 +331,11 @@ pub mod listed {
         pub at: Point,
         /// IDL member `value`: `int32`.
         pub value: i32,
+    }
+
+    impl ::core::default::Default for Plot {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 }

@@ -34,6 +34,12 @@ pub mod boxed {
         pub named: ::std::collections::BTreeMap<String, ::idl_xtypes::types::Any>,
     }
 
+    impl ::core::default::Default for Report {
+        fn default() -> Self {
+            <Self as ::idl_xtypes::types::DdsType>::default_value()
+        }
+    }
+
     /// IDL union `Boxed::Either` over `int32`.
     #[derive(::idl_xtypes::types::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Boxed::Either", crate = "idl_xtypes::types", union)]
@@ -52,6 +58,12 @@ pub mod boxed {
         },
     }
 
+    impl ::core::default::Default for Either {
+        fn default() -> Self {
+            <Self as ::idl_xtypes::types::DdsType>::default_value()
+        }
+    }
+
     /// IDL struct `Boxed::Late`.
     #[derive(::idl_xtypes::types::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Boxed::Late", crate = "idl_xtypes::types")]
@@ -63,5 +75,11 @@ pub mod boxed {
         /// IDL member `rest`: `sequence<Boxed::Anything>`.
         #[dds(id = 9)]
         pub rest: Vec<Anything>,
+    }
+
+    impl ::core::default::Default for Late {
+        fn default() -> Self {
+            <Self as ::idl_xtypes::types::DdsType>::default_value()
+        }
     }
 }

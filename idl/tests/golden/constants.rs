@@ -80,6 +80,12 @@ pub mod limits {
         High,
     }
 
+    impl ::core::default::Default for Level {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL constant `Limits::DEFAULT_LEVEL`: `Limits::Level`.
     pub const DEFAULT_LEVEL: Level = Level::High;
 
@@ -112,6 +118,12 @@ pub mod limits {
         pub both: [::idl_cdr::LongDouble; 2],
     }
 
+    impl ::core::default::Default for Exact {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL struct `Limits::Cabin`.
     #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Limits::Cabin", crate = "idl_cdr")]
@@ -122,5 +134,11 @@ pub mod limits {
         /// IDL member `remarks`: `sequence<string<12>, 60>`.
         #[dds(bound = [60, 12])]
         pub remarks: Vec<String>,
+    }
+
+    impl ::core::default::Default for Cabin {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 }

@@ -24,6 +24,12 @@ pub mod r#type {
         pub base: i32,
     }
 
+    impl ::core::default::Default for Vec_ {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL struct `type::Option`.
     #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "type::Option", crate = "idl_cdr")]
@@ -35,6 +41,12 @@ pub mod r#type {
         pub base2: i32,
     }
 
+    impl ::core::default::Default for Option_ {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL struct `type::string_list`.
     #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "type::string_list", crate = "idl_cdr")]
@@ -43,12 +55,24 @@ pub mod r#type {
         pub values: Vec<Vec_>,
     }
 
+    impl ::core::default::Default for StringList {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL struct `type::StringList`.
     #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "type::StringList", crate = "idl_cdr")]
     pub struct StringList_ {
         /// IDL member `inner`: `type::string_list`.
         pub inner: StringList,
+    }
+
+    impl ::core::default::Default for StringList_ {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 
     /// IDL enum `type::color`.
@@ -67,6 +91,12 @@ pub mod r#type {
         ColorBlue,
         /// IDL enumerator `ColorBlue_`.
         ColorBlue_,
+    }
+
+    impl ::core::default::Default for Color {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 
     /// IDL constant `type::blue`: `type::color`.
@@ -97,6 +127,12 @@ pub mod r#type {
         #[dds(default = Color::ColorRed)]
         pub c: Color,
     }
+
+    impl ::core::default::Default for Holder {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
 }
 
 /// IDL struct `a_struct_without_a_module`.
@@ -105,4 +141,10 @@ pub mod r#type {
 pub struct AStructWithoutAModule {
     /// IDL member `holder`: `type::Holder`.
     pub holder: r#type::Holder,
+}
+
+impl ::core::default::Default for AStructWithoutAModule {
+    fn default() -> Self {
+        <Self as ::idl_cdr::DdsType>::default_value()
+    }
 }

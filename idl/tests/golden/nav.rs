@@ -18,6 +18,12 @@ pub mod nav {
         Cruise,
     }
 
+    impl ::core::default::Default for FlightPhase {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL typedef `Nav::Vector3`: `double[3]`.
     pub type Vector3 = [f64; 3];
 
@@ -44,6 +50,12 @@ pub mod nav {
             pub altitude: f32,
         }
 
+        impl ::core::default::Default for Position {
+            fn default() -> Self {
+                <Self as ::idl_cdr::DdsType>::default_value()
+            }
+        }
+
         /// IDL struct `Nav::Detail::Track`.
         #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
         #[dds(name = "Nav::Detail::Track", crate = "idl_cdr")]
@@ -56,6 +68,12 @@ pub mod nav {
             /// IDL member `call_sign`: `Nav::CallSign`.
             #[dds(bound = 8)]
             pub call_sign: super::CallSign,
+        }
+
+        impl ::core::default::Default for Track {
+            fn default() -> Self {
+                <Self as ::idl_cdr::DdsType>::default_value()
+            }
         }
     }
 
@@ -101,6 +119,12 @@ pub mod nav {
         pub d: f64,
     }
 
+    impl ::core::default::Default for Basics {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL struct `Nav::Aircraft`.
     #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Nav::Aircraft", crate = "idl_cdr")]
@@ -142,6 +166,12 @@ pub mod nav {
         pub phases: [FlightPhase; 2],
         /// IDL member `places`: `Other::Places`.
         pub places: super::other::Places,
+    }
+
+    impl ::core::default::Default for Aircraft {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 }
 

@@ -20,6 +20,12 @@ pub mod nav {
         Cruise,
     }
 
+    impl ::core::default::Default for FlightPhase {
+        fn default() -> Self {
+            <Self as ::dds_api::types::DdsType>::default_value()
+        }
+    }
+
     /// IDL typedef `Nav::Vector3`: `double[3]`.
     pub type Vector3 = [f64; 3];
 
@@ -45,6 +51,12 @@ pub mod nav {
             pub altitude: f32,
         }
 
+        impl ::core::default::Default for Position {
+            fn default() -> Self {
+                <Self as ::dds_api::types::DdsType>::default_value()
+            }
+        }
+
         /// IDL struct `Nav::Detail::Track`.
         #[derive(::dds_api::types::DdsType, Clone, Debug, PartialEq)]
         #[dds(name = "Nav::Detail::Track")]
@@ -57,6 +69,12 @@ pub mod nav {
             /// IDL member `call_sign`: `Nav::CallSign`.
             #[dds(bound = 8)]
             pub call_sign: super::CallSign,
+        }
+
+        impl ::core::default::Default for Track {
+            fn default() -> Self {
+                <Self as ::dds_api::types::DdsType>::default_value()
+            }
         }
     }
 
@@ -102,6 +120,12 @@ pub mod nav {
         pub d: f64,
     }
 
+    impl ::core::default::Default for Basics {
+        fn default() -> Self {
+            <Self as ::dds_api::types::DdsType>::default_value()
+        }
+    }
+
     /// IDL struct `Nav::Aircraft`.
     #[derive(::dds_api::types::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Nav::Aircraft")]
@@ -143,6 +167,12 @@ pub mod nav {
         pub phases: [FlightPhase; 2],
         /// IDL member `places`: `Other::Places`.
         pub places: super::other::Places,
+    }
+
+    impl ::core::default::Default for Aircraft {
+        fn default() -> Self {
+            <Self as ::dds_api::types::DdsType>::default_value()
+        }
     }
 }
 

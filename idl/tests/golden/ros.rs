@@ -19,6 +19,12 @@ pub mod builtin_interfaces {
             /// IDL member `nanosec`: `uint32`.
             pub nanosec: u32,
         }
+
+        impl ::core::default::Default for Time {
+            fn default() -> Self {
+                <Self as ::idl_cdr::DdsType>::default_value()
+            }
+        }
     }
 }
 
@@ -41,6 +47,12 @@ pub mod std_msgs {
             ///
             /// IDL member `frame_id`: `string`.
             pub frame_id: String,
+        }
+
+        impl ::core::default::Default for Header {
+            fn default() -> Self {
+                <Self as ::idl_cdr::DdsType>::default_value()
+            }
         }
     }
 }
@@ -121,6 +133,12 @@ pub mod fleet_interfaces {
             /// IDL member `letter`: `char`.
             pub letter: char,
         }
+
+        impl ::core::default::Default for VehicleState {
+            fn default() -> Self {
+                <Self as ::idl_cdr::DdsType>::default_value()
+            }
+        }
     }
 
     /// IDL module `fleet_interfaces::srv`.
@@ -140,6 +158,12 @@ pub mod fleet_interfaces {
             pub r#where: i8,
         }
 
+        impl ::core::default::Default for ParkRequest {
+            fn default() -> Self {
+                <Self as ::idl_cdr::DdsType>::default_value()
+            }
+        }
+
         /// IDL struct `fleet_interfaces::srv::Park_Response`.
         #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
         #[dds(name = "fleet_interfaces::srv::Park_Response", crate = "idl_cdr")]
@@ -150,12 +174,24 @@ pub mod fleet_interfaces {
             pub state: super::msg::VehicleState,
         }
 
+        impl ::core::default::Default for ParkResponse {
+            fn default() -> Self {
+                <Self as ::idl_cdr::DdsType>::default_value()
+            }
+        }
+
         /// IDL struct `fleet_interfaces::srv::Park_Nothing`.
         #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
         #[dds(name = "fleet_interfaces::srv::Park_Nothing", crate = "idl_cdr")]
         pub struct ParkNothing {
             /// IDL member `structure_needs_at_least_one_member`: `uint8`.
             pub structure_needs_at_least_one_member: u8,
+        }
+
+        impl ::core::default::Default for ParkNothing {
+            fn default() -> Self {
+                <Self as ::idl_cdr::DdsType>::default_value()
+            }
         }
     }
 }

@@ -22,12 +22,24 @@ pub mod services {
             pub texts: [String; 3],
         }
 
+        impl ::core::default::Default for Request {
+            fn default() -> Self {
+                <Self as ::idl_cdr::DdsType>::default_value()
+            }
+        }
+
         /// IDL exception `Services::Base::Refused`.
         #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
         #[dds(name = "Services::Base::Refused", crate = "idl_cdr", nested)]
         pub struct Refused {
             /// IDL member `why`: `string`.
             pub why: String,
+        }
+
+        impl ::core::default::Default for Refused {
+            fn default() -> Self {
+                <Self as ::idl_cdr::DdsType>::default_value()
+            }
         }
 
         /// IDL typedef `Services::Base::Requests`: `sequence<Services::Base::Request>`.
@@ -46,5 +58,11 @@ pub mod services {
         pub port: i32,
         /// IDL member `component`: `int32`.
         pub component: i32,
+    }
+
+    impl ::core::default::Default for Used {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 }

@@ -22,6 +22,12 @@ pub mod kinds {
         Highest,
     }
 
+    impl ::core::default::Default for Priority {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL bitmask `Kinds::Access`.
     #[derive(
         ::idl_cdr::DdsType, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash,
@@ -187,6 +193,12 @@ pub mod kinds {
         pub long_header: LongHeader,
     }
 
+    impl ::core::default::Default for Everything {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL typedef `Kinds::Nodes`: `sequence<Kinds::Node>`.
     pub type Nodes = Vec<Node>;
 
@@ -201,6 +213,12 @@ pub mod kinds {
         /// IDL member `left`: `Kinds::Node`.
         #[dds(external)]
         pub left: Option<Box<Node>>,
+    }
+
+    impl ::core::default::Default for Node {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 
     /// IDL union `Kinds::Shape` over `Kinds::Priority`.
@@ -232,6 +250,12 @@ pub mod kinds {
         },
     }
 
+    impl ::core::default::Default for Shape {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL union `Kinds::Open` over `int32`.
     #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Kinds::Open", crate = "idl_cdr", union, discriminator = "i32")]
@@ -254,6 +278,12 @@ pub mod kinds {
             /// Discriminator value that selected this case.
             discriminator: i32,
         },
+    }
+
+    impl ::core::default::Default for Open {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 
     /// IDL union `Kinds::Letter` over `char`.
@@ -279,6 +309,12 @@ pub mod kinds {
         },
     }
 
+    impl ::core::default::Default for Letter {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL union `Kinds::Yes` over `boolean`.
     #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Kinds::Yes", crate = "idl_cdr", union, discriminator = "bool")]
@@ -289,6 +325,12 @@ pub mod kinds {
         /// IDL member `code`: `octet`.
         #[dds(name = "code", case = false)]
         Code(u8),
+    }
+
+    impl ::core::default::Default for Yes {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 
     /// IDL union `Kinds::WideLetter` over `wchar`.
@@ -305,6 +347,12 @@ pub mod kinds {
             /// Discriminator value that selected this case.
             discriminator: ::idl_cdr::WChar,
         },
+    }
+
+    impl ::core::default::Default for WideLetter {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 
     /// IDL union `Kinds::Byte` over `octet`.
@@ -325,6 +373,12 @@ pub mod kinds {
         },
     }
 
+    impl ::core::default::Default for Byte {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL struct `Kinds::Base`.
     #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Kinds::Base", crate = "idl_cdr")]
@@ -336,6 +390,12 @@ pub mod kinds {
         pub base: String,
     }
 
+    impl ::core::default::Default for Base {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL struct `Kinds::Middle`.
     #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Kinds::Middle", crate = "idl_cdr")]
@@ -345,6 +405,12 @@ pub mod kinds {
         pub base: Base,
         /// IDL member `width`: `int32`.
         pub width: i32,
+    }
+
+    impl ::core::default::Default for Middle {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 
     /// IDL struct `Kinds::Derived`.
@@ -360,12 +426,24 @@ pub mod kinds {
         pub r#type: i32,
     }
 
+    impl ::core::default::Default for Derived {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
     /// IDL exception `Kinds::OutOfReach`.
     #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Kinds::OutOfReach", crate = "idl_cdr", nested)]
     pub struct OutOfReach {
         /// IDL member `distance`: `double`.
         pub distance: f64,
+    }
+
+    impl ::core::default::Default for OutOfReach {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
     }
 }
 
@@ -422,6 +500,12 @@ pub mod a_module_with_a_name_that_is_rather_long {
             pub a: i32,
         }
 
+        impl ::core::default::Default for AStructWithANameThatIsRatherLong {
+            fn default() -> Self {
+                <Self as ::idl_cdr::DdsType>::default_value()
+            }
+        }
+
         /// IDL union `a_module_with_a_name_that_is_rather_long::another_module_with_a_name_that_is_rather_long::Pair` over `int32`.
         #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
         #[dds(
@@ -446,6 +530,12 @@ pub mod a_module_with_a_name_that_is_rather_long {
                 value: [i32; 100],
             },
         }
+
+        impl ::core::default::Default for Pair {
+            fn default() -> Self {
+                <Self as ::idl_cdr::DdsType>::default_value()
+            }
+        }
     }
 }
 
@@ -454,10 +544,22 @@ pub mod a_module_with_a_name_that_is_rather_long {
 #[dds(name = "Empty", crate = "idl_cdr", extensibility = "appendable")]
 pub struct Empty {}
 
+impl ::core::default::Default for Empty {
+    fn default() -> Self {
+        <Self as ::idl_cdr::DdsType>::default_value()
+    }
+}
+
 /// IDL exception `Nothing`.
 #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
 #[dds(name = "Nothing", crate = "idl_cdr", nested)]
 pub struct Nothing {}
+
+impl ::core::default::Default for Nothing {
+    fn default() -> Self {
+        <Self as ::idl_cdr::DdsType>::default_value()
+    }
+}
 
 /// IDL union `Pick` over `Kinds::Priority`.
 #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
@@ -477,4 +579,10 @@ pub enum Pick {
         /// Discriminator value that selected this case.
         discriminator: kinds::Priority,
     },
+}
+
+impl ::core::default::Default for Pick {
+    fn default() -> Self {
+        <Self as ::idl_cdr::DdsType>::default_value()
+    }
 }
