@@ -40,6 +40,13 @@ fn hello_example_prints_both_samples_and_equals_readme() {
     assert!(program.ends_with(&bare(shown)), "{shown}");
 }
 
+/// Samples of a type from IDL start with the default values of the IDL.
+#[test]
+fn idl_types_example_writes_values_loans_and_closures() {
+    says(env!("CARGO_BIN_EXE_idl_types"), 1, "aircraft 1 Taxi at 0 m");
+    says(env!("CARGO_BIN_EXE_idl_types"), 2, "Cruise at 1000 m");
+}
+
 /// A file describes the whole application; the display receives only the one warning.
 #[test]
 fn applications_example_shows_attitude_and_single_warning() {
