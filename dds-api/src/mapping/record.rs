@@ -337,13 +337,14 @@ pub(crate) enum PayloadKind {
     Notice,
 }
 
-/// What a writer's record that is no sample states about that writer.
+/// Statement about a writer by a record of its stream that is no sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WriterNotice {
     /// The writer has ended, or has lost its liveliness (I-214): it is no longer live for any
     /// instance. No payload.
     Ended,
-    /// As `Ended`, and the writer disposes the instances for which it was live (I-216). No payload.
+    /// End of the writer that also disposes its instances. Read as `Ended`, and not written by this
+    /// release. No payload.
     Disposed,
     /// The writer has missed its DEADLINE for this instance (I-215). The payload is the key hash.
     Overdue(u128),

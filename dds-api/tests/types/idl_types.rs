@@ -2,11 +2,11 @@
 
 use crate::support::TestDomain;
 use dds_api::prelude::*;
-use nav::nav::detail::Position;
-use nav::nav::{Aircraft, FlightPhase};
+use generated::nav::detail::Position;
+use generated::nav::{Aircraft, FlightPhase};
 
 /// The generated code as an application includes it.
-mod nav {
+mod generated {
     #![allow(unreachable_pub, dead_code, reason = "not every type is used here")]
     include!("../../../idl/tests/golden/nav_for_dds_api.rs");
 }
