@@ -20,6 +20,7 @@
 //!
 //! Owns: the header, and the choice of form. Never does: trust the bytes that it reads.
 
+mod notice;
 mod policy_metadata;
 
 use std::mem::MaybeUninit;
@@ -29,6 +30,7 @@ use idl_cdr::{CdrVersion, Encoding, Endianness};
 use idl_xtypes::TopicData;
 use qos_profiles::DataRepresentationId;
 
+pub(crate) use self::notice::{NoticeRecord, WriterNotice};
 pub(crate) use self::policy_metadata::{PolicyMetadata, RecordedOffer, partition};
 use super::layouts::MemoryLayouts;
 use super::set::{OF_SEVERAL, records};
@@ -337,44 +339,6 @@ pub(crate) enum PayloadKind {
     Notice,
 }
 
-/// Statement about a writer by a record of its stream that is no sample.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum WriterNotice {
-    /// The writer has ended, or has lost its liveliness (I-214): it is no longer live for any
-    /// instance. No payload.
-    Ended,
-    /// End of the writer that also disposes its instances. Read as `Ended`, and not written by this
-    /// release. No payload.
-    Disposed,
-    /// The writer has missed its DEADLINE for this instance (I-215). The payload is the key hash.
-    Overdue(u128),
-}
-
-impl WriterNotice {
-    /// Size of the payload.
-    pub(crate) fn payload_size(self) -> usize {
-        if let WriterNotice::Overdue(_) = self { KEY } else { 0 }
-    }
-
-    /// Effect by which the record is marked.
-    pub(crate) fn effect(self) -> RecordEffect {
-        match self {
-            WriterNotice::Ended => RecordEffect::Alive,
-            WriterNotice::Disposed => RecordEffect::Disposed,
-            WriterNotice::Overdue(_) => RecordEffect::Unregistered,
-        }
-    }
-
-    /// Key under which the record is kept. Differs from the key of every sample, so the record
-    /// replaces none where samples are kept.
-    pub(crate) fn kept_key(self, writer: u64) -> u128 {
-        match self {
-            WriterNotice::Ended | WriterNotice::Disposed => !u128::from(writer),
-            WriterNotice::Overdue(key) => !(key.rotate_left(64) ^ u128::from(writer)),
-        }
-    }
-}
-
 /// Metadata around a payload, except the time and the writer.
 #[derive(Clone)]
 pub(crate) struct RecordMetadata {
@@ -419,21 +383,6 @@ pub(crate) fn is_notice(record: &[u8]) -> bool {
     RecordHeader::read(record).is_some_and(RecordHeader::is_notice)
 }
 
-/// The notice in a record; `None` if the record holds none of a known form.
-#[cold]
-pub(crate) fn notice(record: &[u8]) -> Option<WriterNotice> {
-    let header = RecordHeader::read(record).filter(|header| header.is_notice())?;
-    match header.effect() {
-        RecordEffect::Alive => Some(WriterNotice::Ended),
-        RecordEffect::Disposed => Some(WriterNotice::Disposed),
-        RecordEffect::Unregistered => {
-            let key = payload(header, record)?.first_chunk()?;
-            Some(WriterNotice::Overdue(u128::from_le_bytes(*key)))
-        }
-        RecordEffect::DisposedAndUnregistered => None,
-    }
-}
-
 /// Returns the origin of a record.
 #[inline(always)]
 pub(crate) fn origin(record: &[u8]) -> RecordOrigin<'_> {
@@ -469,27 +418,15 @@ pub(crate) fn write_metadata<T: TopicData>(
         PayloadKind::Set | PayloadKind::SetOfSeveral => SET,
         PayloadKind::Notice => END,
     };
-    write_fields(record, (writer, timestamp), form, metadata);
-}
-
-/// Writes a notice about a writer: a complete record.
-pub(crate) fn write_notice(
-    record: &mut [u8],
-    writer: u32,
-    timestamp: u64,
-    (notice, metadata): (WriterNotice, &RecordMetadata),
-) {
-    if let WriterNotice::Overdue(key) = notice {
-        record[HEADER..HEADER + KEY].copy_from_slice(&key.to_le_bytes());
-    }
-    write_fields(record, (writer, timestamp), END, metadata);
+    write_fields(record, writer, timestamp, form, metadata);
 }
 
 /// Writes a header of this form, and the fields at the end of a record.
 #[inline(always)]
 fn write_fields(
     record: &mut [u8],
-    (writer, timestamp): (u32, u64),
+    writer: u32,
+    timestamp: u64,
     form: u32,
     metadata: &RecordMetadata,
 ) {

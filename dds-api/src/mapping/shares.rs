@@ -8,19 +8,21 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use derecho_core::group::report::StreamId;
 use derecho_core::link::{Bells, LinkError};
-use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::claim::{ClaimError, SenderMemory};
 use derecho_core::multicast::inbox::{Inbox, InboxConsumer};
 use derecho_core::node::SubscriptionId;
+use derecho_node::clock;
 
 use super::kept_replay::{GONE_SENDER, KeptReplay};
 use super::known_writers::KnownWriters;
 use super::layouts::MemoryLayouts;
 use super::membership_state::Life;
 use super::policies::EndpointPolicies;
-use super::record::{PolicyMetadata, RecordedOffer};
+use super::record::{NoticeRecord, PolicyMetadata, RecordedOffer};
 use super::timeliness::{ParticipantLiveliness, TimelinessMonitor};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::status_board::StatusBoard;
+use crate::infrastructure::this_thread::this_thread;
 
 /// State that a reader shares with the machine.
 #[derive(Default)]
@@ -394,5 +396,19 @@ impl WriterMemory {
     pub(crate) fn ring(&self) {
         self.bells.before_looking();
         self.bells.ring(self.memory.audience());
+    }
+
+    /// Writes a notice about a writer, between the records of the application: at the same place of
+    /// an order for all readers (I-214, I-215).
+    ///
+    /// # Errors
+    /// There is no room for the record, or never will be.
+    pub(crate) fn write_notice(&self, notice: &NoticeRecord) -> Result<(), ClaimError> {
+        let size = notice.size();
+        let claim = self.memory.claim_on(this_thread(), size)?;
+        let time = clock::wall(clock::now());
+        claim.commit_on(this_thread(), size, |_, record| notice.write(record, time));
+        self.ring();
+        Ok(())
     }
 }

@@ -21,7 +21,7 @@ use super::intake::ReaderCore;
 use super::reader_cache::{Incoming, ReaderCache};
 use super::sample::SampleBody;
 use crate::infrastructure::InstanceHandle;
-use crate::mapping::record::{WriterNotice, is_notice, notice, origin};
+use crate::mapping::record::{WriterNotice, is_notice, origin};
 use crate::mapping::set;
 
 /// Samples of sets that were opened.
@@ -111,15 +111,13 @@ impl<T: TopicData> ReaderCore<T> {
         stream: StreamId,
     ) -> Option<PositionedSamples<T>> {
         if is_notice(record) {
-            let notice = notice(record)?;
+            let notice = WriterNotice::of(record)?;
             if self.cache.get().is_some() {
                 // Only this thread brings earlier samples into the cache.
                 let entity = u64::from(origin(record).writer);
                 let writer = InstanceHandle { node: stream.node, entity };
                 match notice {
-                    WriterNotice::Ended | WriterNotice::Disposed => {
-                        self.departures.note_writer(writer);
-                    }
+                    WriterNotice::Ended => self.departures.note_writer(writer),
                     WriterNotice::Overdue(key) => self.departures.note_overdue(writer, key),
                 }
             }

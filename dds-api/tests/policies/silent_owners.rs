@@ -10,6 +10,7 @@ use dds_api::infrastructure::{DataReaderListener, StatusKind};
 use dds_api::prelude::*;
 use dds_api::qos::{DataWriterQos, LivelinessQosPolicyKind, OwnershipQosPolicyKind};
 use dds_api::subscription::InstanceState;
+use dds_api::topic::TopicBuilder;
 
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 struct Command {
@@ -22,10 +23,18 @@ struct Command {
 /// Lease and deadline period of the owner.
 const PERIOD: Duration = Duration::from_millis(100);
 
-fn topic(participant: &DomainParticipant, atomic: bool) -> Topic<Command> {
-    let topic = participant.topic::<Command>("Commands").exclusive_ownership();
+fn create(topic: TopicBuilder<Command>, atomic: bool) -> Topic<Command> {
     let topic = if atomic { topic.atomic() } else { topic };
     topic.create().unwrap()
+}
+
+fn topic(participant: &DomainParticipant, atomic: bool) -> Topic<Command> {
+    create(participant.topic("Commands").exclusive_ownership(), atomic)
+}
+
+/// Topic whose instances have no owner.
+fn shared_topic(participant: &DomainParticipant, atomic: bool) -> Topic<Command> {
+    create(participant.topic("Commands"), atomic)
 }
 
 fn owner_qos(strength: i32) -> DataWriterQos {
@@ -192,15 +201,10 @@ fn lost_liveliness_ends_instances_without_another_live_writer() {
         for atomic in [false, true] {
             let domain = TestDomain::new();
             let (ours, theirs) = (domain.join(), domain.join());
-            let topic = |participant: &DomainParticipant| {
-                let topic = participant.topic::<Command>("Commands");
-                let topic = if atomic { topic.atomic() } else { topic };
-                topic.create().unwrap()
-            };
-            let there = topic(&theirs);
+            let there = shared_topic(&theirs, atomic);
             let reader = theirs.reader(&there).follow_instances().create().unwrap();
             let qos = with_lease(DataWriterQos::default(), kind);
-            let silent = ours.writer(&topic(&ours)).qos(&qos).create().unwrap();
+            let silent = ours.writer(&shared_topic(&ours, atomic)).qos(&qos).create().unwrap();
             let other = theirs.writer(&there).create().unwrap();
             silent.wait_for_readers(1, SOON).unwrap();
             other.wait_for_readers(1, SOON).unwrap();
@@ -235,15 +239,11 @@ fn listener_and_condition_report_the_end_of_an_instance() {
     for atomic in [false, true] {
         let domain = TestDomain::new();
         let (ours, theirs) = (domain.join(), domain.join());
-        let topic = |participant: &DomainParticipant| {
-            let topic = participant.topic::<Command>("Commands");
-            let topic = if atomic { topic.atomic() } else { topic };
-            topic.create().unwrap()
-        };
         let subscriber = theirs.subscriber().create().unwrap();
-        let there = topic(&theirs);
+        let there = shared_topic(&theirs, atomic);
         let reader = subscriber.reader(&there).follow_instances().create().unwrap();
-        let writer = ours.writer(&topic(&ours)).autodispose_unregistered_instances(false);
+        let topic = shared_topic(&ours, atomic);
+        let writer = ours.writer(&topic).autodispose_unregistered_instances(false);
         let writer = writer.create().unwrap();
         let calls = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&calls);
@@ -268,7 +268,7 @@ fn listener_and_condition_report_the_end_of_an_instance() {
 fn reader_notices_the_end_of_one_of_two_writers_of_its_own_participant() {
     let domain = TestDomain::new();
     let participant = domain.join();
-    let topic = participant.topic::<Command>("Commands").create().unwrap();
+    let topic = shared_topic(&participant, false);
     let reader = participant.reader(&topic).follow_instances().create().unwrap();
     let writer = || {
         let writer = participant.writer(&topic).autodispose_unregistered_instances(false);

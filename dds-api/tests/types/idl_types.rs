@@ -11,15 +11,19 @@ mod generated {
     include!("../../../idl/tests/golden/nav_for_dds_api.rs");
 }
 
-#[test]
-fn samples_of_idl_types_are_loaned_and_written_in_every_way() {
-    let domain = TestDomain::new();
-    let participant = domain.join();
-    let topic = participant.topic::<Aircraft>("Aircraft").create().unwrap();
+/// A writer and a reader of one topic, matched.
+fn endpoints<T: DdsType>(participant: &DomainParticipant) -> (DataWriter<T>, DataReader<T>) {
+    let topic = participant.topic::<T>("Samples").create().unwrap();
     let reader = participant.reader(&topic).keep_all().create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     writer.wait_for_readers(1, Timeout::secs(30)).unwrap();
+    (writer, reader)
+}
 
+#[test]
+fn samples_of_idl_types_are_loaned_and_written_in_every_way() {
+    let domain = TestDomain::new();
+    let (writer, reader) = endpoints::<Aircraft>(&domain.join());
     let mut loan = writer.loan().unwrap();
     assert_eq!(*loan, Aircraft::default());
     assert_eq!(loan.phases, [FlightPhase::Taxi; 2]);
@@ -38,11 +42,7 @@ fn samples_of_idl_types_are_loaned_and_written_in_every_way() {
 #[test]
 fn plain_samples_of_idl_types_are_loaned_in_place() {
     let domain = TestDomain::new();
-    let participant = domain.join();
-    let topic = participant.topic::<Position>("Positions").create().unwrap();
-    let reader = participant.reader(&topic).keep_all().create().unwrap();
-    let writer = participant.writer(&topic).create().unwrap();
-    writer.wait_for_readers(1, Timeout::secs(30)).unwrap();
+    let (writer, reader) = endpoints::<Position>(&domain.join());
     let mut loan = writer.loan().unwrap();
     assert_eq!(*loan, Position { latitude: 0.0, longitude: 0.0, altitude: 0.0 });
     loan.altitude = 400.0;

@@ -356,11 +356,9 @@ impl Rendezvous {
         tracing::debug!(%node, ?evidence, pid = connection.credentials.pid, "peer down");
         self.peers[peer.index()] = None;
         self.handed_over.remove(connection.key);
-        let imports = self.no_imports(connection);
-        let imports = std::mem::replace(&mut connection.imports, imports);
-        // Sent first: the driver wakes while this thread removes files and unmaps memory.
+        // Sent first: the driver wakes while this thread unmaps memory and removes files.
         self.events.send(RendezvousEvent::PeerDown { peer, evidence });
-        drop(imports);
+        connection.imports = self.no_imports(connection);
         if evidence == Evidence::Certain {
             self.folder.remove_socket(node);
         }

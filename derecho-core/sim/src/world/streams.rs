@@ -436,6 +436,12 @@ impl World {
         assert_eq!(stop, StopReason::Reached, "seed {}: {what}: {:?}", self.seed, self.states());
     }
 
+    fn run_until_quiet(&mut self) {
+        let stop = self.cluster.run_until_met(|_| false);
+        let seed = self.seed;
+        assert_eq!(stop, StopReason::Quiet, "seed {seed}: the cluster never becomes quiet");
+    }
+
     /// Lets every node take everything until nothing happens any more.
     pub fn drain(&mut self) {
         for node in self.all() {
@@ -443,13 +449,7 @@ impl World {
         }
         loop {
             let posted = (self.cluster.network().counters(), self.cluster.events());
-            let stop = self.cluster.run_until_met(|_| false);
-            assert_eq!(
-                stop,
-                StopReason::Quiet,
-                "seed {}: the cluster never becomes quiet",
-                self.seed
-            );
+            self.run_until_quiet();
             let before = (self.cluster.network().counters(), self.cluster.events());
             for node in self.all() {
                 if self.cluster.is_running(node) {
@@ -457,13 +457,7 @@ impl World {
                     self.act(node, |_, _| {});
                 }
             }
-            let stop = self.cluster.run_until_met(|_| false);
-            assert_eq!(
-                stop,
-                StopReason::Quiet,
-                "seed {}: the cluster never becomes quiet",
-                self.seed
-            );
+            self.run_until_quiet();
             if posted == before && self.cluster.network().counters() == before.0 {
                 return;
             }
