@@ -53,6 +53,7 @@ pub use derecho_core::sst::{
 use derecho_core::sst::{Refresher, Sst};
 use derecho_node::{Engine, Pace, WaitOutcome};
 
+use crate::domain::assembly::join;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 
 /// Configuration of a process that joins a table. Everything but the name and the number of members
@@ -211,7 +212,7 @@ impl<R: TableRow> SharedState<R> {
         let mut shm = ShmConfig::new(format!("table-{name}"));
         shm.runtime_dir = runtime_dir.or(shm.runtime_dir);
         shm.group = group.or(shm.group);
-        let mut link = ShmLink::join(shm).map_err(|error| DdsError::Error(error.to_string()))?;
+        let mut link = join(shm)?;
         let region = Sst::<R>::region(0);
         let own = link.open(region, Sst::<R>::REGION_WORDS).map_err(out_of_resources)?;
         let sst = Sst::new(link.node(), own, members, strategy, initial, setup);

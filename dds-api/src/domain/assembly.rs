@@ -63,6 +63,14 @@ pub(super) struct ParticipantParts {
     pub(super) logs: Option<TopicLogs>,
 }
 
+/// Joins a domain of the link.
+pub(crate) fn join(config: ShmConfig) -> DdsResult<ShmLink> {
+    ShmLink::join(config).map_err(|error| match error.is_exhaustion() {
+        true => DdsError::OutOfResources(error.to_string()),
+        false => DdsError::Error(error.to_string()),
+    })
+}
+
 /// Joins the domain under a new name.
 pub(super) fn connect(assembly_config: &AssemblyConfig) -> DdsResult<ParticipantParts> {
     let mut config = ShmConfig::new(format!("domain-{}", assembly_config.domain));
@@ -77,10 +85,7 @@ pub(super) fn connect(assembly_config: &AssemblyConfig) -> DdsResult<Participant
     }
     (config.lock_memory, config.huge_pages) =
         (assembly_config.real_time.lock_memory, assembly_config.real_time.huge_pages);
-    let mut link = ShmLink::join(config).map_err(|error| match error.is_exhaustion() {
-        true => DdsError::OutOfResources(error.to_string()),
-        false => DdsError::Error(error.to_string()),
-    })?;
+    let mut link = join(config)?;
     wait_until_admissible(&link, assembly_config.domain)?;
     let parker = link.parker();
     let group_config = GroupConfig {

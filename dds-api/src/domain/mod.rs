@@ -1,7 +1,7 @@
 //! The domain module of the standard: participants.
 
 mod application;
-mod assembly;
+pub(crate) mod assembly;
 mod builtin;
 mod cache_filler;
 mod config;

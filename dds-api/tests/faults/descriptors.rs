@@ -28,8 +28,10 @@ fn open_files() -> Vec<File> {
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
-    if role == "newcomer" {
-        return join_with_few_descriptors(&folder);
+    match role.as_str() {
+        "newcomer" => return join_with_few_descriptors(&folder),
+        "limited" => return join_under_low_limits(&folder),
+        _ => {}
     }
     let participant = participant(&folder).unwrap();
     let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
@@ -53,6 +55,25 @@ fn act() {
             }
         }
     }
+}
+
+/// Joins under limits that leave fewer descriptors than a whole group takes, and says whether each
+/// join failed at once with the numbers.
+fn join_under_low_limits(folder: &Path) {
+    let limit = getrlimit(Resource::Nofile);
+    let mut refused = 0;
+    for current in [24, 28, 34, 64, 128] {
+        setrlimit(Resource::Nofile, rustix::process::Rlimit { current: Some(current), ..limit })
+            .unwrap();
+        let begin = Instant::now();
+        let error = participant(folder).map(drop).unwrap_err();
+        assert!(matches!(error, DdsError::OutOfResources(_)), "limit {current}: {error:?}");
+        let text = error.to_string();
+        assert!(text.contains(&format!("limit of {current} open files")), "{text}");
+        assert!(begin.elapsed() < Duration::from_secs(1), "{text}");
+        refused += 1;
+    }
+    say(&format!("{refused} refused"));
 }
 
 /// Joins with no free descriptor, then with one, and so on, until a participant is created, which
@@ -114,6 +135,19 @@ fn participant_is_refused_when_member_has_no_free_descriptors() {
     writer.write(&CheckedSample::new(7)).unwrap();
     assert_eq!(ask(&mut child, "take"), "7 in a view of 3");
     child.kill();
+}
+
+/// A process that could not meet a whole group is no member, so it refuses nobody.
+#[test]
+fn process_with_low_limit_is_refused_at_its_join_and_refuses_nobody() {
+    let domain = TestDomain::new();
+    let first = participant(&domain.runtime_dir()).unwrap();
+    let mut limited = Actor::start(module_path!(), "limited", &domain, 0);
+    let others: Vec<_> =
+        (0..6).map(|_| participant(&domain.runtime_dir()).expect("nobody refuses it")).collect();
+    assert_eq!(limited.hear(), "5 refused");
+    until("all are members", || first.view().1 == 1 + others.len());
+    limited.finish();
 }
 
 /// The member that hands over the state of the group runs, so that no join waits for it.

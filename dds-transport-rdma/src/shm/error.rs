@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use derecho_core::ids::NodeId;
 use derecho_core::link::LinkError;
+use derecho_core::membership::RankSet;
 use rustix::io::Errno;
 
 use super::config::SHARED_HUGE_PAGES;
@@ -78,6 +79,15 @@ pub enum JoinError {
         /// Process numbers of these nodes, as far as they are known.
         pids: Vec<i32>,
     },
+    /// This process can open too few files for a node and the peers that a group can have.
+    Descriptors {
+        /// Number of files that it can open.
+        free: usize,
+        /// Number of files that it must be able to open.
+        needed: usize,
+        /// Limit of its open files.
+        limit: u64,
+    },
     /// The memory does not suffice even for the link itself.
     Memory(String),
     /// The kernel gives no huge pages to shared memory; holds the kernel's setting.
@@ -100,7 +110,9 @@ impl JoinError {
     /// Whether this process or the system lacks descriptors or memory.
     pub fn is_exhaustion(&self) -> bool {
         match self {
-            JoinError::Memory(_) | JoinError::NoHugePages(_) => true,
+            JoinError::Descriptors { .. } | JoinError::Memory(_) | JoinError::NoHugePages(_) => {
+                true
+            }
             JoinError::System { errno, .. } => {
                 matches!(*errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOSPC)
             }
@@ -167,6 +179,12 @@ impl fmt::Display for JoinError {
                 f,
                 "other processes are in this domain and none of them answers (processes {pids:?}), so this process \
                  would be alone in it; they may have no descriptor or no processor left: end them, or try again"
+            ),
+            JoinError::Descriptors { free, needed, limit } => write!(
+                f,
+                "this process can open {free} more files, and a participant needs {needed}, most of them for up to {} \
+                 other participants: raise the limit of {limit} open files (`ulimit -n`), or close files",
+                RankSet::MOST - 1
             ),
             JoinError::Memory(text) => f.write_str(text),
             JoinError::NoHugePages(is) => write!(

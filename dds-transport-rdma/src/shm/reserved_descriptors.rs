@@ -1,87 +1,87 @@
-//! Descriptors reserved for the link's own steps, so that a process that has reached its limit of
-//! open files loses no peer, and joins its group or fails at once.
+//! Descriptors for the link and its peers: enough of them must be free when a node joins, and a few
+//! are reserved, so that a process that reaches its limit of open files later loses no peer.
 //!
 //! Owns: the spare descriptors. Never does: keep the application from opening files; a thread that
 //! opens a file while a spare is lent may get that descriptor.
 //!
+//! A node that could not meet a whole group does not join. A process with a low limit therefore
+//! refuses no other process; only one whose application opens files after the join may.
+//!
 //! ```text
+//!   this node joins ─── all free ────────────> it joins
+//!                    └─ some missing ──────> its join fails, with the numbers
 //!   a new node calls ── all spares there ──> one is lent for its socket, one for the check of its
 //!                    │                       process, one for its doorbell
 //!                    └─ some missing ──────> it is refused, with the reason
 //!   a peer sends ────── one is lent for the descriptor that accompanies the packet
 //!   a peer ends ─────── one is lent to check its process, and until that process is dead
-//!   the host is asked ─ all are lent; they are given back when this node is a member
 //! ```
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::fs;
+use std::os::fd::OwnedFd;
 
+use derecho_core::membership::RankSet;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Resource, getrlimit};
 
+use super::error::JoinError;
+
+/// Descriptors of a peer that is connected: its socket and its doorbell.
+const OF_PEER: usize = 2;
+/// Descriptors of a node without peers: its sockets, folders, memory and bells, and the spares.
+const OF_NODE: usize = 34;
+/// Number of free descriptors with which a node can join and meet a whole group.
+const OF_GROUP: usize = OF_NODE + OF_PEER * (RankSet::MOST - 1);
 /// Descriptors of a new node that calls: its socket.
 const OF_CALLER: usize = 1;
 /// Descriptors that stay when that one is lent: for the new node's doorbell, for memory that
 /// accompanies a packet, for the check of a process, and for refusing the next new node.
 const KEPT: usize = 4;
-/// Descriptors of a question to the host: the lock, the group file, the memory with the state of
-/// the group, and the check of one node.
-const OF_QUESTION: usize = 4;
 
-/// Spare descriptors of one user.
-pub(crate) struct ReservedDescriptors {
-    spares: Vec<OwnedFd>,
-    /// Number of spares when none is lent.
-    count: usize,
+/// Spare descriptors of a link.
+#[derive(Default)]
+pub(crate) struct ReservedDescriptors(Vec<OwnedFd>);
+
+/// Checks that this process can open the files of a node and of all peers that a group can have.
+/// Opens none of them, so that no other thread fails for lack of a descriptor meanwhile. Where the
+/// open files cannot be counted (no `/proc`), only the later steps of the join fail.
+///
+/// # Errors
+/// [`JoinError::Descriptors`]: too few are free.
+pub(crate) fn check_free_descriptors() -> Result<(), JoinError> {
+    let Some(limit) = getrlimit(Resource::Nofile).current else { return Ok(()) };
+    let open = match fs::read_dir("/proc/self/fd") {
+        Ok(files) => files.count() - 1,
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::MFILE) => limit as usize,
+        Err(_) => return Ok(()),
+    };
+    match (limit as usize).saturating_sub(open) {
+        free if free < OF_GROUP => Err(JoinError::Descriptors { free, needed: OF_GROUP, limit }),
+        _ => Ok(()),
+    }
 }
 
 impl ReservedDescriptors {
-    fn of(count: usize) -> ReservedDescriptors {
-        ReservedDescriptors { spares: Vec::with_capacity(count), count }
-    }
-
-    /// Spares for the peers of a link, all of them lent.
-    pub(crate) fn for_peers() -> ReservedDescriptors {
-        ReservedDescriptors::of(OF_CALLER + KEPT)
-    }
-
-    /// Spares for questions to the host, all of them lent.
-    pub(crate) fn for_questions() -> ReservedDescriptors {
-        ReservedDescriptors::of(OF_QUESTION)
-    }
-
-    /// Whether descriptors are lent.
-    pub(crate) fn is_short(&self) -> bool {
-        self.spares.len() < self.count
-    }
-
-    /// Replaces lent descriptors with copies of `of`. Returns the first error.
-    pub(crate) fn make_up(&mut self, of: impl AsFd) -> Result<(), Errno> {
-        while self.spares.len() < self.count {
-            self.spares.push(fcntl_dupfd_cloexec(&of, 0)?);
+    /// Replaces lent descriptors with copies of `of`. Returns whether all spares are there.
+    pub(crate) fn make_up(&mut self, of: &OwnedFd) -> bool {
+        while self.0.len() < OF_CALLER + KEPT {
+            match fcntl_dupfd_cloexec(of, 0) {
+                Ok(spare) => self.0.push(spare),
+                Err(_) => return false,
+            }
         }
-        Ok(())
+        true
     }
 
     /// Lends the descriptor of a new node that calls.
     pub(crate) fn lend_to_newcomer(&mut self) {
-        self.spares.truncate(KEPT);
+        self.0.truncate(KEPT);
     }
 
     /// Lends one descriptor, if there is one, until the next
     /// [`make_up`](ReservedDescriptors::make_up).
     pub(crate) fn lend_one(&mut self) {
-        self.spares.pop();
-    }
-
-    /// Lends all descriptors until the next [`make_up`](ReservedDescriptors::make_up).
-    pub(crate) fn lend_all(&mut self) {
-        self.spares.clear();
-    }
-
-    /// Gives all descriptors back to the process for good.
-    pub(crate) fn give_back(&mut self) {
-        self.count = 0;
-        self.spares = Vec::new();
+        self.0.pop();
     }
 
     /// Text of the refusal of a new node, for that node and for this process.

@@ -27,6 +27,7 @@ use crate::shm::exports::Exports;
 use crate::shm::names::UsedNames;
 use crate::shm::process::{PeerProcess, Processes};
 use crate::shm::rendezvous::{JoinAnswer, Rendezvous, RendezvousParts};
+use crate::shm::reserved_descriptors::check_free_descriptors;
 use crate::shm::socket;
 
 /// Serial of the header, which is announced with its arena and never closed.
@@ -51,6 +52,7 @@ impl ShmLink {
     /// [`JoinError`] says what is wrong and what to do. A failed attempt leaves nothing behind.
     pub fn join(config: ShmConfig) -> Result<ShmLink, JoinError> {
         let checked = config.check()?;
+        check_free_descriptors()?;
         let ShmConfig { answer_limit, hello_limit, .. } = checked.config;
         let node = checked.config.node;
         let folder = DomainFolder::new(&checked)?;
@@ -84,15 +86,7 @@ impl ShmLink {
         let handed_over = Arc::new(HandedOver::default());
         let processes = Arc::<Processes>::default();
         let (handed, of_peers) = (Arc::clone(&handed_over), Arc::clone(&processes));
-        let arbiter = match ShmArbiter::new(node, &folder, commands.clone(), handed, of_peers) {
-            Ok(arbiter) => arbiter,
-            Err(error) => {
-                // Leaving needs the descriptors of the connections.
-                drop(found);
-                folder.leave(node, true);
-                return Err(error);
-            }
-        };
+        let arbiter = ShmArbiter::new(node, &folder, commands.clone(), handed, of_peers);
         let parts = RendezvousParts {
             checked,
             folder: folder.clone(),
@@ -105,7 +99,6 @@ impl ShmLink {
             answers: answer_sender,
             handed_over: Arc::clone(&handed_over),
             processes: Arc::clone(&processes),
-            question_spares: arbiter.spares(),
         };
         let thread = start(parts, found.calls).inspect_err(|_| folder.leave(node, true))?;
         let mut link = ShmLink {

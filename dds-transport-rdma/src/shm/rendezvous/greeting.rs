@@ -39,13 +39,7 @@ impl Rendezvous {
     /// Accepts the connections that wait at the listening socket.
     pub(super) fn accept(&mut self) {
         while self.has_room() {
-            self.make_up();
-            let is_short = self.spares.is_short();
-            if is_short && self.question_spares.try_lock().is_err() {
-                // The spares can be completed once the arbiter has its answer.
-                self.accept_at = Some(Instant::now() + REFUSAL_PAUSE);
-                break;
-            }
+            let is_short = !self.spares.make_up(&self.epoll);
             match is_short {
                 true => self.spares.lend_one(),
                 false => self.spares.lend_to_newcomer(),
@@ -67,7 +61,7 @@ impl Rendezvous {
                 }
             }
         }
-        self.make_up();
+        self.spares.make_up(&self.epoll);
         self.listen_if_room();
     }
 

@@ -27,7 +27,7 @@ impl Rendezvous {
             }
         });
         self.buffer = buffer;
-        self.make_up();
+        self.spares.make_up(&self.epoll);
     }
 
     /// Reads one packet. Returns whether there may be more.
