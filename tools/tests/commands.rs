@@ -25,6 +25,7 @@ fn every_command_has_help_with_example() {
         "perf late-joiner",
         "perf levels",
         "perf pub",
+        "perf regress",
         "perf sub",
         "perf ping",
         "perf pong",
@@ -98,8 +99,29 @@ fn wrong_usage_exits_with_code_2_and_explanation() {
     refused("perf upcall --fixed-batch 1", "--fixed-batch");
     refused("perf views --rounds 0", "--rounds");
     refused("perf levels --subs 0", "--subs");
+    refused("perf regress squall --case nonsense", "the cases are");
     refused("perf late-joiner --mib 0", "--mib");
     refused("sim figure nonsense", "sst-8");
+    test_folder.assert_empty();
+}
+
+/// One case of two equal builds; a build that is no command is named.
+#[test]
+fn perf_regress_compares_two_builds_in_turn() {
+    let test_folder = TestFolder::new();
+    let squall = env!("CARGO_BIN_EXE_squall");
+    let mut arguments = vec!["perf", "regress", squall, "--case", "atomic 16 B loan"];
+    arguments.extend(["--rounds", "3", "--seconds", "0.05", "--floor", "0.0001", "--json"]);
+    let report = test_folder.run(&arguments).code(0).json();
+    let case = &report["cases"][0];
+    assert_eq!(case["case"], "atomic 16 B loan");
+    for values in ["before", "after", "ratios", "probe_msgs_per_s"] {
+        assert_eq!(case[values].as_array().unwrap().len(), 3, "{values} of {report}");
+    }
+    assert!(case["ratio"].as_f64().unwrap() > 0.0, "{report}");
+    arguments[2] = "/no/such/squall";
+    let failed = test_folder.run(&arguments).code(1);
+    assert!(failed.err.contains("/no/such/squall"), "{}", failed.err);
     test_folder.assert_empty();
 }
 

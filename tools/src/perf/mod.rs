@@ -18,6 +18,7 @@ mod peer;
 mod pingpong;
 mod process_group;
 mod publish;
+mod regress;
 mod role;
 mod roles;
 mod sst;
@@ -50,6 +51,7 @@ enum Command {
     Latency(latency::LatencyArgs),
     LateJoiner(late_joiner::LateJoinerArgs),
     Levels(levels::LevelsArgs),
+    Regress(regress::RegressArgs),
     Pub(roles::PubArgs),
     Sub(roles::SubArgs),
     Ping(roles::PingArgs),
@@ -85,6 +87,7 @@ pub(crate) fn run(args: PerfArgs, json: bool) -> CommandResult {
         Command::LateJoinerPart(args) => late_joiner::play(args),
         Command::BareHaul(args) => baseline::run_haul(&args),
         Command::Levels(args) => levels::run(&args, json),
+        Command::Regress(args) => regress::run(&args, json),
         Command::Pub(args) => roles::publish(args, json),
         Command::Sub(args) => roles::subscribe(args, json),
         Command::Ping(args) => roles::ping(args, json),
