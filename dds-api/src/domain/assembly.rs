@@ -115,7 +115,7 @@ pub(super) fn connect(assembly_config: &AssemblyConfig) -> DdsResult<Participant
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || waker_parker.wake());
         let tell = Arc::clone(&wake);
         let gate = group.keep_logs(Box::new(process_logs.views(move || tell())));
-        Ok(TopicLogs::new(process_logs, topics.clone(), (gate, wake)))
+        Ok(TopicLogs::new(process_logs, topics.clone(), gate, wake))
     });
     Ok(ParticipantParts { link, parker, group, host, logs: logs.transpose()? })
 }

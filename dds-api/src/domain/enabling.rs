@@ -52,7 +52,8 @@ impl<D: EndpointDraft> EnablingState<D> {
     /// Creates the enabling state of an endpoint that is not enabled.
     pub(crate) fn new(
         what: &'static str,
-        (of, provisional): (Arc<dyn EndpointContainer>, u64),
+        of: Arc<dyn EndpointContainer>,
+        provisional: u64,
         topic: &Arc<TopicEntity>,
         draft: D,
     ) -> EnablingState<D> {

@@ -37,9 +37,9 @@ impl LogServiceThread {
                 }
                 for (from, request) in past.take_received() {
                     let log = engine.act(|machine, _, _| machine.complete_log_of(request.key));
-                    let page = server.answer(log, (from, &request));
+                    let page = server.answer(log, from, &request);
                     engine.act(|machine, _, effects| {
-                        machine.answer_past((from, request), page, effects);
+                        machine.answer_past(from, request, page, effects);
                     });
                 }
                 std::thread::park_timeout(CHECK_INTERVAL);

@@ -571,7 +571,8 @@ impl DomainParticipant {
             )));
         }
         ContentFilteredTopic::new(
-            (name, &self.inner.derived_topics),
+            name,
+            &self.inner.derived_topics,
             topic,
             filter_expression,
             expression_parameters,
@@ -591,8 +592,7 @@ impl DomainParticipant {
         subscription_expression: &str,
         expression_parameters: &[String],
     ) -> DdsResult<MultiTopic<T>> {
-        let expression = (subscription_expression, expression_parameters);
-        MultiTopic::new(&self.inner, name, (), expression)
+        MultiTopic::new(&self.inner, name, (), subscription_expression, expression_parameters)
     }
 
     /// A topic like that of [`multi_topic`](Self::multi_topic), but with samples of a type that is
@@ -607,7 +607,12 @@ impl DomainParticipant {
         subscription_expression: &str,
         expression_parameters: &[String],
     ) -> DdsResult<MultiTopic<DynamicData>> {
-        let expression = (subscription_expression, expression_parameters);
-        MultiTopic::new(&self.inner, name, of.clone(), expression)
+        MultiTopic::new(
+            &self.inner,
+            name,
+            of.clone(),
+            subscription_expression,
+            expression_parameters,
+        )
     }
 }

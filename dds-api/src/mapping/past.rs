@@ -42,6 +42,13 @@ pub(crate) enum PastRange {
     StateAt(u64),
 }
 
+/// Place of a topic's log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct LogLocation {
+    pub(crate) folder: PathBuf,
+    pub(crate) stream: StreamKey,
+}
+
 /// A participant's own log of a topic, and how much of the topic's history the log holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum OwnLog {
@@ -53,7 +60,7 @@ pub(crate) enum OwnLog {
     Over(LogCondition),
     /// The log holds every sample up to `durable`. `delivered` is the number of samples delivered
     /// to the participant.
-    Complete { place: (PathBuf, StreamKey), durable: u64, delivered: u64 },
+    Complete { location: LogLocation, durable: u64, delivered: u64 },
 }
 
 /// A request for a page.

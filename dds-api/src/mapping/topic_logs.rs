@@ -3,11 +3,10 @@
 //! Owns: the participant's log folder, and the rule that selects the topics logged here. Never
 //! does: write into a log.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use derecho_core::group::view_log::{DurabilityGate, GatedLogPort};
-use derecho_core::log::StreamKey;
 use derecho_core::storage::log_port::LogPort;
 use derecho_core::storage::log_tasks::TopicLogRetention;
 use derecho_node::logs::{FullDiskPolicy, ProcessLogs};
@@ -16,6 +15,7 @@ use qos_profiles::Glob;
 use super::discovery::stream_of;
 use super::endpoint::Endpoint;
 use super::kept_replay::RECORD_FORMAT;
+use super::past::LogLocation;
 
 /// See the [module](self).
 pub(crate) struct TopicLogs {
@@ -31,7 +31,8 @@ impl TopicLogs {
     pub(crate) fn new(
         process_logs: ProcessLogs,
         chosen: Vec<String>,
-        (gate, wake): (Arc<DurabilityGate>, Arc<dyn Fn() + Send + Sync>),
+        gate: Arc<DurabilityGate>,
+        wake: Arc<dyn Fn() + Send + Sync>,
     ) -> TopicLogs {
         TopicLogs { process_logs, chosen, wake, gate }
     }
@@ -49,8 +50,8 @@ impl TopicLogs {
     }
 
     /// Folder and stream of a topic's log.
-    pub(super) fn location_of(&self, key: u64) -> (PathBuf, StreamKey) {
-        (self.process_logs.folder().to_owned(), stream_of(key))
+    pub(super) fn location_of(&self, key: u64) -> LogLocation {
+        LogLocation { folder: self.process_logs.folder().to_owned(), stream: stream_of(key) }
     }
 
     /// The log of a topic.

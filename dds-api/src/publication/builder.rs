@@ -261,8 +261,8 @@ impl<T: TopicData> DataWriterBuilder<T> {
             .as_ref()
             .map_or_else(|| Arc::clone(&participant) as _, Publisher::as_container);
         let draft = WriterDraft { qos, profile_binding: following, memory, in_flight, largest };
-        let belongs = (of, participant.provisional());
-        let enabling = EnablingState::new("a writer", belongs, topic.entity(), draft);
+        let provisional = participant.provisional();
+        let enabling = EnablingState::new("a writer", of, provisional, topic.entity(), draft);
         let writer = DataWriter::new(WriterCore {
             participant,
             topic,

@@ -90,7 +90,7 @@ impl SetPart {
 /// A writer's topic, and the key of its stream if the topic is ordered.
 struct WriterStream {
     writer: usize,
-    key: u64,
+    key: Option<u64>,
     topic: Arc<str>,
 }
 
@@ -142,9 +142,9 @@ impl HeldChanges {
         let mut state = self.lock();
         if self.is_group.load(Ordering::Relaxed) {
             let others = state.streams.iter().map(|stream| (stream.key, &*stream.topic));
-            check_order("publisher", (key, topic), others)?;
+            check_order("publisher", key, topic, others)?;
         }
-        state.streams.push(WriterStream { writer, key: key.unwrap_or(0), topic: topic.into() });
+        state.streams.push(WriterStream { writer, key, topic: topic.into() });
         Ok(())
     }
 

@@ -65,7 +65,8 @@ impl<T: TopicData> DataWriter<T> {
 /// Calls the nearest listener that wants a status, and returns whether there is one.
 fn call<T: TopicData>(
     writer: &DataWriter<T>,
-    (kind, masks): (StatusKind, [StatusMask; 3]),
+    kind: StatusKind,
+    masks: [StatusMask; 3],
     own: impl FnOnce(&mut dyn DataWriterListener<T>),
     others: impl FnOnce(&mut dyn PublisherListener),
 ) -> bool {
@@ -87,7 +88,7 @@ macro_rules! tell {
             let status = $writer.$status();
             let own = |it: &mut dyn DataWriterListener<T>| it.$call(&$writer, &status);
             let others = |it: &mut dyn PublisherListener| it.$call(&$writer, &status);
-            call(&$writer, (kind, $masks), own, others)
+            call(&$writer, kind, $masks, own, others)
         }
     }};
 }

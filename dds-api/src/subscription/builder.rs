@@ -426,8 +426,8 @@ impl<T: TopicData> DataReaderBuilder<T> {
             sink,
             joined,
         };
-        let belongs = (of, participant.provisional());
-        let enabling = EnablingState::new("a reader", belongs, topic.entity(), draft);
+        let provisional = participant.provisional();
+        let enabling = EnablingState::new("a reader", of, provisional, topic.entity(), draft);
         let shared = Arc::new(ReaderShared::new(participant.dispatcher.reordered()));
         let (barrier, has_other_users) =
             participant.engine.act(|_, link, _| (link.barrier(), link.admits_other_users()));

@@ -180,7 +180,7 @@ fn reader_of<T: BuiltinTopicData>(subscriber: &Subscriber) -> DdsResult<DataRead
     if let Some(reader) = subscriber.entity().lookup(T::TOPIC_NAME) {
         return Ok(reader);
     }
-    let topic = Topic::<T>::local((participant, T::TOPIC_NAME), (), TopicOrigin::Discovery)?;
+    let topic = Topic::<T>::local(participant, T::TOPIC_NAME, (), TopicOrigin::Discovery)?;
     let sink = Arc::new(BuiltinReaderSink(OnceLock::new()));
     let builder = DataReaderBuilder::new(Arc::clone(participant), &topic);
     let builder = builder.within(subscriber.clone()).qos(&reader_qos());

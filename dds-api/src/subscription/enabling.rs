@@ -12,6 +12,7 @@ use qos_profiles::{
 };
 
 use super::cache::CacheSettings;
+use super::group_access::GroupReaderEntry;
 use super::intake::ReaderCore;
 use super::joined::{JoinedReaders, NullDiscoverySink};
 use super::queues::Queues;
@@ -126,7 +127,8 @@ impl<T: TopicData> ReaderCore<T> {
         *self.queues.lock() = Queues::new(
             remembers.then(DeliveredNumbers::default),
             &self.departures,
-            (lifespan, self.max_held_percent),
+            lifespan,
+            self.max_held_percent,
         );
         // The thread that reads may differ from the thread that makes the reader.
         self.queues.hand_over();
@@ -138,8 +140,8 @@ impl<T: TopicData> ReaderCore<T> {
             return Ok(self.listen(Arc::clone(sink), policies));
         }
         if let Some(joined) = &draft.joined {
-            let within = (&self.participant, self.subscriber.as_ref());
-            let joined_readers = JoinedReaders::new(joined, within, &qos.history)?;
+            let (participant, subscriber) = (&self.participant, self.subscriber.as_ref());
+            let joined_readers = JoinedReaders::new(joined, participant, subscriber, &qos.history)?;
             self.joined_readers.get_or_init(|| joined_readers);
             return Ok(self.listen(Arc::new(NullDiscoverySink), policies));
         }
@@ -218,8 +220,9 @@ impl<T: TopicData> ActiveReader<T> {
         let key = (endpoint.level.is_ordered() && !is_joined).then(|| endpoint.key());
         let notified: Weak<ActiveReader<T>> = Weak::clone(&self.me);
         let reader: Weak<ReaderCore<T>> = Arc::downgrade(core);
-        let (name, identity) = (core.topic.name(), (self.token(), key));
-        subscriber.group_access().join(&qos.presentation, identity, name, (reader, notified))
+        let topic = core.topic.name().into();
+        let entry = GroupReaderEntry { id: self.token(), key, topic, reader, notified };
+        subscriber.group_access().join(&qos.presentation, entry)
     }
 
     fn leave_group(&self) {

@@ -52,13 +52,13 @@ pub(super) trait NotifiedReader: Send + Sync {
 }
 
 /// A reader of a subscriber.
-struct GroupReaderEntry {
-    id: usize,
-    /// The key of the stream that brings the reader's samples.
-    key: u64,
-    topic: Arc<str>,
-    reader: Weak<dyn GroupReader>,
-    notified: Weak<dyn NotifiedReader>,
+pub(super) struct GroupReaderEntry {
+    pub(super) id: usize,
+    /// The key of the stream that brings the reader's samples; `None` if they have no order.
+    pub(super) key: Option<u64>,
+    pub(super) topic: Arc<str>,
+    pub(super) reader: Weak<dyn GroupReader>,
+    pub(super) notified: Weak<dyn NotifiedReader>,
 }
 
 /// Strong references to a reader of the subscriber.
@@ -95,27 +95,24 @@ impl GroupAccess {
         self.is_group.load(Ordering::Acquire)
     }
 
-    /// Adds a reader whose samples come by the stream of this key, if they have an order.
+    /// Adds a reader.
     ///
     /// # Errors
     /// If the reader cannot be read together with those that are there.
     pub(super) fn join(
         &self,
         presentation: &PresentationQosPolicy,
-        (id, key): (usize, Option<u64>),
-        topic: &str,
-        (reader, notified): (Weak<dyn GroupReader>, Weak<dyn NotifiedReader>),
+        entry: GroupReaderEntry,
     ) -> DdsResult<()> {
         let mut state = self.lock();
         state.members.retain(|member| member.reader.strong_count() > 0);
         let is_group = is_one(presentation);
         if is_group {
             let others = state.members.iter().map(|member| (member.key, &*member.topic));
-            check_order("subscriber", (key, topic), others)?;
+            check_order("subscriber", entry.key, &entry.topic, others)?;
         }
         self.is_group.store(is_group, Ordering::Release);
-        let (key, topic) = (key.unwrap_or(0), topic.into());
-        state.members.push(GroupReaderEntry { id, key, topic, reader, notified });
+        state.members.push(entry);
         Ok(())
     }
 
@@ -263,15 +260,16 @@ pub(crate) fn is_one(presentation: &PresentationQosPolicy) -> bool {
 /// If the endpoint cannot.
 pub(crate) fn check_order<'a>(
     what: &str,
-    (key, topic): (Option<u64>, &str),
-    mut others: impl Iterator<Item = (u64, &'a str)>,
+    key: Option<u64>,
+    topic: &str,
+    mut others: impl Iterator<Item = (Option<u64>, &'a str)>,
 ) -> DdsResult<()> {
-    let Some(key) = key else {
+    if key.is_none() {
         return Err(DdsError::InconsistentPolicy(format!(
             "PRESENTATION of this {what} has access_scope GROUP, and the samples of topic `{topic}` have no order: make it \
              atomic"
         )));
-    };
+    }
     match others.find(|(other, _)| *other != key) {
         None => Ok(()),
         Some((_, other)) => Err(DdsError::InconsistentPolicy(format!(

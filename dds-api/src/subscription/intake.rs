@@ -115,7 +115,7 @@ impl<T: TopicData> ReaderCore<T> {
         }
         let follows = self.cache.get().is_some();
         self.opened_sets.has_next()
-            || self.queues().has_any((&self.shared, &self.participant.membership), follows)
+            || self.queues().has_any(&self.shared, &self.participant.membership, follows)
     }
 
     /// Whether the queued records hold up a writer, or soon will.

@@ -48,7 +48,8 @@ impl JoinedReaders {
     /// Makes readers of these topics, with the HISTORY of the multi-topic's reader.
     pub(super) fn new(
         joined: &JoinedTopics,
-        (participant, subscriber): (&Arc<ParticipantInner>, Option<&Subscriber>),
+        participant: &Arc<ParticipantInner>,
+        subscriber: Option<&Subscriber>,
         history: &HistoryQosPolicy,
     ) -> DdsResult<JoinedReaders> {
         let reader = |topic| {
@@ -76,12 +77,12 @@ impl<T: TopicData> ReaderCore<T> {
                 if taken.is_empty() {
                     break;
                 }
-                taken.iter().for_each(|sample| self.join_sample((&mut join, table), sample));
+                taken.iter().for_each(|sample| self.join_sample(&mut join, table, sample));
             }
         }
     }
 
-    fn join_sample(&self, (join, table): (&mut Join, usize), sample: &Sample<DynamicData>) {
+    fn join_sample(&self, join: &mut Join, table: usize, sample: &Sample<DynamicData>) {
         let info = sample.info();
         let Some(row) = info.instance_handle.instance_key() else { return };
         let changes = match info.valid_data {

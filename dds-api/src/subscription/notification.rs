@@ -69,7 +69,8 @@ impl<T: TopicData> DataReader<T> {
 /// Calls the nearest listener that wants a status. Returns whether there is one.
 fn call<T: TopicData>(
     reader: &DataReader<T>,
-    (kind, masks): (StatusKind, [StatusMask; 3]),
+    kind: StatusKind,
+    masks: [StatusMask; 3],
     own: impl FnOnce(&mut dyn DataReaderListener<T>),
     others: impl FnOnce(&mut dyn SubscriberListener),
 ) -> bool {
@@ -91,7 +92,7 @@ macro_rules! tell {
             let status = $reader.$status();
             let own = |it: &mut dyn DataReaderListener<T>| it.$call(&$reader, &status);
             let others = |it: &mut dyn SubscriberListener| it.$call(&$reader, &status);
-            call(&$reader, (kind, $masks), own, others)
+            call(&$reader, kind, $masks, own, others)
         }
     }};
 }
@@ -219,5 +220,5 @@ fn call_data_listener<T: TopicData>(reader: &DataReader<T>, masks: [StatusMask; 
     }
     let own = |it: &mut dyn DataReaderListener<T>| it.on_data_available(reader);
     let others = |it: &mut dyn SubscriberListener| it.on_data_available(reader);
-    call(reader, (StatusKind::DataAvailable, masks), own, others)
+    call(reader, StatusKind::DataAvailable, masks, own, others)
 }

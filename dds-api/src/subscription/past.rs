@@ -5,12 +5,11 @@
 //! participant that keeps a log is asked, and after that a further one.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use derecho_core::ids::{NodeId, Time};
-use derecho_core::log::{LogError, StreamKey, Version, WallTime};
+use derecho_core::log::{LogError, Version, WallTime};
 use derecho_core::storage::cursor::StoredRecord;
 use derecho_core::storage::store::{Store, StoreRetention};
 use derecho_node::WaitOutcome;
@@ -22,7 +21,7 @@ use crate::domain::ParticipantInner;
 use crate::infrastructure::{DdsError, DdsResult, LogCondition, Timeout};
 use crate::mapping::kept_replay::RECORD_FORMAT;
 use crate::mapping::past::files::{self, PastFileReader};
-use crate::mapping::past::{OwnLog, PastPage, PastRange, PastRecord, PastRequest};
+use crate::mapping::past::{LogLocation, OwnLog, PastPage, PastRange, PastRecord, PastRequest};
 use crate::mapping::record::{RecordContext, key_of, mark_of};
 use crate::mapping::set::{keys_of, records};
 use crate::mapping::shares::ReaderShared;
@@ -140,13 +139,16 @@ fn samples<T: TopicData>(
     let kept = store.cursor().zip(found);
     // A record of another type was written under an earlier type of the same name.
     let understood = kept.filter(|(kept, _)| !reader.refuses(mark_of(kept.bytes())));
-    understood.flat_map(|(kept, position)| samples_of(kept, position, last, &with)).collect()
+    understood
+        .flat_map(|(kept, (position, node))| samples_of(kept, position, node, last, &with))
+        .collect()
 }
 
 /// The samples of one record: several if it is a coherent set.
 fn samples_of<T: TopicData>(
     kept: StoredRecord,
-    (position, node): (u64, NodeId),
+    position: u64,
+    node: NodeId,
     last: Option<&LastPositions>,
     with: &RecordContext<'_, T>,
 ) -> Vec<(u64, Sample<T>)> {
@@ -199,7 +201,7 @@ impl RemoteLogs {
             let past_request = PastRequest { reading, page, key: 0, wanted };
             let (reader, last) = (self.reader, self.of);
             let asked = engine.act(|machine, _, effects| {
-                machine.ask_past(reader, past_request, (last, &tried), effects)
+                machine.ask_past(reader, past_request, last, &tried, effects)
             });
             let Some((of, others)) = asked else {
                 self.of = None;
@@ -261,7 +263,7 @@ impl Drop for RemoteLogs {
 pub(super) fn own_log(
     participant: &ParticipantInner,
     reader: u64,
-) -> DdsResult<Option<(PathBuf, StreamKey)>> {
+) -> DdsResult<Option<LogLocation>> {
     let (engine, deadline) = (&participant.engine, ANSWER_TIMEOUT.deadline());
     let mut wanted = None;
     loop {
@@ -271,12 +273,12 @@ pub(super) fn own_log(
             OwnLog::Absent => return Ok(None),
             OwnLog::Incomplete | OwnLog::Over(_) if has_other => return Ok(None),
             OwnLog::Over(condition) => return Err(log_is_over(&condition)),
-            OwnLog::Complete { place: position, durable, delivered } => {
+            OwnLog::Complete { location, durable, delivered } => {
                 let wanted = *wanted.get_or_insert(delivered);
                 if durable >= wanted {
-                    return Ok(Some(position));
+                    return Ok(Some(location));
                 }
-                Some((durable, wanted))
+                Some(IncompleteLog { durable, delivered: wanted })
             }
             OwnLog::Incomplete => None,
         };
@@ -305,9 +307,15 @@ fn log_is_over(condition: &LogCondition) -> DdsError {
     ))
 }
 
-fn log_is_incomplete(behind: Option<(u64, u64)>) -> DdsError {
+/// Numbers of samples in a log that lacks the newest ones.
+struct IncompleteLog {
+    durable: u64,
+    delivered: u64,
+}
+
+fn log_is_incomplete(behind: Option<IncompleteLog>) -> DdsError {
     DdsError::Timeout(match behind {
-        Some((durable, delivered)) => format!(
+        Some(IncompleteLog { durable, delivered }) => format!(
             "this participant's log holds {durable} of the {delivered} samples that were delivered after {ANSWER_TIMEOUT}: its \
              disk is full or slow; ask again later"
         ),
@@ -334,15 +342,14 @@ fn nobody() -> DdsError {
 
 impl<T: TopicData> PastSamples<T> {
     pub(super) fn open(
-        log: Option<(PathBuf, StreamKey)>,
+        log: Option<LogLocation>,
         since: Since,
-        (shared, support): (Arc<ReaderShared>, T::TypeSupport),
+        shared: Arc<ReaderShared>,
+        support: T::TypeSupport,
         others: impl FnOnce() -> RemoteLogs,
     ) -> DdsResult<Self> {
         let (source, first) = match log {
-            Some((dir, stream)) => {
-                (of_files(&dir, stream, since).map_err(|it| unreadable(&it))?, None)
-            }
+            Some(log) => (of_files(&log, since).map_err(|it| unreadable(&it))?, None),
             None => {
                 let mut others = others();
                 others.wanted = match since {
@@ -371,19 +378,20 @@ impl<T: TopicData> PastSamples<T> {
 
     /// The last sample of each instance that was written at or before this time, in their order.
     pub(super) fn state_at(
-        log: Option<(PathBuf, StreamKey)>,
+        log: Option<LogLocation>,
         time: SystemTime,
-        (reader, support): (&ReaderShared, &T::TypeSupport),
+        reader: &ReaderShared,
+        support: &T::TypeSupport,
         others: impl FnOnce() -> RemoteLogs,
     ) -> DdsResult<Vec<(u64, Sample<T>)>> {
         let time = nanos(time);
-        let Some((dir, stream)) = log else {
+        let Some(log) = log else {
             let mut others = others();
             others.wanted = PastRange::StateAt(time);
             let (state, _) = others.next()?;
             return Ok(samples(&state, Some(&last(&state)), reader, support));
         };
-        let state = files::state_at(&dir, stream, WallTime(time));
+        let state = files::state_at(&log, WallTime(time));
         let state = state.map_err(|error| unreadable(&error))?;
         Ok(samples(&state, Some(&last(&state)), reader, support))
     }
@@ -406,10 +414,10 @@ impl<T: TopicData> PastSamples<T> {
     }
 }
 
-fn of_files(dir: &Path, stream: StreamKey, since: Since) -> Result<PastSource, LogError> {
+fn of_files(log: &LogLocation, since: Since) -> Result<PastSource, LogError> {
     let files = match since {
-        Since::Sample(position) => PastFileReader::after(dir, stream, position.saturating_sub(1))?,
-        Since::Time(time) => PastFileReader::since(dir, stream, WallTime(nanos(time)))?,
+        Since::Sample(position) => PastFileReader::after(log, position.saturating_sub(1))?,
+        Since::Time(time) => PastFileReader::since(log, WallTime(nanos(time)))?,
     };
     Ok(PastSource::Files(files))
 }

@@ -91,7 +91,8 @@ impl Queues {
     pub(super) fn new(
         given: Option<DeliveredNumbers>,
         departures: &Arc<WriterDepartures>,
-        (lifespan, max_held_percent): (u64, u8),
+        lifespan: u64,
+        max_held_percent: u8,
     ) -> Queues {
         let (departures, lending) = (Arc::clone(departures), LendingLimit::new(max_held_percent));
         Queues { delivered: given, departures, lending, lifespan, ..Queues::default() }
@@ -324,7 +325,8 @@ impl Queues {
     /// only for a reader that follows instances.
     pub(super) fn has_any(
         &mut self,
-        (shared, membership): (&ReaderShared, &MembershipState),
+        shared: &ReaderShared,
+        membership: &MembershipState,
         follows: bool,
     ) -> bool {
         while let ReplayStep::Kept(kept, stream) = self.find_kept(shared, membership) {

@@ -410,9 +410,8 @@ impl<T: TopicData> DataReader<T> {
         self.enabling.check()?;
         let shared = Arc::clone(&self.shared);
         let log = own_log(&self.participant, self.enabling.id())?;
-        PastSamples::open(log, since, (shared, self.topic.support().clone()), || {
-            RemoteLogs::new(&self.participant, self.enabling.id())
-        })
+        let others = || RemoteLogs::new(&self.participant, self.enabling.id());
+        PastSamples::open(log, since, shared, self.topic.support().clone(), others)
     }
 
     /// Returns the state at a time: for each instance, the last sample written at or before this
@@ -425,7 +424,7 @@ impl<T: TopicData> DataReader<T> {
         self.enabling.check()?;
         let others = || RemoteLogs::new(&self.participant, self.enabling.id());
         let log = own_log(&self.participant, self.enabling.id())?;
-        PastSamples::state_at(log, time, (&self.shared, self.topic.support()), others)
+        PastSamples::state_at(log, time, &self.shared, self.topic.support(), others)
     }
 
     fn deleted(&self) -> DdsError {

@@ -366,8 +366,7 @@ impl<T: TopicData> TopicBuilder<T> {
         forms.settle(PolicyOwner::Topic, &name, &mut qos.representation)?;
         let resolved = options.resolve(&name, level, qos)?;
         let profile = following.as_ref().map(|following| Arc::clone(following.profile()));
-        let named = (name.into(), profile);
-        let policies = TopicPolicies::new(named, (order, forms), (resolved, options));
+        let policies = TopicPolicies::new(name.into(), profile, order, forms, resolved, options);
         let topic = Topic::make(&participant, support, policies)?;
         if let Some(following) = following {
             let entity = ProfiledEntity::Topic(Arc::downgrade(topic.entity()));

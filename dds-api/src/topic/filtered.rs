@@ -109,7 +109,8 @@ impl<T: TopicData> Clone for ContentFilteredTopic<T> {
 impl<T: TopicData> ContentFilteredTopic<T> {
     /// Makes a filtered topic. The participant knows it by this name from now on.
     pub(crate) fn new(
-        (name, parts): (&str, &DerivedTopics),
+        name: &str,
+        derived_topics: &DerivedTopics,
         topic: &Topic<T>,
         expression: &str,
         parameters: &[String],
@@ -121,7 +122,7 @@ impl<T: TopicData> ContentFilteredTopic<T> {
         let part =
             Arc::new(FilteredTopicState { name: Arc::clone(&name), topic: topic.clone(), filter });
         let known: Weak<FilteredTopicState<T>> = Arc::downgrade(&part);
-        parts.enter(&name, known);
+        derived_topics.enter(&name, known);
         Ok(ContentFilteredTopic(part))
     }
 

@@ -294,16 +294,20 @@ impl<T: TopicData> Topic<T> {
 
     /// Makes a topic that is not announced.
     pub(crate) fn local(
-        (participant, name): (&Arc<ParticipantInner>, &str),
+        participant: &Arc<ParticipantInner>,
+        name: &str,
         support: T::TypeSupport,
         origin: TopicOrigin,
     ) -> DdsResult<Topic<T>> {
         let retention = StorageOptions::default();
         let resolved = retention.resolve(name, TopicLevel::Unordered, default_topic_qos())?;
         let policies = TopicPolicies::new(
-            (name.into(), None),
-            (TopicOrder::Own, TypeRepresentations::of::<T>(&support)),
-            (resolved, retention),
+            name.into(),
+            None,
+            TopicOrder::Own,
+            TypeRepresentations::of::<T>(&support),
+            resolved,
+            retention,
         );
         let entity = TopicEntity::new::<T>(participant, &support, policies, origin);
         let topic = Topic::of(Arc::clone(participant), support, entity);
@@ -319,9 +323,9 @@ impl<T: TopicData> Topic<T> {
     ) -> DdsResult<Topic<T>> {
         let TopicFacts { name, level, order, retention, qos, .. } = data;
         let resolved = ResolvedTopic { qos, level, retention };
-        let resolved = (resolved, StorageOptions::default());
         let forms = TypeRepresentations::of::<T>(&support);
-        let policies = TopicPolicies::new((name.into(), None), (order, forms), resolved);
+        let options = StorageOptions::default();
+        let policies = TopicPolicies::new(name.into(), None, order, forms, resolved, options);
         let topic = Topic::make(participant, support, policies)?;
         // A topic that was found can be used at once.
         topic.enable()?;

@@ -91,7 +91,8 @@ impl<T: TopicData> MultiTopic<T> {
         participant: &Arc<ParticipantInner>,
         name: &str,
         support: T::TypeSupport,
-        (expression, parameters): (&str, &[String]),
+        expression: &str,
+        parameters: &[String],
     ) -> DdsResult<Self> {
         let fields = T::fields(&support);
         let (selection, filter) = Filter::of_selection(fields, expression, parameters)
@@ -103,7 +104,7 @@ impl<T: TopicData> MultiTopic<T> {
         let types: Vec<DynamicType> = topics.iter().map(|topic| topic.support.clone()).collect();
         let plan = JoinPlan::new(expression, &selection, &types, T::dynamic_type(&support));
         let plan = Arc::new(plan.map_err(|error| expression_error(&error))?);
-        let topic = Topic::local((participant, name), support, TopicOrigin::Topics)?;
+        let topic = Topic::local(participant, name, support, TopicOrigin::Topics)?;
         let (filter, joined) = (Arc::new(SharedFilter::new(filter)), JoinedTopics { topics, plan });
         let state = Arc::new(MultiTopicState { topic, filter, joined: Arc::new(joined) });
         let known: Weak<MultiTopicState<T>> = Arc::downgrade(&state);

@@ -34,20 +34,15 @@ pub(crate) struct TopicPolicies {
 
 impl TopicPolicies {
     pub(super) fn new(
-        (name, profile): (Arc<str>, Option<Arc<str>>),
-        (order, forms): (TopicOrder, TypeRepresentations),
-        (present, options): (ResolvedTopic, StorageOptions),
+        name: Arc<str>,
+        profile: Option<Arc<str>>,
+        order: TopicOrder,
+        representations: TypeRepresentations,
+        present: ResolvedTopic,
+        options: StorageOptions,
     ) -> Arc<Self> {
         let (fixed, present) = (OnceLock::new(), Mutex::new(present));
-        Arc::new(TopicPolicies {
-            name,
-            profile,
-            order,
-            options,
-            representations: forms,
-            fixed,
-            present,
-        })
+        Arc::new(TopicPolicies { name, profile, order, options, representations, fixed, present })
     }
 
     fn present(&self) -> MutexGuard<'_, ResolvedTopic> {

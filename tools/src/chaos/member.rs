@@ -85,20 +85,26 @@ pub(crate) struct MemberShared {
 }
 
 impl MemberShared {
-    /// Tells the cycle that this process is isolated.
-    pub(crate) fn isolated(&self, why: &str) {
-        if !self.is_over.swap(true, Ordering::Relaxed) {
-            let _ = say(&format!("ISOLATED {}", one_line(why)));
-            // Threads may be inside calls, and the other processes expect no further message.
-            std::process::exit(ISOLATED_CODE);
-        }
+    /// Tells the cycle that this process is isolated, and ends the process.
+    pub(crate) fn isolated(&self, why: &str) -> ! {
+        self.end(&format!("ISOLATED {}", one_line(why)), ISOLATED_CODE)
     }
 
-    /// Tells the cycle that a call failed that must not fail.
-    pub(crate) fn failed(&self, what: &str) {
+    /// Tells the cycle that a call failed that must not fail, and ends the process.
+    pub(crate) fn failed(&self, what: &str) -> ! {
+        self.end(&format!("FAILED {}", one_line(what)), 1)
+    }
+
+    /// Ends the process with this message as its last one: threads may be inside calls, and the
+    /// other processes expect no further message. A second thread that finds a reason waits for
+    /// the end that the first one has begun.
+    fn end(&self, message: &str, code: i32) -> ! {
         if !self.is_over.swap(true, Ordering::Relaxed) {
-            let _ = say(&format!("FAILED {}", one_line(what)));
-            std::process::exit(1);
+            let _ = say(message);
+            std::process::exit(code);
+        }
+        loop {
+            std::thread::park();
         }
     }
 
@@ -107,14 +113,8 @@ impl MemberShared {
         match result {
             Ok(value) => Some(value),
             Err(DdsError::Timeout(_)) => None,
-            Err(DdsError::Isolated(why)) => {
-                self.isolated(&why);
-                None
-            }
-            Err(error) => {
-                self.failed(&format!("{what}: {error}"));
-                None
-            }
+            Err(DdsError::Isolated(why)) => self.isolated(&why),
+            Err(error) => self.failed(&format!("{what}: {error}")),
         }
     }
 

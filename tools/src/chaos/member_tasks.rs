@@ -178,7 +178,6 @@ impl ReaderLoop {
         // and the samples are invalid.
         if reader.membership_changes() != before || self.participant.is_isolated() {
             shared.isolated("the participant is isolated");
-            return;
         }
         let now = clock::now();
         for (sample, mark) in samples {

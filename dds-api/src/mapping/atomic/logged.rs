@@ -129,7 +129,7 @@ impl AtomicTopics {
             return OwnLog::Incomplete;
         }
         OwnLog::Complete {
-            place: logs.location_of(key),
+            location: logs.location_of(key),
             durable: self.stores.own_durable(key),
             delivered: store.map_or(0, |keeper| keeper.store().version()),
         }

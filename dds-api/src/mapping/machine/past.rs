@@ -3,16 +3,16 @@
 //!
 //! Owns: the choice of the participant that is asked. Never does: read a log.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use derecho_core::ids::NodeId;
-use derecho_core::log::StreamKey;
 use derecho_core::machine::Effects;
 use derecho_core::storage::store_set::StoreGroupState;
 
 use super::ParticipantMachine;
-use crate::mapping::past::{OwnLog, PastMessage, PastPage, PastRequest, SharedPastRequests};
+use crate::mapping::past::{
+    LogLocation, OwnLog, PastMessage, PastPage, PastRequest, SharedPastRequests,
+};
 
 impl ParticipantMachine {
     /// Requests for the history of topics.
@@ -27,9 +27,9 @@ impl ParticipantMachine {
     }
 
     /// Folder and stream of this participant's log of a topic, if the log is complete.
-    pub(crate) fn complete_log_of(&self, key: u64) -> Option<(PathBuf, StreamKey)> {
+    pub(crate) fn complete_log_of(&self, key: u64) -> Option<LogLocation> {
         match self.atomic.own_log(key) {
-            OwnLog::Complete { place, .. } => Some(place),
+            OwnLog::Complete { location, .. } => Some(location),
             OwnLog::Absent | OwnLog::Incomplete | OwnLog::Over(_) => None,
         }
     }
@@ -60,7 +60,8 @@ impl ParticipantMachine {
         &mut self,
         reader: u64,
         request: PastRequest,
-        (last, tried): (Option<NodeId>, &[NodeId]),
+        last: Option<NodeId>,
+        tried: &[NodeId],
         effects: &mut Effects,
     ) -> Option<(NodeId, usize)> {
         let (key, mut others) = self.others_with_log(reader)?;
@@ -82,7 +83,8 @@ impl ParticipantMachine {
     /// Answers a request.
     pub(crate) fn answer_past(
         &mut self,
-        (to, request): (NodeId, PastRequest),
+        to: NodeId,
+        request: PastRequest,
         content: PastPage,
         effects: &mut Effects,
     ) {
@@ -104,7 +106,7 @@ impl ParticipantMachine {
                     Some(_) if self.past.enqueue(from, request) => return,
                     Some(_) => "too many requests of other participants are pending",
                 };
-                self.answer_past((from, request), PastPage::Refused(why.to_owned()), effects);
+                self.answer_past(from, request, PastPage::Refused(why.to_owned()), effects);
             }
             Some(PastMessage::Answer { reading, page, content }) => {
                 self.past.answered(from, reading, page, content);

@@ -13,7 +13,7 @@ use derecho_core::log::{
 use derecho_core::storage::log_tasks::message_of;
 use derecho_node::logs::LogFolder;
 
-use super::PastRecord;
+use super::{LogLocation, PastRecord};
 use crate::mapping::set::keys_of;
 
 /// A reading in progress.
@@ -26,23 +26,22 @@ pub(crate) struct PastFileReader {
 
 impl PastFileReader {
     /// Begins after this position.
-    pub(crate) fn after(dir: &Path, stream: StreamKey, position: u64) -> Result<Self, LogError> {
-        Self::begin(dir, stream, |log| log.after(Version(position)))
+    pub(crate) fn after(location: &LogLocation, position: u64) -> Result<Self, LogError> {
+        Self::begin(location, |log| log.after(Version(position)))
     }
 
     /// Begins with samples written at this time or later.
-    pub(crate) fn since(dir: &Path, stream: StreamKey, time: WallTime) -> Result<Self, LogError> {
-        Self::begin(dir, stream, |log| from_time(log, time))
+    pub(crate) fn since(location: &LogLocation, time: WallTime) -> Result<Self, LogError> {
+        Self::begin(location, |log| from_time(log, time))
     }
 
     fn begin(
-        dir: &Path,
-        stream: StreamKey,
+        location: &LogLocation,
         find: impl FnOnce(&StreamLog) -> Result<LogCursor, LogError>,
     ) -> Result<Self, LogError> {
-        let (disk, log) = open(dir, stream)?;
+        let (disk, log) = open(&location.folder, location.stream)?;
         let cursor = find(&log)?;
-        Ok(PastFileReader { dir: dir.to_owned(), disk, log: Box::new(log), cursor })
+        Ok(PastFileReader { dir: location.folder.clone(), disk, log: Box::new(log), cursor })
     }
 
     /// The next sample written at this time or later; `None` at the end of the log.
@@ -75,11 +74,10 @@ fn as_hash(key: u128) -> KeyHash {
 /// The last sample of each instance that was written at this time or before, in their order. A
 /// coherent set is included as a whole if any of its samples is.
 pub(crate) fn state_at(
-    dir: &Path,
-    stream: StreamKey,
+    location: &LogLocation,
     time: WallTime,
 ) -> Result<Vec<PastRecord>, LogError> {
-    let (mut disk, log) = open(dir, stream)?;
+    let (mut disk, log) = open(&location.folder, location.stream)?;
     from_time(&log, time)?;
     let keys = |record: &LogRecord<'_>| keys_of(record.entry.payload).map(as_hash);
     let state = log.last_of_each_key_at(&mut disk, time, keys)?;

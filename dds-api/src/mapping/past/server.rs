@@ -4,13 +4,12 @@
 //! a turn; the log service thread calls it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use derecho_core::ids::NodeId;
-use derecho_core::log::{LogError, StreamKey, WallTime};
+use derecho_core::log::{LogError, WallTime};
 
 use super::files::{self, PastFileReader};
-use super::{PastPage, PastRange, PastRequest};
+use super::{LogLocation, PastPage, PastRange, PastRequest};
 
 /// Maximum number of bytes and of samples in one page.
 const PAGE_BYTES: usize = 1 << 20;
@@ -36,15 +35,16 @@ impl PastServer {
     /// Answers a request from the given log.
     pub(crate) fn answer(
         &mut self,
-        log: Option<(PathBuf, StreamKey)>,
-        (from, request): (NodeId, &PastRequest),
+        log: Option<LogLocation>,
+        from: NodeId,
+        request: &PastRequest,
     ) -> PastPage {
-        let Some((dir, stream)) = log else {
+        let Some(log) = log else {
             return PastPage::Refused("the participant keeps no log of the topic".to_owned());
         };
         let answer = match request.wanted {
-            PastRange::StateAt(time) => state_at(&dir, stream, WallTime(time)),
-            _ => self.page((&dir, stream), (from, request)),
+            PastRange::StateAt(time) => state_at(&log, WallTime(time)),
+            _ => self.page(&log, from, request),
         };
         answer.unwrap_or_else(|error| match error {
             LogError::Gone { from } => PastPage::Gone(from.0),
@@ -55,19 +55,18 @@ impl PastServer {
 
     fn page(
         &mut self,
-        (dir, stream): (&Path, StreamKey),
-        (from, ask): (NodeId, &PastRequest),
+        log: &LogLocation,
+        from: NodeId,
+        ask: &PastRequest,
     ) -> Result<PastPage, LogError> {
         let name = (from, ask.reading);
         // Continues an open reading, if this is its next page.
         let known = self.open.remove(&name).filter(|open| open.page + 1 == ask.page);
         let mut files = match (known, ask.wanted) {
             (Some(open), _) => open.files,
-            (None, PastRange::Since(time, 0)) => {
-                PastFileReader::since(dir, stream, WallTime(time))?
-            }
+            (None, PastRange::Since(time, 0)) => PastFileReader::since(log, WallTime(time))?,
             (None, PastRange::After(position) | PastRange::Since(_, position)) => {
-                PastFileReader::after(dir, stream, position)?
+                PastFileReader::after(log, position)?
             }
             (None, PastRange::StateAt(_)) => {
                 return Ok(PastPage::Refused("a request for the state has no pages".to_owned()));
@@ -92,8 +91,8 @@ impl PastServer {
     }
 }
 
-fn state_at(dir: &Path, stream: StreamKey, time: WallTime) -> Result<PastPage, LogError> {
-    let state = files::state_at(dir, stream, time)?;
+fn state_at(log: &LogLocation, time: WallTime) -> Result<PastPage, LogError> {
+    let state = files::state_at(log, time)?;
     if state.iter().map(|record| record.payload.len()).sum::<usize>() > STATE_BYTES {
         return Ok(PastPage::Refused(format!(
             "the state has more than {} MiB, the limit for answers to other participants: ask in \
