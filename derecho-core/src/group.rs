@@ -53,7 +53,7 @@ use self::view_log::{DurabilityGate, ViewLog};
 use crate::bytes::Wire;
 use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Peer, RegionId, Time};
-use crate::link::{Evidence, Interest, LinkEvent};
+use crate::link::{Evidence, Interest, LinkError, LinkEvent};
 use crate::log::LogId;
 use crate::machine::{Effects, Machine};
 use crate::membership::{ExitReason, MemberStatus, Membership, View, WaitAnswer};
@@ -338,6 +338,11 @@ impl<S: ReplicatedState> Group<S> {
     /// Relation of this node to the group.
     pub fn status(&self) -> MemberStatus {
         self.membership_service.membership().status()
+    }
+
+    /// Error of the host that keeps this node out of the group.
+    pub fn founding_error(&self) -> Option<&LinkError> {
+        self.membership_service.founding_error()
     }
 
     /// Installed view.

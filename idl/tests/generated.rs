@@ -182,6 +182,27 @@ fn annotations_take_effect_in_generated_types() {
     assert_eq!(key_to_cdr(&plot).unwrap(), [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2]);
 }
 
+/// Annotations determine the value, as in DDS-XTYPES.
+#[test]
+fn generated_types_implement_default_with_default_values_of_xtypes() {
+    use annotated::marked::{Coded, Reading, Setting, State};
+    use types::kinds::{Access, Derived, Everything, Header, Open, Priority, Shape};
+    fn agree<T: DdsType + Default + PartialEq + std::fmt::Debug>() {
+        assert_eq!(T::default(), T::default_value());
+    }
+    agree::<Aircraft>();
+    agree::<Derived>();
+    agree::<Everything>();
+    agree::<Open>();
+    agree::<Shape>();
+    assert_eq!((Reading::default().temperature, Reading::default().wanted), (20, State::On));
+    assert_eq!(Setting::default(), Setting::Level(2.5));
+    assert_eq!(Coded::default(), Coded::Other { discriminator: 'x', value: 7 });
+    // By `@default_literal`, not the enumerator with the lowest value.
+    assert_eq!(Priority::default(), Priority::Low);
+    assert_eq!((Access::default(), Header::default().version), (Access(0), 0));
+}
+
 #[test]
 fn generated_constants_have_values_of_idl() {
     use constants::limits;

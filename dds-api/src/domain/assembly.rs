@@ -133,7 +133,7 @@ fn obstacle(link: &ShmLink, domain: u32) -> Option<(Duration, DdsError)> {
     let members = match link.members() {
         Ok(members) => members,
         // The step that founds the group meets the same error and waits until it has passed.
-        Err(error) if link.has_met() => {
+        Err(error) if link.has_met() && !matches!(error, LinkError::Exhausted(_)) => {
             tracing::debug!(%error, "number of participants unknown");
             return None;
         }

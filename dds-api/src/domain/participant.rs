@@ -80,13 +80,20 @@ impl ParticipantInner {
 
     /// Returns the probable reason why no other participant is there, and what to do.
     #[cold]
-    pub(crate) fn why_nobody(&self) -> &'static str {
+    pub(crate) fn why_nobody(&self) -> String {
         match self.membership.snapshot().view.0 {
-            0 => {
-                "the domain has not admitted this participant yet, because other participants are \
-                 stopped or the domain has the maximum of 64: resume the stopped ones, or end one"
+            0 => match self.membership.obstacle() {
+                Some(error) => {
+                    format!("the domain has not admitted this participant yet: {error}")
+                }
+                None => "the domain has not admitted this participant yet, because other \
+                         participants are stopped or the domain has the maximum of 64: resume \
+                         the stopped ones, or end one"
+                    .to_owned(),
+            },
+            _ => {
+                "start the other participants, in the same domain and with the same type".to_owned()
             }
-            _ => "start the other participants, in the same domain and with the same type",
         }
     }
 }

@@ -77,6 +77,12 @@ impl Deadlines {
 
     /// Returns the deadlines missed up to now. Each period without a sample counts once.
     pub(crate) fn advance(&mut self, now: u64) -> MissedDeadlines {
+        self.advance_each(now, |_| {})
+    }
+
+    /// Does what [`Deadlines::advance`] does, and calls `each` for each instance with a missed
+    /// deadline.
+    pub(crate) fn advance_each(&mut self, now: u64, mut each: impl FnMut(u128)) -> MissedDeadlines {
         let mut missed = MissedDeadlines::default();
         while let Some((queued, key)) = self.queue.first().copied().filter(|(at, _)| *at <= now) {
             self.queue.remove(&(queued, key));
@@ -84,6 +90,7 @@ impl Deadlines {
             if due.at <= now {
                 let periods = (now - due.at) / self.period.max(1) + 1;
                 missed = MissedDeadlines { count: missed.count + periods, last: key };
+                each(key);
                 due.at = due.at.saturating_add(periods.saturating_mul(self.period.max(1)));
             }
             due.queued = due.at;

@@ -141,10 +141,10 @@ impl KnownWriters {
     /// The verdict on a record that a participant sent.
     pub(crate) fn judge(&self, node: NodeId, record: &[u8]) -> WriterAcceptance {
         let origin = origin(record);
-        // The end of a writer concerns every reader that may have received its samples, in
+        // A notice about a writer concerns every reader that may have received its samples, in
         // any partition.
-        let is_end = origin.is_end();
-        if !is_end && !self.meets(&origin.names.map(partition).unwrap_or_default()) {
+        let is_notice = origin.is_notice();
+        if !is_notice && !self.meets(&origin.names.map(partition).unwrap_or_default()) {
             return WriterAcceptance::No;
         }
         match set::of_several(record) {

@@ -57,6 +57,8 @@ struct LocalReader {
 struct LocalWriter {
     endpoint: Endpoint,
     geometry: Geometry,
+    /// Memory in which the writer writes in this life of the participant.
+    memory: WriterMemory,
     shared: Arc<WriterShared>,
     partners: MatchedPartners,
 }
@@ -239,7 +241,9 @@ impl ParticipantMachine {
     /// Description of the machine's state, for diagnosis.
     pub(crate) fn describe(&self) -> String {
         let me = self.group.node().id();
-        format!("{me}: {:?}, {:?}, {}", self.group.status(), self.peers, self.group.describe())
+        let (status, error) = (self.group.status(), self.group.founding_error());
+        let error = error.map(|error| format!(" ({error})")).unwrap_or_default();
+        format!("{me}: {status:?}{error}, {:?}, {}", self.peers, self.group.describe())
     }
 
     /// Replaces the memory of other participants by private memory where samples refer to it
@@ -358,9 +362,12 @@ impl ParticipantMachine {
             self.schedule_timeliness();
         }
         let partners = MatchedPartners::new(MatchSide::Writer);
-        self.writers.insert(id, LocalWriter { endpoint, geometry, shared, partners });
+        let memory = WriterMemory { memory, bells: link.bells(), life: self.life };
+        let own = memory.clone();
+        let writer = LocalWriter { endpoint, geometry, memory: own, shared, partners };
+        self.writers.insert(id, writer);
         self.match_own(id);
-        Ok(WriterMemory { memory, bells: link.bells(), life: self.life })
+        Ok(memory)
     }
 
     pub(crate) fn remove_writer(&mut self, id: u64, effects: &mut Effects) {
@@ -476,6 +483,7 @@ impl ParticipantMachine {
     /// Takes over a new view. Shuts out former members, even if they still run.
     fn installed(&mut self, view: &View) {
         self.publish_membership();
+        self.membership.set_obstacle(None);
         self.membership.begin_membership(self.life, self.host.as_ref());
         self.past.retain(|node| view.rank_of(node).is_some());
         let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
@@ -560,6 +568,9 @@ impl Machine for ParticipantMachine {
             return usize::from(!std::mem::replace(&mut self.has_retired, true));
         }
         let mut done = self.group.turn(now, effects);
+        if self.group.view().number == 0 {
+            self.membership.set_obstacle(self.group.founding_error());
+        }
         while let Some(event) = self.group.next_event() {
             self.handle_group_event(event, effects);
             done += 1;

@@ -19,7 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use derecho_core::ids::NodeId;
-use derecho_core::link::Arbiter;
+use derecho_core::link::{Arbiter, LinkError};
 use derecho_core::membership::ExitReason;
 
 use crate::infrastructure::{DdsError, InstanceHandle};
@@ -71,6 +71,8 @@ pub(crate) struct MembershipState {
     node: RwLock<NodeId>,
     /// Stored here and not in the machine, so that callers can read it while they hold the machine.
     snapshot: RwLock<MembershipSnapshot>,
+    /// Error of the host that keeps the participant out of its domain.
+    obstacle: Mutex<Option<LinkError>>,
     /// Whether the participant rejoins after its membership has ended.
     rejoins: AtomicBool,
     /// Lock of the rejoining thread's wait; `true` once no rejoin is wanted any more.
@@ -87,6 +89,7 @@ impl MembershipState {
             later_host: RwLock::new(None),
             node: RwLock::new(NodeId(0)),
             snapshot: RwLock::default(),
+            obstacle: Mutex::default(),
             rejoins: AtomicBool::new(rejoins),
             closing: Mutex::new(false),
             changed: Condvar::new(),
@@ -136,6 +139,22 @@ impl MembershipState {
     /// The known members.
     pub(crate) fn snapshot(&self) -> MembershipSnapshot {
         *self.snapshot.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the error of the host that keeps the participant out of its domain.
+    pub(crate) fn set_obstacle(&self, error: Option<&LinkError>) {
+        let mut obstacle = self.obstacle.lock().unwrap_or_else(PoisonError::into_inner);
+        if obstacle.as_ref() != error {
+            if let Some(error) = error {
+                tracing::warn!(%error, "the domain has not admitted this participant yet");
+            }
+            *obstacle = error.cloned();
+        }
+    }
+
+    /// Error of the host that keeps the participant out of its domain.
+    pub(crate) fn obstacle(&self) -> Option<LinkError> {
+        self.obstacle.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Domain-wide handle of a local entity id; zero is the participant itself.

@@ -38,7 +38,7 @@ pub(crate) const HEADER: usize = 16;
 
 const PLAIN: u32 = 1;
 const CDR: u32 = 2;
-/// The writer has ended.
+/// A notice about the writer: [`WriterNotice`].
 const END: u32 = 0;
 /// Bits of the form that describe the payload.
 const KIND: u32 = 3;
@@ -144,16 +144,16 @@ impl RecordHeader {
         self.form & !(!0 << MARK) & !METADATA == SET
     }
 
-    /// Whether the record is a set or the end of a writer instead of a sample.
+    /// Whether the record is a set or a notice about its writer instead of a sample.
     #[inline(always)]
     pub(crate) fn is_apart(self) -> bool {
         matches!(self.form & KIND, END | SET)
     }
 
-    /// Whether the record announces the end of its writer.
+    /// Whether the record is a notice about its writer.
     #[inline(always)]
-    fn is_end(self) -> bool {
-        self.form & !(!0 << MARK) & !METADATA == END
+    fn is_notice(self) -> bool {
+        self.form & KIND == END
     }
 
     /// Mark of the sample's type version; zero if the type has only one version.
@@ -224,7 +224,7 @@ impl RecordHeader {
     /// Time at which the sample expires by its age. [`NEVER`] for a coherent set: its samples carry
     /// their own timestamps.
     pub(crate) fn ends(self, lifespan: u64) -> u64 {
-        let is_sample = self.effect() == RecordEffect::Alive && !self.is_set() && !self.is_end();
+        let is_sample = self.effect() == RecordEffect::Alive && !self.is_set() && !self.is_notice();
         match lifespan > 0 && is_sample {
             true => self.timestamp.saturating_add(lifespan),
             false => NEVER,
@@ -333,8 +333,45 @@ pub(crate) enum PayloadKind {
     Set,
     /// A coherent set of several writers: the record belongs to no single writer.
     SetOfSeveral,
-    /// No payload: the writer has ended.
-    End,
+    /// A notice about the writer, by the effect: [`WriterNotice`].
+    Notice,
+}
+
+/// What a writer's record that is no sample states about that writer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WriterNotice {
+    /// The writer has ended, or has lost its liveliness (I-214): it is no longer live for any
+    /// instance. No payload.
+    Ended,
+    /// As `Ended`, and the writer disposes the instances for which it was live (I-216). No payload.
+    Disposed,
+    /// The writer has missed its DEADLINE for this instance (I-215). The payload is the key hash.
+    Overdue(u128),
+}
+
+impl WriterNotice {
+    /// Size of the payload.
+    pub(crate) fn payload_size(self) -> usize {
+        if let WriterNotice::Overdue(_) = self { KEY } else { 0 }
+    }
+
+    /// Effect by which the record is marked.
+    pub(crate) fn effect(self) -> RecordEffect {
+        match self {
+            WriterNotice::Ended => RecordEffect::Alive,
+            WriterNotice::Disposed => RecordEffect::Disposed,
+            WriterNotice::Overdue(_) => RecordEffect::Unregistered,
+        }
+    }
+
+    /// Key under which the record is kept. Differs from the key of every sample, so the record
+    /// replaces none where samples are kept.
+    pub(crate) fn kept_key(self, writer: u64) -> u128 {
+        match self {
+            WriterNotice::Ended | WriterNotice::Disposed => !u128::from(writer),
+            WriterNotice::Overdue(key) => !(key.rotate_left(64) ^ u128::from(writer)),
+        }
+    }
 }
 
 /// Metadata around a payload, except the time and the writer.
@@ -363,10 +400,10 @@ pub(crate) struct RecordOrigin<'a> {
 }
 
 impl RecordOrigin<'_> {
-    /// Whether the record announces the end of its writer (I-214).
+    /// Whether the record is a notice about its writer.
     #[inline(always)]
-    pub(crate) fn is_end(&self) -> bool {
-        RecordHeader { timestamp: 0, writer: self.writer, form: self.form }.is_end()
+    pub(crate) fn is_notice(&self) -> bool {
+        RecordHeader { timestamp: 0, writer: self.writer, form: self.form }.is_notice()
     }
 
     /// Policies that the writer offers.
@@ -375,10 +412,25 @@ impl RecordOrigin<'_> {
     }
 }
 
-/// Whether a record announces the end of its writer (I-214).
+/// Whether a record is a notice about its writer.
 #[inline(always)]
-pub(crate) fn is_end(record: &[u8]) -> bool {
-    RecordHeader::read(record).is_some_and(RecordHeader::is_end)
+pub(crate) fn is_notice(record: &[u8]) -> bool {
+    RecordHeader::read(record).is_some_and(RecordHeader::is_notice)
+}
+
+/// The notice in a record; `None` if the record holds none of a known form.
+#[cold]
+pub(crate) fn notice(record: &[u8]) -> Option<WriterNotice> {
+    let header = RecordHeader::read(record).filter(|header| header.is_notice())?;
+    match header.effect() {
+        RecordEffect::Alive => Some(WriterNotice::Ended),
+        RecordEffect::Disposed => Some(WriterNotice::Disposed),
+        RecordEffect::Unregistered => {
+            let key = payload(header, record)?.first_chunk()?;
+            Some(WriterNotice::Overdue(u128::from_le_bytes(*key)))
+        }
+        RecordEffect::DisposedAndUnregistered => None,
+    }
 }
 
 /// Returns the origin of a record.
@@ -410,13 +462,37 @@ pub(crate) fn write_metadata<T: TopicData>(
     timestamp: u64,
     metadata: &RecordMetadata,
 ) {
-    let RecordMetadata { kind: contents, effect: fate, mark, policies: terms, key } = metadata;
-    let form = match contents {
-        PayloadKind::Sample if is_plain::<T>() && *fate == RecordEffect::Alive => PLAIN,
+    let form = match metadata.kind {
+        PayloadKind::Sample if is_plain::<T>() && metadata.effect == RecordEffect::Alive => PLAIN,
         PayloadKind::Sample => CDR,
         PayloadKind::Set | PayloadKind::SetOfSeveral => SET,
-        PayloadKind::End => END,
+        PayloadKind::Notice => END,
     };
+    write_fields(record, (writer, timestamp), form, metadata);
+}
+
+/// Writes a notice about a writer: a complete record.
+pub(crate) fn write_notice(
+    record: &mut [u8],
+    writer: u32,
+    timestamp: u64,
+    (notice, metadata): (WriterNotice, &RecordMetadata),
+) {
+    if let WriterNotice::Overdue(key) = notice {
+        record[HEADER..HEADER + KEY].copy_from_slice(&key.to_le_bytes());
+    }
+    write_fields(record, (writer, timestamp), END, metadata);
+}
+
+/// Writes a header of this form, and the fields at the end of a record.
+#[inline(always)]
+fn write_fields(
+    record: &mut [u8],
+    (writer, timestamp): (u32, u64),
+    form: u32,
+    metadata: &RecordMetadata,
+) {
+    let RecordMetadata { kind: contents, effect: fate, mark, policies: terms, key } = metadata;
     let writer = if *contents == PayloadKind::SetOfSeveral { OF_SEVERAL } else { writer };
     let keyed = if key.is_some() { KEYED } else { 0 };
     let strong = if terms.strength != 0 { STRONG } else { 0 };
@@ -480,7 +556,8 @@ pub(crate) fn key_of(record: &[u8]) -> u128 {
     }
     let key = record.last_chunk().filter(|_| record.len() >= HEADER + KEY);
     let key = u128::from_le_bytes(key.copied().unwrap_or_default()) ^ topic;
-    if header.effect() == RecordEffect::Unregistered { unregister_key(key) } else { key }
+    let unregisters = header.effect() == RecordEffect::Unregistered && !header.is_notice();
+    if unregisters { unregister_key(key) } else { key }
 }
 
 /// Maps the key of an instance to the key of the records that unregister it, and back.
@@ -491,7 +568,7 @@ pub(crate) fn unregister_key(key: u128) -> u128 {
 /// Effect of a kept record on its [key](key_of). A record without a key hash stays alive for ever.
 pub(crate) fn key_liveness(record: &[u8]) -> KeyLiveness {
     match RecordHeader::read(record)
-        .filter(|header| header.form & KEYED != 0)
+        .filter(|header| header.form & KEYED != 0 && !header.is_notice())
         .map(RecordHeader::effect)
     {
         None | Some(RecordEffect::Alive) => KeyLiveness::Alive,

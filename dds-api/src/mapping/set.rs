@@ -95,7 +95,7 @@ pub(crate) fn is_set(record: &[u8]) -> bool {
     RecordHeader::read(record).is_some_and(RecordHeader::is_set)
 }
 
-/// Whether a record is a set or the end of a writer instead of a sample.
+/// Whether a record is a set or a notice about its writer instead of a sample.
 #[inline(always)]
 pub(crate) fn is_apart(record: &[u8]) -> bool {
     RecordHeader::read(record).is_some_and(RecordHeader::is_apart)

@@ -381,6 +381,7 @@ impl WriterShared {
 }
 
 /// Memory and doorbells of a writer in one life of its participant.
+#[derive(Clone)]
 pub(crate) struct WriterMemory {
     pub(crate) memory: SenderMemory,
     pub(crate) bells: Arc<dyn Bells>,

@@ -4,15 +4,21 @@
 //!   write, assert       notes the time; a write that revives a lost writer makes the machine check
 //!   machine's turn      checks what is due: a deadline, or a lease that was not renewed
 //! ```
-//! Owns: the due times, and whether the lease is lost. Never does: announce that; the machine does.
+//! Owns: the due times, whether the lease is lost, and which notices (I-215) are due. Never does:
+//! announce or write anything; the machine does.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use derecho_core::ids::Time;
-use qos_profiles::{DataWriterQos, LivelinessQosPolicyKind};
+use qos_profiles::{DataWriterQos, LivelinessQosPolicyKind, OwnershipQosPolicyKind};
 
+use super::record::WriterNotice;
 use crate::infrastructure::deadlines::{Deadlines, MissedDeadlines};
+
+/// Time in nanoseconds after which a notice that found no room is tried again.
+const NOTICE_RETRY: u64 = 5_000_000;
 
 /// Liveliness assertions of a participant's application.
 #[derive(Default)]
@@ -42,6 +48,11 @@ pub(crate) struct TimelinessMonitor {
 struct TimelinessState {
     deadlines: Option<Deadlines>,
     lease: Option<LivelinessLease>,
+    /// Whether a missed deadline concerns the ownership of its instance.
+    is_exclusive: bool,
+    /// Instances with a missed deadline that were not written since, each with whether the notice
+    /// is written.
+    overdue: BTreeMap<u128, bool>,
 }
 
 struct LivelinessLease {
@@ -49,6 +60,8 @@ struct LivelinessLease {
     by_participant: bool,
     asserted: u64,
     is_lost: bool,
+    /// Whether the notice of the loss is written.
+    is_noticed: bool,
 }
 
 /// Result of a check.
@@ -81,6 +94,7 @@ impl TimelinessMonitor {
             (Some(period), Some(deadlines)) => deadlines.set_period(period, now.0),
             (period, deadlines) => *deadlines = period.map(Deadlines::new),
         }
+        state.is_exclusive = qos.ownership.kind == OwnershipQosPolicyKind::Exclusive;
         let kind = qos.liveliness.kind;
         let nanos = qos.liveliness.lease_duration.nanos();
         // Automatic liveliness follows from the participant's membership.
@@ -93,6 +107,7 @@ impl TimelinessMonitor {
                 by_participant,
                 asserted: now.0,
                 is_lost: false,
+                is_noticed: false,
             });
         }
         let is_kept = state.deadlines.is_some() || state.lease.is_some();
@@ -110,6 +125,9 @@ impl TimelinessMonitor {
     pub(crate) fn wrote(&self, key: Option<u128>, is_over: bool, now: Time) -> bool {
         let mut state = self.lock();
         let mut is_news = false;
+        if let Some(key) = key.filter(|_| !state.overdue.is_empty()) {
+            state.overdue.remove(&key);
+        }
         if let (Some(deadlines), Some(key)) = (&mut state.deadlines, key) {
             match is_over {
                 true => deadlines.forget(key),
@@ -135,16 +153,33 @@ impl TimelinessMonitor {
         }
     }
 
-    /// Checks what is due.
-    pub(crate) fn check(&self, now: Time) -> TimelinessCheck {
+    /// Checks what is due. `write` writes a notice into the writer's stream; `false` if there is no
+    /// room for it. The lock is held meanwhile: a sample that renews the lease, or meets a
+    /// deadline, notes its time before it is committed, so it either prevents the notice or stands
+    /// behind it.
+    pub(crate) fn check(
+        &self,
+        now: Time,
+        mut write: impl FnMut(WriterNotice) -> bool,
+    ) -> TimelinessCheck {
         if !self.is_kept() {
             return TimelinessCheck::default();
         }
-        let mut state = self.lock();
+        let state = &mut *self.lock();
         let mut due = TimelinessCheck::default();
+        let mut has_room = true;
         if let Some(deadlines) = &mut state.deadlines {
-            due.missed = deadlines.advance(now.0);
+            let (overdue, is_exclusive) = (&mut state.overdue, state.is_exclusive);
+            due.missed = deadlines.advance_each(now.0, |key| {
+                if is_exclusive {
+                    overdue.entry(key).or_insert(false);
+                }
+            });
             due.next = deadlines.next().map(Time);
+        }
+        for (key, is_noticed) in state.overdue.iter_mut().filter(|(_, is_noticed)| !**is_noticed) {
+            has_room = has_room && write(WriterNotice::Overdue(*key));
+            *is_noticed = has_room;
         }
         if let Some(lease) = &mut state.lease {
             let liveliness = match lease.by_participant {
@@ -154,13 +189,21 @@ impl TimelinessMonitor {
             let until = lease.asserted.max(liveliness).saturating_add(lease.nanos);
             let is_lost = until <= now.0;
             if is_lost != lease.is_lost {
-                lease.is_lost = is_lost;
+                (lease.is_lost, lease.is_noticed) = (is_lost, false);
                 due.is_alive = Some(!is_lost);
+            }
+            if is_lost && !lease.is_noticed {
+                has_room = has_room && write(WriterNotice::Ended);
+                lease.is_noticed = has_room;
             }
             if is_lost && lease.by_participant {
                 self.participant.lost.store(true, Ordering::Release);
             }
             due.next = due.next.into_iter().chain((!is_lost).then_some(Time(until))).min();
+        }
+        if !has_room {
+            let retry = Time(now.0.saturating_add(NOTICE_RETRY));
+            due.next = due.next.into_iter().chain([retry]).min();
         }
         due
     }
@@ -187,21 +230,21 @@ mod tests {
         timeliness.set_policies(&qos(LivelinessQosPolicyKind::ManualByTopic, 10), Time(0));
         let next = |millis: u64| Some(Time(millis * MILLI));
         assert_eq!(
-            timeliness.check(Time(MILLI)),
+            timeliness.check(Time(MILLI), |_| true),
             TimelinessCheck { next: next(10), ..TimelinessCheck::default() }
         );
         assert!(!timeliness.wrote(None, false, Time(5 * MILLI)));
         assert_eq!(
-            timeliness.check(Time(10 * MILLI)),
+            timeliness.check(Time(10 * MILLI), |_| true),
             TimelinessCheck { next: next(15), ..TimelinessCheck::default() }
         );
         let lost = TimelinessCheck { is_alive: Some(false), ..TimelinessCheck::default() };
-        assert_eq!(timeliness.check(Time(15 * MILLI)), lost);
-        assert_eq!(timeliness.check(Time(40 * MILLI)), TimelinessCheck::default());
+        assert_eq!(timeliness.check(Time(15 * MILLI), |_| true), lost);
+        assert_eq!(timeliness.check(Time(40 * MILLI), |_| true), TimelinessCheck::default());
         assert!(timeliness.assert(Time(50 * MILLI)), "assertion renews a lost lease");
         let back =
             TimelinessCheck { is_alive: Some(true), next: next(60), ..TimelinessCheck::default() };
-        assert_eq!(timeliness.check(Time(50 * MILLI)), back);
+        assert_eq!(timeliness.check(Time(50 * MILLI), |_| true), back);
     }
 
     #[test]
@@ -214,19 +257,19 @@ mod tests {
             timeliness
         });
         assert!(!other.wrote(None, false, Time(5 * MILLI)));
-        assert_eq!(one.check(Time(12 * MILLI)).is_alive, None);
-        assert_eq!(one.check(Time(15 * MILLI)).is_alive, Some(false));
+        assert_eq!(one.check(Time(12 * MILLI), |_| true).is_alive, None);
+        assert_eq!(one.check(Time(15 * MILLI), |_| true).is_alive, Some(false));
         assert!(
             other.wrote(None, false, Time(20 * MILLI)),
             "write renews the lost lease of the first writer"
         );
-        assert_eq!(one.check(Time(20 * MILLI)).is_alive, Some(true));
+        assert_eq!(one.check(Time(20 * MILLI), |_| true).is_alive, Some(true));
         // Both leases are lost at the same time, and the first assertion of either writer
         // renews both.
-        assert_eq!(one.check(Time(60 * MILLI)).is_alive, Some(false));
-        assert_eq!(other.check(Time(60 * MILLI)).is_alive, Some(false));
+        assert_eq!(one.check(Time(60 * MILLI), |_| true).is_alive, Some(false));
+        assert_eq!(other.check(Time(60 * MILLI), |_| true).is_alive, Some(false));
         assert!(one.assert(Time(61 * MILLI)) && !other.assert(Time(61 * MILLI)));
-        assert_eq!(other.check(Time(61 * MILLI)).is_alive, Some(true));
+        assert_eq!(other.check(Time(61 * MILLI), |_| true).is_alive, Some(true));
         assert!(!other.assert(Time(62 * MILLI)), "assertion of a live writer changes nothing");
         let never = TimelinessMonitor::new(liveliness);
         never.set_policies(&qos(LivelinessQosPolicyKind::Automatic, 10), Time(0));
@@ -237,7 +280,7 @@ mod tests {
     fn deadlines_and_leases_are_monitored_together() {
         let timeliness = TimelinessMonitor::new(Arc::default());
         assert_eq!(
-            timeliness.check(Time(MILLI)),
+            timeliness.check(Time(MILLI), |_| true),
             TimelinessCheck::default(),
             "neither deadline nor lease is promised"
         );
@@ -248,19 +291,19 @@ mod tests {
         assert!(timeliness.wrote(Some(1), false, Time(0)), "first sample begins a deadline");
         assert!(!timeliness.wrote(Some(2), false, Time(0)));
         let missed = |count, last| MissedDeadlines { count, last };
-        assert_eq!(timeliness.check(Time(9 * MILLI)).next, Some(Time(10 * MILLI)));
+        assert_eq!(timeliness.check(Time(9 * MILLI), |_| true).next, Some(Time(10 * MILLI)));
         timeliness.wrote(Some(1), true, Time(9 * MILLI));
-        let due = timeliness.check(Time(10 * MILLI));
+        let due = timeliness.check(Time(10 * MILLI), |_| true);
         assert_eq!((due.missed, due.next), (missed(1, 2), Some(Time(20 * MILLI))));
         // The lease is due next, counted from the last write.
         promised.deadline.period = Duration::from_millis(1000);
         timeliness.set_policies(&promised, Time(11 * MILLI));
-        assert_eq!(timeliness.check(Time(11 * MILLI)).next, Some(Time(39 * MILLI)));
+        assert_eq!(timeliness.check(Time(11 * MILLI), |_| true).next, Some(Time(39 * MILLI)));
         // The deadline is removed; the lease stays as it was.
         promised.deadline.period = Duration::INFINITE;
         promised.liveliness.lease_duration = Duration::from_millis(500);
         timeliness.set_policies(&promised, Time(12 * MILLI));
-        let lost = timeliness.check(Time(39 * MILLI));
+        let lost = timeliness.check(Time(39 * MILLI), |_| true);
         assert_eq!(lost, TimelinessCheck { is_alive: Some(false), ..TimelinessCheck::default() });
         assert!(timeliness.is_kept());
     }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use derecho_core::group::report::StreamId;
 
+use super::cache::Key;
 use crate::infrastructure::InstanceHandle;
 
 /// See the [module](self).
@@ -23,8 +24,10 @@ pub(super) struct DepartedWriters {
     streams: Vec<StreamId>,
     /// If set, all streams have ended except these, and those that joined later.
     others_than: Option<Vec<StreamId>>,
-    /// Writers that have ended while their streams go on.
+    /// Writers that have ended, or have lost their liveliness, while their streams go on.
     writers: Vec<InstanceHandle>,
+    /// Writers that have missed their deadline for an instance, with that instance.
+    pub(super) overdue: Vec<(InstanceHandle, Key)>,
 }
 
 impl DepartedWriters {
@@ -52,17 +55,23 @@ impl WriterDepartures {
         });
     }
 
-    /// Notes that this writer writes nothing from here on.
+    /// Notes that this writer is not live for any instance before its next record.
     #[cold]
     pub(super) fn note_writer(&self, writer: InstanceHandle) {
         self.change(|departed| departed.writers.push(writer));
+    }
+
+    /// Notes that this writer has missed its deadline for an instance.
+    #[cold]
+    pub(super) fn note_overdue(&self, writer: InstanceHandle, key: Key) {
+        self.change(|departed| departed.overdue.push((writer, key)));
     }
 
     fn change(&self, change: impl FnOnce(&mut DepartedWriters)) {
         let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut departed);
         let are_streams = departed.others_than.is_some() || !departed.streams.is_empty();
-        let is_any = are_streams || !departed.writers.is_empty();
+        let is_any = are_streams || !departed.writers.is_empty() || !departed.overdue.is_empty();
         self.is_any.store(is_any, Ordering::Release);
     }
 

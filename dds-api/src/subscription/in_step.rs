@@ -49,10 +49,12 @@ impl<T: TopicData> ReaderCore<T> {
         if holds_up { FillResult::Much } else { FillResult::Little }
     }
 
-    /// Loses the writers and streams that have ended. All samples taken in earlier preceded their
-    /// end (I-145, I-214).
+    /// Loses the writers and streams that have ended, and takes instances from owners that have
+    /// missed a deadline. All samples taken in earlier preceded that (I-145, I-214, I-215).
     pub(super) fn take_departures(&self, reader_cache: &mut ReaderCache<T>) {
         if let Some(departed) = self.departures.take() {
+            let overdue = departed.overdue.iter();
+            overdue.for_each(|(writer, key)| reader_cache.cache.give_up(*key, *writer));
             reader_cache.lose(wall(), |writer, stream| departed.has(writer, stream));
         }
     }

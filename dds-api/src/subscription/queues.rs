@@ -17,7 +17,7 @@ use super::lending::LendingLimit;
 use crate::mapping::kept_replay::{DeliveredNumbers, KeptReplay, ReplayStep};
 use crate::mapping::known_writers::{KnownWriters, WriterAcceptance};
 use crate::mapping::membership_state::{Life, MembershipState};
-use crate::mapping::record::{NEVER, expiry_of, is_end, origin};
+use crate::mapping::record::{NEVER, expiry_of, is_notice, origin};
 use crate::mapping::set::OF_SEVERAL;
 use crate::mapping::shares::{OrderPosition, ReaderShared, ReaderSource};
 
@@ -320,15 +320,15 @@ impl Queues {
         }
     }
 
-    /// Whether a record for the reader waits, in the present life. A record that says that a writer
-    /// has ended counts only for a reader that follows instances.
+    /// Whether a record for the reader waits, in the present life. A notice about a writer counts
+    /// only for a reader that follows instances.
     pub(super) fn has_any(
         &mut self,
         (shared, membership): (&ReaderShared, &MembershipState),
         follows: bool,
     ) -> bool {
         while let ReplayStep::Kept(kept, stream) = self.find_kept(shared, membership) {
-            if follows || !is_end(kept.bytes()) {
+            if follows || !is_notice(kept.bytes()) {
                 self.front_kept = Some((kept, stream));
                 return true;
             }
@@ -337,7 +337,7 @@ impl Queues {
         while self.known_writers.is_some() {
             // Only the record itself shows whether the reader gets it.
             let Some((record, stream, life)) = self.take(shared) else { return false };
-            if follows || !is_end(record.bytes()) {
+            if follows || !is_notice(record.bytes()) {
                 self.front = Some((record, stream, life));
                 return membership.is_in(life);
             }
@@ -346,7 +346,8 @@ impl Queues {
         let present = self.sources.iter().filter(|source| membership.is_in(source.life));
         present.into_iter().any(|source| {
             // An expired record does not count, and holds up no writer.
-            while source.consumer().next_is(|record| self.is_late(record)) {
+            let passes_over = |record: &[u8]| self.is_late(record) || !follows && is_notice(record);
+            while source.consumer().next_is(passes_over) {
                 source.consumer().take();
             }
             !source.consumer().is_empty()

@@ -369,17 +369,19 @@ impl<T: TopicData> ReaderCache<T> {
     /// Marks the writers as lost for which `is_over` holds, given the writer and its stream: they
     /// send nothing more.
     pub(super) fn lose(&mut self, now: u64, is_over: impl Fn(InstanceHandle, StreamId) -> bool) {
-        let (cache, support) = (&mut self.cache, &self.support);
+        let (cache, support, mut ended) = (&mut self.cache, &self.support, 0);
         self.last_writer = None;
         self.writers.retain(|&writer, stream| {
             let is_there = !is_over(writer, *stream);
             if !is_there {
                 let read = |key: &[u8]| T::read_key(support, key).ok();
                 let loss = |key: &[u8]| Some(SampleBody::of_loss(read(key)?, now, writer));
-                cache.lose(now, writer, loss);
+                ended += cache.lose(now, writer, loss);
             }
             is_there
         });
+        // A notice that an instance is over is news for listeners, as a sample is.
+        self.arrivals += ended as u64;
     }
 
     /// Removes writers that are ignored from now on: they own no instance, and their samples no

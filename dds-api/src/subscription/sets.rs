@@ -21,7 +21,7 @@ use super::intake::ReaderCore;
 use super::reader_cache::{Incoming, ReaderCache};
 use super::sample::SampleBody;
 use crate::infrastructure::InstanceHandle;
-use crate::mapping::record::{is_end, origin};
+use crate::mapping::record::{WriterNotice, is_notice, notice, origin};
 use crate::mapping::set;
 
 /// Samples of sets that were opened.
@@ -103,19 +103,25 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     /// The samples of a coherent set, each with its position among all samples of the set, some of
-    /// which may be for other readers. A record that says that its writer has ended is noted, and
-    /// has no samples.
+    /// which may be for other readers. A notice about a writer is noted, and has no samples.
     pub(super) fn read_positions(
         &self,
         record: &[u8],
         number: u64,
         stream: StreamId,
     ) -> Option<PositionedSamples<T>> {
-        if is_end(record) {
+        if is_notice(record) {
+            let notice = notice(record)?;
             if self.cache.get().is_some() {
                 // Only this thread brings earlier samples into the cache.
                 let entity = u64::from(origin(record).writer);
-                self.departures.note_writer(InstanceHandle { node: stream.node, entity });
+                let writer = InstanceHandle { node: stream.node, entity };
+                match notice {
+                    WriterNotice::Ended | WriterNotice::Disposed => {
+                        self.departures.note_writer(writer);
+                    }
+                    WriterNotice::Overdue(key) => self.departures.note_overdue(writer, key),
+                }
             }
             return Some(Vec::new());
         }

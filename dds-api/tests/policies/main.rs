@@ -22,5 +22,6 @@ mod lifespan;
 mod partitions;
 mod promises;
 mod qos_matching;
+mod silent_owners;
 mod transport_priority;
 mod writer_limits;

@@ -10,6 +10,7 @@ mod support;
 mod any;
 mod byte_topics;
 mod dynamic_topics;
+mod idl_types;
 mod long_types;
 mod representation;
 mod topic_types;

@@ -42,6 +42,7 @@ use super::command::{Command, CommandSender};
 use super::domain_folder::{DomainFolder, DomainLock};
 use super::error::JoinError;
 use super::process::Processes;
+use super::reserved_descriptors::ReservedDescriptors;
 
 mod group_file;
 mod page;
@@ -63,6 +64,8 @@ pub(crate) struct ShmArbiter {
     handed_over: Arc<HandedOver>,
     /// Processes of the nodes, for messages.
     processes: Arc<Processes>,
+    /// Descriptors for the questions to the host, until this node is a member.
+    spares: Arc<Mutex<ReservedDescriptors>>,
     /// The shared words, set when this node takes a seat.
     page: OnceLock<GroupPage>,
     seat_state: Mutex<SeatState>,
@@ -98,29 +101,54 @@ enum GroupWords<'a> {
 }
 
 impl ShmArbiter {
-    /// Creates the arbiter of a node of this folder that has not asked yet. Touches no file.
+    /// Creates the arbiter of a node of this folder that has not asked yet.
+    ///
+    /// # Errors
+    /// The process lacks the descriptors that the questions to the host need.
     pub(crate) fn new(
         node: NodeId,
         folder: &DomainFolder,
         commands: CommandSender,
         handed_over: Arc<HandedOver>,
         processes: Arc<Processes>,
-    ) -> ShmArbiter {
+    ) -> Result<ShmArbiter, JoinError> {
+        let mut spares = ReservedDescriptors::for_questions();
+        folder.make_up(&mut spares).map_err(|errno| {
+            JoinError::system("reserving descriptors for joining the group", errno)
+        })?;
         let folder = folder.with_lock_limit(WAIT_LIMIT);
         let own = Mutex::new(SeatState::Unseated);
         let (seat, ended) = (AtomicUsize::new(SEATS), AtomicBool::new(false));
         let page = OnceLock::new();
-        ShmArbiter {
+        Ok(ShmArbiter {
             node,
             folder,
             commands,
             handed_over,
             processes,
+            spares: Arc::new(Mutex::new(spares)),
             page,
             seat_state: own,
             seat,
             ended,
+        })
+    }
+
+    /// Descriptors that are reserved for the questions to the host, locked while they are lent.
+    pub(crate) fn spares(&self) -> Arc<Mutex<ReservedDescriptors>> {
+        Arc::clone(&self.spares)
+    }
+
+    /// Lends the reserved descriptors while `ask` runs. Spares that are lost meanwhile are not
+    /// replaced; the next question may then fail, with the reason.
+    fn with_spares<T>(&self, ask: impl FnOnce() -> T) -> T {
+        let mut spares = self.spares.lock().unwrap_or_else(PoisonError::into_inner);
+        spares.lend_all();
+        let answer = ask();
+        if let Err(errno) = self.folder.make_up(&mut spares) {
+            tracing::debug!(%errno, "descriptors for joining the group are missing");
         }
+        answer
     }
 
     /// Ends the link. If `leaving`, the node ceases to be a member; otherwise it ends as if it
@@ -145,13 +173,13 @@ impl ShmArbiter {
             let seats = page.seats().iter().zip(&record.nodes);
             seats.filter(|(seat, _)| seat.is_member(group)).map(|(_, node)| *node).collect()
         };
-        match self.words(false)? {
+        self.with_spares(|| match self.words(false)? {
             None => Ok(Vec::new()),
             Some((held, GroupWords::Own(page))) => Ok(members(page, &held.content)),
             Some((held, GroupWords::Found(memory))) => {
                 Ok(members(&self.map(&memory)?, &held.content))
             }
-        }
+        })
     }
 
     fn seat_state(&self) -> MutexGuard<'_, SeatState> {
@@ -363,8 +391,8 @@ fn refused(doing: String, errno: Errno) -> LinkError {
     JoinError::system(doing, errno).into()
 }
 
-impl Arbiter for ShmArbiter {
-    fn found(&self) -> Result<Founding, LinkError> {
+impl ShmArbiter {
+    fn ask_who_founds(&self) -> Result<Founding, LinkError> {
         let mut own = self.seat_state();
         if matches!(*own, SeatState::Gone) {
             return Err(LinkError::System("this node has left its domain; join again".to_owned()));
@@ -392,6 +420,12 @@ impl Arbiter for ShmArbiter {
         tracing::debug!(node = %self.node, ?founding, "asked who founds the group");
         Ok(founding)
     }
+}
+
+impl Arbiter for ShmArbiter {
+    fn found(&self) -> Result<Founding, LinkError> {
+        self.with_spares(|| self.ask_who_founds())
+    }
 
     fn settle(&self, group: Generation, view: u64, ballot: Rank) -> Option<Rank> {
         if self.ended.load(Ordering::Acquire) {
@@ -401,7 +435,13 @@ impl Arbiter for ShmArbiter {
     }
 
     fn entered(&self, group: Generation, view: u64, slot: u8) -> bool {
-        self.with_seat(|page, seat| seat.enter(page.decision(), group, view, slot)).unwrap_or(false)
+        let enter =
+            |page: &GroupPage, seat: &HostSeat| seat.enter(page.decision(), group, view, slot);
+        let is_member = self.with_seat(enter).unwrap_or(false);
+        if is_member {
+            self.spares.lock().unwrap_or_else(PoisonError::into_inner).give_back();
+        }
+        is_member
     }
 
     fn left(&self) {

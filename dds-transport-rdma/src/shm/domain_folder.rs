@@ -48,6 +48,7 @@ use rustix::io::Errno;
 use super::config::CheckedConfig;
 use super::error::JoinError;
 use super::liveness_marks::LivenessMarks;
+use super::reserved_descriptors::ReservedDescriptors;
 use super::socket::{self, Credentials};
 
 mod making;
@@ -169,6 +170,11 @@ impl DomainFolder {
     fn opened(&self) -> Result<Arc<OpenFolders>, Errno> {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         opened.clone().ok_or(Errno::NOENT)
+    }
+
+    /// Fills the spares with copies of the folder's own descriptor.
+    pub(crate) fn make_up(&self, spares: &mut ReservedDescriptors) -> Result<(), Errno> {
+        spares.make_up(&self.opened()?.domain)
     }
 
     /// Takes the lock for a node that is already in the folder.

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
@@ -99,6 +99,7 @@ pub(crate) struct RendezvousParts {
     pub(crate) answers: Sender<JoinAnswer>,
     pub(crate) handed_over: Arc<HandedOver>,
     pub(crate) processes: Arc<Processes>,
+    pub(crate) question_spares: Arc<Mutex<ReservedDescriptors>>,
 }
 
 /// State of the thread.
@@ -125,6 +126,8 @@ pub(crate) struct Rendezvous {
     processes: Arc<Processes>,
     connections: BTreeMap<u32, Connection>,
     spares: ReservedDescriptors,
+    /// Spares of the arbiter. While they are lent, no freed descriptor is taken for `spares`.
+    question_spares: Arc<Mutex<ReservedDescriptors>>,
     next_key: u32,
     /// Connection of each peer that is up, by the peer's handle.
     peers: Vec<Option<u32>>,
@@ -153,8 +156,8 @@ impl Rendezvous {
         if let Some(mark) = &parts.mark {
             epoll::add(&epoll, mark, EpollSource::Mark.data(), EventFlags::IN)?;
         }
-        let mut spares = ReservedDescriptors::default();
-        spares.make_up(&epoll);
+        let mut spares = ReservedDescriptors::for_peers();
+        spares.make_up(&epoll)?;
         let mut known = BTreeSet::new();
         known.insert(parts.checked.config.node);
         let mut rendezvous = Rendezvous {
@@ -176,6 +179,7 @@ impl Rendezvous {
             processes: parts.processes,
             connections: BTreeMap::new(),
             spares,
+            question_spares: parts.question_spares,
             next_key: 0,
             peers: Vec::new(),
             known,
@@ -352,11 +356,14 @@ impl Rendezvous {
         tracing::debug!(%node, ?evidence, pid = connection.credentials.pid, "peer down");
         self.peers[peer.index()] = None;
         self.handed_over.remove(connection.key);
+        let imports = self.no_imports(connection);
+        let imports = std::mem::replace(&mut connection.imports, imports);
+        // Sent first: the driver wakes while this thread removes files and unmaps memory.
+        self.events.send(RendezvousEvent::PeerDown { peer, evidence });
+        drop(imports);
         if evidence == Evidence::Certain {
             self.folder.remove_socket(node);
         }
-        connection.imports = self.no_imports(connection);
-        self.events.send(RendezvousEvent::PeerDown { peer, evidence });
     }
 
     fn no_imports(&self, connection: &Connection) -> Imports {
@@ -387,11 +394,20 @@ impl Rendezvous {
         }
     }
 
+    /// Replaces lent descriptors, unless that could take those that the arbiter has lent.
+    fn make_up(&mut self) {
+        if let Ok(_not_lent) = self.question_spares.try_lock()
+            && let Err(errno) = self.spares.make_up(&self.epoll)
+        {
+            tracing::debug!(%errno, "descriptors for new peers are missing");
+        }
+    }
+
     /// Lends a spare descriptor while `act` runs.
     fn with_spare<T>(&mut self, act: impl FnOnce(&mut Rendezvous) -> T) -> T {
         self.spares.lend_one();
         let done = act(self);
-        self.spares.make_up(&self.epoll);
+        self.make_up();
         done
     }
 
@@ -532,7 +548,7 @@ impl Rendezvous {
             return;
         }
         // No new node uses the spares any more, and each check of a peer needs one.
-        self.spares = ReservedDescriptors::default();
+        self.spares.give_back();
         let deadline = Instant::now() + FAREWELL_LIMIT;
         for connection in self.connections.values_mut() {
             if connection.peer().is_some() {

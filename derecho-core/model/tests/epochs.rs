@@ -3,12 +3,9 @@
 #![cfg(model)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "../../sim/tests/epochs/mod.rs"]
-mod epochs;
-
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
 use derecho_model::{Fault, missed};
-use epochs::{Rule, TestParameters, World};
+use derecho_sim::world::epochs::{Rule, TestParameters, World};
 
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 60;
@@ -30,7 +27,7 @@ fn complaints(seed: u64, run: Run) -> Vec<Rule> {
 fn planted_errors_are_found() {
     let slow_leaver: Run = |world| world.run_with_a_slow_leaver().1;
     let cases = [
-        (Fault::LeaverForgotten, World::run as Run, Rule::Content),
+        (Fault::LeaverForgotten, World::run_changes as Run, Rule::Content),
         (Fault::LinesReused, slow_leaver, Rule::Blame),
     ];
     let mut unfound = Vec::new();

@@ -3,16 +3,13 @@
 #![cfg(model)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "../../sim/tests/objects/mod.rs"]
-mod objects;
-
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::rc::Rc;
 
 use derecho_model::{Fault, missed};
+use derecho_sim::world::log_folders::LogFolders;
+use derecho_sim::world::objects::World;
 use derecho_sim::{Config, NodeIndex};
-use objects::World;
-use objects::log_folders::LogFolders;
 
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 400;

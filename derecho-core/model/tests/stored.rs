@@ -3,15 +3,12 @@
 #![cfg(model)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "../../sim/tests/stored/mod.rs"]
-mod stored;
-
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 
 use derecho_core::storage::store::StoreRetention;
 use derecho_model::{Fault, missed};
 use derecho_sim::Config;
-use stored::World;
+use derecho_sim::world::stores::World;
 
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 60;

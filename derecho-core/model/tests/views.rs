@@ -3,19 +3,16 @@
 #![cfg(model)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "../../sim/tests/stored/mod.rs"]
-mod stored;
-
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::rc::Rc;
 
 use derecho_model::{Fault, missed};
 use derecho_sim::Config;
-use stored::World;
-use stored::checker::StoreChecker;
-use stored::log_folders::LogFolders;
-use stored::separate_disks::SeparateDisks;
+use derecho_sim::world::log_folders::LogFolders;
+use derecho_sim::world::stores::World;
+use derecho_sim::world::stores::checker::StoreChecker;
+use derecho_sim::world::stores::separate_disks::SeparateDisks;
 
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 60;

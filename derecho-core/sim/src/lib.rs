@@ -4,7 +4,8 @@
 //! runs here is the code that runs in production; a seed and a commit replay any run.
 //!
 //! Read in this order: [`cost`] (prices), [`link`] (the contract of one-sided writes and the use of
-//! every freedom in it), [`cluster`] (threads, turns and virtual time).
+//! every freedom in it), [`cluster`] (threads, turns and virtual time), [`world`]
+//! (members, and the checkers that observe them).
 //!
 //! ```text
 //!   Cluster ── turn, handle ──> Machine          one per thread, any number of threads per node
@@ -23,6 +24,7 @@ pub mod log_life;
 mod network;
 mod queue;
 mod random;
+pub mod world;
 
 pub use cluster::{Clock, Cluster, Config, StopReason, ThreadUse};
 pub use cost::{CostError, CostModel, DiskPrices, Racks, Wire};

@@ -36,6 +36,12 @@ use crate::network::{Network, NetworkStep};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeIndex(pub usize);
 
+impl From<usize> for NodeIndex {
+    fn from(index: usize) -> NodeIndex {
+        NodeIndex(index)
+    }
+}
+
 /// Behaviour of the network.
 #[derive(Clone, PartialEq, Debug)]
 pub enum NetworkMode {

@@ -2,10 +2,8 @@
 //! messages throughout.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod objects;
-
+use derecho_sim::world::objects::World;
 use derecho_sim::{Config, NodeIndex};
-use objects::World;
 
 #[test]
 fn members_get_the_objects_of_their_shards() {

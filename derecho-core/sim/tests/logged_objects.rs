@@ -2,13 +2,11 @@
 //! is restored, members agree on every version, and logs on every update.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod objects;
-
 use std::rc::Rc;
 
 use derecho_sim::Config;
-use objects::World;
-use objects::log_folders::LogFolders;
+use derecho_sim::world::log_folders::LogFolders;
+use derecho_sim::world::objects::World;
 
 fn first(seed: u64, nodes: usize) -> (World, LogFolders) {
     let folders = LogFolders::default();

@@ -2,18 +2,16 @@
 //! everywhere is restored, logs agree, and late joiners get all of it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod stored;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use derecho_sim::Config;
-use stored::World;
-use stored::checker::StoreChecker;
-use stored::log_folders::LogFolders;
-use stored::member::{KEY, LOG};
-use stored::partition::NetworkedCounts;
-use stored::separate_disks::{SeparateDisks, retention};
+use derecho_sim::world::log_folders::LogFolders;
+use derecho_sim::world::stores::World;
+use derecho_sim::world::stores::checker::StoreChecker;
+use derecho_sim::world::stores::member::{KEY, LOG};
+use derecho_sim::world::stores::partition_lives::NetworkedCounts;
+use derecho_sim::world::stores::separate_disks::{SeparateDisks, retention};
 
 fn first(seed: u64, nodes: usize) -> (World, LogFolders) {
     let mut checker = StoreChecker::default();
@@ -277,7 +275,7 @@ fn restarted_member_with_empty_log_awaits_the_last_complete_log() {
         let first = world.lean_on_the_first();
         match seed % 2 {
             0 => world.crash(first),
-            _ => world.act(first, |member| member.leave()),
+            _ => world.leave(first),
         }
         world.run(30_000_000);
         assert!(world.has_begun(), "a member that has the store does not continue");

@@ -6,8 +6,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod nodes;
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -19,7 +17,7 @@ use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::inbox::{Inbox, Record};
 use derecho_core::node::{ACK_LINES, ACKS, ACKS_WORDS, Node, NodeEvent, StreamOrigin};
 use derecho_core::note::Note;
-use nodes::{content_of, tiny};
+use derecho_sim::world::streams::{content_of, tiny};
 use proptest::prelude::*;
 
 const GOOD: [usize; 2] = [0, 1];

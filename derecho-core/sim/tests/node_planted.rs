@@ -3,14 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod nodes;
-
 use derecho_core::ids::Time;
 use derecho_core::memory::OwnRegion;
 use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN, ACK_WORDS};
 use derecho_core::node::ACK_LINES;
+use derecho_sim::world::streams::{PlantedFault, World, has, tiny};
 use derecho_sim::{Config, StopReason};
-use nodes::{PlantedFault, World, has, tiny};
 
 const GOAL: u64 = 200;
 const END: Time = Time(40_000_000);

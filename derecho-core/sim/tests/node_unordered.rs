@@ -3,12 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod nodes;
-
 use derecho_core::ids::{RegionId, Time};
 use derecho_core::node::StreamOrigin;
+use derecho_sim::world::streams::{PlantedApp, World, has, tiny};
 use derecho_sim::{Cluster, Config, NodeIndex, StopReason};
-use nodes::{PlantedApp, World, has, tiny};
 
 /// Virtual time within which every test ends.
 const END: Time = Time(400_000_000);

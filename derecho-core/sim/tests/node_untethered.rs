@@ -4,8 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(dead_code, reason = "of what the tests of nodes share a part is used")]
 
-mod nodes;
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -17,7 +15,7 @@ use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::inbox::{Inbox, Record};
 use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, StreamOrigin, SubscriptionId};
 use derecho_sim::Random;
-use nodes::{content_of, tiny};
+use derecho_sim::world::streams::{content_of, tiny};
 
 /// Index of the writing node, which also reads its own stream, without waiting for itself.
 const WRITER: usize = 0;

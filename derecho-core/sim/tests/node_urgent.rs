@@ -3,12 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod nodes;
-
 use derecho_core::ids::Time;
 use derecho_core::node::PriorityTarget;
+use derecho_sim::world::streams::{PlantedApp, World, has, tiny};
 use derecho_sim::{Cluster, Config, NodeIndex};
-use nodes::{PlantedApp, World, has, tiny};
 
 /// Streams written in this order before a turn, each with the same number of records.
 const STREAMS: u64 = 4;

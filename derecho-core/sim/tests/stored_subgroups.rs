@@ -2,15 +2,13 @@
 //! then the live ones, with no gap and nothing twice.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod stored;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use derecho_core::storage::store::StoreRetention;
+use derecho_sim::world::stores::World;
+use derecho_sim::world::stores::checker::StoreChecker;
 use derecho_sim::{Config, NodeIndex};
-use stored::World;
-use stored::checker::StoreChecker;
 
 const ALL: StoreRetention =
     StoreRetention { depth: None, most: None, keys: None, lifespan: None, cleanup: None };
@@ -98,10 +96,10 @@ fn waiting_late_joiner_receives_store_from_a_later_joiner() {
         let first = world.add();
         let waits = world.member(first).me;
         for holder in 0..3 {
-            world.cluster.machine_mut(NodeIndex(holder), 0).deaf_to = Some(waits);
+            world.member_mut(holder).deaf_to = Some(waits);
         }
         world.flow(10);
-        world.act(NodeIndex(2), |member| member.leave());
+        world.leave(NodeIndex(2));
         world.flow(20);
         let second = world.add();
         world.flow(20);

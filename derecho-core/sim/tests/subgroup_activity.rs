@@ -3,15 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod many;
-
 use derecho_core::ids::Time;
 use derecho_core::link::Sharing;
 use derecho_core::machine::{Effects, PostKind, Target};
 use derecho_core::multicast::changes::{CHANGES_WORDS, MOST_STREAMS};
 use derecho_core::node::CHANGES;
+use derecho_sim::world::many::{PlantedFault, Rule, Scenario, TestMember, World};
 use derecho_sim::{Config, NodeIndex};
-use many::{PlantedFault, Rule, Scenario, TestMember, World};
 
 fn config(seed: u64) -> Config {
     Config { deadline: Time(10_000_000_000), ..Config::adversarial(seed) }
@@ -22,9 +20,9 @@ fn every_committed_message_of_resting_subgroups_is_delivered() {
     let (mut rested, mut seeds) = (0, 0);
     for seed in 0..150 {
         let mut world = World::new(config(seed), Scenario::random(seed));
-        world.run();
+        world.run_to_end();
         let complaints = world.judge();
-        assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:?}", world.scenario);
+        assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:?}", world.setting);
         if world.everyone_is_in_many() {
             let looked_at = world.looked_at();
             assert!(looked_at.iter().all(|&count| count == 0), "seed {seed}: {looked_at:?}");
@@ -51,7 +49,7 @@ fn members_look_only_at_active_subgroups() {
         }
         // Each of the three members prefers one subgroup for a while.
         assert!(looks < 8 * samples, "seed {seed}: {looks} in {samples}");
-        world.run();
+        world.run_to_end();
         assert!(world.judge().is_empty(), "seed {seed}");
     }
 }
@@ -73,16 +71,16 @@ fn crash_stops_only_subgroups_of_the_crashed_member() {
         let later = Time(world.random.between(0, 30_000_000));
         world.cluster.run_until(later);
         world.cluster.crash(NodeIndex(victim));
-        world.run();
+        world.run_to_end();
         let complaints = world.judge();
         // Subgroups of the dead member may be not founded, or not wedged, at some members.
-        let without = |at: usize| world.scenario.subgroups[at][victim] == (false, false);
+        let without = |at: usize| world.setting.subgroups[at][victim] == (false, false);
         let complaints = complaints.iter().filter(|violation| match violation.at {
             Some(at) => without(at),
             None => true,
         });
         let complaints: Vec<_> = complaints.collect();
-        assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:?}", world.scenario);
+        assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:?}", world.setting);
         let checker = world.checker.borrow();
         went_on += checker.committed.keys().filter(|(at, _)| without(*at)).count();
     }
@@ -94,7 +92,7 @@ fn a_seed_determines_the_run() {
     for seed in 0..10 {
         let hash = || {
             let mut world = World::new(config(seed), Scenario::random(seed));
-            world.run();
+            world.run_to_end();
             (world.cluster.trace_hash(), world.cluster.steps())
         };
         assert_eq!(hash(), hash(), "seed {seed}");
@@ -146,7 +144,7 @@ fn trouble(seed: u64, planted: Option<PlantedFault>) -> Vec<Rule> {
     for member in 0..2 {
         world.member_mut(member).planted = planted;
     }
-    world.run();
+    world.run_to_end();
     world.judge().into_iter().map(|violation| violation.rule).collect()
 }
 

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod subgroups;
-
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
+use derecho_sim::world::subgroups::{Pace, Scenario, SubgroupRole, World, adversarial};
 use derecho_sim::{NodeIndex, StopReason};
-use subgroups::{Pace, Scenario, SubgroupRole, World, adversarial};
 
 /// Crashes a member at full rate. The checkers continue: the dead member's receptions still count.
 fn crash(scenario: Scenario, seed: u64, victim: usize) -> World {

@@ -3,10 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod epochs;
-
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
-use epochs::{TestParameters, World};
+use derecho_sim::world::epochs::{TestParameters, World};
 
 fn check(seed: u64, level: DeliveryGuarantee, shared: bool) -> World {
     check_shape(seed, TestParameters::random(seed, level, shared))
@@ -14,9 +12,13 @@ fn check(seed: u64, level: DeliveryGuarantee, shared: bool) -> World {
 
 fn check_shape(seed: u64, parameters: TestParameters) -> World {
     let mut world = World::new(seed, parameters);
-    let complaints = world.run();
-    let log = world.oracle.log.join("\n");
-    assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:#?}\n{log}", world.parameters);
+    let complaints = world.run_changes();
+    let log = world.setting.oracle.log.join("\n");
+    assert!(
+        complaints.is_empty(),
+        "seed {seed}: {complaints:#?} {:#?}\n{log}",
+        world.setting.parameters
+    );
     world
 }
 
@@ -26,7 +28,7 @@ fn check_all(seeds: u64, level: DeliveryGuarantee, shared: bool) {
     for seed in 0..seeds {
         let parameters =
             TestParameters { late_leavers: true, ..TestParameters::random(seed, level, shared) };
-        let oracle = check_shape(seed, parameters).oracle;
+        let oracle = check_shape(seed, parameters).setting.oracle;
         views += oracle.views;
         layouts += oracle.layouts;
         mixed += oracle.mixed;

@@ -7,8 +7,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod epochs;
-
 use derecho_core::ids::RegionId;
 use derecho_core::link::{Sharing, WordRange};
 use derecho_core::machine::{Effects, PostKind, Target};
@@ -16,8 +14,11 @@ use derecho_core::memory::LINE_WORDS;
 use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN};
 use derecho_core::multicast::geometry::{ENTRIES, ENTRY_WORDS, Geometry};
 use derecho_core::multicast::subgroup::{DeliveryGuarantee, LINE_SLOTS};
-use epochs::member::{FaultMoment, PlantedFault};
-use epochs::{LONGEST, MembershipFault, Rule, TestMember, TestParameters, World};
+use derecho_sim::world::epochs::member::PlantedFault;
+use derecho_sim::world::epochs::{
+    LONGEST, MembershipFault, Rule, TestMember, TestParameters, World,
+};
+use derecho_sim::world::ordered::FaultMoment;
 
 const RANGES: u64 = 3;
 const SEEDS: u64 = 40;
@@ -205,11 +206,11 @@ fn trouble_with_leavers(
         TestParameters { late_leavers, ..TestParameters::random(seed, level, shared) };
     parameters.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
     let mut world = World::new(seed, parameters);
-    world.oracle.planted = membership_fault;
+    world.setting.oracle.planted = membership_fault;
     for node in 0..parameters.nodes {
         world.member_mut(node).planted = planted;
     }
-    world.run().into_iter().map(|(checker, _)| checker).collect()
+    world.run_changes().into_iter().map(|(checker, _)| checker).collect()
 }
 
 #[test]

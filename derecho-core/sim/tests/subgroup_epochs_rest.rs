@@ -3,14 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod epochs;
-
 use derecho_core::machine::Effects;
 use derecho_core::multicast::changes::{CHANGES_WORDS, MOST_STREAMS};
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
-use epochs::member::{FaultMoment, PlantedFault};
-use epochs::rest::RestCounts;
-use epochs::{Rule, TestMember, TestParameters, World};
+use derecho_sim::world::epochs::member::PlantedFault;
+use derecho_sim::world::epochs::rest::RestCounts;
+use derecho_sim::world::epochs::{Rule, TestMember, TestParameters, World};
+use derecho_sim::world::ordered::FaultMoment;
 
 /// Sharing of memory: among none, among all, or among the nodes of each of two hosts.
 const LINKS: [(bool, usize); 3] = [(false, 1), (true, 1), (true, 2)];
@@ -25,11 +24,11 @@ fn check_all(seeds: u64, level: DeliveryGuarantee, link: (bool, usize)) {
     for seed in 0..seeds {
         let mut world = world(seed, level, link);
         let (complaints, rests) = world.run_with_rests();
-        let log = world.oracle.log.join("\n");
+        let log = world.setting.oracle.log.join("\n");
         assert!(
             complaints.is_empty(),
             "seed {seed}: {complaints:#?} {:#?}\n{log}",
-            world.parameters
+            world.setting.parameters
         );
         all.resting += rests.resting;
         all.changes += rests.changes;
@@ -84,7 +83,7 @@ fn stays_quiet(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
 
 fn trouble(seed: u64, link: (bool, usize), planted: Option<PlantedFault>) -> Vec<Rule> {
     let mut world = world(seed, DeliveryGuarantee::Atomic, link);
-    (0..world.parameters.nodes).for_each(|node| world.member_mut(node).planted = planted);
+    (0..world.setting.parameters.nodes).for_each(|node| world.member_mut(node).planted = planted);
     world.run_with_rests().0.into_iter().map(|(checker, _)| checker).collect()
 }
 

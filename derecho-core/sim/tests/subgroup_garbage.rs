@@ -7,8 +7,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod nodes;
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -25,7 +23,7 @@ use derecho_core::node::{
     ACKS_WORDS, EpochDescription, EpochMember, MemberRole, Node, NodeEvent, StreamOrigin,
     SubgroupDefinition, SubgroupId, SubgroupMemory,
 };
-use nodes::{content_of, tiny};
+use derecho_sim::world::streams::{content_of, tiny};
 use proptest::prelude::*;
 
 const GOOD: [usize; 2] = [0, 1];

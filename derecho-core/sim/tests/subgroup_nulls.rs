@@ -3,13 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod subgroups;
-
 use std::rc::Rc;
 
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
+use derecho_sim::world::ordered::OrderedMember;
+use derecho_sim::world::subgroups::{END, Pace, Scenario, SubgroupRole, World, adversarial};
 use derecho_sim::{Config, StopReason};
-use subgroups::{END, Pace, Scenario, SubgroupRole, World, adversarial};
 
 /// Pace of a writer that never lets the others wait.
 const EAGER: Pace = Pace { goal: 60, burst: 4, pause_ns: 500, careless: false };
@@ -41,7 +40,7 @@ fn finish(world: &mut World) {
 }
 
 fn run(world: &mut World) {
-    let complaints = world.run();
+    let complaints = world.run_to_end();
     assert!(complaints.is_empty(), "seed {}: {complaints:#?}", world.seed);
 }
 

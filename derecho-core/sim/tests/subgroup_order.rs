@@ -3,15 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod subgroups;
-
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
-use subgroups::{Scenario, World, adversarial};
+use derecho_sim::world::subgroups::{Scenario, World, adversarial};
 
 fn check(seed: u64, level: DeliveryGuarantee, most: u64) {
     let mut world = World::started(adversarial(seed), Scenario::random(seed, level, most));
-    let complaints = world.run();
-    assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:#?}", world.scenario);
+    let complaints = world.run_to_end();
+    assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:#?}", world.setting);
 }
 
 #[test]
@@ -59,7 +57,7 @@ fn a_seed_determines_the_run() {
         let hash = || {
             let scenario = Scenario::random(seed, DeliveryGuarantee::Atomic, 30);
             let mut world = World::started(adversarial(seed), scenario);
-            world.run();
+            world.run_to_end();
             (world.cluster.trace_hash(), world.cluster.steps())
         };
         assert_eq!(hash(), hash(), "seed {seed}");

@@ -8,8 +8,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod subgroups;
-
 use derecho_core::ids::Time;
 use derecho_core::link::Sharing;
 use derecho_core::machine::{Effects, PostKind, Target};
@@ -18,9 +16,12 @@ use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN
 use derecho_core::multicast::entry::{EntryRead, RingEntry};
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
+use derecho_sim::world::ordered::FaultMoment;
+use derecho_sim::world::subgroups::member::{LINES, PlantedFault, STREAM};
+use derecho_sim::world::subgroups::{
+    LONGEST, Pace, Rule, Scenario, SubgroupRole, TestMember, World,
+};
 use derecho_sim::{Config, Random};
-use subgroups::member::{FaultMoment, LINES, PlantedFault, STREAM};
-use subgroups::{LONGEST, Pace, Rule, Scenario, SubgroupRole, TestMember, World};
 
 const RANGES: u64 = 3;
 const SEEDS: u64 = 12;
@@ -231,7 +232,7 @@ fn trouble(
     for member in (0..3).filter(|&member| everywhere || member == victim) {
         world.member_mut(member).planted = planted;
     }
-    world.run().into_iter().map(|(checker, _)| checker).collect()
+    world.run_to_end().into_iter().map(|(checker, _)| checker).collect()
 }
 
 #[test]

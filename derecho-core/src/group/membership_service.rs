@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::silence_detector::{MemberTimeouts, SilenceDetector};
 use crate::bytes::{ByteReader, Wire};
 use crate::ids::{NodeId, Time};
-use crate::link::{Arbiter, Evidence, Founding};
+use crate::link::{Arbiter, Evidence, Founding, LinkError};
 use crate::membership::{
     Arbitration, Decision, ExitReason, MemberStatus, Membership, Report, View, ViewChangeAction,
     ViewChangeMessage,
@@ -109,6 +109,8 @@ pub struct MembershipService<R: Report> {
     entered: bool,
     /// The host has answered since this node last started to ask for admission.
     answered: bool,
+    /// Error of the last question to the host about founding.
+    founding_error: Option<LinkError>,
     /// Nodes that can be reached, and messages that wait for a connection to other nodes.
     linked: Vec<NodeId>,
     unsent: BTreeMap<NodeId, Vec<Vec<u8>>>,
@@ -156,6 +158,7 @@ where
             host,
             entered: false,
             answered: false,
+            founding_error: None,
             linked: Vec::new(),
             unsent: BTreeMap::new(),
             gone: VecDeque::new(),
@@ -330,14 +333,28 @@ where
     /// Founds a local group if the host assigns this to the node.
     fn found(&mut self) -> bool {
         let answer = self.local_host().map(|host| host.arbiter.found());
-        let Some(Ok(answer)) = answer else { return false };
+        let answer = match answer {
+            None => return false,
+            Some(Err(error)) => {
+                self.founding_error = Some(error);
+                return false;
+            }
+            Some(Ok(answer)) => answer,
+        };
         self.answered = true;
+        self.founding_error = None;
         let Founding::Founded(group) = answer else { return false };
         let view = View::first(self.me, self.weight).of_group(group);
         let decision = Decision { next: view.clone(), cut: R::cut(core::iter::empty()) };
         let founded = Membership::founder(self.me, Arbitration::Local, view);
         self.membership = founded.expect("the founder is a member of its view");
         self.installed(decision)
+    }
+
+    /// Error of the last question to the host about which node founds the group, while it keeps
+    /// this node out of the group.
+    pub fn founding_error(&self) -> Option<&LinkError> {
+        self.founding_error.as_ref()
     }
 
     /// Members of the view that this node has not met. A member that died before they met is never

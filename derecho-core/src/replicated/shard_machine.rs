@@ -388,16 +388,7 @@ impl ShardMachine {
             }
             // The next view tells which members were suspected.
             GroupEvent::Stuck { .. } => {}
-            GroupEvent::Direct { from, bytes, .. } => match ObjectMessage::from_bytes(&bytes) {
-                Some(ObjectMessage::Taken(bytes)) => self.direct_messages.taken(from, bytes),
-                Some(ObjectMessage::Want { key, .. }) if !self.is_shard(key) => {}
-                Some(message) => {
-                    let length = bytes.len();
-                    self.events.push_back(ShardEvent::Direct { from, message, length });
-                }
-                // An undecodable message counts as taken, because it has arrived.
-                None => self.direct_messages.took(from, bytes.len()),
-            },
+            GroupEvent::Direct { from, bytes, .. } => self.direct_message(from, &bytes),
             GroupEvent::Out(exit_reason) => {
                 self.out = Some(exit_reason);
                 self.events.push_back(ShardEvent::Out(exit_reason));
@@ -418,6 +409,20 @@ impl ShardMachine {
         let (joined, departed) = (not_in(&before, &members), not_in(&members, &before));
         self.direct_messages.keep(|node| members.contains(&node));
         self.events.push_back(ShardEvent::View { view, joined, departed });
+    }
+
+    fn direct_message(&mut self, from: NodeId, bytes: &[u8]) {
+        let length = bytes.len();
+        match ObjectMessage::from_bytes(bytes) {
+            Some(ObjectMessage::Taken(bytes)) => self.direct_messages.taken(from, bytes),
+            // A message that is not passed on counts as taken, because it has arrived: the sender's
+            // window would shrink otherwise.
+            None => self.direct_messages.took(from, length),
+            Some(ObjectMessage::Want { key, .. }) if !self.is_shard(key) => {
+                self.direct_messages.took(from, length);
+            }
+            Some(message) => self.events.push_back(ShardEvent::Direct { from, message, length }),
+        }
     }
 
     /// Whether an object with this key may exist.
@@ -558,5 +563,50 @@ impl Machine for ShardMachine {
 
     fn wants_turn_at(&self) -> Option<Time> {
         self.group.wants_turn_at().filter(|_| self.out.is_none())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::group::membership_service::JoinMode;
+    use crate::group::silence_detector::MemberTimeouts;
+    use crate::group::{CONTROL_LINES, GroupConfig};
+    use crate::memory::{LINE_WORDS, OwnRegion};
+    use crate::multicast::ablation::Ablation;
+    use crate::multicast::subgroup::SUBGROUP_LINES;
+    use crate::node::{ACKS_WORDS, Node};
+
+    const ME: NodeId = NodeId(1);
+    const PEER: NodeId = NodeId(2);
+
+    fn machine_without_shards() -> ShardMachine {
+        let node = Node::new(ME, OwnRegion::heap(ACKS_WORDS), Arc::new(|| {}));
+        let join_mode = JoinMode::Network(Vec::from([(ME, 1)]));
+        let (timeouts, ablation) = (MemberTimeouts::default(), Ablation::default());
+        let config = GroupConfig { join_mode, weight: 1, timeouts, ablation };
+        let lines = OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS);
+        let control = SubgroupRegions { lines: (CONTROL_LINES, lines), memory: None };
+        let directory = ShardDirectory::new(Arc::new([]));
+        let group = Group::new(node, config, directory, control, None);
+        let geometry = Geometry::fitting(1 << 16, 64, 1 << 12).expect("a modest shape");
+        ShardMachine::new(group, Vec::new(), geometry)
+    }
+
+    #[test]
+    fn request_for_unknown_shard_counts_as_taken() {
+        const WINDOW: usize = 1 << 20;
+        let (mut machine, mut sender) = (machine_without_shards(), DirectMessages::default());
+        let request = ObjectMessage::Want { key: 7 << 32, epoch: 1, request: 1 }.to_bytes();
+        for _ in 0..WINDOW / request.len() {
+            sender.post(ME, request.clone());
+            let (_, bytes) = sender.next().expect("the window of the sender stays open");
+            machine.direct_message(PEER, &bytes);
+            while let Some((node, count)) = machine.direct_messages.next_taken() {
+                assert_eq!(node, PEER);
+                sender.taken(ME, count);
+            }
+        }
+        assert!(machine.take_events().is_empty(), "the request concerns no object");
     }
 }

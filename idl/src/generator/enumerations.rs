@@ -52,6 +52,7 @@ impl CodeWriter<'_> {
             }
             out.verbatim(&enumeration.notes.verbatim, Placement::EndDeclaration);
         });
+        self.default_implementation(&name);
         self.verbatim(&enumeration.notes.verbatim, Placement::AfterDeclaration);
     }
 
@@ -88,7 +89,7 @@ impl CodeWriter<'_> {
                 out.line(&format!("pub const {constant}: Self = Self({value});"));
                 out.line("");
             }
-            out.doc("Whether all bits of the other one are set.");
+            out.doc("Returns whether all bits of `other` are set.");
             out.block("pub const fn contains(self, other: Self) -> bool", |out| {
                 out.line("self.0 & other.0 == other.0");
             });
@@ -146,7 +147,7 @@ impl CodeWriter<'_> {
                         rust
                     }
                     None => {
-                        out.docs(&field.docs, "Bits that only fill.");
+                        out.docs(&field.docs, "Padding bits.");
                         taken.take("filler".to_owned())
                     }
                 };

@@ -21,7 +21,7 @@ impl CodeWriter<'_> {
             let mut taken = TakenNames::new(&[]);
             if let Some(base) = &structure.base {
                 let (field, ty) = (taken.take("base".to_owned()), out.path(base));
-                out.doc(&format!("The members of its base `{base}`."));
+                out.doc(&format!("Members of the base struct `{base}`."));
                 out.line("#[dds(base)]");
                 out.field(&format!("pub {field}"), &ty);
             }
@@ -31,6 +31,7 @@ impl CodeWriter<'_> {
             }
             out.verbatim(&structure.notes.verbatim, Placement::EndDeclaration);
         });
+        self.default_implementation(&name);
         self.verbatim(&structure.notes.verbatim, Placement::AfterDeclaration);
     }
 
@@ -133,12 +134,13 @@ impl CodeWriter<'_> {
             }
             if union.open {
                 let variant = taken.take("NoCase".to_owned());
-                out.doc("There is no member: the discriminator has a value without a case.");
+                out.doc("No member; the discriminator has a value without a case.");
                 out.line("#[dds(default)]");
                 out.labelled(&variant, &union.discriminator, None);
             }
             out.verbatim(&union.notes.verbatim, Placement::EndDeclaration);
         });
+        self.default_implementation(&name);
         self.verbatim(&union.notes.verbatim, Placement::AfterDeclaration);
     }
 
@@ -173,10 +175,10 @@ impl CodeWriter<'_> {
         let label = self.rust_type(label);
         self.line(&format!("{variant} {{"));
         self.indent += 1;
-        self.doc("What selected it.");
+        self.doc("Discriminator value that selected this case.");
         self.field("discriminator", &label);
         if let Some((member, ty)) = member {
-            self.doc("The member.");
+            self.doc("Value of the member.");
             self.allow(&lints(&member.ty, member.external));
             self.field("value", ty);
         }
@@ -197,7 +199,7 @@ impl CodeWriter<'_> {
         if lints.is_empty() {
             return;
         }
-        let reason = "reason = \"the IDL has it so\"";
+        let reason = "reason = \"as in the IDL\"";
         let line = format!("{}, {reason}", lints.join(", "));
         if line.len() <= super::ATTRIBUTE_WIDTH {
             return self.line(&format!("#[allow({line})]"));

@@ -38,7 +38,7 @@ impl CodeWriter<'_> {
             }
             (_, Value::String(text)) => format!("String::from({})", quoted(text)),
             (Type::Fixed { .. }, Value::Fixed(number)) => format!(
-                "{}::from_units({}).expect(\"the digits were counted\")",
+                "{}::from_units({}).expect(\"valid digits in the IDL\")",
                 self.company("Fixed"),
                 number.parts().0
             ),
@@ -46,7 +46,7 @@ impl CodeWriter<'_> {
             (_, Value::Enumerator { of, name, .. }) if is_enum(ty) => self.enumerator(of, name),
             // The derive macro reads no array expression; only defaults are lists.
             (Type::Array(element, _), Value::List(values)) => format!(
-                "vec![{}].try_into().expect(\"the elements were counted\")",
+                "vec![{}].try_into().expect(\"valid length in the IDL\")",
                 self.list(element, values)
             ),
             (Type::Sequence(element, _), Value::List(values)) if !values.is_empty() => {

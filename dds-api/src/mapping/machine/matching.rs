@@ -343,7 +343,10 @@ impl ParticipantMachine {
             StreamOrigin::Own => me,
             StreamOrigin::Peer(peer) => self.group.node().node_of(peer).unwrap_or(me),
         };
-        let region = self.group.state().endpoint(node, writer).map(|it| RegionId(it.stream));
+        // A writer of this participant may not be announced yet.
+        let own = || self.writers.get(&writer).filter(|_| node == me).map(|it| &it.endpoint);
+        let endpoint = self.group.state().endpoint(node, writer).or_else(own);
+        let region = endpoint.map(|it| RegionId(it.stream));
         let writer = StreamId { node, region: region.unwrap_or(GONE_SENDER.region) };
         let id = SourceId::Stream(subscription);
         let (writers, life) = (Arc::new([writer]), self.life);

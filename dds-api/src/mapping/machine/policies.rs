@@ -6,18 +6,22 @@
 use std::sync::Arc;
 
 use derecho_core::ids::Time;
+use derecho_core::multicast::claim::ClaimError;
 use derecho_node::clock;
 use qos_profiles::Duration;
 
-use super::{ParticipantMachine, announce};
+use super::{LocalWriter, ParticipantMachine, announce};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::status::StatusKind;
 use crate::infrastructure::status_board::StatusBoard;
+use crate::infrastructure::this_thread::this_thread;
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::order::shard;
 use crate::mapping::partners::MatchedPartners;
 use crate::mapping::policies::{EndpointPolicies, LONGEST_ANNOUNCEMENT};
-use crate::mapping::record::{PolicyMetadata, RecordedOffer};
+use crate::mapping::record::{
+    HEADER, PayloadKind, PolicyMetadata, RecordMetadata, RecordedOffer, WriterNotice, write_notice,
+};
 use crate::mapping::timeliness::TimelinessCheck;
 
 impl ParticipantMachine {
@@ -140,7 +144,10 @@ impl ParticipantMachine {
             .writers
             .iter()
             .filter(|(_, writer)| writer.shared.timeliness.is_kept())
-            .map(|(id, writer)| (*id, writer.shared.timeliness.check(now)))
+            .map(|(id, writer)| {
+                let write = |notice| writer.write_notice(*id, notice);
+                (*id, writer.shared.timeliness.check(now, write))
+            })
             .collect();
         looks.into_iter().map(|(id, due)| self.report_timeliness(id, &due)).sum()
     }
@@ -156,6 +163,36 @@ impl ParticipantMachine {
             self.announce_anew(id, endpoint);
         }
         changes
+    }
+}
+
+impl LocalWriter {
+    /// Writes a notice into the writer's stream, between the records of the application: at the
+    /// same place of an order for all readers (I-215). `false` if there is no room for it.
+    fn write_notice(&self, id: u64, notice: WriterNotice) -> bool {
+        let tag = self.shared.policy_metadata().tag;
+        let with = RecordMetadata {
+            kind: PayloadKind::Notice,
+            effect: notice.effect(),
+            mark: 0,
+            policies: PolicyMetadata { tag, ..PolicyMetadata::default() },
+            key: self.endpoint.level.is_kept().then(|| notice.kept_key(id)),
+        };
+        let size = HEADER + notice.payload_size() + with.size();
+        let memory = &self.memory.memory;
+        let claim = match memory.claim_on(this_thread(), size) {
+            Ok(claim) => claim,
+            Err(ClaimError::Full) => return false,
+            // The memory of this writer takes no notices at all.
+            Err(ClaimError::TooLong { .. }) => return true,
+        };
+        let time = clock::wall(clock::now());
+        claim.commit_on(this_thread(), size, |_, record| {
+            write_notice(record, id as u32, time, (notice, &with));
+        });
+        memory.hurry();
+        self.memory.ring();
+        true
     }
 }
 

@@ -31,7 +31,7 @@ impl<T: TopicData> WriterCore<T> {
         // Differs from the key of every sample, so the record replaces none where samples are kept.
         let key = started.kept.then(|| !u128::from(id));
         let with = RecordMetadata {
-            kind: PayloadKind::End,
+            kind: PayloadKind::Notice,
             effect: RecordEffect::Alive,
             mark: 0,
             policies: policy_metadata,

@@ -359,21 +359,34 @@ impl<S> SampleCache<S> {
     }
 
     /// Removes a writer from all its instances. `data` is called for the data that hold the key,
-    /// with the key as it was given when the instance became known.
+    /// with the key as it was given when the instance became known. Returns the number of instances
+    /// that end.
     pub fn lose(
         &mut self,
         now: u64,
         writer: InstanceHandle,
         mut data: impl FnMut(&[u8]) -> Option<S>,
-    ) {
+    ) -> usize {
         self.keep_passing();
         self.advance(now);
+        let mut ended = 0;
         // Rare enough to look at all instances.
         for at in self.instances.all().collect::<Vec<_>>() {
             if self.instances.get(at).writers.has(writer) {
                 let data = data(&self.instances.get(at).key_value);
-                self.let_go(now, at, (now, writer), data);
+                let outcome = self.let_go(now, at, (now, writer), data);
+                ended += usize::from(outcome == ArrivalOutcome::Stored);
             }
+        }
+        ended
+    }
+
+    /// Notes that a writer has missed its deadline for an instance. The writer owns the instance
+    /// again from its next sample on, and remains one of its live writers.
+    pub fn give_up(&mut self, key: Key, writer: InstanceHandle) {
+        self.keep_passing();
+        if let Some(at) = self.instances.find(key) {
+            self.instances.get_mut(at).writers.give_up(writer);
         }
     }
 

@@ -41,23 +41,27 @@ impl Hasher for KeyHasher {
     }
 }
 
+/// A live writer of an instance, and its strength; `None` if the writer has missed its deadline for
+/// the instance since its last sample. Then every other writer is stronger.
+type RankedWriter = (InstanceHandle, Option<i32>);
+
 /// The live writers of an instance. Most instances have one.
 pub(super) struct InstanceWriters {
-    others: Vec<(InstanceHandle, i32)>,
-    first: Option<(InstanceHandle, i32)>,
+    others: Vec<RankedWriter>,
+    first: Option<RankedWriter>,
 }
 
 /// Order between two writers: by strength; of two equally strong ones the smaller handle wins.
-fn rank((writer, strength): (InstanceHandle, i32)) -> impl Ord {
+fn rank((writer, strength): RankedWriter) -> impl Ord {
     (strength, std::cmp::Reverse(writer))
 }
 
 impl InstanceWriters {
     fn one(writer: InstanceHandle, strength: i32) -> InstanceWriters {
-        InstanceWriters { first: Some((writer, strength)), others: Vec::new() }
+        InstanceWriters { first: Some((writer, Some(strength))), others: Vec::new() }
     }
 
-    fn all(&self) -> impl Iterator<Item = (InstanceHandle, i32)> {
+    fn all(&self) -> impl Iterator<Item = RankedWriter> {
         self.first.into_iter().chain(self.others.iter().copied())
     }
 
@@ -72,13 +76,14 @@ impl InstanceWriters {
     /// Whether this writer with this strength is the only one.
     #[inline(always)]
     pub(super) fn is_only(&self, (writer, strength): (InstanceHandle, i32)) -> bool {
-        let is_it = |(first, known): (InstanceHandle, i32)| first == writer && known == strength;
+        let is_it = |(first, known): RankedWriter| first == writer && known == Some(strength);
         self.first.is_some_and(is_it) && self.others.is_empty()
     }
 
     /// Adds a writer, or updates its strength.
     #[inline]
     pub(super) fn register(&mut self, writer: InstanceHandle, strength: i32) {
+        let strength = Some(strength);
         // Usually it is the only writer, and its strength has not changed.
         if self.first == Some((writer, strength)) {
             return;
@@ -91,6 +96,14 @@ impl InstanceWriters {
             known.1 = strength;
         } else {
             self.others.push((writer, strength));
+        }
+    }
+
+    /// Makes a writer weaker than all others, until it is registered again.
+    pub(super) fn give_up(&mut self, writer: InstanceHandle) {
+        let mut all = self.first.iter_mut().chain(&mut self.others);
+        if let Some(known) = all.find(|known| known.0 == writer) {
+            known.1 = None;
         }
     }
 
@@ -107,7 +120,7 @@ impl InstanceWriters {
     /// Whether this writer with this strength owns the instance, or will own it once it writes.
     #[inline]
     pub(super) fn is_owner(&self, writer: InstanceHandle, strength: i32) -> bool {
-        self.all().all(|other| other.0 == writer || rank(other) < rank((writer, strength)))
+        self.all().all(|other| other.0 == writer || rank(other) < rank((writer, Some(strength))))
     }
 }
 

@@ -84,7 +84,15 @@ impl ShmLink {
         let handed_over = Arc::new(HandedOver::default());
         let processes = Arc::<Processes>::default();
         let (handed, of_peers) = (Arc::clone(&handed_over), Arc::clone(&processes));
-        let arbiter = ShmArbiter::new(node, &folder, commands.clone(), handed, of_peers);
+        let arbiter = match ShmArbiter::new(node, &folder, commands.clone(), handed, of_peers) {
+            Ok(arbiter) => arbiter,
+            Err(error) => {
+                // Leaving needs the descriptors of the connections.
+                drop(found);
+                folder.leave(node, true);
+                return Err(error);
+            }
+        };
         let parts = RendezvousParts {
             checked,
             folder: folder.clone(),
@@ -97,6 +105,7 @@ impl ShmLink {
             answers: answer_sender,
             handed_over: Arc::clone(&handed_over),
             processes: Arc::clone(&processes),
+            question_spares: arbiter.spares(),
         };
         let thread = start(parts, found.calls).inspect_err(|_| folder.leave(node, true))?;
         let mut link = ShmLink {

@@ -39,7 +39,13 @@ impl Rendezvous {
     /// Accepts the connections that wait at the listening socket.
     pub(super) fn accept(&mut self) {
         while self.has_room() {
-            let is_short = !self.spares.make_up(&self.epoll);
+            self.make_up();
+            let is_short = self.spares.is_short();
+            if is_short && self.question_spares.try_lock().is_err() {
+                // The spares can be completed once the arbiter has its answer.
+                self.accept_at = Some(Instant::now() + REFUSAL_PAUSE);
+                break;
+            }
             match is_short {
                 true => self.spares.lend_one(),
                 false => self.spares.lend_to_newcomer(),
@@ -61,7 +67,7 @@ impl Rendezvous {
                 }
             }
         }
-        self.spares.make_up(&self.epoll);
+        self.make_up();
         self.listen_if_room();
     }
 
@@ -397,7 +403,14 @@ impl Rendezvous {
         connection.clear_queue();
         connection.queue_message(&self.refusal(reason, &text));
         connection.flush();
-        self.settle(connection, JoinAnswer::Failed(JoinError::Refused { pid, reason: text }));
+        let error = match (reason, connection.called) {
+            // This node has called, and has no descriptor for the answer.
+            (RefusalReason::Full, Some(_)) => {
+                JoinError::system(format!("connecting to process {pid}"), Errno::MFILE)
+            }
+            _ => JoinError::Refused { pid, reason: text },
+        };
+        self.settle(connection, JoinAnswer::Failed(error));
         connection.finish();
     }
 

@@ -27,7 +27,7 @@ impl Rendezvous {
             }
         });
         self.buffer = buffer;
-        self.spares.make_up(&self.epoll);
+        self.make_up();
     }
 
     /// Reads one packet. Returns whether there may be more.

@@ -87,7 +87,7 @@ impl World {
             (_, None) => self.come(nodes),
             _ if living.len() <= nodes => self.come(nodes),
             (0, Some(node)) if self.injector.has(Fault::Crash) => self.crash(node),
-            (_, Some(node)) => self.act(node, LifeMember::leave),
+            (_, Some(node)) => self.inject(node, LifeMember::leave),
         }
     }
 }

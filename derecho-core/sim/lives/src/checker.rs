@@ -26,6 +26,8 @@ use derecho_core::link::Generation;
 use derecho_core::membership::{ExitReason, View, WaitAnswer};
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
 
+use derecho_sim::world::ordered::Orders;
+
 use crate::journal::Journal;
 use crate::topics::{Topics, level_of};
 
@@ -59,10 +61,10 @@ struct DeliveryLog {
 
 /// The checker, see the [module](self).
 #[derive(Default)]
-pub(crate) struct SafetyChecker {
+pub struct SafetyChecker {
     logs: BTreeMap<(NodeId, TopicMembership), DeliveryLog>,
     /// Order of each epoch, as far as any member has delivered it.
-    orders: BTreeMap<Epoch, Vec<Delivered>>,
+    orders: Orders<Epoch, Delivered>,
     layouts: BTreeMap<Epoch, (Layout, u64)>,
     views: BTreeMap<(Generation, u64), View>,
     /// Time at which the newest view was first installed.
@@ -280,21 +282,14 @@ impl SafetyChecker {
         let at = *count;
         *count += 1;
         let is_ordered = level_of(membership.0) == DeliveryGuarantee::Atomic;
-        let mut other = None;
-        if is_ordered {
-            let order = self.orders.entry(epoch).or_default();
-            other = order.get(at).copied();
-            if other.is_none() {
-                order.push(what);
-            }
-        }
+        let other = is_ordered.then(|| self.orders.deliver(epoch, at, what)).flatten();
         let (name, from) = (self.journal.name_of(node), self.journal.name_of(writer.0));
         if last.is_some_and(|last| last + 1 != number) {
             let what =
                 format!("{name} gets message {number} of {from} after {last:?} in {epoch:?}");
             self.record_violation("sequence", &what);
         }
-        if other.is_some_and(|other| other != what) {
+        if other.is_some() {
             let what = format!("{name} delivers {what:?} at {at} of {epoch:?}, others {other:?}");
             self.record_violation("order", &what);
         }
@@ -322,12 +317,12 @@ impl SafetyChecker {
         for ((node, (topic, _)), log) in &self.logs {
             for (index, (epoch, reads)) in log.begun.iter().enumerate() {
                 let goes_on = index + 1 < log.begun.len() || log.left || there.contains(node);
-                let Some(order) = self.orders.get(epoch).filter(|_| goes_on && *reads) else {
+                let Some(all) = self.orders.length(epoch).filter(|_| goes_on && *reads) else {
                     continue;
                 };
                 let own = log.counts.get(epoch).copied().unwrap_or_default();
-                if own != order.len() {
-                    let (name, all) = (self.journal.name_of(*node), order.len());
+                if own != all {
+                    let name = self.journal.name_of(*node);
                     violations
                         .push(format!("{name} has {own} of {all} of {epoch:?} of topic {topic}"));
                 }

@@ -196,7 +196,7 @@ impl World {
         match self.random.below(60) {
             0..2 if living.len() > 2 => {
                 let some = self.one_of(&living);
-                some.into_iter().for_each(|node| self.act(node, LifeMember::leave));
+                some.into_iter().for_each(|node| self.inject(node, LifeMember::leave));
             }
             2..6 => self.come(nodes),
             6..16 if few => self.come(nodes),
@@ -242,7 +242,7 @@ impl World {
         self.lay(fault);
         let living = self.living();
         match (self.random.below(3), self.one_of(&living)) {
-            (0, Some(node)) if living.len() > 3 => self.act(node, LifeMember::leave),
+            (0, Some(node)) if living.len() > 3 => self.inject(node, LifeMember::leave),
             (1, Some(node)) if living.len() > 3 && self.injector.has(Fault::Crash) => {
                 self.crash(node)
             }
@@ -332,9 +332,9 @@ impl World {
                 if self.cluster.is_running(node) {
                     self.tell(node, "continues");
                     let begun = self.checker.borrow().view_changes;
+                    let step = step_of(&self.cluster, node);
                     let coverage = &mut self.report.coverage;
                     coverage.overslept += u64::from(views.is_some_and(|views| views < begun));
-                    let step = step_of(&self.cluster, node);
                     step.into_iter().for_each(|step| coverage.resumes[step as usize] += 1);
                 }
                 self.show_halted(node, false);

@@ -5,27 +5,22 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::collections::BTreeSet;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use derecho_core::group::membership_service::{HostInterface, JoinMode};
-use derecho_core::group::silence_detector::MemberTimeouts;
-use derecho_core::group::{
-    CONTROL_LINES, CONTROL_STREAM, Group, GroupConfig, GroupEvent, SubgroupRegions, Wait,
-    control_geometry,
-};
+use derecho_core::group::membership_service::JoinMode;
+use derecho_core::group::{Group, GroupEvent, SubgroupRegions, Wait};
 use derecho_core::ids::{NodeId, RegionId, Time};
-use derecho_core::link::{Barrier, Generation, Interest, Link, LinkEvent};
+use derecho_core::link::{Generation, Interest, Link, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::{ExitReason, MemberStatus, ViewChangeStage};
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
-use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
-use derecho_core::node::{ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Node, NodeEvent};
+use derecho_core::node::NodeEvent;
+use derecho_sim::world::{GroupNode, HaltedNodes, WorldMember};
 use derecho_sim::{Random, SimLink};
 
 use crate::checker::{Delivered, Epoch, SafetyChecker};
@@ -33,13 +28,6 @@ use crate::late_reader::LateReader;
 use crate::report::ViewChangeStep;
 use crate::topics::{TopicRole, Topics};
 use crate::withheld::WithheldPosts;
-
-/// Silence after which members are suspected: much longer than any delay that is not a fault.
-pub(crate) const TIMEOUT: u64 = 2_000_000;
-const PATIENCE: MemberTimeouts = MemberTimeouts { member_timeout: Some(TIMEOUT), gather: 100_000 };
-
-/// Nodes that the host shows as standing still.
-pub(crate) type HaltedNodes = Arc<Mutex<BTreeSet<NodeId>>>;
 
 /// A member's part in a topic.
 struct TopicState {
@@ -60,13 +48,6 @@ struct TopicState {
 /// or released.
 const LEAVERS_HOLD: bool = true;
 
-/// Barrier of a process that has one thread.
-struct SingleThreadBarrier;
-
-impl Barrier for SingleThreadBarrier {
-    fn issue(&self) {}
-}
-
 /// Events of the last turn.
 #[derive(Clone, Copy, Default)]
 struct TurnEvents {
@@ -79,9 +60,8 @@ pub struct LifeMember {
     pub(crate) me: NodeId,
     /// `None` before the node knows its group.
     group: Option<Group<Topics>>,
-    prepared: Option<(Node, SubgroupRegions)>,
     pub(crate) out: Option<ExitReason>,
-    link: SimLink,
+    base: GroupNode,
     checker: Rc<RefCell<SafetyChecker>>,
     parts: BTreeMap<u64, TopicState>,
     demands: bool,
@@ -125,30 +105,11 @@ impl LifeMember {
         checker: &Rc<RefCell<SafetyChecker>>,
         demands: bool,
     ) -> LifeMember {
-        let acks = link.open(ACKS, ACKS_WORDS).expect("a node that runs opens regions");
-        let mut node = Node::new(link.node(), acks, Arc::new(|| {}));
-        if demands {
-            let changes =
-                link.open(CHANGES, CHANGES_WORDS).expect("a node that runs opens regions");
-            node = node.with_changes(changes, Some(Arc::new(SingleThreadBarrier)));
-        }
-        let geometry = control_geometry();
-        let lines = link
-            .open(CONTROL_LINES, SUBGROUP_LINES * LINE_WORDS)
-            .expect("a node that runs opens regions");
-        let region =
-            link.open(CONTROL_STREAM, geometry.words()).expect("a node that runs opens regions");
-        let memory = node.count_changes(SenderMemory::with_nulls(region, geometry));
-        let control = SubgroupRegions {
-            lines: (CONTROL_LINES, lines),
-            memory: Some((CONTROL_STREAM, memory)),
-        };
         LifeMember {
             me: link.node(),
             group: None,
-            prepared: Some((node, control)),
             out: None,
-            link: link.clone(),
+            base: GroupNode::new(link, None, demands),
             checker: Rc::clone(checker),
             parts: BTreeMap::new(),
             demands,
@@ -166,24 +127,8 @@ impl LifeMember {
 
     /// Enters its group. `halted`: nodes that the host shows as standing still, if the host
     /// shows any.
-    pub(crate) fn begin(&mut self, entrance: JoinMode, halted: Option<HaltedNodes>) {
-        let (node, control) = self.prepared.take().expect("a member begins once");
-        let local = matches!(entrance, JoinMode::Local);
-        let terms = GroupConfig {
-            join_mode: entrance,
-            weight: 1,
-            timeouts: PATIENCE,
-            ablation: Ablation::default(),
-        };
-        let host = self.link.arbiter().filter(|_| local).map(|arbiter| {
-            let lists = |halted: &HaltedNodes, node| {
-                halted.lock().unwrap_or_else(PoisonError::into_inner).contains(&node)
-            };
-            // Otherwise a node that stands still is detected by its silence.
-            let is_halted = move |node| halted.as_ref().is_some_and(|halted| lists(halted, node));
-            HostInterface { arbiter, is_halted: Arc::new(is_halted) }
-        });
-        self.group = Some(Group::new(node, terms, Topics::default(), control, host));
+    pub(crate) fn begin(&mut self, join_mode: JoinMode, halted: Option<HaltedNodes>) {
+        self.group = Some(self.base.group(join_mode, Topics::default(), halted));
     }
 
     pub(crate) fn group(&self) -> &Group<Topics> {
@@ -246,6 +191,7 @@ impl LifeMember {
         }
         let lines_id = self.group_mut().node_mut().fresh_region();
         let lines = self
+            .base
             .link
             .open(lines_id, SUBGROUP_LINES * LINE_WORDS)
             .expect("a node that runs opens regions");
@@ -305,7 +251,8 @@ impl LifeMember {
             (true, _) => (1024, 4),
         };
         let geometry = Geometry::fitting(bytes, messages, 64).expect("a small shape");
-        let region = self.link.open(id, geometry.words()).expect("a node that runs opens regions");
+        let region =
+            self.base.link.open(id, geometry.words()).expect("a node that runs opens regions");
         let memory = SenderMemory::with_nulls(region, geometry);
         (id, self.group_mut().node_mut().count_changes(memory))
     }
@@ -365,7 +312,7 @@ impl LifeMember {
             self.parts.values_mut().for_each(|part| part.late = None);
             return;
         }
-        let host = self.link.arbiter();
+        let host = self.base.link.arbiter();
         let is_member = || host.as_ref().is_none_or(|host| host.is_member());
         let mut checker = self.checker.borrow_mut();
         let here = self.parts.values_mut().filter_map(|part| part.late.as_mut());
@@ -477,7 +424,7 @@ impl LifeMember {
     /// Whether the others have continued without this member, now or at an earlier check. This
     /// model keeps no memory private for a member that leaves in order (I-335).
     fn is_overtaken(&mut self) -> bool {
-        let host = self.link.arbiter().filter(|_| self.demands);
+        let host = self.base.link.arbiter().filter(|_| self.demands);
         self.is_overtaken |= host.is_some_and(|host| !host.is_member());
         self.is_overtaken
     }
@@ -605,13 +552,18 @@ impl LifeMember {
     }
 }
 
+impl WorldMember for LifeMember {
+    type Checker = SafetyChecker;
+    type Setting = ();
+}
+
 impl Machine for LifeMember {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         self.group_mut().handle(event, effects);
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
-        self.checker.borrow_mut().journal.now = self.link.network().now();
+        self.checker.borrow_mut().journal.now = self.base.link.network().now();
         self.turned = TurnEvents::default();
         let done = self.group_mut().turn(now, effects);
         self.withheld.leave_out(effects);

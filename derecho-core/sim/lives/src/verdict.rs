@@ -16,7 +16,9 @@ use derecho_core::membership::{MemberStatus, View};
 use derecho_sim::NodeIndex;
 
 use crate::checker::is_primary;
-use crate::member::{LifeMember, TIMEOUT};
+use derecho_sim::world::TIMEOUT;
+
+use crate::member::LifeMember;
 use crate::world::{GroupKind, World};
 
 /// Time within which a group comes to rest after the last fault; nothing that a member waits for
@@ -315,7 +317,7 @@ impl World {
     /// Lets late readers take the rest and release everything, so that no writer waits for them.
     fn read_all(&mut self) {
         for node in self.awake() {
-            self.act(node, LifeMember::read_all);
+            self.inject(node, LifeMember::read_all);
         }
         self.run(LOOK);
     }

@@ -2,19 +2,20 @@
 //!
 //! Owns: the nodes and the actions of their applications. Never does: check, or cause a fault.
 
-use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
 use derecho_core::group::Wait;
 use derecho_core::group::membership_service::JoinMode;
-use derecho_core::ids::{NodeId, Time};
+use derecho_core::ids::NodeId;
 use derecho_core::link::Sharing;
 use derecho_core::membership::{MemberStatus, View, WaitAnswer};
-use derecho_sim::{Cluster, Config, NodeIndex, Random};
+use derecho_sim::world::{self, HaltedNodes};
+use derecho_sim::{Config, NodeIndex, Random};
 
-use crate::checker::{SafetyChecker, Writer};
+use crate::checker::Writer;
 use crate::fault_injector::FaultInjector;
-use crate::member::{HaltedNodes, LifeMember};
+use crate::member::LifeMember;
 use crate::report::LifeReport;
 use crate::topics::UNORDERED;
 
@@ -51,11 +52,7 @@ const DEMANDING: [u64; 3] = [5, 6, UNORDERED];
 
 /// A simulated group, its applications, and the checker that observes them.
 pub struct World {
-    /// The nodes.
-    pub cluster: Cluster<LifeMember>,
-    /// Source of all randomness of the applications and the faults.
-    pub random: Random,
-    pub(crate) checker: Rc<RefCell<SafetyChecker>>,
+    base: world::World<LifeMember>,
     pub(crate) kind: GroupKind,
     /// Number of founders of a networked group.
     founders: usize,
@@ -65,6 +62,20 @@ pub struct World {
     pub(crate) asks_host: bool,
     pub(crate) injector: FaultInjector,
     pub(crate) report: LifeReport,
+}
+
+impl Deref for World {
+    type Target = world::World<LifeMember>;
+
+    fn deref(&self) -> &world::World<LifeMember> {
+        &self.base
+    }
+}
+
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut world::World<LifeMember> {
+        &mut self.base
+    }
 }
 
 impl World {
@@ -106,9 +117,7 @@ impl World {
             config.sharing = Sharing::Shared;
         }
         World {
-            cluster: Cluster::new(config),
-            random: Random::new(seed ^ 0x9009),
-            checker: Rc::default(),
+            base: world::World::empty(config, 0x9009, Rc::default(), ()),
             kind,
             founders: 0,
             halted: HaltedNodes::default(),
@@ -163,16 +172,6 @@ impl World {
         node
     }
 
-    /// Returns the current time.
-    pub fn now(&self) -> Time {
-        self.cluster.now()
-    }
-
-    /// Returns a node with its application.
-    pub fn member(&self, node: NodeIndex) -> &LifeMember {
-        self.cluster.machine(node, 0)
-    }
-
     /// Returns the report so far.
     pub fn report(&self) -> LifeReport {
         let mut checker = self.checker.borrow_mut();
@@ -215,22 +214,6 @@ impl World {
         checker.journal.record_for(me, format_args!("{what}"));
     }
 
-    /// Performs an application's action now.
-    pub fn act(&mut self, node: NodeIndex, what: impl FnOnce(&mut LifeMember) + 'static) {
-        let now = self.now();
-        self.cluster.inject(node, 0, now, move |member, _, _| what(member));
-    }
-
-    /// Returns all nodes that ever existed.
-    pub fn all(&self) -> Vec<NodeIndex> {
-        (0..self.cluster.nodes()).map(NodeIndex).collect()
-    }
-
-    /// Returns the running nodes.
-    pub(crate) fn running(&self) -> Vec<NodeIndex> {
-        self.all().into_iter().filter(|node| self.cluster.is_running(*node)).collect()
-    }
-
     /// Returns the running nodes that are members of a view, by their own statement.
     pub fn living(&self) -> Vec<NodeIndex> {
         let lives = |node: &NodeIndex| {
@@ -244,11 +227,6 @@ impl World {
     /// Returns a member's rank, in its own view.
     pub fn rank_of(&self, node: NodeIndex) -> usize {
         self.member(node).group().agreement().rank().index()
-    }
-
-    /// Returns one of these nodes, if there is one.
-    pub(crate) fn one_of(&mut self, nodes: &[NodeIndex]) -> Option<NodeIndex> {
-        nodes.get(self.random.below(nodes.len() as u64) as usize).copied()
     }
 
     /// Lets all live members write now and then, for `rounds` rounds.
@@ -269,7 +247,7 @@ impl World {
         for node in self.living() {
             for topic in self.member(node).topics() {
                 if !self.random.one_in(4) {
-                    self.act(node, move |member| member.write(topic));
+                    self.inject(node, move |member| member.write(topic));
                 }
             }
         }
@@ -282,13 +260,13 @@ impl World {
             for topic in self.member(node).topics() {
                 if !self.random.one_in(4) {
                     let count = self.random.between(1, 6);
-                    self.act(node, move |member| (0..count).for_each(|_| member.write(topic)));
+                    self.inject(node, move |member| (0..count).for_each(|_| member.write(topic)));
                 }
             }
         }
         for node in self.running() {
             let random = Random::new(self.random.next_word());
-            self.act(node, move |member| member.read_late(random));
+            self.inject(node, move |member| member.read_late(random));
         }
     }
 
@@ -301,10 +279,10 @@ impl World {
         }
         let topic = self.random.between(5, 8);
         match self.random.below(5) {
-            0 => self.act(node, move |member| member.exit(topic)),
-            1 => self.act(node, move |member| member.enter(topic, true, false)),
-            2 => self.act(node, move |member| member.enter(topic, false, true)),
-            _ => self.act(node, move |member| member.enter(topic, true, true)),
+            0 => self.inject(node, move |member| member.exit(topic)),
+            1 => self.inject(node, move |member| member.enter(topic, true, false)),
+            2 => self.inject(node, move |member| member.enter(topic, false, true)),
+            _ => self.inject(node, move |member| member.enter(topic, true, true)),
         }
     }
 
@@ -314,7 +292,7 @@ impl World {
         for _ in 0..self.random.between(1, 3) {
             let Some(node) = self.one_of(&living) else { return };
             let topic = self.random.between(5, 8);
-            self.act(node, move |member| member.toggle_writer(topic));
+            self.inject(node, move |member| member.toggle_writer(topic));
         }
     }
 
@@ -323,12 +301,12 @@ impl World {
     fn demanding_change(&mut self, node: NodeIndex) {
         let topic = DEMANDING[self.random.below(DEMANDING.len() as u64) as usize];
         match self.random.below(12) {
-            0 => self.act(node, move |member| member.exit(topic)),
-            1 => self.act(node, move |member| member.enter(topic, false, true)),
-            2..5 => self.act(node, move |member| member.enter(topic, true, false)),
-            5..8 => self.act(node, move |member| member.begin_to_write(topic)),
-            8 => self.act(node, move |member| member.renew_late_reader(topic)),
-            _ => self.act(node, move |member| member.enter(topic, true, true)),
+            0 => self.inject(node, move |member| member.exit(topic)),
+            1 => self.inject(node, move |member| member.enter(topic, false, true)),
+            2..5 => self.inject(node, move |member| member.enter(topic, true, false)),
+            5..8 => self.inject(node, move |member| member.begin_to_write(topic)),
+            8 => self.inject(node, move |member| member.renew_late_reader(topic)),
+            _ => self.inject(node, move |member| member.enter(topic, true, true)),
         }
     }
 

@@ -62,10 +62,10 @@ fn awaited_in(world: &World, condition: WaitCondition) -> Option<NodeIndex> {
 /// Lets a group live until a node is awaited for this condition.
 fn catch(world: &mut World, condition: WaitCondition) -> Option<NodeIndex> {
     for node in world.all() {
-        world.act(node, |member| member.enter(5, true, true));
+        world.inject(node, |member| member.enter(5, true, true));
     }
     let first = world.all()[0];
-    world.act(first, |member| member.enter(6, false, true));
+    world.inject(first, |member| member.enter(6, false, true));
     for round in 0..60 {
         if round % 20 == 5 {
             world.add();
@@ -76,7 +76,7 @@ fn catch(world: &mut World, condition: WaitCondition) -> Option<NodeIndex> {
         }
         for node in world.living() {
             for topic in world.member(node).topics() {
-                world.act(node, move |member| member.write(topic));
+                world.inject(node, move |member| member.write(topic));
             }
         }
         let until = world.now().after(60_000);
@@ -184,13 +184,13 @@ fn write_only_member_continues_without_stopped_reader() {
         let mut world = World::local(Config::adversarial(seed), 3);
         world.settle();
         let [writer, reader, other] = world.all()[..] else { panic!("three nodes") };
-        world.act(writer, |member| member.enter(7, false, true));
-        world.act(reader, |member| member.enter(7, true, false));
+        world.inject(writer, |member| member.enter(7, false, true));
+        world.inject(reader, |member| member.enter(7, true, false));
         world.settle();
         world.cluster.pause(reader);
         let mut written = 0;
         for _ in 0..200 {
-            world.act(writer, |member| member.write(7));
+            world.inject(writer, |member| member.write(7));
             world.run(PATIENCE / 200);
             written = world.member(writer).count_written(7);
         }
@@ -208,15 +208,15 @@ fn stopped_reader_is_excluded_at_every_message_rate() {
             let mut world = World::local(Config::adversarial(pause), 4);
             world.settle();
             let [writer, reader, stops, _] = world.all()[..] else { panic!("four nodes") };
-            world.act(writer, move |member| member.enter(7, reads, true));
-            world.act(reader, |member| member.enter(7, true, false));
-            world.act(stops, |member| member.enter(7, true, false));
+            world.inject(writer, move |member| member.enter(7, reads, true));
+            world.inject(reader, |member| member.enter(7, true, false));
+            world.inject(stops, |member| member.enter(7, true, false));
             world.settle();
             world.cluster.pause(stops);
             let begin = world.now();
             let name = world.member(stops).id();
             while world.member(reader).members().contains(&name) {
-                world.act(writer, |member| member.write(7));
+                world.inject(writer, |member| member.write(7));
                 world.run(pause);
                 let took = world.now().since(begin);
                 assert!(took < PATIENCE / 2, "one message in {pause} ns, writer reads {reads}");
@@ -248,14 +248,14 @@ fn remaining_members_form_a_view_after_most_members_stop() {
             .map(|(topic, (reader, writer))| (topic, *reader, *writer))
             .collect();
         for &(topic, reader, writer) in &topics {
-            world.act(reader, move |member| member.enter(topic, true, false));
-            world.act(writer, move |member| member.enter(topic, true, true));
+            world.inject(reader, move |member| member.enter(topic, true, false));
+            world.inject(writer, move |member| member.enter(topic, true, true));
         }
         world.settle();
         let write = |world: &mut World, time: u64| {
             for _ in 0..time / RARELY {
                 for &(topic, _, writer) in &topics {
-                    world.act(writer, move |member| member.write(topic));
+                    world.inject(writer, move |member| member.write(topic));
                 }
                 world.run(RARELY);
             }

@@ -15,7 +15,7 @@ fn flowing(seed: u64, kind: GroupKind, nodes: usize) -> World {
     let mut world = World::new(Config::adversarial(seed), kind, nodes);
     world.settle();
     for node in world.all() {
-        world.act(node, |member| member.enter(7, true, true));
+        world.inject(node, |member| member.enter(7, true, true));
     }
     world.settle();
     world.write_for(3);
@@ -32,7 +32,7 @@ fn ranks(world: &World) -> Vec<NodeIndex> {
 /// Starts the view change: a new node, which also needs a state transfer.
 fn disturb(world: &mut World) {
     for node in world.living() {
-        world.act(node, |member| member.write(7));
+        world.inject(node, |member| member.write(7));
     }
     world.add();
 }

@@ -27,12 +27,12 @@ fn founders_form_a_group_and_each_member_reads_all_messages() {
         let mut world = World::network(adversarial(seed), 3);
         world.settle();
         for node in world.all() {
-            world.act(node, |member| member.enter(7, true, true));
+            world.inject(node, |member| member.enter(7, true, true));
         }
         world.settle();
         for _ in 0..20 {
             for node in world.all() {
-                world.act(node, |member| member.write(7));
+                world.inject(node, |member| member.write(7));
             }
             world.run(50_000);
         }
@@ -47,7 +47,7 @@ fn flowing(seed: u64) -> World {
     let mut world = World::network(adversarial(seed), 3);
     world.settle();
     for node in world.all() {
-        world.act(node, |member| member.enter(7, true, true));
+        world.inject(node, |member| member.enter(7, true, true));
     }
     world.settle();
     world.write_for(20);
@@ -72,7 +72,7 @@ fn member_joins_group_under_load() {
         let mut world = flowing(seed);
         let node = world.add();
         world.write_for(20);
-        world.act(node, |member| member.enter(7, true, true));
+        world.inject(node, |member| member.enter(7, true, true));
         world.write_for(40);
         check(&mut world);
         assert_eq!(world.living().len(), 4);
@@ -83,7 +83,7 @@ fn member_joins_group_under_load() {
 fn member_leaves_group_under_load() {
     for seed in 0..60 {
         let mut world = flowing(seed);
-        world.act(NodeIndex(seed as usize % 3), |member| member.leave());
+        world.inject(NodeIndex(seed as usize % 3), |member| member.leave());
         world.write_for(40);
         check(&mut world);
         assert_eq!(world.living().len(), 2);
@@ -308,7 +308,7 @@ fn last_member_of_a_local_group_continues() {
         let mut world = World::local(adversarial(seed), 3);
         world.settle();
         for node in world.all() {
-            world.act(node, |member| member.enter(7, true, true));
+            world.inject(node, |member| member.enter(7, true, true));
         }
         world.settle();
         world.write_for(10);

@@ -25,7 +25,7 @@ fn world(seed: u64, nodes: usize) -> (World, Vec<NodeIndex>) {
     assert!(world.settle(), "seed {seed}");
     let all = world.all();
     for &node in &all {
-        world.act(node, |member| member.enter(TOPIC, true, true));
+        world.inject(node, |member| member.enter(TOPIC, true, true));
     }
     assert!(world.settle(), "seed {seed}");
     write(&mut world, all[0], TIMEOUT);
@@ -36,7 +36,7 @@ fn world(seed: u64, nodes: usize) -> (World, Vec<NodeIndex>) {
 fn write(world: &mut World, node: NodeIndex, time: u64) {
     let end = world.now().after(time);
     while world.now() < end {
-        world.act(node, |member| member.write(TOPIC));
+        world.inject(node, |member| member.write(TOPIC));
         world.run(100_000);
     }
 }
@@ -77,7 +77,7 @@ fn assert_left_out(errs: usize, error: Error, condition: WaitCondition, answer: 
     for seed in 0..SEEDS {
         let (mut world, nodes) = world(seed, 3);
         let other = world.member(nodes[1 - errs]).id();
-        world.act(nodes[errs], move |member| error(member, other));
+        world.inject(nodes[errs], move |member| error(member, other));
         write(&mut world, nodes[0], FOUND_WITHIN);
         let found = found(&world, &nodes);
         if found.is_empty() && nodes.iter().any(|node| world.member(*node).exit_reason().is_some())
@@ -118,7 +118,7 @@ fn member_that_alone_misses_acknowledgements_falls_out() {
     for seed in 0..SEEDS {
         let (mut world, nodes) = world(seed, 3);
         let first = world.member(nodes[0]).id();
-        world.act(nodes[1], move |member| member.withhold_lines(TOPIC, Some(first)));
+        world.inject(nodes[1], move |member| member.withhold_lines(TOPIC, Some(first)));
         write(&mut world, nodes[0], FOUND_WITHIN);
         let found = found(&world, &nodes);
         let what = format!("seed {seed}: {found:?}");
@@ -133,7 +133,7 @@ fn member_that_alone_misses_acknowledgements_falls_out() {
 fn no_member_is_excluded_without_a_witness() {
     for seed in 0..SEEDS {
         let (mut world, nodes) = world(seed, 2);
-        world.act(nodes[1], |member| member.withhold_lines(TOPIC, None));
+        world.inject(nodes[1], |member| member.withhold_lines(TOPIC, None));
         write(&mut world, nodes[0], 2 * FOUND_WITHIN);
         assert_eq!(world.stuck(), [], "seed {seed}");
         let second = world.member(nodes[1]).id();

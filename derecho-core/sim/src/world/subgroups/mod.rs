@@ -9,10 +9,10 @@
 //! The content of every record follows from its sender, its number and its length, so every byte is
 //! checked, when the record is taken and when it is released. The checkers read what a member has
 //! *received* from its memory and do not ask the member.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a run that cannot go on fails")]
 
-pub(crate) mod checker;
-pub(crate) mod member;
+pub mod checker;
+pub mod member;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,29 +23,32 @@ use derecho_core::machine::Effects;
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::subgroup::{DeliveryGuarantee, SubgroupConfig};
-use derecho_sim::{Cluster, Config, NodeIndex, Random, StopReason};
 
-pub(crate) use checker::{DeliveryChecker, Rule};
-pub(crate) use member::{LONGEST, TestMember};
+use super::ordered::OrderedMember;
+pub use super::ordered::Rule;
+use crate::{Config, NodeIndex, Random, StopReason};
+pub use checker::DeliveryChecker;
+pub use member::{LONGEST, TestMember};
 
 /// Virtual time within which every test ends.
-pub(crate) const END: Time = Time(400_000_000);
+pub const END: Time = Time(400_000_000);
 
 /// Pace of a member's writer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub struct Pace {
     /// Number of messages.
-    pub(crate) goal: u64,
+    pub goal: u64,
     /// Maximum number of claims in one act.
-    pub(crate) burst: u64,
+    pub burst: u64,
     /// Longest pause between two acts, in nanoseconds.
-    pub(crate) pause_ns: u64,
+    pub pause_ns: u64,
     /// True if the writer keeps claims open, abandons some, and forgets one.
-    pub(crate) careless: bool,
+    pub careless: bool,
 }
 
 impl Pace {
-    pub(crate) const SILENT: Pace = Pace { goal: 0, burst: 1, pause_ns: 1_000, careless: false };
+    /// Pace of a writer that writes nothing.
+    pub const SILENT: Pace = Pace { goal: 0, burst: 1, pause_ns: 1_000, careless: false };
 
     fn random(random: &mut Random, most: u64) -> Pace {
         let goal = if random.one_in(5) { 0 } else { random.between(1, most) };
@@ -58,28 +61,34 @@ impl Pace {
 
 /// SubgroupRole of a member in its subgroup.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SubgroupRole {
-    pub(crate) reads: bool,
-    pub(crate) sends: Option<Pace>,
+pub struct SubgroupRole {
+    /// Whether it reads.
+    pub reads: bool,
+    /// Pace of its writer, if it sends.
+    pub sends: Option<Pace>,
 }
 
 impl SubgroupRole {
-    pub(crate) fn both(pace: Pace) -> SubgroupRole {
+    /// Role of a member that reads and sends.
+    pub fn both(pace: Pace) -> SubgroupRole {
         SubgroupRole { reads: true, sends: Some(pace) }
     }
 }
 
 /// Setup of a subgroup.
 #[derive(Clone, Debug)]
-pub(crate) struct Scenario {
-    pub(crate) terms: SubgroupConfig,
-    pub(crate) geometry: Geometry,
-    pub(crate) members: Vec<SubgroupRole>,
+pub struct Scenario {
+    /// Level and switches of the subgroup.
+    pub terms: SubgroupConfig,
+    /// Memory of each stream.
+    pub geometry: Geometry,
+    /// Roles of all members.
+    pub members: Vec<SubgroupRole>,
 }
 
 impl Scenario {
     /// Returns an atomic subgroup of these members, with far less memory than data.
-    pub(crate) fn atomic(members: Vec<SubgroupRole>) -> Scenario {
+    pub fn atomic(members: Vec<SubgroupRole>) -> Scenario {
         let terms =
             SubgroupConfig { level: DeliveryGuarantee::Atomic, ablation: Ablation::default() };
         let geometry = Geometry::fitting(4096, 16, LONGEST as usize).unwrap();
@@ -88,7 +97,7 @@ impl Scenario {
 
     /// Returns a random subgroup of this level: 2 to 7 members, of which any may send and any may
     /// read, with up to `most` messages each.
-    pub(crate) fn random(seed: u64, level: DeliveryGuarantee, most: u64) -> Scenario {
+    pub fn random(seed: u64, level: DeliveryGuarantee, most: u64) -> Scenario {
         let mut random = Random::new(seed ^ 0x5ce_4a210);
         let count = random.between(2, 7) as usize;
         let mut members: Vec<SubgroupRole> = (0..count)
@@ -108,52 +117,41 @@ impl Scenario {
         Scenario { terms, geometry, members }
     }
 
-    pub(crate) fn senders(&self) -> impl Iterator<Item = usize> {
+    /// Iterates over the members that send.
+    pub fn senders(&self) -> impl Iterator<Item = usize> {
         (0..self.members.len()).filter(|&member| self.members[member].sends.is_some())
     }
 }
 
-pub(crate) fn adversarial(seed: u64) -> Config {
+/// Returns the setup with a network as adverse as the contract of the link allows.
+pub fn adversarial(seed: u64) -> Config {
     Config { deadline: END, ..Config::adversarial(seed) }
 }
 
 /// A running subgroup.
-pub(crate) struct World {
-    pub(crate) cluster: Cluster<TestMember>,
-    pub(crate) checker: Rc<RefCell<DeliveryChecker>>,
-    pub(crate) scenario: Scenario,
-    pub(crate) random: Random,
-    pub(crate) seed: u64,
-}
+pub type World = super::World<TestMember>;
 
 impl World {
     /// Creates the members, each of which founds the subgroup at a time of its own.
-    pub(crate) fn new(config: Config, scenario: Scenario) -> World {
-        let seed = config.seed;
+    pub fn new(config: Config, scenario: Scenario) -> World {
         let checker = DeliveryChecker::new(scenario.terms.level, scenario.geometry);
         let checker = Rc::new(RefCell::new(checker));
-        let mut world = World {
-            cluster: Cluster::new(config),
-            checker,
-            random: Random::new(seed ^ 0x5eed),
-            scenario,
-            seed,
-        };
+        let mut world = World::empty(config, 0x5eed, checker, scenario);
         {
             let mut checker = world.checker.borrow_mut();
-            checker.senders = world.scenario.senders().collect();
-            checker.reads = world.scenario.members.iter().map(|member| member.reads).collect();
+            checker.senders = world.setting.senders().collect();
+            checker.reads = world.setting.members.iter().map(|member| member.reads).collect();
             checker.readers = checker.reads.iter().filter(|reads| **reads).count() * 2;
             checker.committed = vec![0; checker.senders.len()];
             checker.received = vec![0; checker.reads.len()];
         }
-        for me in 0..world.scenario.members.len() {
-            let World { cluster, checker, scenario, .. } = &mut world;
+        for me in 0..world.setting.members.len() {
+            let World { cluster, checker, setting: scenario, .. } = &mut world;
             let node = cluster.add_node(|link| {
                 checker.borrow_mut().ids.push(link.node());
                 vec![TestMember::new(link, me, scenario, checker)]
             });
-            let terms = world.scenario.terms;
+            let terms = world.setting.terms;
             let start = Time(world.random.between(1, 20_000));
             let mut founded = false;
             let act = move |member: &mut TestMember, now: Time, effects: &mut Effects| {
@@ -168,27 +166,20 @@ impl World {
     }
 
     /// As [`World::new`], with applications that start at once.
-    pub(crate) fn started(config: Config, scenario: Scenario) -> World {
+    pub fn started(config: Config, scenario: Scenario) -> World {
         let mut world = World::new(config, scenario);
         (0..world.members()).for_each(|member| world.start(member));
         world
     }
 
-    pub(crate) fn members(&self) -> usize {
-        self.scenario.members.len()
-    }
-
-    pub(crate) fn member(&self, member: usize) -> &TestMember {
-        self.cluster.machine(NodeIndex(member), 0)
-    }
-
-    pub(crate) fn member_mut(&mut self, member: usize) -> &mut TestMember {
-        self.cluster.machine_mut(NodeIndex(member), 0)
+    /// Number of members.
+    pub fn members(&self) -> usize {
+        self.setting.members.len()
     }
 
     /// Starts a member's application.
     fn start(&mut self, member: usize) {
-        let role = self.scenario.members[member];
+        let role = self.setting.members[member];
         let now = self.cluster.now();
         if let Some(pace) = role.sends.filter(|pace| pace.goal > 0) {
             self.checker.borrow_mut().writing += 1;
@@ -217,20 +208,8 @@ impl World {
         }
     }
 
-    /// Acts on a member now.
-    pub(crate) fn act(
-        &mut self,
-        member: usize,
-        action: impl FnOnce(&mut TestMember, &mut Effects) + 'static,
-    ) {
-        let now = self.cluster.now();
-        self.cluster
-            .inject(NodeIndex(member), 0, now, |member, _, effects| action(member, effects));
-        self.cluster.run_until(now.after(1));
-    }
-
     /// Runs until everything is delivered everywhere, or there is a violation.
-    pub(crate) fn complete(&mut self) {
+    pub fn complete(&mut self) {
         let checker = Rc::clone(&self.checker);
         let stop = self.cluster.run_until_met(|_| {
             let checker = checker.borrow();
@@ -238,56 +217,37 @@ impl World {
         });
         if stop != StopReason::Reached {
             let text = format!("{stop:?}: {}", self.states());
-            self.checker.borrow_mut().record_violation(Rule::Liveness, text);
+            self.record_violation(Rule::Liveness, text);
         }
     }
 
     /// Ends all applications, and runs until nothing happens any more.
-    pub(crate) fn calm(&mut self) {
+    pub fn calm(&mut self) {
         self.checker.borrow_mut().over = true;
-        for _ in 0..2 {
-            for member in 0..self.members() {
-                self.act(member, |member, _| member.take_all());
-            }
-            let stop = self.cluster.run_until_met(|_| false);
-            if stop != StopReason::Quiet {
-                self.checker.borrow_mut().record_violation(Rule::Quiescence, format!("{stop:?}"));
-                return;
-            }
-        }
-        // A further turn has nothing to say.
-        let before = self.cluster.network().counters();
-        for member in 0..self.members() {
-            self.act(member, |_, _| {});
-        }
-        self.cluster.run_until_met(|_| false);
-        if self.cluster.network().counters() != before {
-            let text = "a post is made without a reason".into();
-            self.checker.borrow_mut().record_violation(Rule::Quiescence, text);
-        }
+        self.check_quiet(0..self.members());
     }
 
     /// Checks that all memory is free again and every sender can continue, when nothing is
     /// referred to.
-    pub(crate) fn again(&mut self) {
-        for sender in self.scenario.senders().collect::<Vec<_>>() {
+    pub fn again(&mut self) {
+        for sender in self.setting.senders().collect::<Vec<_>>() {
             let member = self.member(sender);
             let acknowledged = member.node.is_subgroup_acknowledged(member.id.unwrap());
             if !acknowledged {
                 let text = format!("messages of {sender} are not acknowledged");
-                self.checker.borrow_mut().record_violation(Rule::Liveness, text);
+                self.record_violation(Rule::Liveness, text);
             }
             self.act(sender, move |member, _| {
                 if !member.commit(LONGEST as usize) {
                     let text = format!("{sender} has no room although no record is referred to");
-                    member.checker.borrow_mut().record_violation(Rule::Liveness, text);
+                    member.checker.borrow_mut().violations.record(Rule::Liveness, text);
                 }
             });
         }
     }
 
     /// Runs everything without failures; returns the violations.
-    pub(crate) fn run(&mut self) -> Vec<(Rule, String)> {
+    pub fn run_to_end(&mut self) -> Vec<(Rule, String)> {
         self.complete();
         for step in [World::calm, World::again, World::calm] {
             if self.checker.borrow().violations.is_empty() {
@@ -300,16 +260,22 @@ impl World {
         if checker.violations.is_empty() {
             logs.iter().for_each(|log| checker.close(log));
         }
-        std::mem::take(&mut checker.violations)
+        checker.violations.take()
     }
 
-    pub(crate) fn assert_no_complaints(&self) {
+    /// Fails if a rule was broken.
+    pub fn assert_no_complaints(&self) {
         let checker = self.checker.borrow();
-        assert!(checker.violations.is_empty(), "seed {}: {:#?}", self.seed, checker.violations);
+        assert!(
+            checker.violations.is_empty(),
+            "seed {}: {:#?}",
+            self.seed,
+            checker.violations.all()
+        );
     }
 
     /// Describes the state of every member, for messages.
-    pub(crate) fn states(&self) -> String {
+    pub fn states(&self) -> String {
         let checker = self.checker.borrow();
         let mut text = format!("committed {:?}, {} writing", checker.committed, checker.writing);
         for index in 0..self.members() {

@@ -7,9 +7,11 @@ use derecho_core::replicated::ObjectPosition;
 
 /// State of the test's object: a chain over all applied updates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Chain {
-    pub(crate) sum: u64,
-    pub(crate) count: u64,
+pub struct Chain {
+    /// Hash over all updates.
+    pub sum: u64,
+    /// Number of updates.
+    pub count: u64,
 }
 
 impl Chain {
@@ -22,13 +24,14 @@ impl Chain {
 }
 
 /// Writer of an update, and its number among the writer's updates.
-pub(crate) type Update = (NodeId, u64);
+pub type Update = (NodeId, u64);
 
 /// Life of the group, object, and beginning of the object.
 type ObjectBeginning = (u64, u64, u128);
 
+/// Checker of objects: observes all members, see the [module](self).
 #[derive(Default)]
-pub(crate) struct ObjectChecker {
+pub struct ObjectChecker {
     /// I-71: the object at each position.
     objects: BTreeMap<(u64, ObjectPosition), Chain>,
     /// Last number of each direct message, by sender and receiver.
@@ -36,11 +39,16 @@ pub(crate) struct ObjectChecker {
     /// Members that have the object of a shard, with its beginning.
     has: BTreeMap<u64, BTreeMap<NodeId, u128>>,
     dead: BTreeSet<NodeId>,
-    pub(crate) transfers: usize,
-    pub(crate) beginnings: usize,
-    pub(crate) direct_messages: usize,
-    pub(crate) answers: usize,
-    pub(crate) kept: usize,
+    /// Number of objects that were transferred to a member.
+    pub transfers: usize,
+    /// Number of objects that began afresh or from logs.
+    pub beginnings: usize,
+    /// Number of direct messages that were received.
+    pub direct_messages: usize,
+    /// Number of answers that were compared.
+    pub answers: usize,
+    /// Number of objects that members had kept.
+    pub kept: usize,
     /// All versions that any member has had, for each life and beginning of a logged object. `life`
     /// is the present life.
     lines: BTreeMap<ObjectBeginning, BTreeMap<u64, Chain>>,
@@ -49,7 +57,8 @@ pub(crate) struct ObjectChecker {
     life: u64,
     /// Versions of each object that were reported to a member as durable everywhere.
     firm: BTreeMap<u64, BTreeMap<u64, Chain>>,
-    pub(crate) logged: usize,
+    /// Number of objects that began from logs.
+    pub logged: usize,
 }
 
 impl ObjectChecker {
@@ -180,7 +189,7 @@ impl ObjectChecker {
     }
 
     /// Returns the last version that is durable everywhere.
-    pub(crate) fn firm(&self, key: u64) -> u64 {
+    pub fn firm(&self, key: u64) -> u64 {
         let last = self.firm.get(&key).and_then(|firm| firm.last_key_value());
         last.map_or(0, |(version, _)| *version)
     }

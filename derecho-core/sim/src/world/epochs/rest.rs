@@ -1,32 +1,32 @@
 //! Times without writes, before, between and after changes, and messages sent when the
 //! subgroup rests.
 
+use crate::NodeIndex;
 use derecho_core::multicast::subgroup::epoch::EpochPhase;
-use derecho_sim::NodeIndex;
 
-use super::checker::Rule;
+use super::Rule;
 use super::{LONGEST, World};
 
 /// Counts of rests in a run.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct RestCounts {
+pub struct RestCounts {
     /// Number of members that did not look at the subgroup.
-    pub(crate) resting: usize,
+    pub resting: usize,
     /// Number of changes that began while a member did not look.
-    pub(crate) changes: usize,
+    pub changes: usize,
     /// Number of messages sent while the writer did not look, in a later epoch than the first.
-    pub(crate) resumed: usize,
+    pub resumed: usize,
 }
 
 impl World {
-    /// Runs as [`World::run`], with times in which the subgroup comes to rest.
-    pub(crate) fn run_with_rests(&mut self) -> (Vec<(Rule, String)>, RestCounts) {
+    /// Runs as [`World::run_changes`], with times in which the subgroup comes to rest.
+    pub fn run_with_rests(&mut self) -> (Vec<(Rule, String)>, RestCounts) {
         let mut rests = RestCounts::default();
-        for node in 0..self.parameters.nodes {
+        for node in 0..self.setting.parameters.nodes {
             self.act(node, |member, effects| member.found_others(effects));
         }
         self.found();
-        for _ in 0..self.parameters.changes {
+        for _ in 0..self.setting.parameters.changes {
             if self.random.one_in(3) {
                 self.pass(60_000);
             } else {
@@ -56,12 +56,12 @@ impl World {
     fn rest(&mut self, rests: &mut RestCounts) {
         self.checker.borrow_mut().lull = true;
         let time = self.random.between(1_000_000, 6_000_000);
-        self.let_pass(time);
+        self.run(time);
         rests.resting += self.resting();
     }
 
     fn resting(&self) -> usize {
-        let members = self.oracle.epoch.roles.iter().map(|role| role.node);
+        let members = self.setting.oracle.epoch.roles.iter().map(|role| role.node);
         members.filter(|&node| self.rests(node)).count()
     }
 
@@ -73,7 +73,7 @@ impl World {
 
     /// Sends one message, without any other reason to look: all readers get it, if none is missing.
     fn hear_one(&mut self, rests: &mut RestCounts) {
-        let plan = self.oracle.epoch.clone();
+        let plan = self.setting.oracle.epoch.clone();
         let there = |node: usize| {
             let member = self.member(node);
             let open = member.id.and_then(|id| member.node.phase(id)) == Some(EpochPhase::Open);
@@ -86,7 +86,7 @@ impl World {
         }
         let node = writers.swap_remove(self.random.below(writers.len() as u64) as usize);
         let rested = self.rests(node);
-        if !self.act(node, |member, effects| member.commit(LONGEST as usize, effects)) {
+        if !self.call(node, |member, effects| member.commit(LONGEST as usize, effects)) {
             return;
         }
         rests.resumed += usize::from(rested && plan.number > 0);

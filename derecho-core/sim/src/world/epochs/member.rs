@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
-use derecho_core::link::{Barrier, Link, LinkEvent, Sharing};
+use derecho_core::link::{Link, LinkEvent, Sharing};
 use derecho_core::machine::{Effects, Machine, PostKind, Target};
 use derecho_core::memory::{LINE_WORDS, OwnRegion, Replica};
-use derecho_core::multicast::claim::{Claim, SenderMemory};
+use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::{ENTRIES, ENTRY_WORDS, Geometry};
 use derecho_core::multicast::inbox::{Inbox, Record};
 use derecho_core::multicast::stream::StreamStart;
@@ -19,98 +19,94 @@ use derecho_core::node::{
     ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, EpochDescription, EpochMember, MemberRole, Node,
     NodeEvent, StreamOrigin, StreamProgress, SubgroupDefinition, SubgroupId, SubgroupMemory,
 };
-use derecho_sim::{Random, SimLink};
 
-use super::checker::{DecidedEpoch, EpochChecker, Rule, fill};
-use super::{LONGEST, TestParameters};
+use super::checker::{DecidedEpoch, EpochChecker};
+use super::{EpochSetting, LONGEST, TestParameters};
+use crate::world::WorldMember;
+use crate::world::group::SingleThreadBarrier;
+use crate::world::ordered::{FaultMoment, OpenClaim, OrderedMember, Rule, Violations, fill};
+use crate::{Random, SimLink};
 
 /// Planted fault, which acts before and after each turn of its member.
-pub(crate) type PlantedFault = fn(&mut TestMember, FaultMoment, &mut Effects);
-
-/// Moment at which a planted fault acts.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FaultMoment {
-    Before,
-    After,
-}
+pub type PlantedFault = fn(&mut TestMember, FaultMoment, &mut Effects);
 
 /// Number of additional subgroups of which a node is the only member, so that it is in many.
 const OTHERS: u64 = 5;
 
-/// Barrier of a single thread, which has always passed it.
-struct SingleThreadBarrier;
-
-impl Barrier for SingleThreadBarrier {
-    fn issue(&self) {}
-}
-
 /// Note that wakes a node with news; the simulator has no bells where memory is shared.
 const BELL: &[u8] = &[0xee];
 
-/// Claim that is closed later.
-struct OpenClaim {
-    claim: Claim<'static>,
-    length: usize,
-    acts: u64,
-    kept: bool,
-}
-
 /// Two readers of one period of reading: one takes at once, the other at random, and holds
 /// some records.
-pub(crate) struct Readers {
+pub struct Readers {
     fast: Arc<Inbox>,
     slow: Arc<Inbox>,
     /// Writer of each sender of a record.
     names: BTreeMap<usize, usize>,
     /// Records that the fast reader has taken, and the next expected number of each writer.
     history: Vec<(usize, u64)>,
-    pub(crate) next: BTreeMap<usize, u64>,
+    /// Next expected number of each writer.
+    pub next: BTreeMap<usize, u64>,
     /// Number of records that the slow reader has taken.
-    pub(crate) count: usize,
+    pub count: usize,
     held: Vec<(usize, Record)>,
 }
 
 /// State of a node's sending.
 #[derive(Clone, Copy)]
-pub(crate) struct SendState {
-    pub(crate) memory: &'static SenderMemory,
-    pub(crate) writer: usize,
-    pub(crate) region: RegionId,
+pub struct SendState {
+    /// Memory of the stream.
+    pub memory: &'static SenderMemory,
+    /// The stream.
+    pub writer: usize,
+    /// Region of the memory.
+    pub region: RegionId,
 }
 
-pub(crate) struct TestMember {
-    pub(crate) me: usize,
+/// A node, which may be a member of the subgroup, and its application.
+pub struct TestMember {
+    /// Index of the node.
+    pub me: usize,
     parameters: TestParameters,
     link: SimLink,
-    pub(crate) node: Node,
-    pub(crate) changes: Option<OwnRegion>,
-    pub(crate) checker: Rc<RefCell<EpochChecker>>,
+    /// The node.
+    pub node: Node,
+    /// Counts of changes in its streams, if the node has any.
+    pub changes: Option<OwnRegion>,
+    /// Observer of all members.
+    pub checker: Rc<RefCell<EpochChecker>>,
     /// The subgroup, while the node is a member of it or on its way.
-    pub(crate) id: Option<SubgroupId>,
+    pub id: Option<SubgroupId>,
     /// Epoch that the node has begun.
-    pub(crate) epoch: Option<u64>,
+    pub epoch: Option<u64>,
     /// Previous epoch.
-    pub(crate) before: Option<u64>,
+    pub before: Option<u64>,
     /// True if no other node counts it as a member any more, but it does not know that.
-    pub(crate) evicted: bool,
-    pub(crate) sending: Option<SendState>,
-    pub(crate) lines: Option<(RegionId, OwnRegion)>,
-    pub(crate) peers: BTreeMap<NodeId, Peer>,
+    pub evicted: bool,
+    /// Its stream, if it sends.
+    pub sending: Option<SendState>,
+    /// Its lines.
+    pub lines: Option<(RegionId, OwnRegion)>,
+    /// The other nodes.
+    pub peers: BTreeMap<NodeId, Peer>,
     open: Vec<OpenClaim>,
-    pub(crate) readers: Vec<Readers>,
+    /// Its readers, one pair for each period of reading.
+    pub readers: Vec<Readers>,
     /// Whether the last readers still get records.
-    pub(crate) reading: bool,
+    pub reading: bool,
     /// The others' regions, as seen here.
-    pub(crate) replicas: BTreeMap<(usize, RegionId), Replica>,
+    pub replicas: BTreeMap<(usize, RegionId), Replica>,
     /// Number of entries posted to each peer so far.
-    pub(crate) posted: BTreeMap<(Peer, RegionId), u64>,
-    pub(crate) planted: Option<PlantedFault>,
+    pub posted: BTreeMap<(Peer, RegionId), u64>,
+    /// Planted fault.
+    pub planted: Option<PlantedFault>,
     /// Memory of a planted fault.
-    pub(crate) mark: u64,
+    pub mark: u64,
 }
 
 impl TestMember {
-    pub(crate) fn new(
+    /// Creates a node.
+    pub fn new(
         link: &mut SimLink,
         me: usize,
         parameters: TestParameters,
@@ -155,13 +151,13 @@ impl TestMember {
     }
 
     /// Opens its lines, for one membership.
-    pub(crate) fn open_lines(&mut self) -> RegionId {
+    pub fn open_lines(&mut self) -> RegionId {
         let lines = self.open_region(SUBGROUP_LINES * LINE_WORDS);
         self.lines.insert(lines).0
     }
 
     /// Opens a stream, and returns the region.
-    pub(crate) fn open_stream(&mut self, writer: usize) -> RegionId {
+    pub fn open_stream(&mut self, writer: usize) -> RegionId {
         let (region, words) = self.open_region(self.parameters.geometry.words());
         let memory = SenderMemory::with_nulls(words, self.parameters.geometry);
         let memory = self.node.count_changes(memory);
@@ -202,7 +198,7 @@ impl TestMember {
     }
 
     /// Founds subgroups of its own in which nothing ever happens.
-    pub(crate) fn found_others(&mut self, effects: &mut Effects) {
+    pub fn found_others(&mut self, effects: &mut Effects) {
         for name in 1..=OTHERS {
             let (lines, region) = self.open_region(LINE_WORDS);
             let member = MemberRole { origin: StreamOrigin::Own, reads: false, sends: None, lines };
@@ -217,7 +213,7 @@ impl TestMember {
 
     /// Converts a plan into the form in which it is announced to this node. `starts`: whether to
     /// include its beginnings.
-    pub(crate) fn epoch_of(&self, plan: &DecidedEpoch, starts: bool) -> EpochDescription {
+    pub fn epoch_of(&self, plan: &DecidedEpoch, starts: bool) -> EpochDescription {
         let region = |writer: usize| self.checker.borrow().writers[writer].region;
         let seats = plan.roles.iter().map(|role| {
             // A node that is gone has no handle any more, and nothing can be begun with it.
@@ -238,12 +234,8 @@ impl TestMember {
         self.sending.filter(|_| sends).map(|sending| sending.memory.clone())
     }
 
-    pub(crate) fn join(
-        &mut self,
-        terms: SubgroupConfig,
-        plan: &DecidedEpoch,
-        effects: &mut Effects,
-    ) {
+    /// Joins the subgroup in this epoch.
+    pub fn join(&mut self, terms: SubgroupConfig, plan: &DecidedEpoch, effects: &mut Effects) {
         let epoch = self.epoch_of(plan, true);
         let (_, lines) = self.lines.clone().unwrap();
         let share = SubgroupMemory { lines, memory: self.memory_for(plan) };
@@ -256,10 +248,11 @@ impl TestMember {
 
     fn refuses(&self, what: &str, plan: &DecidedEpoch) {
         let text = format!("node {} refuses {what} {plan:?}", self.me);
-        self.checker.borrow_mut().record_violation(Rule::Refusal, text);
+        self.checker.borrow_mut().violations.record(Rule::Refusal, text);
     }
 
-    pub(crate) fn change_layout(&mut self, plan: &DecidedEpoch, effects: &mut Effects) {
+    /// Learns of the next epoch.
+    pub fn change_layout(&mut self, plan: &DecidedEpoch, effects: &mut Effects) {
         let epoch = self.epoch_of(plan, false);
         let memory = self.memory_for(plan);
         if !self.node.change_layout(self.id.unwrap(), epoch, memory, effects) {
@@ -271,7 +264,7 @@ impl TestMember {
 
     /// Returns its report: the epoch, and for each writer the beginning and the number of
     /// received entries.
-    pub(crate) fn wedge(&mut self) -> (u64, BTreeMap<usize, (u64, u64)>) {
+    pub fn wedge(&mut self) -> (u64, BTreeMap<usize, (u64, u64)>) {
         let id = self.id.unwrap();
         self.node.wedge_subgroup(id);
         let (epoch, reach) = self.node.progress(id).unwrap();
@@ -284,7 +277,7 @@ impl TestMember {
     }
 
     /// Returns the beginnings of the next epoch, as far as this node knows them.
-    pub(crate) fn starts(&self) -> BTreeMap<usize, StreamStart> {
+    pub fn starts(&self) -> BTreeMap<usize, StreamStart> {
         let starts = self.node.starts(self.id.unwrap()).into_iter();
         starts
             .filter_map(|(origin, stream, start)| {
@@ -296,7 +289,7 @@ impl TestMember {
 
     /// Ends the epoch at this trim. `over`: epochs to skip that have ended without the node, and
     /// whether it should have read in each.
-    pub(crate) fn finish(&mut self, trim: &BTreeMap<usize, u64>, over: &[bool]) {
+    pub fn finish(&mut self, trim: &BTreeMap<usize, u64>, over: &[bool]) {
         let named = trim.iter().filter_map(|(&writer, &entry)| {
             let (node, region) = {
                 let checker = self.checker.borrow();
@@ -308,7 +301,7 @@ impl TestMember {
         let before = self.node.phase(self.id.unwrap());
         if !self.node.finish(self.id.unwrap(), &named) {
             let text = format!("node {} cannot finish {:?} at {trim:?}", self.me, self.epoch);
-            self.checker.borrow_mut().record_violation(Rule::Refusal, text);
+            self.checker.borrow_mut().violations.record(Rule::Refusal, text);
             return;
         }
         self.observe();
@@ -322,7 +315,7 @@ impl TestMember {
     }
 
     /// Excludes nodes that are no longer members of the group.
-    pub(crate) fn put_out(&mut self, nodes: &[usize]) {
+    pub fn put_out(&mut self, nodes: &[usize]) {
         for &node in nodes {
             if let Some(StreamOrigin::Peer(peer)) = self.origin(node) {
                 self.node.put_out(peer);
@@ -330,7 +323,8 @@ impl TestMember {
         }
     }
 
-    pub(crate) fn next_epoch(&mut self, plan: &DecidedEpoch, effects: &mut Effects) {
+    /// Continues in this epoch after a view change.
+    pub fn next_epoch(&mut self, plan: &DecidedEpoch, effects: &mut Effects) {
         let epoch = self.epoch_of(plan, true);
         let memory = self.memory_for(plan);
         if !self.node.next_epoch(self.id.unwrap(), epoch, memory, effects) {
@@ -340,7 +334,7 @@ impl TestMember {
     }
 
     /// Whether its application refers to a record, or the node still assumes so.
-    pub(crate) fn holds(&self) -> bool {
+    pub fn holds(&self) -> bool {
         let taken = |readers: &Readers| readers.count == readers.history.len();
         self.readers.iter().any(|readers| !readers.held.is_empty() || !taken(readers))
             || self.id.is_some_and(|id| self.node.holds(id))
@@ -355,12 +349,12 @@ impl TestMember {
     }
 
     /// Returns the additional time that its application waits before it acts again.
-    pub(crate) fn lull(&self) -> u64 {
+    pub fn lull(&self) -> u64 {
         if self.checker.borrow().lull { 100_000 } else { 0 }
     }
 
     /// Claims some records, and closes some of the open claims.
-    pub(crate) fn write(&mut self, random: &mut Random, burst: u64, effects: &mut Effects) {
+    pub fn write(&mut self, random: &mut Random, burst: u64, effects: &mut Effects) {
         let Some(sending) = self.sending.filter(|_| !self.checker.borrow().lull) else { return };
         for _ in 0..random.between(1, burst) {
             let length = random.between(1, LONGEST) as usize;
@@ -395,7 +389,7 @@ impl TestMember {
     }
 
     /// Performs the last acts of its writer.
-    pub(crate) fn end_writing(&mut self, effects: &mut Effects) {
+    pub fn end_writing(&mut self, effects: &mut Effects) {
         if let Some(sending) = self.sending {
             self.close_claims(sending, true);
             self.ring_all(effects);
@@ -403,7 +397,7 @@ impl TestMember {
     }
 
     /// Commits a record at once; returns false if there is no room.
-    pub(crate) fn commit(&mut self, length: usize, effects: &mut Effects) -> bool {
+    pub fn commit(&mut self, length: usize, effects: &mut Effects) -> bool {
         let Some(sending) = self.sending else { return true };
         let Ok(claim) = sending.memory.claim(length) else { return false };
         let number = claim.commit(length, |number, bytes| fill(sending.writer, number, bytes));
@@ -414,7 +408,7 @@ impl TestMember {
 
     /// Makes the slow readers take up to `count` records: one in `keep` is kept, and one in `drop`
     /// of those kept before is released.
-    pub(crate) fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
+    pub fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
         let TestMember { checker, readers, me, evicted, .. } = self;
         let mut checker = checker.borrow_mut();
         for readers in readers {
@@ -425,7 +419,7 @@ impl TestMember {
                 let here = (writer, record.number());
                 if due != Some(&here) {
                     let text = format!("node {me}: {here:?} at {at} where {due:?} is due");
-                    checker.record_violation(Rule::Order, text);
+                    checker.violations.record(Rule::Order, text);
                 }
                 readers.count += 1;
                 if !*evicted {
@@ -443,11 +437,6 @@ impl TestMember {
                 }
             }
         }
-    }
-
-    /// Takes and releases everything.
-    pub(crate) fn take_all(&mut self) {
-        self.take(&mut Random::new(0), u64::MAX, 0, 1);
     }
 
     /// Makes the fast readers take every delivered record, in the epoch that this node is in.
@@ -521,7 +510,7 @@ impl TestMember {
             NodeEvent::Faulty { peer, fault } if !self.evicted => {
                 let who = self.node_of(StreamOrigin::Peer(peer));
                 let text = format!("node {} finds {who:?}: {fault}", self.me);
-                self.checker.borrow_mut().record_violation(Rule::Blame, text);
+                self.checker.borrow_mut().violations.record(Rule::Blame, text);
             }
             _ => {}
         }
@@ -545,7 +534,7 @@ impl TestMember {
                         let posted = self.posted.entry((post.peer, region)).or_default();
                         if first < *posted {
                             let text = format!("node {}: {first} after {posted}", self.me);
-                            self.checker.borrow_mut().record_violation(Rule::Once, text);
+                            self.checker.borrow_mut().violations.record(Rule::Once, text);
                         }
                         *posted = first + count;
                     }
@@ -607,5 +596,20 @@ impl Machine for TestMember {
 
     fn wants_turn_at(&self) -> Option<Time> {
         self.node.wants_turn_at()
+    }
+}
+
+impl WorldMember for TestMember {
+    type Checker = EpochChecker;
+    type Setting = EpochSetting;
+}
+
+impl OrderedMember for TestMember {
+    fn take_all(&mut self) {
+        self.take(&mut Random::new(0), u64::MAX, 0, 1);
+    }
+
+    fn violations(checker: &mut EpochChecker) -> &mut Violations {
+        &mut checker.violations
     }
 }

@@ -9,8 +9,8 @@ use derecho_core::ids::NodeId;
 use derecho_core::storage::log_tasks::message_of;
 use derecho_core::storage::store::{KeyLiveness, StoreRetention};
 
-use super::log_folders::FoundLog;
 use super::member::{BESIDE, key_of, says_of, time_of};
+use crate::world::log_folders::FoundLog;
 
 type RecordId = (NodeId, u64);
 
@@ -22,9 +22,11 @@ struct ReaderRecords {
     got: Vec<usize>,
 }
 
+/// Checker of a stored subgroup: observes all members, see the [module](self).
 #[derive(Default)]
-pub(crate) struct StoreChecker {
-    pub(crate) retention: StoreRetention,
+pub struct StoreChecker {
+    /// Retention of the store.
+    pub retention: StoreRetention,
     order: Vec<(RecordId, u8)>,
     places: BTreeMap<RecordId, usize>,
     contents: BTreeMap<RecordId, Vec<u8>>,
@@ -42,22 +44,25 @@ pub(crate) struct StoreChecker {
     accused: Vec<NodeId>,
     gone: BTreeSet<NodeId>,
     /// True if the last member that had the store is gone.
-    pub(crate) lost: bool,
+    pub lost: bool,
     /// True if every sender of a transfer has the store from its beginning.
-    pub(crate) strict: bool,
-    pub(crate) histories: usize,
-    pub(crate) exact: usize,
+    pub strict: bool,
+    /// Number of histories that were compared.
+    pub histories: usize,
+    /// Number of histories that were exactly the kept records.
+    pub exact: usize,
     /// Number of readers that began later than their members.
-    pub(crate) late: usize,
-    /// Number of streams that were over, and of those that some members do not know.
-    pub(crate) overs: usize,
-    pub(crate) untold: usize,
+    pub late: usize,
+    /// Number of streams that were over.
+    pub overs: usize,
+    /// Number of these that some members do not know.
+    pub untold: usize,
     /// Number of finished streams that are announced to a newcomer; `None`: as many as occur here.
-    pub(crate) tells: Option<usize>,
+    pub tells: Option<usize>,
     /// Whether the store is also logged.
-    pub(crate) logged: bool,
+    pub logged: bool,
     /// Length of the order that was reported as durable everywhere.
-    pub(crate) durable: usize,
+    pub durable: usize,
     /// Version up to which each member has reported its own log as durable.
     acknowledged: BTreeMap<NodeId, u64>,
     /// Version up to which each member has reported the logs as durable everywhere.
@@ -367,7 +372,8 @@ impl StoreChecker {
         }
     }
 
-    pub(crate) fn length(&self) -> usize {
+    /// Number of messages in the order.
+    pub fn length(&self) -> usize {
         self.order.len()
     }
 
@@ -405,7 +411,7 @@ impl StoreChecker {
 
     /// Checks the logs after a crash of all: the newest has everything durable, and all are of the
     /// same order. Later records follow the newest log.
-    pub(crate) fn restart(&mut self, logs: &[FoundLog]) {
+    pub fn restart(&mut self, logs: &[FoundLog]) {
         for FoundLog { log, records, .. } in logs {
             for owned in records {
                 let record = owned.record();
@@ -423,7 +429,7 @@ impl StoreChecker {
     }
 
     /// Records a crash of all; the point of continuation is seen when a member begins from a log.
-    pub(crate) fn restart_somewhere(&mut self) {
+    pub fn restart_somewhere(&mut self) {
         self.comes_back = true;
     }
 
@@ -458,7 +464,7 @@ impl StoreChecker {
     }
 
     /// Checks that the logs finally agree, record by record, including epochs, and have everything.
-    pub(crate) fn compare(&self, logs: &[FoundLog]) {
+    pub fn compare(&self, logs: &[FoundLog]) {
         let mut epochs = BTreeMap::new();
         for FoundLog { log, records, .. } in logs {
             for owned in records {

@@ -2,10 +2,13 @@
 //!
 //! Owns: the assignment of folders, and the times at which log records become durable. Never does:
 //! run a log task in a way of its own; the core does.
+#![allow(clippy::unwrap_used, reason = "a run that cannot go on fails")]
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use crate::Random;
+use crate::disk::{DiskFaults, SimDisk};
 use derecho_core::log::restart_permission::{PermittedDamage, RestartPermission};
 use derecho_core::log::segment::{FILE_HEADER, FileHeader, FileKind};
 use derecho_core::log::views::{self, VIEWS};
@@ -16,8 +19,6 @@ use derecho_core::log::{
 use derecho_core::storage::log_damage::{self, DamageOutcome, LogDamage};
 use derecho_core::storage::log_port::{LogPort, LogPortCondition, LogTask, LogTaskResult};
 use derecho_core::storage::log_tasks::{self, ReachableFolder};
-use derecho_sim::Random;
-use derecho_sim::disk::{DiskFaults, SimDisk};
 
 const GROUP: GroupId = GroupId(9);
 /// Small, so that logs have many files.
@@ -25,7 +26,7 @@ const LIMITS: LogLimits = LogLimits { segment_bytes: 16 << 10 };
 
 /// Log folder on a simulated disk.
 #[derive(Clone)]
-pub(crate) struct SimFolder(Arc<Mutex<SimDisk>>);
+pub struct SimFolder(Arc<Mutex<SimDisk>>);
 
 macro_rules! passed_on {
     ($($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {$(
@@ -65,31 +66,30 @@ struct FolderState {
 }
 
 /// Content of a log.
-pub(crate) struct FoundLog {
-    pub(crate) log: LogId,
-    pub(crate) tail: Tail,
-    pub(crate) checkpoint: Option<Version>,
+pub struct FoundLog {
+    /// Id of the log.
+    pub log: LogId,
+    /// Its end.
+    pub tail: Tail,
+    /// Version that it has as a checkpoint, if any.
+    pub checkpoint: Option<Version>,
     /// Records in its segments.
-    pub(crate) records: Vec<OwnedRecord>,
+    pub records: Vec<OwnedRecord>,
 }
 
 /// All folders of a host; or of as many hosts, none of which sees another's.
 #[derive(Clone, Default)]
-pub(crate) struct LogFolders(
-    Arc<Mutex<Vec<FolderState>>>,
-    bool,
-    Arc<Mutex<Vec<RestartPermission>>>,
-);
+pub struct LogFolders(Arc<Mutex<Vec<FolderState>>>, bool, Arc<Mutex<Vec<RestartPermission>>>);
 
 impl LogFolders {
     /// Creates folders on disks of their own, which no other host reaches.
-    pub(crate) fn separate() -> LogFolders {
+    pub fn separate() -> LogFolders {
         LogFolders(Arc::default(), true, Arc::default())
     }
 
     /// Gives the operator's permission to restart without this folder, based on the content of
     /// another one.
-    pub(crate) fn proceed_without(&self, at: usize, seen_in: usize) {
+    pub fn proceed_without(&self, at: usize, seen_in: usize) {
         let mut slots = self.0.lock().unwrap();
         let (without, after) = (slots[at].log, slots[seen_in].viewed);
         let owner = LogOwner { group: GROUP, log: without };
@@ -109,61 +109,61 @@ impl LogFolders {
     }
 
     /// Records that others continue without this folder, none of which has a complete log.
-    pub(crate) fn leave_behind(&self, at: usize) {
+    pub fn leave_behind(&self, at: usize) {
         self.0.lock().unwrap()[at].left_behind = true;
     }
 
     /// Whether the folders are on disks of their own.
-    pub(crate) fn is_separate(&self) -> bool {
+    pub fn is_separate(&self) -> bool {
         self.1
     }
 
     /// Stalls or continues the disk of this folder.
-    pub(crate) fn stall(&self, at: usize, stalled: bool) {
+    pub fn stall(&self, at: usize, stalled: bool) {
         self.0.lock().unwrap()[at].stalled = stalled;
     }
 
     /// Fills the disk of this folder, or gives it room again.
-    pub(crate) fn fill(&self, at: usize, is_full: bool) {
+    pub fn fill(&self, at: usize, is_full: bool) {
         let slots = self.0.lock().unwrap();
         slots[at].folder.0.lock().unwrap().faults.room = is_full.then_some(0);
     }
 
     /// Makes each later sync of this folder's disk fail, until its process has ended.
-    pub(crate) fn fail_syncs(&self, at: usize) {
+    pub fn fail_syncs(&self, at: usize) {
         let slot = &mut self.0.lock().unwrap()[at];
         slot.failing = true;
         slot.folder.0.lock().unwrap().faults.failing_syncs = 1;
     }
 
     /// Whether the syncs of this folder's disk fail.
-    pub(crate) fn is_failing(&self, at: usize) -> bool {
+    pub fn is_failing(&self, at: usize) -> bool {
         self.0.lock().unwrap()[at].failing
     }
 
     /// Whether each folder is in use, so that the next member gets a new one.
-    pub(crate) fn is_used(&self) -> bool {
+    pub fn is_used(&self) -> bool {
         self.count().1 == 0
     }
 
     /// Hides this folder, or makes it available again.
-    pub(crate) fn hide(&self, at: usize, hidden: bool) {
+    pub fn hide(&self, at: usize, hidden: bool) {
         self.0.lock().unwrap()[at].busy = hidden;
     }
 
     /// Returns the last view that is durable in this folder: its era and number.
-    pub(crate) fn viewed(&self, at: usize) -> (u64, u64) {
+    pub fn viewed(&self, at: usize) -> (u64, u64) {
         self.0.lock().unwrap()[at].viewed
     }
 
     /// Returns the number of folders, and of those that are not in use.
-    pub(crate) fn count(&self) -> (usize, usize) {
+    pub fn count(&self) -> (usize, usize) {
         let slots = self.0.lock().unwrap();
         (slots.len(), slots.iter().filter(|slot| !slot.busy).count())
     }
 
     /// Takes an unused folder, or a new one.
-    pub(crate) fn take(&self, random: &mut Random) -> usize {
+    pub fn take(&self, random: &mut Random) -> usize {
         let mut slots = self.0.lock().unwrap();
         let mut free: Vec<usize> = (0..slots.len()).filter(|at| !slots[*at].busy).collect();
         // A folder lost before it had recorded anything knows of no other member: it does not come
@@ -205,7 +205,7 @@ impl LogFolders {
     }
 
     /// Ends the process of a folder; if the power was lost, some unsynced data is lost.
-    pub(crate) fn give_back(&self, at: usize, power: bool) {
+    pub fn give_back(&self, at: usize, power: bool) {
         let slot = &mut self.0.lock().unwrap()[at];
         (slot.busy, slot.stalled, slot.failing) = (false, false, false);
         let mut disk = slot.folder.0.lock().unwrap();
@@ -216,13 +216,13 @@ impl LogFolders {
     }
 
     /// Returns the streams in this folder.
-    pub(crate) fn streams(&self, at: usize) -> Vec<StreamKey> {
+    pub fn streams(&self, at: usize) -> Vec<StreamKey> {
         let slot = &mut self.0.lock().unwrap()[at];
         folder::streams(&mut slot.folder).unwrap().into_iter().collect()
     }
 
     /// Returns the log of a stream in this folder.
-    pub(crate) fn journal(&self, at: usize, stream: StreamKey, seed: u64) -> SimLogPort {
+    pub fn journal(&self, at: usize, stream: StreamKey, seed: u64) -> SimLogPort {
         let slot = &mut self.0.lock().unwrap()[at];
         let owner = LogOwner { group: GROUP, log: slot.log };
         let of = LogKey { owner, stream };
@@ -255,7 +255,7 @@ impl LogFolders {
 
     /// Flips a bit of a file of this stream in this folder: in the longest file, before other
     /// records, or at the end of the last file.
-    pub(crate) fn damage(&self, at: usize, stream: StreamKey, at_the_end: bool) {
+    pub fn damage(&self, at: usize, stream: StreamKey, at_the_end: bool) {
         let folder = self.0.lock().unwrap()[at].folder.clone();
         let mut disk = folder.0.lock().unwrap();
         let is_it = |name: &String| {
@@ -273,13 +273,13 @@ impl LogFolders {
     }
 
     /// Number of logs of a stream that were put aside in this folder.
-    pub(crate) fn asides(&self, at: usize, stream: StreamKey) -> usize {
+    pub fn asides(&self, at: usize, stream: StreamKey) -> usize {
         let folder = &mut self.0.lock().unwrap()[at].folder;
         aside::asides(folder).unwrap().get(&stream).map_or(0, BTreeSet::len)
     }
 
     /// Returns the content of all logs of a stream, as a reader finds it.
-    pub(crate) fn logs(&self, stream: StreamKey) -> Vec<FoundLog> {
+    pub fn logs(&self, stream: StreamKey) -> Vec<FoundLog> {
         let mut slots = self.0.lock().unwrap();
         let all = slots.iter_mut().filter_map(|FolderState { log, folder, .. }| {
             let owner = LogOwner { group: GROUP, log: *log };
@@ -319,7 +319,7 @@ enum QueuedItem {
 }
 
 /// A log, and the thread that would write it.
-pub(crate) struct SimLogPort {
+pub struct SimLogPort {
     folders: LogFolders,
     at: usize,
     folder: SimFolder,

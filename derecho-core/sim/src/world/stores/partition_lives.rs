@@ -6,83 +6,23 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::Config;
 use derecho_core::link::Evidence;
 use derecho_core::membership::MemberStatus;
-use derecho_sim::{Config, NodeIndex};
 
 use super::World;
 use super::checker::StoreChecker;
-use super::log_folders::LogFolders;
 use super::member::LOG;
 use super::separate_disks::retention;
-
-type Pair = (NodeIndex, NodeIndex);
-
-/// Partitions of one world, with their results.
-#[derive(Default)]
-pub(crate) struct Partitions {
-    /// Directed links that are cut at the moment.
-    cut: Vec<Pair>,
-    /// Members that ran at the last call of [`World::end_evicted`], with their folders, if they
-    /// have any.
-    members: Vec<(NodeIndex, Option<(LogFolders, usize)>)>,
-    /// Number of partitions so far.
-    pub(crate) count: usize,
-    /// Number of live members that were excluded so far.
-    pub(crate) evicted: usize,
-    /// Number of partitions that ended before any member was out.
-    pub(crate) survived: usize,
-    evicted_before: usize,
-}
+use crate::world::GroupMember;
+use crate::world::log_folders::LogFolders;
 
 /// Maximum number of nodes that a world adds, including the first ones.
 const MOST_NODES: usize = 14;
 
 impl World {
-    /// Whether a partition is under way.
-    pub(crate) fn is_partitioned(&self) -> bool {
-        !self.partitions.cut.is_empty()
-    }
-
-    /// Cuts links between two sides of the group: all of them, or some, in both directions or in
-    /// one. Posted messages are held back until the partition ends.
-    pub(crate) fn cut_at_random(&mut self) {
-        let mut nodes = self.living();
-        if self.is_partitioned() || nodes.len() < 2 {
-            return;
-        }
-        for last in (1..nodes.len()).rev() {
-            nodes.swap(last, self.random.below(last as u64 + 1) as usize);
-        }
-        let side = self.random.between(1, nodes.len() as u64 / 2) as usize;
-        let (some, others) = nodes.split_at(side);
-        let (partial, one_way) = (self.random.one_in(3), self.random.one_in(4));
-        let mut pairs: Vec<Pair> = Vec::new();
-        for (from, to) in some.iter().flat_map(|from| others.iter().map(|to| (*from, *to))) {
-            if partial && self.random.one_in(2) {
-                continue;
-            }
-            let outward = self.random.one_in(2);
-            pairs.extend((!one_way || outward).then_some((from, to)));
-            pairs.extend((!one_way || !outward).then_some((to, from)));
-        }
-        pairs.iter().for_each(|(from, to)| self.cluster.network().cut(*from, *to));
-        self.partitions.count += usize::from(!pairs.is_empty());
-        self.partitions.evicted_before = self.partitions.evicted;
-        self.partitions.cut = pairs;
-    }
-
-    /// Ends the partition, if there is one.
-    pub(crate) fn heal(&mut self) {
-        let pairs = std::mem::take(&mut self.partitions.cut);
-        let before = self.partitions.evicted_before;
-        self.partitions.survived +=
-            usize::from(!pairs.is_empty() && self.partitions.evicted == before);
-        pairs.iter().for_each(|(from, to)| self.cluster.network().heal(*from, *to));
-    }
-
     /// Begins, continues, or ends a partition at random. Members write meanwhile where they can.
-    pub(crate) fn random_partition(&mut self) {
+    pub fn random_partition(&mut self) {
         match (self.is_partitioned(), self.random.below(3)) {
             (false, 0..2) => self.cut_at_random(),
             (true, 0) => self.heal(),
@@ -100,14 +40,14 @@ impl World {
 
     /// Ends the processes of members that are out, as participants do, and lets some of them come
     /// back as new nodes.
-    pub(crate) fn end_evicted(&mut self) {
-        let before = std::mem::take(&mut self.partitions.members);
+    pub fn end_evicted(&mut self) {
+        let before = std::mem::take(&mut self.setting.partitions.members);
         for (node, folders) in before {
             let is_out = self.member(node).group().status() != MemberStatus::Member;
             if !self.cluster.is_running(node) || !is_out || self.member(node).leaves {
                 continue;
             }
-            self.partitions.evicted += 1;
+            self.setting.partitions.evicted += 1;
             if let Some((folders, at)) = folders.filter(|_| !self.has_another_log(node)) {
                 folders.leave_behind(at);
             }
@@ -118,33 +58,35 @@ impl World {
         }
         self.notice_loss();
         let members = self.living().into_iter().map(|node| (node, self.member(node).folder()));
-        self.partitions.members = members.collect();
+        self.setting.partitions.members = members.collect();
     }
 }
 
 /// Counts of the events in lives of networked groups.
 #[derive(Default, Debug)]
-pub(crate) struct NetworkedCounts {
-    pub(crate) lives: usize,
+pub struct NetworkedCounts {
+    /// Number of lives.
+    pub lives: usize,
     /// Messages that were durable everywhere when their life ended.
-    pub(crate) durable: usize,
-    pub(crate) partitions: usize,
+    pub durable: usize,
+    /// Number of partitions.
+    pub partitions: usize,
     /// Partitions that ended before any member was excluded.
-    pub(crate) survived: usize,
+    pub survived: usize,
     /// Live members that were excluded.
-    pub(crate) evicted: usize,
+    pub evicted: usize,
     /// Lives that ended during a partition.
-    pub(crate) cut_short: usize,
+    pub cut_short: usize,
     /// Lives that ended with no member left: no side was a primary partition.
-    pub(crate) lost: usize,
+    pub lost: usize,
     /// Restarts that began before all logs were back.
-    pub(crate) early: usize,
+    pub early: usize,
 }
 
 impl NetworkedCounts {
     /// Runs several lives of one networked group that is partitioned at random. Every member's log
     /// is on a disk of its own.
-    pub(crate) fn live(&mut self, seed: u64) {
+    pub fn live(&mut self, seed: u64) {
         println!("seed {seed}");
         let (checker, folders) =
             (Rc::new(RefCell::new(StoreChecker::default())), LogFolders::separate());
@@ -187,9 +129,9 @@ impl NetworkedCounts {
         self.cut_short += usize::from(world.is_partitioned());
         self.lost += usize::from(world.living().is_empty());
         self.durable += world.checker.borrow().durable;
-        self.partitions += world.partitions.count;
-        self.survived += world.partitions.survived;
-        self.evicted += world.partitions.evicted;
+        self.partitions += world.setting.partitions.count;
+        self.survived += world.setting.partitions.survived;
+        self.evicted += world.setting.partitions.evicted;
     }
 
     /// Crashes all. Some come back, and then the others one by one until the group begins.

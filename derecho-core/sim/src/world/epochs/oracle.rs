@@ -7,16 +7,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use crate::{NodeIndex, Random};
 use derecho_core::multicast::stream::StreamStart;
 use derecho_core::multicast::subgroup::epoch::EpochPhase;
-use derecho_sim::{NodeIndex, Random};
 
 use super::checker::{DecidedEpoch, EpochRole, Writer};
 use super::{Rule, World};
 
 /// Fault of the membership.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum MembershipFault {
+pub enum MembershipFault {
     /// One member gets a trim that is one entry too far.
     TrimTooFar,
     /// All members get the trim of the member that has received most.
@@ -29,36 +29,36 @@ pub(crate) enum MembershipFault {
     BeginsBeforeAllHaveAll,
 }
 
-pub(crate) struct Oracle {
-    pub(super) anchor: usize,
+/// The membership: decides about epochs.
+pub struct Oracle {
+    /// Node that always reads and never fails.
+    pub anchor: usize,
     /// Last decided epoch.
-    pub(crate) epoch: DecidedEpoch,
+    pub epoch: DecidedEpoch,
     numbers: u64,
-    pub(crate) planted: Option<MembershipFault>,
+    /// Fault of the membership.
+    pub planted: Option<MembershipFault>,
     /// True if no node crashes.
-    pub(crate) peace: bool,
+    pub peace: bool,
     /// Decisions and announcements, for the analysis of a seed.
-    pub(crate) log: Vec<String>,
-    pub(crate) views: usize,
-    pub(crate) layouts: usize,
+    pub log: Vec<String>,
+    /// Number of view changes.
+    pub views: usize,
+    /// Number of changes of layout.
+    pub layouts: usize,
     /// Number of view changes that found some members in the old epoch and some in the next one.
-    pub(crate) mixed: usize,
+    pub mixed: usize,
     /// Number of view changes that cut something off.
-    pub(crate) cut_off: usize,
-    pub(crate) crashes: usize,
-}
-
-/// ChangeKind of a change for a node.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ChangeKind {
-    View,
-    Layout,
+    pub cut_off: usize,
+    /// Number of crashes.
+    pub crashes: usize,
 }
 
 type Report = (u64, BTreeMap<usize, (u64, u64)>);
 
 impl Oracle {
-    pub(crate) fn new(random: &mut Random, nodes: usize) -> Oracle {
+    /// Creates the membership of these nodes.
+    pub fn new(random: &mut Random, nodes: usize) -> Oracle {
         let plan = DecidedEpoch { number: 0, roles: Vec::new(), starts: BTreeMap::new() };
         Oracle {
             anchor: random.below(nodes as u64) as usize,
@@ -83,19 +83,13 @@ impl World {
             let member = self.member(*node);
             self.is_running(*node) && member.id.is_some() && !member.evicted
         };
-        let mut nodes: Vec<usize> = (0..self.parameters.nodes).filter(is_in).collect();
+        let mut nodes: Vec<usize> = (0..self.setting.parameters.nodes).filter(is_in).collect();
         self.shuffle(&mut nodes);
         nodes
     }
 
-    fn shuffle<T>(&mut self, all: &mut [T]) {
-        for last in (1..all.len()).rev() {
-            all.swap(last, self.random.below(last as u64 + 1) as usize);
-        }
-    }
-
     /// Creates a new stream of this node.
-    pub(super) fn new_writer(&mut self, node: usize) -> usize {
+    pub fn new_writer(&mut self, node: usize) -> usize {
         let writer = self.checker.borrow().writers.len();
         let region = self.member_mut(node).open_stream(writer);
         self.checker.borrow_mut().writers.push(Writer { node, region, committed: 0 });
@@ -103,7 +97,7 @@ impl World {
     }
 
     fn place_for(&mut self, node: usize, slot: usize) -> EpochRole {
-        let reads = node == self.oracle.anchor || !self.random.one_in(3);
+        let reads = node == self.setting.oracle.anchor || !self.random.one_in(3);
         let sends = !self.random.one_in(3);
         let lines = self.member_mut(node).open_lines();
         let writer = sends.then(|| self.new_writer(node));
@@ -113,9 +107,9 @@ impl World {
     /// Returns the next epoch, without the nodes that are out. Members change their roles, leave
     /// or join.
     fn next_plan(&mut self, out: &BTreeSet<usize>) -> DecidedEpoch {
-        let anchor = self.oracle.anchor;
+        let anchor = self.setting.oracle.anchor;
         let mut roles = Vec::new();
-        for mut role in self.oracle.epoch.roles.clone() {
+        for mut role in self.setting.oracle.epoch.roles.clone() {
             let node = role.node;
             if out.contains(&node) || !self.is_running(node) || self.member(node).evicted {
                 continue;
@@ -124,10 +118,10 @@ impl World {
             if self.member(node).id.is_none() {
                 continue;
             }
-            let late = self.parameters.late_leavers && node != anchor;
+            let late = self.setting.parameters.late_leavers && node != anchor;
             let done = !role.reads && !self.member(node).holds();
             let free = (late || done) && self.member(node).epoch.is_some();
-            let settled = self.member(node).epoch == Some(self.oracle.epoch.number);
+            let settled = self.member(node).epoch == Some(self.setting.oracle.epoch.number);
             if free && settled && self.random.one_in(2) {
                 continue;
             }
@@ -143,12 +137,12 @@ impl World {
             }
             roles.push(role);
         }
-        for node in 0..self.parameters.nodes {
+        for node in 0..self.setting.parameters.nodes {
             let member = self.member(node);
             let is_new = member.id.is_none() && self.is_running(node) && !out.contains(&node);
             // A copy of a record that a former member holds is overwritten once it is a
             // member again.
-            let is_new = is_new && (self.parameters.shared || !member.holds());
+            let is_new = is_new && (self.setting.parameters.shared || !member.holds());
             let known = roles.iter().any(|role| role.node == node);
             if is_new && !known && !member.evicted && self.random.one_in(3) {
                 let taken = |slot: usize| roles.iter().any(|role: &EpochRole| role.slot == slot);
@@ -158,31 +152,32 @@ impl World {
             }
         }
         self.shuffle(&mut roles);
-        self.oracle.numbers += 1;
-        DecidedEpoch { number: self.oracle.numbers, roles, starts: BTreeMap::new() }
+        self.setting.oracle.numbers += 1;
+        DecidedEpoch { number: self.setting.oracle.numbers, roles, starts: BTreeMap::new() }
     }
 
-    pub(super) fn decide(&mut self, plan: DecidedEpoch) -> Rc<DecidedEpoch> {
+    /// Records a decided epoch.
+    pub fn decide(&mut self, plan: DecidedEpoch) -> Rc<DecidedEpoch> {
         self.log(&format!("{plan:?}"));
         self.checker.borrow_mut().epochs.insert(plan.number, plan.clone());
-        self.oracle.epoch = plan.clone();
+        self.setting.oracle.epoch = plan.clone();
         Rc::new(plan)
     }
 
     /// Logs an event, for the analysis of a seed.
     fn log(&mut self, text: &str) {
         let now = self.cluster.now().0;
-        self.oracle.log.push(format!("{now} {text}"));
+        self.setting.oracle.log.push(format!("{now} {text}"));
     }
 
     /// Begins the subgroup, with some of the nodes.
-    pub(crate) fn found(&mut self) {
-        let mut nodes: Vec<usize> = (0..self.parameters.nodes).collect();
+    pub fn found(&mut self) {
+        let mut nodes: Vec<usize> = (0..self.setting.parameters.nodes).collect();
         self.shuffle(&mut nodes);
-        let count = self.random.between(2, self.parameters.nodes as u64) as usize;
+        let count = self.random.between(2, self.setting.parameters.nodes as u64) as usize;
         let mut founders: Vec<usize> = nodes[..count].to_vec();
-        if !founders.contains(&self.oracle.anchor) {
-            founders[0] = self.oracle.anchor;
+        if !founders.contains(&self.setting.oracle.anchor) {
+            founders[0] = self.setting.oracle.anchor;
         }
         let roles = founders.into_iter().enumerate();
         let roles = roles.map(|(slot, node)| self.place_for(node, slot)).collect::<Vec<_>>();
@@ -199,14 +194,15 @@ impl World {
         }
     }
 
-    pub(super) fn join(&mut self, node: usize, plan: &Rc<DecidedEpoch>) {
+    /// Makes a node join in this epoch.
+    pub fn join(&mut self, node: usize, plan: &Rc<DecidedEpoch>) {
         self.log(&format!("{node} joins in {}", plan.number));
-        let (terms, plan) = (self.parameters.terms, Rc::clone(plan));
+        let (terms, plan) = (self.setting.parameters.terms, Rc::clone(plan));
         self.act(node, move |member, effects| member.join(terms, &plan, effects));
     }
 
     /// Waits until all running members of an epoch have begun it.
-    pub(super) fn wait_for(&mut self, plan: &Rc<DecidedEpoch>) -> bool {
+    pub fn wait_for(&mut self, plan: &Rc<DecidedEpoch>) -> bool {
         let plan = Rc::clone(plan);
         self.wait("an epoch", move |cluster| {
             plan.roles.iter().all(|role| {
@@ -217,7 +213,7 @@ impl World {
     }
 
     /// Makes a random change.
-    pub(crate) fn change(&mut self) {
+    pub fn change(&mut self) {
         if self.random.one_in(2) {
             self.change_layout();
         } else {
@@ -227,21 +223,22 @@ impl World {
 
     /// Crashes a member, except the one that always stays.
     fn crash_one(&mut self) {
-        let anchor = self.oracle.anchor;
-        if self.oracle.peace {
+        let anchor = self.setting.oracle.anchor;
+        if self.setting.oracle.peace {
             return;
         }
         let nodes: Vec<usize> = self.present().into_iter().filter(|&node| node != anchor).collect();
         if let Some(&node) = nodes.first() {
-            self.oracle.crashes += 1;
+            self.setting.oracle.crashes += 1;
             self.log(&format!("{node} crashes"));
             self.cluster.crash(NodeIndex(node));
         }
     }
 
-    pub(crate) fn change_layout(&mut self) {
+    /// Changes the layout, which a view change may interrupt.
+    pub fn change_layout(&mut self) {
         // All members know the epoch that ends.
-        let plan = Rc::new(self.oracle.epoch.clone());
+        let plan = Rc::new(self.setting.oracle.epoch.clone());
         let all = plan.roles.iter().all(|role| self.is_running(role.node));
         if !all {
             return self.change_view();
@@ -249,7 +246,7 @@ impl World {
         if !self.wait_for(&plan) {
             return;
         }
-        self.oracle.layouts += 1;
+        self.setting.oracle.layouts += 1;
         self.log("a change of layout");
         let old = self.present();
         let next = self.next_plan(&BTreeSet::new());
@@ -276,7 +273,7 @@ impl World {
         if stops == Some(steps) {
             return self.interrupt();
         }
-        let early = self.oracle.planted == Some(MembershipFault::BeginsBeforeAllHaveAll);
+        let early = self.setting.oracle.planted == Some(MembershipFault::BeginsBeforeAllHaveAll);
         if !newcomers.is_empty() && !self.wait_for_starts(&plan, &next, early) {
             return;
         }
@@ -297,7 +294,7 @@ impl World {
     }
 
     /// Waits until a member knows that the epoch is complete, and so where the next one begins.
-    pub(super) fn wait_for_starts(
+    pub fn wait_for_starts(
         &mut self,
         plan: &Rc<DecidedEpoch>,
         next: &DecidedEpoch,
@@ -306,7 +303,7 @@ impl World {
         let (number, checker) = (plan.number, Rc::clone(&self.checker));
         let goes_on = |writer: &usize| next.writers().any(|other| other == *writer);
         let writers: Vec<usize> = plan.writers().filter(goes_on).collect();
-        let nodes = self.parameters.nodes;
+        let nodes = self.setting.parameters.nodes;
         self.wait("the starts of the next epoch", move |cluster| {
             let cuts = &checker.borrow().cuts;
             let cut = writers.iter().all(|&writer| cuts.contains_key(&(number, writer)));
@@ -322,11 +319,7 @@ impl World {
     }
 
     /// Returns the plan of a change of layout, with the beginnings as far as they are known.
-    pub(super) fn with_cuts(
-        &mut self,
-        before: &DecidedEpoch,
-        plan: &DecidedEpoch,
-    ) -> Rc<DecidedEpoch> {
+    pub fn with_cuts(&mut self, before: &DecidedEpoch, plan: &DecidedEpoch) -> Rc<DecidedEpoch> {
         let mut plan = plan.clone();
         for writer in plan.roles.iter().filter_map(|role| role.writer) {
             let new = StreamStart { entry: 0, message: 0 };
@@ -350,12 +343,12 @@ impl World {
 
     /// Runs a subgroup in which all members read except one that only sends. That member is
     /// excluded while alive, and continues as if nothing had happened. Returns the violations.
-    pub(crate) fn run_with_one_put_out(&mut self) -> Vec<(Rule, String)> {
-        self.oracle.peace = true;
-        let anchor = self.oracle.anchor;
-        let out = (anchor + 1) % self.parameters.nodes;
+    pub fn run_with_one_put_out(&mut self) -> Vec<(Rule, String)> {
+        self.setting.oracle.peace = true;
+        let anchor = self.setting.oracle.anchor;
+        let out = (anchor + 1) % self.setting.parameters.nodes;
         let mut roles = Vec::new();
-        for node in 0..self.parameters.nodes {
+        for node in 0..self.setting.parameters.nodes {
             let lines = self.member_mut(node).open_lines();
             let writer = Some(self.new_writer(node));
             roles.push(EpochRole { node, slot: node, reads: node != out, writer, lines });
@@ -363,7 +356,7 @@ impl World {
         let new = StreamStart { entry: 0, message: 0 };
         let starts = roles.iter().filter_map(|role| Some((role.writer?, new))).collect();
         let plan = self.decide(DecidedEpoch { number: 0, roles, starts });
-        for node in 0..self.parameters.nodes {
+        for node in 0..self.setting.parameters.nodes {
             self.join(node, &plan);
         }
         self.wait_for(&plan);
@@ -373,24 +366,24 @@ impl World {
         if let Some(reports) = self.wedge_all() {
             let (mut plan, trims) = self.decide_view(&reports, &all);
             // The roles of the others do not change.
-            plan.roles = self.oracle.epoch.roles.clone();
+            plan.roles = self.setting.oracle.epoch.roles.clone();
             plan.roles.retain(|role| role.node != out);
             self.tell_all(plan, trims);
         }
-        let plan = Rc::new(self.oracle.epoch.clone());
+        let plan = Rc::new(self.setting.oracle.epoch.clone());
         self.wait_for(&plan);
         self.pass(1_000_000);
         self.finish_run()
     }
 
     /// Makes some members fail, leave or be excluded; the others continue.
-    pub(crate) fn change_view(&mut self) {
+    pub fn change_view(&mut self) {
         let mut out = BTreeSet::new();
         if self.random.one_in(2) {
             self.crash_one();
         }
         for node in self.present() {
-            if node != self.oracle.anchor && self.random.one_in(6) {
+            if node != self.setting.oracle.anchor && self.random.one_in(6) {
                 self.log(&format!("{node} is excluded"));
                 // The node is alive, and nothing is announced to it.
                 self.member_mut(node).evicted = true;
@@ -399,11 +392,11 @@ impl World {
         }
         let mut tries = 0;
         loop {
-            self.oracle.views += 1;
+            self.setting.oracle.views += 1;
             let decided = self.wedge_all().map(|reports| self.decide_view(&reports, &out));
             let Some((plan, trims)) = decided else { return };
             self.tell_all(plan, trims);
-            let plan = Rc::new(self.oracle.epoch.clone());
+            let plan = Rc::new(self.setting.oracle.epoch.clone());
             let gone = plan.roles.iter().any(|role| !self.is_running(role.node));
             if !self.is_fine() || !gone {
                 self.wait_for(&plan);
@@ -426,7 +419,7 @@ impl World {
             }
             // The node may only now have left by the previous change.
             if self.is_running(node) && self.member(node).id.is_some() {
-                let report = self.act(node, |member, _| member.wedge());
+                let report = self.call(node, |member, _| member.wedge());
                 self.log(&format!("{node} reports {report:?}"));
                 reports.insert(node, report);
             }
@@ -445,7 +438,7 @@ impl World {
         let last = reports.values().map(|(epoch, _)| *epoch).max().unwrap();
         let mut trims = BTreeMap::new();
         let epochs: BTreeSet<u64> = reports.values().map(|(epoch, _)| *epoch).collect();
-        self.oracle.mixed += usize::from(epochs.len() > 1);
+        self.setting.oracle.mixed += usize::from(epochs.len() > 1);
         for epoch in epochs {
             let plan = &plans[&epoch];
             let inside = reports.values().find(|(of, _)| *of == epoch).unwrap();
@@ -460,31 +453,31 @@ impl World {
                     counts.filter(|_| reads)
                 });
                 let received: Vec<u64> = received.collect();
-                let far = self.oracle.planted == Some(MembershipFault::TrimOfTheFastest);
+                let far = self.setting.oracle.planted == Some(MembershipFault::TrimOfTheFastest);
                 let entry =
                     if far { received.iter().max() } else { received.iter().min() }.copied();
                 // A writer that no member knows any more: nothing of it was received.
                 if let Some(entry) = entry {
                     trim.insert(writer, entry);
-                    self.oracle.cut_off += usize::from(received.iter().any(|&r| r > entry));
+                    self.setting.oracle.cut_off += usize::from(received.iter().any(|&r| r > entry));
                 }
             }
             trims.insert(epoch, trim);
         }
         // The epoch that continues.
-        self.oracle.epoch = plans[&last].clone();
+        self.setting.oracle.epoch = plans[&last].clone();
         (self.next_plan(out), trims)
     }
 
     /// Announces the decision to all members; a member may fail meanwhile.
     fn tell_all(&mut self, mut plan: DecidedEpoch, trims: BTreeMap<u64, BTreeMap<usize, u64>>) {
-        let anchor = self.oracle.anchor;
+        let anchor = self.setting.oracle.anchor;
         let last = *trims.keys().max().unwrap();
         let mut nodes = self.present();
         // The anchor knows the numbers of the messages at which the next epoch begins.
         nodes.retain(|&node| node != anchor);
         nodes.insert(0, anchor);
-        let membership_fault = self.oracle.planted;
+        let membership_fault = self.setting.oracle.planted;
         let victim = nodes[self.random.below(nodes.len() as u64) as usize];
         for node in nodes {
             if !self.is_running(node) || self.member(node).id.is_none() {
@@ -495,7 +488,7 @@ impl World {
             let mut trim = trims.get(&epoch).cloned().unwrap_or_default();
             if membership_fault == Some(MembershipFault::TrimTooFar) && node == victim {
                 // As far as the member can.
-                let reach = self.act(node, |member, _| member.wedge()).1;
+                let reach = self.call(node, |member, _| member.wedge()).1;
                 for (writer, entry) in &mut trim {
                     *entry = reach.get(writer).map_or(*entry, |reach| reach.1.min(*entry + 1));
                 }
@@ -509,7 +502,7 @@ impl World {
             let checker = Rc::clone(&self.checker);
             let over: Vec<bool> =
                 passed.map(|epoch| checker.borrow().epochs[&epoch].reads(node)).collect();
-            let starts = self.act(node, move |member, _| {
+            let starts = self.call(node, move |member, _| {
                 member.finish(&trim, &over);
                 member.starts()
             });
@@ -519,7 +512,7 @@ impl World {
             if node == anchor {
                 plan = self.with_starts(plan, &trims[&last], &starts);
             }
-            let mut announced = self.oracle.epoch.clone();
+            let mut announced = self.setting.oracle.epoch.clone();
             if membership_fault == Some(MembershipFault::CountsWhoIsOut) && node == victim {
                 let plans = self.checker.borrow().epochs.clone();
                 let out = plans[&last].roles.iter().find(|role| {
@@ -531,7 +524,7 @@ impl World {
                 }
             }
             let out: Vec<usize> =
-                (0..self.parameters.nodes).filter(|n| self.member(*n).evicted).collect();
+                (0..self.setting.parameters.nodes).filter(|n| self.member(*n).evicted).collect();
             self.act(node, move |member, effects| {
                 member.put_out(&out);
                 member.next_epoch(&announced, effects);
@@ -541,7 +534,7 @@ impl World {
                 self.crash_one();
             }
         }
-        let plan = Rc::new(self.oracle.epoch.clone());
+        let plan = Rc::new(self.setting.oracle.epoch.clone());
         let new: Vec<usize> = plan.roles.iter().map(|role| role.node).collect();
         for node in new {
             if self.is_running(node) && self.member(node).id.is_none() {
@@ -578,9 +571,5 @@ impl World {
             plan.starts.insert(writer, start);
         }
         (*self.decide(plan)).clone()
-    }
-
-    pub(crate) fn complain_about_refusals(&self) -> bool {
-        self.checker.borrow().violations.iter().any(|(by, _)| *by == Rule::Refusal)
     }
 }

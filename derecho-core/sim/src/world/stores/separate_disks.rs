@@ -4,15 +4,15 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::{Config, NodeIndex};
 use derecho_core::storage::store::StoreRetention;
-use derecho_sim::{Config, NodeIndex};
 
 use super::World;
 use super::checker::StoreChecker;
-use super::log_folders::LogFolders;
+use crate::world::log_folders::LogFolders;
 
 /// Returns the retention of the run of this seed.
-pub(crate) fn retention(seed: u64) -> StoreRetention {
+pub fn retention(seed: u64) -> StoreRetention {
     let retention = match seed % 3 {
         0 => StoreRetention::default(),
         1 => StoreRetention { depth: Some(2), ..StoreRetention::default() },
@@ -24,15 +24,19 @@ pub(crate) fn retention(seed: u64) -> StoreRetention {
 }
 
 /// Members whose logs are on disks of their own, which no other host reaches.
-pub(crate) struct SeparateDisks {
+pub struct SeparateDisks {
     seed: u64,
-    pub(crate) checker: Rc<RefCell<StoreChecker>>,
-    pub(crate) folders: LogFolders,
-    pub(crate) world: World,
+    /// Observer of all members.
+    pub checker: Rc<RefCell<StoreChecker>>,
+    /// All folders.
+    pub folders: LogFolders,
+    /// The group.
+    pub world: World,
 }
 
 impl SeparateDisks {
-    pub(crate) fn new(seed: u64, nodes: usize) -> SeparateDisks {
+    /// Creates a group of `nodes` nodes on one host.
+    pub fn new(seed: u64, nodes: usize) -> SeparateDisks {
         SeparateDisks::over(seed, |config, over| World::over(config, nodes, true, over))
     }
 
@@ -51,7 +55,7 @@ impl SeparateDisks {
     /// Creates five members of a networked group, two of which keep the log of the subgroup. The
     /// second one crashes, and the first one continues. Also returns the number of durable messages
     /// at the crash.
-    pub(crate) fn with_crashed_holder(seed: u64) -> (SeparateDisks, usize) {
+    pub fn with_crashed_holder(seed: u64) -> (SeparateDisks, usize) {
         let world = |config, over| World::with_bystanders(config, 5, 3, over);
         let mut separate = SeparateDisks::over(seed, world);
         let world = &mut separate.world;
@@ -68,18 +72,19 @@ impl SeparateDisks {
         (separate, before)
     }
 
-    pub(crate) fn durable(&self) -> usize {
+    /// Number of messages that were reported as durable everywhere.
+    pub fn durable(&self) -> usize {
         self.checker.borrow().durable
     }
 
     /// Crashes all, and brings back one without this folder; it waits, by this rule.
-    pub(crate) fn restart_without(&mut self, hidden: usize, life: u64, rule: &str) {
+    pub fn restart_without(&mut self, hidden: usize, life: u64, rule: &str) {
         self.restart(hidden, (life, 1, true), rule);
     }
 
     /// Crashes all members of a networked group, and brings back all but the one with this folder;
     /// they wait (I-106).
-    pub(crate) fn restart_in_a_network(&mut self, hidden: usize) {
+    pub fn restart_in_a_network(&mut self, hidden: usize) {
         let others = self.folders.count().0 - 1;
         self.restart(hidden, (1, others, false), "I-106");
     }
@@ -99,7 +104,7 @@ impl SeparateDisks {
     }
 
     /// Brings this folder back, and checks the result.
-    pub(crate) fn bring_back(&mut self, hidden: usize) {
+    pub fn bring_back(&mut self, hidden: usize) {
         let SeparateDisks { checker, folders, world, .. } = self;
         folders.hide(hidden, false);
         assert!(world.bring_back());

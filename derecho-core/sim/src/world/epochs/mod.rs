@@ -10,13 +10,13 @@
 //! ```
 //! Memory is copied, over links as adverse as their contract allows, or shared: then all nodes see
 //! one region, and a note wakes nodes with news.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a run that cannot go on fails")]
 
-pub(crate) mod checker;
+pub mod checker;
 mod leaver;
-pub(crate) mod member;
-pub(crate) mod oracle;
-pub(crate) mod rest;
+pub mod member;
+pub mod oracle;
+pub mod rest;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,40 +27,46 @@ use derecho_core::machine::Effects;
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::subgroup::{DeliveryGuarantee, SubgroupConfig};
-use derecho_sim::{Cluster, Config, NodeIndex, Random, StopReason};
 
-pub(crate) use checker::{EpochChecker, Rule};
-pub(crate) use member::TestMember;
-#[allow(unused_imports, reason = "each test file uses a part of it")]
-pub(crate) use oracle::MembershipFault;
+use super::ordered::OrderedMember;
+pub use super::ordered::Rule;
+use crate::{Cluster, Config, NodeIndex, Random};
+pub use checker::EpochChecker;
+pub use member::TestMember;
+pub use oracle::MembershipFault;
 
 /// Maximum length of a record.
-pub(crate) const LONGEST: u64 = 200;
+pub const LONGEST: u64 = 200;
 /// Virtual time within which every test ends.
-pub(crate) const END: Time = Time(2_000_000_000);
+pub const END: Time = Time(2_000_000_000);
 /// Longest time that any expected event takes.
 const PATIENCE: u64 = 60_000_000;
 
 /// Parameters common to all nodes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TestParameters {
-    pub(crate) terms: SubgroupConfig,
-    pub(crate) geometry: Geometry,
-    pub(crate) nodes: usize,
-    pub(crate) shared: bool,
+pub struct TestParameters {
+    /// Level of the subgroup.
+    pub terms: SubgroupConfig,
+    /// Memory of each stream.
+    pub geometry: Geometry,
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Whether nodes share memory.
+    pub shared: bool,
     /// Number of hosts where memory is shared: nodes on the same host share it.
-    pub(crate) hosts: usize,
+    pub hosts: usize,
     /// Whether nodes are in so many subgroups that idle ones rest.
-    pub(crate) many: bool,
+    pub many: bool,
     /// Whether a member that reads may leave: it reads to the end, and holds records afterwards.
     /// Otherwise only a member that does not read and holds nothing leaves.
-    pub(crate) late_leavers: bool,
+    pub late_leavers: bool,
     /// Number of changes of the subgroup in a run.
-    pub(crate) changes: usize,
+    pub changes: usize,
 }
 
 impl TestParameters {
-    pub(crate) fn random(seed: u64, level: DeliveryGuarantee, shared: bool) -> TestParameters {
+    /// Returns the random parameters of a seed.
+    pub fn random(seed: u64, level: DeliveryGuarantee, shared: bool) -> TestParameters {
         let mut random = Random::new(seed ^ 0x0e_70c4);
         let messages = [2, 4, 8, 16, 32][random.below(5) as usize];
         let bytes = [1024, 2048, 4096][random.below(3) as usize];
@@ -80,24 +86,27 @@ impl TestParameters {
     }
 }
 
-/// A running subgroup, and the oracle that decides about it.
-pub(crate) struct World {
-    pub(crate) cluster: Cluster<TestMember>,
-    pub(crate) checker: Rc<RefCell<EpochChecker>>,
-    pub(crate) parameters: TestParameters,
-    pub(crate) random: Random,
-    pub(crate) seed: u64,
-    pub(crate) oracle: oracle::Oracle,
+/// Parameters that all nodes have in common, and the oracle that decides about the subgroup.
+pub struct EpochSetting {
+    /// Parameters common to all nodes.
+    pub parameters: TestParameters,
+    /// The membership.
+    pub oracle: oracle::Oracle,
 }
 
+/// A running subgroup, and the oracle that decides about it.
+pub type World = super::World<TestMember>;
+
 impl World {
-    pub(crate) fn new(seed: u64, parameters: TestParameters) -> World {
+    /// Creates the nodes, and waits until all have met.
+    pub fn new(seed: u64, parameters: TestParameters) -> World {
         let config = Config { deadline: END, ..Config::adversarial(seed) };
         let checker = Rc::new(RefCell::new(EpochChecker::new(parameters.terms.level)));
         let mut random = Random::new(seed ^ 0x0005_eede);
         let oracle = oracle::Oracle::new(&mut random, parameters.nodes);
-        let cluster = Cluster::new(config);
-        let mut world = World { cluster, checker, parameters, random, seed, oracle };
+        let setting = EpochSetting { parameters, oracle };
+        let mut world = World::empty(config, 0, checker, setting);
+        world.random = random;
         for me in 0..parameters.nodes {
             let checker = &world.checker;
             world.cluster.add_node(|link| {
@@ -112,18 +121,6 @@ impl World {
             (0..nodes).all(all)
         });
         world
-    }
-
-    pub(crate) fn member(&self, node: usize) -> &TestMember {
-        self.cluster.machine(NodeIndex(node), 0)
-    }
-
-    pub(crate) fn member_mut(&mut self, node: usize) -> &mut TestMember {
-        self.cluster.machine_mut(NodeIndex(node), 0)
-    }
-
-    pub(crate) fn is_running(&self, node: usize) -> bool {
-        self.cluster.is_running(NodeIndex(node))
     }
 
     /// Starts its application, which writes and takes while there is something to write to and
@@ -155,41 +152,8 @@ impl World {
         });
     }
 
-    /// Lets a random time pass, up to this maximum.
-    pub(crate) fn pass(&mut self, most: u64) {
-        let time = self.random.between(0, most);
-        self.let_pass(time);
-    }
-
-    /// Lets exactly this time pass.
-    fn let_pass(&mut self, time: u64) {
-        let later = self.cluster.now().after(time);
-        self.cluster.run_until(later);
-    }
-
-    /// Acts on a running node now, and returns the result.
-    pub(crate) fn act<R: 'static>(
-        &mut self,
-        node: usize,
-        action: impl FnOnce(&mut TestMember, &mut Effects) -> R + 'static,
-    ) -> R {
-        let now = self.cluster.now();
-        let result = Rc::new(RefCell::new(None));
-        let place = Rc::clone(&result);
-        self.cluster.inject(NodeIndex(node), 0, now, move |member, _, effects| {
-            *place.borrow_mut() = Some(action(member, effects));
-        });
-        self.cluster.run_until(now.after(1));
-        let result = result.borrow_mut().take();
-        result.expect("a node that runs acts at once")
-    }
-
     /// Runs until a condition holds, which happens soon if there is no error.
-    pub(crate) fn wait(
-        &mut self,
-        what: &str,
-        condition: impl Fn(&Cluster<TestMember>) -> bool,
-    ) -> bool {
+    pub fn wait(&mut self, what: &str, condition: impl Fn(&Cluster<TestMember>) -> bool) -> bool {
         let end = self.cluster.now().after(PATIENCE);
         let checker = Rc::clone(&self.checker);
         let stop = self.cluster.run_until_met(|cluster| {
@@ -197,44 +161,16 @@ impl World {
         });
         if !condition(&self.cluster) {
             let text = format!("waiting for {what}: {stop:?}: {}", self.states());
-            self.checker.borrow_mut().record_violation(Rule::Liveness, text);
+            self.record_violation(Rule::Liveness, text);
             return false;
         }
         true
     }
 
-    pub(crate) fn is_fine(&self) -> bool {
-        self.checker.borrow().violations.is_empty()
-    }
-
-    /// Ends all applications, and runs until nothing happens any more.
-    fn calm(&mut self, nodes: &[usize]) {
-        for _ in 0..2 {
-            for &node in nodes {
-                self.act(node, |member, _| member.take_all());
-            }
-            let stop = self.cluster.run_until_met(|_| false);
-            if stop != StopReason::Quiet {
-                self.checker.borrow_mut().record_violation(Rule::Quiescence, format!("{stop:?}"));
-                return;
-            }
-        }
-        // A further turn has nothing to say.
-        let before = self.cluster.network().counters();
-        for &node in nodes {
-            self.act(node, |_, _| {});
-        }
-        self.cluster.run_until_met(|_| false);
-        if self.cluster.network().counters() != before {
-            let text = "a post is made without a reason".into();
-            self.checker.borrow_mut().record_violation(Rule::Quiescence, text);
-        }
-    }
-
     /// Runs changes of all kinds, and then an end in peace. Returns the violations.
-    pub(crate) fn run(&mut self) -> Vec<(Rule, String)> {
+    pub fn run_changes(&mut self) -> Vec<(Rule, String)> {
         self.found();
-        for _ in 0..self.parameters.changes {
+        for _ in 0..self.setting.parameters.changes {
             self.pass(60_000);
             if self.is_fine() {
                 self.change();
@@ -244,24 +180,24 @@ impl World {
     }
 
     /// Ends a run; returns the violations.
-    pub(crate) fn finish_run(&mut self) -> Vec<(Rule, String)> {
+    pub fn finish_run(&mut self) -> Vec<(Rule, String)> {
         if self.is_fine() {
             self.end();
         }
         self.checker.borrow_mut().close();
-        std::mem::take(&mut self.checker.borrow_mut().violations)
+        self.checker.borrow_mut().violations.take()
     }
 
     /// Checks that everything is delivered everywhere, all memory is free again, and there
     /// is quiet.
     fn end(&mut self) {
         self.checker.borrow_mut().written = true;
-        for node in 0..self.parameters.nodes {
+        for node in 0..self.setting.parameters.nodes {
             if self.is_running(node) && self.member(node).evicted {
                 self.cluster.crash(NodeIndex(node));
             }
         }
-        let plan = self.oracle.epoch.clone();
+        let plan = self.setting.oracle.epoch.clone();
         let nodes: Vec<usize> = plan.roles.iter().map(|role| role.node).collect();
         self.pass(100_000);
         let checker = Rc::clone(&self.checker);
@@ -286,41 +222,42 @@ impl World {
             let committed = checker.writers[writer].committed;
             if next.is_some_and(|next| next != committed) {
                 let text = format!("node {node} has {next:?} of its own {committed} messages");
-                checker.record_violation(Rule::SelfDelivery, text);
+                checker.violations.record(Rule::SelfDelivery, text);
             }
         }
         if !met {
             return;
         }
         self.checker.borrow_mut().over = true;
-        self.calm(&nodes);
+        self.check_quiet(nodes.iter().copied());
         for &node in &nodes {
             let member = self.member(node);
             if self.is_fine() && !member.node.is_subgroup_acknowledged(member.id.unwrap()) {
                 let text = format!("messages of {node} are not acknowledged");
-                self.checker.borrow_mut().record_violation(Rule::Liveness, text);
+                self.record_violation(Rule::Liveness, text);
             }
         }
         for &node in &nodes {
-            let sends = self.oracle.epoch.role_of(node).is_some_and(|place| place.writer.is_some());
+            let sends =
+                self.setting.oracle.epoch.role_of(node).is_some_and(|place| place.writer.is_some());
             let commit = |member: &mut TestMember, effects: &mut Effects| {
                 member.commit(LONGEST as usize, effects)
             };
-            if sends && self.is_fine() && !self.act(node, commit) {
+            if sends && self.is_fine() && !self.call(node, commit) {
                 let text = format!("{node} has no room although no record is referred to");
-                self.checker.borrow_mut().record_violation(Rule::Liveness, text);
+                self.record_violation(Rule::Liveness, text);
             }
         }
         if self.is_fine() {
-            self.calm(&nodes);
+            self.check_quiet(nodes.iter().copied());
         }
     }
 
     /// Describes the state of every node, for messages.
-    pub(crate) fn states(&self) -> String {
+    pub fn states(&self) -> String {
         let checker = self.checker.borrow();
         let mut text = format!("{:?}", checker.writers);
-        for node in (0..self.parameters.nodes).filter(|&node| self.is_running(node)) {
+        for node in (0..self.setting.parameters.nodes).filter(|&node| self.is_running(node)) {
             let member = self.member(node);
             let id = member.id;
             let phase = id.and_then(|id| member.node.phase(id));
@@ -332,6 +269,6 @@ impl World {
                 member.evicted, member.epoch
             );
         }
-        text + &format!("\n{:#?}", self.oracle.epoch)
+        text + &format!("\n{:#?}", self.setting.oracle.epoch)
     }
 }

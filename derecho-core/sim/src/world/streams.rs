@@ -3,11 +3,14 @@
 //! The content of every record follows from its stream's tag and its slot, so a reader checks
 //! everything that it takes without further information: order, gaps, duplicates, every byte; and
 //! again when it releases a record that it held.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a run that cannot go on fails")]
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use super::WorldMember;
+use crate::{Cluster, Config, NodeIndex, Random, SimLink, StopReason};
 use derecho_core::ids::{Peer, RegionId, Time};
 use derecho_core::link::{Link, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
@@ -17,53 +20,65 @@ use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::{Inbox, Record};
 use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, StreamOrigin, SubscriptionId};
-use derecho_sim::{Cluster, Config, NodeIndex, Random, SimLink, StopReason};
 
 /// Maximum length of a record.
-pub(crate) const LONGEST: u64 = 200;
+pub const LONGEST: u64 = 200;
 
 /// Returns the length of the record of a slot.
-pub(crate) fn length_of(tag: u64, slot: u64) -> usize {
+pub fn length_of(tag: u64, slot: u64) -> usize {
     Random::new(tag ^ slot.rotate_left(40)).between(1, LONGEST) as usize
 }
 
 /// Returns the content of the record of a slot.
-pub(crate) fn content_of(tag: u64, slot: u64) -> Vec<u8> {
+pub fn content_of(tag: u64, slot: u64) -> Vec<u8> {
     let mut random = Random::new(tag.rotate_left(20) ^ slot);
     (0..length_of(tag, slot)).map(|_| random.next_word() as u8).collect()
 }
 
 /// Returns a geometry with far less memory than a test's data, so that everything is reused
 /// many times.
-pub(crate) fn tiny() -> Geometry {
+pub fn tiny() -> Geometry {
     Geometry::fitting(4096, 16, LONGEST as usize).unwrap()
 }
 
 /// Stream that this node sends.
-pub(crate) struct Writer {
-    pub(crate) tag: u64,
-    pub(crate) region: RegionId,
-    pub(crate) memory: SenderMemory,
-    pub(crate) written: u64,
+pub struct Writer {
+    /// Seed of the contents.
+    pub tag: u64,
+    /// Region of the memory.
+    pub region: RegionId,
+    /// The memory.
+    pub memory: SenderMemory,
+    /// Number of written records.
+    pub written: u64,
     /// Number of readers, as reported by the node.
-    pub(crate) readers: usize,
-    pub(crate) ended: bool,
+    pub readers: usize,
+    /// Whether the stream has ended.
+    pub ended: bool,
 }
 
 /// Stream that this node receives, or has received.
-pub(crate) struct Reader {
-    pub(crate) tag: u64,
-    pub(crate) origin: StreamOrigin,
-    pub(crate) stream: RegionId,
-    pub(crate) subscription: SubscriptionId,
-    pub(crate) inbox: Option<Arc<Inbox>>,
+pub struct Reader {
+    /// Seed of the contents.
+    pub tag: u64,
+    /// Node that sends the stream.
+    pub origin: StreamOrigin,
+    /// Region of the stream.
+    pub stream: RegionId,
+    /// The subscription.
+    pub subscription: SubscriptionId,
+    /// Received records.
+    pub inbox: Option<Arc<Inbox>>,
     /// First slot that was taken, and the slot that must come next.
-    pub(crate) first: Option<u64>,
-    pub(crate) next: u64,
-    pub(crate) ended: bool,
-    pub(crate) left: bool,
+    pub first: Option<u64>,
+    /// Slot that must come next.
+    pub next: u64,
+    /// Whether the stream has ended.
+    pub ended: bool,
+    /// Whether the application has unsubscribed.
+    pub left: bool,
     /// Number of records reported as lost.
-    pub(crate) lost: u64,
+    pub lost: u64,
     held: Vec<Record>,
 }
 
@@ -92,34 +107,40 @@ impl Reader {
 }
 
 /// A node and its application. The tests inject the application's threads.
-pub(crate) struct App {
-    pub(crate) node: Node,
+pub struct App {
+    /// The node.
+    pub node: Node,
     link: SimLink,
     closing: Vec<RegionId>,
-    pub(crate) writers: Vec<Writer>,
-    pub(crate) readers: Vec<Reader>,
+    /// Streams that it sends.
+    pub writers: Vec<Writer>,
+    /// Streams that it receives.
+    pub readers: Vec<Reader>,
     /// Streams that peers announce, with their tags.
-    pub(crate) known: BTreeMap<(Peer, u64), u64>,
+    pub known: BTreeMap<(Peer, u64), u64>,
     /// Other nodes that were present at any time.
-    pub(crate) met: Vec<Peer>,
+    pub met: Vec<Peer>,
     /// Whether announced streams are subscribed to.
-    pub(crate) reads: bool,
+    pub reads: bool,
     /// Whether subscriptions are without back-pressure.
-    pub(crate) untethered: bool,
+    pub untethered: bool,
     /// True once the application's threads end.
-    pub(crate) over: bool,
-    pub(crate) faults: Vec<PeerFault>,
-    pub(crate) violations: Vec<String>,
+    pub over: bool,
+    /// Faults that the node has found.
+    pub faults: Vec<PeerFault>,
+    /// Broken rules.
+    pub violations: Vec<String>,
     /// Planted fault, which acts after each turn.
-    pub(crate) planted: Option<PlantedFault>,
+    pub planted: Option<PlantedFault>,
 }
 
 /// Planted fault in the words of its node's acknowledgements.
-pub(crate) type PlantedFault = fn(&OwnRegion);
+pub type PlantedFault = fn(&OwnRegion);
 
 /// Application with the region of its node's acknowledgements.
-pub(crate) struct PlantedApp {
-    pub(crate) app: App,
+pub struct PlantedApp {
+    /// The application.
+    pub app: App,
     acks: OwnRegion,
 }
 
@@ -137,7 +158,8 @@ impl std::ops::DerefMut for PlantedApp {
 }
 
 impl PlantedApp {
-    pub(crate) fn new(link: &mut SimLink, reads: bool) -> PlantedApp {
+    /// Creates a node. `reads`: whether it subscribes to announced streams.
+    pub fn new(link: &mut SimLink, reads: bool) -> PlantedApp {
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
         let app = App {
             node: Node::new(link.node(), acks.clone(), Arc::new(|| {})),
@@ -160,7 +182,7 @@ impl PlantedApp {
 
 impl App {
     /// Sends a stream from now on.
-    pub(crate) fn open(&mut self, tag: u64, geometry: Geometry, effects: &mut Effects) {
+    pub fn open(&mut self, tag: u64, geometry: Geometry, effects: &mut Effects) {
         let region = self.node.fresh_region();
         let memory = SenderMemory::new(self.link.open(region, geometry.words()).unwrap(), geometry);
         self.node.add_stream(region, memory.clone(), effects);
@@ -172,7 +194,7 @@ impl App {
     }
 
     /// Ends the stream of a writer.
-    pub(crate) fn end(&mut self, writer: usize, effects: &mut Effects) {
+    pub fn end(&mut self, writer: usize, effects: &mut Effects) {
         let writer = &mut self.writers[writer];
         writer.ended = true;
         self.node.retract(writer.region.0, effects);
@@ -180,7 +202,7 @@ impl App {
     }
 
     /// Writes the next records of a stream, while there is room. Returns their number.
-    pub(crate) fn write(&mut self, writer: usize, count: u64) -> u64 {
+    pub fn write(&mut self, writer: usize, count: u64) -> u64 {
         let writer = &mut self.writers[writer];
         for done in 0..count {
             let slot = writer.written;
@@ -193,7 +215,8 @@ impl App {
         count
     }
 
-    pub(crate) fn subscribe(&mut self, origin: StreamOrigin, stream: RegionId, tag: u64) {
+    /// Subscribes to a stream.
+    pub fn subscribe(&mut self, origin: StreamOrigin, stream: RegionId, tag: u64) {
         let subscription = match self.untethered {
             true => self.node.subscribe_untethered(origin, stream).unwrap(),
             false => self.node.subscribe(origin, stream).unwrap(),
@@ -214,7 +237,7 @@ impl App {
     }
 
     /// Subscribes to every known stream that is not being read.
-    pub(crate) fn join(&mut self) {
+    pub fn join(&mut self) {
         self.reads = true;
         let known: Vec<_> = self.known.iter().map(|(&key, &tag)| (key, tag)).collect();
         for ((peer, stream), tag) in known {
@@ -227,7 +250,7 @@ impl App {
     }
 
     /// Unsubscribes from everything. Held records stay held.
-    pub(crate) fn part(&mut self) {
+    pub fn part(&mut self) {
         self.reads = false;
         for reader in self.readers.iter_mut().filter(|reader| !reader.left && !reader.ended) {
             (reader.left, reader.inbox) = (true, None);
@@ -237,7 +260,7 @@ impl App {
 
     /// Takes up to `count` records of each stream: one in `keep` is kept, and one in `drop` of
     /// those kept before is released.
-    pub(crate) fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
+    pub fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
         let App { readers, violations, .. } = self;
         for reader in readers {
             for _ in 0..count {
@@ -263,7 +286,7 @@ impl App {
     }
 
     /// Takes and releases everything.
-    pub(crate) fn take_all(&mut self) {
+    pub fn take_all(&mut self) {
         self.take(&mut Random::new(0), u64::MAX, 0, 1);
     }
 
@@ -341,49 +364,40 @@ impl Machine for PlantedApp {
 }
 
 /// Whether a node's reader of a tag has taken all up to `written`.
-pub(crate) fn has(cluster: &Cluster<PlantedApp>, node: NodeIndex, tag: u64, written: u64) -> bool {
+pub fn has(cluster: &Cluster<PlantedApp>, node: NodeIndex, tag: u64, written: u64) -> bool {
     let app: &App = cluster.machine(node, 0);
     let mut readers = app.readers.iter().filter(|reader| reader.tag == tag && !reader.left);
     readers.any(|reader| reader.next == written)
 }
 
-/// A cluster of such nodes, and the application threads on it.
-pub(crate) struct World {
-    pub(crate) cluster: Cluster<PlantedApp>,
-    pub(crate) random: Random,
-    pub(crate) seed: u64,
+/// A cluster of such nodes, and the application threads on it. The applications themselves are the
+/// checkers.
+pub type World = super::World<PlantedApp>;
+
+impl WorldMember for PlantedApp {
+    type Checker = ();
+    type Setting = ();
 }
 
 impl World {
-    pub(crate) fn new(config: Config) -> World {
-        let seed = config.seed;
-        World { cluster: Cluster::new(config), random: Random::new(seed ^ 0x5eed), seed }
+    /// Creates a world without nodes.
+    pub fn new(config: Config) -> World {
+        World::empty(config, 0x5eed, Rc::default(), ())
     }
 
     /// Adds a node; one that reads subscribes to every announced stream.
-    pub(crate) fn add(&mut self, reads: bool) -> NodeIndex {
+    pub fn add(&mut self, reads: bool) -> NodeIndex {
         self.cluster.add_node(|link| vec![PlantedApp::new(link, reads)])
     }
 
-    pub(crate) fn app(&self, node: NodeIndex) -> &App {
+    /// Returns a node's application.
+    pub fn app(&self, node: NodeIndex) -> &App {
         self.cluster.machine(node, 0)
-    }
-
-    /// Acts on a node's application now.
-    pub(crate) fn act(
-        &mut self,
-        node: NodeIndex,
-        action: impl FnOnce(&mut PlantedApp, &mut Effects) + 'static,
-    ) {
-        let now = self.cluster.now();
-        self.cluster.inject(node, 0, now, |app, _, effects| action(app, effects));
-        let later = now.after(1);
-        self.cluster.run_until(later);
     }
 
     /// Makes the node write `goal` records to its first stream in bursts of up to `burst`, as soon
     /// as it has `readers` readers.
-    pub(crate) fn writes(&mut self, node: NodeIndex, goal: u64, burst: u64, readers: usize) {
+    pub fn writes(&mut self, node: NodeIndex, goal: u64, burst: u64, readers: usize) {
         let mut random = Random::new(self.random.next_word());
         let start = self.cluster.now();
         self.cluster.inject_again(node, 0, start, move |app, now, _| {
@@ -400,7 +414,7 @@ impl World {
     }
 
     /// Makes the node take now and then until `until`, and hold some records for a long time.
-    pub(crate) fn takes(&mut self, node: NodeIndex, until: Time) {
+    pub fn takes(&mut self, node: NodeIndex, until: Time) {
         let mut random = Random::new(self.random.next_word());
         let start = self.cluster.now();
         let slow = random.between(1, 8) * 1_000;
@@ -417,14 +431,14 @@ impl World {
     }
 
     /// Runs until `met`; panics with the seed if that does not happen.
-    pub(crate) fn until(&mut self, what: &str, mut met: impl FnMut(&Cluster<PlantedApp>) -> bool) {
+    pub fn until(&mut self, what: &str, mut met: impl FnMut(&Cluster<PlantedApp>) -> bool) {
         let stop = self.cluster.run_until_met(|cluster| met(cluster));
         assert_eq!(stop, StopReason::Reached, "seed {}: {what}: {:?}", self.seed, self.states());
     }
 
     /// Lets every node take everything until nothing happens any more.
-    pub(crate) fn drain(&mut self) {
-        for node in (0..self.cluster.nodes()).map(NodeIndex) {
+    pub fn drain(&mut self) {
+        for node in self.all() {
             self.cluster.machine_mut(node, 0).over = true;
         }
         loop {
@@ -437,7 +451,7 @@ impl World {
                 self.seed
             );
             let before = (self.cluster.network().counters(), self.cluster.events());
-            for node in (0..self.cluster.nodes()).map(NodeIndex) {
+            for node in self.all() {
                 if self.cluster.is_running(node) {
                     self.cluster.machine_mut(node, 0).take_all();
                     self.act(node, |_, _| {});
@@ -457,9 +471,9 @@ impl World {
     }
 
     /// Returns all complaints of all running nodes.
-    pub(crate) fn violations(&self) -> Vec<String> {
+    pub fn violations(&self) -> Vec<String> {
         let mut all = Vec::new();
-        for node in (0..self.cluster.nodes()).map(NodeIndex) {
+        for node in self.all() {
             let app = self.app(node);
             all.extend(app.violations.iter().map(|text| format!("node {}: {text}", node.0)));
             all.extend(app.faults.iter().map(|fault| format!("node {}: {fault}", node.0)));
@@ -467,12 +481,14 @@ impl World {
         all
     }
 
-    pub(crate) fn assert_no_complaints(&self) {
+    /// Fails if a rule was broken.
+    pub fn assert_no_complaints(&self) {
         let all = self.violations();
         assert!(all.is_empty(), "seed {}: {all:#?}", self.seed);
     }
 
-    pub(crate) fn assert_all(&self, node: NodeIndex, tag: u64, from: Option<u64>, written: u64) {
+    /// Fails unless a node has taken all records of a stream, from this one on.
+    pub fn assert_all(&self, node: NodeIndex, tag: u64, from: Option<u64>, written: u64) {
         let app = self.app(node);
         let reader = app.readers.iter().rfind(|reader| reader.tag == tag && !reader.left);
         let reader = reader.unwrap_or_else(|| panic!("seed {}: no reader of {tag}", self.seed));
@@ -484,9 +500,9 @@ impl World {
     }
 
     /// Describes the state of every stream, for messages.
-    pub(crate) fn states(&self) -> Vec<String> {
+    pub fn states(&self) -> Vec<String> {
         let mut all = self.violations();
-        for node in (0..self.cluster.nodes()).map(NodeIndex) {
+        for node in self.all() {
             let app = self.app(node);
             for writer in &app.writers {
                 let (written, sent) = (writer.written, writer.memory.committed());

@@ -4,15 +4,20 @@
 //! Every member's application writes to one subgroup for a while and then to another one, with
 //! pauses shorter and longer than the time after which a stream is quiet. It takes deliveries at
 //! once, and holds some records for a long time.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a run that cannot go on fails")]
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::WorldMember;
+use super::group::SingleThreadBarrier;
+use super::ordered::Orders;
+pub use super::ordered::Rule;
+use crate::{Config, NodeIndex, Random, SimLink, StopReason};
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
-use derecho_core::link::{Barrier, Link, LinkEvent};
+use derecho_core::link::{Link, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
 use derecho_core::multicast::ablation::Ablation;
@@ -24,56 +29,43 @@ use derecho_core::node::{
     ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, MemberRole, Node, NodeEvent, StreamOrigin,
     SubgroupDefinition, SubgroupId, SubgroupMemory,
 };
-use derecho_sim::{Cluster, Config, NodeIndex, Random, SimLink, StopReason};
-
-/// Violated rule.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Rule {
-    /// Two members deliver different messages (I-4, I-20).
-    Order,
-    /// A committed message is never delivered (I-26).
-    Liveness,
-    /// A member calls a correct one faulty.
-    Blame,
-}
 
 /// A violation, and its subgroup.
 #[derive(Debug)]
-pub(crate) struct RuleViolation {
-    pub(crate) rule: Rule,
-    pub(crate) at: Option<usize>,
-    text: String,
-}
-
-/// Barrier of a single thread, which has always passed it.
-pub(crate) struct SingleThreadBarrier;
-
-impl Barrier for SingleThreadBarrier {
-    fn issue(&self) {}
+pub struct RuleViolation {
+    /// The rule.
+    pub rule: Rule,
+    /// The subgroup, if it is about one.
+    pub at: Option<usize>,
+    /// Description.
+    pub text: String,
 }
 
 /// Whether each member reads and sends in a subgroup; neither means that it is not a member.
-pub(crate) type Roles = Vec<(bool, bool)>;
+pub type Roles = Vec<(bool, bool)>;
 
 /// Subgroups, and the duration of writes to them.
 #[derive(Clone, Debug)]
-pub(crate) struct Scenario {
-    pub(crate) level: DeliveryGuarantee,
-    pub(crate) subgroups: Vec<Roles>,
+pub struct Scenario {
+    /// Level of all subgroups.
+    pub level: DeliveryGuarantee,
+    /// Roles of all members in each subgroup.
+    pub subgroups: Vec<Roles>,
     /// Number of acts of each member's writer, and the longest pause between two.
-    pub(crate) acts: u64,
-    pub(crate) pause_ns: u64,
+    pub acts: u64,
+    /// Longest pause between two acts, in nanoseconds.
+    pub pause_ns: u64,
 }
 
 impl Scenario {
     /// Returns a scenario of `subgroups` subgroups in which all members read and send.
-    pub(crate) fn full(members: usize, subgroups: usize) -> Scenario {
+    pub fn full(members: usize, subgroups: usize) -> Scenario {
         let subgroups = vec![vec![(true, true); members]; subgroups];
         Scenario { level: DeliveryGuarantee::Atomic, subgroups, acts: 60, pause_ns: 3_000_000 }
     }
 
     /// Returns a random scenario.
-    pub(crate) fn random(seed: u64) -> Scenario {
+    pub fn random(seed: u64) -> Scenario {
         let mut random = Random::new(seed ^ 0xac71);
         let members = random.between(2, 5) as usize;
         let mut scenario = Scenario::full(members, random.between(5, 14) as usize);
@@ -90,7 +82,8 @@ impl Scenario {
         scenario
     }
 
-    pub(crate) fn members(&self) -> usize {
+    /// Number of members.
+    pub fn members(&self) -> usize {
         self.subgroups[0].len()
     }
 
@@ -105,23 +98,26 @@ impl Scenario {
     }
 }
 
-pub(crate) fn lines_of(at: usize) -> RegionId {
+/// Returns the region of each member's lines in a subgroup.
+pub fn lines_of(at: usize) -> RegionId {
     RegionId(16 + 2 * at as u64)
 }
 
-pub(crate) fn stream_of(at: usize) -> RegionId {
+/// Returns the region of each member's stream in a subgroup.
+pub fn stream_of(at: usize) -> RegionId {
     RegionId(17 + 2 * at as u64)
 }
 
 /// Observer of all members.
 #[derive(Default)]
-pub(crate) struct DeliveryChecker {
+pub struct DeliveryChecker {
     ids: Vec<NodeId>,
     /// Number of commits of each member in each subgroup.
-    pub(crate) committed: BTreeMap<(usize, usize), u64>,
+    pub committed: BTreeMap<(usize, usize), u64>,
     /// Order of each subgroup, as far as any member has delivered it.
-    order: BTreeMap<usize, Vec<(usize, u64)>>,
-    pub(crate) violations: Vec<RuleViolation>,
+    orders: Orders<usize>,
+    /// Broken rules.
+    pub violations: Vec<RuleViolation>,
 }
 
 impl DeliveryChecker {
@@ -133,7 +129,7 @@ impl DeliveryChecker {
 }
 
 /// A member's part in one subgroup.
-pub(crate) struct SubgroupPart {
+pub struct SubgroupPart {
     at: usize,
     reads: bool,
     id: Option<SubgroupId>,
@@ -147,21 +143,27 @@ pub(crate) struct SubgroupPart {
 }
 
 /// Planted fault, which acts after each turn of its member.
-pub(crate) type PlantedFault = fn(&mut TestMember, &mut Effects);
+pub type PlantedFault = fn(&mut TestMember, &mut Effects);
 
-pub(crate) struct TestMember {
-    pub(crate) me: usize,
-    pub(crate) node: Node,
-    pub(crate) changes: OwnRegion,
-    pub(crate) peers: BTreeMap<NodeId, Peer>,
+/// A member of many subgroups.
+pub struct TestMember {
+    /// Index of the member.
+    pub me: usize,
+    /// The node.
+    pub node: Node,
+    /// Counts of changes in its streams.
+    pub changes: OwnRegion,
+    /// The other members.
+    pub peers: BTreeMap<NodeId, Peer>,
     scenario: Rc<Scenario>,
     checker: Rc<RefCell<DeliveryChecker>>,
     parts: Vec<SubgroupPart>,
     random: Random,
     held: Vec<Record>,
     /// True if the application releases everything at once.
-    pub(crate) over: bool,
-    pub(crate) planted: Option<PlantedFault>,
+    pub over: bool,
+    /// Planted fault.
+    pub planted: Option<PlantedFault>,
 }
 
 impl TestMember {
@@ -258,7 +260,8 @@ impl TestMember {
         }
     }
 
-    pub(crate) fn let_all_go(&mut self) {
+    /// Ends the application: everything is released.
+    pub fn let_all_go(&mut self) {
         self.over = true;
         self.held.clear();
     }
@@ -271,14 +274,7 @@ impl TestMember {
             while let Some(record) = inbox.take() {
                 let this = (record.sender(), record.number());
                 let due = std::mem::replace(&mut part.next[this.0], this.1 + 1);
-                let order = checker.order.entry(part.at).or_default();
-                let agreed = match order.get(part.count) {
-                    Some(&agreed) => agreed,
-                    None => {
-                        order.push(this);
-                        this
-                    }
-                };
+                let agreed = checker.orders.deliver(part.at, part.count, this).unwrap_or(this);
                 part.count += 1;
                 if this.1 != due || (scenario.level == DeliveryGuarantee::Atomic && this != agreed)
                 {
@@ -345,24 +341,24 @@ impl Machine for TestMember {
 }
 
 /// The running members.
-pub(crate) struct World {
-    pub(crate) cluster: Cluster<TestMember>,
-    pub(crate) checker: Rc<RefCell<DeliveryChecker>>,
-    pub(crate) scenario: Rc<Scenario>,
-    pub(crate) random: Random,
+pub type World = super::World<TestMember>;
+
+impl WorldMember for TestMember {
+    type Checker = DeliveryChecker;
+    type Setting = Rc<Scenario>;
 }
 
 impl World {
-    pub(crate) fn new(config: Config, scenario: Scenario) -> World {
-        let mut random = Random::new(config.seed ^ 0xac7);
-        let scenario = Rc::new(scenario);
-        let checker = Rc::new(RefCell::new(DeliveryChecker::default()));
-        let mut cluster = Cluster::new(config);
+    /// Creates the members, each of which founds its subgroups at a time of its own.
+    pub fn new(config: Config, scenario: Scenario) -> World {
+        let (checker, scenario) = (Rc::default(), Rc::new(scenario));
+        let mut world = World::empty(config, 0xac7, checker, scenario);
+        let World { cluster, checker, random, setting: scenario, .. } = &mut world;
         for me in 0..scenario.members() {
             let own = Random::new(random.next_word());
             let node = cluster.add_node(|link| {
                 checker.borrow_mut().ids.push(link.node());
-                vec![TestMember::new(link, me, &scenario, &checker, own)]
+                vec![TestMember::new(link, me, scenario, checker, own)]
             });
             let mut founded = false;
             let start = Time(random.between(1, 20_000));
@@ -383,21 +379,13 @@ impl World {
                 (acts > 0).then(|| now.after(own.between(1, pause)))
             });
         }
-        World { cluster, checker, scenario, random }
-    }
-
-    pub(crate) fn member_mut(&mut self, member: usize) -> &mut TestMember {
-        self.cluster.machine_mut(NodeIndex(member), 0)
-    }
-
-    pub(crate) fn member(&self, member: usize) -> &TestMember {
-        self.cluster.machine(NodeIndex(member), 0)
+        world
     }
 
     /// Runs until nothing happens any more, then ends all applications.
-    pub(crate) fn run(&mut self) {
+    pub fn run_to_end(&mut self) {
         for over in [false, true] {
-            for member in 0..self.scenario.members() {
+            for member in 0..self.setting.members() {
                 let now = self.cluster.now();
                 self.cluster.inject(NodeIndex(member), 0, now, move |member, _, _| {
                     if over {
@@ -411,13 +399,13 @@ impl World {
     }
 
     /// Returns the subgroups in which a running reader lacks a committed message.
-    pub(crate) fn judge(&mut self) -> Vec<RuleViolation> {
+    pub fn judge(&mut self) -> Vec<RuleViolation> {
         let mut checker = self.checker.borrow_mut();
-        for index in 0..self.scenario.members() {
+        for index in 0..self.setting.members() {
             let member = self.cluster.machine(NodeIndex(index), 0);
             let parts = member.parts.iter().filter(|part| part.reads && !part.wedged);
             for part in parts.filter(|_| self.cluster.is_running(NodeIndex(index))) {
-                for (rank, sender) in self.scenario.senders(part.at).enumerate() {
+                for (rank, sender) in self.setting.senders(part.at).enumerate() {
                     let committed = checker.committed.get(&(part.at, sender)).copied().unwrap_or(0);
                     if part.next[rank] != committed {
                         let text = format!(
@@ -433,12 +421,13 @@ impl World {
     }
 
     /// Returns the subgroups that each member still looks at.
-    pub(crate) fn looked_at(&self) -> Vec<usize> {
-        let members = 0..self.scenario.members();
+    pub fn looked_at(&self) -> Vec<usize> {
+        let members = 0..self.setting.members();
         members.map(|member| self.member(member).node.subgroups_looked_at()).collect()
     }
 
-    pub(crate) fn everyone_is_in_many(&self) -> bool {
-        (0..self.scenario.members()).all(|member| self.scenario.of(member).count() > 4)
+    /// Whether each member is in so many subgroups that idle ones rest.
+    pub fn everyone_is_in_many(&self) -> bool {
+        (0..self.setting.members()).all(|member| self.setting.of(member).count() > 4)
     }
 }

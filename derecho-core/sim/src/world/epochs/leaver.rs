@@ -9,12 +9,12 @@
 
 use std::rc::Rc;
 
+use crate::NodeIndex;
 use derecho_core::multicast::stream::StreamStart;
 use derecho_core::multicast::subgroup::epoch::EpochPhase;
-use derecho_sim::NodeIndex;
 
-use super::checker::{DecidedEpoch, EpochRole, Rule};
-use super::{TestMember, World};
+use super::checker::{DecidedEpoch, EpochRole};
+use super::{Rule, TestMember, World};
 
 /// Virtual time in which the others begin an epoch, if nothing prevents it.
 const ENOUGH: u64 = 2_000_000;
@@ -22,10 +22,10 @@ const ENOUGH: u64 = 2_000_000;
 impl World {
     /// Runs the scene. Returns whether the leaver stood still before it had seen what the others
     /// show, and the violations of the run.
-    pub(crate) fn run_with_a_slow_leaver(&mut self) -> (bool, Vec<(Rule, String)>) {
-        self.oracle.peace = true;
-        let nodes = self.parameters.nodes;
-        let [leaver, newcomer] = [1, 2].map(|after| (self.oracle.anchor + after) % nodes);
+    pub fn run_with_a_slow_leaver(&mut self) -> (bool, Vec<(Rule, String)>) {
+        self.setting.oracle.peace = true;
+        let nodes = self.setting.parameters.nodes;
+        let [leaver, newcomer] = [1, 2].map(|after| (self.setting.oracle.anchor + after) % nodes);
         let mut roles: Vec<EpochRole> = Vec::new();
         for node in (0..nodes).filter(|node| *node != newcomer) {
             roles.push(self.whole_place(node, node));
@@ -47,11 +47,11 @@ impl World {
         let is_late = self.pause_before_it_sees(leaver);
         self.wait_for(&second);
         self.with_cuts(&first, &second);
-        let second = Rc::new(self.oracle.epoch.clone());
+        let second = Rc::new(self.setting.oracle.epoch.clone());
         roles.push(self.whole_place(newcomer, leaver));
         let third = self.decide(DecidedEpoch { number: 2, roles, starts: [].into() });
         self.tell_layout(&second, &third);
-        self.let_pass(ENOUGH);
+        self.run(ENOUGH);
         self.cluster.resume(NodeIndex(leaver));
         self.checker.borrow_mut().lull = false;
         self.wait("the end of the leaver", |cluster| {
@@ -89,7 +89,7 @@ impl World {
                 && member.id.and_then(|id| member.node.phase(id)) != Some(EpochPhase::Complete)
         };
         let others: Vec<NodeIndex> =
-            self.oracle.epoch.roles.iter().map(|role| NodeIndex(role.node)).collect();
+            self.setting.oracle.epoch.roles.iter().map(|role| NodeIndex(role.node)).collect();
         let until = self.cluster.now().after(10 * ENOUGH);
         self.cluster.run_until_or(until, |cluster| {
             others.iter().any(|node| !closes(cluster.machine(*node, 0)))

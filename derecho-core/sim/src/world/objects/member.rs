@@ -5,19 +5,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use derecho_core::group::membership_service::{HostInterface, JoinMode};
-use derecho_core::group::silence_detector::MemberTimeouts;
+use derecho_core::group::Group;
+use derecho_core::group::membership_service::JoinMode;
 use derecho_core::group::view_log::GatedLogPort;
-use derecho_core::group::{Group, GroupConfig, SubgroupRegions};
 use derecho_core::ids::{NodeId, Time};
-use derecho_core::link::{Interest, Link, LinkEvent};
+use derecho_core::link::{Interest, LinkEvent};
 use derecho_core::log::StreamKey;
 use derecho_core::log::views::VIEWS;
 use derecho_core::machine::{Effects, Machine};
-use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
-use derecho_core::node::{ACKS, ACKS_WORDS, Node};
 use derecho_core::replicated::arrangements::{BalancedShards, OneShard};
 use derecho_core::replicated::messages::{MachineRequest, ObjectMessage, QueryOutcome};
 use derecho_core::replicated::object_host::{
@@ -28,17 +25,18 @@ use derecho_core::replicated::shard_directory::ShardDirectory;
 use derecho_core::replicated::shard_machine::{ShardEvent, ShardMachine};
 use derecho_core::replicated::{Object, ObjectPosition};
 use derecho_core::storage::log_port::LogPort;
-use derecho_sim::{Random, SimLink};
 
+use super::World;
 use super::checker::{Chain, ObjectChecker, Update};
-use super::log_folders::LogFolders;
-
-const PATIENCE: MemberTimeouts =
-    MemberTimeouts { member_timeout: Some(2_000_000), gather: 100_000 };
+use crate::world::group::OwnFolder;
+use crate::world::log_folders::FoundLog;
+use crate::world::{GroupMember, GroupNode, GroupSetting, WorldMember};
+use crate::{NodeIndex, Random, SimLink};
 
 /// The object: its chain, and some ballast that prolongs its transfer.
-pub(crate) struct ChainObject {
-    pub(crate) chain: Chain,
+pub struct ChainObject {
+    /// All updates.
+    pub chain: Chain,
     ballast: usize,
     /// States since the last check.
     past: RefCell<Vec<(Chain, Option<Update>)>>,
@@ -87,7 +85,7 @@ impl Object for ChainObject {
 
 /// Declarations of every member: two shards of one to three members, one of all, and one of all
 /// without an order.
-pub(crate) fn declarations(logged: bool) -> Arc<[Declaration]> {
+pub fn declarations(logged: bool) -> Arc<[Declaration]> {
     let sharded = Arc::new(BalancedShards { shards: 2, least: 1, most: 3 });
     let declaration = |name: &str, level, arrangement| {
         let logged = logged && level == DeliveryGuarantee::Atomic;
@@ -109,23 +107,22 @@ fn objects() -> usize {
     3
 }
 
-pub(crate) struct TestMember {
-    pub(crate) me: NodeId,
+/// A member of a group with replicated objects.
+pub struct TestMember {
+    base: GroupNode,
+    me: NodeId,
     machine: Option<ShardMachine>,
-    prepared: Option<(Node, SubgroupRegions)>,
     object_host: ObjectHost<ChainObject>,
     items: VecDeque<ShardEvent>,
-    link: SimLink,
     checker: Rc<RefCell<ObjectChecker>>,
     random: Random,
     view: u64,
     sent_numbers: BTreeMap<NodeId, u64>,
     written: u64,
     /// Number of messages that it has still to send.
-    pub(crate) unsent: usize,
-    pub(crate) queries: Vec<u64>,
-    /// Folder of its logs, if it keeps any.
-    folders: Option<(LogFolders, usize)>,
+    pub unsent: usize,
+    /// Queries whose outcomes were not checked yet.
+    pub queries: Vec<u64>,
     now: Time,
     /// Objects that begin from its logs, and their versions there.
     begins: BTreeMap<u64, u64>,
@@ -133,121 +130,37 @@ pub(crate) struct TestMember {
 }
 
 /// Returns the stream key of a shard in logs.
-pub(crate) fn stream_of(key: u64) -> StreamKey {
+pub fn stream_of(key: u64) -> StreamKey {
     log_of(&declarations(true), key).unwrap()
 }
 
 impl TestMember {
-    pub(crate) fn new(
-        link: &mut SimLink,
-        checker: &Rc<RefCell<ObjectChecker>>,
-        seed: u64,
-        folders: Option<(LogFolders, usize)>,
-    ) -> TestMember {
-        let acks = link.open(ACKS, ACKS_WORDS).unwrap();
-        let node = Node::new(link.node(), acks, Arc::new(|| {}));
-        let control = SubgroupRegions::open_control(link).unwrap();
-        let ballast = if seed.is_multiple_of(2) { 100 } else { 300_000 };
-        let make = Box::new(move |_| ChainObject::new(ballast));
-        let object_host = ObjectHost::new(link.node(), make);
-        TestMember {
-            me: link.node(),
-            machine: None,
-            prepared: Some((node, control)),
-            object_host,
-            items: VecDeque::new(),
-            link: link.clone(),
-            checker: Rc::clone(checker),
-            random: Random::new(seed ^ link.node().0 as u64),
-            view: 0,
-            sent_numbers: BTreeMap::new(),
-            written: 0,
-            unsent: 0,
-            queries: Vec::new(),
-            folders,
-            now: Time(0),
-            begins: BTreeMap::new(),
-            seed,
-        }
-    }
-
-    pub(crate) fn begin(&mut self, entrance: JoinMode) {
-        let (node, control) = self.prepared.take().unwrap();
-        let local = matches!(entrance, JoinMode::Local);
-        let terms = GroupConfig {
-            join_mode: entrance,
-            weight: 1,
-            timeouts: PATIENCE,
-            ablation: Ablation::default(),
-        };
-        let host = self.link.arbiter().filter(|_| local);
-        let host = host.map(|arbiter| HostInterface { arbiter, is_halted: Arc::new(|_| false) });
-        let directory = ShardDirectory::new(declarations(self.folders.is_some()));
-        let mut group = Group::new(node, terms, directory, control, host);
-        if let Some((folders, at)) = self.folders.clone() {
-            let mut random = Random::new(self.seed ^ self.me.0 as u64 ^ 0x106);
-            let checkpointing = match self.seed % 3 {
-                0 => None,
-                some => Some(CheckpointPolicy { updates: 10 * some, bytes: 2_000 }),
-            };
-            let gate = group.keep_logs(Box::new(folders.journal(at, VIEWS, random.next_word())));
-            let open = move |key| {
-                let journal = Box::new(folders.journal(at, stream_of(key), random.next_word()));
-                Some(Box::new(GatedLogPort::new(journal, gate.clone())) as Box<dyn LogPort>)
-            };
-            self.object_host.keep_logs(Box::new(open), checkpointing);
-        }
-        let geometry = Geometry::fitting(4096, 16, 64).unwrap();
-        let mut machine = ShardMachine::new(group, Vec::new(), geometry);
-        if let Some((folders, at)) = &self.folders {
-            let types = declarations(true);
-            let streams = folders.streams(*at).into_iter();
-            machine.has_logs(streams.filter_map(|stream| key_of_log(&types, stream)));
-        }
-        self.machine = Some(machine);
-    }
-
-    pub(crate) fn machine(&self) -> &ShardMachine {
+    /// Returns its shard machine.
+    pub fn machine(&self) -> &ShardMachine {
         self.machine.as_ref().unwrap()
-    }
-
-    /// Returns the folder of its logs, if it keeps any.
-    pub(crate) fn folder(&self) -> Option<usize> {
-        self.folders.as_ref().map(|(_, at)| *at)
-    }
-
-    /// Ends the member; others may then take its logs.
-    pub(crate) fn end(&mut self, power: bool) {
-        if let Some((folders, at)) = self.folders.take() {
-            self.object_host = ObjectHost::new(self.me, Box::new(|_| ChainObject::new(0)));
-            folders.give_back(at, power);
-        }
     }
 
     fn machine_mut(&mut self) -> &mut ShardMachine {
         self.machine.as_mut().unwrap()
     }
 
-    pub(crate) fn object_host(&self) -> &ObjectHost<ChainObject> {
+    /// Returns its object host.
+    pub fn object_host(&self) -> &ObjectHost<ChainObject> {
         &self.object_host
     }
 
-    pub(crate) fn leave(&mut self) {
-        self.machine_mut().leave();
-    }
-
     /// Returns the shards that may concern it.
-    pub(crate) fn keys(&self) -> Vec<u64> {
+    pub fn keys(&self) -> Vec<u64> {
         self.machine().directory().shards().map(|(key, _)| key).collect()
     }
 
     /// Whether its object host has taken everything.
-    pub(crate) fn is_at_rest(&self) -> bool {
+    pub fn is_at_rest(&self) -> bool {
         self.items.is_empty() && !self.machine().wants_opening()
     }
 
     /// Sends an update, if there is room for it.
-    pub(crate) fn write(&mut self, key: u64) {
+    pub fn write(&mut self, key: u64) {
         let Some(memory) = self.object_host.sending(key).cloned() else { return };
         let mut message = self.head(None).bytes().to_vec();
         message.extend(self.written.to_le_bytes());
@@ -259,11 +172,11 @@ impl TestMember {
     }
 
     fn head(&self, query: Option<u64>) -> MessageHeader {
-        MessageHeader::new(query, self.folders.as_ref().map(|_| self.written))
+        MessageHeader::new(query, self.base.folder.as_ref().map(|_| self.written))
     }
 
     /// Queries all readers, if it is a reader.
-    pub(crate) fn ask(&mut self, key: u64) {
+    pub fn ask(&mut self, key: u64) {
         let Some(memory) = self.object_host.sending(key).cloned() else { return };
         let ordered = shard_of(key).0 < 2;
         if !self.object_host.reads(key) || !ordered {
@@ -378,10 +291,9 @@ impl TestMember {
                 ApplicationEvent::Out(_) => {
                     checker.died(self.me);
                     // The process ends.
-                    self.folders
-                        .take()
-                        .into_iter()
-                        .for_each(|(folders, at)| folders.give_back(at, false));
+                    if let Some((folders, at)) = self.base.folder.take() {
+                        folders.give_back(at, false);
+                    }
                 }
                 _ => {}
             }
@@ -395,7 +307,7 @@ impl TestMember {
             {
                 checker.applies(self.me, key, before, after);
             }
-            if let (Some((at, links)), true) = (now, self.folders.is_some()) {
+            if let (Some((at, links)), true) = (now, self.base.folder.is_some()) {
                 let mut past = links.past.borrow_mut();
                 if let Some(version) = self.begins.remove(&key) {
                     checker.begins(key, at.beginning, version, &past);
@@ -412,7 +324,7 @@ impl TestMember {
     }
 
     /// Checks the queries with known outcomes: all answers to one query are equal.
-    pub(crate) fn check_queries(&mut self) -> usize {
+    pub fn check_queries(&mut self) -> usize {
         let mut open = 0;
         for query in core::mem::take(&mut self.queries) {
             let known = self.object_host.queries().get(query).unwrap();
@@ -429,7 +341,7 @@ impl TestMember {
             }
             // If an object has begun afresh meanwhile, an answer may belong to the
             // earlier beginning.
-            let anew = self.folders.is_some() || self.checker.borrow().beginnings > objects();
+            let anew = self.base.folder.is_some() || self.checker.borrow().beginnings > objects();
             let same = answers.windows(2).all(|pair| pair[0] == pair[1]);
             assert!(same || anew, "the answers to one query differ: {known:?}");
             self.checker.borrow_mut().answers += answers.len();
@@ -447,14 +359,14 @@ impl Machine for TestMember {
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         self.now = now;
         let done = self.machine_mut().turn(now, effects);
-        let mut link = self.link.clone();
+        let mut link = self.base.link.clone();
         self.machine_mut().open(&mut link).unwrap();
         let items = self.machine_mut().take_events();
         self.items.extend(items);
         // Posts made outside of turns could overtake those of a turn.
         let said = core::mem::take(&mut self.unsent);
         (0..said).for_each(|_| self.say(effects));
-        let tended = if self.folders.is_some() { self.tend(now, effects) } else { 0 };
+        let tended = if self.base.folder.is_some() { self.tend(now, effects) } else { 0 };
         let waiting = self.items.len() + said + tended;
         if !self.items.is_empty() && self.random.one_in(3) {
             self.work(effects);
@@ -472,6 +384,186 @@ impl Machine for TestMember {
         match self.items.is_empty() {
             true => self.machine().wants_turn_at().into_iter().chain(logs).min(),
             false => Some(Time(0)),
+        }
+    }
+}
+
+impl WorldMember for TestMember {
+    type Checker = ObjectChecker;
+    type Setting = GroupSetting;
+}
+
+impl GroupMember for TestMember {
+    type State = ShardDirectory;
+    const FAULTS: (u64, u64) = (40, 9);
+    const LEAST: usize = 2;
+    const EMPTY_RESTS: bool = true;
+
+    fn create(
+        link: &mut SimLink,
+        checker: &Rc<RefCell<ObjectChecker>>,
+        folder: Option<OwnFolder>,
+        seed: u64,
+    ) -> TestMember {
+        let base = GroupNode::new(link, folder, false);
+        let ballast = if seed.is_multiple_of(2) { 100 } else { 300_000 };
+        let make = Box::new(move |_| ChainObject::new(ballast));
+        TestMember {
+            me: base.me,
+            machine: None,
+            object_host: ObjectHost::new(base.me, make),
+            items: VecDeque::new(),
+            checker: Rc::clone(checker),
+            random: Random::new(seed ^ base.me.0 as u64),
+            base,
+            view: 0,
+            sent_numbers: BTreeMap::new(),
+            written: 0,
+            unsent: 0,
+            queries: Vec::new(),
+            now: Time(0),
+            begins: BTreeMap::new(),
+            seed,
+        }
+    }
+
+    fn begin(&mut self, join_mode: JoinMode, _: &GroupSetting, _: &mut Effects) {
+        let directory = ShardDirectory::new(declarations(self.base.folder.is_some()));
+        let mut group = self.base.group(join_mode, directory, None);
+        if let Some((folders, at)) = self.base.folder.clone() {
+            let mut random = Random::new(self.seed ^ self.me.0 as u64 ^ 0x106);
+            let checkpointing = match self.seed % 3 {
+                0 => None,
+                some => Some(CheckpointPolicy { updates: 10 * some, bytes: 2_000 }),
+            };
+            let gate = group.keep_logs(Box::new(folders.journal(at, VIEWS, random.next_word())));
+            let open = move |key| {
+                let journal = Box::new(folders.journal(at, stream_of(key), random.next_word()));
+                Some(Box::new(GatedLogPort::new(journal, gate.clone())) as Box<dyn LogPort>)
+            };
+            self.object_host.keep_logs(Box::new(open), checkpointing);
+        }
+        let geometry = Geometry::fitting(4096, 16, 64).unwrap();
+        let mut machine = ShardMachine::new(group, Vec::new(), geometry);
+        if let Some((folders, at)) = &self.base.folder {
+            let types = declarations(true);
+            let streams = folders.streams(*at).into_iter();
+            machine.has_logs(streams.filter_map(|stream| key_of_log(&types, stream)));
+        }
+        self.machine = Some(machine);
+    }
+
+    fn base(&self) -> &GroupNode {
+        &self.base
+    }
+
+    fn base_mut(&mut self) -> &mut GroupNode {
+        &mut self.base
+    }
+
+    fn group(&self) -> &Group<ShardDirectory> {
+        self.machine().group()
+    }
+
+    fn leave(&mut self) {
+        self.machine_mut().leave();
+    }
+
+    fn drop_logs(&mut self) {
+        self.object_host = ObjectHost::new(self.me, Box::new(|_| ChainObject::new(0)));
+    }
+
+    fn died(checker: &mut ObjectChecker, node: NodeId) {
+        checker.died(node);
+    }
+
+    fn all_died(checker: &mut ObjectChecker) {
+        checker.restart();
+    }
+
+    fn use_once(world: &mut World, node: NodeIndex) {
+        for key in world.member(node).keys() {
+            match world.random.below(12) {
+                0 => world.inject(node, move |member| member.ask(key)),
+                1..6 => world.inject(node, move |member| member.write(key)),
+                _ => {}
+            }
+        }
+        if world.random.one_in(3) {
+            world.inject(node, |member| member.unsent += 1);
+        }
+    }
+
+    /// Whether it has the objects of all its shards.
+    fn is_settled(&self, nodes: &[NodeId]) -> bool {
+        let directory = self.machine().directory();
+        let has = |key: u64| {
+            let shard = directory.shard(key).unwrap();
+            let reads = shard.member_of(self.me).is_some_and(|place| place.reads);
+            let held = shard_of(key).0 == 2 || shard.holders().contains(&self.me);
+            let wanted = reads && directory.plan(shard_of(key).0).is_ok();
+            let there = self.object_host().object(key).is_some();
+            there == wanted && (!wanted || held)
+        };
+        directory.members().len() == nodes.len()
+            && self.is_at_rest()
+            && self.keys().into_iter().all(has)
+    }
+
+    fn describe(world: &World) -> String {
+        let mut text = String::new();
+        for node in world.living() {
+            let member = world.member(node);
+            text += &format!("\n{:?}: {}", member.me, member.group().describe());
+            for (key, shard) in member.machine().directory().shards() {
+                let at = member.object_host().object(key).map(|it| it.0);
+                let (holders, vacancy) = (shard.holders(), shard.vacancy());
+                let (replica, logs) = (member.object_host().describe(key), shard.logs());
+                text += &format!("\n  {key:#x} at {at:?}: held by {holders:?}, {vacancy:?}");
+                text += &format!("\n    replica: {replica:?}\n    logs: {logs:?}");
+            }
+        }
+        for node in world.all() {
+            let member = world.member(node);
+            let (runs, standing) = (world.is_running(node), member.group().status());
+            let folder = member.base.folder.as_ref().map(|(_, at)| at);
+            let me = member.me;
+            text += &format!("\n{me:?} runs {runs}, {standing:?}, keeps logs in {folder:?}");
+        }
+        for key in [1_u64 << 32, (1 << 32) + 1, 2 << 32] {
+            let folders = world.setting.folders.iter();
+            for found in folders.flat_map(|folders| folders.logs(stream_of(key))) {
+                let FoundLog { log, tail, checkpoint, records } = found;
+                let versions: Vec<u64> = records.iter().map(|it| it.record().version.0).collect();
+                let (first, last) = (versions.first(), versions.last());
+                text += &format!("\n{key:#x} in {log}: {tail:?}, state {checkpoint:?}, ");
+                text += &format!("{first:?} to {last:?}");
+            }
+        }
+        text
+    }
+
+    /// Checks that all members have the same objects, and every query has its outcome.
+    fn judge_end(world: &mut World) {
+        let living = world.living();
+        let directories: Vec<_> =
+            living.iter().map(|n| world.member(*n).machine().directory().clone()).collect();
+        assert!(
+            directories.windows(2).all(|pair| pair[0] == pair[1]),
+            "members have different shard directories"
+        );
+        let mut objects = BTreeMap::new();
+        for node in &living {
+            let member = world.member(*node);
+            for key in member.keys().into_iter().filter(|key| shard_of(*key).0 < 2) {
+                let Some((at, links)) = member.object_host().object(key) else { continue };
+                let known = *objects.entry(key).or_insert((at, links.chain));
+                assert_eq!(known, (at, links.chain), "members have different states of {key:#x}");
+            }
+        }
+        for node in living {
+            let open = world.member_mut(node).check_queries();
+            assert_eq!(open, 0, "a query is still open at {node:?}");
         }
     }
 }

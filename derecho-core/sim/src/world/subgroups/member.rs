@@ -9,7 +9,7 @@ use derecho_core::ids::{NodeId, Peer, RegionId, Time};
 use derecho_core::link::{Link, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::memory::{LINE_WORDS, OwnRegion, Replica};
-use derecho_core::multicast::claim::{Claim, SenderMemory};
+use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::inbox::{Inbox, Record};
 use derecho_core::multicast::order::received_without_gap;
 use derecho_core::multicast::subgroup::SubgroupConfig;
@@ -17,35 +17,22 @@ use derecho_core::node::{
     ACKS, ACKS_WORDS, MemberRole, Node, NodeEvent, StreamOrigin, SubgroupDefinition, SubgroupId,
     SubgroupMemory,
 };
-use derecho_sim::{Random, SimLink};
 
-use super::checker::{ArrivedEntries, DeliveryChecker, DeliveryLog, Rule, fill};
+use super::checker::{ArrivedEntries, DeliveryChecker, DeliveryLog};
 use super::{Pace, Scenario, SubgroupRole};
+use crate::world::WorldMember;
+use crate::world::ordered::{FaultMoment, OpenClaim, OrderedMember, Rule, Violations, fill};
+use crate::{Random, SimLink};
 
 /// Maximum length of a record.
-pub(crate) const LONGEST: u64 = 200;
-/// Region of every member's lines, and region of its stream.
-pub(crate) const LINES: RegionId = RegionId(16);
-pub(crate) const STREAM: RegionId = RegionId(17);
+pub const LONGEST: u64 = 200;
+/// Region of every member's lines.
+pub const LINES: RegionId = RegionId(16);
+/// Region of every member's stream.
+pub const STREAM: RegionId = RegionId(17);
 
 /// Planted fault, which acts before and after each turn of its member.
-pub(crate) type PlantedFault = fn(&mut TestMember, FaultMoment, &mut Effects);
-
-/// Moment at which a planted fault acts.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FaultMoment {
-    Before,
-    After,
-}
-
-/// Open claim, with its later treatment.
-struct OpenClaim {
-    claim: Claim<'static>,
-    length: usize,
-    /// Number of acts for which it stays open.
-    acts: u64,
-    kept: bool,
-}
+pub type PlantedFault = fn(&mut TestMember, FaultMoment, &mut Effects);
 
 /// One of this member's readers, which holds some of its records.
 struct Reader {
@@ -54,36 +41,49 @@ struct Reader {
     held: Vec<Record>,
 }
 
-pub(crate) struct TestMember {
-    pub(crate) me: usize,
-    pub(crate) role: SubgroupRole,
-    pub(crate) node: Node,
-    pub(crate) id: Option<SubgroupId>,
-    pub(crate) checker: Rc<RefCell<DeliveryChecker>>,
-    pub(crate) lines: OwnRegion,
+/// A member of the subgroup, and its application.
+pub struct TestMember {
+    /// Index of the member.
+    pub me: usize,
+    /// Its role.
+    pub role: SubgroupRole,
+    /// The node.
+    pub node: Node,
+    /// The subgroup, once it has begun to found it.
+    pub id: Option<SubgroupId>,
+    /// Observer of all members.
+    pub checker: Rc<RefCell<DeliveryChecker>>,
+    /// Its lines.
+    pub lines: OwnRegion,
     /// Memory from which it sends. Claims are kept from act to act, so it lives as long as
     /// the test.
-    pub(crate) memory: Option<&'static SenderMemory>,
-    pub(crate) rank: Option<usize>,
+    pub memory: Option<&'static SenderMemory>,
+    /// Its rank among the senders, if it sends.
+    pub rank: Option<usize>,
     /// Entries of each sender, by rank.
-    pub(crate) arrived: Vec<ArrivedEntries>,
+    pub arrived: Vec<ArrivedEntries>,
     peers: BTreeMap<NodeId, Peer>,
     /// Lines of the others, as seen here.
-    pub(crate) views: BTreeMap<usize, Replica>,
-    pub(crate) founded: bool,
+    pub views: BTreeMap<usize, Replica>,
+    /// Whether it has founded the subgroup.
+    pub founded: bool,
     open: Vec<OpenClaim>,
     /// Number of claims that are never closed.
     forgotten: usize,
     readers: Vec<Reader>,
-    pub(crate) stalled: bool,
-    pub(crate) gathered: (usize, usize),
-    pub(crate) planted: Option<PlantedFault>,
+    /// Whether it has reported a stall.
+    pub stalled: bool,
+    /// Numbers of readers and senders, as the node has reported them.
+    pub gathered: (usize, usize),
+    /// Planted fault.
+    pub planted: Option<PlantedFault>,
     /// Memory of a planted fault.
-    pub(crate) mark: u64,
+    pub mark: u64,
 }
 
 impl TestMember {
-    pub(crate) fn new(
+    /// Creates a member.
+    pub fn new(
         link: &mut SimLink,
         me: usize,
         scenario: &Scenario,
@@ -127,7 +127,7 @@ impl TestMember {
     }
 
     /// Founds the subgroup if all peers are known by now.
-    pub(crate) fn found(&mut self, terms: SubgroupConfig, effects: &mut Effects) -> bool {
+    pub fn found(&mut self, terms: SubgroupConfig, effects: &mut Effects) -> bool {
         let checker = self.checker.borrow();
         let mut members = Vec::new();
         for (index, id) in checker.ids.iter().enumerate() {
@@ -153,7 +153,7 @@ impl TestMember {
 
     /// Claims some records, and closes some of the open claims. Returns whether the writer has
     /// reached its goal.
-    pub(crate) fn write(&mut self, random: &mut Random, pace: Pace) -> bool {
+    pub fn write(&mut self, random: &mut Random, pace: Pace) -> bool {
         let (Some(memory), Some(rank)) = (self.memory, self.rank) else { return true };
         let mut committed = self.checker.borrow().committed[rank];
         // A forgotten claim takes a chunk and a place from the others forever, and delays no entry
@@ -214,7 +214,7 @@ impl TestMember {
     }
 
     /// Commits a record at once; returns false if there is no room.
-    pub(crate) fn commit(&mut self, length: usize) -> bool {
+    pub fn commit(&mut self, length: usize) -> bool {
         let (memory, rank) = (self.memory.unwrap(), self.rank.unwrap());
         let Ok(claim) = memory.claim(length) else { return false };
         let number = claim.commit(length, |number, bytes| fill(self.me, number, bytes));
@@ -224,7 +224,7 @@ impl TestMember {
 
     /// Makes the second reader take up to `count` records: one in `keep` is kept, and one in `drop`
     /// of those kept before is released.
-    pub(crate) fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
+    pub fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
         let TestMember { checker, readers, me, .. } = self;
         let mut checker = checker.borrow_mut();
         for reader in readers.iter_mut().skip(1) {
@@ -245,11 +245,6 @@ impl TestMember {
         }
     }
 
-    /// Takes and releases everything.
-    pub(crate) fn take_all(&mut self) {
-        self.take(&mut Random::new(0), u64::MAX, 0, 1);
-    }
-
     /// Makes the first reader take every delivered record at once.
     fn observe(&mut self) {
         let TestMember { checker, readers, .. } = self;
@@ -261,7 +256,8 @@ impl TestMember {
         }
     }
 
-    pub(crate) fn logs(&self) -> impl Iterator<Item = &DeliveryLog> {
+    /// Iterates over the logs of its readers.
+    pub fn logs(&self) -> impl Iterator<Item = &DeliveryLog> {
         self.readers.iter().map(|reader| &reader.log)
     }
 
@@ -280,7 +276,7 @@ impl TestMember {
             NodeEvent::Stalled(_) => self.stalled = true,
             NodeEvent::Faulty { peer, fault } => {
                 let text = format!("member {} finds {:?}: {fault}", self.me, self.member_of(peer));
-                self.checker.borrow_mut().record_violation(Rule::Blame, text);
+                self.checker.borrow_mut().violations.record(Rule::Blame, text);
             }
             _ => {}
         }
@@ -340,5 +336,20 @@ impl Machine for TestMember {
             planted(self, FaultMoment::After, effects);
         }
         done
+    }
+}
+
+impl WorldMember for TestMember {
+    type Checker = DeliveryChecker;
+    type Setting = Scenario;
+}
+
+impl OrderedMember for TestMember {
+    fn take_all(&mut self) {
+        self.take(&mut Random::new(0), u64::MAX, 0, 1);
+    }
+
+    fn violations(checker: &mut DeliveryChecker) -> &mut Violations {
+        &mut checker.violations
     }
 }

@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use derecho_core::bytes::Wire;
 use derecho_core::group::log_register::{AwaitedLogs, LogRegister};
-use derecho_core::group::membership_service::{HostInterface, JoinMode};
+use derecho_core::group::membership_service::JoinMode;
 use derecho_core::group::registry::{Layout, LayoutMember};
-use derecho_core::group::silence_detector::MemberTimeouts;
 use derecho_core::group::view_log::GatedLogPort;
-use derecho_core::group::{Group, GroupConfig, GroupEvent, ReplicatedState, SubgroupRegions};
+use derecho_core::group::{Group, GroupEvent, ReplicatedState, SubgroupRegions};
 use derecho_core::ids::{NodeId, RegionId, Time};
 use derecho_core::link::{Interest, Link, LinkEvent};
 use derecho_core::log::views::VIEWS;
@@ -19,12 +18,10 @@ use derecho_core::log::{LogId, StreamKey};
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::View;
 use derecho_core::memory::LINE_WORDS;
-use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::{DeliveryGuarantee, SUBGROUP_LINES};
-use derecho_core::node::{ACKS, ACKS_WORDS, Node};
 use derecho_core::storage::cursor::StoreCursor;
 use derecho_core::storage::holders::Holders;
 use derecho_core::storage::log_election::LogElection;
@@ -32,37 +29,37 @@ use derecho_core::storage::store::{Key, KeyLiveness, RecordFormat, StoreRetentio
 use derecho_core::storage::store_set::{
     StoreAnnouncement, StoreGroupState, StoreSet, transfer_geometry,
 };
-use derecho_sim::{Random, SimLink};
 
+use super::World;
 use super::checker::StoreChecker;
-use super::log_folders::LogFolders;
+use crate::world::group::OwnFolder;
+use crate::world::{GroupMember, GroupNode, GroupSetting, LogFolders, WorldMember};
+use crate::{NodeIndex, Random, SimLink};
 
-const PATIENCE: MemberTimeouts =
-    MemberTimeouts { member_timeout: Some(2_000_000), gather: 100_000 };
 /// Key of the subgroup.
-pub(crate) const KEY: u64 = 7;
+pub const KEY: u64 = 7;
 /// Stream key of its log.
-pub(crate) const LOG: StreamKey = StreamKey(7);
+pub const LOG: StreamKey = StreamKey(7);
 const LINES: RegionId = RegionId(1000);
 const STREAM: RegionId = RegionId(1001);
 const TRANSFER_STREAM: RegionId = RegionId(1002);
 
 /// Returns a record's key.
-pub(crate) fn key_of(record: &[u8]) -> Key {
+pub fn key_of(record: &[u8]) -> Key {
     Key::from(record[0])
 }
 
 /// Returns the number of a record's content, used as its time. The times of different members are
 /// not in order.
-pub(crate) fn time_of(record: &[u8]) -> u64 {
+pub fn time_of(record: &[u8]) -> u64 {
     u64::from_le_bytes(record[1..9].try_into().unwrap())
 }
 
 /// Flag of a record of another key that stands beside this key.
-pub(crate) const BESIDE: u8 = 0x80;
+pub const BESIDE: u8 = 0x80;
 
 /// Returns the effect of a record on its key.
-pub(crate) fn says_of(record: &[u8]) -> KeyLiveness {
+pub fn says_of(record: &[u8]) -> KeyLiveness {
     match time_of(record) % 5 {
         _ if record[0] & BESIDE != 0 => KeyLiveness::Companion,
         3 => KeyLiveness::NotAlive,
@@ -80,7 +77,7 @@ const MEANING: RecordFormat = RecordFormat {
 
 /// Replicated state of the group: the participants, and the holders of the store.
 #[derive(Clone, Default, PartialEq, Debug)]
-pub(crate) struct TestGroupState {
+pub struct TestGroupState {
     seats: Vec<NodeId>,
     holders: Holders,
     /// Log register, if the store is logged.
@@ -89,7 +86,8 @@ pub(crate) struct TestGroupState {
 }
 
 impl TestGroupState {
-    pub(crate) fn has_seat(&self, node: NodeId) -> bool {
+    /// Whether a node takes part.
+    pub fn has_seat(&self, node: NodeId) -> bool {
         self.seats.contains(&node)
     }
 
@@ -215,12 +213,14 @@ struct Reader {
     name: usize,
 }
 
-pub(crate) struct TestMember {
-    pub(crate) me: NodeId,
+/// A member of a group with a stored subgroup.
+pub struct TestMember {
+    base: GroupNode,
+    /// Id of the node.
+    pub me: NodeId,
     group: Option<Group<TestGroupState>>,
-    prepared: Option<(Node, SubgroupRegions)>,
-    pub(crate) stores: StoreSet,
-    link: SimLink,
+    /// Its stores.
+    pub stores: StoreSet,
     checker: Rc<RefCell<StoreChecker>>,
     memory: Option<SenderMemory>,
     inbox: Option<Arc<Inbox>>,
@@ -231,115 +231,26 @@ pub(crate) struct TestMember {
     members: Vec<NodeId>,
     written: u64,
     random: Random,
-    pub(crate) whole: bool,
-    pub(crate) leaves: bool,
+    /// Whether it has the whole store.
+    pub whole: bool,
+    /// Whether it has asked to leave.
+    pub leaves: bool,
     retention: StoreRetention,
-    /// SimFolder of its log, if it keeps one.
-    folders: Option<(LogFolders, usize)>,
     /// Whether it is in the subgroup.
-    pub(crate) takes_part: bool,
+    pub takes_part: bool,
     /// Last version that it has reported as durable in its log.
     reported: u64,
     /// Member whose requests this member handles too late.
-    pub(crate) deaf_to: Option<NodeId>,
+    pub deaf_to: Option<NodeId>,
 }
 
 impl TestMember {
-    pub(crate) fn new(
-        link: &mut SimLink,
-        checker: &Rc<RefCell<StoreChecker>>,
-        retention: StoreRetention,
-        folders: Option<(LogFolders, usize)>,
-    ) -> TestMember {
-        let acks = link.open(ACKS, ACKS_WORDS).unwrap();
-        let node = Node::new(link.node(), acks, Arc::new(|| {}));
-        let control = SubgroupRegions::open_control(link).unwrap();
-        TestMember {
-            me: link.node(),
-            group: None,
-            prepared: Some((node, control)),
-            stores: StoreSet::default(),
-            link: link.clone(),
-            checker: Rc::clone(checker),
-            memory: None,
-            inbox: None,
-            begun_at: None,
-            readers: Vec::new(),
-            senders: BTreeMap::new(),
-            members: Vec::new(),
-            written: 0,
-            random: Random::new(link.node().0 as u64),
-            whole: false,
-            leaves: false,
-            retention,
-            folders,
-            takes_part: true,
-            reported: 0,
-            deaf_to: None,
-        }
-    }
-
-    pub(crate) fn begin(&mut self, entrance: JoinMode, logged: bool, effects: &mut Effects) {
-        let (node, control) = self.prepared.take().unwrap();
-        let local = matches!(entrance, JoinMode::Local);
-        let terms = GroupConfig {
-            join_mode: entrance,
-            weight: 1,
-            timeouts: PATIENCE,
-            ablation: Ablation::default(),
-        };
-        let host = self.link.arbiter().filter(|_| local);
-        let host = host.map(|arbiter| HostInterface { arbiter, is_halted: Arc::new(|_| false) });
-        let topic =
-            TestGroupState { logs: logged.then(LogElection::default), ..TestGroupState::default() };
-        let mut group = Group::new(node, terms, topic, control, host);
-        let lines = self.link.open(LINES, SUBGROUP_LINES * LINE_WORDS).unwrap();
-        let geometry = Geometry::fitting(64 << 10, 64, 8 << 10).unwrap();
-        let memory = self.link.open(STREAM, geometry.words()).unwrap();
-        let memory = SenderMemory::with_nulls(memory, geometry);
-        group.add_regions(
-            KEY,
-            SubgroupRegions { lines: (LINES, lines), memory: Some((STREAM, memory.clone())) },
-        );
-        self.memory = Some(memory);
-        let geometry = transfer_geometry();
-        let transfer_region = self.link.open(TRANSFER_STREAM, geometry.words()).unwrap();
-        self.stores.bring(
-            &mut group,
-            TRANSFER_STREAM,
-            SenderMemory::new(transfer_region, geometry),
-            effects,
-        );
-        self.stores.keep(KEY, self.retention, MEANING);
-        self.checker.borrow().tells.iter().for_each(|most| self.stores.set_most_ended(*most));
-        if let Some((folders, at)) = &self.folders {
-            let mut journal =
-                |stream| Box::new(folders.journal(*at, stream, self.random.next_word()));
-            let gate = group.keep_logs(journal(VIEWS));
-            if self.takes_part {
-                self.stores.log(KEY, Box::new(GatedLogPort::new(journal(LOG), gate)));
-            }
-        }
-        if self.takes_part {
-            group.submit(&[0]);
-        }
-        self.group = Some(group);
-    }
-
-    pub(crate) fn group(&self) -> &Group<TestGroupState> {
-        self.group.as_ref().unwrap()
-    }
-
     fn group_mut(&mut self) -> &mut Group<TestGroupState> {
         self.group.as_mut().unwrap()
     }
 
-    pub(crate) fn leave(&mut self) {
-        self.group_mut().leave();
-    }
-
     /// Writes a record, if there is room for it.
-    pub(crate) fn write(&mut self) {
+    pub fn write(&mut self) {
         if self.begun_at.is_none() {
             return;
         }
@@ -363,7 +274,7 @@ impl TestMember {
     }
 
     /// Adds another reader, which begins later than the member.
-    pub(crate) fn read_along(&mut self) {
+    pub fn read_along(&mut self) {
         let Some(store) = self.stores.store(KEY).filter(|keeper| keeper.is_complete()) else {
             return;
         };
@@ -428,27 +339,19 @@ impl TestMember {
     }
 
     /// Whether it keeps a log.
-    pub(crate) fn stores(&self) -> bool {
-        self.folders.as_ref().is_some_and(|(folders, at)| !folders.is_failing(*at))
+    pub fn stores(&self) -> bool {
+        self.base.folder.as_ref().is_some_and(|(folders, at)| !folders.is_failing(*at))
     }
 
     /// Returns the folder of its log, if it keeps one.
-    pub(crate) fn folder(&self) -> Option<(LogFolders, usize)> {
-        self.folders.clone()
+    pub fn folder(&self) -> Option<(LogFolders, usize)> {
+        self.base.folder.clone()
     }
 
     /// Records that others continue, none of which has a complete log.
-    pub(crate) fn is_left_behind(&self) {
-        if let Some((folders, at)) = &self.folders {
+    pub fn is_left_behind(&self) {
+        if let Some((folders, at)) = &self.base.folder {
             folders.leave_behind(*at);
-        }
-    }
-
-    /// Ends the keeping of its log: its process has ended, or it is out.
-    pub(crate) fn end(&mut self, power: bool) {
-        if let Some((folders, at)) = self.folders.take() {
-            self.stores = StoreSet::default();
-            folders.give_back(at, power);
         }
     }
 
@@ -464,7 +367,7 @@ impl TestMember {
         let logs = state.logs(KEY).zip(state.holders(KEY));
         let storers = logs.into_iter().flat_map(|(logs, holders)| logs.complete(holders));
         checker.durable(self.me, self.stores.durable(KEY), storers.map(|(node, _)| node));
-        if let Some((folders, at)) = self.folders.as_ref().filter(|_| own > self.reported) {
+        if let Some((folders, at)) = self.base.folder.as_ref().filter(|_| own > self.reported) {
             let group = self.group.as_ref().unwrap();
             let now = (group.log_register().era(), group.view().number);
             assert!(folders.viewed(*at) >= now, "I-150: {own} durable before view {now:?} is");
@@ -494,7 +397,7 @@ impl TestMember {
     }
 
     /// Reads all remaining stored records.
-    pub(crate) fn read_all(&mut self) {
+    pub fn read_all(&mut self) {
         let mut checker = self.checker.borrow_mut();
         let Some(store) = self.stores.store(KEY) else { return };
         let streams = store.store().streams().to_vec();
@@ -541,5 +444,185 @@ impl Machine for TestMember {
     fn wants_turn_at(&self) -> Option<Time> {
         let stores = self.stores.wants_turn_at();
         self.group().wants_turn_at().into_iter().chain(stores).min()
+    }
+}
+
+impl WorldMember for TestMember {
+    type Checker = StoreChecker;
+    type Setting = GroupSetting;
+}
+
+impl GroupMember for TestMember {
+    type State = TestGroupState;
+    const FAULTS: (u64, u64) = (30, 10);
+    const LEAST: usize = 1;
+    const EMPTY_RESTS: bool = false;
+
+    fn create(
+        link: &mut SimLink,
+        checker: &Rc<RefCell<StoreChecker>>,
+        folder: Option<OwnFolder>,
+        _: u64,
+    ) -> TestMember {
+        let base = GroupNode::new(link, folder, false);
+        TestMember {
+            me: base.me,
+            base,
+            group: None,
+            stores: StoreSet::default(),
+            checker: Rc::clone(checker),
+            memory: None,
+            inbox: None,
+            begun_at: None,
+            readers: Vec::new(),
+            senders: BTreeMap::new(),
+            members: Vec::new(),
+            written: 0,
+            random: Random::new(link.node().0 as u64),
+            whole: false,
+            leaves: false,
+            retention: checker.borrow().retention,
+            takes_part: true,
+            reported: 0,
+            deaf_to: None,
+        }
+    }
+
+    fn begin(&mut self, join_mode: JoinMode, setting: &GroupSetting, effects: &mut Effects) {
+        let logs = setting.folders.is_some().then(LogElection::default);
+        let state = TestGroupState { logs, ..TestGroupState::default() };
+        let mut group = self.base.group(join_mode, state, None);
+        let link = &mut self.base.link;
+        let lines = link.open(LINES, SUBGROUP_LINES * LINE_WORDS).unwrap();
+        let geometry = Geometry::fitting(64 << 10, 64, 8 << 10).unwrap();
+        let memory = link.open(STREAM, geometry.words()).unwrap();
+        let memory = SenderMemory::with_nulls(memory, geometry);
+        group.add_regions(
+            KEY,
+            SubgroupRegions { lines: (LINES, lines), memory: Some((STREAM, memory.clone())) },
+        );
+        self.memory = Some(memory);
+        let geometry = transfer_geometry();
+        let transfer_region = link.open(TRANSFER_STREAM, geometry.words()).unwrap();
+        let transfer_memory = SenderMemory::new(transfer_region, geometry);
+        self.stores.bring(&mut group, TRANSFER_STREAM, transfer_memory, effects);
+        self.stores.keep(KEY, self.retention, MEANING);
+        self.checker.borrow().tells.iter().for_each(|most| self.stores.set_most_ended(*most));
+        if let Some((folders, at)) = &self.base.folder {
+            let mut journal =
+                |stream| Box::new(folders.journal(*at, stream, self.random.next_word()));
+            let gate = group.keep_logs(journal(VIEWS));
+            if self.takes_part {
+                self.stores.log(KEY, Box::new(GatedLogPort::new(journal(LOG), gate)));
+            }
+        }
+        if self.takes_part {
+            group.submit(&[0]);
+        }
+        self.group = Some(group);
+    }
+
+    fn base(&self) -> &GroupNode {
+        &self.base
+    }
+
+    fn base_mut(&mut self) -> &mut GroupNode {
+        &mut self.base
+    }
+
+    fn group(&self) -> &Group<TestGroupState> {
+        self.group.as_ref().unwrap()
+    }
+
+    fn leave(&mut self) {
+        self.group_mut().leave();
+    }
+
+    fn drop_logs(&mut self) {
+        self.stores = StoreSet::default();
+    }
+
+    fn died(checker: &mut StoreChecker, node: NodeId) {
+        checker.died(node);
+    }
+
+    fn before_departure(world: &mut World, node: NodeIndex) {
+        world.leave_behind(node);
+    }
+
+    fn after_departure(world: &mut World, node: NodeIndex, leaves: bool) {
+        // A leaver takes with it what it alone has.
+        world.member_mut(node).leaves |= leaves;
+        world.notice_loss();
+    }
+
+    fn stores_next(world: &mut World) -> bool {
+        !world.random.one_in(4)
+    }
+
+    fn join(world: &mut World) {
+        let folders = world.setting.folders.as_ref();
+        let is_fresh = folders.is_some_and(|folders| folders.is_separate() && folders.is_used());
+        match is_fresh && world.random.one_in(3) {
+            true => world.add_bystander(),
+            false => world.add(),
+        };
+    }
+
+    fn use_once(world: &mut World, node: NodeIndex) {
+        for _ in 0..world.random.below(12) {
+            world.inject(node, |member| member.write());
+        }
+        if world.random.one_in(40) {
+            world.inject(node, |member| member.read_along());
+        }
+    }
+
+    fn is_settled(&self, _: &[NodeId]) -> bool {
+        let is_named = self.group().state().holders.names().contains(&self.me);
+        !self.takes_part || self.whole && is_named
+    }
+
+    fn describe(world: &World) -> String {
+        let mut text = String::new();
+        for node in world.living() {
+            let member = world.member(node);
+            let (me, stores, group) = (member.me, &member.stores, member.group());
+            text += &format!("\n{me:?}: {stores:?}, {:?}\n  {}", group.state(), group.describe());
+        }
+        for node in world.all() {
+            let member = world.member(node);
+            let (me, standing) = (member.me, member.group().status());
+            let (runs, stores) = (world.is_running(node), member.stores());
+            text += &format!("\n{me:?} runs {runs}, {standing:?}, keeps a log {stores}");
+        }
+        text
+    }
+
+    fn before_judgement(world: &mut World) {
+        let keeps = |node: &NodeIndex| {
+            let member = world.member(*node);
+            member.stores() && !member.leaves
+        };
+        if world.setting.folders.is_some() && !world.living().iter().any(keeps) {
+            // The group does not continue without a member that keeps a log.
+            world.add_one(true);
+        }
+    }
+
+    /// Checks that all readers finally have their records, and that all members keep the same.
+    fn judge_end(world: &mut World) {
+        for node in world.living() {
+            if !world.member(node).takes_part {
+                continue;
+            }
+            world.member_mut(node).read_all();
+            let me = world.member(node).me;
+            assert!(
+                world.checker.borrow().acquits(me),
+                "{me:?} has read content that was not written"
+            );
+        }
+        world.checker.borrow_mut().end();
     }
 }
