@@ -8,8 +8,8 @@ use derecho_core::log::restart_permission::{PermittedDamage, RestartPermission};
 use derecho_core::log::segment::FILE_HEADER;
 use derecho_core::log::views::{LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
-    Disk, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits, LogOwner,
-    RecordKind, RecoveryCheck, StreamKey, StreamLog, Tail, Version, WallTime, folder,
+    Disk, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogKey, LogLimits,
+    LogOwner, RecordKind, RecoveryCheck, StreamKey, StreamLog, Tail, Version, WallTime, folder,
 };
 use derecho_core::storage::log_damage::{self, DamageOutcome, LogDamage};
 use derecho_core::storage::log_election::{ElectionState, LogClaim, LogElection};
@@ -32,8 +32,13 @@ fn owner(id: u128) -> LogOwner {
 fn folder_of(id: u128, messages: u64) -> SimDisk {
     let mut disk = SimDisk::new(id as u64);
     folder::claim(&mut disk, GROUP, LogId(id)).unwrap();
-    let (mut log, _) =
-        StreamLog::open(&mut disk, (owner(id), STREAM), LIMITS, RecoveryCheck::All).unwrap();
+    let (mut log, _) = StreamLog::open(
+        &mut disk,
+        LogKey { owner: owner(id), stream: STREAM },
+        LIMITS,
+        RecoveryCheck::All,
+    )
+    .unwrap();
     log.mark(&EpochMark::Begun(EPOCH, vec![LogId(1), LogId(2)]), WallTime(0), &disk).unwrap();
     for number in 0..messages {
         let payload = [number as u8; 600];
@@ -58,7 +63,12 @@ fn segments(disk: &SimDisk) -> Vec<String> {
 }
 
 fn is_damaged(id: u128, disk: &mut SimDisk) -> bool {
-    match StreamLog::open(disk, (owner(id), STREAM), LIMITS, RecoveryCheck::All) {
+    match StreamLog::open(
+        disk,
+        LogKey { owner: owner(id), stream: STREAM },
+        LIMITS,
+        RecoveryCheck::All,
+    ) {
         Ok(_) => false,
         Err(error) => {
             assert!(error.is_damage(), "{error}");
@@ -86,7 +96,7 @@ fn judge<D: Disk, N: Disk>(
     disk: &mut D,
     others: &mut [ReachableFolder<N>],
 ) -> DamageOutcome {
-    let damage = LogDamage::of(disk, (owner(2), STREAM), LogError::Failed);
+    let damage = LogDamage::of(disk, LogKey { owner: owner(2), stream: STREAM }, LogError::Failed);
     log_damage::judge(task, (owner(2), STREAM, disk), others, &damage).unwrap()
 }
 
@@ -131,7 +141,8 @@ fn harmed_log_is_put_aside_if_sound_log_in_reach_has_its_records() {
 fn harmed_log_is_put_aside_if_completed_or_if_topic_begins_without_log() {
     let none: &mut [ReachableFolder<SimDisk>] = &mut [];
     let mut disk = damaged_folder(2, MESSAGES);
-    let damage = LogDamage::of(&mut disk, (owner(2), STREAM), LogError::Failed);
+    let damage =
+        LogDamage::of(&mut disk, LogKey { owner: owner(2), stream: STREAM }, LogError::Failed);
     let judged =
         log_damage::judge(&LogTask::Register, (owner(2), STREAM, &mut disk), none, &damage);
     assert_eq!(judged.err(), Some(LogError::Failed));
@@ -166,8 +177,14 @@ fn harmed_log_is_put_aside_if_completed_or_if_topic_begins_without_log() {
 fn operator_word_for_harmed_log_counts_only_for_this_harm() {
     let none: &mut [ReachableFolder<SimDisk>] = &mut [];
     let mut disk = damaged_folder(2, MESSAGES);
-    let mut views =
-        StreamLog::open(&mut disk, (owner(2), VIEWS), LIMITS, RecoveryCheck::All).unwrap().0;
+    let mut views = StreamLog::open(
+        &mut disk,
+        LogKey { owner: owner(2), stream: VIEWS },
+        LIMITS,
+        RecoveryCheck::All,
+    )
+    .unwrap()
+    .0;
     let member = LoggedMember { node: NodeId(2), log: Some(LogId(2)), votes: 1, weight: 1 };
     let view = LoggedView { era: 1, number: 9, members: vec![member], awaits: Vec::new() };
     views.append(view.entry(&view.to_bytes(), WallTime(1)), &disk).unwrap();
@@ -179,7 +196,8 @@ fn operator_word_for_harmed_log_counts_only_for_this_harm() {
         by: "operator".to_owned(),
         damaged,
     };
-    let harm = LogDamage::of(&mut disk, (owner(2), STREAM), LogError::Failed);
+    let harm =
+        LogDamage::of(&mut disk, LogKey { owner: owner(2), stream: STREAM }, LogError::Failed);
     let mut counts = |disk: &mut SimDisk, harm: Option<&LogDamage>, damaged| {
         let own = (owner(2), STREAM, disk);
         !log_tasks::excused(&[word(damaged)], own, harm, none).is_empty()
@@ -238,8 +256,13 @@ fn no_log_covers_a_harmed_log_with_unknown_end() {
 fn only_a_covering_log_accounts_for_a_harmed_log_in_reach() {
     let claim_beside = |messages, other: SimDisk| {
         let mut disk = folder_of(1, messages);
-        let (mut log, _) =
-            StreamLog::open(&mut disk, (owner(1), STREAM), LIMITS, RecoveryCheck::All).unwrap();
+        let (mut log, _) = StreamLog::open(
+            &mut disk,
+            LogKey { owner: owner(1), stream: STREAM },
+            LIMITS,
+            RecoveryCheck::All,
+        )
+        .unwrap();
         let mut others = [neighbour(2, other)];
         let run = log_tasks::run(&LogTask::Claim(true), &mut log, &mut disk, &mut others);
         let LogTaskResult::Claimed(claim) = run else { panic!("no claim") };
@@ -304,7 +327,8 @@ fn a_log_with_two_harms_has_no_known_end() {
     let length = disk.length(last).unwrap();
     disk.truncate(last, length - 1000).unwrap();
     disk.sync_file(last).unwrap();
-    let damage = LogDamage::of(&mut disk, (owner(2), STREAM), LogError::Failed);
+    let damage =
+        LogDamage::of(&mut disk, LogKey { owner: owner(2), stream: STREAM }, LogError::Failed);
     assert_eq!(damage.salvaged, None);
 }
 
@@ -313,8 +337,13 @@ fn a_log_with_two_harms_has_no_known_end() {
 fn unreadable_neighbour_log_is_awaited_unless_own_log_is_as_long() {
     for (messages, is_awaited) in [(MESSAGES, false), (MESSAGES - 1, true)] {
         let mut disk = folder_of(2, messages);
-        let (mut log, _) =
-            StreamLog::open(&mut disk, (owner(2), STREAM), LIMITS, RecoveryCheck::All).unwrap();
+        let (mut log, _) = StreamLog::open(
+            &mut disk,
+            LogKey { owner: owner(2), stream: STREAM },
+            LIMITS,
+            RecoveryCheck::All,
+        )
+        .unwrap();
         let mut other = folder_of(1, MESSAGES);
         let closed = segments(&other)[1].clone();
         other.lose_medium(&closed, FILE_HEADER);

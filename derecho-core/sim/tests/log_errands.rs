@@ -11,8 +11,8 @@ use derecho_core::log::RecoveryCheck;
 use derecho_core::log::aside::{self, PutAsideFolder};
 use derecho_core::log::survey::survey;
 use derecho_core::log::{
-    Disk, DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
-    LogOwner, RecordKind, StreamKey, StreamLog, Tail, Version, WallTime, folder,
+    Disk, DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogKey,
+    LogLimits, LogOwner, RecordKind, StreamKey, StreamLog, Tail, Version, WallTime, folder,
 };
 use derecho_core::storage::checkpoint_state::CheckpointState;
 use derecho_core::storage::log_election::{ElectionState, LogClaim, LogElection};
@@ -46,9 +46,13 @@ fn log(id: u128, messages: u64, of: EpochId, marks: &[EpochMark]) -> (StreamLog,
     let mut disk = SimDisk::new(id as u64);
     let owner = folder::claim(&mut disk, GroupId(9), LogId(id)).unwrap();
     let owner = LogOwner { group: owner.group, log: LogId(id) };
-    let (mut log, _) =
-        StreamLog::open(&mut disk, (owner, STREAM), LogLimits::default(), RecoveryCheck::All)
-            .unwrap();
+    let (mut log, _) = StreamLog::open(
+        &mut disk,
+        LogKey { owner, stream: STREAM },
+        LogLimits::default(),
+        RecoveryCheck::All,
+    )
+    .unwrap();
     for number in 0..messages {
         let payload = [id as u8, number as u8];
         log.append(entry(id, number, of, &payload), &disk).unwrap();
@@ -143,7 +147,8 @@ fn only_records_outside_the_topic_history_are_put_aside() {
             let owner = own.owner();
             let mut read = 0;
             let mut beside = PutAsideFolder::new(disk, 1);
-            let found = survey(&mut beside, (owner, STREAM), |_| read += 1).unwrap();
+            let found =
+                survey(&mut beside, LogKey { owner, stream: STREAM }, |_| read += 1).unwrap();
             assert_eq!((read, found.last, found.errors.len()), (10, Some(Version(10)), 0));
         }
     }
@@ -211,11 +216,17 @@ fn newest_logs_put_aside_survive_trimming_and_crashes() {
         aside::keep_last(&mut disk, STREAM, None).unwrap();
         assert_eq!(numbers(&mut disk), (4..=times).collect::<Vec<_>>());
         let owner = own.owner();
-        let (log, _) =
-            StreamLog::open(&mut disk, (owner, STREAM), LogLimits::default(), RecoveryCheck::All)
-                .unwrap();
+        let (log, _) = StreamLog::open(
+            &mut disk,
+            LogKey { owner, stream: STREAM },
+            LogLimits::default(),
+            RecoveryCheck::All,
+        )
+        .unwrap();
         assert_eq!(log.durable(), Version(20), "the log itself is unchanged");
-        let found = survey(&mut PutAsideFolder::new(disk, 4), (owner, STREAM), |_| {}).unwrap();
+        let found =
+            survey(&mut PutAsideFolder::new(disk, 4), LogKey { owner, stream: STREAM }, |_| {})
+                .unwrap();
         assert_eq!(found.errors, []);
         if done {
             break;
@@ -294,7 +305,7 @@ fn dropped_records_are_first_written_to_a_checkpoint() {
         let mut disk = SimDisk::new(steps);
         let owner = folder::claim(&mut disk, GroupId(9), LogId(2)).unwrap();
         let limits = LogLimits { segment_bytes: 4 << 10 };
-        let of = (owner, STREAM);
+        let of = LogKey { owner, stream: STREAM };
         let (mut log, _) = StreamLog::open(&mut disk, of, limits, RecoveryCheck::All).unwrap();
         for number in 0..300 {
             let payload = [if number < 3 { 200 } else { (number % 7) as u8 }, 1];

@@ -9,11 +9,11 @@ use super::log_election::LogClaim;
 use super::log_port::LogTask;
 use super::log_tasks::ReachableFolder;
 use crate::log::aside::{self, AsideNumber};
-use crate::log::restart::{self, LogSummary};
+use crate::log::restart::{self, FoundLog, LogSummary};
 use crate::log::survey::salvage;
 use crate::log::{
-    Disk, EpochId, LogError, LogId, LogOwner, RecoveryCheck, StreamKey, StreamLog, Tail, Version,
-    folder,
+    Disk, EpochId, LogError, LogId, LogKey, LogOwner, RecoveryCheck, StreamKey, StreamLog, Tail,
+    Version, folder,
 };
 
 /// Damage of a log.
@@ -29,14 +29,14 @@ pub struct LogDamage {
 
 impl LogDamage {
     /// Examines a log that could not be opened because of this error.
-    pub fn of<D: Disk>(disk: &mut D, of: (LogOwner, StreamKey), error: LogError) -> LogDamage {
-        let (last, salvaged) = salvage(disk, of).unwrap_or_default();
+    pub fn of<D: Disk>(disk: &mut D, log: LogKey, error: LogError) -> LogDamage {
+        let (last, salvaged) = salvage(disk, log).unwrap_or_default();
         LogDamage { error, last, salvaged }
     }
 
     /// Whether a sound log covers this one (I-98).
-    pub(super) fn is_covered(&self, by: (LogId, &LogSummary), log: LogId) -> bool {
-        self.salvaged.as_ref().is_some_and(|found| restart::covers(by, (log, found)))
+    pub(super) fn is_covered(&self, by: FoundLog<'_>, log: LogId) -> bool {
+        self.salvaged.as_ref().is_some_and(|summary| restart::covers(by, FoundLog { log, summary }))
     }
 }
 
@@ -91,8 +91,10 @@ fn claim<N: Disk>(
         if has.is_err() || neighbour.busy {
             continue;
         }
-        let covers =
-            |other: &StreamLog| damage.is_covered((other.owner().log, &LogSummary::of(other)), log);
+        let covers = |other: &StreamLog| {
+            let (own, summary) = (other.owner().log, LogSummary::of(other));
+            damage.is_covered(FoundLog { log: own, summary: &summary }, log)
+        };
         let seems_sound =
             neighbour.sound(stream, RecoveryCheck::Last).is_ok_and(|other| covers(&other));
         is_covered |= seems_sound && neighbour.sound(stream, RecoveryCheck::All).is_ok();

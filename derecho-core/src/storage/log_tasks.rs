@@ -19,12 +19,12 @@ use crate::ids::RegionId;
 use crate::log::aside;
 use crate::log::checkpoint::Checkpoint;
 use crate::log::record::{AsRecord, LONGEST};
-use crate::log::restart::{self, LogCompletion, LogSummary, Restart, RestartVerdict};
+use crate::log::restart::{self, FoundLog, LogCompletion, LogSummary, Restart, RestartVerdict};
 use crate::log::restart_permission::RestartPermission;
 use crate::log::stream::LogState;
 use crate::log::views::{self, VIEWS};
 use crate::log::{
-    self, Disk, EpochId, LogError, LogId, LogOwner, LogRecord, OwnedRecord, RecoveryCheck,
+    self, Disk, EpochId, LogError, LogId, LogKey, LogOwner, LogRecord, OwnedRecord, RecoveryCheck,
     StreamKey, StreamLog, Tail, Version, folder,
 };
 use crate::log::{EpochMark, WallTime};
@@ -88,11 +88,12 @@ impl<D: Disk> ReachableFolder<D> {
         }
         let owner = folder::owner(&mut self.disk)?;
         let owner = owner.filter(|owner| owner.log == self.log).ok_or(LogError::Failed)?;
-        let read = StreamLog::read(&mut self.disk, (owner, stream), check);
+        let read = StreamLog::read(&mut self.disk, LogKey { owner, stream }, check);
         if let Err(error) = &read
             && error.is_damage()
         {
-            self.damage = Some(LogDamage::of(&mut self.disk, (owner, stream), error.clone()));
+            self.damage =
+                Some(LogDamage::of(&mut self.disk, LogKey { owner, stream }, error.clone()));
         }
         read.map(|(log, _)| log)
     }
@@ -215,7 +216,7 @@ fn claim<D: Disk, N: Disk>(
     let found = LogSummary::of(log);
     let in_reach = neighbours.iter().filter_map(|it| Some((it.log, it.damage.as_ref()?)));
     for (of, damage) in in_reach.filter(|(of, _)| damaged.contains(of)) {
-        match damage.is_covered((own, &found), of) {
+        match damage.is_covered(FoundLog { log: own, summary: &found }, of) {
             true => accounts.push(of),
             false => awaits.push(of),
         }
@@ -244,7 +245,7 @@ pub fn excused<D: Disk, N: Disk>(
     if words.is_empty() {
         return Vec::new();
     }
-    let own = StreamLog::read(disk, (owner, VIEWS), RecoveryCheck::Last);
+    let own = StreamLog::read(disk, LogKey { owner, stream: VIEWS }, RecoveryCheck::Last);
     let mut seen = own.and_then(|(log, _)| views::all(&log, disk)).unwrap_or_default();
     for neighbour in neighbours.iter_mut() {
         let log = read(neighbour, VIEWS);
@@ -300,7 +301,8 @@ fn find_registration<D: Disk, N: Disk>(
 fn read<N: Disk>(from: &mut ReachableFolder<N>, stream: StreamKey) -> Result<StreamLog, LogError> {
     let owner = folder::owner(&mut from.disk)?;
     let owner = owner.filter(|owner| owner.log == from.log).ok_or(LogError::Failed)?;
-    StreamLog::read(&mut from.disk, (owner, stream), RecoveryCheck::Last).map(|(log, _)| log)
+    StreamLog::read(&mut from.disk, LogKey { owner, stream }, RecoveryCheck::Last)
+        .map(|(log, _)| log)
 }
 
 /// As [`read`], but of a log read before, only the new records are read.

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use derecho_core::log::restart_permission::{self, RestartPermission};
 use derecho_core::log::views::VIEWS;
 use derecho_core::log::{
-    Disk, DiskError, EpochMark, LogEntry, LogError, LogId, StreamKey, StreamLog, Version, WallTime,
-    aside, folder,
+    Disk, DiskError, EpochMark, LogEntry, LogError, LogId, LogKey, StreamKey, StreamLog, Version,
+    WallTime, aside, folder,
 };
 use derecho_core::storage::log_damage::{self, DamageOutcome, LogDamage};
 use derecho_core::storage::log_election::LogClaim;
@@ -237,7 +237,7 @@ fn run_task(
             None => drop(writer.logs.remove(&log_state.key)),
             Some(state) => {
                 let error = error.clone().within(&writer.disk.place());
-                writer.give_up(log_state.key, (state, error.clone()));
+                writer.give_up(log_state.key, state, error.clone());
                 log_state.show(state, Some(error));
                 return answer;
             }
@@ -408,7 +408,7 @@ impl LogWriter<LogFolder> {
         checks: bool,
     ) -> Result<Option<LogDamage>, LogError> {
         let (owner, stream) = (self.owner, log_state.key);
-        let (of, log) = ((owner, stream), (stream, owner.log));
+        let (of, log) = (LogKey { owner, stream }, (stream, owner.log));
         if self.damage_cache.is_known(log) {
             if let Some(damage) = self.damage_cache.find(log, &self.disk.place()) {
                 return Ok(Some(damage));
@@ -450,12 +450,12 @@ impl LogWriter<LogFolder> {
         if !log_state.takes() {
             return Err(log_state.error().unwrap_or(LogError::Failed));
         }
-        let (of, LogSettings { mut limits, check, .. }) =
-            ((self.owner, log_state.key), self.settings);
+        let key = LogKey { owner: self.owner, stream: log_state.key };
+        let LogSettings { mut limits, check, .. } = self.settings;
         if log_state.key == VIEWS {
             limits.segment_bytes = limits.segment_bytes.min(VIEWS_FILE);
         }
-        let (log, recovery) = StreamLog::open(&mut self.disk, of, limits, check)?;
+        let (log, recovery) = StreamLog::open(&mut self.disk, key, limits, check)?;
         if let Some(torn) = recovery.torn {
             tracing::warn!("the torn end of the log of stream {} was cut: {torn:?}", log_state.key);
         }
