@@ -209,6 +209,12 @@ fn list(disk: &mut Box<dyn Disk>, log: LogKey) -> Result<LogSurvey, LogError> {
     }
 }
 
+/// Content of the log of a stream.
+struct StreamSurvey {
+    stream: StreamKey,
+    survey: LogSurvey,
+}
+
 /// Inspects each stream, and shows the results.
 fn look(
     selection: &LogSelection,
@@ -218,9 +224,10 @@ fn look(
     let (mut disk, owner, streams) = open(selection)?;
     let mut found = Vec::new();
     for stream in streams {
-        found.push((stream, what(&mut disk, LogKey { owner, stream })?));
+        let survey = what(&mut disk, LogKey { owner, stream })?;
+        found.push(StreamSurvey { stream, survey });
     }
-    let sound = found.iter().all(|(_, survey)| survey.errors.is_empty());
+    let sound = found.iter().all(|it| it.survey.errors.is_empty());
     let asides = match selection.aside {
         None => asides(selection, owner)?,
         Some(_) => Vec::new(),
@@ -243,9 +250,9 @@ fn look(
 fn last_view(
     disk: &mut Box<dyn Disk>,
     owner: LogOwner,
-    found: &[(StreamKey, LogSurvey)],
+    found: &[StreamSurvey],
 ) -> Result<Option<LoggedView>, LogError> {
-    let is_there = found.iter().any(|(stream, of)| *stream == VIEWS && of.errors.is_empty());
+    let is_there = found.iter().any(|it| it.stream == VIEWS && it.survey.errors.is_empty());
     if !is_there {
         return Ok(None);
     }
@@ -309,19 +316,19 @@ fn fields(survey: &LogSurvey) -> Value {
     })
 }
 
-fn report(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> Value {
+fn report(owner: LogOwner, found: &[StreamSurvey]) -> Value {
     let all = LogSurvey {
-        records: found.iter().map(|(_, survey)| survey.records).sum(),
+        records: found.iter().map(|it| it.survey.records).sum(),
         marks: 0,
-        bytes: found.iter().map(|(_, survey)| survey.bytes).sum(),
-        first: found.iter().filter_map(|(_, survey)| survey.first).min(),
-        last: found.iter().filter_map(|(_, survey)| survey.last).max(),
+        bytes: found.iter().map(|it| it.survey.bytes).sum(),
+        first: found.iter().filter_map(|it| it.survey.first).min(),
+        last: found.iter().filter_map(|it| it.survey.last).max(),
         checkpoint: None,
-        torn: found.iter().find_map(|(_, survey)| survey.torn.clone()),
-        open_ended: found.iter().any(|(_, survey)| survey.open_ended),
-        errors: found.iter().flat_map(|(_, survey)| survey.errors.clone()).collect(),
+        torn: found.iter().find_map(|it| it.survey.torn.clone()),
+        open_ended: found.iter().any(|it| it.survey.open_ended),
+        errors: found.iter().flat_map(|it| it.survey.errors.clone()).collect(),
     };
-    let streams = found.iter().map(|(stream, survey)| {
+    let streams = found.iter().map(|StreamSurvey { stream, survey }| {
         let mut of = fields(survey);
         of["stream"] = json!(stream.to_string());
         of["marks"] = json!(survey.marks);
@@ -336,7 +343,7 @@ fn report(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> Value {
     report
 }
 
-fn text(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> String {
+fn text(owner: LogOwner, found: &[StreamSurvey]) -> String {
     let mut text = format!("group {}, log {}\n", owner.group, owner.log);
     text += &format!(
         "{:<32} {:>12} {:>14} {:>10} {:>10}\n",
@@ -344,7 +351,7 @@ fn text(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> String {
     );
     let number =
         |version: Option<Version>| version.map_or("-".to_owned(), |version| version.to_string());
-    for (stream, survey) in found {
+    for StreamSurvey { stream, survey } in found {
         let (first, last) = (number(survey.first), number(survey.last));
         let what = if *stream == VIEWS { "  views" } else { "" };
         text += &format!(
@@ -364,7 +371,7 @@ fn text(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> String {
             text += &format!("  BAD: {error}\n");
         }
     }
-    let wrong: usize = found.iter().map(|(_, survey)| survey.errors.len()).sum();
+    let wrong: usize = found.iter().map(|it| it.survey.errors.len()).sum();
     text += &match wrong {
         0 => "Nothing is wrong.".to_owned(),
         1 => "One thing is wrong.".to_owned(),
@@ -387,9 +394,9 @@ fn dump(args: &DumpArgs, json: bool) -> CommandResult {
             }
         })?;
         unsaid?;
-        found.push((stream, of));
+        found.push(StreamSurvey { stream, survey: of });
     }
-    let sound = found.iter().all(|(_, survey)| survey.errors.is_empty());
+    let sound = found.iter().all(|it| it.survey.errors.is_empty());
     let mut report = report(owner, &found);
     if json {
         report["dump"] = records(&mut disk, owner, &found, args)?;
@@ -404,12 +411,12 @@ const MOST_TOLD: usize = 100_000;
 fn records(
     disk: &mut Box<dyn Disk>,
     owner: LogOwner,
-    found: &[(StreamKey, LogSurvey)],
+    found: &[StreamSurvey],
     args: &DumpArgs,
 ) -> Result<Value, Failure> {
     let mut told = Vec::new();
     let mut too_many = false;
-    for (stream, _) in found {
+    for StreamSurvey { stream, .. } in found {
         survey(disk, LogKey { owner, stream: *stream }, |record| {
             if !(args.from..=args.to).contains(&record.version.0) {
                 return;

@@ -19,13 +19,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::subgroups::FoundedSubgroup;
-use super::{CHANGES, Node, Peers, StreamOrigin};
+use super::{CHANGES, FoundFault, Node, Peers, StreamOrigin};
 use crate::atomic::{AtomicU64, Ordering};
 use crate::ids::{Peer, Time};
 use crate::link::{Barrier, Sharing};
 use crate::machine::{Effects, Target};
 use crate::memory::OwnRegion;
-use crate::multicast::PeerFault;
 use crate::multicast::changes::{
     BLOCK, CHANGES_WORDS, ChangesView, MOST_STREAMS, count_for_copies, count_of_copies, is_quiet,
     word_of_mark,
@@ -377,7 +376,7 @@ impl Node {
         &mut self,
         now: Time,
         effects: &mut Effects,
-        faults: &mut Vec<(Peer, PeerFault)>,
+        faults: &mut Vec<FoundFault>,
     ) -> usize {
         let Node { subgroups, activity, peers, .. } = self;
         activity.look(subgroups, effects);
@@ -410,7 +409,7 @@ impl Node {
         number: usize,
         now: Time,
         effects: &mut Effects,
-        faults: &mut Vec<(Peer, PeerFault)>,
+        faults: &mut Vec<FoundFault>,
     ) -> usize {
         let founded = &mut self.subgroups[number];
         if founded.activity.resting {

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use super::messages::{MachineRequest, ObjectMessage, QueryOutcome};
 pub use super::object_replica::{CheckpointPolicy, LogOpener, MessageHeader, ObjectLogStatus};
-use super::object_replica::{ObjectReplica, ReplicaContext};
+use super::object_replica::{ObjectFragment, ObjectReplica, ReplicaContext};
 use super::query_table::QueryTable;
 use super::shard_machine::ShardEvent;
 use super::{Object, ObjectPosition};
@@ -225,7 +225,7 @@ impl<O: Object> ObjectHost<O> {
                 let ordered = status.ordered;
                 self.with_replica(key, ordered, |replica, context| {
                     replica.set_status(status, context);
-                    replica.begun((epoch, members), (announced, reads), numbers, context);
+                    replica.begun(epoch, members, announced, reads, numbers, context);
                 });
             }
             ShardEvent::Message { key, from, record } => {
@@ -304,7 +304,8 @@ impl<O: Object> ObjectHost<O> {
             }
             ObjectMessage::Fragment { key, request, position, object_version, last, bytes } => {
                 if let Some((replica, mut context)) = self.replica(key) {
-                    let part = (request, (position, object_version), last, bytes.as_slice());
+                    let bytes = bytes.as_slice();
+                    let part = ObjectFragment { request, position, object_version, last, bytes };
                     replica.part(from, part, &mut context);
                 }
             }

@@ -49,7 +49,7 @@ pub struct ShardState {
 
 impl ShardState {
     /// Creates a shard of a directory of this era.
-    pub(super) fn new((ordered, logged): (bool, bool), era: u128) -> ShardState {
+    pub(super) fn new(ordered: bool, logged: bool, era: u128) -> ShardState {
         ShardState {
             ordered,
             wanted: Vec::new(),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     fn begun(nodes: &[NodeId]) -> ShardState {
-        let mut shard = ShardState::new((true, false), 0);
+        let mut shard = ShardState::new(true, false, 0);
         shard.want(&places(nodes));
         nodes.iter().for_each(|node| shard.offer(*node, offer(20, None)));
         nodes.iter().for_each(|node| shard.holds(*node, 1));
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn shard_begins_after_all_offers_from_newest_checkpoint() {
-        let mut shard = ShardState::new((true, false), 0);
+        let mut shard = ShardState::new(true, false, 0);
         shard.want(&places(&[A, B, C]));
         shard.offer(A, offer(20, None));
         shard.offer(B, offer(20, Some(7)));

@@ -121,7 +121,7 @@ impl ShardDirectory {
             for (number, shard) in planned.iter().enumerate() {
                 let key = key_of(index, number);
                 let fresh = || {
-                    let mut fresh = ShardState::new((ordered, logged), self.era);
+                    let mut fresh = ShardState::new(ordered, logged, self.era);
                     let stream = plan::log_of(&self.types, key);
                     let awaited = self.log_register.as_ref().zip(stream);
                     let awaited =

@@ -124,14 +124,16 @@ impl DurabilityTracker {
     }
 
     /// Computes what is durable everywhere, if `storers` are the members with a log that hold the
-    /// store. Returns whether it has advanced.
+    /// store, and the log of this member `me` is durable up to `own`. Returns whether it has
+    /// advanced.
     pub(crate) fn settle(
         &mut self,
-        me: (NodeId, u64),
+        me: NodeId,
+        own: u64,
         storers: impl Iterator<Item = NodeId>,
     ) -> bool {
-        let of = |node: NodeId| match node == me.0 {
-            true => me.1,
+        let of = |node: NodeId| match node == me {
+            true => own,
             false => self.reported_by.get(&node).copied().unwrap_or(0),
         };
         let versions = storers.map(of);

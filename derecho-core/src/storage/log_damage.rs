@@ -12,8 +12,8 @@ use crate::log::aside::{self, AsideNumber};
 use crate::log::restart::{self, FoundLog, LogSummary};
 use crate::log::survey::salvage;
 use crate::log::{
-    Disk, EpochId, LogError, LogId, LogKey, LogOwner, RecoveryCheck, StreamKey, StreamLog, Tail,
-    Version, folder,
+    Disk, EpochId, LogError, LogId, LogKey, RecoveryCheck, StreamKey, StreamLog, Tail, Version,
+    folder,
 };
 
 /// Damage of a log.
@@ -56,26 +56,28 @@ pub enum DamageOutcome {
 /// Errors of the disk; the reason why the log cannot be opened, if the task needs its content.
 pub fn judge<D: Disk, N: Disk>(
     task: &LogTask,
-    (owner, stream, disk): (LogOwner, StreamKey, &mut D),
+    key: LogKey,
+    disk: &mut D,
     neighbours: &mut [ReachableFolder<N>],
     damage: &LogDamage,
 ) -> Result<DamageOutcome, LogError> {
     match task {
         LogTask::Complete(..) | LogTask::Replace(..) | LogTask::Load(..) | LogTask::Read(_) => {}
         LogTask::Claim(is_vacant) => {
-            let (claim, is_covered) = claim((owner.log, stream), damage, neighbours);
+            let (claim, is_covered) = claim(key.owner.log, key.stream, damage, neighbours);
             if !(*is_vacant && is_covered) {
                 return Ok(DamageOutcome::Claimed(Box::new(claim)));
             }
         }
         LogTask::Checkpoint(..) | LogTask::Register => return Err(damage.error.clone()),
     }
-    aside::put_damaged(disk, stream).map(DamageOutcome::PutAside)
+    aside::put_damaged(disk, key.stream).map(DamageOutcome::PutAside)
 }
 
 /// Returns the claim of a damaged log, and whether a sound log in reach covers it.
 fn claim<N: Disk>(
-    (log, stream): (LogId, StreamKey),
+    log: LogId,
+    stream: StreamKey,
     damage: &LogDamage,
     neighbours: &mut [ReachableFolder<N>],
 ) -> (LogClaim, bool) {

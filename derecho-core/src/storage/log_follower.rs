@@ -59,11 +59,13 @@ pub(crate) trait LogInput {
     /// Skips all messages before this version.
     fn skip_to(&mut self, version: u64);
 
-    /// Returns the state that replaces all messages before this version, where the log input began.
+    /// Returns the state that replaces all messages before this version, where the log input began
+    /// in this epoch.
     fn state(
         &mut self,
         reading_context: Self::ReadingContext<'_>,
-        of: (EpochId, u64),
+        epoch: EpochId,
+        version: u64,
     ) -> CheckpointState;
 }
 
@@ -282,12 +284,7 @@ impl<T: LogInput> LogFollower<T> {
 
     /// Begins to follow: the messages of the log input, from version `begin` on, are put into the
     /// log. The logs `of` of the holders have the messages before it that may be missing.
-    pub(crate) fn follow(
-        &mut self,
-        (trail, begin): (T, u64),
-        (base, era): (Tail, u64),
-        of: Vec<LogId>,
-    ) {
+    pub(crate) fn follow(&mut self, trail: T, begin: u64, base: Tail, era: u64, of: Vec<LogId>) {
         self.began = (base, era);
         // Messages from before this beginning are in the log from which it began, as it was then.
         let cut = begin.max(base.version.0);
@@ -425,7 +422,7 @@ impl<T: LogInput> LogFollower<T> {
         let epoch =
             self.epoch_changes.front().map_or(self.epoch, |epoch_change| epoch_change.epoch);
         let cut = self.cut;
-        self.input.as_mut().map(|log_input| log_input.state(reading_context, (epoch, cut)))
+        self.input.as_mut().map(|log_input| log_input.state(reading_context, epoch, cut))
     }
 
     /// Puts new messages into the log.

@@ -226,17 +226,17 @@ impl Store {
     /// Takes in a record that was delivered. `record` may lie in its sender's memory, which may
     /// change at any time, so it is read once (I-330).
     pub fn append(&mut self, stream: u32, number: u64, record: &[u8]) {
-        self.take_in((stream, number), record, true);
+        self.take_in(stream, number, record, true);
     }
 
     /// Takes in a record that is kept at the version to which this store is brought. Removes no
     /// record that is kept there: such a record was delivered after this one, or has outlived
     /// it (I-240).
     pub(super) fn restore(&mut self, stream: u32, number: u64, record: &[u8]) {
-        self.take_in((stream, number), record, false);
+        self.take_in(stream, number, record, false);
     }
 
-    fn take_in(&mut self, (stream, number): (u32, u64), record: &[u8], cleans: bool) {
+    fn take_in(&mut self, stream: u32, number: u64, record: &[u8], cleans: bool) {
         let version = self.version;
         self.version += 1;
         self.numbers[stream as usize] = Some(number + 1);

@@ -224,13 +224,14 @@ impl StoreSet {
         group: &mut Group<S>,
         key: u64,
         subgroup: SubgroupId,
-        (epoch, layout): (u64, &Layout),
+        epoch: u64,
+        layout: &Layout,
     ) {
         let Some(subgroup_store) = self.stores.get_mut(&key) else { return };
         let (holders, logs) = (group.state().holders(key), group.state().logs(key));
         let (holders, logs) = (holders.cloned(), logs.cloned());
-        let state = (holders.as_ref(), logs.as_ref());
-        subgroup_store.begun(group.node_mut(), subgroup, (epoch, layout), state);
+        let node = group.node_mut();
+        subgroup_store.begun(node, subgroup, epoch, layout, holders.as_ref(), logs.as_ref());
         if logs.is_some() {
             let (me, durability) = (group.node().id(), self.durability.entry(key).or_default());
             let others = layout.members.iter().filter(|seat| seat.node != me);
@@ -268,7 +269,7 @@ impl StoreSet {
         let logs = group.state().logs(key);
         let others = logs.into_iter().flat_map(|logs| logs.complete(holders));
         let others = others.map(|(node, _)| node).filter(|node| *node != me);
-        if subgroup_store.note_named(others, (holders, self.durability.get(&key))) {
+        if subgroup_store.note_named(others, holders, self.durability.get(&key)) {
             subgroup_store.note_epoch_logs(logs);
         }
         let announcement = subgroup_store.changed(me, holders, logs);
@@ -298,7 +299,7 @@ impl StoreSet {
             let (node, request) = (others[self.requests as usize % others.len()], self.requests);
             let transfer_request = StoreMessage::Want { key, request, wish: range };
             if group.send_direct(node, transfer_request.to_bytes(), effects) {
-                subgroup_store.ask(Some((node, request)));
+                subgroup_store.ask(node, request);
                 done += 1;
             }
         }
@@ -334,13 +335,13 @@ impl StoreSet {
                 }
             }
             Some(StoreMessage::Later { key, request, since }) => {
-                if let Some(subgroup_store) = self.asked_of(key, (from, request)) {
+                if let Some(subgroup_store) = self.asked_of(key, from, request) {
                     subgroup_store.begin_later(since);
                 }
             }
             Some(StoreMessage::Give { key, request, stream, streams, version, since }) => {
                 let Some(peer) = group.peer_of(from) else { return true };
-                let Some(subgroup_store) = self.asked_of(key, (from, request)) else { return true };
+                let Some(subgroup_store) = self.asked_of(key, from, request) else { return true };
                 subgroup_store.begin_transfer(&streams, version, since);
                 match group.node_mut().subscribe(StreamOrigin::Peer(peer), stream) {
                     Some(subscription) => {
@@ -352,16 +353,16 @@ impl StoreSet {
                         });
                     }
                     // The maximum number of streams is being read; the request is repeated later.
-                    None => subgroup_store.ask(None),
+                    None => subgroup_store.cancel_request(),
                 }
             }
             Some(StoreMessage::Lack { key, request }) => {
-                if let Some(subgroup_store) = self.asked_of(key, (from, request)) {
-                    subgroup_store.ask(None);
+                if let Some(subgroup_store) = self.asked_of(key, from, request) {
+                    subgroup_store.cancel_request();
                 }
             }
             Some(StoreMessage::Behind { key, request }) => {
-                self.asked_of(key, (from, request)).into_iter().for_each(SubgroupStore::is_behind);
+                self.asked_of(key, from, request).into_iter().for_each(SubgroupStore::is_behind);
             }
             None => return false,
         }
@@ -369,11 +370,11 @@ impl StoreSet {
     }
 
     /// Returns the subgroup store that made this request to this member.
-    fn asked_of(&mut self, key: u64, of: (NodeId, u64)) -> Option<&mut SubgroupStore> {
+    fn asked_of(&mut self, key: u64, node: NodeId, request: u64) -> Option<&mut SubgroupStore> {
         let subgroup_store = self.stores.get_mut(&key)?;
         subgroup_store
             .pending_request()
-            .is_some_and(|it| (it.node, it.request) == of)
+            .is_some_and(|it| (it.node, it.request) == (node, request))
             .then_some(subgroup_store)
     }
 
@@ -406,7 +407,7 @@ impl StoreSet {
         if let Some(subgroup_store) = self.stores.get_mut(&key)
             && subgroup_store.pending_request().is_some_and(|asked| asked.request == request)
         {
-            subgroup_store.ask(None);
+            subgroup_store.cancel_request();
         }
     }
 
@@ -522,7 +523,7 @@ impl StoreSet {
             let (holders, logs) = (group.state().holders(key), group.state().logs(key));
             let (Some(holders), Some(logs)) = (holders, logs) else { continue };
             let complete_members = logs.complete(holders).map(|(node, _)| node);
-            if durability.settle((me, own), complete_members) {
+            if durability.settle(me, own, complete_members) {
                 self.newly_durable.push(key);
                 done += 1;
             }
@@ -613,12 +614,7 @@ impl StoreSet {
             let announced = streams.iter().map(|(stream, _)| *stream).collect();
             let give = StoreMessage::Give { key, request, stream, streams, version, since };
             if group.send_direct(node, give.to_bytes(), effects) {
-                self.sender.serve(
-                    transfer_request,
-                    found,
-                    (subgroup_store.store(), announced),
-                    now,
-                );
+                self.sender.serve(transfer_request, found, subgroup_store.store(), announced, now);
             }
             done = 1;
             break;

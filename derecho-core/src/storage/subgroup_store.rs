@@ -226,8 +226,10 @@ impl SubgroupStore {
         &mut self,
         node: &mut Node,
         subgroup: SubgroupId,
-        (epoch, layout): (u64, &Layout),
-        (holders, logs): (Option<&Holders>, Option<&LogElection>),
+        epoch: u64,
+        layout: &Layout,
+        holders: Option<&Holders>,
+        logs: Option<&LogElection>,
     ) {
         let me = node.id();
         let reads = layout.member(me).is_some_and(|seat| seat.reads);
@@ -368,8 +370,8 @@ impl SubgroupStore {
                     match &mut self.log_follower {
                         Some(log_follower) => {
                             let (retention, format) = (self.retention, self.format);
-                            let until = &lacking.from;
-                            log_follower.load(|| LogTask::Load(retention, format, until.clone()));
+                            let until = || lacking.from.iter().copied().collect();
+                            log_follower.load(|| LogTask::Load(retention, format, until()));
                         }
                         None => self.begin_replay(),
                     }
@@ -435,14 +437,27 @@ impl SubgroupStore {
         }
     }
 
-    /// Notes that this member was asked, or cancels the request.
-    pub(super) fn ask(&mut self, asked: Option<(NodeId, u64)>) {
+    /// Notes that this member was asked.
+    pub(super) fn ask(&mut self, node: NodeId, request: u64) {
         let epoch = self.epoch;
         if let StoreStage::Lacks(lacking) = &mut self.stage {
-            lacking.pending_request = asked.map(|(node, request)| {
-                let (is_refused, streams, version, partial) = (false, None, 0, Vec::new());
-                PendingStoreRequest { node, request, epoch, is_refused, streams, version, partial }
+            let (is_refused, streams, version, partial) = (false, None, 0, Vec::new());
+            lacking.pending_request = Some(PendingStoreRequest {
+                node,
+                request,
+                epoch,
+                is_refused,
+                streams,
+                version,
+                partial,
             });
+        }
+    }
+
+    /// Forgets the pending request, so that a member is asked again.
+    pub(super) fn cancel_request(&mut self) {
+        if let StoreStage::Lacks(lacking) = &mut self.stage {
+            lacking.pending_request = None;
         }
     }
 

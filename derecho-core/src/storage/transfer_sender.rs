@@ -163,7 +163,8 @@ impl TransferSender {
         &mut self,
         transfer_request: TransferRequest,
         way: TransferReader,
-        (store, told): (&Store, Vec<StreamId>),
+        store: &Store,
+        told: Vec<StreamId>,
         now: Time,
     ) {
         let of = |numbers: &StreamNumbers, stream: StreamId| {
@@ -409,9 +410,9 @@ mod tests {
             let transfer_request = TransferRequest { node: NodeId(2), key: 1, request: 1, range };
             let mut sender = TransferSender::new();
             let way = TransferReader::Pinned(store.cursor());
-            sender.serve(transfer_request, way, (&store, names.clone()), Time(0));
+            sender.serve(transfer_request, way, &store, names.clone(), Time(0));
             let mut newcomer = SubgroupStore::newcomer(RETENTION, MEANING);
-            newcomer.ask(Some((NodeId(1), 1)));
+            newcomer.ask(NodeId(1), 1);
             newcomer.begin_transfer(&streams, store.version(), (0, StreamNumbers::new()));
             let serving = sender.active.as_mut().expect("somebody is served");
             let Some(TransferReader::Pinned(mut cursor)) = serving.reader.take() else {

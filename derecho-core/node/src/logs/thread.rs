@@ -239,7 +239,7 @@ impl<D: Disk + Send + 'static> Logs<D> {
                 writer.settings.check,
             );
             opened.map(|(log, recovery)| {
-                let log_state = Arc::new(SharedLogState::new((key, on_full, None), waker));
+                let log_state = Arc::new(SharedLogState::new(key, on_full, None, waker));
                 log_state.publish(log.durable());
                 writer.logs.insert(key, OpenLog::new(log, &log_state));
                 (log_state, recovery)

@@ -415,13 +415,13 @@ impl SimLogPort {
         let permissions = self.folders.2.lock().unwrap().clone();
         if let Some(damage) = &self.damaged {
             let (owner, stream) = (self.log.owner(), self.log.stream());
-            let own = (owner, stream, &mut self.folder);
-            match log_damage::judge(&task, own, &mut others, damage)? {
+            let key = LogKey { owner, stream };
+            match log_damage::judge(&task, key, &mut self.folder, &mut others, damage)? {
                 DamageOutcome::Claimed(mut claim) => {
-                    let own = (owner, stream, &mut self.folder);
                     claim.accounts.extend(log_tasks::excused(
                         &permissions,
-                        own,
+                        key,
+                        &mut self.folder,
                         Some(damage),
                         &mut others,
                     ));
@@ -437,8 +437,9 @@ impl SimLogPort {
         }
         let mut answer = log_tasks::run(&task, &mut self.log, &mut self.folder, &mut others);
         if let LogTaskResult::Claimed(claim) = &mut answer {
-            let own = (self.log.owner(), self.log.stream(), &mut self.folder);
-            claim.accounts.extend(log_tasks::excused(&permissions, own, None, &mut others));
+            let key = LogKey { owner: self.log.owner(), stream: self.log.stream() };
+            let more = log_tasks::excused(&permissions, key, &mut self.folder, None, &mut others);
+            claim.accounts.extend(more);
         }
         self.answer = Some(answer);
         Ok(())

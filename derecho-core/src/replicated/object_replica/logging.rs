@@ -11,7 +11,9 @@ use alloc::vec::Vec;
 
 use super::super::messages::{DirectoryChange, ObjectMessage};
 use super::super::object_host::{ApplicationEvent, ObjectOrigin};
-use super::super::object_log_input::{AppliedUpdate, ObjectLogInput, UpdateBytes, state};
+use super::super::object_log_input::{
+    AppliedUpdate, ObjectLogInput, ObjectState, UpdateBytes, state,
+};
 use super::super::shard_machine::ShardLogStatus;
 use super::super::{Object, ObjectPosition, ObjectVersion};
 use super::{ObjectReplica, ReplicaContext, WaitingEvent};
@@ -287,7 +289,7 @@ impl<O: Object> ObjectReplica<O> {
         {
             let others = logs.complete.iter().filter(|(node, _)| *node != context.me);
             let (others, waiting) = (others.map(|(_, log)| *log).collect(), log_input.bytes());
-            log_follower.follow((log_input, begin), (logs.base, logs.era), others);
+            log_follower.follow(log_input, begin, logs.base, logs.era, others);
             log_follower.grows(waiting);
         }
         self.note_epoch(&logs);
@@ -353,7 +355,7 @@ impl<O: Object> ObjectReplica<O> {
             (&mut self.logging.log_follower, &self.status.logs)
         {
             let log_input = ObjectLogInput::new(begin, None);
-            log_follower.follow((log_input, begin), (recalled.tail, logs.era), Vec::new());
+            log_follower.follow(log_input, begin, recalled.tail, logs.era, Vec::new());
         }
         let start = if begin == 0 {
             ObjectOrigin::Initial
@@ -368,8 +370,10 @@ impl<O: Object> ObjectReplica<O> {
         if self.is_logged() {
             self.logging.object_version = object_version;
             self.logging.checkpointed = object_version.version;
-            let log_input =
-                ObjectLogInput::new(object_version.version, Some((object_version, bytes)));
+            let log_input = ObjectLogInput::new(
+                object_version.version,
+                Some(ObjectState { object_version, bytes }),
+            );
             self.logging.input = Some((log_input, object_version.version));
         }
     }
@@ -377,8 +381,10 @@ impl<O: Object> ObjectReplica<O> {
     /// Notes an update that was just applied to the object.
     pub(super) fn note(
         &mut self,
-        (from, record): (StreamId, Record),
-        (update, time): (Option<Vec<u8>>, u64),
+        from: StreamId,
+        record: Record,
+        update: Option<Vec<u8>>,
+        time: u64,
         me: NodeId,
     ) {
         if !self.is_logged() {
@@ -437,7 +443,7 @@ impl<O: Object> ObjectReplica<O> {
             durability.note_announced(node, own);
         }
         let complete_members = logs.complete.iter().map(|(node, _)| *node);
-        usize::from(durability.settle((context.me, own), complete_members))
+        usize::from(durability.settle(context.me, own, complete_members))
     }
 
     /// Announces that this member has the object, if that is not known and the log is complete.
@@ -453,7 +459,7 @@ impl<O: Object> ObjectReplica<O> {
 }
 
 /// Returns the number of the first waiting message of each stream.
-fn first_of<'a>(kept: impl Iterator<Item = &'a WaitingEvent>) -> Vec<(StreamId, u64)> {
+fn first_of<'a>(kept: impl Iterator<Item = &'a WaitingEvent>) -> BTreeMap<StreamId, u64> {
     let mut first = BTreeMap::new();
     for kept in kept {
         let WaitingEvent::Begun { numbers, .. } = kept else { continue };
@@ -461,5 +467,5 @@ fn first_of<'a>(kept: impl Iterator<Item = &'a WaitingEvent>) -> Vec<(StreamId, 
             first.entry(*stream).or_insert(*number);
         }
     }
-    if planted(Fault::RecallUncut) { Vec::new() } else { first.into_iter().collect() }
+    if planted(Fault::RecallUncut) { BTreeMap::new() } else { first }
 }

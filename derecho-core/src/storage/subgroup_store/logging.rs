@@ -90,7 +90,8 @@ impl SubgroupStore {
     pub(in crate::storage) fn note_named(
         &mut self,
         by: impl Iterator<Item = NodeId>,
-        (holders, frontier): (&Holders, Option<&DurabilityTracker>),
+        holders: &Holders,
+        frontier: Option<&DurabilityTracker>,
     ) -> bool {
         let before = self.known;
         let log = self
@@ -127,8 +128,9 @@ impl SubgroupStore {
             && logs.claimed(me).is_some()
         {
             // The member had the store before it had a log.
-            let start = (StoreLogInput::new(self.store.cursor()), self.store.version());
-            log_follower.follow(start, (self.base, logs.era()), self.holding.clone());
+            let begin = self.store.version();
+            let log_input = StoreLogInput::new(self.store.cursor());
+            log_follower.follow(log_input, begin, self.base, logs.era(), self.holding.clone());
             self.note_epoch_logs(Some(logs));
         }
     }

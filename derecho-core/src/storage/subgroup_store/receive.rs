@@ -86,7 +86,7 @@ impl SubgroupStore {
             if lacking.waiting.is_some() {
                 self.store.resume(head.version);
                 self.store.restore(stream, head.number, bytes);
-            } else if !self.store.put_before((stream, head.number), head.version, bytes) {
+            } else if !self.store.put_before(stream, head.number, head.version, bytes) {
                 return BlockResult::Invalid;
             }
             match partial.is_empty() {

@@ -31,7 +31,7 @@ impl SubgroupStore {
         let (cursor, begin) = (self.store.cursor(), self.store.version());
         if let Some(log_follower) = &mut self.log_follower {
             let log_input = StoreLogInput::new(cursor.fork());
-            log_follower.follow((log_input, begin), (self.base, self.era), self.holding.clone());
+            log_follower.follow(log_input, begin, self.base, self.era, self.holding.clone());
         }
         self.opening = Some(cursor);
         if planted(Planted::HistoryWithoutLive) {

@@ -298,7 +298,7 @@ impl TestMember {
                     };
                     self.senders.extend(node.map(|node| (usize::from(number), node)));
                 }
-                stores.begun(group, key, subgroup, (epoch, &layout));
+                stores.begun(group, key, subgroup, epoch, &layout);
                 let alive = |inbox: &Arc<Inbox>| group.node().has_subgroup_reader(subgroup, inbox);
                 if !self.inbox.as_ref().is_some_and(alive) {
                     self.inbox = group.node_mut().add_subgroup_reader(subgroup);
