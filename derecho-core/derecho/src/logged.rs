@@ -98,7 +98,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
             )),
         });
         Ok(LogStatus {
-            version: found.object_version.map(|edition| edition.version),
+            version: found.object_version.map(|it| it.version),
             durable: found.durable,
             own_durable: found.own_durable,
             logs: found.logs,
@@ -125,7 +125,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         self.read(|_| ())?;
         let object_version = self.found()?.object_version;
         let (_, _, shard) = self.parts();
-        let version = object_version.map(|edition| edition.version);
+        let version = object_version.map(|it| it.version);
         version.ok_or(GroupError::NoObject { subgroup: self.name(), shard })
     }
 

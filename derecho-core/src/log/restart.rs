@@ -208,7 +208,8 @@ pub fn logs_of_stream(logs: &BTreeMap<LogId, &LogSummary>) -> Option<RestartVerd
     let tails: BTreeMap<LogId, Tail> =
         logs.iter().map(|(log, stream)| (*log, cut(stream.tail, &noted))).collect();
     let begun = last_begun(logs.values().copied());
-    let epoch_logs = begun.map_or_else(|| logs.keys().copied().collect(), |(_, keepers)| keepers);
+    let epoch_logs =
+        begun.map_or_else(|| logs.keys().copied().collect(), |(_, epoch_logs)| epoch_logs);
     let winner = epoch_logs
         .iter()
         .filter(|log| logs.get(log).is_some_and(|stream| stream.is_complete()))

@@ -69,7 +69,7 @@ pub fn salvage<D: Disk>(
                 // If several marks begin the same epoch, the names of all of them count.
                 let same =
                     begun.take().filter(|(known, _): &(EpochId, Vec<LogId>)| *known == epoch);
-                epoch_logs.extend(same.into_iter().flat_map(|(_, keepers)| keepers));
+                epoch_logs.extend(same.into_iter().flat_map(|(_, logs)| logs));
                 begun = Some((epoch, epoch_logs));
             }
             Some(EpochMark::Cut(epoch, version)) => drop(cuts.insert(NotedCut { epoch, version })),

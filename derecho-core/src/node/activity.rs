@@ -170,7 +170,7 @@ impl Activity {
             let ChangeWatch { view, block, seen, .. } = &mut self.watches[watch];
             let count = view.count(*block);
             if core::mem::replace(seen, count) != count {
-                self.look_at(watch, subgroups, effects);
+                self.check_block(watch, subgroups, effects);
             }
         }
         for word in 0..self.released.len() {
@@ -190,7 +190,12 @@ impl Activity {
 
     /// Handles a moved count: one of these 64 streams is no longer quiet.
     #[cold]
-    fn look_at(&mut self, watch: usize, subgroups: &mut [FoundedSubgroup], effects: &mut Effects) {
+    fn check_block(
+        &mut self,
+        watch: usize,
+        subgroups: &mut [FoundedSubgroup],
+        effects: &mut Effects,
+    ) {
         effects.work().cells += BLOCK as u64;
         for index in 0..BLOCK {
             let ChangeWatch { view, block, resting, .. } = &self.watches[watch];

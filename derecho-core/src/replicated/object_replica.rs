@@ -138,7 +138,7 @@ pub(super) struct ObjectReplica<O> {
     requests: u64,
     wants: Vec<(NodeId, u64, u64)>,
     /// Vacancy in which this member has announced that it lacks the object.
-    spoke: Option<u64>,
+    announced_in: Option<u64>,
     /// Beginning and vacancy in which it has announced that it has the object.
     announced: Option<(u128, Option<u64>)>,
     checkpoint: Option<Vec<u8>>,
@@ -160,7 +160,7 @@ impl<O: Object> ObjectReplica<O> {
             pending_request: None,
             requests: 0,
             wants: Vec::new(),
-            spoke: None,
+            announced_in: None,
             announced: None,
             checkpoint,
             logging: ObjectLog::default(),
@@ -370,9 +370,9 @@ impl<O: Object> ObjectReplica<O> {
             self.pending_request = Some(PendingObjectRequest { node, request, bytes: Vec::new() });
             context.direct(node, ObjectMessage::Want { key, epoch: *epoch, request });
         } else if let Some(vacancy) = *vacancy
-            && self.spoke != Some(vacancy)
+            && self.announced_in != Some(vacancy)
         {
-            self.spoke = Some(vacancy);
+            self.announced_in = Some(vacancy);
             context.submit(DirectoryChange::Lacks { key: self.key, vacancy });
         }
     }

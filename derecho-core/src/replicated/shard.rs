@@ -111,8 +111,8 @@ impl ShardState {
         self.expected().into_iter().find(|place| place.node == node)
     }
 
-    /// Seats of the members that have offered, once the shard has begun.
-    pub fn seats(&self) -> Vec<LayoutMember> {
+    /// Places in the layout of the members that have offered, once the shard has begun.
+    pub fn layout_members(&self) -> Vec<LayoutMember> {
         if !self.at_work {
             return Vec::new();
         }
@@ -285,7 +285,7 @@ impl ShardState {
         if let Some(logs) = &mut self.logs {
             return logs.settle(&mut self.holders, &readers);
         }
-        let seats = self.seats();
+        let seats = self.layout_members();
         // The newest checkpoint wins; among equal ones, the first in the order of seats.
         let checkpoint = |node: &NodeId| self.offers.get(node).and_then(|offer| offer.checkpoint);
         let seated = seats.iter().filter(|seat| seat.reads).map(|seat| seat.node);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     fn seated(shard: &ShardState) -> Vec<NodeId> {
-        shard.seats().iter().map(|seat| seat.node).collect()
+        shard.layout_members().iter().map(|seat| seat.node).collect()
     }
 
     fn begun(nodes: &[NodeId]) -> ShardState {

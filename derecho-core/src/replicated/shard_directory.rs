@@ -218,8 +218,8 @@ impl ReplicatedState for ShardDirectory {
 
     fn layout(&self, key: u64, _: &View) -> Layout {
         let level = self.level(key).unwrap_or(DeliveryGuarantee::Atomic);
-        let seats = self.shards.get(&key).map(ShardState::seats).unwrap_or_default();
-        Layout { level, members: seats }
+        let members = self.shards.get(&key).map(ShardState::layout_members).unwrap_or_default();
+        Layout { level, members }
     }
 
     fn snapshot(&self) -> Vec<u8> {

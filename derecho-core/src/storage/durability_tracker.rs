@@ -50,7 +50,7 @@ impl DurabilityTracker {
     }
 
     /// Notes that the log of a member durably names these logs.
-    pub(super) fn names(&mut self, of: NodeId, logs: Vec<LogId>) {
+    pub(super) fn note_names(&mut self, of: NodeId, logs: Vec<LogId>) {
         self.named_by.insert(of, logs);
     }
 
@@ -79,7 +79,7 @@ impl DurabilityTracker {
     }
 
     /// Notes whether the log of a member waits for space.
-    pub(super) fn is_full(&mut self, of: NodeId, is_full: bool) {
+    pub(super) fn note_full(&mut self, of: NodeId, is_full: bool) {
         match is_full {
             true => self.full.insert(of),
             false => self.full.remove(&of),

@@ -28,6 +28,10 @@ use crate::log::{EpochId, EpochMark, LogEntry, LogId, OwnedRecord, Tail, Version
 pub const MOST_BEHIND: u64 = 64 << 20;
 /// Maximum number of bytes put into the log in one turn; the rest follows in later turns.
 const A_TURN: u64 = 4 << 20;
+/// Interval, in nanoseconds, between searches for awaited logs.
+pub(crate) const CLAIM_INTERVAL: u64 = 100_000_000;
+/// Maximum interval, in nanoseconds, between turns while a log or a transfer is busy.
+pub(crate) const BUSY_INTERVAL: u64 = 1_000_000;
 /// Number of attempts to complete from a log that may lag behind its member; attempts are at least
 /// a turn apart.
 const PATIENCE: u32 = 1_000;

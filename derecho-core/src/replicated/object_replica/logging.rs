@@ -193,7 +193,7 @@ impl<O: Object> ObjectReplica<O> {
             durable: self.logging.durability.everywhere(),
             own_durable: log_follower.map_or(0, LogFollower::durable),
             logs: logs.complete.len(),
-            own: log_follower.map(|scribe| (scribe.log(), scribe.condition())),
+            own: log_follower.map(|follower| (follower.log(), follower.condition())),
             awaited: logs.awaited.clone(),
             awaited_logs: logs.awaited_logs.clone(),
         })
@@ -202,12 +202,10 @@ impl<O: Object> ObjectReplica<O> {
     /// Describes the state of its log for debugging.
     pub(super) fn describe_log(&self) -> String {
         let Some(logs) = &self.status.logs else { return String::new() };
-        let ObjectLog {
-            object_version: edition, log_follower: scribe, input: log_input, own, ..
-        } = &self.logging;
+        let ObjectLog { object_version, log_follower, input: log_input, own, .. } = &self.logging;
         let (complete, awaited, waits) = (&logs.complete, &logs.awaited, log_input.is_some());
         format!(
-            "; logged, {edition:?}, own {own:?}, waits {waits} for {scribe:?}, complete {complete:?}, \
+            "; logged, {object_version:?}, own {own:?}, waits {waits} for {log_follower:?}, complete {complete:?}, \
              awaited {awaited:?}"
         )
     }
@@ -320,8 +318,8 @@ impl<O: Object> ObjectReplica<O> {
     }
 
     /// Takes in the object as restored from the log, up to the place where this member began.
-    fn restore_from_log(&mut self, recalled: &LogContent, context: &mut ReplicaContext<'_>) {
-        let is_read = match &recalled.state {
+    fn restore_from_log(&mut self, content: &LogContent, context: &mut ReplicaContext<'_>) {
+        let is_read = match &content.state {
             Some(state) => self.object.restore(state.record().entry.payload),
             None => {
                 self.object.reset();
@@ -339,9 +337,9 @@ impl<O: Object> ObjectReplica<O> {
             let record = record.record();
             ObjectVersion { version: record.version.0, time: record.entry.source_time.0 }
         };
-        let mut object_version = recalled.state.as_ref().map(of).unwrap_or_default();
+        let mut object_version = content.state.as_ref().map(of).unwrap_or_default();
         self.logging.checkpointed = object_version.version;
-        for message in &recalled.messages {
+        for message in &content.messages {
             let entry = message.record().entry;
             if entry.kind == RecordKind::Sample {
                 self.object.apply(entry.writer, entry.payload);
@@ -355,7 +353,7 @@ impl<O: Object> ObjectReplica<O> {
             (&mut self.logging.log_follower, &self.status.logs)
         {
             let log_input = ObjectLogInput::new(begin, None);
-            log_follower.follow(log_input, begin, recalled.tail, logs.era, Vec::new());
+            log_follower.follow(log_input, begin, content.tail, logs.era, Vec::new());
         }
         let start = if begin == 0 {
             ObjectOrigin::Initial

@@ -17,7 +17,7 @@ impl SubgroupStore {
         version: u64,
         since: EpochPosition,
     ) {
-        self.since = Some(since).filter(|(epoch, _)| *epoch > 0);
+        self.log_beginning = Some(since).filter(|(epoch, _)| *epoch > 0);
         if let StoreStage::Lacks(lacking) = &mut self.stage
             && lacking.waiting.is_none()
             && !self.store.begin_at(version)

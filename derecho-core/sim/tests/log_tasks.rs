@@ -114,7 +114,7 @@ fn restart_awaits_logs_of_all_marks_of_one_epoch() {
     }
 }
 
-const MEANING: RecordFormat = RecordFormat {
+const FORMAT: RecordFormat = RecordFormat {
     key: |record| record[0].into(),
     time: |_| 0,
     all_keys: |_| None,
@@ -124,10 +124,10 @@ const MEANING: RecordFormat = RecordFormat {
 
 /// Returns the state of a store of `messages` messages, as a checkpoint at the last of them has it.
 fn state_of(messages: u64, of: EpochId) -> CheckpointState {
-    let mut store = Store::new(StoreRetention::default(), MEANING);
+    let mut store = Store::new(StoreRetention::default(), FORMAT);
     let stream = store.stream(StreamId { node: NodeId(5), region: RegionId(1) });
     (0..messages).for_each(|number| store.append(stream, number, &[5, number as u8]));
-    CheckpointState::new(store.cursor(), &store, messages, of, MEANING)
+    CheckpointState::new(store.cursor(), &store, messages, of, FORMAT)
 }
 
 /// Records outside the topic's history are put aside, where they can be read; records within it are
@@ -239,13 +239,13 @@ fn newest_logs_put_aside_survive_trimming_and_crashes() {
 #[test]
 fn log_cannot_load_a_state_older_than_its_checkpoint() {
     let from = (StreamId { node: NodeId(5), region: RegionId(1) }, 12);
-    let task = LogTask::Load(StoreRetention::default(), MEANING, [from].into());
+    let task = LogTask::Load(StoreRetention::default(), FORMAT, [from].into());
     let (mut own, mut disk) = log(2, 0, epoch(1, 1), &[]);
     let replace = LogTask::Replace(state_of(20, epoch(1, 2)), (Tail::default(), 1));
     log_tasks::run::<_, SimDisk>(&replace, &mut own, &mut disk, &mut []);
     let answer = log_tasks::run::<_, SimDisk>(&task, &mut own, &mut disk, &mut []);
     assert!(matches!(answer, LogTaskResult::Failed(LogError::Gone { .. })));
-    let task = LogTask::Load(StoreRetention::default(), MEANING, [(from.0, 20)].into());
+    let task = LogTask::Load(StoreRetention::default(), FORMAT, [(from.0, 20)].into());
     let answer = log_tasks::run::<_, SimDisk>(&task, &mut own, &mut disk, &mut []);
     let LogTaskResult::Loaded(store) = answer else { panic!("the store is not loaded") };
     assert_eq!((store.version(), store.len()), (20, 20));
@@ -289,9 +289,9 @@ fn repeated_completion_reads_only_the_new_part_of_a_log() {
 fn dropped_records_are_first_written_to_a_checkpoint() {
     let state = StoreRetention { depth: Some(2), ..StoreRetention::default() };
     let past = derecho_core::log::SegmentRetention { messages: Some(50), ..Default::default() };
-    let keep = TopicLogRetention { past, state, format: MEANING };
+    let keep = TopicLogRetention { past, state, format: FORMAT };
     let load = |log: &mut StreamLog, disk: &mut SimDisk| {
-        let task = LogTask::Load(state, MEANING, [].into());
+        let task = LogTask::Load(state, FORMAT, [].into());
         let LogTaskResult::Loaded(store) = log_tasks::run::<_, SimDisk>(&task, log, disk, &mut [])
         else {
             panic!("the log cannot be read");
