@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use derecho_core::ids::NodeId;
 use derecho_core::log::{
-    Disk, EpochId, GroupId, KeyHash, LogEntry, LogId, LogLimits, LogOwner, RecordKind,
+    Disk, EpochId, GroupId, KeyHash, LogEntry, LogId, LogKey, LogLimits, LogOwner, RecordKind,
     RecoveryCheck, StreamKey, StreamLog, WallTime,
 };
 use derecho_node::logs::{FullDiskPolicy, LogFolder, LogSettings, Logs, PushRefusal};
@@ -133,7 +133,7 @@ fn logged(dir: &Path, payload: &[u8], (batch, total): (usize, usize)) -> Duratio
     let mut disk = LogFolder::open(dir).expect("the folder is ours");
     let opened = StreamLog::open(
         &mut disk,
-        (OWNER, StreamKey(3)),
+        LogKey { owner: OWNER, stream: StreamKey(3) },
         LogLimits::default(),
         RecoveryCheck::Last,
     );
@@ -213,7 +213,12 @@ fn reopening(options: &Options) {
     let open = |check| {
         let mut disk = LogFolder::open(dir.path()).expect("the folder is ours");
         let start = Instant::now();
-        let opened = StreamLog::open(&mut disk, (OWNER, StreamKey(3)), LogLimits::default(), check);
+        let opened = StreamLog::open(
+            &mut disk,
+            LogKey { owner: OWNER, stream: StreamKey(3) },
+            LogLimits::default(),
+            check,
+        );
         let (log, recovery) = opened.expect("it can be opened");
         assert_eq!((log.durable().0, recovery.torn), (options.records, None));
         (start.elapsed(), log, disk)

@@ -64,7 +64,7 @@ use crate::storage::log_port::LogPort;
 
 pub use awaited::Wait;
 pub use control::{CONTROL_LINES, CONTROL_STREAM, control_geometry};
-pub use subgroup_regions::SubgroupRegions;
+pub use subgroup_regions::{StreamRegion, SubgroupRegions};
 
 /// Key of the subgroup of all members.
 pub const CONTROL: u64 = 0;
@@ -660,7 +660,7 @@ impl<S: ReplicatedState> Group<S> {
         let Some(view_log) = &mut self.view_log else { return 0 };
         let required_logs = self.required_logs.get_or_insert_with(|| self.state.required_logs());
         let (done, messages) =
-            view_log.turn((&self.log_register, &self.installed, self.node.id()), required_logs);
+            view_log.turn(&self.log_register, &self.installed, self.node.id(), required_logs);
         messages
             .iter()
             .for_each(|message| self.control.submit(ControlSubject::Logs, &message.to_bytes()));

@@ -142,6 +142,15 @@ pub struct LogOwner {
     pub log: LogId,
 }
 
+/// Identity of a log: the group and folder that it belongs to, and its stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogKey {
+    /// Group and folder.
+    pub owner: LogOwner,
+    /// Stream.
+    pub stream: StreamKey,
+}
+
 /// End of a log. The restart rule compares these.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Tail {

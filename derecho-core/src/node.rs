@@ -40,12 +40,18 @@ use crate::multicast::inbox::{Inbox, SenderReplica};
 use crate::multicast::stream::Stream;
 use crate::note::Note;
 use activity::Activity;
-pub use epochs::{EpochDescription, EpochMember, StreamProgress};
+pub use epochs::{EpochDescription, EpochMember, StreamEnd, StreamProgress};
 use priority::PriorityOrder;
 pub use priority::PriorityTarget;
 use subgroups::{FoundedSubgroup, PendingSubgroup};
 pub use subgroups::{MemberRole, SubgroupDefinition, SubgroupId, SubgroupMemory};
 use subscription::{Subscription, SubscriptionStage};
+
+/// Fault in what a peer has sent.
+struct FoundFault {
+    peer: Peer,
+    fault: PeerFault,
+}
 
 /// Region of a node's acknowledgements.
 pub const ACKS: RegionId = RegionId(1);
@@ -537,7 +543,7 @@ impl Machine for Node {
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         let mut done = 0;
         // Allocates only if there is a fault.
-        let mut faults: Vec<(Peer, PeerFault)> = Vec::new();
+        let mut faults: Vec<FoundFault> = Vec::new();
         if self.priority_order.is_wanted() && !self.privatized {
             done += self.turn_prioritized(now, effects, &mut faults);
         }
@@ -568,14 +574,14 @@ impl Machine for Node {
                 continue;
             }
             done += stream.reclaim(|member, fault| {
-                faults.extend(member.peer().map(|peer| (peer, fault)));
+                faults.extend(member.peer().map(|peer| FoundFault { peer, fault }));
             });
             while let Some((peer, reader)) = stream.take_departed() {
                 effects.note(peer, Note::Detached { reader }.encode());
                 (done, self.unsettled) = (done + 1, true);
             }
         }
-        for (peer, fault) in faults {
+        for FoundFault { peer, fault } in faults {
             // The same fault may be found again while remains of the peer are in the way.
             done += usize::from(self.faulty(peer, fault));
         }

@@ -13,8 +13,8 @@ use derecho_core::log::aside::{self, PutAsideFolder};
 use derecho_core::log::survey::{LogSurvey, survey, truncate};
 use derecho_core::log::views::{self, LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
-    Disk, LogError, LogOwner, LogRecord, RecordKind, RecoveryCheck, StreamKey, StreamLog, Version,
-    folder,
+    Disk, LogError, LogKey, LogOwner, LogRecord, RecordKind, RecoveryCheck, StreamKey, StreamLog,
+    Version, folder,
 };
 use derecho_node::logs::LogFolder;
 use serde_json::{Value, json};
@@ -188,8 +188,8 @@ fn owner_of(disk: &mut LogFolder, dir: &Path) -> Result<LogOwner, Failure> {
 }
 
 /// Reads the indices of a stream.
-fn list(disk: &mut Box<dyn Disk>, of: (LogOwner, StreamKey)) -> Result<LogSurvey, LogError> {
-    match StreamLog::read(disk, of, RecoveryCheck::Last) {
+fn list(disk: &mut Box<dyn Disk>, log: LogKey) -> Result<LogSurvey, LogError> {
+    match StreamLog::read(disk, log, RecoveryCheck::Last) {
         Ok((log, recovery)) => {
             let messages = log.segments().iter().map(|segment| segment.index.messages()).sum();
             let some = |version| (messages > 0).then_some(version);
@@ -209,25 +209,32 @@ fn list(disk: &mut Box<dyn Disk>, of: (LogOwner, StreamKey)) -> Result<LogSurvey
     }
 }
 
+/// Content of the log of a stream.
+struct StreamSurvey {
+    stream: StreamKey,
+    survey: LogSurvey,
+}
+
 /// Inspects each stream, and shows the results.
 fn look(
     selection: &LogSelection,
     json: bool,
-    what: impl Fn(&mut Box<dyn Disk>, (LogOwner, StreamKey)) -> Result<LogSurvey, LogError>,
+    what: impl Fn(&mut Box<dyn Disk>, LogKey) -> Result<LogSurvey, LogError>,
 ) -> CommandResult {
     let (mut disk, owner, streams) = open(selection)?;
     let mut found = Vec::new();
     for stream in streams {
-        found.push((stream, what(&mut disk, (owner, stream))?));
+        let survey = what(&mut disk, LogKey { owner, stream })?;
+        found.push(StreamSurvey { stream, survey });
     }
-    let sound = found.iter().all(|(_, survey)| survey.errors.is_empty());
+    let sound = found.iter().all(|it| it.survey.errors.is_empty());
     let asides = match selection.aside {
         None => asides(selection, owner)?,
         Some(_) => Vec::new(),
     };
     let mut report = report(owner, &found);
     // Views are listed too: the last one gives the members that must return.
-    let last = last_view(&mut disk, (owner, &found))?;
+    let last = last_view(&mut disk, owner, &found)?;
     report["last_view"] = last.as_ref().map_or(Value::Null, fields_of_view);
     let of_views = last.map(|view| format!("\nThe last view: {}.", text_of_view(&view)));
     report["aside"] = json!(asides.iter().map(fields_of_aside).collect::<Vec<Value>>());
@@ -242,13 +249,14 @@ fn look(
 /// Returns the last view in a folder, if it has an intact log of views.
 fn last_view(
     disk: &mut Box<dyn Disk>,
-    (owner, found): (LogOwner, &[(StreamKey, LogSurvey)]),
+    owner: LogOwner,
+    found: &[StreamSurvey],
 ) -> Result<Option<LoggedView>, LogError> {
-    let is_there = found.iter().any(|(stream, of)| *stream == VIEWS && of.errors.is_empty());
+    let is_there = found.iter().any(|it| it.stream == VIEWS && it.survey.errors.is_empty());
     if !is_there {
         return Ok(None);
     }
-    let (log, _) = StreamLog::read(disk, (owner, VIEWS), RecoveryCheck::Last)?;
+    let (log, _) = StreamLog::read(disk, LogKey { owner, stream: VIEWS }, RecoveryCheck::Last)?;
     views::last(&log, disk)
 }
 
@@ -267,7 +275,7 @@ fn asides(selection: &LogSelection, owner: LogOwner) -> Result<Vec<PutAside>, Fa
         for (number, bytes) in aside::bytes_of(&mut disk, stream)? {
             let mut of: Box<dyn Disk> =
                 Box::new(PutAsideFolder::new(LogFolder::read(&selection.dir)?, number));
-            found.push((stream, number, bytes, list(&mut of, (owner, stream))?));
+            found.push((stream, number, bytes, list(&mut of, LogKey { owner, stream })?));
         }
     }
     Ok(found)
@@ -308,19 +316,19 @@ fn fields(survey: &LogSurvey) -> Value {
     })
 }
 
-fn report(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> Value {
+fn report(owner: LogOwner, found: &[StreamSurvey]) -> Value {
     let all = LogSurvey {
-        records: found.iter().map(|(_, survey)| survey.records).sum(),
+        records: found.iter().map(|it| it.survey.records).sum(),
         marks: 0,
-        bytes: found.iter().map(|(_, survey)| survey.bytes).sum(),
-        first: found.iter().filter_map(|(_, survey)| survey.first).min(),
-        last: found.iter().filter_map(|(_, survey)| survey.last).max(),
+        bytes: found.iter().map(|it| it.survey.bytes).sum(),
+        first: found.iter().filter_map(|it| it.survey.first).min(),
+        last: found.iter().filter_map(|it| it.survey.last).max(),
         checkpoint: None,
-        torn: found.iter().find_map(|(_, survey)| survey.torn.clone()),
-        open_ended: found.iter().any(|(_, survey)| survey.open_ended),
-        errors: found.iter().flat_map(|(_, survey)| survey.errors.clone()).collect(),
+        torn: found.iter().find_map(|it| it.survey.torn.clone()),
+        open_ended: found.iter().any(|it| it.survey.open_ended),
+        errors: found.iter().flat_map(|it| it.survey.errors.clone()).collect(),
     };
-    let streams = found.iter().map(|(stream, survey)| {
+    let streams = found.iter().map(|StreamSurvey { stream, survey }| {
         let mut of = fields(survey);
         of["stream"] = json!(stream.to_string());
         of["marks"] = json!(survey.marks);
@@ -335,7 +343,7 @@ fn report(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> Value {
     report
 }
 
-fn text(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> String {
+fn text(owner: LogOwner, found: &[StreamSurvey]) -> String {
     let mut text = format!("group {}, log {}\n", owner.group, owner.log);
     text += &format!(
         "{:<32} {:>12} {:>14} {:>10} {:>10}\n",
@@ -343,7 +351,7 @@ fn text(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> String {
     );
     let number =
         |version: Option<Version>| version.map_or("-".to_owned(), |version| version.to_string());
-    for (stream, survey) in found {
+    for StreamSurvey { stream, survey } in found {
         let (first, last) = (number(survey.first), number(survey.last));
         let what = if *stream == VIEWS { "  views" } else { "" };
         text += &format!(
@@ -363,7 +371,7 @@ fn text(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> String {
             text += &format!("  BAD: {error}\n");
         }
     }
-    let wrong: usize = found.iter().map(|(_, survey)| survey.errors.len()).sum();
+    let wrong: usize = found.iter().map(|it| it.survey.errors.len()).sum();
     text += &match wrong {
         0 => "Nothing is wrong.".to_owned(),
         1 => "One thing is wrong.".to_owned(),
@@ -377,7 +385,7 @@ fn dump(args: &DumpArgs, json: bool) -> CommandResult {
     let mut found = Vec::new();
     for stream in streams {
         let mut unsaid = Ok(());
-        let of = survey(&mut disk, (owner, stream), |record| {
+        let of = survey(&mut disk, LogKey { owner, stream }, |record| {
             let wanted = (args.from..=args.to).contains(&record.version.0);
             // With `--json` the last line is the report; the lines before it are for human readers,
             // and are left out.
@@ -386,12 +394,12 @@ fn dump(args: &DumpArgs, json: bool) -> CommandResult {
             }
         })?;
         unsaid?;
-        found.push((stream, of));
+        found.push(StreamSurvey { stream, survey: of });
     }
-    let sound = found.iter().all(|(_, survey)| survey.errors.is_empty());
+    let sound = found.iter().all(|it| it.survey.errors.is_empty());
     let mut report = report(owner, &found);
     if json {
-        report["dump"] = records(&mut disk, (owner, &found), args)?;
+        report["dump"] = records(&mut disk, owner, &found, args)?;
     }
     show(json, &report, &text(owner, &found));
     Ok(if sound { CommandAnswer::Yes } else { CommandAnswer::No })
@@ -402,13 +410,14 @@ const MOST_TOLD: usize = 100_000;
 
 fn records(
     disk: &mut Box<dyn Disk>,
-    (owner, found): (LogOwner, &[(StreamKey, LogSurvey)]),
+    owner: LogOwner,
+    found: &[StreamSurvey],
     args: &DumpArgs,
 ) -> Result<Value, Failure> {
     let mut told = Vec::new();
     let mut too_many = false;
-    for (stream, _) in found {
-        survey(disk, (owner, *stream), |record| {
+    for StreamSurvey { stream, .. } in found {
+        survey(disk, LogKey { owner, stream: *stream }, |record| {
             if !(args.from..=args.to).contains(&record.version.0) {
                 return;
             }
@@ -531,7 +540,7 @@ fn remove_aside(args: &RemoveAsideArgs, json: bool) -> CommandResult {
     }
     let (mut removed, mut text) = (Vec::new(), String::new());
     for key in wanted {
-        let bytes = aside::remove(&mut disk, (key, *number))?;
+        let bytes = aside::remove(&mut disk, key, *number)?;
         removed.push(json!({ "stream": key.to_string(), "bytes": bytes }));
         text += &format!("Removed of stream {key}: {bytes} bytes.\n");
     }
@@ -549,7 +558,7 @@ fn cut(args: &TruncateArgs, json: bool) -> CommandResult {
             args.dir.display()
         )));
     }
-    truncate(&mut disk, (owner, args.stream), Version(args.after))?;
+    truncate(&mut disk, LogKey { owner, stream: args.stream }, Version(args.after))?;
     if !folder::streams(&mut disk)?.contains(&args.stream) {
         let text = format!("Nothing is left of stream {}: its log begins anew.", args.stream);
         show(json, &json!({ "records": 0, "streams": [] }), &text);

@@ -12,8 +12,8 @@ use derecho_core::ids::NodeId;
 use derecho_core::log::restart_permission::permissions;
 use derecho_core::log::views::{LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
-    EpochId, GroupId, KeyHash, LogEntry, LogId, LogLimits, RecordKind, RecoveryCheck, StreamKey,
-    StreamLog, WallTime, folder,
+    EpochId, GroupId, KeyHash, LogEntry, LogId, LogKey, LogLimits, RecordKind, RecoveryCheck,
+    StreamKey, StreamLog, WallTime, folder,
 };
 use derecho_node::logs::LogFolder;
 use support::TestFolder;
@@ -31,7 +31,8 @@ fn write_as(log: LogId, dir: &Path, versions: std::ops::RangeInclusive<u64>) {
     let owner = folder::claim(&mut disk, GroupId(1), log).unwrap();
     let limits = LogLimits { segment_bytes: 2000 };
     let (mut log, _) =
-        StreamLog::open(&mut disk, (owner, STREAM), limits, RecoveryCheck::All).unwrap();
+        StreamLog::open(&mut disk, LogKey { owner, stream: STREAM }, limits, RecoveryCheck::All)
+            .unwrap();
     for version in versions {
         let entry = LogEntry {
             kind: RecordKind::Sample,
@@ -94,7 +95,7 @@ fn log_put_aside_is_reported_and_can_be_read_and_removed() {
     {
         let mut disk = LogFolder::open(&dir).unwrap();
         let owner = folder::owner(&mut disk).unwrap().unwrap();
-        let of = (owner, STREAM);
+        let of = LogKey { owner, stream: STREAM };
         let (mut log, _) =
             StreamLog::open(&mut disk, of, LogLimits::default(), RecoveryCheck::Last).unwrap();
         assert_eq!(log.put_aside(&mut disk).unwrap(), 1);
@@ -137,7 +138,7 @@ fn views_are_listed_and_dumped_as_text() {
     {
         let mut disk = LogFolder::open(&dir).unwrap();
         let owner = folder::claim(&mut disk, GroupId(1), LogId(2)).unwrap();
-        let of = (owner, VIEWS);
+        let of = LogKey { owner, stream: VIEWS };
         let (mut log, _) =
             StreamLog::open(&mut disk, of, LogLimits::default(), RecoveryCheck::All).unwrap();
         for number in 1..=3 {
@@ -176,7 +177,7 @@ fn root_that_awaits(root: &Path, logs: &[u128]) -> std::path::PathBuf {
     LogFolder::make(&dir).unwrap();
     let mut disk = LogFolder::open(&dir).unwrap();
     let owner = folder::claim(&mut disk, GroupId(1), LogId(2)).unwrap();
-    let of = (owner, VIEWS);
+    let of = LogKey { owner, stream: VIEWS };
     let (mut log, _) =
         StreamLog::open(&mut disk, of, LogLimits::default(), RecoveryCheck::All).unwrap();
     let member = |log: &u128| LoggedMember {

@@ -42,6 +42,17 @@ const ROOMS: [&str; 6] = [
     "dds-api/src/publication",
     "dds-api/src/subscription",
 ];
+/// Folders in which functions may still have parameters of tuple type.
+const TUPLES_ALLOWED: [&str; 8] = [
+    "benches/",
+    "dds-api/",
+    "derecho-core/loom/",
+    "derecho-core/model/",
+    "derecho-core/sim/",
+    "examples/",
+    "idl/",
+    "qos-profiles/",
+];
 /// Folders of generated or foreign text.
 const LEFT_OUT: [&str; 3] = ["target", ".git", "idl/tests/golden"];
 /// File names in documents that stand for files of the reader's own.
@@ -281,4 +292,141 @@ fn decisions_are_numbered_without_a_gap() {
     let numbers: Vec<u32> = names.filter_map(|name| name.get(..4)?.parse().ok()).collect();
     let expected: Vec<u32> = (1..).take(numbers.len()).collect();
     assert_eq!(numbers, expected);
+}
+
+/// Code without comments, and without the modules of tests.
+fn product_code(text: &str) -> String {
+    let is_test = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test")
+    };
+    let mut code = String::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let next_is_module = lines.peek().is_some_and(|next| {
+            next.trim_start().starts_with("mod ") || next.trim_start().starts_with("#[cfg")
+        });
+        if is_test(line) && next_is_module {
+            break;
+        }
+        code.push_str(line.split("//").next().unwrap_or(line));
+        code.push('\n');
+    }
+    code
+}
+
+/// Byte offset of the bracket that closes the one at the beginning of a text.
+fn closing(text: &str) -> Option<usize> {
+    let (mut depth, mut before) = (0, ' ');
+    for (offset, it) in text.char_indices() {
+        match it {
+            '(' | '[' | '{' | '<' => depth += 1,
+            // The head of an arrow closes nothing.
+            '>' if before == '-' || before == '=' => {}
+            ')' | ']' | '}' | '>' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(offset);
+        }
+        before = it;
+    }
+    None
+}
+
+/// Parts of a text between separators that are in no brackets.
+fn split_outside(text: &str, separator: char) -> Vec<&str> {
+    let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
+    while let Some(it) = text[at..].chars().next() {
+        let is_double = separator == ':' && text[at..].starts_with("::");
+        match it {
+            '(' | '[' | '{' | '<' => at += closing(&text[at..]).unwrap_or(0) + 1,
+            _ if is_double => at += 2,
+            _ => {
+                if it == separator {
+                    parts.push(&text[start..at]);
+                    start = at + 1;
+                }
+                at += it.len_utf8();
+            }
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// Whether a type is a tuple, or a reference, a slice, a list or an option of tuples.
+fn is_of_tuples(of: &str) -> bool {
+    let of = of.trim();
+    if let Some(rest) = of.strip_prefix('&') {
+        let rest = rest.trim_start();
+        let rest = rest.strip_prefix('\'').map_or(rest, |rest| {
+            rest.trim_start_matches(|it: char| it.is_alphanumeric() || it == '_').trim_start()
+        });
+        return is_of_tuples(rest.strip_prefix("mut ").unwrap_or(rest));
+    }
+    let inner = ["Option<", "Vec<", "["].iter().find_map(|opening| of.strip_prefix(opening));
+    if let Some(inner) = inner {
+        return is_of_tuples(inner);
+    }
+    let Some(end) = of.starts_with('(').then(|| closing(of)).flatten() else { return false };
+    split_outside(&of[1..end], ',').len() > 1
+}
+
+/// Parameters of tuple type, each after the name of its function.
+fn tuple_parameters(code: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("fn ") {
+        let is_word = !code[..at].ends_with(|it: char| it.is_alphanumeric() || it == '_');
+        let head = code[at + 3..].trim_start();
+        let named = head.trim_start_matches(|it: char| it.is_alphanumeric() || it == '_');
+        let name = &head[..head.len() - named.len()];
+        let generic = named.starts_with('<').then(|| closing(named)).flatten();
+        let list = &named[generic.map_or(0, |end| end + 1)..];
+        if !is_word || name.is_empty() || !list.starts_with('(') {
+            continue;
+        }
+        let Some(end) = closing(list) else { continue };
+        for parameter in split_outside(&list[1..end], ',') {
+            let is_tuple = split_outside(parameter, ':').get(1).is_some_and(|of| is_of_tuples(of));
+            found.extend(is_tuple.then(|| {
+                let words: Vec<&str> = parameter.split_whitespace().collect();
+                format!("`{name}`: `{}`", words.join(" "))
+            }));
+        }
+    }
+    found
+}
+
+/// A parameter of tuple type does not say what its fields are.
+#[test]
+fn parameters_have_no_tuple_types() {
+    let is_checked = |name: &str| {
+        let is_test = name.contains("tests/") || name.ends_with("tests.rs");
+        !is_test && !TUPLES_ALLOWED.iter().any(|it| name.starts_with(it))
+    };
+    let mut found = Vec::new();
+    for (name, text) in files("rs").iter().filter(|(name, _)| is_checked(name)) {
+        let of_file = tuple_parameters(&product_code(text));
+        found.extend(of_file.iter().map(|parameter| format!("{name}: {parameter}")));
+    }
+    report(&found);
+}
+
+#[test]
+fn tuple_parameters_are_found() {
+    let code = "fn a<T: Into<(u8, u8)>>(x: &mut [(T, u8)], y: u8) -> (u8, u8) {}
+        fn b(&self, f: impl Fn(u8, u8), pairs: impl Iterator<Item = (u8, u8)>, (): ()) {}
+        fn c(&self, (x, y): (crate::A, Vec<u8>), z: Option<(u8, u8)>) {}
+        fn d(&'a self, of: &'a (u8, u8), call: fn(u8, u8) -> u8) {}";
+    let names: Vec<String> = tuple_parameters(code);
+    assert_eq!(
+        names,
+        [
+            "`a`: `x: &mut [(T, u8)]`",
+            "`c`: `(x, y): (crate::A, Vec<u8>)`",
+            "`c`: `z: Option<(u8, u8)>`",
+            "`d`: `of: &'a (u8, u8)`",
+        ]
+    );
 }

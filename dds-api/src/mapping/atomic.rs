@@ -273,7 +273,7 @@ impl AtomicTopics {
         let Some(membership) = self.memberships.get_mut(&key).and_then(VecDeque::front_mut) else {
             return;
         };
-        self.stores.begun(domain, key, id, (epoch, layout));
+        self.stores.begun(domain, key, id, epoch, layout);
         membership.subgroup = Some(id);
         domain.node_mut().set_priority(PriorityTarget::Subgroup(id), membership.priority);
         membership.sending = layout.streams().collect();

@@ -66,7 +66,7 @@ impl TopicLogs {
         });
         let stream = stream_of(endpoint.key());
         let journal =
-            Box::new(self.process_logs.stream_log_port(stream, (on_full, keep), move || wake()));
+            Box::new(self.process_logs.stream_log_port(stream, on_full, keep, move || wake()));
         Box::new(GatedLogPort::new(journal, Arc::clone(&self.gate)))
     }
 }

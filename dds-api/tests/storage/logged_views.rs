@@ -7,7 +7,7 @@ use crate::support::{CheckedSample, PATIENCE, SOON, TestDomain, until};
 use dds_api::prelude::*;
 use derecho_core::log::restart_permission::{RestartPermission, grant};
 use derecho_core::log::views::{self, LoggedView, VIEWS};
-use derecho_core::log::{RecoveryCheck, StreamLog, WallTime, aside, folder};
+use derecho_core::log::{LogKey, RecoveryCheck, StreamLog, WallTime, aside, folder};
 use derecho_node::logs::LogFolder;
 
 /// Returns a folder for logs.
@@ -38,7 +38,8 @@ fn writer_of(
 fn last_view(root: &Path) -> Option<LoggedView> {
     let mut disk = LogFolder::read(&root.join("domain-0").join("0")).ok()?;
     let owner = folder::owner(&mut disk).ok()??;
-    let (log, _) = StreamLog::read(&mut disk, (owner, VIEWS), RecoveryCheck::Last).ok()?;
+    let (log, _) =
+        StreamLog::read(&mut disk, LogKey { owner, stream: VIEWS }, RecoveryCheck::Last).ok()?;
     views::last(&log, &mut disk).ok()?
 }
 

@@ -331,7 +331,7 @@ impl ShmArbiter {
             return Err(wrong(&path, REMOVED));
         }
         if noted != Some(inode) {
-            lock.set_group(inode).map_err(failed)?;
+            lock.set_group(stat.st_dev, stat.st_ino).map_err(failed)?;
         }
         Ok(Some((file, record)))
     }

@@ -121,7 +121,7 @@ pub(crate) struct Connection {
     /// Descriptor that becomes readable when a process that has ended the connection dies.
     death: Option<OwnedFd>,
     /// Time of the next check of a process that could not be checked.
-    look_at: Option<Instant>,
+    next_check_at: Option<Instant>,
     socket: Arc<OwnedFd>,
     queue: VecDeque<Packet>,
     /// Time of the last send, or of the first packet in the queue.
@@ -153,7 +153,7 @@ impl Connection {
             outbox: Arc::new(PeerQueueBytes::default()),
             process,
             death: None,
-            look_at: None,
+            next_check_at: None,
             socket,
             queue: VecDeque::new(),
             progress: Instant::now(),
@@ -281,18 +281,18 @@ impl Connection {
             }
         };
         match watched {
-            Ok(death) => (self.death, self.look_at) = (Some(death), None),
+            Ok(death) => (self.death, self.next_check_at) = (Some(death), None),
             Err(errno) => {
                 let pid = self.process.pid();
                 tracing::debug!(%errno, pid, "a process cannot be watched yet");
-                self.look_at = Some(Instant::now() + LOOK_PAUSE);
+                self.next_check_at = Some(Instant::now() + LOOK_PAUSE);
             }
         }
     }
 
     /// Whether a process that could not be checked is due for the next check.
     pub(crate) fn is_look_due(&self, now: Instant) -> bool {
-        self.look_at.is_some_and(|at| at <= now)
+        self.next_check_at.is_some_and(|at| at <= now)
     }
 
     /// Departs from a peer that the node has been told is down. Queued packets are still sent.
@@ -370,7 +370,7 @@ impl Connection {
     }
 
     fn stop_awaiting_death(&mut self, epoll: &OwnedFd) {
-        self.look_at = None;
+        self.next_check_at = None;
         if let Some(death) = self.death.take() {
             // Closing is not enough where a forked child holds a copy.
             let _ = epoll::delete(epoll, &death);
@@ -385,7 +385,7 @@ impl Connection {
             ConnectionPhase::Up { .. } | ConnectionPhase::Departed | ConnectionPhase::Over => None,
         };
         let silence = self.silence_deadline(silence_limit);
-        [phase, self.paused_until, silence, self.look_at].into_iter().flatten().min()
+        [phase, self.paused_until, silence, self.next_check_at].into_iter().flatten().min()
     }
 
     /// Returns the time at which a peer that does not read is disconnected; `None` while its queue

@@ -522,7 +522,7 @@ impl DomainLock {
     }
 
     /// Records which file is the group file.
-    pub(crate) fn set_group(&self, (device, inode): (u64, u64)) -> Result<(), Errno> {
+    pub(crate) fn set_group(&self, device: u64, inode: u64) -> Result<(), Errno> {
         let number = u128::from(inode) << 64 | u128::from(device);
         rustix::io::pwrite(&self.file, &number.to_le_bytes(), 0).map(drop)
     }

@@ -111,7 +111,7 @@ pub(crate) struct Rendezvous {
     mark: Option<OwnedFd>,
     refresh_at: Instant,
     /// Time of the next check of the peers' processes.
-    look_at: Instant,
+    next_check_at: Instant,
     listening: bool,
     accept_at: Option<Instant>,
     exports: Exports,
@@ -164,7 +164,7 @@ impl Rendezvous {
             listener: parts.listener,
             mark: parts.mark,
             refresh_at: Instant::now() + REFRESH_PAUSE,
-            look_at: Instant::now(),
+            next_check_at: Instant::now(),
             listening: false,
             accept_at: None,
             exports: parts.exports,
@@ -428,7 +428,7 @@ impl Rendezvous {
 
     /// Returns the time of the next check of the peers' processes, if there are any.
     fn look_deadline(&self) -> Option<Instant> {
-        self.connections.values().any(Connection::is_listening).then_some(self.look_at)
+        self.connections.values().any(Connection::is_listening).then_some(self.next_check_at)
     }
 
     /// Handles the death of the process at the other end: reads what it had sent, then reports
@@ -492,7 +492,7 @@ impl Rendezvous {
             });
         }
         if self.look_deadline().is_some_and(|at| at <= now) {
-            self.look_at = now + LOOK_INTERVAL;
+            self.next_check_at = now + LOOK_INTERVAL;
             self.look_at_all();
         }
         if self.accept_at.is_some_and(|at| at <= now) {

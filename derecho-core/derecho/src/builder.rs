@@ -108,11 +108,7 @@ impl GroupBuilder {
         name: impl Into<String>,
         layout: impl Arrangement + 'static,
     ) -> Self {
-        self.declare(
-            (name.into(), DeliveryGuarantee::Atomic, false),
-            Arc::new(layout),
-            typed::<T>(),
-        )
+        self.declare(name.into(), DeliveryGuarantee::Atomic, false, Arc::new(layout), typed::<T>())
     }
 
     /// Declares a type of subgroups whose shards replicate one object each, and whose members
@@ -124,7 +120,7 @@ impl GroupBuilder {
         name: impl Into<String>,
         layout: impl Arrangement + 'static,
     ) -> Self {
-        self.declare((name.into(), DeliveryGuarantee::Atomic, true), Arc::new(layout), typed::<T>())
+        self.declare(name.into(), DeliveryGuarantee::Atomic, true, Arc::new(layout), typed::<T>())
     }
 
     /// Sets the folder under which the processes of this host keep logs, each in a folder of its
@@ -173,13 +169,15 @@ impl GroupBuilder {
     ) -> Self {
         let upcall = Arc::new(Mutex::new(Box::new(upcall) as RawUpcall));
         let factory = move || Box::new(RawObject(Arc::clone(&upcall))) as Box<dyn AnyObject>;
-        let level = (name.into(), DeliveryGuarantee::Unordered, false);
-        self.declare(level, Arc::new(layout), Arc::new(factory))
+        let (level, layout) = (DeliveryGuarantee::Unordered, Arc::new(layout));
+        self.declare(name.into(), level, false, layout, Arc::new(factory))
     }
 
     fn declare(
         mut self,
-        (name, level, logged): (String, DeliveryGuarantee, bool),
+        name: String,
+        level: DeliveryGuarantee,
+        logged: bool,
         arrangement: Arc<dyn Arrangement>,
         factory: ObjectFactory,
     ) -> Self {

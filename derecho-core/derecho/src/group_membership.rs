@@ -144,9 +144,11 @@ impl<L: Link + Send + 'static> MembershipFactory<L> {
             let logs = process_logs.streams();
             machine.has_logs(logs.into_iter().filter_map(|log| key_of_log(&self.types, log)));
             let opened = open_logs(
-                (process_logs, &durability_gate),
+                process_logs,
+                &durability_gate,
                 &self.types,
-                (machine.nudge(), Arc::clone(&parker)),
+                machine.nudge(),
+                Arc::clone(&parker),
             );
             object_host.keep_logs(opened, self.builder.checkpointing);
         }
@@ -188,9 +190,11 @@ impl<L> MembershipFactory<L> {
 /// Returns the opener of the shards' logs in a process's folder of logs; any change of a log's
 /// state wakes the upcall thread.
 fn open_logs(
-    (archive, gate): (&Arc<ProcessLogs>, &Arc<DurabilityGate>),
+    archive: &Arc<ProcessLogs>,
+    gate: &Arc<DurabilityGate>,
     types: &Arc<[Declaration]>,
-    (nudge, parker): (impl Fn() + Send + Sync + 'static, Arc<dyn Parker>),
+    nudge: impl Fn() + Send + Sync + 'static,
+    parker: Arc<dyn Parker>,
 ) -> LogOpener {
     let (process_logs, types, nudge) = (Arc::clone(archive), Arc::clone(types), Arc::new(nudge));
     let durability_gate = Arc::clone(gate);
@@ -201,7 +205,7 @@ fn open_logs(
             parker.wake();
         };
         let log_port =
-            process_logs.stream_log_port(log_of(&types, key)?, (FullDiskPolicy::Wait, None), wake);
+            process_logs.stream_log_port(log_of(&types, key)?, FullDiskPolicy::Wait, None, wake);
         Some(Box::new(GatedLogPort::new(Box::new(log_port), Arc::clone(&durability_gate)))
             as Box<dyn LogPort>)
     })

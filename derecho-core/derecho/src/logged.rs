@@ -7,7 +7,9 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use derecho_core::link::Link;
-use derecho_core::log::{LogError, LogRecord, RecordKind, RecoveryCheck, StreamLog, folder};
+use derecho_core::log::{
+    LogError, LogKey, LogRecord, RecordKind, RecoveryCheck, StreamLog, folder,
+};
 use derecho_core::replicated::Object;
 use derecho_core::replicated::object_host::ObjectLogStatus as Found;
 use derecho_core::replicated::plan::log_of;
@@ -96,7 +98,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
             )),
         });
         Ok(LogStatus {
-            version: found.object_version.map(|edition| edition.version),
+            version: found.object_version.map(|it| it.version),
             durable: found.durable,
             own_durable: found.own_durable,
             logs: found.logs,
@@ -123,7 +125,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         self.read(|_| ())?;
         let object_version = self.found()?.object_version;
         let (_, _, shard) = self.parts();
-        let version = object_version.map(|edition| edition.version);
+        let version = object_version.map(|it| it.version);
         version.ok_or(GroupError::NoObject { subgroup: self.name(), shard })
     }
 
@@ -193,7 +195,8 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         };
         let mut disk = LogFolder::read(process_logs.folder())?;
         let owner = folder::owner(&mut disk)?.ok_or(LogError::Failed)?;
-        let (log, _) = StreamLog::read(&mut disk, (owner, log), RecoveryCheck::Last)?;
+        let (log, _) =
+            StreamLog::read(&mut disk, LogKey { owner, stream: log }, RecoveryCheck::Last)?;
         let mut object = TypedObject(T::default());
         let (mut version, mut gone) = (0, None);
         let read = go_through(&log, &mut disk, |record: &LogRecord<'_>, is_state| {

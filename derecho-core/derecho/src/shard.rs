@@ -287,7 +287,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
                     return Ok(false);
                 }
                 let requests =
-                    direct_message.take().map(|parcel| MachineRequest::Direct(to, parcel));
+                    direct_message.take().map(|message| MachineRequest::Direct(to, message));
                 machine.perform(requests.into_iter().collect(), effects);
                 Ok(true)
             })?;

@@ -8,7 +8,7 @@ use derecho_core::machine::Effects;
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
-use derecho_core::multicast::subgroup::epoch::EpochOpening;
+use derecho_core::multicast::subgroup::epoch::{EpochOpening, OpeningMemory};
 use derecho_core::multicast::subgroup::{
     DeliveryGuarantee, OpeningMember, OwnLines, SUBGROUP_LINES, SentStream, Subgroup,
     SubgroupConfig,
@@ -29,7 +29,7 @@ fn opening(epoch: u64, memory: &SenderMemory, lines: &OwnRegion) -> EpochOpening
         ready: true,
         lines: lines.replica(),
     };
-    let memory = Some((memory.clone(), stream));
+    let memory = Some(OpeningMemory { memory: memory.clone(), region: stream });
     EpochOpening { epoch, name: 100 + epoch, members: vec![own], memory, skipped: Vec::new() }
 }
 

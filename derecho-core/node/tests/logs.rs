@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use derecho_core::ids::NodeId;
 use derecho_core::log::checksum::portable;
 use derecho_core::log::{
-    Disk, DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
-    LogOwner, RecordKind, RecoveryCheck, SegmentRetention, StreamKey, StreamLog, Version, WallTime,
-    folder,
+    Disk, DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogKey,
+    LogLimits, LogOwner, RecordKind, RecoveryCheck, SegmentRetention, StreamKey, StreamLog,
+    Version, WallTime, folder,
 };
 use derecho_node::logs::{
     Batch, CloseOutcome, FullDiskPolicy, LogFolder, LogScope, LogSettings, Logs, ProcessLogs,
@@ -84,7 +84,7 @@ fn until(what: impl Fn() -> bool) {
 /// of versions.
 fn look(disk: &mut impl Disk, check: RecoveryCheck) -> (u64, u64) {
     let owner = folder::owner(disk).unwrap().unwrap();
-    let (log, _) = StreamLog::read(disk, (owner, STREAM), check).unwrap();
+    let (log, _) = StreamLog::read(disk, LogKey { owner, stream: STREAM }, check).unwrap();
     let first = log.complete_from();
     let mut cursor = log.after(Version(first.0 - 1)).unwrap();
     for version in first.0..=log.durable().0 {
@@ -585,9 +585,13 @@ fn killed_process_loses_no_record_reported_durable() {
         reader.join().unwrap();
         let owner = LogOwner { group: GROUP, log: LOG };
         let mut disk = LogFolder::open(dir.path()).unwrap();
-        let (log, recovery) =
-            StreamLog::open(&mut disk, (owner, STREAM), small().limits, RecoveryCheck::All)
-                .unwrap();
+        let (log, recovery) = StreamLog::open(
+            &mut disk,
+            LogKey { owner, stream: STREAM },
+            small().limits,
+            RecoveryCheck::All,
+        )
+        .unwrap();
         torn += u64::from(recovery.torn.is_some());
         assert!(
             log.durable().0 >= durable && durable >= last,

@@ -10,7 +10,7 @@ use derecho_core::ids::NodeId;
 use derecho_core::log::segment::FileHeader;
 use derecho_core::log::stream::LogState;
 use derecho_core::log::{
-    DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
+    DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogKey, LogLimits,
     LogOwner, LogRecord, RecordKind, Recovery, RecoveryCheck, SegmentRetention, StreamKey,
     StreamLog, Tail, Version, WallTime, folder, record,
 };
@@ -235,7 +235,8 @@ impl LogLife {
 
     fn open(&mut self, owner: LogOwner) -> StepResult<StreamLog> {
         let check = if self.random.one_in(3) { RecoveryCheck::All } else { RecoveryCheck::Last };
-        let opened = StreamLog::open(&mut self.disk, (owner, STREAM), self.limits, check);
+        let opened =
+            StreamLog::open(&mut self.disk, LogKey { owner, stream: STREAM }, self.limits, check);
         let (log, recovery) = self.unless_excused(opened)?;
         self.report.openings += 1;
         if let Some(file) = self.disk.take_misdirected() {
@@ -508,7 +509,7 @@ impl LogLife {
     }
 
     fn look(&mut self, owner: LogOwner) -> Result<(StreamLog, Recovery), LogError> {
-        StreamLog::read(&mut self.disk, (owner, STREAM), RecoveryCheck::All)
+        StreamLog::read(&mut self.disk, LogKey { owner, stream: STREAM }, RecoveryCheck::All)
     }
 
     /// Checks that a misdirected sector is found, or that the missing data is reported as torn.

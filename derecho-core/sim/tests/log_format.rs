@@ -4,8 +4,8 @@
 use derecho_core::ids::NodeId;
 use derecho_core::log::segment::FileHeader;
 use derecho_core::log::{
-    BadCause, Disk, EpochId, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits, LogOwner,
-    RecordKind, RecoveryCheck, StreamKey, StreamLog, Version, WallTime,
+    BadCause, Disk, EpochId, GroupId, KeyHash, LogEntry, LogError, LogId, LogKey, LogLimits,
+    LogOwner, RecordKind, RecoveryCheck, StreamKey, StreamLog, Version, WallTime,
 };
 use derecho_sim::SimDisk;
 
@@ -58,7 +58,9 @@ fn log_reader_decodes_the_documented_example() {
     let header = FileHeader::read(&mut disk, NAME).unwrap();
     assert_eq!((header.owner, header.stream, header.version), (OWNER, STREAM, Version(1)));
     assert_eq!(header.name(), NAME);
-    let (log, recovery) = StreamLog::read(&mut disk, (OWNER, STREAM), RecoveryCheck::All).unwrap();
+    let (log, recovery) =
+        StreamLog::read(&mut disk, LogKey { owner: OWNER, stream: STREAM }, RecoveryCheck::All)
+            .unwrap();
     assert_eq!((log.durable(), recovery.torn), (Version(1), None));
     let mut cursor = log.after(Version(0)).unwrap();
     let record = cursor.next(&mut disk, &log).unwrap().unwrap();
@@ -68,7 +70,7 @@ fn log_reader_decodes_the_documented_example() {
 #[test]
 fn log_writer_produces_the_documented_example() {
     let mut disk = SimDisk::new(1);
-    let of = (OWNER, STREAM);
+    let of = LogKey { owner: OWNER, stream: STREAM };
     let (mut log, _) =
         StreamLog::open(&mut disk, of, LogLimits::default(), RecoveryCheck::All).unwrap();
     log.append(entry(), &disk).unwrap();
@@ -82,7 +84,7 @@ fn damage_to_the_example_is_reported_as_documented() {
     let bytes = example();
     let read = |bytes: &[u8]| {
         let mut disk = disk_with(bytes);
-        StreamLog::read(&mut disk, (OWNER, STREAM), RecoveryCheck::All)
+        StreamLog::read(&mut disk, LogKey { owner: OWNER, stream: STREAM }, RecoveryCheck::All)
             .map(|(log, recovery)| (log.durable(), recovery.torn))
     };
     for end in 129..bytes.len() {

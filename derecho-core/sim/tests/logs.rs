@@ -4,8 +4,9 @@
 use derecho_core::ids::NodeId;
 use derecho_core::log::survey::{survey, truncate};
 use derecho_core::log::{
-    Disk, DiskError, EpochId, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits, LogOwner,
-    RecordKind, RecoveryCheck, SegmentRetention, StreamKey, StreamLog, Version, WallTime, folder,
+    Disk, DiskError, EpochId, GroupId, KeyHash, LogEntry, LogError, LogId, LogKey, LogLimits,
+    LogOwner, RecordKind, RecoveryCheck, SegmentRetention, StreamKey, StreamLog, Version, WallTime,
+    folder,
 };
 use derecho_sim::SimDisk;
 use derecho_sim::log_life::{Hazards, LogLifeReport, live};
@@ -61,7 +62,8 @@ fn written(messages: u64) -> SimDisk {
 
 fn open(disk: &mut SimDisk) -> Result<StreamLog, LogError> {
     let limits = LogLimits { segment_bytes: 2000 };
-    StreamLog::open(disk, (OWNER, STREAM), limits, RecoveryCheck::Last).map(|(log, _)| log)
+    StreamLog::open(disk, LogKey { owner: OWNER, stream: STREAM }, limits, RecoveryCheck::Last)
+        .map(|(log, _)| log)
 }
 
 fn append(log: &mut StreamLog, number: u64, disk: &mut SimDisk) {
@@ -85,8 +87,10 @@ fn segments(disk: &SimDisk) -> Vec<String> {
 
 /// Returns the fault of a log, which opening, reading and surveying it must report alike.
 fn what_is_wrong(disk: &mut SimDisk) -> LogError {
-    let read = StreamLog::read(disk, (OWNER, STREAM), RecoveryCheck::All).map(|_| ()).unwrap_err();
-    let survey = survey(disk, (OWNER, STREAM), |_| {}).unwrap();
+    let read = StreamLog::read(disk, LogKey { owner: OWNER, stream: STREAM }, RecoveryCheck::All)
+        .map(|_| ())
+        .unwrap_err();
+    let survey = survey(disk, LogKey { owner: OWNER, stream: STREAM }, |_| {}).unwrap();
     assert!(survey.errors.contains(&read), "{read}: {:?}", survey.errors);
     assert!(folder::streams(disk).unwrap().contains(&STREAM), "{read}");
     let opened = open(disk).map(|_| ()).unwrap_err();
@@ -126,7 +130,7 @@ fn truncated_segment_is_reported() {
         assert!(error.to_string().contains(&name), "{error}");
         // An operator that accepts the loss can continue.
         let version = Version(55);
-        truncate(&mut disk, (OWNER, STREAM), version).unwrap();
+        truncate(&mut disk, LogKey { owner: OWNER, stream: STREAM }, version).unwrap();
         let mut log = open(&mut disk).unwrap();
         assert_eq!(log.durable(), version);
         append(&mut log, 55, &mut disk);
@@ -210,12 +214,16 @@ impl Disk for SegmentDroppingDisk {
 fn segments_dropped_during_a_read_are_not_reported_as_lost() {
     let log = StreamLog::read(
         &mut SegmentDroppingDisk(written(60), true),
-        (OWNER, STREAM),
+        LogKey { owner: OWNER, stream: STREAM },
         RecoveryCheck::Last,
     );
     assert_eq!(log.unwrap().0.durable(), Version(60));
-    let survey =
-        survey(&mut SegmentDroppingDisk(written(60), true), (OWNER, STREAM), |_| {}).unwrap();
+    let survey = survey(
+        &mut SegmentDroppingDisk(written(60), true),
+        LogKey { owner: OWNER, stream: STREAM },
+        |_| {},
+    )
+    .unwrap();
     assert_eq!((survey.errors, survey.last), (vec![], Some(Version(60))));
 }
 
@@ -232,6 +240,6 @@ fn log_without_extents_opens_and_then_records_extents() {
         disk.remove(&name).unwrap();
     }
     what_is_wrong(&mut disk);
-    truncate(&mut disk, (OWNER, STREAM), Version(0)).unwrap();
+    truncate(&mut disk, LogKey { owner: OWNER, stream: STREAM }, Version(0)).unwrap();
     assert_eq!(open(&mut disk).unwrap().durable(), Version(0));
 }

@@ -11,7 +11,7 @@ use derecho_core::log::restart::{
 };
 use derecho_core::log::views::{self, LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
-    EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits, LogOwner,
+    EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogKey, LogLimits, LogOwner,
     LogRecord, OwnedRecord, RecordKind, RecoveryCheck, StreamKey, StreamLog, Version, WallTime,
 };
 use derecho_sim::{DiskFaults, Random, SimDisk};
@@ -72,8 +72,9 @@ impl LogHost {
 
 fn open(disk: &mut SimDisk, id: LogId) -> (StreamLog, StreamLog) {
     let owner = LogOwner { group: GROUP, log: id };
-    let mut open =
-        |stream| StreamLog::open(disk, (owner, stream), LIMITS, RecoveryCheck::All).unwrap().0;
+    let mut open = |stream| {
+        StreamLog::open(disk, LogKey { owner, stream }, LIMITS, RecoveryCheck::All).unwrap().0
+    };
     (open(STREAM), open(VIEWS))
 }
 
@@ -196,9 +197,9 @@ fn returned_members_agree_after_restart_and_keep_durable_records() {
         let Some(RestartVerdict::Ready(restart)) = stream(STREAM, &found) else { continue };
         restarted += 1;
         let cut = found.values().flat_map(|found| &found.streams[&STREAM].cuts);
-        for (epoch, version) in cut {
-            let past = restart.tail.epoch > *epoch;
-            assert!(past || restart.tail.version <= *version, "seed {seed}: beyond a cut");
+        for cut in cut {
+            let past = restart.tail.epoch > cut.epoch;
+            assert!(past || restart.tail.version <= cut.version, "seed {seed}: beyond a cut");
         }
         for host in &mut hosts {
             if let Some(version) = restart.cuts.get(&host.id) {

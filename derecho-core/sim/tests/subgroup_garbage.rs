@@ -20,8 +20,8 @@ use derecho_core::multicast::entry::{RecordExtent, RingEntry};
 use derecho_core::multicast::inbox::{Inbox, Record};
 use derecho_core::multicast::subgroup::{DeliveryGuarantee, SUBGROUP_LINES, SubgroupConfig};
 use derecho_core::node::{
-    ACKS_WORDS, EpochDescription, EpochMember, MemberRole, Node, NodeEvent, StreamOrigin,
-    SubgroupDefinition, SubgroupId, SubgroupMemory,
+    ACKS_WORDS, EpochDescription, EpochMember, MemberRole, Node, NodeEvent, StreamEnd,
+    StreamOrigin, SubgroupDefinition, SubgroupId, SubgroupMemory,
 };
 use derecho_sim::world::streams::{content_of, tiny};
 use proptest::prelude::*;
@@ -273,8 +273,9 @@ impl TestGroup {
         for at in GOOD {
             let TestMember { node, parts, effects, .. } = &mut self.members[at];
             let id = parts[ALL].id.unwrap();
-            let ends: Vec<_> =
-                (0..3).map(|of| (origin(at, of), stream_of(ALL), trim[of])).collect();
+            let end =
+                |of| StreamEnd { origin: origin(at, of), stream: stream_of(ALL), entry: trim[of] };
+            let ends: Vec<StreamEnd> = (0..3).map(end).collect();
             prop_assert!(node.finish(id, &ends), "node {} does not finish at {:?}", at, trim);
             let seats = GOOD.map(|of| {
                 let sends = Some(stream_of(ALL));

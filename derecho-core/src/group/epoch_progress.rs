@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use super::control::{EpochStart, UnicastMessage};
 use super::registry::Epoch;
-use super::report::{StreamId, StreamReport, SubgroupReport};
+use super::report::{EpochCut, StreamId, StreamReport, SubgroupReport};
 use super::{CONTROL, Group, GroupEvent, ReplicatedState};
 use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, RegionId};
@@ -23,7 +23,7 @@ use crate::membership::View;
 use crate::multicast::ablation::Ablation;
 use crate::multicast::stream::StreamStart;
 use crate::multicast::subgroup::epoch::EpochPhase;
-use crate::node::{self, EpochMember, MemberRole, StreamOrigin, SubgroupId};
+use crate::node::{self, EpochMember, MemberRole, StreamEnd, StreamOrigin, SubgroupId};
 
 /// Progress of this node through one subgroup.
 pub(super) struct EpochProgress {
@@ -403,17 +403,18 @@ impl<S: ReplicatedState> Group<S> {
         reports
     }
 
-    /// Ends a subgroup's epoch at these ends. `false` if this node cannot.
-    pub(super) fn finish(&mut self, id: SubgroupId, ends: &[(StreamId, u64)]) -> bool {
+    /// Ends a subgroup's epoch at the ends of this cut. `false` if this node cannot.
+    pub(super) fn finish(&mut self, id: SubgroupId, cut: &EpochCut) -> bool {
         let me = self.node.id();
-        let trim: Vec<(StreamOrigin, RegionId, u64)> = ends
+        let trim: Vec<StreamEnd> = cut
+            .ends
             .iter()
             .filter_map(|(stream, end)| {
                 let origin = match stream.node == me {
                     true => StreamOrigin::Own,
                     false => StreamOrigin::Peer(self.peer_of(stream.node)?),
                 };
-                Some((origin, stream.region, *end))
+                Some(StreamEnd { origin, stream: stream.region, entry: *end })
             })
             .collect();
         self.node.finish(id, &trim)

@@ -182,11 +182,11 @@ impl<S: ReplicatedState> Group<S> {
         let Some(decided) = cut.of(key) else { return };
         let newest = epoch == Some(decided.last.epoch);
         let before = decided.before.iter().find(|cut| Some(cut.epoch) == epoch && !newest);
-        let ends = before.map_or(&decided.last.ends, |before| &before.ends);
+        let epoch_cut = before.unwrap_or(&decided.last);
         // If this node was about to begin the epoch and passes over it, only members of that epoch
         // know where it ends.
         let was_in_it = self.node.phase(id) == Some(EpochPhase::Wedged);
-        let finished = self.finish(id, ends);
+        let finished = self.finish(id, epoch_cut);
         if let Some(progress) = self.progress.get_mut(&key) {
             let took_part = was_in_it || planted(Fault::NotBegunKnows);
             progress.left_behind |= !newest || !finished || !took_part;

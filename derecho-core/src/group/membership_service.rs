@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn council_learns_from_host_that_node_is_no_longer_member() {
+    fn service_learns_from_host_that_node_is_no_longer_member() {
         let host = Arc::new(MembershipArbiter(AtomicBool::new(false)));
         let mut service = service_of(NodeId(1), Arc::clone(&host) as Arc<dyn Arbiter>);
         assert!(!service.is_overtaken(), "it was no member yet");

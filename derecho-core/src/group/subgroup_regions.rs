@@ -26,15 +26,24 @@ pub struct SubgroupRegions {
     pub memory: Option<(RegionId, SenderMemory)>,
 }
 
+/// Region to be opened for a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamRegion {
+    /// Region of the stream.
+    pub region: RegionId,
+    /// Shape of its memory.
+    pub geometry: Geometry,
+}
+
 impl SubgroupRegions {
     /// Opens the regions: the lines, and the stream with this geometry if the node sends.
     pub fn open(
         link: &mut (impl Link + ?Sized),
         lines: RegionId,
-        stream: Option<(RegionId, Geometry)>,
+        stream: Option<StreamRegion>,
     ) -> Result<SubgroupRegions, LinkError> {
         let opened = link.open(lines, SUBGROUP_LINES * LINE_WORDS)?;
-        let memory = stream.map(|(region, geometry)| {
+        let memory = stream.map(|StreamRegion { region, geometry }| {
             let memory = match link.open(region, geometry.words()) {
                 Ok(memory) => memory,
                 Err(error) => {
@@ -50,7 +59,8 @@ impl SubgroupRegions {
 
     /// Opens the regions that every member brings into the control stream.
     pub fn open_control(link: &mut (impl Link + ?Sized)) -> Result<SubgroupRegions, LinkError> {
-        SubgroupRegions::open(link, CONTROL_LINES, Some((CONTROL_STREAM, control_geometry())))
+        let stream = StreamRegion { region: CONTROL_STREAM, geometry: control_geometry() };
+        SubgroupRegions::open(link, CONTROL_LINES, Some(stream))
     }
 
     /// Identifiers of the regions, for closing.

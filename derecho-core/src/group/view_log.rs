@@ -171,7 +171,9 @@ impl ViewLog {
     /// for all members.
     pub(super) fn turn(
         &mut self,
-        (log_register, view, me): (&LogRegister, &View, NodeId),
+        log_register: &LogRegister,
+        view: &View,
+        me: NodeId,
         required_logs: &BTreeSet<LogId>,
     ) -> (usize, Vec<log_register::LogRegisterMessage>) {
         let mut messages = Vec::new();

@@ -184,7 +184,7 @@ pub fn keep_last(
     }
     // The oldest are removed first, so that newer ones remain after a crash.
     let oldest_first = spare.into_iter().rev();
-    oldest_first.map(|number| Ok((number, remove(disk, (stream, number))?))).collect()
+    oldest_first.map(|number| Ok((number, remove(disk, stream, number)?))).collect()
 }
 
 /// Removes the log of a stream that was put aside under this number, oldest files first. An
@@ -195,7 +195,8 @@ pub fn keep_last(
 /// Errors of the disk.
 pub fn remove(
     disk: &mut impl Disk,
-    (stream, number): (StreamKey, AsideNumber),
+    stream: StreamKey,
+    number: AsideNumber,
 ) -> Result<u64, LogError> {
     let (names, bytes) = files_of(disk, stream)?.remove(&number).unwrap_or_default();
     for name in names {

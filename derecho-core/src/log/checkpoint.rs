@@ -200,7 +200,8 @@ impl StreamLog {
         let taken_over = tail.version > self.durable();
         let result = self.go_on_from(
             disk,
-            (tail, taken_over),
+            tail,
+            taken_over,
             before.filter(|old| old.header.version != header.version),
         );
         self.unless_failed(result)
@@ -230,7 +231,7 @@ impl StreamLog {
     }
 
     fn state_header(&self, tail: Tail) -> FileHeader {
-        let (owner, stream, kind) = (self.owner, self.stream, FileKind::Checkpoint);
+        let (owner, stream, kind) = (self.key.owner, self.key.stream, FileKind::Checkpoint);
         FileHeader { owner, stream, version: tail.version, kind, epoch: tail.epoch }
     }
 
@@ -262,7 +263,7 @@ impl StreamLog {
     /// Errors of the disk. The log has failed then.
     pub fn put_aside(&mut self, disk: &mut impl Disk) -> Result<aside::AsideNumber, LogError> {
         self.commit(disk)?;
-        let number = aside::number_for(disk, self.stream, self.durable())?;
+        let number = aside::number_for(disk, self.key.stream, self.durable())?;
         let (segments, state_at) = self.give_up_files();
         let forgotten = self.forget_extent(disk);
         self.unless_failed(forgotten)?;
@@ -309,7 +310,8 @@ impl StreamLog {
     fn go_on_from(
         &mut self,
         disk: &mut impl Disk,
-        (tail, taken_over): (Tail, bool),
+        tail: Tail,
+        taken_over: bool,
         before: Option<Checkpoint>,
     ) -> Result<(), LogError> {
         if taken_over {
@@ -338,7 +340,7 @@ fn write<D: Disk, R: AsRecord>(
         let mut at = 0;
         for record in state {
             let place = at + bytes.len() as u64;
-            encode(record.as_record(), (place, 0), sum, &mut bytes);
+            encode(record.as_record(), place, 0, sum, &mut bytes);
             if bytes.len() >= PIECE {
                 disk.write_at(temporary, at, &bytes).map_err(LogError::of(temporary))?;
                 at += bytes.len() as u64;
@@ -347,7 +349,7 @@ fn write<D: Disk, R: AsRecord>(
         }
         let last = LogRecord { version: header.version, entry: end_of(&end, header.epoch) };
         let place = at + bytes.len() as u64;
-        encode(last, (place, 0), sum, &mut bytes);
+        encode(last, place, 0, sum, &mut bytes);
         disk.write_at(temporary, at, &bytes).map_err(LogError::of(temporary))
     })
 }

@@ -35,6 +35,13 @@ const LENGTH: usize = 56;
 /// Bytes of a stream's two entries.
 const PAIR: u64 = 2 * SECTOR;
 
+/// Versions in the names of the first and the last segment of a log.
+#[derive(Clone, Copy)]
+pub(super) struct SegmentBounds {
+    pub(super) first: Version,
+    pub(super) last: Version,
+}
+
 /// Reach of the segments of a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct LogExtent {
@@ -62,15 +69,16 @@ impl LogExtent {
         &self,
         disk: &mut impl Disk,
         stream: StreamKey,
-        segments: Option<(Version, Version)>,
+        segments: Option<SegmentBounds>,
     ) -> Result<Option<Version>, LogError> {
         let Some(missing) = self.missing(segments) else { return Ok(None) };
         let now = of(disk, stream)?;
         Ok(((now.first, now.last) == (self.first, self.last)).then_some(missing))
     }
 
-    fn missing(&self, segments: Option<(Version, Version)>) -> Option<Version> {
-        let (first, last) = segments.unwrap_or((Version(u64::MAX), Version(0)));
+    fn missing(&self, segments: Option<SegmentBounds>) -> Option<Version> {
+        let none = SegmentBounds { first: Version(u64::MAX), last: Version(0) };
+        let SegmentBounds { first, last } = segments.unwrap_or(none);
         match self.is_known() {
             true if first > self.first => Some(self.first),
             true if last < self.last => Some(self.last),
@@ -84,7 +92,8 @@ impl LogExtent {
         &self,
         disk: &mut impl Disk,
         stream: StreamKey,
-        (last, end): (Version, u64),
+        last: Version,
+        end: u64,
     ) -> Result<bool, LogError> {
         let is_cut = self.is_known() && last == self.last && end < self.end;
         Ok(is_cut && of(disk, stream)? == *self)

@@ -144,7 +144,8 @@ pub(crate) fn store(
 pub(crate) fn load(
     disk: &mut impl Disk,
     segment: &str,
-    (before, length): (Version, u64),
+    before: Version,
+    length: u64,
 ) -> Result<Option<SegmentIndex>, LogError> {
     let name = name_of(segment);
     let size = match disk.length(&name) {

@@ -147,7 +147,8 @@ pub fn size(payload: usize) -> usize {
 /// before `synced` have been synced.
 pub(crate) fn encode(
     record: LogRecord<'_>,
-    (at, synced): (u64, u64),
+    at: u64,
+    synced: u64,
     sum: Checksum,
     out: &mut Vec<u8>,
 ) {
@@ -356,7 +357,7 @@ mod tests {
             let at = 8 * at;
             let mut bytes = Vec::new();
             let record = LogRecord { version: Version(7), entry: entry(&payload) };
-            encode(record, (at, 128), portable, &mut bytes);
+            encode(record, at, 128, portable, &mut bytes);
             prop_assert_eq!(bytes.len(), size(payload.len()));
             // No sector's part of the record is zeros (I-83).
             let mut from = 0;
@@ -383,7 +384,7 @@ mod tests {
     fn every_flipped_bit_in_record_is_detected() {
         let mut bytes = Vec::new();
         let record = LogRecord { version: Version(7), entry: entry(b"fly") };
-        encode(record, (128, 128), portable, &mut bytes);
+        encode(record, 128, 128, portable, &mut bytes);
         for bit in 0..bytes.len() * 8 {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);

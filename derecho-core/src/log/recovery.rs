@@ -8,13 +8,13 @@ use alloc::vec::Vec;
 
 use super::checkpoint::Checkpoint;
 use super::disk::SECTOR;
-use super::extents::{self, ExtentSlot};
+use super::extents::{self, ExtentSlot, SegmentBounds};
 use super::folder::{UNFINISHED, remove};
 use super::index::{self, SegmentIndex};
 use super::record::LogRecord;
 use super::segment::{FILE_HEADER, FileHeader, FileKind, FileWindow};
 use super::stream::{LogLimits, LogSegment, LogState, StreamLog};
-use super::{BadCause, Disk, EpochMark, LogError, LogOwner, RecordKind, StreamKey, Tail, Version};
+use super::{BadCause, Disk, EpochMark, LogError, LogKey, RecordKind, Tail, Version};
 use crate::bytes::Wire;
 use crate::fault::{Fault, planted};
 
@@ -110,7 +110,7 @@ fn scan_on<D: Disk>(
             Err(cause) => Err(cause),
         };
         let Err(cause) = found else { continue };
-        let cause = if last { window.judge(disk, (at, cause))? } else { Some(cause) };
+        let cause = if last { window.judge(disk, at, cause)? } else { Some(cause) };
         let Some(cause) = cause else {
             let torn = Some(TornTail { file, offset: at, bytes: length - at });
             return Ok(ScanResult { index, torn, proven });
@@ -132,11 +132,7 @@ struct StreamFiles {
     drafts: Vec<String>,
 }
 
-fn names(
-    disk: &mut impl Disk,
-    owner: LogOwner,
-    stream: StreamKey,
-) -> Result<StreamFiles, LogError> {
+fn names(disk: &mut impl Disk, LogKey { owner, stream }: LogKey) -> Result<StreamFiles, LogError> {
     let mut all = disk.list().map_err(LogError::of(""))?;
     all.sort_unstable();
     let mut names =
@@ -176,11 +172,11 @@ impl StreamLog {
     /// Any defect and its location. In that case only leftovers of a crash were changed.
     pub fn open(
         disk: &mut impl Disk,
-        of: (LogOwner, StreamKey),
+        key: LogKey,
         limits: LogLimits,
         check: RecoveryCheck,
     ) -> Result<(StreamLog, Recovery), LogError> {
-        StreamLog::look_through(disk, (of.0, of.1, limits), (check, LogState::Open))
+        StreamLog::look_through(disk, key, limits, check, LogState::Open)
     }
 
     /// Opens the log of a stream for reading; changes nothing. A process that writes the log may
@@ -190,13 +186,13 @@ impl StreamLog {
     /// Any defect and its location.
     pub fn read(
         disk: &mut impl Disk,
-        of: (LogOwner, StreamKey),
+        key: LogKey,
         check: RecoveryCheck,
     ) -> Result<(StreamLog, Recovery), LogError> {
         let mut before = None;
         for _ in 0..READ_ATTEMPTS {
-            let of = (of.0, of.1, LogLimits::default());
-            match StreamLog::look_through(disk, of, (check, LogState::Reading)) {
+            let limits = LogLimits::default();
+            match StreamLog::look_through(disk, key, limits, check, LogState::Reading) {
                 Err(error) if before.as_ref() != Some(&error) => before = Some(error),
                 other => return other,
             }
@@ -210,7 +206,7 @@ impl StreamLog {
         if self.segments().len() <= 1 && self.checkpoint().is_none() {
             return None;
         }
-        let read = StreamLog::read(disk, (self.owner(), self.stream()), RecoveryCheck::All);
+        let read = StreamLog::read(disk, self.key, RecoveryCheck::All);
         read.err().filter(LogError::is_damage)
     }
 
@@ -220,7 +216,7 @@ impl StreamLog {
     /// # Errors
     /// Any defect and its location.
     pub fn read_on(&mut self, disk: &mut impl Disk) -> Result<bool, LogError> {
-        let names = names(disk, self.owner, self.stream)?;
+        let names = names(disk, self.key)?;
         let LogSegment { header, index } = self.active().clone();
         let state_at = names.checkpoints.last().map(|header| header.version);
         let same = names.segments.last() == Some(&header) && state_at == self.checkpointed();
@@ -233,9 +229,12 @@ impl StreamLog {
 
     fn look_through(
         disk: &mut impl Disk,
-        (owner, stream, limits): (LogOwner, StreamKey, LogLimits),
-        (check, state): (RecoveryCheck, LogState),
+        key: LogKey,
+        limits: LogLimits,
+        check: RecoveryCheck,
+        state: LogState,
     ) -> Result<(StreamLog, Recovery), LogError> {
+        let stream = key.stream;
         let writes = state == LogState::Open;
         let mut recovery = Recovery::default();
         if writes {
@@ -246,9 +245,10 @@ impl StreamLog {
         // The extents are read before the files are listed, because a writing process goes
         // on meanwhile.
         let known = extents::of(disk, stream)?;
-        let mut names = names(disk, owner, stream)?;
+        let mut names = names(disk, key)?;
         let ends = names.segments.first().zip(names.segments.last());
-        let ends = ends.map(|(first, last)| (first.version, last.version));
+        let ends =
+            ends.map(|(first, last)| SegmentBounds { first: first.version, last: last.version });
         if let Some(missing) = known.lost(disk, stream, ends)? {
             return Err(LogError::Lost { stream, version: missing, end: None });
         }
@@ -292,13 +292,13 @@ impl StreamLog {
             let (index, torn) = if at + 1 == count {
                 let scanned = scan(disk, *header, true)?;
                 proven = scanned.proven;
-                if known.is_cut(disk, stream, (header.version, scanned.index.end))? {
+                if known.is_cut(disk, stream, header.version, scanned.index.end)? {
                     let (version, end) = (header.version, Some((scanned.index.end, known.end)));
                     return Err(LogError::Lost { stream, version, end });
                 }
                 (scanned.index, scanned.torn)
             } else {
-                (sealed(disk, *header, (check, writes), &mut recovery)?, None)
+                (sealed(disk, *header, check, writes, &mut recovery)?, None)
             };
             recovery.records += index.records;
             recovery.torn = torn;
@@ -313,13 +313,13 @@ impl StreamLog {
             recovery.torn = None;
         }
         let empty = segments.is_empty();
-        let mut log = StreamLog::assemble((owner, stream, limits), segments, (checkpoint, state));
+        let mut log = StreamLog::assemble(key, limits, segments, checkpoint, state);
         if writes {
             log.extent = ExtentSlot::claim(disk, stream)?;
             if empty {
                 log.begin(disk, state_at.unwrap_or_default())?;
             } else {
-                recovery.rewritten = log.make_sure(disk, (&recovery.torn, proven))?;
+                recovery.rewritten = log.make_sure(disk, recovery.torn.as_ref(), proven)?;
             }
             // The extent is rewritten even if the file says it already: a sync that failed may have
             // dropped bytes that can still be read (I-85).
@@ -344,7 +344,8 @@ impl StreamLog {
     fn make_sure(
         &mut self,
         disk: &mut impl Disk,
-        (torn, proven): (&Option<TornTail>, u64),
+        torn: Option<&TornTail>,
+        proven: u64,
     ) -> Result<u64, LogError> {
         const PIECE: u64 = 1 << 20;
         let name = self.active().header.name();
@@ -380,13 +381,14 @@ impl StreamLog {
 fn sealed(
     disk: &mut impl Disk,
     header: FileHeader,
-    (check, writes): (RecoveryCheck, bool),
+    check: RecoveryCheck,
+    writes: bool,
     recovery: &mut Recovery,
 ) -> Result<SegmentIndex, LogError> {
     let name = header.name();
     let before = Version(header.version.0.saturating_sub(1));
     let length = disk.length(&name).map_err(LogError::of(&name))?;
-    let kept = index::load(disk, &name, (before, length))?;
+    let kept = index::load(disk, &name, before, length)?;
     if let (RecoveryCheck::Last, Some(index)) = (check, &kept) {
         return Ok(index.clone());
     }

@@ -23,6 +23,24 @@ pub enum GroupScope {
     Networked,
 }
 
+/// A log, and its content as found.
+#[derive(Clone, Copy)]
+pub(crate) struct FoundLog<'a> {
+    /// Folder of the log.
+    pub(crate) log: LogId,
+    /// Content of the log.
+    pub(crate) summary: &'a LogSummary,
+}
+
+/// End of an epoch, as noted in a log.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct NotedCut {
+    /// The epoch.
+    pub epoch: EpochId,
+    /// Last version of the epoch.
+    pub version: Version,
+}
+
 /// Content of one log of a stream, as far as the restart rule needs it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogSummary {
@@ -33,7 +51,7 @@ pub struct LogSummary {
     /// Version up to which a checkpoint in the log covers all messages.
     pub checkpoint: Option<Version>,
     /// Cuts noted in the log.
-    pub cuts: Vec<(EpochId, Version)>,
+    pub cuts: Vec<NotedCut>,
     /// Last epoch noted in the log, and the folders that log that epoch.
     pub begun: Option<(EpochId, Vec<LogId>)>,
 }
@@ -42,7 +60,7 @@ impl LogSummary {
     /// Summarises this log.
     pub fn of(log: &StreamLog) -> LogSummary {
         let cuts = log.marks().filter_map(|mark| match mark {
-            EpochMark::Cut(epoch, version) => Some((*epoch, *version)),
+            EpochMark::Cut(epoch, version) => Some(NotedCut { epoch: *epoch, version: *version }),
             EpochMark::Begun(..) => None,
         });
         LogSummary {
@@ -68,13 +86,16 @@ impl LogSummary {
     }
 }
 
-in_order! { LogSummary { tail, complete_from, checkpoint, cuts, begun } }
+in_order! {
+    NotedCut { epoch, version }
+    LogSummary { tail, complete_from, checkpoint, cuts, begun }
+}
 
 /// Maximum number of ends of epochs that are reported. A log that needs an older one is completed
 /// from a checkpoint.
 const MOST_CUTS: usize = 64;
 
-pub(crate) fn last_of(cuts: BTreeSet<(EpochId, Version)>) -> Vec<(EpochId, Version)> {
+pub(crate) fn last_of(cuts: BTreeSet<NotedCut>) -> Vec<NotedCut> {
     let older = cuts.len().saturating_sub(MOST_CUTS);
     cuts.into_iter().skip(older).collect()
 }
@@ -187,7 +208,8 @@ pub fn logs_of_stream(logs: &BTreeMap<LogId, &LogSummary>) -> Option<RestartVerd
     let tails: BTreeMap<LogId, Tail> =
         logs.iter().map(|(log, stream)| (*log, cut(stream.tail, &noted))).collect();
     let begun = last_begun(logs.values().copied());
-    let epoch_logs = begun.map_or_else(|| logs.keys().copied().collect(), |(_, keepers)| keepers);
+    let epoch_logs =
+        begun.map_or_else(|| logs.keys().copied().collect(), |(_, epoch_logs)| epoch_logs);
     let winner = epoch_logs
         .iter()
         .filter(|log| logs.get(log).is_some_and(|stream| stream.is_complete()))
@@ -241,13 +263,12 @@ pub fn last_begun<'a>(
 
 /// Whether a sound log has all messages of a damaged one that may have been durable everywhere, and
 /// knows of every log that may have more (I-98).
-pub(crate) fn covers(
-    (own, sound): (LogId, &LogSummary),
-    (log, harmed): (LogId, &LogSummary),
-) -> bool {
+pub(crate) fn covers(by: FoundLog<'_>, damaged: FoundLog<'_>) -> bool {
+    let (sound, harmed) = (by.summary, damaged.summary);
     // The content of the damaged log belongs to an epoch that the sound log has completely.
-    let is_over = |(epoch, end): &(EpochId, Version)| {
-        *epoch == sound.tail.epoch && sound.tail.version >= *end && harmed.tail.version <= *end
+    let is_over = |cut: &NotedCut| {
+        let end = cut.version;
+        cut.epoch == sound.tail.epoch && sound.tail.version >= end && harmed.tail.version <= end
     };
     let goes_as_far = sound.tail >= harmed.tail || harmed.cuts.iter().any(is_over);
     let era = |found: &LogSummary| {
@@ -257,7 +278,7 @@ pub(crate) fn covers(
     let epoch_logs = |found: &LogSummary| {
         found.begun.as_ref().map_or(BTreeSet::new(), |(_, names)| names.iter().copied().collect())
     };
-    let unknown = &epoch_logs(harmed) - &(&epoch_logs(sound) | &[own, log].into());
+    let unknown = &epoch_logs(harmed) - &(&epoch_logs(sound) | &[by.log, damaged.log].into());
     // If nothing else is known of a damaged log, it has no mark either.
     let is_known = harmed.begun.is_some();
     is_known
@@ -270,7 +291,7 @@ pub(crate) fn covers(
 /// Ends of epochs that these logs have noted.
 fn cuts_of<'a>(logs: impl IntoIterator<Item = &'a LogSummary>) -> BTreeMap<EpochId, Version> {
     let mut noted = BTreeMap::new();
-    for (epoch, version) in logs.into_iter().flat_map(|stream| &stream.cuts) {
+    for NotedCut { epoch, version } in logs.into_iter().flat_map(|stream| &stream.cuts) {
         // All correct members note the same end. For a log of a faulty member, the smaller end
         // is safe.
         noted

@@ -77,7 +77,7 @@ impl StreamLog {
         while let [first, rest @ ..] = &self.segments[..]
             && !rest.is_empty()
         {
-            if !self.may_go((first, rest), policy, now) {
+            if !self.may_go(first, rest, policy, now) {
                 break;
             }
             if self.checkpointed().is_some_and(|state| state < first.last()) {
@@ -94,7 +94,8 @@ impl StreamLog {
 
     fn may_go(
         &self,
-        (first, rest): (&LogSegment, &[LogSegment]),
+        first: &LogSegment,
+        rest: &[LogSegment],
         policy: SegmentRetention,
         now: WallTime,
     ) -> bool {
@@ -113,7 +114,7 @@ impl StreamLog {
         while let [first, rest @ ..] = left
             && !rest.is_empty()
             && policy != SegmentRetention::default()
-            && self.may_go((first, rest), policy, now)
+            && self.may_go(first, rest, policy, now)
         {
             (spare, left) = (Some(first.index.tail), rest);
         }
@@ -177,7 +178,7 @@ impl StreamLog {
         // The active segment has no index file: an old one would describe records that are gone.
         remove(disk, &index::name_of(&name))?;
         let end = self.active().index.end;
-        let kept = prefix(disk, (header, end), version)?;
+        let kept = prefix(disk, header, end, version)?;
         if kept.end < end {
             shorten(disk, &name, kept.end)?;
         }
@@ -190,7 +191,8 @@ impl StreamLog {
 /// Returns the index of a segment of this length up to a message.
 pub(super) fn prefix(
     disk: &mut impl Disk,
-    (header, end): (FileHeader, u64),
+    header: FileHeader,
+    end: u64,
     version: Version,
 ) -> Result<SegmentIndex, LogError> {
     let file = header.name();
@@ -221,11 +223,11 @@ pub(super) fn prefix(
 /// Shortens a segment to its beginning by copying it. The file is not truncated: if the power
 /// failed meanwhile, durable sectors could be gone while later ones survive.
 pub(super) fn shorten(disk: &mut impl Disk, name: &str, end: u64) -> Result<(), LogError> {
-    publish(disk, name, |disk, temporary| copy(disk, (name, temporary), end))
+    publish(disk, name, |disk, temporary| copy(disk, name, temporary, end))
 }
 
 /// Copies the beginning of a file.
-fn copy(disk: &mut impl Disk, (from, to): (&str, &str), end: u64) -> Result<(), LogError> {
+fn copy(disk: &mut impl Disk, from: &str, to: &str, end: u64) -> Result<(), LogError> {
     const PIECE: u64 = 1 << 20;
     let mut piece = Vec::new();
     let mut at = 0;

@@ -282,7 +282,8 @@ impl FileWindow {
     pub(crate) fn judge(
         &mut self,
         disk: &mut impl Disk,
-        (at, cause): (u64, BadCause),
+        at: u64,
+        cause: BadCause,
     ) -> Result<Option<BadCause>, LogError> {
         if !self.lacks_sector(disk, at)? {
             return Ok(Some(cause));

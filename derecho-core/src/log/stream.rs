@@ -18,8 +18,8 @@ use super::index::{self, SegmentIndex};
 use super::record::{LONGEST, encode};
 use super::segment::{FileHeader, FileKind};
 use super::{
-    Disk, DiskError, EpochId, EpochMark, KeyHash, LogEntry, LogError, LogId, LogOwner, LogRecord,
-    RecordKind, StreamKey, Tail, Version, WallTime,
+    Disk, DiskError, EpochId, EpochMark, KeyHash, LogEntry, LogError, LogId, LogKey, LogOwner,
+    LogRecord, RecordKind, StreamKey, Tail, Version, WallTime,
 };
 use crate::bytes::Wire;
 use crate::fault::{Fault, planted};
@@ -72,8 +72,7 @@ pub enum LogState {
 
 /// The log of one stream.
 pub struct StreamLog {
-    pub(super) owner: LogOwner,
-    pub(super) stream: StreamKey,
+    pub(super) key: LogKey,
     limits: LogLimits,
     /// Segments, oldest first. The last one is appended to.
     pub(super) segments: Vec<LogSegment>,
@@ -101,15 +100,16 @@ pub struct StreamLog {
 impl StreamLog {
     /// Assembles a log from files that were examined.
     pub(super) fn assemble(
-        (owner, stream, limits): (LogOwner, StreamKey, LogLimits),
+        key: LogKey,
+        limits: LogLimits,
         segments: Vec<LogSegment>,
-        (checkpoint, state): (Option<Checkpoint>, LogState),
+        checkpoint: Option<Checkpoint>,
+        state: LogState,
     ) -> StreamLog {
         let last =
             segments.last().map_or(SegmentIndex::new(Tail::default()), |last| last.index.clone());
         let mut log = StreamLog {
-            owner,
-            stream,
+            key,
             limits,
             checkpoint,
             pending: Vec::new(),
@@ -147,12 +147,12 @@ impl StreamLog {
 
     /// Owner of the log.
     pub fn owner(&self) -> LogOwner {
-        self.owner
+        self.key.owner
     }
 
     /// Stream of the log.
     pub fn stream(&self) -> StreamKey {
-        self.stream
+        self.key.stream
     }
 
     /// Whether the log accepts records.
@@ -251,8 +251,8 @@ impl StreamLog {
         self.takes()?;
         // `pending` must not grow once it is written, or the added part would never be written.
         assert!(!self.written, "what was written is synced before more is appended");
-        let place = (self.active().index.end, self.durable_end);
-        encode(record, place, disk.checksum(), &mut self.pending);
+        let at = self.active().index.end;
+        encode(record, at, self.durable_end, disk.checksum(), &mut self.pending);
         let end = self.durable_end + self.pending.len() as u64;
         self.active_mut().index.note(&record, end);
         Ok(())
@@ -370,8 +370,8 @@ impl StreamLog {
     /// Begins a file after this message, with the last marks.
     pub(super) fn begin(&mut self, disk: &mut impl Disk, tail: Tail) -> Result<(), LogError> {
         let header = FileHeader {
-            owner: self.owner,
-            stream: self.stream,
+            owner: self.key.owner,
+            stream: self.key.stream,
             version: tail.version.next(),
             kind: FileKind::Segment,
             epoch: tail.epoch,
@@ -382,7 +382,7 @@ impl StreamLog {
             let payload = mark.to_bytes();
             let entry = mark_entry(mark, &payload, WallTime(0), tail.epoch);
             let record = LogRecord { version: tail.version, entry };
-            encode(record, (index.end, 0), disk.checksum(), &mut bytes);
+            encode(record, index.end, 0, disk.checksum(), &mut bytes);
             index.note(&record, bytes.len() as u64);
         }
         publish(disk, &header.name(), |disk, temporary| {
@@ -393,7 +393,7 @@ impl StreamLog {
         self.segments.push(LogSegment { header, index });
         if self.extent.is_none() {
             // There may have been no space for it when the log was opened.
-            self.extent = ExtentSlot::claim(disk, self.stream).unwrap_or_default();
+            self.extent = ExtentSlot::claim(disk, self.key.stream).unwrap_or_default();
         }
         self.note_extent(disk);
         Ok(())
@@ -437,8 +437,8 @@ impl StreamLog {
     /// Assembles a log without a file for a read-only user, as if the log had just begun.
     pub(super) fn pretend_begun(&mut self, tail: Tail) {
         let header = FileHeader {
-            owner: self.owner,
-            stream: self.stream,
+            owner: self.key.owner,
+            stream: self.key.stream,
             version: tail.version.next(),
             kind: FileKind::Segment,
             epoch: tail.epoch,

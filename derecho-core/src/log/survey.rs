@@ -9,16 +9,16 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::checkpoint::Checkpoint;
-use super::extents;
+use super::extents::{self, SegmentBounds};
 use super::folder::remove;
 use super::index;
 use super::recovery::{TornTail, expected};
-use super::restart::{LogSummary, last_of};
+use super::restart::{LogSummary, NotedCut, last_of};
 use super::retention::{prefix, shorten};
 use super::segment::{FILE_HEADER, FileHeader, FileKind, FileWindow};
 use super::{
-    Disk, DiskError, EpochId, EpochMark, LogError, LogId, LogOwner, LogRecord, RecordKind,
-    StreamKey, Tail, Version,
+    Disk, DiskError, EpochId, EpochMark, LogError, LogId, LogKey, LogRecord, RecordKind, Tail,
+    Version,
 };
 use crate::bytes::Wire;
 
@@ -53,11 +53,11 @@ pub struct LogSurvey {
 /// The errors of [`survey`].
 pub fn salvage<D: Disk>(
     disk: &mut D,
-    of: (LogOwner, StreamKey),
+    log: LogKey,
 ) -> Result<(EpochId, Option<LogSummary>), LogError> {
     let (mut tail, mut begun) = (Tail::default(), None);
     let mut cuts = BTreeSet::new();
-    let survey = survey(disk, of, |record| {
+    let survey = survey(disk, log, |record| {
         let entry = &record.entry;
         tail.epoch = tail.epoch.max(entry.epoch);
         tail.version = tail.version.max(record.version);
@@ -69,10 +69,10 @@ pub fn salvage<D: Disk>(
                 // If several marks begin the same epoch, the names of all of them count.
                 let same =
                     begun.take().filter(|(known, _): &(EpochId, Vec<LogId>)| *known == epoch);
-                epoch_logs.extend(same.into_iter().flat_map(|(_, keepers)| keepers));
+                epoch_logs.extend(same.into_iter().flat_map(|(_, logs)| logs));
                 begun = Some((epoch, epoch_logs));
             }
-            Some(EpochMark::Cut(epoch, version)) => drop(cuts.insert((epoch, version))),
+            Some(EpochMark::Cut(epoch, version)) => drop(cuts.insert(NotedCut { epoch, version })),
             None => {}
         }
     })?;
@@ -110,7 +110,7 @@ impl LogSurvey {
 /// the result.
 pub fn survey<D: Disk>(
     disk: &mut D,
-    (owner, stream): (LogOwner, StreamKey),
+    LogKey { owner, stream }: LogKey,
     mut visit: impl FnMut(&LogRecord<'_>),
 ) -> Result<LogSurvey, LogError> {
     let known = extents::of(disk, stream)?;
@@ -157,7 +157,7 @@ pub fn survey<D: Disk>(
                     survey.errors.push(LogError::Gap { stream, missing, next: name.clone() });
                 }
                 let is_last = at + 1 == segments;
-                file(disk, (header, is_last), &mut survey, &mut visit).map(Some)
+                file(disk, header, is_last, &mut survey, &mut visit).map(Some)
             }
         };
         match looked {
@@ -166,15 +166,15 @@ pub fn survey<D: Disk>(
         }
     }
     let ends = files[..segments].first().zip(files[..segments].last());
-    let ends = ends.map(|(first, last)| (first.1, last.1));
+    let ends = ends.map(|(first, last)| SegmentBounds { first: first.1, last: last.1 });
     if let Some(version) = known.lost(disk, stream, ends)? {
-        survey.open_ended |= ends.is_none_or(|(_, last)| last < known.last);
+        survey.open_ended |= ends.is_none_or(|ends| ends.last < known.last);
         survey.errors.push(LogError::Lost { stream, version, end: None });
     }
     if let Some((_, version, name)) = files[..segments].last() {
         let length = disk.length(name).unwrap_or(0);
         let end = survey.torn.as_ref().map_or(length, |torn| torn.offset);
-        if known.is_cut(disk, stream, (*version, end))? {
+        if known.is_cut(disk, stream, *version, end)? {
             survey.open_ended = true;
             let (version, end) = (*version, Some((end, known.end)));
             survey.errors.push(LogError::Lost { stream, version, end });
@@ -191,7 +191,7 @@ pub fn survey<D: Disk>(
 /// checkpoint contains messages to be cut; any defect before this version.
 pub fn truncate<D: Disk>(
     disk: &mut D,
-    (owner, stream): (LogOwner, StreamKey),
+    LogKey { owner, stream }: LogKey,
     version: Version,
 ) -> Result<(), LogError> {
     let names: Vec<String> = disk.list().map_err(LogError::of(""))?;
@@ -221,7 +221,7 @@ pub fn truncate<D: Disk>(
     // Checked before any file is removed: the log may not have the version at all.
     let header = FileHeader::expect(disk, owner, name)?;
     let length = disk.length(name).map_err(LogError::of(name))?;
-    let kept = prefix(disk, (header, length), version)?;
+    let kept = prefix(disk, header, length, version)?;
     if kept.tail.version < version {
         return Err(LogError::Beyond { last: kept.tail.version });
     }
@@ -240,7 +240,8 @@ pub fn truncate<D: Disk>(
 /// Examines one segment, and continues after any defect in it. Returns its last message.
 fn file<D: Disk>(
     disk: &mut D,
-    (header, is_last): (FileHeader, bool),
+    header: FileHeader,
+    is_last: bool,
     survey: &mut LogSurvey,
     visit: &mut impl FnMut(&LogRecord<'_>),
 ) -> Result<Version, LogError> {
@@ -266,7 +267,7 @@ fn file<D: Disk>(
             }
             Err(cause) => cause,
         };
-        let verdict = if is_last { window.judge(disk, (at, cause))? } else { Some(cause) };
+        let verdict = if is_last { window.judge(disk, at, cause)? } else { Some(cause) };
         let Some(cause) = verdict else {
             survey.torn = Some(TornTail { file, offset: at, bytes: length - at });
             return Ok(last);

@@ -16,6 +16,15 @@ use crate::link::Sharing;
 use crate::machine::{Effects, Target};
 use crate::memory::Replica;
 
+/// Line in which a reader acknowledges.
+#[derive(Clone)]
+pub struct ReaderLine {
+    /// Region of the reader's lines.
+    pub acks: Replica,
+    /// Number of the line in the region.
+    pub line: usize,
+}
+
 /// Reader of a stream.
 pub struct StreamReader {
     /// Location of the reader; `None` if the reader is this node.
@@ -134,7 +143,7 @@ impl Stream {
     }
 
     /// Counts a node among the readers, from the next entry on, and returns that entry. `bell`:
-    /// bell of the node. `line`: region and line for its acknowledgements. Without a line the
+    /// bell of the node. `line`: where it acknowledges. Without a line the
     /// reader is untethered: it is told of commits as other readers are, but the sender never waits
     /// for it. An untethered reader must see this memory itself, because nothing is posted to it.
     /// `None` if the reader's line is not in its region.
@@ -143,11 +152,11 @@ impl Stream {
         target: Option<Target>,
         bell: Option<u32>,
         reader: u64,
-        line: Option<(Replica, usize)>,
+        line: Option<ReaderLine>,
     ) -> Option<StreamStart> {
         let (entry, message) = (self.sender.entries(), self.sender.messages());
         let tether = match line {
-            Some((acks, line)) => {
+            Some(ReaderLine { acks, line }) => {
                 Some(ReaderAcks { ack: AckView::new(acks, line, reader, entry)?, looked: entry })
             }
             None => None,
@@ -332,7 +341,9 @@ mod tests {
         let mut stream = Stream::new(memory, RegionId(16));
         let acks = OwnRegion::heap(ACK_WORDS);
         let line = AckLine::new(acks.clone(), RegionId(1), 0, 7);
-        stream.add_reader(None, None, 7, Some((acks.replica(), 0))).expect("the line is there");
+        stream
+            .add_reader(None, None, 7, Some(ReaderLine { acks: acks.replica(), line: 0 }))
+            .expect("the line is there");
         line.store(Acknowledged { received: 0, taken: 0, held: 0 }, geometry);
         let none = |_: &StreamReader, _| panic!("nothing is wrong");
         stream.sender().memory().claim(8).expect("room").commit(8, |_, _| ());
@@ -361,7 +372,7 @@ mod tests {
             let target = Some(Target { peer: Peer(peer), sharing });
             let line = peer as usize;
             stream
-                .add_reader(target, Some(peer), 7, Some((acks.replica(), line)))
+                .add_reader(target, Some(peer), 7, Some(ReaderLine { acks: acks.replica(), line }))
                 .expect("the line is there");
         }
         let turn = |stream: &mut Stream, now: u64| {

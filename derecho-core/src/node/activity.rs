@@ -19,13 +19,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::subgroups::FoundedSubgroup;
-use super::{CHANGES, Node, Peers, StreamOrigin};
+use super::{CHANGES, FoundFault, Node, Peers, StreamOrigin};
 use crate::atomic::{AtomicU64, Ordering};
 use crate::ids::{Peer, Time};
 use crate::link::{Barrier, Sharing};
 use crate::machine::{Effects, Target};
 use crate::memory::OwnRegion;
-use crate::multicast::PeerFault;
 use crate::multicast::changes::{
     BLOCK, CHANGES_WORDS, ChangesView, MOST_STREAMS, count_for_copies, count_of_copies, is_quiet,
     word_of_mark,
@@ -171,7 +170,7 @@ impl Activity {
             let ChangeWatch { view, block, seen, .. } = &mut self.watches[watch];
             let count = view.count(*block);
             if core::mem::replace(seen, count) != count {
-                self.look_at(watch, subgroups, effects);
+                self.check_block(watch, subgroups, effects);
             }
         }
         for word in 0..self.released.len() {
@@ -191,7 +190,12 @@ impl Activity {
 
     /// Handles a moved count: one of these 64 streams is no longer quiet.
     #[cold]
-    fn look_at(&mut self, watch: usize, subgroups: &mut [FoundedSubgroup], effects: &mut Effects) {
+    fn check_block(
+        &mut self,
+        watch: usize,
+        subgroups: &mut [FoundedSubgroup],
+        effects: &mut Effects,
+    ) {
         effects.work().cells += BLOCK as u64;
         for index in 0..BLOCK {
             let ChangeWatch { view, block, resting, .. } = &self.watches[watch];
@@ -377,7 +381,7 @@ impl Node {
         &mut self,
         now: Time,
         effects: &mut Effects,
-        faults: &mut Vec<(Peer, PeerFault)>,
+        faults: &mut Vec<FoundFault>,
     ) -> usize {
         let Node { subgroups, activity, peers, .. } = self;
         activity.look(subgroups, effects);
@@ -410,7 +414,7 @@ impl Node {
         number: usize,
         now: Time,
         effects: &mut Effects,
-        faults: &mut Vec<(Peer, PeerFault)>,
+        faults: &mut Vec<FoundFault>,
     ) -> usize {
         let founded = &mut self.subgroups[number];
         if founded.activity.resting {

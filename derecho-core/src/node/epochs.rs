@@ -12,12 +12,11 @@
 use alloc::vec::Vec;
 
 use super::subgroups::FoundedSubgroup;
-use super::{MemberRole, Node, NodeEvent, Peers, StreamOrigin, SubgroupId};
+use super::{FoundFault, MemberRole, Node, NodeEvent, Peers, StreamOrigin, SubgroupId};
 use crate::ids::{Peer, RegionId};
 use crate::machine::{Effects, Target};
 use crate::membership::{WaitAnswer, WaitCondition};
 use crate::memory::{LINE_WORDS, OwnRegion};
-use crate::multicast::PeerFault;
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::stream::StreamStart;
 use crate::multicast::subgroup::LINE_SLOTS;
@@ -101,6 +100,17 @@ pub struct StreamProgress {
     pub start: u64,
     /// Number of entries received, from the beginning of the stream.
     pub received: u64,
+}
+
+/// End of an epoch in the stream of one sender of a subgroup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StreamEnd {
+    /// Sender of the stream.
+    pub origin: StreamOrigin,
+    /// Region of the stream.
+    pub stream: RegionId,
+    /// Number of entries up to the end, from the beginning of the stream.
+    pub entry: u64,
 }
 
 /// Next epoch of a subgroup.
@@ -206,11 +216,11 @@ impl Node {
     /// Ends a subgroup's epoch as decided. `trim`: end of each sender's stream; nothing was
     /// received of a sender that is not named. `false` if this node cannot: it has not received as
     /// much, or has delivered more.
-    pub fn finish(&mut self, id: SubgroupId, trim: &[(StreamOrigin, RegionId, u64)]) -> bool {
+    pub fn finish(&mut self, id: SubgroupId, trim: &[StreamEnd]) -> bool {
         if self.pending_mut(id).is_some() {
             return true;
         }
-        let mut faults: Vec<(Peer, PeerFault)> = Vec::new();
+        let mut faults: Vec<FoundFault> = Vec::new();
         let Some(founded) = self.founded_mut(id) else { return false };
         if founded.subgroup.phase() == EpochPhase::Finished {
             // This node has received nothing of the epoch that it was about to begin.
@@ -222,19 +232,20 @@ impl Node {
             return true;
         }
         let of = |origin, stream, start| {
-            let named = trim.iter().find(|(o, s, _)| (*o, *s) == (origin, stream));
-            named.map_or(start, |(_, _, entry)| *entry)
+            let named = trim.iter().find(|end| (end.origin, end.stream) == (origin, stream));
+            named.map_or(start, |end| end.entry)
         };
         let progress = founded.subgroup.progress();
         let ends: Vec<u64> =
             progress.map(|reach| of(origin_of(reach.peer), reach.stream, reach.start)).collect();
-        let finished =
-            founded.subgroup.finish(&ends, &mut |peer, fault| faults.push((peer, fault)));
+        let finished = founded
+            .subgroup
+            .finish(&ends, &mut |peer, fault| faults.push(FoundFault { peer, fault }));
         if finished && let Some(NextEpoch { epoch, .. }) = founded.next.take() {
             // Other members may have begun this epoch.
             founded.note_skipped(epoch);
         }
-        for (peer, fault) in faults {
+        for FoundFault { peer, fault } in faults {
             self.faulty(peer, fault);
         }
         finished

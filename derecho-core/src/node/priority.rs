@@ -7,10 +7,9 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use super::{Node, SubgroupId, SubscriptionId};
-use crate::ids::{Peer, RegionId, Time};
+use super::{FoundFault, Node, SubgroupId, SubscriptionId};
+use crate::ids::{RegionId, Time};
 use crate::machine::Effects;
-use crate::multicast::PeerFault;
 
 /// Part of a node that a turn processes and that can have a priority.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -70,7 +69,7 @@ impl Node {
         &mut self,
         now: Time,
         effects: &mut Effects,
-        faults: &mut Vec<(Peer, PeerFault)>,
+        faults: &mut Vec<FoundFault>,
     ) -> usize {
         if core::mem::take(&mut self.priority_order.stale) {
             self.put_in_order();

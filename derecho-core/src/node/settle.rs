@@ -11,7 +11,7 @@ use crate::link::Sharing;
 use crate::machine::{Effects, Target};
 use crate::multicast::geometry::Geometry;
 use crate::multicast::receive::TetheredReceiver;
-use crate::multicast::stream::StreamStart;
+use crate::multicast::stream::{ReaderLine, StreamStart};
 use crate::multicast::untethered::UntetheredReceiver;
 use crate::note::Note;
 
@@ -48,7 +48,7 @@ impl Node {
                     return true;
                 };
                 let line = usize::try_from(line).unwrap_or(usize::MAX);
-                let line = tethered.then(|| (ack.clone(), line));
+                let line = tethered.then(|| ReaderLine { acks: ack.clone(), line });
                 let note = match known.add_reader(Some(target), *bell, reader, line) {
                     Some(StreamStart { entry, message }) => Note::Accept { reader, entry, message },
                     None => Note::End { reader, entry: 0 },
@@ -147,7 +147,7 @@ impl Node {
                 SubscriptionStage::AwaitsAccept
             }
             None => {
-                let line = tethered.then(|| (self.acks.replica(), line));
+                let line = tethered.then(|| ReaderLine { acks: self.acks.replica(), line });
                 let known = self.streams.iter_mut().find(|known| known.region() == stream);
                 let from = known.and_then(|s| s.add_reader(None, None, id.0, line));
                 let from = from.expect("the stream and the line are this node's own");

@@ -7,18 +7,17 @@ use alloc::vec::Vec;
 
 use super::activity::SubgroupActivity;
 use super::epochs::{EpochDescription, EpochMember, NextEpoch};
-use super::{CHANGES, Node, NodeEvent, StreamOrigin};
+use super::{CHANGES, FoundFault, Node, NodeEvent, StreamOrigin};
 use crate::ids::{Peer, RegionId, Time};
 use crate::machine::{Effects, Target};
 #[cfg(doc)]
 use crate::memory::LINE_WORDS;
 use crate::memory::OwnRegion;
-use crate::multicast::PeerFault;
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::geometry::Geometry;
 use crate::multicast::inbox::Inbox;
 use crate::multicast::send::introduce;
-use crate::multicast::subgroup::epoch::{EpochOpening, SkippedEpoch};
+use crate::multicast::subgroup::epoch::{EpochOpening, OpeningMemory, SkippedEpoch};
 use crate::multicast::subgroup::{
     OpeningMember, OwnLines, SentStream, Subgroup, SubgroupConfig, Upcall,
 };
@@ -112,13 +111,13 @@ impl FoundedSubgroup {
         &mut self,
         now: Time,
         effects: &mut Effects,
-        faults: &mut Vec<(Peer, PeerFault)>,
+        faults: &mut Vec<FoundFault>,
     ) -> usize {
         effects.work().cells += self.subgroup.senders() as u64;
         if !self.subgroup.has_news() {
             return 0;
         }
-        self.subgroup.turn(now, effects, &mut |peer, fault| faults.push((peer, fault)))
+        self.subgroup.turn(now, effects, &mut |peer, fault| faults.push(FoundFault { peer, fault }))
     }
 
     fn new(id: SubgroupId, subgroup: Subgroup) -> FoundedSubgroup {
@@ -413,6 +412,7 @@ impl Node {
             });
         }
         let memory = memory.cloned().zip(own_stream);
+        let memory = memory.map(|(memory, region)| OpeningMemory { memory, region });
         let skipped = skipped.iter().filter_map(|epoch| self.skipped(epoch)).collect();
         Some(EpochOpening { epoch: epoch.number, name: epoch.name, members, memory, skipped })
     }

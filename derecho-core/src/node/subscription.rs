@@ -6,8 +6,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::reception::SubscriptionReceiver;
-use super::{NodeEvent, StreamOrigin, SubscriptionId};
-use crate::ids::{Peer, RegionId};
+use super::{FoundFault, NodeEvent, StreamOrigin, SubscriptionId};
+use crate::ids::RegionId;
 use crate::multicast::PeerFault;
 
 /// Stage of a subscription.
@@ -67,7 +67,7 @@ impl Subscription {
     pub(super) fn take_in(
         &mut self,
         events: &mut VecDeque<NodeEvent>,
-        faults: &mut Vec<(Peer, PeerFault)>,
+        faults: &mut Vec<FoundFault>,
     ) -> usize {
         let is_last = matches!(self.stage, SubscriptionStage::Ending(_));
         match self.receive(is_last, events) {
@@ -76,7 +76,7 @@ impl Subscription {
             Err(_) if self.stage == SubscriptionStage::Detaching => {}
             Err(fault) => {
                 if let StreamOrigin::Peer(peer) = self.origin {
-                    faults.push((peer, fault));
+                    faults.push(FoundFault { peer, fault });
                 }
             }
         }

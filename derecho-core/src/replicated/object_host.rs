@@ -10,18 +10,14 @@ use alloc::vec::Vec;
 
 use super::messages::{MachineRequest, ObjectMessage, QueryOutcome};
 pub use super::object_replica::{CheckpointPolicy, LogOpener, MessageHeader, ObjectLogStatus};
-use super::object_replica::{ObjectReplica, ReplicaContext};
+use super::object_replica::{ObjectFragment, ObjectReplica, ReplicaContext};
 use super::query_table::QueryTable;
 use super::shard_machine::ShardEvent;
 use super::{Object, ObjectPosition};
 use crate::ids::{NodeId, Time};
 use crate::membership::{ExitReason, View};
 use crate::multicast::claim::SenderMemory;
-
-/// Interval, in nanoseconds, between searches for awaited logs.
-const CLAIM_AGAIN: u64 = 100_000_000;
-/// Maximum interval, in nanoseconds, between calls while a log is busy.
-const LOOK: u64 = 1_000_000;
+use crate::storage::log_follower::{BUSY_INTERVAL, CLAIM_INTERVAL};
 
 /// Origin of an object at a member.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -152,7 +148,7 @@ impl<O: Object> ObjectHost<O> {
         }
         let again = self.claim_at.is_none_or(|at| at <= now);
         if again {
-            self.claim_at = Some(now.after(CLAIM_AGAIN));
+            self.claim_at = Some(now.after(CLAIM_INTERVAL));
         }
         self.replicas.values_mut().for_each(ObjectReplica::validate_staged_updates);
         self.advance_all_logs(again)
@@ -174,7 +170,7 @@ impl<O: Object> ObjectHost<O> {
     /// Latest time of the next call of [`ObjectHost::advance_logs`].
     pub fn logs_due_at(&self, now: Time) -> Option<Time> {
         if self.replicas.values().any(ObjectReplica::is_logging) {
-            return Some(now.after(LOOK));
+            return Some(now.after(BUSY_INTERVAL));
         }
         self.claim_at.filter(|_| self.replicas.values().any(ObjectReplica::awaits_logs))
     }
@@ -225,7 +221,7 @@ impl<O: Object> ObjectHost<O> {
                 let ordered = status.ordered;
                 self.with_replica(key, ordered, |replica, context| {
                     replica.set_status(status, context);
-                    replica.begun((epoch, members), (announced, reads), numbers, context);
+                    replica.begun(epoch, members, announced, reads, numbers, context);
                 });
             }
             ShardEvent::Message { key, from, record } => {
@@ -292,8 +288,8 @@ impl<O: Object> ObjectHost<O> {
         Some((replicas.get_mut(&key)?, context))
     }
 
-    fn direct_message(&mut self, from: NodeId, parcel: ObjectMessage) {
-        match parcel {
+    fn direct_message(&mut self, from: NodeId, message: ObjectMessage) {
+        match message {
             // The shard machine handles this message.
             ObjectMessage::Taken(_) => {}
             ObjectMessage::Want { key, epoch, request } => {
@@ -304,7 +300,8 @@ impl<O: Object> ObjectHost<O> {
             }
             ObjectMessage::Fragment { key, request, position, object_version, last, bytes } => {
                 if let Some((replica, mut context)) = self.replica(key) {
-                    let part = (request, (position, object_version), last, bytes.as_slice());
+                    let bytes = bytes.as_slice();
+                    let part = ObjectFragment { request, position, object_version, last, bytes };
                     replica.part(from, part, &mut context);
                 }
             }
@@ -322,7 +319,7 @@ impl<O: Object> ObjectHost<O> {
             }
             ObjectMessage::Ask { key, query, bytes } => {
                 let replica = self.replicas.get(&key).filter(|it| it.position().is_some());
-                let answer = replica.map(|keeper| keeper.object.answer(from, &bytes));
+                let answer = replica.map(|replica| replica.object.answer(from, &bytes));
                 let outcome = answer.map_or(QueryOutcome::NoObject, QueryOutcome::Answer);
                 match from == self.me {
                     true => self.queries.replied(from, query, outcome),

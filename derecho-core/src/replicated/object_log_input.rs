@@ -44,6 +44,13 @@ pub(super) struct UpdateBytes {
     pub(super) holds: Option<inbox::Record>,
 }
 
+/// An object at a version.
+#[derive(Debug)]
+pub(super) struct ObjectState {
+    pub(super) object_version: ObjectVersion,
+    pub(super) bytes: Vec<u8>,
+}
+
 /// Bytes that are staged at a time.
 const STAGED: u64 = 4 << 20;
 
@@ -57,12 +64,12 @@ pub(super) struct ObjectLogInput {
     end: u64,
     skip: u64,
     /// The object at the beginning of the log input, until the log has what leads to it.
-    state: Option<(ObjectVersion, Vec<u8>)>,
+    state: Option<ObjectState>,
 }
 
 impl ObjectLogInput {
     /// Creates the input from this version of the object on.
-    pub(super) fn new(begin: u64, state: Option<(ObjectVersion, Vec<u8>)>) -> ObjectLogInput {
+    pub(super) fn new(begin: u64, state: Option<ObjectState>) -> ObjectLogInput {
         let waiting = VecDeque::new();
         ObjectLogInput { waiting, staged: 0, whole: 0, end: begin, skip: begin, state }
     }
@@ -156,10 +163,10 @@ impl LogInput for ObjectLogInput {
         }
     }
 
-    fn state(&mut self, (): (), (epoch, cut): (EpochId, u64)) -> CheckpointState {
+    fn state(&mut self, (): (), epoch: EpochId, cut: u64) -> CheckpointState {
         // An object without updates is in its initial state, which needs no record.
-        let known = self.state.as_ref().filter(|(object_version, _)| object_version.version > 0);
-        let record = known.map(|(object_version, bytes)| state(*object_version, epoch, bytes));
+        let known = self.state.as_ref().filter(|known| known.object_version.version > 0);
+        let record = known.map(|known| state(known.object_version, epoch, &known.bytes));
         CheckpointState::of_records(
             Tail { epoch, version: Version(cut) },
             record.into_iter().collect(),

@@ -10,7 +10,7 @@
 //!                '──> resets (or loads its checkpoint or log), applies all ──┴──> applies new ones
 //! ```
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use self::logging::ObjectLog;
@@ -90,8 +90,18 @@ fn split(message: &[u8]) -> Option<DecodedMessage<'_>> {
 
 /// Event of a reader that lacks the object.
 enum WaitingEvent {
-    Begun { epoch: u64, readers: Vec<NodeId>, numbers: Vec<(StreamId, u64)> },
+    Begun { epoch: u64, readers: Vec<NodeId>, numbers: BTreeMap<StreamId, u64> },
     Message(StreamId, Record),
+}
+
+/// Part of an object that arrived in a direct message.
+pub(super) struct ObjectFragment<'a> {
+    pub(super) request: u64,
+    pub(super) position: ObjectPosition,
+    pub(super) object_version: ObjectVersion,
+    /// Whether this is the last part.
+    pub(super) last: bool,
+    pub(super) bytes: &'a [u8],
 }
 
 struct PendingObjectRequest {
@@ -128,7 +138,7 @@ pub(super) struct ObjectReplica<O> {
     requests: u64,
     wants: Vec<(NodeId, u64, u64)>,
     /// Vacancy in which this member has announced that it lacks the object.
-    spoke: Option<u64>,
+    announced_in: Option<u64>,
     /// Beginning and vacancy in which it has announced that it has the object.
     announced: Option<(u128, Option<u64>)>,
     checkpoint: Option<Vec<u8>>,
@@ -150,7 +160,7 @@ impl<O: Object> ObjectReplica<O> {
             pending_request: None,
             requests: 0,
             wants: Vec::new(),
-            spoke: None,
+            announced_in: None,
             announced: None,
             checkpoint,
             logging: ObjectLog::default(),
@@ -218,9 +228,11 @@ impl<O: Object> ObjectReplica<O> {
     /// Begins an epoch in which this member may or may not read.
     pub(super) fn begun(
         &mut self,
-        (epoch, members): (u64, Vec<NodeId>),
-        (readers, reads): (Vec<NodeId>, bool),
-        numbers: Vec<(StreamId, u64)>,
+        epoch: u64,
+        members: Vec<NodeId>,
+        readers: Vec<NodeId>,
+        reads: bool,
+        numbers: BTreeMap<StreamId, u64>,
         context: &mut ReplicaContext<'_>,
     ) {
         let me = context.me;
@@ -313,7 +325,7 @@ impl<O: Object> ObjectReplica<O> {
             // No correct member sends this; it counts all the same, as it does at all members.
             has.applied += u64::from(is_new);
             if is_new {
-                self.note((from, record), (None, 0), context.me);
+                self.note(from, record, None, 0, context.me);
             }
             return;
         };
@@ -324,13 +336,13 @@ impl<O: Object> ObjectReplica<O> {
         let head = message.len() - payload.len();
         let update = message.split_off(head);
         match is_new {
-            true => self.note((from, record), (Some(update), time), context.me),
+            true => self.note(from, record, Some(update), time, context.me),
             false => self.had(from, record.number(), context.me),
         }
         let Some(query) = query else { return };
         if from.node == context.me {
             let version = self.version().filter(|_| is_new);
-            context.queries.delivered((query, version), self.readers.clone(), context.members);
+            context.queries.delivered(query, version, self.readers.clone(), context.members);
         }
         let outcome = answer.map_or(QueryOutcome::Transferred, QueryOutcome::Answer);
         context.reply(from.node, query, outcome);
@@ -358,9 +370,9 @@ impl<O: Object> ObjectReplica<O> {
             self.pending_request = Some(PendingObjectRequest { node, request, bytes: Vec::new() });
             context.direct(node, ObjectMessage::Want { key, epoch: *epoch, request });
         } else if let Some(vacancy) = *vacancy
-            && self.spoke != Some(vacancy)
+            && self.announced_in != Some(vacancy)
         {
-            self.spoke = Some(vacancy);
+            self.announced_in = Some(vacancy);
             context.submit(DirectoryChange::Lacks { key: self.key, vacancy });
         }
     }
@@ -414,10 +426,10 @@ impl<O: Object> ObjectReplica<O> {
     pub(super) fn part(
         &mut self,
         from: NodeId,
-        part: (u64, (ObjectPosition, ObjectVersion), bool, &[u8]),
+        part: ObjectFragment<'_>,
         context: &mut ReplicaContext<'_>,
     ) {
-        let (request, (position, object_version), last, bytes) = part;
+        let ObjectFragment { request, position, object_version, last, bytes } = part;
         let Some(asked) = &mut self.pending_request else { return };
         if (asked.node, asked.request) != (from, request) {
             return;

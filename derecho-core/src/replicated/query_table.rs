@@ -95,7 +95,8 @@ impl QueryTable {
     /// be members.
     pub(super) fn delivered(
         &mut self,
-        (query, version): (u64, Option<u64>),
+        query: u64,
+        version: Option<u64>,
         readers: Vec<NodeId>,
         members: &[NodeId],
     ) {
@@ -152,7 +153,7 @@ mod tests {
         let query = queries.open(7, None);
         queries.replied(B, query, QueryOutcome::Answer([2].into()));
         assert!(!queries.get(query).is_some_and(Query::is_over));
-        queries.delivered((query, None), [A, B, C].into(), &[A, B]);
+        queries.delivered(query, None, [A, B, C].into(), &[A, B]);
         queries.replied(A, query, QueryOutcome::Transferred);
         let known = queries.close(query).expect("it is open");
         assert!(known.is_over() && !known.is_lost());
@@ -168,7 +169,7 @@ mod tests {
         let mut queries = QueryTable::default();
         let (early, late) = (queries.open(7, None), queries.open(7, None));
         let direct = queries.open(7, Some(B));
-        queries.delivered((early, None), [A, B].into(), &[A, B]);
+        queries.delivered(early, None, [A, B].into(), &[A, B]);
         queries.left(7);
         let lost = |queries: &QueryTable, query| queries.get(query).is_some_and(Query::is_lost);
         assert_eq!([early, late, direct].map(|query| lost(&queries, query)), [false, true, false]);

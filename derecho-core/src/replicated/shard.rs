@@ -49,7 +49,7 @@ pub struct ShardState {
 
 impl ShardState {
     /// Creates a shard of a directory of this era.
-    pub(super) fn new((ordered, logged): (bool, bool), era: u128) -> ShardState {
+    pub(super) fn new(ordered: bool, logged: bool, era: u128) -> ShardState {
         ShardState {
             ordered,
             wanted: Vec::new(),
@@ -111,8 +111,8 @@ impl ShardState {
         self.expected().into_iter().find(|place| place.node == node)
     }
 
-    /// Seats of the members that have offered, once the shard has begun.
-    pub fn seats(&self) -> Vec<LayoutMember> {
+    /// Places in the layout of the members that have offered, once the shard has begun.
+    pub fn layout_members(&self) -> Vec<LayoutMember> {
         if !self.at_work {
             return Vec::new();
         }
@@ -285,7 +285,7 @@ impl ShardState {
         if let Some(logs) = &mut self.logs {
             return logs.settle(&mut self.holders, &readers);
         }
-        let seats = self.seats();
+        let seats = self.layout_members();
         // The newest checkpoint wins; among equal ones, the first in the order of seats.
         let checkpoint = |node: &NodeId| self.offers.get(node).and_then(|offer| offer.checkpoint);
         let seated = seats.iter().filter(|seat| seat.reads).map(|seat| seat.node);
@@ -319,11 +319,11 @@ mod tests {
     }
 
     fn seated(shard: &ShardState) -> Vec<NodeId> {
-        shard.seats().iter().map(|seat| seat.node).collect()
+        shard.layout_members().iter().map(|seat| seat.node).collect()
     }
 
     fn begun(nodes: &[NodeId]) -> ShardState {
-        let mut shard = ShardState::new((true, false), 0);
+        let mut shard = ShardState::new(true, false, 0);
         shard.want(&places(nodes));
         nodes.iter().for_each(|node| shard.offer(*node, offer(20, None)));
         nodes.iter().for_each(|node| shard.holds(*node, 1));
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn shard_begins_after_all_offers_from_newest_checkpoint() {
-        let mut shard = ShardState::new((true, false), 0);
+        let mut shard = ShardState::new(true, false, 0);
         shard.want(&places(&[A, B, C]));
         shard.offer(A, offer(20, None));
         shard.offer(B, offer(20, Some(7)));

@@ -121,7 +121,7 @@ impl ShardDirectory {
             for (number, shard) in planned.iter().enumerate() {
                 let key = key_of(index, number);
                 let fresh = || {
-                    let mut fresh = ShardState::new((ordered, logged), self.era);
+                    let mut fresh = ShardState::new(ordered, logged, self.era);
                     let stream = plan::log_of(&self.types, key);
                     let awaited = self.log_register.as_ref().zip(stream);
                     let awaited =
@@ -218,8 +218,8 @@ impl ReplicatedState for ShardDirectory {
 
     fn layout(&self, key: u64, _: &View) -> Layout {
         let level = self.level(key).unwrap_or(DeliveryGuarantee::Atomic);
-        let seats = self.shards.get(&key).map(ShardState::seats).unwrap_or_default();
-        Layout { level, members: seats }
+        let members = self.shards.get(&key).map(ShardState::layout_members).unwrap_or_default();
+        Layout { level, members }
     }
 
     fn snapshot(&self) -> Vec<u8> {

@@ -24,7 +24,7 @@ use crate::atomic::{AtomicBool, Ordering};
 use crate::bytes::Wire;
 use crate::group::registry::Layout;
 use crate::group::report::StreamId;
-use crate::group::{Group, GroupEvent, SubgroupRegions};
+use crate::group::{Group, GroupEvent, StreamRegion, SubgroupRegions};
 use crate::ids::{NodeId, Peer, RegionId, Time};
 use crate::link::{Interest, Link, LinkError, LinkEvent};
 use crate::log::{LogId, Tail};
@@ -109,7 +109,7 @@ pub enum ShardEvent {
         /// State of the shard according to the directory.
         status: ShardStatus,
         /// Number of the next delivered message of each stream.
-        numbers: Vec<(StreamId, u64)>,
+        numbers: BTreeMap<StreamId, u64>,
     },
     /// A message was delivered.
     Message {
@@ -278,9 +278,12 @@ impl ShardMachine {
                 continue;
             }
             let lines = self.group.node_mut().fresh_region();
-            let stream = place.sends.then(|| (self.group.node_mut().fresh_region(), self.geometry));
+            let geometry = self.geometry;
+            let stream = place
+                .sends
+                .then(|| StreamRegion { region: self.group.node_mut().fresh_region(), geometry });
             let share = SubgroupRegions::open(link, lines, stream)?;
-            let sends = stream.map(|(region, _)| region);
+            let sends = stream.map(|stream| stream.region);
             let memory = share.memory.as_ref().map(|(_, memory)| memory.clone());
             self.group.add_regions(key, share);
             let checkpoint = self.checkpoints.get(&key).copied();
@@ -366,7 +369,7 @@ impl ShardMachine {
                 if reads && shard_seat.inbox.is_none() {
                     shard_seat.inbox = node.add_subgroup_reader(subgroup);
                 }
-                let mut numbers = Vec::new();
+                let mut numbers = BTreeMap::new();
                 for ((number, origin, region), next) in node.next_numbers(subgroup) {
                     let sender = match origin {
                         StreamOrigin::Own => Some(self.me),
@@ -375,7 +378,7 @@ impl ShardMachine {
                     let Some(node) = sender else { continue };
                     let stream = StreamId { node, region };
                     shard_seat.senders.insert(usize::from(number), stream);
-                    numbers.push((stream, next));
+                    numbers.insert(stream, next);
                 }
                 let status = self.status_of(key);
                 let begun = ShardEvent::Begun { key, epoch, layout, memory, status, numbers };

@@ -31,8 +31,10 @@ impl CheckpointState {
     /// Creates the state that a cursor along this store still has before it, up to a version in
     /// an epoch.
     pub fn new(
-        (cursor, store): (StoreCursor, &Store),
-        (version, epoch): (u64, EpochId),
+        cursor: StoreCursor,
+        store: &Store,
+        version: u64,
+        epoch: EpochId,
         format: RecordFormat,
     ) -> CheckpointState {
         let tail = Tail { epoch, version: Version(version) };
@@ -55,8 +57,10 @@ impl CheckpointState {
         let (kept, records) = match &self.content {
             StateContent::Store { cursor, streams, format } => {
                 let kept = cursor.fork().take_while(|kept| kept.version() < self.tail.version.0);
-                let of = (&streams[..], (self.tail.epoch, *format));
-                (Some(kept.map(move |kept| CheckpointMessage::Stored(kept, of))), None)
+                let (epoch, format) = (self.tail.epoch, *format);
+                let message =
+                    move |record| CheckpointMessage::Stored { record, streams, epoch, format };
+                (Some(kept.map(message)), None)
             }
             StateContent::Records(records) => {
                 (None, Some(records.iter().map(CheckpointMessage::Owned)))
@@ -75,7 +79,16 @@ impl fmt::Debug for CheckpointState {
 /// One message of a state.
 pub enum CheckpointMessage<'a> {
     /// A record in a store, with the identities of the store's streams.
-    Stored(StoredRecord, (&'a [StreamId], (EpochId, RecordFormat))),
+    Stored {
+        /// The record.
+        record: StoredRecord,
+        /// Streams of the store, by their index in the record.
+        streams: &'a [StreamId],
+        /// Epoch in which the state ends.
+        epoch: EpochId,
+        /// Interpretation of the record.
+        format: RecordFormat,
+    },
     /// A record of its own.
     Owned(&'a OwnedRecord),
 }
@@ -83,9 +96,9 @@ pub enum CheckpointMessage<'a> {
 impl AsRecord for CheckpointMessage<'_> {
     fn as_record(&self) -> LogRecord<'_> {
         match self {
-            CheckpointMessage::Stored(kept, (streams, of)) => {
-                let entry = entry(kept, streams, *of);
-                LogRecord { version: Version(kept.version() + 1), entry }
+            CheckpointMessage::Stored { record, streams, epoch, format } => {
+                let entry = entry(record, streams, *epoch, *format);
+                LogRecord { version: Version(record.version() + 1), entry }
             }
             CheckpointMessage::Owned(record) => record.record(),
         }
@@ -96,7 +109,8 @@ impl AsRecord for CheckpointMessage<'_> {
 pub(super) fn entry<'a>(
     kept: &'a StoredRecord,
     streams: &[StreamId],
-    (epoch, meaning): (EpochId, RecordFormat),
+    epoch: EpochId,
+    format: RecordFormat,
 ) -> LogEntry<'a> {
     let payload = kept.bytes();
     let stream = streams[kept.stream() as usize];
@@ -105,9 +119,9 @@ pub(super) fn entry<'a>(
         epoch,
         writer: stream.node,
         writer_sequence: sequence_of(stream, kept.number()),
-        source_time: WallTime((meaning.time)(payload)),
+        source_time: WallTime((format.time)(payload)),
         reception_time: WallTime(0),
-        key: KeyHash((meaning.key)(payload).to_le_bytes()),
+        key: KeyHash((format.key)(payload).to_le_bytes()),
         payload,
     }
 }

@@ -50,7 +50,7 @@ impl DurabilityTracker {
     }
 
     /// Notes that the log of a member durably names these logs.
-    pub(super) fn names(&mut self, of: NodeId, logs: Vec<LogId>) {
+    pub(super) fn note_names(&mut self, of: NodeId, logs: Vec<LogId>) {
         self.named_by.insert(of, logs);
     }
 
@@ -79,7 +79,7 @@ impl DurabilityTracker {
     }
 
     /// Notes whether the log of a member waits for space.
-    pub(super) fn is_full(&mut self, of: NodeId, is_full: bool) {
+    pub(super) fn note_full(&mut self, of: NodeId, is_full: bool) {
         match is_full {
             true => self.full.insert(of),
             false => self.full.remove(&of),
@@ -124,14 +124,16 @@ impl DurabilityTracker {
     }
 
     /// Computes what is durable everywhere, if `storers` are the members with a log that hold the
-    /// store. Returns whether it has advanced.
+    /// store, and the log of this member `me` is durable up to `own`. Returns whether it has
+    /// advanced.
     pub(crate) fn settle(
         &mut self,
-        me: (NodeId, u64),
+        me: NodeId,
+        own: u64,
         storers: impl Iterator<Item = NodeId>,
     ) -> bool {
-        let of = |node: NodeId| match node == me.0 {
-            true => me.1,
+        let of = |node: NodeId| match node == me {
+            true => own,
             false => self.reported_by.get(&node).copied().unwrap_or(0),
         };
         let versions = storers.map(of);

@@ -65,7 +65,7 @@ mod tests {
 
     /// The bytes of a record are its keys; a single key is an ordinary record. The record's number
     /// follows a zero.
-    const MEANING: RecordFormat = RecordFormat {
+    const FORMAT: RecordFormat = RecordFormat {
         key: |record| record[0].into(),
         time: |_| 0,
         all_keys: |record| {
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn record_is_kept_while_needed_by_any_of_its_keys() {
         let retention = StoreRetention { depth: Some(1), ..StoreRetention::default() };
-        let mut store = Store::new(retention, MEANING);
+        let mut store = Store::new(retention, FORMAT);
         put(&mut store, 0, &[1, 2, 3, 2]);
         put(&mut store, 1, &[1]);
         put(&mut store, 2, &[3]);
@@ -107,7 +107,7 @@ mod tests {
     fn oldest_record_is_removed_regardless_of_its_keys() {
         let retention =
             StoreRetention { depth: Some(2), most: Some(3), ..StoreRetention::default() };
-        let mut store = Store::new(retention, MEANING);
+        let mut store = Store::new(retention, FORMAT);
         put(&mut store, 0, &[1, 2]);
         put(&mut store, 1, &[1]);
         put(&mut store, 2, &[1]);
@@ -115,7 +115,7 @@ mod tests {
         put(&mut store, 3, &[3]);
         assert_eq!(kept(&store), [1, 2, 3]);
         let retention = StoreRetention { keys: Some(2), ..StoreRetention::default() };
-        let mut store = Store::new(retention, MEANING);
+        let mut store = Store::new(retention, FORMAT);
         put(&mut store, 0, &[1, 2, 3]);
         put(&mut store, 1, &[3, 4]);
         put(&mut store, 2, &[2, 4]);
@@ -136,7 +136,7 @@ mod tests {
             let depth = 1 + random(3) as usize;
             let retention =
                 StoreRetention { depth: Some(depth as u32), ..StoreRetention::default() };
-            let mut store = Store::new(retention, MEANING);
+            let mut store = Store::new(retention, FORMAT);
             let mut of_keys: BTreeMap<u8, Vec<u64>> = BTreeMap::new();
             for number in 0..3000 {
                 // Some keys are rare, so that records with these keys stay for long.

@@ -9,10 +9,10 @@ use super::log_election::LogClaim;
 use super::log_port::LogTask;
 use super::log_tasks::ReachableFolder;
 use crate::log::aside::{self, AsideNumber};
-use crate::log::restart::{self, LogSummary};
+use crate::log::restart::{self, FoundLog, LogSummary};
 use crate::log::survey::salvage;
 use crate::log::{
-    Disk, EpochId, LogError, LogId, LogOwner, RecoveryCheck, StreamKey, StreamLog, Tail, Version,
+    Disk, EpochId, LogError, LogId, LogKey, RecoveryCheck, StreamKey, StreamLog, Tail, Version,
     folder,
 };
 
@@ -29,14 +29,14 @@ pub struct LogDamage {
 
 impl LogDamage {
     /// Examines a log that could not be opened because of this error.
-    pub fn of<D: Disk>(disk: &mut D, of: (LogOwner, StreamKey), error: LogError) -> LogDamage {
-        let (last, salvaged) = salvage(disk, of).unwrap_or_default();
+    pub fn of<D: Disk>(disk: &mut D, log: LogKey, error: LogError) -> LogDamage {
+        let (last, salvaged) = salvage(disk, log).unwrap_or_default();
         LogDamage { error, last, salvaged }
     }
 
     /// Whether a sound log covers this one (I-98).
-    pub(super) fn is_covered(&self, by: (LogId, &LogSummary), log: LogId) -> bool {
-        self.salvaged.as_ref().is_some_and(|found| restart::covers(by, (log, found)))
+    pub(super) fn is_covered(&self, by: FoundLog<'_>, log: LogId) -> bool {
+        self.salvaged.as_ref().is_some_and(|summary| restart::covers(by, FoundLog { log, summary }))
     }
 }
 
@@ -56,26 +56,28 @@ pub enum DamageOutcome {
 /// Errors of the disk; the reason why the log cannot be opened, if the task needs its content.
 pub fn judge<D: Disk, N: Disk>(
     task: &LogTask,
-    (owner, stream, disk): (LogOwner, StreamKey, &mut D),
+    key: LogKey,
+    disk: &mut D,
     neighbours: &mut [ReachableFolder<N>],
     damage: &LogDamage,
 ) -> Result<DamageOutcome, LogError> {
     match task {
         LogTask::Complete(..) | LogTask::Replace(..) | LogTask::Load(..) | LogTask::Read(_) => {}
         LogTask::Claim(is_vacant) => {
-            let (claim, is_covered) = claim((owner.log, stream), damage, neighbours);
+            let (claim, is_covered) = claim(key.owner.log, key.stream, damage, neighbours);
             if !(*is_vacant && is_covered) {
                 return Ok(DamageOutcome::Claimed(Box::new(claim)));
             }
         }
         LogTask::Checkpoint(..) | LogTask::Register => return Err(damage.error.clone()),
     }
-    aside::put_damaged(disk, stream).map(DamageOutcome::PutAside)
+    aside::put_damaged(disk, key.stream).map(DamageOutcome::PutAside)
 }
 
 /// Returns the claim of a damaged log, and whether a sound log in reach covers it.
 fn claim<N: Disk>(
-    (log, stream): (LogId, StreamKey),
+    log: LogId,
+    stream: StreamKey,
     damage: &LogDamage,
     neighbours: &mut [ReachableFolder<N>],
 ) -> (LogClaim, bool) {
@@ -91,8 +93,10 @@ fn claim<N: Disk>(
         if has.is_err() || neighbour.busy {
             continue;
         }
-        let covers =
-            |other: &StreamLog| damage.is_covered((other.owner().log, &LogSummary::of(other)), log);
+        let covers = |other: &StreamLog| {
+            let (own, summary) = (other.owner().log, LogSummary::of(other));
+            damage.is_covered(FoundLog { log: own, summary: &summary }, log)
+        };
         let seems_sound =
             neighbour.sound(stream, RecoveryCheck::Last).is_ok_and(|other| covers(&other));
         is_covered |= seems_sound && neighbour.sound(stream, RecoveryCheck::All).is_ok();

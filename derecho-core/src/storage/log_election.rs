@@ -12,7 +12,7 @@ use crate::bytes::in_order;
 use crate::fault::{Fault, planted};
 use crate::group::log_register::AwaitedLogs;
 use crate::ids::NodeId;
-use crate::log::restart::{self, LogSummary, Restart, RestartVerdict};
+use crate::log::restart::{self, FoundLog, LogSummary, Restart, RestartVerdict};
 use crate::log::{LogId, Tail, era_after};
 
 /// Report of a member that keeps a log about what it has found.
@@ -168,8 +168,8 @@ impl LogElection {
         let is_covered = |damaged_claim: &LogClaim| {
             sound.is_some_and(|sound| {
                 restart::covers(
-                    (sound.log, &sound.found),
-                    (damaged_claim.log, &damaged_claim.found),
+                    FoundLog { log: sound.log, summary: &sound.found },
+                    FoundLog { log: damaged_claim.log, summary: &damaged_claim.found },
                 )
             }) || claims().any(|claim| claim.accounts.contains(&damaged_claim.log))
         };

@@ -28,6 +28,10 @@ use crate::log::{EpochId, EpochMark, LogEntry, LogId, OwnedRecord, Tail, Version
 pub const MOST_BEHIND: u64 = 64 << 20;
 /// Maximum number of bytes put into the log in one turn; the rest follows in later turns.
 const A_TURN: u64 = 4 << 20;
+/// Interval, in nanoseconds, between searches for awaited logs.
+pub(crate) const CLAIM_INTERVAL: u64 = 100_000_000;
+/// Maximum interval, in nanoseconds, between turns while a log or a transfer is busy.
+pub(crate) const BUSY_INTERVAL: u64 = 1_000_000;
 /// Number of attempts to complete from a log that may lag behind its member; attempts are at least
 /// a turn apart.
 const PATIENCE: u32 = 1_000;
@@ -59,11 +63,13 @@ pub(crate) trait LogInput {
     /// Skips all messages before this version.
     fn skip_to(&mut self, version: u64);
 
-    /// Returns the state that replaces all messages before this version, where the log input began.
+    /// Returns the state that replaces all messages before this version, where the log input began
+    /// in this epoch.
     fn state(
         &mut self,
         reading_context: Self::ReadingContext<'_>,
-        of: (EpochId, u64),
+        epoch: EpochId,
+        version: u64,
     ) -> CheckpointState;
 }
 
@@ -282,12 +288,7 @@ impl<T: LogInput> LogFollower<T> {
 
     /// Begins to follow: the messages of the log input, from version `begin` on, are put into the
     /// log. The logs `of` of the holders have the messages before it that may be missing.
-    pub(crate) fn follow(
-        &mut self,
-        (trail, begin): (T, u64),
-        (base, era): (Tail, u64),
-        of: Vec<LogId>,
-    ) {
+    pub(crate) fn follow(&mut self, trail: T, begin: u64, base: Tail, era: u64, of: Vec<LogId>) {
         self.began = (base, era);
         // Messages from before this beginning are in the log from which it began, as it was then.
         let cut = begin.max(base.version.0);
@@ -425,7 +426,7 @@ impl<T: LogInput> LogFollower<T> {
         let epoch =
             self.epoch_changes.front().map_or(self.epoch, |epoch_change| epoch_change.epoch);
         let cut = self.cut;
-        self.input.as_mut().map(|log_input| log_input.state(reading_context, (epoch, cut)))
+        self.input.as_mut().map(|log_input| log_input.state(reading_context, epoch, cut))
     }
 
     /// Puts new messages into the log.

@@ -4,6 +4,7 @@
 //! [`LogTask`], done elsewhere and answered later.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
@@ -23,10 +24,10 @@ pub enum LogTask {
     Claim(bool),
     /// Build a store from the log, up to the first message of each stream that has at least the
     /// given number.
-    Load(StoreRetention, RecordFormat, Vec<(StreamId, u64)>),
+    Load(StoreRetention, RecordFormat, BTreeMap<StreamId, u64>),
     /// Read the log's state and messages, up to the first message of each stream that has at least
     /// the given number.
-    Read(Vec<(StreamId, u64)>),
+    Read(BTreeMap<StreamId, u64>),
     /// Copy from these logs what this log lacks up to a version. The subgroup began in the given
     /// era, at the given end of a log.
     Complete(Vec<LogId>, Version, (Tail, u64)),

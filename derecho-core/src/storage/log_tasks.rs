@@ -19,13 +19,13 @@ use crate::ids::RegionId;
 use crate::log::aside;
 use crate::log::checkpoint::Checkpoint;
 use crate::log::record::{AsRecord, LONGEST};
-use crate::log::restart::{self, LogCompletion, LogSummary, Restart, RestartVerdict};
+use crate::log::restart::{self, FoundLog, LogCompletion, LogSummary, Restart, RestartVerdict};
 use crate::log::restart_permission::RestartPermission;
 use crate::log::stream::LogState;
 use crate::log::views::{self, VIEWS};
 use crate::log::{
-    self, Disk, EpochId, LogError, LogId, LogOwner, LogRecord, OwnedRecord, RecoveryCheck,
-    StreamKey, StreamLog, Tail, Version, folder,
+    self, Disk, EpochId, LogError, LogId, LogKey, LogRecord, OwnedRecord, RecoveryCheck, StreamKey,
+    StreamLog, Tail, Version, folder,
 };
 use crate::log::{EpochMark, WallTime};
 
@@ -88,11 +88,12 @@ impl<D: Disk> ReachableFolder<D> {
         }
         let owner = folder::owner(&mut self.disk)?;
         let owner = owner.filter(|owner| owner.log == self.log).ok_or(LogError::Failed)?;
-        let read = StreamLog::read(&mut self.disk, (owner, stream), check);
+        let read = StreamLog::read(&mut self.disk, LogKey { owner, stream }, check);
         if let Err(error) = &read
             && error.is_damage()
         {
-            self.damage = Some(LogDamage::of(&mut self.disk, (owner, stream), error.clone()));
+            self.damage =
+                Some(LogDamage::of(&mut self.disk, LogKey { owner, stream }, error.clone()));
         }
         read.map(|(log, _)| log)
     }
@@ -113,20 +114,20 @@ pub fn run<D: Disk, N: Disk>(
             let store = Store::new(*retention, *format);
             load(log, disk, store, until).map(|store| LogTaskResult::Loaded(Box::new(store)))
         }
-        LogTask::Complete(of, until, began) => {
-            complete(log, disk, neighbours, (of, *until, *began))
+        LogTask::Complete(of, until, (base, era)) => {
+            complete(log, disk, neighbours, of, *until, *base, *era)
         }
         LogTask::Read(until) => {
             read_content(log, disk, until).map(|it| LogTaskResult::Content(Box::new(it)))
         }
         LogTask::Checkpoint(version, state) => checkpoint(log, disk, *version, state),
         LogTask::Register => find_registration(log, disk, neighbours),
-        LogTask::Replace(state, began) => {
+        LogTask::Replace(state, (base, era)) => {
             let mut lengths = state.messages().map(|it| it.as_record().entry.payload.len());
             if let Some(length) = lengths.find(|length| *length > LONGEST) {
                 return LogTaskResult::Failed(LogError::TooLong { length });
             }
-            replace(log, disk, (state, *began)).map(|()| LogTaskResult::Replaced)
+            replace(log, disk, state, *base, *era).map(|()| LogTaskResult::Replaced)
         }
     };
     done.unwrap_or_else(LogTaskResult::Failed)
@@ -203,7 +204,7 @@ fn claim<D: Disk, N: Disk>(
             }
             let winner = neighbours.iter_mut().find(|neighbour| neighbour.log == restart.winner);
             if let (Some(winner), Some(other)) = (winner, logs.get(&restart.winner)) {
-                take_over((log, disk), &restart, (other, &mut winner.disk), Version(u64::MAX))?;
+                take_over(log, disk, &restart, other, &mut winner.disk, Version(u64::MAX))?;
             }
         }
         // None of the logs found here is complete.
@@ -215,7 +216,7 @@ fn claim<D: Disk, N: Disk>(
     let found = LogSummary::of(log);
     let in_reach = neighbours.iter().filter_map(|it| Some((it.log, it.damage.as_ref()?)));
     for (of, damage) in in_reach.filter(|(of, _)| damaged.contains(of)) {
-        match damage.is_covered((own, &found), of) {
+        match damage.is_covered(FoundLog { log: own, summary: &found }, of) {
             true => accounts.push(of),
             false => awaits.push(of),
         }
@@ -237,14 +238,16 @@ fn copies(restart: &Restart, log: LogId) -> bool {
 /// still count (I-153). `damage` is the damage of the own log.
 pub fn excused<D: Disk, N: Disk>(
     words: &[RestartPermission],
-    (owner, stream, disk): (LogOwner, StreamKey, &mut D),
+    key: LogKey,
+    disk: &mut D,
     damage: Option<&LogDamage>,
     neighbours: &mut [ReachableFolder<N>],
 ) -> Vec<LogId> {
     if words.is_empty() {
         return Vec::new();
     }
-    let own = StreamLog::read(disk, (owner, VIEWS), RecoveryCheck::Last);
+    let LogKey { owner, stream } = key;
+    let own = StreamLog::read(disk, LogKey { owner, stream: VIEWS }, RecoveryCheck::Last);
     let mut seen = own.and_then(|(log, _)| views::all(&log, disk)).unwrap_or_default();
     for neighbour in neighbours.iter_mut() {
         let log = read(neighbour, VIEWS);
@@ -300,7 +303,8 @@ fn find_registration<D: Disk, N: Disk>(
 fn read<N: Disk>(from: &mut ReachableFolder<N>, stream: StreamKey) -> Result<StreamLog, LogError> {
     let owner = folder::owner(&mut from.disk)?;
     let owner = owner.filter(|owner| owner.log == from.log).ok_or(LogError::Failed)?;
-    StreamLog::read(&mut from.disk, (owner, stream), RecoveryCheck::Last).map(|(log, _)| log)
+    StreamLog::read(&mut from.disk, LogKey { owner, stream }, RecoveryCheck::Last)
+        .map(|(log, _)| log)
 }
 
 /// As [`read`], but of a log read before, only the new records are read.
@@ -318,9 +322,11 @@ fn read_on<N: Disk>(
 
 /// Copies from the winner what a log lacks, up to a version.
 fn take_over<D: Disk, N: Disk>(
-    (log, disk): (&mut StreamLog, &mut D),
+    log: &mut StreamLog,
+    disk: &mut D,
     restart: &Restart,
-    (other, other_disk): (&StreamLog, &mut N),
+    other: &StreamLog,
+    other_disk: &mut N,
     until: Version,
 ) -> Result<(), LogError> {
     match restart.completions.get(&log.owner().log) {
@@ -384,7 +390,10 @@ fn complete<D: Disk, N: Disk>(
     log: &mut StreamLog,
     disk: &mut D,
     neighbours: &mut [ReachableFolder<N>],
-    (of, until, (base, era)): (&[LogId], Version, (Tail, u64)),
+    of: &[LogId],
+    until: Version,
+    base: Tail,
+    era: u64,
 ) -> Result<LogTaskResult, LogError> {
     let (stream, own) = (log.stream(), log.owner().log);
     let mut answer = LogTaskResult::OutOfReach;
@@ -412,8 +421,7 @@ fn complete<D: Disk, N: Disk>(
         if log.tail().version > until {
             return Ok(LogTaskResult::OutOfReach);
         }
-        let of = (&other, &mut neighbour.disk);
-        let taken_over = take_over((log, disk), &restart, of, until);
+        let taken_over = take_over(log, disk, &restart, &other, &mut neighbour.disk, until);
         if let Err(error) = &taken_over
             && (error.is_full() || log.state() == LogState::Failed)
         {
@@ -436,7 +444,9 @@ fn complete<D: Disk, N: Disk>(
 fn replace<D: Disk>(
     log: &mut StreamLog,
     disk: &mut D,
-    (state, (base, era)): (&CheckpointState, (Tail, u64)),
+    state: &CheckpointState,
+    base: Tail,
+    era: u64,
 ) -> Result<(), LogError> {
     let Tail { epoch, version } = log.tail();
     let is_part = version == Version(0)
@@ -453,22 +463,21 @@ fn load<D: Disk>(
     log: &StreamLog,
     disk: &mut D,
     mut store: Store,
-    until: &[(StreamId, u64)],
+    until: &BTreeMap<StreamId, u64>,
 ) -> Result<Store, LogError> {
     let mut ends = BTreeMap::new();
     let wanted = |record: &LogRecord<'_>| {
-        let message = message_of(record);
-        let is_wanted = !is_beyond(until, message);
+        let (stream, number) = message_of(record);
+        let is_wanted = !is_beyond(until, stream, number);
         if is_wanted {
-            ends.insert(message.0, record.version.0);
+            ends.insert(stream, record.version.0);
         }
         is_wanted
     };
-    let last = fill(&mut store, (log, disk), wanted)?;
+    let last = fill(&mut store, log, disk, wanted)?;
     store.resume(last.0);
     // A log does not say when a stream ended that ended before the store began again (I-155).
-    let is_over = |stream: StreamId| until.iter().all(|(known, _)| *known != stream);
-    for (stream, version) in ends.into_iter().filter(|(stream, _)| is_over(*stream)) {
+    for (stream, version) in ends.into_iter().filter(|(stream, _)| !until.contains_key(stream)) {
         store.end(stream, version);
     }
     Ok(store)
@@ -478,7 +487,8 @@ fn load<D: Disk>(
 /// before that message.
 fn fill<D: Disk>(
     store: &mut Store,
-    (log, disk): (&StreamLog, &mut D),
+    log: &StreamLog,
+    disk: &mut D,
     mut wanted: impl FnMut(&LogRecord<'_>) -> bool,
 ) -> Result<Version, LogError> {
     // A complete log needs no checkpoint, and the checkpoint may cover more than is wanted.
@@ -498,24 +508,25 @@ fn fill<D: Disk>(
         }
         goes_on
     };
-    go_from((log, disk), log.checkpoint().filter(|_| !is_whole), take)
+    go_from(log, disk, log.checkpoint().filter(|_| !is_whole), take)
 }
 
-fn is_beyond(until: &[(StreamId, u64)], (stream, number): (StreamId, u64)) -> bool {
-    until.iter().any(|(known, from)| *known == stream && number >= *from)
+fn is_beyond(until: &BTreeMap<StreamId, u64>, stream: StreamId, number: u64) -> bool {
+    until.get(&stream).is_some_and(|from| number >= *from)
 }
 
 /// Reads the content of a log, without the messages from these numbers on.
 fn read_content<D: Disk>(
     log: &StreamLog,
     disk: &mut D,
-    until: &[(StreamId, u64)],
+    until: &BTreeMap<StreamId, u64>,
 ) -> Result<LogContent, LogError> {
     let mut content = LogContent { tail: log.tail(), ..LogContent::default() };
     go_through(log, disk, |record, is_state| {
+        let (stream, number) = message_of(record);
         if is_state {
             content.state = Some(record.to_owned());
-        } else if is_beyond(until, message_of(record)) {
+        } else if is_beyond(until, stream, number) {
             return false;
         } else {
             content.messages.push(record.to_owned());
@@ -535,11 +546,12 @@ pub fn go_through<D: Disk>(
     disk: &mut D,
     take: impl FnMut(&LogRecord<'_>, bool) -> bool,
 ) -> Result<Version, LogError> {
-    go_from((log, disk), log.checkpoint(), take)
+    go_from(log, disk, log.checkpoint(), take)
 }
 
 fn go_from<D: Disk>(
-    (log, disk): (&StreamLog, &mut D),
+    log: &StreamLog,
+    disk: &mut D,
     checkpoint: Option<&Checkpoint>,
     mut take: impl FnMut(&LogRecord<'_>, bool) -> bool,
 ) -> Result<Version, LogError> {
@@ -588,9 +600,9 @@ pub fn trim<D: Disk>(
 ) -> Result<bool, LogError> {
     let Some(tail) = log.spare(keep.past, now) else { return Ok(false) };
     let mut store = Store::new(keep.state, keep.format);
-    fill(&mut store, (log, disk), |record| record.version <= tail.version)?;
+    fill(&mut store, log, disk, |record| record.version <= tail.version)?;
     let state =
-        CheckpointState::new((store.cursor(), &store), (tail.version.0, tail.epoch), keep.format);
+        CheckpointState::new(store.cursor(), &store, tail.version.0, tail.epoch, keep.format);
     log.drop_up_to(disk, tail, state.messages())?;
     Ok(true)
 }

@@ -56,7 +56,8 @@ pub struct StoreRetention {
 in_order! { StoreRetention { depth, most, keys, lifespan, cleanup } }
 
 impl StoreRetention {
-    fn replaces(&self) -> bool {
+    /// Whether any record is ever removed.
+    fn removes_records(&self) -> bool {
         *self != StoreRetention::default()
     }
 
@@ -68,7 +69,7 @@ impl StoreRetention {
 
     /// Whether records are removed strictly in order, whatever their content, or never (I-230).
     pub(super) fn is_by_order(&self) -> bool {
-        !self.replaces() || self.window().is_some()
+        !self.removes_records() || self.window().is_some()
     }
 
     /// Whether it matters which records have the same key.
@@ -226,24 +227,24 @@ impl Store {
     /// Takes in a record that was delivered. `record` may lie in its sender's memory, which may
     /// change at any time, so it is read once (I-330).
     pub fn append(&mut self, stream: u32, number: u64, record: &[u8]) {
-        self.take_in((stream, number), record, true);
+        self.take_in(stream, number, record, true);
     }
 
     /// Takes in a record that is kept at the version to which this store is brought. Removes no
     /// record that is kept there: such a record was delivered after this one, or has outlived
     /// it (I-240).
     pub(super) fn restore(&mut self, stream: u32, number: u64, record: &[u8]) {
-        self.take_in((stream, number), record, false);
+        self.take_in(stream, number, record, false);
     }
 
-    fn take_in(&mut self, (stream, number): (u32, u64), record: &[u8], cleans: bool) {
+    fn take_in(&mut self, stream: u32, number: u64, record: &[u8], cleans: bool) {
         let version = self.version;
         self.version += 1;
         self.numbers[stream as usize] = Some(number + 1);
         let head = StoredHeader { version, number, stream, length: record.len() as u32 };
         let place = self.put(head, record);
         self.live += 1;
-        if !self.retention.replaces() {
+        if !self.retention.removes_records() {
             return;
         }
         if let Some(most) = self.retention.window() {
@@ -411,7 +412,7 @@ impl Store {
         of_key.pop_front();
         if of_key.is_empty() {
             self.index.remove(&key);
-            self.is_gone(key);
+            self.note_gone(key);
         }
     }
 
@@ -444,7 +445,7 @@ mod tests {
     }
 
     /// The time is the content.
-    pub(super) const MEANING: RecordFormat = RecordFormat {
+    pub(super) const FORMAT: RecordFormat = RecordFormat {
         key: key_of,
         time: |record| u64::from_le_bytes(*record[8..].first_chunk().expect("and a time")),
         all_keys: |_| None,
@@ -511,7 +512,7 @@ mod tests {
 
     const OF_CHANGING: RecordFormat = RecordFormat {
         key: |record| ChangingMemory::look(record, key_of(record) as u64).into(),
-        time: |record| ChangingMemory::look(record, (MEANING.time)(record)),
+        time: |record| ChangingMemory::look(record, (FORMAT.time)(record)),
         all_keys: |record| {
             let key = ChangingMemory::look(record, key_of(record) as u64).into();
             (key % 2 == 1).then(|| alloc::vec![key, key - 1])
@@ -570,7 +571,7 @@ mod tests {
         {
             assert!(!others.is_by_order() && !StoreRetention { most, ..others }.is_by_order());
         }
-        let mut store = Store::new(StoreRetention { keys, depth, ..all }, MEANING);
+        let mut store = Store::new(StoreRetention { keys, depth, ..all }, FORMAT);
         assert!(store.is_empty());
         let stream = store.stream(STREAM);
         store.append(stream, 0, &record(1, 1, 16));
@@ -638,7 +639,7 @@ mod tests {
             let (most, keys) = (some(&mut random, 300), some(&mut random, 40));
             let lifespan = some(&mut random, 3000);
             let retention = StoreRetention { depth, most, keys, lifespan, cleanup: None };
-            let mut store = Store::new(retention, MEANING);
+            let mut store = Store::new(retention, FORMAT);
             let mut plain = ModelStore(retention, Vec::new());
             let stream = store.stream(STREAM);
             let mut cursors: Vec<(StoreCursor, Vec<(u64, u64)>)> = Vec::new();
@@ -670,7 +671,7 @@ mod tests {
     #[test]
     fn replaced_records_free_memory_and_held_records_stay() {
         let retention = StoreRetention { depth: Some(1), ..StoreRetention::default() };
-        let mut store = Store::new(retention, MEANING);
+        let mut store = Store::new(retention, FORMAT);
         let stream = store.stream(STREAM);
         store.append(stream, 0, &record(u64::MAX, 1, 100));
         let held = store.cursor().next().expect("it was just put in");
@@ -702,7 +703,7 @@ mod tests {
     /// A long chain that is dropped at once is taken apart segment by segment, without recursion.
     #[test]
     fn long_store_is_dropped_without_deep_recursion() {
-        let mut store = Store::new(StoreRetention::default(), MEANING);
+        let mut store = Store::new(StoreRetention::default(), FORMAT);
         let stream = store.stream(STREAM);
         for number in 0..3000 {
             store.append(stream, number, &record(1, number, LARGEST));

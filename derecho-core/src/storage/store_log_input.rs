@@ -38,7 +38,7 @@ impl LogInput for StoreLogInput {
     ) -> LogEntry<'a> {
         let (store, format) = beside;
         let kept = self.held.as_ref().expect("the cursor holds a record");
-        entry(kept, store.streams(), (epoch, format))
+        entry(kept, store.streams(), epoch, format)
     }
 
     fn pass(&mut self) {
@@ -60,9 +60,10 @@ impl LogInput for StoreLogInput {
     fn state(
         &mut self,
         beside: Self::ReadingContext<'_>,
-        (epoch, cut): (EpochId, u64),
+        epoch: EpochId,
+        cut: u64,
     ) -> CheckpointState {
         let (store, format) = beside;
-        CheckpointState::new((self.cursor.fork(), store), (cut, epoch), format)
+        CheckpointState::new(self.cursor.fork(), store, cut, epoch, format)
     }
 }

@@ -62,7 +62,7 @@ pub(super) type AnnouncedStream = (StreamId, (u64, u64));
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum StoreMessage {
     /// The sender of this message requests the kept records of a subgroup.
-    Want { key: u64, request: u64, wish: TransferRange },
+    Want { key: u64, request: u64, range: TransferRange },
     /// The records follow by this stream of the sender. Records name their streams by index among
     /// the announced ones, of which these are the first. `version` is the number of messages before
     /// the records that the requester receives live. `since`: the place at which the store began
@@ -93,7 +93,7 @@ pub(super) enum StoreMessage {
 impl Wire for StoreMessage {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            StoreMessage::Want { key, request, wish: range } => {
+            StoreMessage::Want { key, request, range } => {
                 out.push(0);
                 (*key, *request).encode(out);
                 range.encode(out);
@@ -137,7 +137,7 @@ impl Wire for StoreMessage {
         Some(match from.byte()? {
             0 => {
                 let (key, request) = Wire::decode(from)?;
-                StoreMessage::Want { key, request, wish: Wire::decode(from)? }
+                StoreMessage::Want { key, request, range: Wire::decode(from)? }
             }
             1 => {
                 let ((key, request), (stream, version)) = Wire::decode(from)?;
@@ -290,7 +290,7 @@ mod tests {
         let numbers = alloc::vec![(stream(1), 5), (stream(2), 0)];
         let (until, now) = ((3, numbers.clone()), (4, numbers.clone()));
         let range = TransferRange { until, from: Vec::new(), now, before: 11 };
-        let transfer_request = StoreMessage::Want { key: 1, request: 2, wish: range };
+        let transfer_request = StoreMessage::Want { key: 1, request: 2, range };
         let streams = alloc::vec![(stream(3), (4, u64::MAX)), (stream(1), (2, 7))];
         let (stream, version, since) = (RegionId(70), 9, (8, numbers));
         let later = StoreMessage::Later { key: 6, request: 7, since: since.clone() };

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use super::durability_tracker::DurabilityTracker;
 use super::holders::Holders;
 use super::log_election::{ElectionState, LogElection};
-use super::log_follower::LogFollower;
+use super::log_follower::{BUSY_INTERVAL, CLAIM_INTERVAL, LogFollower};
 use super::log_port::{LogPort, LogPortCondition};
 use super::store::{RecordFormat, StoreRetention};
 use super::store_message::{BlockHead, EpochPosition, StoreMessage};
@@ -40,20 +40,16 @@ use crate::node::{NodeEvent, StreamOrigin, SubgroupId, SubscriptionId};
 
 /// Maximum number of blocks taken in in one turn.
 const BLOCKS_A_TURN: usize = 4;
-/// Maximum interval between turns, in nanoseconds, during a transfer.
-const LOOK: u64 = 1_000_000;
 /// Default of the maximum number of ended streams announced with an offer (I-157).
 pub const MOST_ENDED: usize = 1024;
-/// Interval, in nanoseconds, between searches for awaited logs.
-const CLAIM_AGAIN: u64 = 100_000_000;
 
 impl core::fmt::Debug for StoreSet {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let arrivals = self.incoming.iter();
         let arrivals: Vec<_> =
             arrivals.map(|it| (it.key, it.request, it.inbox.is_some())).collect();
-        let StoreSet { stores: keepers, sender: porter, unsettled, .. } = self;
-        write!(f, "{keepers:?}; {porter:?}; incoming {arrivals:?}, unsettled {unsettled:?}")
+        let StoreSet { stores, sender, unsettled, .. } = self;
+        write!(f, "{stores:?}; {sender:?}; incoming {arrivals:?}, unsettled {unsettled:?}")
     }
 }
 
@@ -66,7 +62,7 @@ pub trait StoreGroupState: ReplicatedState {
     fn logs(&self, key: u64) -> Option<&LogElection>;
 
     /// Encodes a member's announcement.
-    fn announcement(&self, key: u64, motion: StoreAnnouncement) -> Vec<u8>;
+    fn announcement(&self, key: u64, announcement: StoreAnnouncement) -> Vec<u8>;
 }
 
 /// Transfer to this member.
@@ -85,7 +81,8 @@ pub struct StoreSet {
     /// Subgroup stores that are not yet settled.
     unsettled: BTreeSet<u64>,
     requests: u64,
-    look_at: Option<Time>,
+    /// Latest time of the next turn, while there is something to do.
+    next_turn_at: Option<Time>,
     /// Durability of the subgroups that are logged.
     durability: BTreeMap<u64, DurabilityTracker>,
     /// Time of the next search for awaited logs.
@@ -106,7 +103,7 @@ impl Default for StoreSet {
             incoming: Vec::new(),
             unsettled: BTreeSet::new(),
             requests: 0,
-            look_at: None,
+            next_turn_at: None,
             durability: BTreeMap::new(),
             claim_at: None,
             has_unsent: false,
@@ -202,7 +199,7 @@ impl StoreSet {
     }
 
     /// Returns the store of a subgroup.
-    pub fn store(&self, key: u64) -> Option<&SubgroupStore> {
+    pub fn subgroup_store(&self, key: u64) -> Option<&SubgroupStore> {
         self.stores.get(&key)
     }
 
@@ -224,20 +221,21 @@ impl StoreSet {
         group: &mut Group<S>,
         key: u64,
         subgroup: SubgroupId,
-        (epoch, layout): (u64, &Layout),
+        epoch: u64,
+        layout: &Layout,
     ) {
         let Some(subgroup_store) = self.stores.get_mut(&key) else { return };
         let (holders, logs) = (group.state().holders(key), group.state().logs(key));
         let (holders, logs) = (holders.cloned(), logs.cloned());
-        let state = (holders.as_ref(), logs.as_ref());
-        subgroup_store.begun(group.node_mut(), subgroup, (epoch, layout), state);
+        let node = group.node_mut();
+        subgroup_store.begun(node, subgroup, epoch, layout, holders.as_ref(), logs.as_ref());
         if logs.is_some() {
             let (me, durability) = (group.node().id(), self.durability.entry(key).or_default());
             let others = layout.members.iter().filter(|seat| seat.node != me);
             durability.begun(others.map(|seat| (seat.node, seat.lines)));
         }
         self.unsettled.insert(key);
-        self.look_at(group, key);
+        self.update_subgroup(group, key);
     }
 
     /// Ends this member's part in a subgroup.
@@ -250,7 +248,7 @@ impl StoreSet {
     /// Reacts to a change of the group's state.
     pub fn changed<S: StoreGroupState>(&mut self, group: &mut Group<S>) {
         for key in self.unsettled.iter().copied().collect::<Vec<u64>>() {
-            self.look_at(group, key);
+            self.update_subgroup(group, key);
         }
         // A subgroup with a log has a durability tracker.
         for key in self.durability.keys() {
@@ -261,14 +259,15 @@ impl StoreSet {
         self.sender.retain(|node| view.rank_of(node).is_some());
     }
 
-    fn look_at<S: StoreGroupState>(&mut self, group: &mut Group<S>, key: u64) {
+    /// Reacts to a change of what the group knows about a subgroup's store.
+    fn update_subgroup<S: StoreGroupState>(&mut self, group: &mut Group<S>, key: u64) {
         let me = group.node().id();
         let Some(subgroup_store) = self.stores.get_mut(&key) else { return };
         let Some(holders) = group.state().holders(key) else { return };
         let logs = group.state().logs(key);
         let others = logs.into_iter().flat_map(|logs| logs.complete(holders));
         let others = others.map(|(node, _)| node).filter(|node| *node != me);
-        if subgroup_store.note_named(others, (holders, self.durability.get(&key))) {
+        if subgroup_store.note_named(others, holders, self.durability.get(&key)) {
             subgroup_store.note_epoch_logs(logs);
         }
         let announcement = subgroup_store.changed(me, holders, logs);
@@ -296,9 +295,9 @@ impl StoreSet {
             // Requests vary, and go to different holders.
             self.requests += 1 + (me.0 as u64 & 0xff);
             let (node, request) = (others[self.requests as usize % others.len()], self.requests);
-            let transfer_request = StoreMessage::Want { key, request, wish: range };
+            let transfer_request = StoreMessage::Want { key, request, range };
             if group.send_direct(node, transfer_request.to_bytes(), effects) {
-                subgroup_store.ask(Some((node, request)));
+                subgroup_store.ask(node, request);
                 done += 1;
             }
         }
@@ -313,7 +312,7 @@ impl StoreSet {
         bytes: &[u8],
     ) -> bool {
         match StoreMessage::from_bytes(bytes) {
-            Some(StoreMessage::Want { key, request, wish: range }) => {
+            Some(StoreMessage::Want { key, request, range }) => {
                 self.sender.enqueue(TransferRequest { node: from, key, request, range });
             }
             Some(StoreMessage::Durable { key, version }) => {
@@ -324,23 +323,23 @@ impl StoreSet {
             }
             Some(StoreMessage::Room { key, is_full }) => {
                 if self.stores.contains_key(&key) {
-                    self.durability.entry(key).or_default().is_full(from, is_full);
+                    self.durability.entry(key).or_default().note_full(from, is_full);
                 }
             }
             Some(StoreMessage::Names { key, logs }) => {
                 if self.stores.contains_key(&key) {
-                    self.durability.entry(key).or_default().names(from, logs);
-                    self.look_at(group, key);
+                    self.durability.entry(key).or_default().note_names(from, logs);
+                    self.update_subgroup(group, key);
                 }
             }
             Some(StoreMessage::Later { key, request, since }) => {
-                if let Some(subgroup_store) = self.asked_of(key, (from, request)) {
+                if let Some(subgroup_store) = self.asked_of(key, from, request) {
                     subgroup_store.begin_later(since);
                 }
             }
             Some(StoreMessage::Give { key, request, stream, streams, version, since }) => {
                 let Some(peer) = group.peer_of(from) else { return true };
-                let Some(subgroup_store) = self.asked_of(key, (from, request)) else { return true };
+                let Some(subgroup_store) = self.asked_of(key, from, request) else { return true };
                 subgroup_store.begin_transfer(&streams, version, since);
                 match group.node_mut().subscribe(StreamOrigin::Peer(peer), stream) {
                     Some(subscription) => {
@@ -352,16 +351,16 @@ impl StoreSet {
                         });
                     }
                     // The maximum number of streams is being read; the request is repeated later.
-                    None => subgroup_store.ask(None),
+                    None => subgroup_store.cancel_request(),
                 }
             }
             Some(StoreMessage::Lack { key, request }) => {
-                if let Some(subgroup_store) = self.asked_of(key, (from, request)) {
-                    subgroup_store.ask(None);
+                if let Some(subgroup_store) = self.asked_of(key, from, request) {
+                    subgroup_store.cancel_request();
                 }
             }
             Some(StoreMessage::Behind { key, request }) => {
-                self.asked_of(key, (from, request)).into_iter().for_each(SubgroupStore::is_behind);
+                self.asked_of(key, from, request).into_iter().for_each(SubgroupStore::note_refused);
             }
             None => return false,
         }
@@ -369,11 +368,11 @@ impl StoreSet {
     }
 
     /// Returns the subgroup store that made this request to this member.
-    fn asked_of(&mut self, key: u64, of: (NodeId, u64)) -> Option<&mut SubgroupStore> {
+    fn asked_of(&mut self, key: u64, node: NodeId, request: u64) -> Option<&mut SubgroupStore> {
         let subgroup_store = self.stores.get_mut(&key)?;
         subgroup_store
             .pending_request()
-            .is_some_and(|it| (it.node, it.request) == of)
+            .is_some_and(|it| (it.node, it.request) == (node, request))
             .then_some(subgroup_store)
     }
 
@@ -406,7 +405,7 @@ impl StoreSet {
         if let Some(subgroup_store) = self.stores.get_mut(&key)
             && subgroup_store.pending_request().is_some_and(|asked| asked.request == request)
         {
-            subgroup_store.ask(None);
+            subgroup_store.cancel_request();
         }
     }
 
@@ -443,7 +442,7 @@ impl StoreSet {
         effects: &mut Effects,
     ) -> (usize, Vec<u64>) {
         let (mut done, mut whole) = (0, Vec::new());
-        let mut speaks = Vec::new();
+        let mut with_news = Vec::new();
         for (&key, subgroup_store) in &mut self.stores {
             let (taken, is_whole) = subgroup_store.turn();
             done += taken;
@@ -454,18 +453,18 @@ impl StoreSet {
             self.stores.values().any(|subgroup_store| subgroup_store.log_follower().is_some());
         if keeps_logs && !group.is_overtaken() {
             for (&key, subgroup_store) in &mut self.stores {
-                done += subgroup_store.log();
-                speaks.extend(subgroup_store.has_news().then_some(key));
+                done += subgroup_store.advance_log();
+                with_news.extend(subgroup_store.take_news().then_some(key));
             }
         }
-        speaks.iter().for_each(|key| self.look_at(group, *key));
+        with_news.iter().for_each(|key| self.update_subgroup(group, *key));
         done += self.spread(group, effects);
         if !self.is_busy() {
             return (done, whole);
         }
-        self.look_at = Some(now.after(LOOK));
+        self.next_turn_at = Some(now.after(BUSY_INTERVAL));
         self.claim_again(group, now);
-        whole.iter().for_each(|key| self.look_at(group, *key));
+        whole.iter().for_each(|key| self.update_subgroup(group, *key));
         done += self.arrive(group) + self.ask(group, effects);
         if self.sender.is_free() {
             done += self.begin_to_serve(group, now, effects);
@@ -476,7 +475,7 @@ impl StoreSet {
         let subgroup_store = self.sender.gives().and_then(|key| self.stores.get(&key));
         done += self
             .sender
-            .turn(subgroup_store.filter(|keeper| keeper.is_complete()).map(SubgroupStore::store));
+            .turn(subgroup_store.filter(|it| it.is_complete()).map(SubgroupStore::store));
         (done, whole)
     }
 
@@ -487,7 +486,7 @@ impl StoreSet {
         self.has_unsent = false;
         for (&key, durability) in &mut self.durability {
             let log_follower = self.stores.get(&key).and_then(SubgroupStore::log_follower);
-            let names = log_follower.map_or(&[][..], |scribe| scribe.names());
+            let names = log_follower.map_or(&[][..], |follower| follower.names());
             for node in durability.names_unannounced(names) {
                 let announced = StoreMessage::Names { key, logs: names.to_vec() };
                 match group.send_direct(node, announced.to_bytes(), effects) {
@@ -496,7 +495,7 @@ impl StoreSet {
                 }
             }
             let is_full =
-                log_follower.is_some_and(|scribe| scribe.condition() == LogPortCondition::Full);
+                log_follower.is_some_and(|follower| follower.condition() == LogPortCondition::Full);
             for node in durability.fullness_unannounced(is_full) {
                 match group.send_direct(
                     node,
@@ -522,7 +521,7 @@ impl StoreSet {
             let (holders, logs) = (group.state().holders(key), group.state().logs(key));
             let (Some(holders), Some(logs)) = (holders, logs) else { continue };
             let complete_members = logs.complete(holders).map(|(node, _)| node);
-            if durability.settle((me, own), complete_members) {
+            if durability.settle(me, own, complete_members) {
                 self.newly_durable.push(key);
                 done += 1;
             }
@@ -535,7 +534,7 @@ impl StoreSet {
         if self.claim_at.is_some_and(|at| now < at) {
             return;
         }
-        self.claim_at = Some(now.after(CLAIM_AGAIN));
+        self.claim_at = Some(now.after(CLAIM_INTERVAL));
         for key in &self.unsettled {
             let (holders, logs) = (group.state().holders(*key), group.state().logs(*key));
             let (Some(holders), Some(logs)) = (holders, logs) else { continue };
@@ -543,7 +542,7 @@ impl StoreSet {
             let waits = matches!(logs.state(vacancy), ElectionState::Waits(_));
             let log_follower = self.stores.get_mut(key).and_then(SubgroupStore::log_follower_mut);
             if holders.names().is_empty() && waits {
-                log_follower.into_iter().for_each(|scribe| scribe.claim(vacancy, true));
+                log_follower.into_iter().for_each(|follower| follower.claim(vacancy, true));
             }
         }
     }
@@ -581,8 +580,7 @@ impl StoreSet {
         for index in 0..self.sender.queue.len() {
             let transfer_request = self.sender.queue[index].clone();
             let TransferRequest { node, key, request, .. } = transfer_request;
-            let Some(subgroup_store) =
-                self.stores.get_mut(&key).filter(|keeper| keeper.is_complete())
+            let Some(subgroup_store) = self.stores.get_mut(&key).filter(|it| it.is_complete())
             else {
                 self.sender.queue.remove(index);
                 group.send_direct(node, StoreMessage::Lack { key, request }.to_bytes(), effects);
@@ -594,7 +592,7 @@ impl StoreSet {
                 group.send_direct(node, behind.to_bytes(), effects);
                 return 1;
             }
-            let since = subgroup_store.since();
+            let since = subgroup_store.log_beginning();
             if let Some(since) =
                 since.filter(|since| is_before(&transfer_request.range.until, since))
             {
@@ -613,12 +611,7 @@ impl StoreSet {
             let announced = streams.iter().map(|(stream, _)| *stream).collect();
             let give = StoreMessage::Give { key, request, stream, streams, version, since };
             if group.send_direct(node, give.to_bytes(), effects) {
-                self.sender.serve(
-                    transfer_request,
-                    found,
-                    (subgroup_store.store(), announced),
-                    now,
-                );
+                self.sender.serve(transfer_request, found, subgroup_store.store(), announced, now);
             }
             done = 1;
             break;
@@ -635,7 +628,7 @@ impl StoreSet {
 
     /// Latest time of the next turn.
     pub fn wants_turn_at(&self) -> Option<Time> {
-        self.look_at.filter(|_| self.is_busy())
+        self.next_turn_at.filter(|_| self.is_busy())
     }
 }
 

@@ -74,7 +74,7 @@ struct LateJoinerState {
     arrived: usize,
     pending_request: Option<PendingStoreRequest>,
     /// Vacancy about which this member has announced that it lacks the store.
-    spoke: Option<u64>,
+    announced_in: Option<u64>,
     /// Beginning of the store that it receives, once it has received a part.
     beginning: Option<u128>,
     /// Cursor along the waiting records, if the store is complete except for these.
@@ -124,12 +124,16 @@ pub struct SubgroupStore {
     pins: BTreeMap<NodeId, StoreCursor>,
     /// Beginning of which it has announced that it has it.
     announced_beginning: Option<u128>,
-    spoke: Option<u64>,
+    /// Vacancy in which this member has last announced that it has, or lacks, the store.
+    announced_in: Option<u64>,
     gaps: u64,
     me: NodeId,
+    /// Number of the beginning, as the logs count them.
     era: u64,
+    /// End of the log from which the subgroup began.
     base: Tail,
-    since: Option<EpochPosition>,
+    /// Place at which the store began from a log, if it did.
+    log_beginning: Option<EpochPosition>,
     epoch_counts: EpochCounts,
     /// Writer of its log, if it keeps one.
     log_follower: Option<LogFollower<StoreLogInput>>,
@@ -137,11 +141,12 @@ pub struct SubgroupStore {
     own: u64,
     /// Announcement that the log requests.
     announcement: Option<StoreAnnouncement>,
-    speaks: bool,
+    /// Whether the log has made progress that was not taken yet.
+    has_news: bool,
     /// Logs of other members that hold the store.
     holding: Vec<LogId>,
     /// Whether the logs of all holders durably name its own log (I-113).
-    known: bool,
+    is_log_named: bool,
 }
 
 impl SubgroupStore {
@@ -157,19 +162,19 @@ impl SubgroupStore {
             opening: None,
             pins: BTreeMap::new(),
             announced_beginning: None,
-            spoke: None,
+            announced_in: None,
             gaps: 0,
             me: NodeId(0),
             era: 0,
             base: Tail::default(),
-            since: None,
+            log_beginning: None,
             epoch_counts: EpochCounts::default(),
             log_follower: None,
             own: 0,
             announcement: None,
-            speaks: false,
+            has_news: false,
             holding: Vec::new(),
-            known: false,
+            is_log_named: false,
         }
     }
 
@@ -226,8 +231,10 @@ impl SubgroupStore {
         &mut self,
         node: &mut Node,
         subgroup: SubgroupId,
-        (epoch, layout): (u64, &Layout),
-        (holders, logs): (Option<&Holders>, Option<&LogElection>),
+        epoch: u64,
+        layout: &Layout,
+        holders: Option<&Holders>,
+        logs: Option<&LogElection>,
     ) {
         let me = node.id();
         let reads = layout.member(me).is_some_and(|seat| seat.reads);
@@ -256,31 +263,31 @@ impl SubgroupStore {
                 }
                 false => Some(Store::new(StoreRetention::default(), self.format)),
             };
-            let ripe_at = None;
-            let (from, asked, spoke, replay) = (numbers.clone(), None, None, None);
-            let turnings = VecDeque::new();
+            let complete_at = None;
+            let (from, pending_request, announced_in, replay) = (numbers.clone(), None, None, None);
+            let epoch_changes = VecDeque::new();
             let beginning = None;
             let arrived = 0;
             let lacking = LateJoinerState {
                 epoch,
                 from,
                 waiting,
-                complete_at: ripe_at,
+                complete_at,
                 arrived,
-                pending_request: asked,
-                spoke,
+                pending_request,
+                announced_in,
                 beginning,
                 replay,
-                epoch_changes: turnings,
+                epoch_changes,
             };
             self.stage = StoreStage::Lacks(Box::new(lacking));
         }
         let named = |node: &NodeId| holders.is_some_and(|holders| holders.names().contains(node));
-        let newcomers = layout.members.iter().filter(|seat| seat.reads && !named(&seat.node));
-        self.epoch_counts.begins((epoch, numbers.clone()), newcomers.clone().next().is_some());
+        let late_joiners = layout.members.iter().filter(|seat| seat.reads && !named(&seat.node));
+        self.epoch_counts.begins((epoch, numbers.clone()), late_joiners.clone().next().is_some());
         if matches!(self.stage, StoreStage::Has) && !by_order {
             // I-101: before any record of the epoch is taken in.
-            for seat in newcomers.filter(|seat| seat.node != me) {
+            for seat in late_joiners.filter(|seat| seat.node != me) {
                 let store = &self.store;
                 self.pins.entry(seat.node).or_insert_with(|| store.cursor());
             }
@@ -341,24 +348,25 @@ impl SubgroupStore {
         let awaits_log = self.awaits_log();
         match &mut self.stage {
             StoreStage::Away => None,
-            StoreStage::Has if !named && !awaits_log && !self.known => {
+            StoreStage::Has if !named && !awaits_log && !self.is_log_named => {
                 // The former holders would not wait for this member's log, so the logs must be
                 // examined again.
                 let vacancy = holders.vacancy()?;
                 self.log_follower
                     .iter_mut()
                     .for_each(|log_follower| log_follower.claim_again(vacancy));
-                let news = self.spoke.replace(vacancy) != Some(vacancy);
+                let news = self.announced_in.replace(vacancy) != Some(vacancy);
                 news.then_some(StoreAnnouncement::Lacks(vacancy))
             }
             StoreStage::Has => {
-                let speaks = holders.vacancy().filter(|_| self.spoke != holders.vacancy());
+                let is_due = holders.vacancy().filter(|_| self.announced_in != holders.vacancy());
                 let (news, beginning) =
                     (self.announced_beginning != Some(holders.beginning()), holders.beginning());
-                if named || awaits_log || !(news || speaks.is_some()) {
+                if named || awaits_log || !(news || is_due.is_some()) {
                     return None;
                 }
-                (self.announced_beginning, self.spoke) = (Some(beginning), holders.vacancy());
+                (self.announced_beginning, self.announced_in) =
+                    (Some(beginning), holders.vacancy());
                 Some(StoreAnnouncement::Holds(beginning))
             }
             StoreStage::Lacks(lacking) => {
@@ -368,8 +376,8 @@ impl SubgroupStore {
                     match &mut self.log_follower {
                         Some(log_follower) => {
                             let (retention, format) = (self.retention, self.format);
-                            let until = &lacking.from;
-                            log_follower.load(|| LogTask::Load(retention, format, until.clone()));
+                            let until = || lacking.from.iter().copied().collect();
+                            log_follower.load(|| LogTask::Load(retention, format, until()));
                         }
                         None => self.begin_replay(),
                     }
@@ -397,8 +405,8 @@ impl SubgroupStore {
                     lacking.pending_request = None;
                 }
                 let vacancy = holders.vacancy().filter(|_| !lacking.is_given())?;
-                let news = lacking.spoke != Some(vacancy);
-                lacking.spoke = Some(vacancy);
+                let news = lacking.announced_in != Some(vacancy);
+                lacking.announced_in = Some(vacancy);
                 news.then_some(StoreAnnouncement::Lacks(vacancy))
             }
         }
@@ -435,20 +443,33 @@ impl SubgroupStore {
         }
     }
 
-    /// Notes that this member was asked, or cancels the request.
-    pub(super) fn ask(&mut self, asked: Option<(NodeId, u64)>) {
+    /// Notes that this member was asked.
+    pub(super) fn ask(&mut self, node: NodeId, request: u64) {
         let epoch = self.epoch;
         if let StoreStage::Lacks(lacking) = &mut self.stage {
-            lacking.pending_request = asked.map(|(node, request)| {
-                let (is_refused, streams, version, partial) = (false, None, 0, Vec::new());
-                PendingStoreRequest { node, request, epoch, is_refused, streams, version, partial }
+            let (is_refused, streams, version, partial) = (false, None, 0, Vec::new());
+            lacking.pending_request = Some(PendingStoreRequest {
+                node,
+                request,
+                epoch,
+                is_refused,
+                streams,
+                version,
+                partial,
             });
+        }
+    }
+
+    /// Forgets the pending request, so that a member is asked again.
+    pub(super) fn cancel_request(&mut self) {
+        if let StoreStage::Lacks(lacking) = &mut self.stage {
+            lacking.pending_request = None;
         }
     }
 
     /// Notes that the holder began only after the epoch named in the request: it is asked again in
     /// a later epoch.
-    pub(super) fn is_behind(&mut self) {
+    pub(super) fn note_refused(&mut self) {
         self.pending_request().into_iter().for_each(|asked| asked.is_refused = true);
     }
 
@@ -463,13 +484,13 @@ impl SubgroupStore {
         if let StoreStage::Lacks(lacking) = &mut self.stage {
             (lacking.pending_request, lacking.epoch, lacking.from) =
                 (None, since.0, since.1.clone());
-            self.since = Some(since);
+            self.log_beginning = Some(since);
         }
     }
 
     /// Place at which the store began from a log, if it did.
-    pub(super) fn since(&self) -> Option<&EpochPosition> {
-        self.since.as_ref()
+    pub(super) fn log_beginning(&self) -> Option<&EpochPosition> {
+        self.log_beginning.as_ref()
     }
 
     /// Takes in delivered records. Returns their number, and whether the store became complete
@@ -563,12 +584,12 @@ impl core::fmt::Debug for SubgroupStore {
             StoreStage::Lacks(lacking) => {
                 let asked =
                     lacking.pending_request.as_ref().map(|it| (it.node, it.request, &it.streams));
-                let LateJoinerState { epoch: began, from, replay, spoke, .. } = &**lacking;
+                let LateJoinerState { epoch: began, from, replay, announced_in, .. } = &**lacking;
                 let replays = replay.is_some();
                 write!(
                     f,
                     "lacks, began {began} at {from:?}, now in {epoch} with {version}, asked {asked:?}, \
-                     replays {replays}, spoke {spoke:?}, logs {:?}",
+                     replays {replays}, announced_in {announced_in:?}, logs {:?}",
                     self.log_follower
                 )
             }
@@ -579,17 +600,17 @@ impl core::fmt::Debug for SubgroupStore {
 #[cfg(all(test, not(loom)))]
 impl SubgroupStore {
     /// Creates the subgroup store of a late joiner that waits for the records kept before.
-    pub(super) fn newcomer(retention: StoreRetention, format: RecordFormat) -> SubgroupStore {
+    pub(super) fn late_joiner(retention: StoreRetention, format: RecordFormat) -> SubgroupStore {
         let mut subgroup_store = SubgroupStore::new(retention, format);
-        let (waiting, ripe_at) = (Some(Store::new(StoreRetention::default(), format)), None);
+        let (waiting, complete_at) = (Some(Store::new(StoreRetention::default(), format)), None);
         subgroup_store.stage = StoreStage::Lacks(Box::new(LateJoinerState {
             epoch: 1,
             from: Vec::new(),
             waiting,
-            complete_at: ripe_at,
+            complete_at,
             arrived: 0,
             pending_request: None,
-            spoke: None,
+            announced_in: None,
             beginning: None,
             replay: None,
             epoch_changes: VecDeque::new(),

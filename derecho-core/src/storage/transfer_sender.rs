@@ -163,7 +163,8 @@ impl TransferSender {
         &mut self,
         transfer_request: TransferRequest,
         way: TransferReader,
-        (store, told): (&Store, Vec<StreamId>),
+        store: &Store,
+        told: Vec<StreamId>,
         now: Time,
     ) {
         let of = |numbers: &StreamNumbers, stream: StreamId| {
@@ -341,7 +342,7 @@ mod tests {
     use super::*;
     use crate::bytes::Wire;
 
-    const MEANING: RecordFormat = RecordFormat {
+    const FORMAT: RecordFormat = RecordFormat {
         key: |record| record[0].into(),
         time: |_| 0,
         all_keys: |_| None,
@@ -361,7 +362,7 @@ mod tests {
     /// A store with what is left of very many senders that came and went one after the other, and
     /// two that are present.
     fn store() -> Store {
-        let mut store = Store::new(RETENTION, MEANING);
+        let mut store = Store::new(RETENTION, FORMAT);
         for number in 0..STAYS + GONE + 2 {
             let index = store.stream(stream(number));
             store.meet(stream(number), number);
@@ -409,10 +410,10 @@ mod tests {
             let transfer_request = TransferRequest { node: NodeId(2), key: 1, request: 1, range };
             let mut sender = TransferSender::new();
             let way = TransferReader::Pinned(store.cursor());
-            sender.serve(transfer_request, way, (&store, names.clone()), Time(0));
-            let mut newcomer = SubgroupStore::newcomer(RETENTION, MEANING);
-            newcomer.ask(Some((NodeId(1), 1)));
-            newcomer.begin_transfer(&streams, store.version(), (0, StreamNumbers::new()));
+            sender.serve(transfer_request, way, &store, names.clone(), Time(0));
+            let mut late_joiner = SubgroupStore::late_joiner(RETENTION, FORMAT);
+            late_joiner.ask(NodeId(1), 1);
+            late_joiner.begin_transfer(&streams, store.version(), (0, StreamNumbers::new()));
             let serving = sender.active.as_mut().expect("somebody is served");
             let Some(TransferReader::Pinned(mut cursor)) = serving.reader.take() else {
                 panic!("it is pinned")
@@ -421,19 +422,19 @@ mod tests {
             loop {
                 let (length, last) = serving.fill(&mut cursor, &mut block);
                 let head = BlockHead { request: 1, last, version: store.version() };
-                match newcomer.take_block(head, &block[..length]) {
+                match late_joiner.take_block(head, &block[..length]) {
                     BlockResult::More => assert!(!last),
                     BlockResult::Complete if last => break,
                     other => panic!("{other:?}"),
                 }
             }
-            assert_eq!(records(newcomer.store()), records(&store), "in blocks of {room}");
-            let known = newcomer.store().ended_streams();
+            assert_eq!(records(late_joiner.store()), records(&store), "in blocks of {room}");
+            let known = late_joiner.store().ended_streams();
             assert_eq!(known.len(), MOST_ENDED + STAYS as usize);
             assert!(known.iter().all(|ended_at| store.ended_streams().contains(ended_at)));
             let stays = |number: u64| known.iter().any(|(_, of)| *of == stream(number));
             assert!((0..STAYS).all(stays) && !stays(STAYS), "those who have left something");
-            assert_eq!(newcomer.store().version(), store.version());
+            assert_eq!(late_joiner.store().version(), store.version());
         }
     }
 }

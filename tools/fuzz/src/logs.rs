@@ -10,8 +10,8 @@ use derecho_core::log::index;
 use derecho_core::log::segment::{FileHeader, FileKind};
 use derecho_core::log::survey::survey;
 use derecho_core::log::{
-    Disk, DiskError, EpochId, GroupId, KeyHash, LogEntry, LogId, LogLimits, LogOwner, RecordKind,
-    RecoveryCheck, StreamKey, StreamLog, Version, WallTime,
+    Disk, DiskError, EpochId, GroupId, KeyHash, LogEntry, LogId, LogKey, LogLimits, LogOwner,
+    RecordKind, RecoveryCheck, StreamKey, StreamLog, Version, WallTime,
 };
 
 use crate::frames::{frame, frames};
@@ -124,8 +124,13 @@ fn entry(number: u64, payload: &[u8]) -> LogEntry<'_> {
 pub fn log_of(records: u64, segment_bytes: u64) -> Vec<u8> {
     let mut files = Files::default();
     let limits = LogLimits { segment_bytes };
-    let (mut log, _) = StreamLog::open(&mut files, (OWNER, STREAM), limits, RecoveryCheck::All)
-        .expect("an empty folder is an empty log");
+    let (mut log, _) = StreamLog::open(
+        &mut files,
+        LogKey { owner: OWNER, stream: STREAM },
+        limits,
+        RecoveryCheck::All,
+    )
+    .expect("an empty folder is an empty log");
     for number in 1..=records {
         let payload = vec![number as u8; 10 * number as usize];
         let of = LogEntry {
@@ -151,7 +156,9 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     }
     outcome.size(files.0.len());
     let mut seen = 0;
-    match survey(&mut files, (OWNER, STREAM), |record| seen += record.entry.payload.len()) {
+    match survey(&mut files, LogKey { owner: OWNER, stream: STREAM }, |record| {
+        seen += record.entry.payload.len()
+    }) {
         Ok(found) => {
             outcome.size(found.records as usize).size(seen).size(found.errors.len());
             for error in found.errors.iter().take(2) {
@@ -163,12 +170,17 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
         }
     }
     for check in [RecoveryCheck::Last, RecoveryCheck::All] {
-        match StreamLog::read(&mut files, (OWNER, STREAM), check) {
+        match StreamLog::read(&mut files, LogKey { owner: OWNER, stream: STREAM }, check) {
             Ok((log, _)) => outcome.size(read(&log, &mut files)),
             Err(error) => outcome.said(&error.to_string()),
         };
     }
-    match StreamLog::open(&mut files, (OWNER, STREAM), LogLimits::default(), RecoveryCheck::All) {
+    match StreamLog::open(
+        &mut files,
+        LogKey { owner: OWNER, stream: STREAM },
+        LogLimits::default(),
+        RecoveryCheck::All,
+    ) {
         Ok((log, _)) => accepts_record(log, &mut files, &mut outcome),
         Err(error) => {
             outcome.said(&error.to_string());
@@ -196,6 +208,7 @@ fn accepts_record(mut log: StreamLog, files: &mut Files, outcome: &mut OutcomeBu
         return;
     }
     let (again, _) =
-        StreamLog::read(files, (OWNER, STREAM), RecoveryCheck::Last).expect("the log was open");
+        StreamLog::read(files, LogKey { owner: OWNER, stream: STREAM }, RecoveryCheck::Last)
+            .expect("the log was open");
     assert_eq!(again.tail().version.0, last.version.0 + 1, "a synced record is missing");
 }

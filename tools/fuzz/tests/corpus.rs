@@ -311,12 +311,12 @@ fn words() -> Vec<Vec<u8>> {
     ];
     let rules = rules.iter().map(|rule| [&[0][..], &rule.to_bytes()].concat());
     let asks = [vec![1], vec![2], vec![3]];
-    let council = rules.chain(asks).map(|word| [vec![0], word.to_bytes()].concat());
+    let membership = rules.chain(asks).map(|word| [vec![0], word.to_bytes()].concat());
     let snapshot = ((1_u8, 1_u64), (Registry::default(), vec![0_u8; 4])).to_bytes();
     let starts = (2_u8, vec![((0_u64, 1_u64), ((RegionId(4), 5_u64), 6_u64))]).to_bytes();
     let direct = |view: u64| ((3_u8, view), vec![7_u8; 9]).to_bytes();
     let others = [snapshot, starts, direct(1), direct(2), (4_u8, 1_u64).to_bytes()];
-    council.chain(others).chain([(5_u8, 1_u64).to_bytes()]).collect()
+    membership.chain(others).chain([(5_u8, 1_u64).to_bytes()]).collect()
 }
 
 fn sample<T: DdsType>(value: &T, encoding: usize) -> (Vec<u8>, String) {

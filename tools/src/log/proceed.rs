@@ -14,7 +14,7 @@ use derecho_core::log::restart_permission::{
 };
 use derecho_core::log::views::{self, LoggedView, VIEWS};
 use derecho_core::log::{
-    LogError, LogId, RecoveryCheck, StreamKey, StreamLog, WallTime, aside, folder,
+    LogError, LogId, LogKey, RecoveryCheck, StreamKey, StreamLog, WallTime, aside, folder,
 };
 use derecho_node::logs::LogFolder;
 use serde_json::json;
@@ -66,7 +66,8 @@ impl RootContents {
             let Some(owner) = folder::owner(&mut disk).map_err(within)? else { continue };
             runs |= matches!(LogFolder::look(&path), Err(LogError::Locked));
             for stream in folder::streams(&mut disk)? {
-                let read = StreamLog::read(&mut disk, (owner, stream), RecoveryCheck::Last);
+                let read =
+                    StreamLog::read(&mut disk, LogKey { owner, stream }, RecoveryCheck::Last);
                 // Same check as that of processes when they claim a log.
                 let harm = match &read {
                     Ok((log, _)) => log.find_damage(&mut disk),

@@ -117,7 +117,8 @@ fn announced(
 /// for each.
 fn readers<D: TopicDescription>(
     participant: &DomainParticipant,
-    (topic, announced): (&D, &AnnouncedTopic),
+    topic: &D,
+    announced: &AnnouncedTopic,
     partitions: &[String],
     settled: impl Fn(DataReaderBuilder<D::Data>) -> DataReaderBuilder<D::Data>,
 ) -> Result<Vec<DataReader<D::Data>>, Failure> {

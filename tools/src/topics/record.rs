@@ -135,7 +135,7 @@ fn open(
 ) -> Result<Option<TopicReaders>, Failure> {
     let Some(of) = announced.dynamic_type() else { return Ok(None) };
     let topic = participant.find_serialized_topic(announced.name(), LOOK)?;
-    let readers = readers(participant, (&topic, announced), &[], |reader| reader)?;
+    let readers = readers(participant, &topic, announced, &[], |reader| reader)?;
     let qos = topic.qos();
     let service = &qos.durability_service;
     recorder.put(&RecordingEntry::Topic(RecordedTopic {

@@ -60,11 +60,11 @@ pub(crate) fn run(args: &SpyArgs, json: bool) -> CommandResult {
         if args.new { reader.volatile() } else { reader }
     };
     let readers = match &args.filter {
-        None => readers(&participant, (&topic, &known), &args.partition, settled)?,
+        None => readers(&participant, &topic, &known, &args.partition, settled)?,
         Some(filter) => {
             let part = participant.content_filtered_topic("what is shown", &topic, filter, &[]);
             let part = part.map_err(|error| Failure::Usage(error.to_string()))?;
-            readers(&participant, (&part, &known), &args.partition, settled)?
+            readers(&participant, &part, &known, &args.partition, settled)?
         }
     };
     let mut left = args.count.unwrap_or(u64::MAX);

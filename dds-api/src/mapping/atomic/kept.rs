@@ -124,7 +124,7 @@ impl AtomicTopics {
     pub(super) fn advance_replays(&mut self, domain: &mut DomainGroup, key: u64) -> usize {
         let mut done = 0;
         let membership = self.memberships.get_mut(&key).and_then(VecDeque::front_mut);
-        let (Some(membership), Some(store)) = (membership, self.stores.store(key)) else {
+        let (Some(membership), Some(store)) = (membership, self.stores.subgroup_store(key)) else {
             self.replaying.remove(&key);
             return 0;
         };

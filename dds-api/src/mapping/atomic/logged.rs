@@ -47,7 +47,7 @@ impl AtomicTopics {
         domain: &DomainGroup,
         key: u64,
     ) -> Option<StorageStatus> {
-        let store = self.stores.store(key)?;
+        let store = self.stores.subgroup_store(key)?;
         let state = domain.state();
         let complete = state.logs(key).zip(state.holders(key));
         let mut status = StorageStatus {
@@ -116,7 +116,7 @@ impl AtomicTopics {
 
     /// This participant's log of a topic, and how much of the topic's history the log holds.
     pub(in crate::mapping) fn own_log(&self, key: u64) -> OwnLog {
-        let store = self.stores.store(key);
+        let store = self.stores.subgroup_store(key);
         let Some((condition, logs)) =
             store.and_then(|keeper| keeper.condition()).zip(self.logs.as_ref())
         else {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use derecho_core::log::cursor::LogCursor;
 use derecho_core::log::{
-    DiskError, KeyHash, LogError, LogRecord, RecoveryCheck, StreamKey, StreamLog, Version,
+    DiskError, KeyHash, LogError, LogKey, LogRecord, RecoveryCheck, StreamKey, StreamLog, Version,
     WallTime, folder,
 };
 use derecho_core::storage::log_tasks::message_of;
@@ -93,7 +93,7 @@ pub(crate) fn state_at(
 fn open(dir: &Path, stream: StreamKey) -> Result<(LogFolder, StreamLog), LogError> {
     let mut disk = LogFolder::read(dir)?;
     let owner = folder::owner(&mut disk)?.ok_or(LogError::Failed)?;
-    let (log, _) = StreamLog::read(&mut disk, (owner, stream), RecoveryCheck::Last)?;
+    let (log, _) = StreamLog::read(&mut disk, LogKey { owner, stream }, RecoveryCheck::Last)?;
     Ok((disk, log))
 }
 

@@ -35,11 +35,18 @@ const HEADER_SERIAL: u64 = u64::MAX;
 /// Interval between checks of whether the unanswering nodes are stopped.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
+/// Another node that was found in the folder and called.
+struct NodeCall {
+    place: NodeSocket,
+    /// Connection to the node; `None` if the node must be called again later.
+    socket: Option<OwnedFd>,
+}
+
 /// The node's socket in the folder, and the other nodes found there.
 struct JoinTargets {
     listener: OwnedFd,
     mark: Option<OwnedFd>,
-    calls: Vec<(NodeSocket, Option<OwnedFd>)>,
+    calls: Vec<NodeCall>,
 }
 
 impl ShmLink {
@@ -199,13 +206,13 @@ fn call_others(
     folder: &DomainFolder,
     node: NodeId,
     lock: &DomainLock,
-) -> Result<Vec<(NodeSocket, Option<OwnedFd>)>, JoinError> {
+) -> Result<Vec<NodeCall>, JoinError> {
     let mut calls = Vec::new();
     for place in folder.others(node, lock)? {
         match folder.connect(place.node) {
-            Ok(socket) => calls.push((place, Some(socket))),
+            Ok(socket) => calls.push(NodeCall { place, socket: Some(socket) }),
             // The other node's queue is full; try again later.
-            Err(Errno::AGAIN | Errno::INTR) => calls.push((place, None)),
+            Err(Errno::AGAIN | Errno::INTR) => calls.push(NodeCall { place, socket: None }),
             Err(Errno::CONNREFUSED) => {
                 tracing::debug!(node = %place.node, "removing the files of a dead node");
                 folder.remove_socket(place.node);
@@ -226,12 +233,12 @@ fn call_others(
 
 fn start(
     parts: RendezvousParts,
-    calls: Vec<(NodeSocket, Option<OwnedFd>)>,
+    calls: Vec<NodeCall>,
 ) -> Result<thread::JoinHandle<()>, JoinError> {
     let mut rendezvous = Rendezvous::new(parts)
         .map_err(|errno| JoinError::system("preparing to watch the peers", errno))?;
     let run = move || {
-        for (place, socket) in calls {
+        for NodeCall { place, socket } in calls {
             rendezvous.call(place, socket);
         }
         rendezvous.run();
@@ -251,12 +258,12 @@ struct AwaitedNodes {
 }
 
 impl AwaitedNodes {
-    fn new(calls: &[(NodeSocket, Option<OwnedFd>)]) -> AwaitedNodes {
+    fn new(calls: &[NodeCall]) -> AwaitedNodes {
         let process = |socket: &OwnedFd| {
             socket::credentials(socket).and_then(|it| PeerProcess::at(socket, it.pid)).ok()
         };
         let called =
-            calls.iter().map(|(place, socket)| (place.node, socket.as_ref().and_then(process)));
+            calls.iter().map(|call| (call.place.node, call.socket.as_ref().and_then(process)));
         AwaitedNodes { pending: called.collect(), met: false }
     }
 

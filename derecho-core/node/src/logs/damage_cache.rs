@@ -36,19 +36,29 @@ pub(super) struct DamageCache(BTreeMap<(StreamKey, LogId), (FileStates, Instant,
 
 impl DamageCache {
     /// Returns the damage of a log, if it was found before and the files are unchanged.
-    pub(super) fn find(&self, of: (StreamKey, LogId), folder: &str) -> Option<LogDamage> {
-        let (known, _, damage) = self.0.get(&of).filter(|(_, found, _)| found.elapsed() < OLD)?;
-        (files(folder, of.0).as_ref() == Some(known)).then(|| damage.clone())
+    pub(super) fn find(&self, stream: StreamKey, log: LogId, folder: &str) -> Option<LogDamage> {
+        let (known, found, damage) = self.0.get(&(stream, log))?;
+        if found.elapsed() >= OLD {
+            return None;
+        }
+        (files(folder, stream).as_ref() == Some(known)).then(|| damage.clone())
     }
 
     /// Whether damage was found before, which may be gone now.
-    pub(super) fn is_known(&self, of: (StreamKey, LogId)) -> bool {
-        self.0.contains_key(&of)
+    pub(super) fn is_known(&self, stream: StreamKey, log: LogId) -> bool {
+        self.0.contains_key(&(stream, log))
     }
 
     /// Records the damage of a log, or that there is none.
-    pub(super) fn set(&mut self, of: (StreamKey, LogId), folder: &str, damage: Option<LogDamage>) {
-        match damage.zip(files(folder, of.0)) {
+    pub(super) fn set(
+        &mut self,
+        stream: StreamKey,
+        log: LogId,
+        folder: &str,
+        damage: Option<LogDamage>,
+    ) {
+        let of = (stream, log);
+        match damage.zip(files(folder, stream)) {
             Some((damage, files)) => {
                 let found = self.0.get(&of).filter(|(.., known)| *known == damage);
                 let found = found.filter(|(_, found, _)| found.elapsed() < OLD);

@@ -124,12 +124,7 @@ impl ProcessLogs {
 
     /// Returns the log of views. The log thread calls `waker` when the log's state has changed.
     pub fn views(&self, waker: impl Fn() + Send + Sync + 'static) -> StreamLogPort {
-        StreamLogPort::new(
-            &self.logs,
-            self.root.clone(),
-            (VIEWS, FullDiskPolicy::Wait, None),
-            waker,
-        )
+        StreamLogPort::new(&self.logs, self.root.clone(), VIEWS, FullDiskPolicy::Wait, None, waker)
     }
 
     /// Returns the log of a stream, of which `keep` is kept, or everything. The log thread calls
@@ -137,11 +132,12 @@ impl ProcessLogs {
     pub fn stream_log_port(
         &self,
         stream: StreamKey,
-        (on_full, keep): (FullDiskPolicy, Option<TopicLogRetention>),
+        on_full: FullDiskPolicy,
+        keep: Option<TopicLogRetention>,
         waker: impl Fn() + Send + Sync + 'static,
     ) -> StreamLogPort {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).insert(stream);
-        StreamLogPort::new(&self.logs, self.root.clone(), (stream, on_full, keep), waker)
+        StreamLogPort::new(&self.logs, self.root.clone(), stream, on_full, keep, waker)
     }
 }
 

@@ -61,7 +61,9 @@ pub(super) struct SharedLogState {
 
 impl SharedLogState {
     pub(super) fn new(
-        (key, on_full, keep): (StreamKey, FullDiskPolicy, Option<TopicLogRetention>),
+        key: StreamKey,
+        on_full: FullDiskPolicy,
+        keep: Option<TopicLogRetention>,
         waker: impl Fn() + Send + Sync + 'static,
     ) -> SharedLogState {
         SharedLogState {

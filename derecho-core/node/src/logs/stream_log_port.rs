@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use derecho_core::log::restart_permission::{self, RestartPermission};
 use derecho_core::log::views::VIEWS;
 use derecho_core::log::{
-    Disk, DiskError, EpochMark, LogEntry, LogError, LogId, StreamKey, StreamLog, Version, WallTime,
-    aside, folder,
+    Disk, DiskError, EpochMark, LogEntry, LogError, LogId, LogKey, StreamKey, StreamLog, Version,
+    WallTime, aside, folder,
 };
 use derecho_core::storage::log_damage::{self, DamageOutcome, LogDamage};
 use derecho_core::storage::log_election::LogClaim;
@@ -104,12 +104,14 @@ impl StreamLogPort {
     pub(super) fn new(
         logs: &Logs,
         root: PathBuf,
-        of: (StreamKey, FullDiskPolicy, Option<TopicLogRetention>),
+        stream: StreamKey,
+        on_full: FullDiskPolicy,
+        keep: Option<TopicLogRetention>,
         waker: impl Fn() + Send + Sync + 'static,
     ) -> StreamLogPort {
         StreamLogPort {
             log: logs.owner().log,
-            handle: logs.handle(Arc::new(SharedLogState::new(of, waker))),
+            handle: logs.handle(Arc::new(SharedLogState::new(stream, on_full, keep, waker))),
             slot: Arc::default(),
             batch: Batch::default(),
             root,
@@ -237,7 +239,7 @@ fn run_task(
             None => drop(writer.logs.remove(&log_state.key)),
             Some(state) => {
                 let error = error.clone().within(&writer.disk.place());
-                writer.give_up(log_state.key, (state, error.clone()));
+                writer.give_up(log_state.key, state, error.clone());
                 log_state.show(state, Some(error));
                 return answer;
             }
@@ -265,10 +267,10 @@ fn try_task(
     };
     for neighbour in &mut neighbours {
         neighbour.damage =
-            writer.damage_cache.find((log_state.key, neighbour.log), &neighbour.disk.place());
+            writer.damage_cache.find(log_state.key, neighbour.log, &neighbour.disk.place());
     }
     if let Some(damage) = damage {
-        let judged = open_damaged(writer, (log_state, root, task), &mut neighbours, damage);
+        let judged = open_damaged(writer, log_state, root, task, &mut neighbours, damage);
         note_damage(&mut writer.damage_cache, log_state.key, &neighbours);
         match judged {
             Ok(None) => {}
@@ -286,8 +288,9 @@ fn try_task(
     let known = aside::asides(&mut writer.disk).unwrap_or_default();
     let mut answer = log_tasks::run(task, &mut open_log.log, &mut writer.disk, &mut neighbours);
     if let LogTaskResult::Claimed(claim) = &mut answer {
-        let own = (writer.owner, log_state.key, &mut writer.disk);
-        let more = log_tasks::excused(&permissions_in(root), own, None, &mut neighbours);
+        let (key, disk) = (LogKey { owner: writer.owner, stream: log_state.key }, &mut writer.disk);
+        let permissions = permissions_in(root);
+        let more = log_tasks::excused(&permissions, key, disk, None, &mut neighbours);
         claim.accounts.extend(more);
     }
     note_damage(&mut writer.damage_cache, log_state.key, &neighbours);
@@ -318,25 +321,28 @@ fn try_task(
 /// Returns the claim of a damaged log (I-98). `None`: the log was put aside, and is open and empty.
 fn open_damaged(
     writer: &mut LogWriter<LogFolder>,
-    (shown, root, errand): (&Arc<SharedLogState>, &std::path::Path, &LogTask),
+    shown: &Arc<SharedLogState>,
+    root: &std::path::Path,
+    errand: &LogTask,
     neighbours: &mut [ReachableFolder<LogFolder>],
     damage: LogDamage,
 ) -> Result<Option<Box<LogClaim>>, LogError> {
     let (owner, stream, place) = (writer.owner, shown.key, writer.disk.place());
+    let key = LogKey { owner, stream };
     let begins = matches!(errand, LogTask::Load(..) | LogTask::Read(_));
-    if begins && !writer.damage_cache.is_known((stream, owner.log)) {
+    if begins && !writer.damage_cache.is_known(stream, owner.log) {
         // The log was claimed as a sound one: a start from it must find what was claimed.
         return Err(damage.error);
     }
-    let judged = log_damage::judge(errand, (owner, stream, &mut writer.disk), neighbours, &damage);
+    let judged = log_damage::judge(errand, key, &mut writer.disk, neighbours, &damage);
     let error = damage.error.clone().within(&place);
     let number = match judged? {
         DamageOutcome::PutAside(number) => number,
         DamageOutcome::Claimed(mut claim) => {
-            let own = (owner, stream, &mut writer.disk);
-            let more = log_tasks::excused(&permissions_in(root), own, Some(&damage), neighbours);
+            let (permissions, disk) = (permissions_in(root), &mut writer.disk);
+            let more = log_tasks::excused(&permissions, key, disk, Some(&damage), neighbours);
             claim.accounts.extend(more);
-            writer.damage_cache.set((stream, owner.log), &place, Some(damage));
+            writer.damage_cache.set(stream, owner.log, &place, Some(damage));
             // Other members that hold the store complete it.
             if matches!(errand, LogTask::Claim(true)) {
                 shown.show_damaged(error);
@@ -348,7 +354,7 @@ fn open_damaged(
         "the log of stream {stream} is damaged: {error}. The log was put aside in {place} as \
          number {number}, and its records are fetched from other logs"
     );
-    writer.damage_cache.set((stream, owner.log), &place, None);
+    writer.damage_cache.set(stream, owner.log, &place, None);
     writer.open(shown)?;
     tidy_asides(writer, shown);
     Ok(None)
@@ -392,9 +398,9 @@ fn note_damage(
     neighbours: &[ReachableFolder<LogFolder>],
 ) {
     for neighbour in neighbours {
-        let of = (stream, neighbour.log);
-        if neighbour.damage.is_some() || known.is_known(of) {
-            known.set(of, &neighbour.disk.place(), neighbour.damage.clone());
+        let log = neighbour.log;
+        if neighbour.damage.is_some() || known.is_known(stream, log) {
+            known.set(stream, log, &neighbour.disk.place(), neighbour.damage.clone());
         }
     }
 }
@@ -408,9 +414,9 @@ impl LogWriter<LogFolder> {
         checks: bool,
     ) -> Result<Option<LogDamage>, LogError> {
         let (owner, stream) = (self.owner, log_state.key);
-        let (of, log) = ((owner, stream), (stream, owner.log));
-        if self.damage_cache.is_known(log) {
-            if let Some(damage) = self.damage_cache.find(log, &self.disk.place()) {
+        let of = LogKey { owner, stream };
+        if self.damage_cache.is_known(stream, owner.log) {
+            if let Some(damage) = self.damage_cache.find(stream, owner.log, &self.disk.place()) {
                 return Ok(Some(damage));
             }
             // Other files may have the same names now.
@@ -450,12 +456,12 @@ impl LogWriter<LogFolder> {
         if !log_state.takes() {
             return Err(log_state.error().unwrap_or(LogError::Failed));
         }
-        let (of, LogSettings { mut limits, check, .. }) =
-            ((self.owner, log_state.key), self.settings);
+        let key = LogKey { owner: self.owner, stream: log_state.key };
+        let LogSettings { mut limits, check, .. } = self.settings;
         if log_state.key == VIEWS {
             limits.segment_bytes = limits.segment_bytes.min(VIEWS_FILE);
         }
-        let (log, recovery) = StreamLog::open(&mut self.disk, of, limits, check)?;
+        let (log, recovery) = StreamLog::open(&mut self.disk, key, limits, check)?;
         if let Some(torn) = recovery.torn {
             tracing::warn!("the torn end of the log of stream {} was cut: {torn:?}", log_state.key);
         }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use derecho_core::log::views::VIEWS;
 use derecho_core::log::{
-    Disk, DiskError, GroupId, LogError, LogId, LogLimits, LogOwner, LogRecord, Recovery,
+    Disk, DiskError, GroupId, LogError, LogId, LogKey, LogLimits, LogOwner, LogRecord, Recovery,
     RecoveryCheck, SegmentRetention, StreamKey, StreamLog, Version, WallTime, folder,
 };
 use derecho_core::storage::log_tasks;
@@ -234,12 +234,12 @@ impl<D: Disk + Send + 'static> Logs<D> {
             }
             let opened = StreamLog::open(
                 &mut writer.disk,
-                (writer.owner, key),
+                LogKey { owner: writer.owner, stream: key },
                 writer.settings.limits,
                 writer.settings.check,
             );
             opened.map(|(log, recovery)| {
-                let log_state = Arc::new(SharedLogState::new((key, on_full, None), waker));
+                let log_state = Arc::new(SharedLogState::new(key, on_full, None, waker));
                 log_state.publish(log.durable());
                 writer.logs.insert(key, OpenLog::new(log, &log_state));
                 (log_state, recovery)
@@ -509,7 +509,7 @@ impl<D: Disk> LogWriter<D> {
                 }
             });
             if let Err(error) = appended {
-                self.give_up(log_state.key, (StreamState::Failed, error));
+                self.give_up(log_state.key, StreamState::Failed, error);
             }
         }
         batch.clear();
@@ -538,10 +538,10 @@ impl<D: Disk> LogWriter<D> {
                 Ok(version) => {
                     open_log.log_state.publish_all(version);
                     if let Err(error) = open_log.trim(&mut self.disk) {
-                        self.give_up(*key, (StreamState::Failed, error));
+                        self.give_up(*key, StreamState::Failed, error);
                     }
                 }
-                Err(error) => self.give_up(*key, (StreamState::Failed, error)),
+                Err(error) => self.give_up(*key, StreamState::Failed, error),
             }
         }
     }
@@ -560,7 +560,7 @@ impl<D: Disk> LogWriter<D> {
                 return log_state.show_full(error.within(&self.disk.place()));
             }
             if let Some(state) = self.judge(&log_state, &error) {
-                return self.give_up(key, (state, error));
+                return self.give_up(key, state, error);
             }
         }
     }
@@ -586,7 +586,7 @@ impl<D: Disk> LogWriter<D> {
         None
     }
 
-    pub(super) fn give_up(&mut self, key: StreamKey, (state, error): (StreamState, LogError)) {
+    pub(super) fn give_up(&mut self, key: StreamKey, state: StreamState, error: LogError) {
         let error = error.within(&self.disk.place());
         tracing::error!("the log of stream {key} accepts no more records: {error}");
         if let Some(open_log) = self.logs.remove(&key) {

@@ -13,8 +13,8 @@ use derecho_core::log::restart_permission::{PermittedDamage, RestartPermission};
 use derecho_core::log::segment::{FILE_HEADER, FileHeader, FileKind};
 use derecho_core::log::views::{self, VIEWS};
 use derecho_core::log::{
-    Disk, DiskError, EpochMark, GroupId, LogEntry, LogError, LogId, LogLimits, LogOwner, LogRecord,
-    OwnedRecord, RecoveryCheck, StreamKey, StreamLog, Tail, Version, aside, folder,
+    Disk, DiskError, EpochMark, GroupId, LogEntry, LogError, LogId, LogKey, LogLimits, LogOwner,
+    LogRecord, OwnedRecord, RecoveryCheck, StreamKey, StreamLog, Tail, Version, aside, folder,
 };
 use derecho_core::storage::log_damage::{self, DamageOutcome, LogDamage};
 use derecho_core::storage::log_port::{LogPort, LogPortCondition, LogTask, LogTaskResult};
@@ -96,7 +96,9 @@ impl LogFolders {
         let folder = &mut slots[at].folder;
         let mut damaged = Vec::new();
         for stream in folder::streams(folder).unwrap() {
-            if let Err(error) = StreamLog::read(folder, (owner, stream), RecoveryCheck::All) {
+            if let Err(error) =
+                StreamLog::read(folder, LogKey { owner, stream }, RecoveryCheck::All)
+            {
                 let last = aside::last(folder, stream).unwrap();
                 damaged.push(PermittedDamage { stream, last, error: error.to_string() });
             }
@@ -223,7 +225,7 @@ impl LogFolders {
     pub fn journal(&self, at: usize, stream: StreamKey, seed: u64) -> SimLogPort {
         let slot = &mut self.0.lock().unwrap()[at];
         let owner = LogOwner { group: GROUP, log: slot.log };
-        let of = (owner, stream);
+        let of = LogKey { owner, stream };
         let (log, damaged) = match StreamLog::open(&mut slot.folder, of, LIMITS, RecoveryCheck::All)
         {
             Ok((log, _)) => (log, None),
@@ -282,8 +284,9 @@ impl LogFolders {
         let all = slots.iter_mut().filter_map(|FolderState { log, folder, .. }| {
             let owner = LogOwner { group: GROUP, log: *log };
             let known = folder::streams(folder).unwrap().contains(&stream);
-            let (read, _) = known
-                .then(|| StreamLog::read(folder, (owner, stream), RecoveryCheck::All).unwrap())?;
+            let (read, _) = known.then(|| {
+                StreamLog::read(folder, LogKey { owner, stream }, RecoveryCheck::All).unwrap()
+            })?;
             let mut records = Vec::new();
             let mut cursor = read.after(Version(read.complete_from().0 - 1)).unwrap();
             while let Some(record) = cursor.next(folder, &read).unwrap() {
@@ -304,7 +307,8 @@ fn has_noted(FolderState { log, folder, .. }: &mut FolderState) -> bool {
     let owner = LogOwner { group: GROUP, log: *log };
     let streams = folder::streams(folder).unwrap();
     streams.into_iter().any(|stream| {
-        let (log, _) = StreamLog::read(folder, (owner, stream), RecoveryCheck::All).unwrap();
+        let (log, _) =
+            StreamLog::read(folder, LogKey { owner, stream }, RecoveryCheck::All).unwrap();
         log.epoch().is_some() || stream == VIEWS && log.durable() > Version(0)
     })
 }
@@ -411,13 +415,13 @@ impl SimLogPort {
         let permissions = self.folders.2.lock().unwrap().clone();
         if let Some(damage) = &self.damaged {
             let (owner, stream) = (self.log.owner(), self.log.stream());
-            let own = (owner, stream, &mut self.folder);
-            match log_damage::judge(&task, own, &mut others, damage)? {
+            let key = LogKey { owner, stream };
+            match log_damage::judge(&task, key, &mut self.folder, &mut others, damage)? {
                 DamageOutcome::Claimed(mut claim) => {
-                    let own = (owner, stream, &mut self.folder);
                     claim.accounts.extend(log_tasks::excused(
                         &permissions,
-                        own,
+                        key,
+                        &mut self.folder,
                         Some(damage),
                         &mut others,
                     ));
@@ -425,7 +429,7 @@ impl SimLogPort {
                     return Ok(());
                 }
                 DamageOutcome::PutAside(_) => {
-                    let of = (owner, stream);
+                    let of = LogKey { owner, stream };
                     self.log = StreamLog::open(&mut self.folder, of, LIMITS, RecoveryCheck::All)?.0;
                     self.damaged = None;
                 }
@@ -433,8 +437,9 @@ impl SimLogPort {
         }
         let mut answer = log_tasks::run(&task, &mut self.log, &mut self.folder, &mut others);
         if let LogTaskResult::Claimed(claim) = &mut answer {
-            let own = (self.log.owner(), self.log.stream(), &mut self.folder);
-            claim.accounts.extend(log_tasks::excused(&permissions, own, None, &mut others));
+            let key = LogKey { owner: self.log.owner(), stream: self.log.stream() };
+            let more = log_tasks::excused(&permissions, key, &mut self.folder, None, &mut others);
+            claim.accounts.extend(more);
         }
         self.answer = Some(answer);
         Ok(())

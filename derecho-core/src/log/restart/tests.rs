@@ -31,7 +31,7 @@ struct ModelLog {
     messages: Vec<u64>,
     epoch: EpochId,
     from: u64,
-    cuts: Vec<(EpochId, Version)>,
+    cuts: Vec<NotedCut>,
     begun: Option<(EpochId, Vec<LogId>)>,
     /// Number of messages of the epoch's order that it has received, logged or not.
     received: usize,
@@ -127,7 +127,7 @@ impl ModelStream {
         }
         let trim =
             survivors.iter().map(|member_log| self.logs[member_log].received).min().unwrap_or(0);
-        let mark = (self.epoch, Version(trim as u64));
+        let mark = NotedCut { epoch: self.epoch, version: Version(trim as u64) };
         // The order is decided, so a member that lacks a part of it has received that part by now,
         // and logs it before the end of the epoch.
         for member_log in &survivors {
@@ -197,7 +197,9 @@ impl ModelStream {
             "seed {seed}: durable {:?}, {winner:?}",
             self.durable
         );
-        for (epoch, version) in found.values().flat_map(|found| &found.streams[&KEY].cuts) {
+        for NotedCut { epoch, version } in
+            found.values().flat_map(|found| &found.streams[&KEY].cuts)
+        {
             // Messages that were cut are written again by their writers: they return with the
             // writers, or not at all.
             let past = restart.tail.epoch > *epoch;
@@ -245,7 +247,8 @@ fn log_that_covers_damaged_log_has_all_its_durable_messages() {
         }
         for (own, sound) in &world.logs {
             for (log, damaged) in world.logs.iter().filter(|(log, _)| *log != own) {
-                if !covers((*own, &sound.found()), (*log, &damaged.found())) {
+                let by = FoundLog { log: *own, summary: &sound.found() };
+                if !covers(by, FoundLog { log: *log, summary: &damaged.found() }) {
                     continue;
                 }
                 covered += 1;
@@ -273,13 +276,15 @@ fn tail_and_marks_of_damaged_log_decide_its_coverage() {
         cuts: vec![],
         begun: Some((epoch, names.iter().map(|log| LogId(*log)).collect())),
     };
-    let is_covered =
-        |sound: &LogSummary, damaged: &LogSummary| covers((LogId(1), sound), (LogId(2), damaged));
+    let is_covered = |sound: &LogSummary, damaged: &LogSummary| {
+        let by = FoundLog { log: LogId(1), summary: sound };
+        covers(by, FoundLog { log: LogId(2), summary: damaged })
+    };
     let sound = log(epoch(1, 4), 9, &[1, 2]);
     assert!(is_covered(&sound, &log(epoch(1, 4), 9, &[1, 2])));
     assert!(!is_covered(&sound, &log(epoch(1, 4), 10, &[1, 2])));
     assert!(!is_covered(&sound, &log(epoch(1, 4), 8, &[1, 2, 3])), "another log may have more");
-    let cuts = vec![(epoch(1, 4), Version(9))];
+    let cuts = vec![NotedCut { epoch: epoch(1, 4), version: Version(9) }];
     let ended = LogSummary { cuts: cuts.clone(), ..log(epoch(1, 5), 9, &[2]) };
     assert!(is_covered(&sound, &ended));
     assert!(!is_covered(&log(epoch(1, 4), 8, &[1, 2]), &ended), "the end of the epoch is missing");
@@ -376,7 +381,7 @@ fn tail_beyond_trim_is_cut_and_stream_waits_for_complete_log() {
     };
     let ahead = log(Tail { epoch: first, version: Version(9) });
     let mut trimmed = log(Tail { epoch: second, version: Version(6) });
-    trimmed.cuts.push((first, Version(6)));
+    trimmed.cuts.push(NotedCut { epoch: first, version: Version(6) });
     trimmed.begun = Some((second, vec![LogId(1), LogId(2)]));
     let of = |stream: &LogSummary| FolderSummary {
         views: vec![],

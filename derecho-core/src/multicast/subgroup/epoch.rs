@@ -30,6 +30,15 @@ use crate::multicast::order::SlotPosition;
 use crate::multicast::send::Sender;
 use crate::multicast::stream::StreamStart;
 
+/// Memory of a stream that a member begins to send.
+#[derive(Clone, Debug)]
+pub struct OpeningMemory {
+    /// The memory.
+    pub memory: SenderMemory,
+    /// Region of the stream.
+    pub region: RegionId,
+}
+
 /// Beginning of an epoch. The same at all its members, except for the local views of the members.
 #[derive(Clone, Debug)]
 pub struct EpochOpening {
@@ -41,7 +50,7 @@ pub struct EpochOpening {
     /// Members of the epoch, including this node, in an order that all agree on.
     pub members: Vec<OpeningMember>,
     /// Memory of this node's stream, if it begins to send.
-    pub memory: Option<(SenderMemory, RegionId)>,
+    pub memory: Option<OpeningMemory>,
     /// Epochs with this node as a sender that it has passed over, oldest first.
     pub skipped: Vec<SkippedEpoch>,
 }
@@ -269,7 +278,7 @@ impl Subgroup {
             epoch_mark(name),
             opening_members[me].reads && !read_before,
         );
-        self.begin_own(own_rank.zip(memory).filter(|_| !goes_on), own_rank, own_start);
+        self.begin_own(memory.filter(|_| !goes_on), own_rank, own_start);
         let goes_on_from =
             |member: &SubgroupMember| before.iter().any(|other| other.goes_on_in(member));
         for member in members.iter_mut().filter(|member| !goes_on_from(member)) {
@@ -288,7 +297,7 @@ impl Subgroup {
                 }
             }
         }
-        self.keep_former(before, &members, (unfinished, goes_on), bank);
+        self.keep_former(before, &members, unfinished, goes_on, bank);
         self.retain_for_skipped(&skipped, &members, bank);
         self.members = members;
         (self.epoch, self.mark, self.me) = (epoch, epoch_mark(name), me);
@@ -311,7 +320,8 @@ impl Subgroup {
         &mut self,
         before: Vec<SubgroupMember>,
         members: &[SubgroupMember],
-        (unfinished, goes_on): (Option<u64>, bool),
+        unfinished: Option<u64>,
+        goes_on: bool,
         bank: LineBank,
     ) {
         let is_there = |peer| members.iter().any(|member| member.peer() == peer);
@@ -409,7 +419,7 @@ impl Subgroup {
         &self,
         epoch: u64,
         opening_members: &[OpeningMember],
-        memory: Option<&(SenderMemory, RegionId)>,
+        memory: Option<&OpeningMemory>,
     ) -> bool {
         let own =
             opening_members.iter().filter(|opening_member| opening_member.target.is_none()).count();
@@ -430,7 +440,7 @@ impl Subgroup {
                     start <= own.sender.committed()
                 }
                 // Other members may have seen commits that precede this node's beginning.
-                (_, Some((memory, region))) => {
+                (_, Some(OpeningMemory { memory, region })) => {
                     *region == sends.stream && start <= memory.committed()
                 }
                 _ => false,
@@ -495,15 +505,10 @@ impl Subgroup {
     }
 
     /// Sets up the stream that this member sends in the epoch.
-    fn begin_own(
-        &mut self,
-        new: Option<(usize, (SenderMemory, RegionId))>,
-        rank: Option<usize>,
-        start: u64,
-    ) {
+    fn begin_own(&mut self, new: Option<OpeningMemory>, rank: Option<usize>, start: u64) {
         let before = self.own.take();
         self.own = match (new, before, rank) {
-            (Some((rank, (memory, region))), before, _) => {
+            (Some(OpeningMemory { memory, region }), before, Some(rank)) => {
                 before.iter().for_each(|own| own.sender.memory().set_audience(0, false));
                 Some(OwnStream {
                     sender: Sender::new(memory, region),
@@ -516,7 +521,7 @@ impl Subgroup {
             (None, Some(own), Some(rank)) => {
                 Some(OwnStream { rank, closed: None, wanted: 0, announced: 0, ..own })
             }
-            (None, before, _) => {
+            (_, before, _) => {
                 // I-36: the stream reclaims nothing any more.
                 before.iter().for_each(|own| own.sender.memory().set_audience(0, false));
                 None

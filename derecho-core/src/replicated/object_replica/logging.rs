@@ -11,7 +11,9 @@ use alloc::vec::Vec;
 
 use super::super::messages::{DirectoryChange, ObjectMessage};
 use super::super::object_host::{ApplicationEvent, ObjectOrigin};
-use super::super::object_log_input::{AppliedUpdate, ObjectLogInput, UpdateBytes, state};
+use super::super::object_log_input::{
+    AppliedUpdate, ObjectLogInput, ObjectState, UpdateBytes, state,
+};
 use super::super::shard_machine::ShardLogStatus;
 use super::super::{Object, ObjectPosition, ObjectVersion};
 use super::{ObjectReplica, ReplicaContext, WaitingEvent};
@@ -191,7 +193,7 @@ impl<O: Object> ObjectReplica<O> {
             durable: self.logging.durability.everywhere(),
             own_durable: log_follower.map_or(0, LogFollower::durable),
             logs: logs.complete.len(),
-            own: log_follower.map(|scribe| (scribe.log(), scribe.condition())),
+            own: log_follower.map(|follower| (follower.log(), follower.condition())),
             awaited: logs.awaited.clone(),
             awaited_logs: logs.awaited_logs.clone(),
         })
@@ -200,12 +202,10 @@ impl<O: Object> ObjectReplica<O> {
     /// Describes the state of its log for debugging.
     pub(super) fn describe_log(&self) -> String {
         let Some(logs) = &self.status.logs else { return String::new() };
-        let ObjectLog {
-            object_version: edition, log_follower: scribe, input: log_input, own, ..
-        } = &self.logging;
+        let ObjectLog { object_version, log_follower, input: log_input, own, .. } = &self.logging;
         let (complete, awaited, waits) = (&logs.complete, &logs.awaited, log_input.is_some());
         format!(
-            "; logged, {edition:?}, own {own:?}, waits {waits} for {scribe:?}, complete {complete:?}, \
+            "; logged, {object_version:?}, own {own:?}, waits {waits} for {log_follower:?}, complete {complete:?}, \
              awaited {awaited:?}"
         )
     }
@@ -287,7 +287,7 @@ impl<O: Object> ObjectReplica<O> {
         {
             let others = logs.complete.iter().filter(|(node, _)| *node != context.me);
             let (others, waiting) = (others.map(|(_, log)| *log).collect(), log_input.bytes());
-            log_follower.follow((log_input, begin), (logs.base, logs.era), others);
+            log_follower.follow(log_input, begin, logs.base, logs.era, others);
             log_follower.grows(waiting);
         }
         self.note_epoch(&logs);
@@ -318,8 +318,8 @@ impl<O: Object> ObjectReplica<O> {
     }
 
     /// Takes in the object as restored from the log, up to the place where this member began.
-    fn restore_from_log(&mut self, recalled: &LogContent, context: &mut ReplicaContext<'_>) {
-        let is_read = match &recalled.state {
+    fn restore_from_log(&mut self, content: &LogContent, context: &mut ReplicaContext<'_>) {
+        let is_read = match &content.state {
             Some(state) => self.object.restore(state.record().entry.payload),
             None => {
                 self.object.reset();
@@ -337,9 +337,9 @@ impl<O: Object> ObjectReplica<O> {
             let record = record.record();
             ObjectVersion { version: record.version.0, time: record.entry.source_time.0 }
         };
-        let mut object_version = recalled.state.as_ref().map(of).unwrap_or_default();
+        let mut object_version = content.state.as_ref().map(of).unwrap_or_default();
         self.logging.checkpointed = object_version.version;
-        for message in &recalled.messages {
+        for message in &content.messages {
             let entry = message.record().entry;
             if entry.kind == RecordKind::Sample {
                 self.object.apply(entry.writer, entry.payload);
@@ -353,7 +353,7 @@ impl<O: Object> ObjectReplica<O> {
             (&mut self.logging.log_follower, &self.status.logs)
         {
             let log_input = ObjectLogInput::new(begin, None);
-            log_follower.follow((log_input, begin), (recalled.tail, logs.era), Vec::new());
+            log_follower.follow(log_input, begin, content.tail, logs.era, Vec::new());
         }
         let start = if begin == 0 {
             ObjectOrigin::Initial
@@ -368,8 +368,10 @@ impl<O: Object> ObjectReplica<O> {
         if self.is_logged() {
             self.logging.object_version = object_version;
             self.logging.checkpointed = object_version.version;
-            let log_input =
-                ObjectLogInput::new(object_version.version, Some((object_version, bytes)));
+            let log_input = ObjectLogInput::new(
+                object_version.version,
+                Some(ObjectState { object_version, bytes }),
+            );
             self.logging.input = Some((log_input, object_version.version));
         }
     }
@@ -377,8 +379,10 @@ impl<O: Object> ObjectReplica<O> {
     /// Notes an update that was just applied to the object.
     pub(super) fn note(
         &mut self,
-        (from, record): (StreamId, Record),
-        (update, time): (Option<Vec<u8>>, u64),
+        from: StreamId,
+        record: Record,
+        update: Option<Vec<u8>>,
+        time: u64,
         me: NodeId,
     ) {
         if !self.is_logged() {
@@ -437,7 +441,7 @@ impl<O: Object> ObjectReplica<O> {
             durability.note_announced(node, own);
         }
         let complete_members = logs.complete.iter().map(|(node, _)| *node);
-        usize::from(durability.settle((context.me, own), complete_members))
+        usize::from(durability.settle(context.me, own, complete_members))
     }
 
     /// Announces that this member has the object, if that is not known and the log is complete.
@@ -453,7 +457,7 @@ impl<O: Object> ObjectReplica<O> {
 }
 
 /// Returns the number of the first waiting message of each stream.
-fn first_of<'a>(kept: impl Iterator<Item = &'a WaitingEvent>) -> Vec<(StreamId, u64)> {
+fn first_of<'a>(kept: impl Iterator<Item = &'a WaitingEvent>) -> BTreeMap<StreamId, u64> {
     let mut first = BTreeMap::new();
     for kept in kept {
         let WaitingEvent::Begun { numbers, .. } = kept else { continue };
@@ -461,5 +465,5 @@ fn first_of<'a>(kept: impl Iterator<Item = &'a WaitingEvent>) -> Vec<(StreamId, 
             first.entry(*stream).or_insert(*number);
         }
     }
-    if planted(Fault::RecallUncut) { Vec::new() } else { first.into_iter().collect() }
+    if planted(Fault::RecallUncut) { BTreeMap::new() } else { first }
 }

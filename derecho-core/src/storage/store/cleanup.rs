@@ -45,7 +45,7 @@ impl Store {
             for place in self.index.remove(&key).into_iter().flatten() {
                 self.let_go(place, version);
             }
-            self.is_gone(key);
+            self.note_gone(key);
         }
     }
 
@@ -79,7 +79,7 @@ impl Store {
 
     /// Notes that no record of a key is kept any more: a key that only accompanies it is then
     /// not alive.
-    pub(super) fn is_gone(&mut self, key: Key) {
+    pub(super) fn note_gone(&mut self, key: Key) {
         if self.retention.cleanup.is_none() {
             return;
         }
@@ -128,7 +128,7 @@ mod tests {
         record[9..].chunks(2).take(record[8].into()).map(|part| (part[0], part[1]))
     }
 
-    const MEANING: RecordFormat = RecordFormat {
+    const FORMAT: RecordFormat = RecordFormat {
         key: |record| record[9].into(),
         time: |record| u64::from_le_bytes(*record.first_chunk().expect("a time")),
         all_keys: |record| {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn after(delay: u64) -> Store {
-        Store::new(StoreRetention { cleanup: Some(delay), ..StoreRetention::default() }, MEANING)
+        Store::new(StoreRetention { cleanup: Some(delay), ..StoreRetention::default() }, FORMAT)
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
     fn set_without_room_for_its_keys_expires_no_record() {
         let retention =
             StoreRetention { keys: Some(1), lifespan: Some(10), ..StoreRetention::default() };
-        let mut store = Store::new(retention, MEANING);
+        let mut store = Store::new(retention, FORMAT);
         put(&mut store, 100, &[(1, LIVES)]);
         put(&mut store, 200, &[(2, LIVES), (3, LIVES)]);
         assert_eq!(versions(&store), [0]);
@@ -251,7 +251,7 @@ mod tests {
     fn dead_keys_do_not_accumulate_in_memory() {
         let retention =
             StoreRetention { depth: Some(1), cleanup: Some(100), ..StoreRetention::default() };
-        let mut store = Store::new(retention, MEANING);
+        let mut store = Store::new(retention, FORMAT);
         let meter = store.meter();
         for round in 0..100_000_u64 {
             let key = (round % 100) as u8;
@@ -345,7 +345,7 @@ mod tests {
             let (depth, most) = (some(4).map(|depth| depth as u32), some(60));
             let (keys, cleanup) = (some(30), Some(some(400).unwrap_or(0)));
             let retention = StoreRetention { depth, most, keys, lifespan: None, cleanup };
-            let mut store = Store::new(retention, MEANING);
+            let mut store = Store::new(retention, FORMAT);
             let mut plain =
                 ModelStore { retention, records: BTreeMap::new(), index: BTreeMap::new() };
             let mut others: Vec<Store> = Vec::new();
@@ -372,7 +372,7 @@ mod tests {
                     assert_eq!(store.dead_keys.since.len(), since.count(), "seed {seed}");
                 }
                 if !has_sets && random(300) == 0 {
-                    let mut other = Store::new(retention, MEANING);
+                    let mut other = Store::new(retention, FORMAT);
                     let stream = other.stream(STREAM);
                     for kept in store.cursor() {
                         other.resume(kept.version());

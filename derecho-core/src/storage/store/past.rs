@@ -82,7 +82,8 @@ impl Store {
     /// Puts in a record of the past. Returns `false` if it cannot be one.
     pub(in crate::storage) fn put_before(
         &mut self,
-        (stream, number): (u32, u64),
+        stream: u32,
+        number: u64,
         version: u64,
         record: &[u8],
     ) -> bool {
@@ -242,9 +243,8 @@ mod tests {
 
     fn put_before(store: &mut Store, numbers: core::ops::Range<u64>) {
         let stream = store.stream(STREAM);
-        numbers.for_each(|number| {
-            assert!(store.put_before((stream, number), number, &record(number)))
-        });
+        numbers
+            .for_each(|number| assert!(store.put_before(stream, number, number, &record(number))));
     }
 
     #[test]
@@ -342,22 +342,19 @@ mod tests {
     fn invalid_past_record_is_refused() {
         let mut store = Store::amid(StoreRetention::default(), OF_ONE_KEY);
         let stream = store.stream(STREAM);
-        assert!(!store.put_before((stream, 0), 0, &[1]), "where it ends is not known");
+        assert!(!store.put_before(stream, 0, 0, &[1]), "where it ends is not known");
         put(&mut store, 0..3);
         assert!(store.begin_at(100));
-        assert!(!store.put_before((stream, 0), 100, &[1]));
-        assert!(store.put_before((stream, 50), 50, &[50]));
-        assert!(!store.put_before((stream, 51), 50, &[1]), "a version has one record");
+        assert!(!store.put_before(stream, 0, 100, &[1]));
+        assert!(store.put_before(stream, 50, 50, &[50]));
+        assert!(!store.put_before(stream, 51, 50, &[1]), "a version has one record");
         assert!(store.begin_at(100));
         assert!(!store.begin_at(90), "something else was said before");
         assert_eq!(store.past_numbers().count(), 0);
         assert!(store.begin_at(90), "that stands");
-        assert!(store.put_before((stream, 50), 50, &[50]));
+        assert!(store.put_before(stream, 50, 50, &[50]));
         store.forget_past();
-        assert!(
-            store.put_before((stream, 49), 49, &[49]),
-            "where it ends stands, whatever has come"
-        );
+        assert!(store.put_before(stream, 49, 49, &[49]), "where it ends stands, whatever has come");
         assert!(store.begin_at(90));
         store.join();
         let versions: Vec<u64> = store.cursor().map(|kept| kept.version()).collect();

@@ -133,7 +133,7 @@ impl Store {
 #[cfg(not(loom))]
 mod tests {
     use super::super::StoreRetention;
-    use super::super::tests::{MEANING, STREAM, record};
+    use super::super::tests::{FORMAT, STREAM, record};
     use super::*;
     use crate::storage::cursor::StoreCursor;
 
@@ -171,7 +171,7 @@ mod tests {
     /// A small store takes little memory, and a large one few segments.
     #[test]
     fn segment_size_doubles_up_to_the_largest_size() {
-        let mut store = Store::new(StoreRetention::default(), MEANING);
+        let mut store = Store::new(StoreRetention::default(), FORMAT);
         (0..4000).for_each(|key| put(&mut store, key));
         let grown = [16, 32, 64, 128, 256, 512, 1024, 1024, 1024];
         assert_eq!(sizes(&store), grown, "what keeps all moves nothing");
@@ -184,7 +184,7 @@ mod tests {
     /// segments are not moved.
     #[test]
     fn sparse_segments_are_merged_and_dense_segments_stay() {
-        let mut store = Store::new(LAST, MEANING);
+        let mut store = Store::new(LAST, FORMAT);
         (0..4000).for_each(|key| put(&mut store, key));
         let of_all = |store: &Store| {
             assert!(sizes(store).iter().all(|size| *size <= 1024), "{:?}", sizes(store));
@@ -217,7 +217,7 @@ mod tests {
     /// Records removed after a cursor was made are still before it, wherever in the store they are.
     #[test]
     fn no_record_is_moved_while_a_cursor_is_reading() {
-        let mut store = Store::new(LAST, MEANING);
+        let mut store = Store::new(LAST, FORMAT);
         // Two segments without later changes, and then some whose records are all removed.
         (0..2500).for_each(|key| put(&mut store, key));
         let before = sizes(&store);
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(versions(store.cursor()).len(), 2501);
         // The same holds if only the oldest records are ever removed.
         let mut store =
-            Store::new(StoreRetention { most: Some(100), ..StoreRetention::default() }, MEANING);
+            Store::new(StoreRetention { most: Some(100), ..StoreRetention::default() }, FORMAT);
         (0..60).for_each(|key| put(&mut store, key));
         assert_eq!(sizes(&store), [16, 32, 64]);
     }
@@ -239,7 +239,7 @@ mod tests {
     /// Only memory of the largest size is kept, and no more than can be reused.
     #[test]
     fn memory_of_largest_segments_is_reused_up_to_a_limit() {
-        let mut store = Store::new(StoreRetention::default(), MEANING);
+        let mut store = Store::new(StoreRetention::default(), FORMAT);
         let meter = store.meter();
         (0..500).for_each(|key| put(&mut store, key));
         store.let_go_below(500);
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(meter.bytes(), 3 << 20);
         // Also for a store that removes records strictly in order.
         let mut store =
-            Store::new(StoreRetention { most: Some(1), ..StoreRetention::default() }, MEANING);
+            Store::new(StoreRetention { most: Some(1), ..StoreRetention::default() }, FORMAT);
         let meter = store.meter();
         for key in 0..9000 {
             put(&mut store, key);
@@ -264,7 +264,7 @@ mod tests {
     /// Whole segments below a version are dropped.
     #[test]
     fn whole_segments_below_a_version_are_dropped() {
-        let mut store = Store::new(StoreRetention::default(), MEANING);
+        let mut store = Store::new(StoreRetention::default(), FORMAT);
         (0..240).for_each(|key| put(&mut store, key));
         assert_eq!(sizes(&store), [16, 32, 64, 128]);
         for (version, first) in [(0, 0), (15, 0), (16, 16), (47, 16), (48, 48), (999, 112)] {

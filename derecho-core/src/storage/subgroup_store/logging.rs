@@ -57,7 +57,7 @@ impl SubgroupStore {
         self.era = logs.era();
         let mut epoch_logs: BTreeSet<LogId> =
             logs.members_with_logs().map(|(_, log)| log).collect();
-        if !self.known {
+        if !self.is_log_named {
             // Members that do not know of this log would not wait for it, so it must wait for them.
             let before = match &self.stage {
                 StoreStage::Lacks(lacking) => {
@@ -90,21 +90,22 @@ impl SubgroupStore {
     pub(in crate::storage) fn note_named(
         &mut self,
         by: impl Iterator<Item = NodeId>,
-        (holders, frontier): (&Holders, Option<&DurabilityTracker>),
+        holders: &Holders,
+        durability: Option<&DurabilityTracker>,
     ) -> bool {
-        let before = self.known;
+        let before = self.is_log_named;
         let log = self
             .log_follower
             .as_ref()
             .filter(|log_follower| !log_follower.is_over())
             .map(LogFollower::log);
-        self.known = match (log, frontier) {
+        self.is_log_named = match (log, durability) {
             // No member is left that could tell.
-            (Some(_), _) if holders.names().is_empty() => self.known,
+            (Some(_), _) if holders.names().is_empty() => self.is_log_named,
             (Some(log), Some(durability)) => durability.is_named(log, by),
             _ => true,
         };
-        self.known && !before
+        self.is_log_named && !before
     }
 
     /// Makes its log claim, and follow as soon as possible.
@@ -127,14 +128,15 @@ impl SubgroupStore {
             && logs.claimed(me).is_some()
         {
             // The member had the store before it had a log.
-            let start = (StoreLogInput::new(self.store.cursor()), self.store.version());
-            log_follower.follow(start, (self.base, logs.era()), self.holding.clone());
+            let begin = self.store.version();
+            let log_input = StoreLogInput::new(self.store.cursor());
+            log_follower.follow(log_input, begin, self.base, logs.era(), self.holding.clone());
             self.note_epoch_logs(Some(logs));
         }
     }
 
     /// Advances the log. Returns how much was done.
-    pub(in crate::storage) fn log(&mut self) -> usize {
+    pub(in crate::storage) fn advance_log(&mut self) -> usize {
         let Some(log_follower) = &mut self.log_follower else { return 0 };
         let (done, news) = log_follower.turn((&self.store, self.format));
         match news {
@@ -148,7 +150,7 @@ impl SubgroupStore {
             Some(LogEvent::Loaded(store)) => {
                 self.store = *store;
                 if let StoreStage::Lacks(lacking) = &self.stage {
-                    self.since = Some((lacking.epoch, lacking.from.clone()));
+                    self.log_beginning = Some((lacking.epoch, lacking.from.clone()));
                 }
                 self.begin_replay();
             }
@@ -160,13 +162,13 @@ impl SubgroupStore {
             Some(LogEvent::Moved | LogEvent::Content(_)) => {}
             None => return done,
         }
-        self.speaks = true;
+        self.has_news = true;
         done
     }
 
-    /// Whether its log has made progress that all members may have to learn.
-    pub(in crate::storage) fn has_news(&mut self) -> bool {
-        core::mem::take(&mut self.speaks)
+    /// Whether its log has made progress, since the last call, that all members may have to learn.
+    pub(in crate::storage) fn take_news(&mut self) -> bool {
+        core::mem::take(&mut self.has_news)
     }
 
     /// Whether its log is busy.

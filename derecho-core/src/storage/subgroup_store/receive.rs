@@ -17,7 +17,7 @@ impl SubgroupStore {
         version: u64,
         since: EpochPosition,
     ) {
-        self.since = Some(since).filter(|(epoch, _)| *epoch > 0);
+        self.log_beginning = Some(since).filter(|(epoch, _)| *epoch > 0);
         if let StoreStage::Lacks(lacking) = &mut self.stage
             && lacking.waiting.is_none()
             && !self.store.begin_at(version)
@@ -86,7 +86,7 @@ impl SubgroupStore {
             if lacking.waiting.is_some() {
                 self.store.resume(head.version);
                 self.store.restore(stream, head.number, bytes);
-            } else if !self.store.put_before((stream, head.number), head.version, bytes) {
+            } else if !self.store.put_before(stream, head.number, head.version, bytes) {
                 return BlockResult::Invalid;
             }
             match partial.is_empty() {

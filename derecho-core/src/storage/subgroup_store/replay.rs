@@ -31,7 +31,7 @@ impl SubgroupStore {
         let (cursor, begin) = (self.store.cursor(), self.store.version());
         if let Some(log_follower) = &mut self.log_follower {
             let log_input = StoreLogInput::new(cursor.fork());
-            log_follower.follow((log_input, begin), (self.base, self.era), self.holding.clone());
+            log_follower.follow(log_input, begin, self.base, self.era, self.holding.clone());
         }
         self.opening = Some(cursor);
         if planted(Planted::HistoryWithoutLive) {
@@ -85,7 +85,7 @@ impl SubgroupStore {
             self.apply_epoch_changes(kept.version());
             let stream = self.store.stream(of);
             let expected = self.store.next_in(stream).unwrap_or(kept.number());
-            let is_over = self.since.as_ref().is_some_and(|(epoch, numbers)| {
+            let is_over = self.log_beginning.as_ref().is_some_and(|(epoch, numbers)| {
                 // The stream had ended when the store began again.
                 numbers.iter().all(|(known, _)| *known != of) && met <= *epoch
             });
@@ -125,7 +125,7 @@ mod tests {
     use crate::ids::{NodeId, RegionId};
 
     const STREAM: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
-    const MEANING: RecordFormat = RecordFormat {
+    const FORMAT: RecordFormat = RecordFormat {
         key: |_| 0,
         time: |_| 0,
         all_keys: |_| None,
@@ -133,8 +133,8 @@ mod tests {
         companion: |key| key,
     };
 
-    fn newcomer() -> SubgroupStore {
-        SubgroupStore::newcomer(StoreRetention::default(), MEANING)
+    fn late_joiner() -> SubgroupStore {
+        SubgroupStore::late_joiner(StoreRetention::default(), FORMAT)
     }
 
     fn waiting_of(lacking: &LateJoinerState) -> MemoryMeter {
@@ -159,7 +159,7 @@ mod tests {
 
     /// Lets records arrive, turn by turn, before anything is transferred.
     fn waits(records: u64) -> (SubgroupStore, u64) {
-        let (mut subgroup_store, mut written) = (newcomer(), 0);
+        let (mut subgroup_store, mut written) = (late_joiner(), 0);
         deliver(&mut subgroup_store, records, &mut written);
         subgroup_store.replay();
         (subgroup_store, written)

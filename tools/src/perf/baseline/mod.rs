@@ -143,7 +143,7 @@ pub(crate) fn run_node(args: &BareNodeArgs) -> CommandResult {
                 }
                 (_, None) => ring.read(args.index, args.read, &control),
                 (_, Some(every)) => {
-                    ring.read_stable((args.index, args.readers), every, args.read, &control)
+                    ring.read_stable(args.index, args.readers, every, args.read, &control)
                 }
             };
             serde_json::to_string(&ring_result)

@@ -36,7 +36,8 @@ impl BareRing {
     /// Publishes its position, and reads those of the others, at the latest after `every` messages.
     pub(super) fn read_stable(
         &self,
-        (reader, readers): (usize, usize),
+        reader: usize,
+        readers: usize,
         every: u64,
         read: ReadExtent,
         control: &HarnessControl,
@@ -98,7 +99,7 @@ mod tests {
         let watch = ring();
         let count = |line: usize| watch.mapping.counter(line).load(Acquire);
         let reader = move |reader| {
-            ring().read_stable((reader, 2), EVERY, ReadExtent::Whole, &HarnessControl::new(false))
+            ring().read_stable(reader, 2, EVERY, ReadExtent::Whole, &HarnessControl::new(false))
         };
         thread::scope(|scope| {
             let first = scope.spawn(move || reader(0));

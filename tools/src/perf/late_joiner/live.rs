@@ -54,7 +54,7 @@ impl ReaderResult {
     }
 
     /// Returns the windows within a span, including partial ones.
-    fn within(&self, (from, to): (u64, u64)) -> &[u32] {
+    fn within(&self, from: u64, to: u64) -> &[u32] {
         let at = |time: u64| {
             let window = (time.saturating_sub(self.start_ns) / WINDOW) as usize;
             window.min(self.windows.len())
@@ -63,15 +63,15 @@ impl ReaderResult {
     }
 
     /// Returns the samples per second between two moments.
-    pub(super) fn rate(&self, span: (u64, u64)) -> f64 {
-        let windows = self.within(span);
+    pub(super) fn rate(&self, from: u64, to: u64) -> f64 {
+        let windows = self.within(from, to);
         let samples: u64 = windows.iter().map(|count| u64::from(*count)).sum();
         samples as f64 * 1e9 / (windows.len().max(1) as u64 * WINDOW) as f64
     }
 
     /// Returns the longest time, in milliseconds, without a sample between two moments.
-    pub(super) fn silence(&self, span: (u64, u64)) -> u64 {
-        let silences = self.within(span).split(|count| *count > 0).map(<[u32]>::len);
+    pub(super) fn silence(&self, from: u64, to: u64) -> u64 {
+        let silences = self.within(from, to).split(|count| *count > 0).map(<[u32]>::len);
         silences.max().unwrap_or(0) as u64
     }
 }
@@ -179,10 +179,10 @@ mod tests {
             lived.count(at * WINDOW + 17, samples);
         }
         assert_eq!(lived.windows, [10, 20, 0, 0, 35]);
-        assert_eq!(lived.rate((5 * WINDOW, 7 * WINDOW)), 15_000.0);
-        assert_eq!(lived.rate((0, 100 * WINDOW)), 13_000.0);
-        assert_eq!(lived.rate((100 * WINDOW, 101 * WINDOW)), 0.0);
-        assert_eq!(lived.silence((5 * WINDOW, 10 * WINDOW)), 2);
-        assert_eq!(lived.silence((5 * WINDOW, 7 * WINDOW)), 0);
+        assert_eq!(lived.rate(5 * WINDOW, 7 * WINDOW), 15_000.0);
+        assert_eq!(lived.rate(0, 100 * WINDOW), 13_000.0);
+        assert_eq!(lived.rate(100 * WINDOW, 101 * WINDOW), 0.0);
+        assert_eq!(lived.silence(5 * WINDOW, 10 * WINDOW), 2);
+        assert_eq!(lived.silence(5 * WINDOW, 7 * WINDOW), 0);
     }
 }

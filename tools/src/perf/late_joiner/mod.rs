@@ -140,7 +140,7 @@ pub(crate) fn run(args: &LateJoinerArgs, json: bool) -> CommandResult {
     process_group.dismiss()?;
     let rounds: Vec<Round> = marks.iter().map(|marks| sum_up(marks, &lived)).collect();
     let wrong = lived.wrong + stayed.iter().map(|stay| stay.wrong).sum::<u64>();
-    let report = report(args, &rounds, (&wrote, &lived, &stayed), wrong);
+    let report = report(args, &rounds, &wrote, &lived, &stayed, wrong);
     show(json, &report, &text(&report));
     Ok(if wrong == 0 { CommandAnswer::Yes } else { CommandAnswer::No })
 }
@@ -171,26 +171,27 @@ fn round(
 fn sum_up(marks: &RoundTimes, lived: &ReaderResult) -> Round {
     let RoundTimes { before, ring, copy, history: came, after } = marks;
     let secs = |from: u64, to: u64| super::clock::secs(to.saturating_sub(from));
-    let during = (came.t_start_ns, came.t_last_ns);
     Round {
         ring_s: ring.seconds(),
         copy_s: copy.seconds(),
         join_s: secs(came.t_start_ns, came.t_joined_ns),
         first_s: secs(came.t_joined_ns, came.t_first_ns),
         last_s: secs(came.t_joined_ns, came.t_last_ns),
-        before: lived.rate(*before),
-        beside_ring: lived.rate((ring.t_start_ns, ring.t_end_ns)),
-        beside_copy: lived.rate((copy.t_start_ns, copy.t_end_ns)),
-        beside_newcomer: lived.rate(during),
-        after: lived.rate(*after),
-        silence_ms: lived.silence(during),
+        before: lived.rate(before.0, before.1),
+        beside_ring: lived.rate(ring.t_start_ns, ring.t_end_ns),
+        beside_copy: lived.rate(copy.t_start_ns, copy.t_end_ns),
+        beside_newcomer: lived.rate(came.t_start_ns, came.t_last_ns),
+        after: lived.rate(after.0, after.1),
+        silence_ms: lived.silence(came.t_start_ns, came.t_last_ns),
     }
 }
 
 fn report(
     args: &LateJoinerArgs,
     rounds: &[Round],
-    (wrote, lived, stayed): (&WriterResult, &ReaderResult, &[FinalReport]),
+    wrote: &WriterResult,
+    lived: &ReaderResult,
+    stayed: &[FinalReport],
     wrong: u64,
 ) -> Value {
     let of = |value: fn(&Round) -> f64| median(rounds.iter().map(value));

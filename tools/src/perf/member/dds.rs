@@ -54,8 +54,10 @@ impl<P: Payload> DdsAccess<P> {
 fn write<P: Payload>(
     writer: &DataWriter<P>,
     sample: &mut P,
-    (method, size): (WriteMethod, usize),
-    (index, stamp): (u64, u64),
+    method: WriteMethod,
+    size: usize,
+    index: u64,
+    stamp: u64,
 ) -> DdsResult<()> {
     match method {
         WriteMethod::Loan => {
@@ -99,7 +101,7 @@ impl<P: Payload> TopicAccess for DdsAccess<P> {
             let index = first + written;
             let stamped = has_stamp(size) && index.is_multiple_of(stamp_every(size));
             let stamp = if stamped { clock::now() } else { 0 };
-            match write(writer, &mut self.sample, (method, size), (index, stamp)) {
+            match write(writer, &mut self.sample, method, size, index, stamp) {
                 Ok(()) => written += 1,
                 Err(DdsError::Timeout(_)) => break,
                 Err(error) => return Err(error.into()),

@@ -146,7 +146,7 @@ fn play<S: TopicAccess>(
     let times = work(args, control, access, &mut stats)?;
     let used = meter.used(access.counters());
     if args.reads && !control.ended() {
-        tell(&seen(args, control, access, (&stats, times), used))?;
+        tell(&seen(args, control, access, &stats, times, used))?;
     }
     control.wait_for_exit();
     Ok(())
@@ -156,8 +156,12 @@ fn tell(result: &impl Serialize) -> Result<(), Failure> {
     say(&serde_json::to_string(result).map_err(|error| Failure::new(error.to_string()))?)
 }
 
-/// Times of the first and the last taken sample.
-type FirstAndLast = (u64, u64);
+/// Times of the first and the last taken sample; 0 if none was taken.
+#[derive(Clone, Copy, Default)]
+struct FirstAndLast {
+    first_ns: u64,
+    last_ns: u64,
+}
 
 /// Writes and takes until all is done or the process must end.
 fn work<S: TopicAccess>(
@@ -172,7 +176,7 @@ fn work<S: TopicAccess>(
         PublishLimit::Seconds(seconds) => (u64::MAX, t_start_ns + (seconds * 1e9) as u64),
     };
     let all = args.count.map(|count| count * u64::from(args.writers));
-    let (mut times, mut sent, mut writing) = ((0, 0), 0, args.writes);
+    let (mut times, mut sent, mut writing) = (FirstAndLast::default(), 0, args.writes);
     let mut quiet: Option<Instant> = None;
     loop {
         let mut done = 0;
@@ -191,8 +195,10 @@ fn work<S: TopicAccess>(
         if args.reads {
             let taken = access.take(stats)?;
             if taken > 0 {
-                times.1 = clock::now();
-                times.0 = if times.0 == 0 { times.1 } else { times.0 };
+                times.last_ns = clock::now();
+                if times.first_ns == 0 {
+                    times.first_ns = times.last_ns;
+                }
             }
             done += taken;
         }
@@ -211,7 +217,7 @@ fn work<S: TopicAccess>(
         if writing && quiet >= STALL_LIMIT {
             return Err(Failure::new(format!("no reader made room for {STALL_LIMIT:?}")));
         }
-        let limit = if times.0 == 0 { START_LIMIT } else { SILENCE_LIMIT };
+        let limit = if times.first_ns == 0 { START_LIMIT } else { SILENCE_LIMIT };
         if !writing && quiet >= limit {
             return Ok(times);
         }
@@ -223,7 +229,8 @@ fn seen<S: TopicAccess>(
     args: &MemberArgs,
     control: &HarnessControl,
     access: &S,
-    (track, (t_first_ns, t_last_ns)): (&SubscriberStats<S::Writer>, FirstAndLast),
+    track: &SubscriberStats<S::Writer>,
+    times: FirstAndLast,
     used: ResourceUse,
 ) -> SubscriberResult {
     let all = args.count.map(|count| count * u64::from(args.writers));
@@ -237,8 +244,8 @@ fn seen<S: TopicAccess>(
         lost: track.lost.max(missing),
         disorder: track.disorder,
         corrupt: track.corrupt,
-        t_first_ns,
-        t_last_ns,
+        t_first_ns: times.first_ns,
+        t_last_ns: times.last_ns,
         p50_ns: latency(0.5),
         p99_ns: latency(0.99),
         latency_samples: track.latency.len(),

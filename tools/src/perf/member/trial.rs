@@ -125,7 +125,7 @@ pub(crate) fn run(args: TrialArgs) -> CommandResult {
     let (cpu, start) = (clock::cpu(), clock::now());
     let end = start + (args.member.seconds.unwrap_or(1.0) * 1e9) as u64;
     let mut tried = if args.member.writes && !args.silent {
-        send(&args, &control, &access, (start, end))?
+        send(&args, &control, &access, start, end)?
     } else if args.member.reads && args.place == WorkPlace::Cache {
         take(&args, &control, &access, &seen, end)?
     } else {
@@ -212,7 +212,8 @@ fn send(
     args: &TrialArgs,
     control: &HarnessControl,
     access: &CoreAccess,
-    (start, end): (u64, u64),
+    start: u64,
+    end: u64,
 ) -> Result<TrialResult, Failure> {
     let (size, mut tried) = (args.member.part.size, TrialResult::default());
     let Some(memory) = access.memory() else { return Ok(tried) };

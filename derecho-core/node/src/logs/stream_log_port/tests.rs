@@ -68,7 +68,7 @@ fn work(log_port: &StreamLogPort, what: impl FnOnce() + Send + 'static) {
 #[test]
 fn log_request_fails_after_log_thread_has_died() {
     let (_root, process_logs) = process_logs(16);
-    let mut log_port = process_logs.stream_log_port(STREAM, (FullDiskPolicy::Wait, None), || {});
+    let mut log_port = process_logs.stream_log_port(STREAM, FullDiskPolicy::Wait, None, || {});
     let (go, goes) = channel::<()>();
     work(&log_port, move || {
         goes.recv().unwrap();
@@ -99,8 +99,7 @@ fn logs_put_aside_are_kept_within_limits() {
     };
     for (keep, left) in [(None, 4..=11), (Some(few), 11..=11)] {
         let (_root, process_logs) = process_logs(16);
-        let mut log_port =
-            process_logs.stream_log_port(STREAM, (FullDiskPolicy::Wait, keep), || {});
+        let mut log_port = process_logs.stream_log_port(STREAM, FullDiskPolicy::Wait, keep, || {});
         for era in 1..=12 {
             let epoch = EpochId { view: era, sequence: 1 };
             let state =
@@ -122,7 +121,7 @@ fn logs_put_aside_are_kept_within_limits() {
 #[test]
 fn journal_dropped_while_queue_is_full_loses_no_entries() {
     let (_root, process_logs) = process_logs(2);
-    let mut log_port = process_logs.stream_log_port(STREAM, (FullDiskPolicy::Wait, None), || {});
+    let mut log_port = process_logs.stream_log_port(STREAM, FullDiskPolicy::Wait, None, || {});
     assert!(matches!(claim(&mut log_port), LogTaskResult::Claimed(_)));
     let (go, goes) = channel::<()>();
     work(&log_port, move || goes.recv().unwrap());
@@ -131,7 +130,7 @@ fn journal_dropped_while_queue_is_full_loses_no_entries() {
         log_port.hand_over();
     }
     drop(log_port);
-    let mut next = process_logs.stream_log_port(STREAM, (FullDiskPolicy::Wait, None), || {});
+    let mut next = process_logs.stream_log_port(STREAM, FullDiskPolicy::Wait, None, || {});
     go.send(()).unwrap();
     let LogTaskResult::Claimed(claim) = claim(&mut next) else { panic!("it is there") };
     assert_eq!(claim.found.tail.version, Version(20));

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use derecho_core::group::membership_service::{HostInterface, JoinMode};
 use derecho_core::group::registry::{Layout, LayoutMember};
 use derecho_core::group::silence_detector::MemberTimeouts;
-use derecho_core::group::{Group, GroupConfig, GroupEvent, ReplicatedState, SubgroupRegions};
+use derecho_core::group::{
+    Group, GroupConfig, GroupEvent, ReplicatedState, StreamRegion, SubgroupRegions,
+};
 use derecho_core::ids::{NodeId, RegionId, Time};
 use derecho_core::link::{Interest, Link, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
@@ -209,7 +211,8 @@ impl ViewTestMember {
         let record = habits.bytes.next_multiple_of(LINE);
         let geometry = Geometry::fitting(record * habits.window, habits.window, record)
             .ok_or_else(|| format!("no memory fits {habits:?}"))?;
-        let share = SubgroupRegions::open(link, LINES, Some((STREAM, geometry))).map_err(text)?;
+        let stream = StreamRegion { region: STREAM, geometry };
+        let share = SubgroupRegions::open(link, LINES, Some(stream)).map_err(text)?;
         let Some((_, memory)) = share.memory.clone() else { return Err("no stream".into()) };
         measurements.borrow_mut().taken.push(Vec::new());
         Ok(ViewTestMember {

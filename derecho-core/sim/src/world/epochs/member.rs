@@ -17,7 +17,8 @@ use derecho_core::multicast::subgroup::epoch::EpochPhase;
 use derecho_core::multicast::subgroup::{SUBGROUP_LINES, SubgroupConfig};
 use derecho_core::node::{
     ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, EpochDescription, EpochMember, MemberRole, Node,
-    NodeEvent, StreamOrigin, StreamProgress, SubgroupDefinition, SubgroupId, SubgroupMemory,
+    NodeEvent, StreamEnd, StreamOrigin, StreamProgress, SubgroupDefinition, SubgroupId,
+    SubgroupMemory,
 };
 
 use super::checker::{DecidedEpoch, EpochChecker};
@@ -295,7 +296,7 @@ impl TestMember {
                 let checker = self.checker.borrow();
                 (checker.writers[writer].node, checker.writers[writer].region)
             };
-            Some((self.origin(node)?, region, entry))
+            Some(StreamEnd { origin: self.origin(node)?, stream: region, entry })
         });
         let named: Vec<_> = named.collect();
         let before = self.node.phase(self.id.unwrap());

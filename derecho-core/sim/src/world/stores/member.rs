@@ -67,7 +67,7 @@ pub fn says_of(record: &[u8]) -> KeyLiveness {
     }
 }
 
-const MEANING: RecordFormat = RecordFormat {
+const FORMAT: RecordFormat = RecordFormat {
     key: key_of,
     time: time_of,
     all_keys: |_| None,
@@ -275,7 +275,8 @@ impl TestMember {
 
     /// Adds another reader, which begins later than the member.
     pub fn read_along(&mut self) {
-        let Some(store) = self.stores.store(KEY).filter(|keeper| keeper.is_complete()) else {
+        let Some(store) = self.stores.subgroup_store(KEY).filter(|keeper| keeper.is_complete())
+        else {
             return;
         };
         let cursor = store.store().cursor();
@@ -298,7 +299,7 @@ impl TestMember {
                     };
                     self.senders.extend(node.map(|node| (usize::from(number), node)));
                 }
-                stores.begun(group, key, subgroup, (epoch, &layout));
+                stores.begun(group, key, subgroup, epoch, &layout);
                 let alive = |inbox: &Arc<Inbox>| group.node().has_subgroup_reader(subgroup, inbox);
                 if !self.inbox.as_ref().is_some_and(alive) {
                     self.inbox = group.node_mut().add_subgroup_reader(subgroup);
@@ -399,7 +400,7 @@ impl TestMember {
     /// Reads all remaining stored records.
     pub fn read_all(&mut self) {
         let mut checker = self.checker.borrow_mut();
-        let Some(store) = self.stores.store(KEY) else { return };
+        let Some(store) = self.stores.subgroup_store(KEY) else { return };
         let streams = store.store().streams().to_vec();
         for reader in &mut self.readers {
             for kept in reader.cursor.by_ref() {
@@ -506,7 +507,7 @@ impl GroupMember for TestMember {
         let transfer_region = link.open(TRANSFER_STREAM, geometry.words()).unwrap();
         let transfer_memory = SenderMemory::new(transfer_region, geometry);
         self.stores.bring(&mut group, TRANSFER_STREAM, transfer_memory, effects);
-        self.stores.keep(KEY, self.retention, MEANING);
+        self.stores.keep(KEY, self.retention, FORMAT);
         self.checker.borrow().tells.iter().for_each(|most| self.stores.set_most_ended(*most));
         if let Some((folders, at)) = &self.base.folder {
             let mut journal =

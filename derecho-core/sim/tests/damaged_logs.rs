@@ -1,6 +1,8 @@
 //! Damaged logs: their claims, and the conditions for putting them aside.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::collections::BTreeMap;
+
 use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
 use derecho_core::log::aside;
@@ -8,8 +10,8 @@ use derecho_core::log::restart_permission::{PermittedDamage, RestartPermission};
 use derecho_core::log::segment::FILE_HEADER;
 use derecho_core::log::views::{LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
-    Disk, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits, LogOwner,
-    RecordKind, RecoveryCheck, StreamKey, StreamLog, Tail, Version, WallTime, folder,
+    Disk, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogKey, LogLimits,
+    LogOwner, RecordKind, RecoveryCheck, StreamKey, StreamLog, Tail, Version, WallTime, folder,
 };
 use derecho_core::storage::log_damage::{self, DamageOutcome, LogDamage};
 use derecho_core::storage::log_election::{ElectionState, LogClaim, LogElection};
@@ -24,6 +26,10 @@ const EPOCH: EpochId = EpochId { view: 1, sequence: 5 };
 const LIMITS: LogLimits = LogLimits { segment_bytes: 8 << 10 };
 const MESSAGES: u64 = 40;
 
+fn key(id: u128) -> LogKey {
+    LogKey { owner: owner(id), stream: STREAM }
+}
+
 fn owner(id: u128) -> LogOwner {
     LogOwner { group: GROUP, log: LogId(id) }
 }
@@ -32,8 +38,7 @@ fn owner(id: u128) -> LogOwner {
 fn folder_of(id: u128, messages: u64) -> SimDisk {
     let mut disk = SimDisk::new(id as u64);
     folder::claim(&mut disk, GROUP, LogId(id)).unwrap();
-    let (mut log, _) =
-        StreamLog::open(&mut disk, (owner(id), STREAM), LIMITS, RecoveryCheck::All).unwrap();
+    let (mut log, _) = StreamLog::open(&mut disk, key(id), LIMITS, RecoveryCheck::All).unwrap();
     log.mark(&EpochMark::Begun(EPOCH, vec![LogId(1), LogId(2)]), WallTime(0), &disk).unwrap();
     for number in 0..messages {
         let payload = [number as u8; 600];
@@ -58,7 +63,7 @@ fn segments(disk: &SimDisk) -> Vec<String> {
 }
 
 fn is_damaged(id: u128, disk: &mut SimDisk) -> bool {
-    match StreamLog::open(disk, (owner(id), STREAM), LIMITS, RecoveryCheck::All) {
+    match StreamLog::open(disk, key(id), LIMITS, RecoveryCheck::All) {
         Ok(_) => false,
         Err(error) => {
             assert!(error.is_damage(), "{error}");
@@ -86,8 +91,8 @@ fn judge<D: Disk, N: Disk>(
     disk: &mut D,
     others: &mut [ReachableFolder<N>],
 ) -> DamageOutcome {
-    let damage = LogDamage::of(disk, (owner(2), STREAM), LogError::Failed);
-    log_damage::judge(task, (owner(2), STREAM, disk), others, &damage).unwrap()
+    let damage = LogDamage::of(disk, key(2), LogError::Failed);
+    log_damage::judge(task, key(2), disk, others, &damage).unwrap()
 }
 
 fn claimed(damaged: DamageOutcome) -> LogClaim {
@@ -131,9 +136,8 @@ fn harmed_log_is_put_aside_if_sound_log_in_reach_has_its_records() {
 fn harmed_log_is_put_aside_if_completed_or_if_topic_begins_without_log() {
     let none: &mut [ReachableFolder<SimDisk>] = &mut [];
     let mut disk = damaged_folder(2, MESSAGES);
-    let damage = LogDamage::of(&mut disk, (owner(2), STREAM), LogError::Failed);
-    let judged =
-        log_damage::judge(&LogTask::Register, (owner(2), STREAM, &mut disk), none, &damage);
+    let damage = LogDamage::of(&mut disk, key(2), LogError::Failed);
+    let judged = log_damage::judge(&LogTask::Register, key(2), &mut disk, none, &damage);
     assert_eq!(judged.err(), Some(LogError::Failed));
     assert!(is_damaged(2, &mut disk));
     let complete = LogTask::Complete(Vec::new(), Version(MESSAGES), (Tail::default(), 1));
@@ -149,13 +153,14 @@ fn harmed_log_is_put_aside_if_completed_or_if_topic_begins_without_log() {
         let damaged = vec![PermittedDamage { stream: STREAM, last: 0, error }];
         let (at, by) = (WallTime(0), "operator".to_owned());
         let permission = RestartPermission { without, after: (0, 0), at, by, damaged };
-        let own = (owner(2), STREAM, &mut disk);
-        claim.accounts.extend(log_tasks::excused(&[permission], own, Some(&damage), none));
+        let words = [permission];
+        let excused = log_tasks::excused(&words, key(2), &mut disk, Some(&damage), none);
+        claim.accounts.extend(excused);
         election.claim(NodeId(2), 0, claim.clone());
     }
     assert_eq!(election.state(0), ElectionState::Begins(NodeId(2)));
     assert!(matches!(
-        judge(&LogTask::Read(Vec::new()), &mut disk, none),
+        judge(&LogTask::Read(BTreeMap::new()), &mut disk, none),
         DamageOutcome::PutAside(1)
     ));
 }
@@ -166,8 +171,14 @@ fn harmed_log_is_put_aside_if_completed_or_if_topic_begins_without_log() {
 fn operator_word_for_harmed_log_counts_only_for_this_harm() {
     let none: &mut [ReachableFolder<SimDisk>] = &mut [];
     let mut disk = damaged_folder(2, MESSAGES);
-    let mut views =
-        StreamLog::open(&mut disk, (owner(2), VIEWS), LIMITS, RecoveryCheck::All).unwrap().0;
+    let mut views = StreamLog::open(
+        &mut disk,
+        LogKey { owner: owner(2), stream: VIEWS },
+        LIMITS,
+        RecoveryCheck::All,
+    )
+    .unwrap()
+    .0;
     let member = LoggedMember { node: NodeId(2), log: Some(LogId(2)), votes: 1, weight: 1 };
     let view = LoggedView { era: 1, number: 9, members: vec![member], awaits: Vec::new() };
     views.append(view.entry(&view.to_bytes(), WallTime(1)), &disk).unwrap();
@@ -179,10 +190,9 @@ fn operator_word_for_harmed_log_counts_only_for_this_harm() {
         by: "operator".to_owned(),
         damaged,
     };
-    let harm = LogDamage::of(&mut disk, (owner(2), STREAM), LogError::Failed);
+    let harm = LogDamage::of(&mut disk, key(2), LogError::Failed);
     let mut counts = |disk: &mut SimDisk, harm: Option<&LogDamage>, damaged| {
-        let own = (owner(2), STREAM, disk);
-        !log_tasks::excused(&[word(damaged)], own, harm, none).is_empty()
+        !log_tasks::excused(&[word(damaged)], key(2), disk, harm, none).is_empty()
     };
     let error = LogError::Failed.to_string();
     let permitted = |stream| vec![PermittedDamage { stream, last: 0, error: error.clone() }];
@@ -238,8 +248,7 @@ fn no_log_covers_a_harmed_log_with_unknown_end() {
 fn only_a_covering_log_accounts_for_a_harmed_log_in_reach() {
     let claim_beside = |messages, other: SimDisk| {
         let mut disk = folder_of(1, messages);
-        let (mut log, _) =
-            StreamLog::open(&mut disk, (owner(1), STREAM), LIMITS, RecoveryCheck::All).unwrap();
+        let (mut log, _) = StreamLog::open(&mut disk, key(1), LIMITS, RecoveryCheck::All).unwrap();
         let mut others = [neighbour(2, other)];
         let run = log_tasks::run(&LogTask::Claim(true), &mut log, &mut disk, &mut others);
         let LogTaskResult::Claimed(claim) = run else { panic!("no claim") };
@@ -304,7 +313,7 @@ fn a_log_with_two_harms_has_no_known_end() {
     let length = disk.length(last).unwrap();
     disk.truncate(last, length - 1000).unwrap();
     disk.sync_file(last).unwrap();
-    let damage = LogDamage::of(&mut disk, (owner(2), STREAM), LogError::Failed);
+    let damage = LogDamage::of(&mut disk, key(2), LogError::Failed);
     assert_eq!(damage.salvaged, None);
 }
 
@@ -313,8 +322,7 @@ fn a_log_with_two_harms_has_no_known_end() {
 fn unreadable_neighbour_log_is_awaited_unless_own_log_is_as_long() {
     for (messages, is_awaited) in [(MESSAGES, false), (MESSAGES - 1, true)] {
         let mut disk = folder_of(2, messages);
-        let (mut log, _) =
-            StreamLog::open(&mut disk, (owner(2), STREAM), LIMITS, RecoveryCheck::All).unwrap();
+        let (mut log, _) = StreamLog::open(&mut disk, key(2), LIMITS, RecoveryCheck::All).unwrap();
         let mut other = folder_of(1, MESSAGES);
         let closed = segments(&other)[1].clone();
         other.lose_medium(&closed, FILE_HEADER);

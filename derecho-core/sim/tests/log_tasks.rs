@@ -11,8 +11,8 @@ use derecho_core::log::RecoveryCheck;
 use derecho_core::log::aside::{self, PutAsideFolder};
 use derecho_core::log::survey::survey;
 use derecho_core::log::{
-    Disk, DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogLimits,
-    LogOwner, RecordKind, StreamKey, StreamLog, Tail, Version, WallTime, folder,
+    Disk, DiskError, EpochId, EpochMark, GroupId, KeyHash, LogEntry, LogError, LogId, LogKey,
+    LogLimits, LogOwner, RecordKind, StreamKey, StreamLog, Tail, Version, WallTime, folder,
 };
 use derecho_core::storage::checkpoint_state::CheckpointState;
 use derecho_core::storage::log_election::{ElectionState, LogClaim, LogElection};
@@ -46,9 +46,13 @@ fn log(id: u128, messages: u64, of: EpochId, marks: &[EpochMark]) -> (StreamLog,
     let mut disk = SimDisk::new(id as u64);
     let owner = folder::claim(&mut disk, GroupId(9), LogId(id)).unwrap();
     let owner = LogOwner { group: owner.group, log: LogId(id) };
-    let (mut log, _) =
-        StreamLog::open(&mut disk, (owner, STREAM), LogLimits::default(), RecoveryCheck::All)
-            .unwrap();
+    let (mut log, _) = StreamLog::open(
+        &mut disk,
+        LogKey { owner, stream: STREAM },
+        LogLimits::default(),
+        RecoveryCheck::All,
+    )
+    .unwrap();
     for number in 0..messages {
         let payload = [id as u8, number as u8];
         log.append(entry(id, number, of, &payload), &disk).unwrap();
@@ -110,7 +114,7 @@ fn restart_awaits_logs_of_all_marks_of_one_epoch() {
     }
 }
 
-const MEANING: RecordFormat = RecordFormat {
+const FORMAT: RecordFormat = RecordFormat {
     key: |record| record[0].into(),
     time: |_| 0,
     all_keys: |_| None,
@@ -120,10 +124,10 @@ const MEANING: RecordFormat = RecordFormat {
 
 /// Returns the state of a store of `messages` messages, as a checkpoint at the last of them has it.
 fn state_of(messages: u64, of: EpochId) -> CheckpointState {
-    let mut store = Store::new(StoreRetention::default(), MEANING);
+    let mut store = Store::new(StoreRetention::default(), FORMAT);
     let stream = store.stream(StreamId { node: NodeId(5), region: RegionId(1) });
     (0..messages).for_each(|number| store.append(stream, number, &[5, number as u8]));
-    CheckpointState::new((store.cursor(), &store), (messages, of), MEANING)
+    CheckpointState::new(store.cursor(), &store, messages, of, FORMAT)
 }
 
 /// Records outside the topic's history are put aside, where they can be read; records within it are
@@ -143,7 +147,8 @@ fn only_records_outside_the_topic_history_are_put_aside() {
             let owner = own.owner();
             let mut read = 0;
             let mut beside = PutAsideFolder::new(disk, 1);
-            let found = survey(&mut beside, (owner, STREAM), |_| read += 1).unwrap();
+            let found =
+                survey(&mut beside, LogKey { owner, stream: STREAM }, |_| read += 1).unwrap();
             assert_eq!((read, found.last, found.errors.len()), (10, Some(Version(10)), 0));
         }
     }
@@ -211,11 +216,17 @@ fn newest_logs_put_aside_survive_trimming_and_crashes() {
         aside::keep_last(&mut disk, STREAM, None).unwrap();
         assert_eq!(numbers(&mut disk), (4..=times).collect::<Vec<_>>());
         let owner = own.owner();
-        let (log, _) =
-            StreamLog::open(&mut disk, (owner, STREAM), LogLimits::default(), RecoveryCheck::All)
-                .unwrap();
+        let (log, _) = StreamLog::open(
+            &mut disk,
+            LogKey { owner, stream: STREAM },
+            LogLimits::default(),
+            RecoveryCheck::All,
+        )
+        .unwrap();
         assert_eq!(log.durable(), Version(20), "the log itself is unchanged");
-        let found = survey(&mut PutAsideFolder::new(disk, 4), (owner, STREAM), |_| {}).unwrap();
+        let found =
+            survey(&mut PutAsideFolder::new(disk, 4), LogKey { owner, stream: STREAM }, |_| {})
+                .unwrap();
         assert_eq!(found.errors, []);
         if done {
             break;
@@ -228,13 +239,13 @@ fn newest_logs_put_aside_survive_trimming_and_crashes() {
 #[test]
 fn log_cannot_load_a_state_older_than_its_checkpoint() {
     let from = (StreamId { node: NodeId(5), region: RegionId(1) }, 12);
-    let task = LogTask::Load(StoreRetention::default(), MEANING, vec![from]);
+    let task = LogTask::Load(StoreRetention::default(), FORMAT, [from].into());
     let (mut own, mut disk) = log(2, 0, epoch(1, 1), &[]);
     let replace = LogTask::Replace(state_of(20, epoch(1, 2)), (Tail::default(), 1));
     log_tasks::run::<_, SimDisk>(&replace, &mut own, &mut disk, &mut []);
     let answer = log_tasks::run::<_, SimDisk>(&task, &mut own, &mut disk, &mut []);
     assert!(matches!(answer, LogTaskResult::Failed(LogError::Gone { .. })));
-    let task = LogTask::Load(StoreRetention::default(), MEANING, vec![(from.0, 20)]);
+    let task = LogTask::Load(StoreRetention::default(), FORMAT, [(from.0, 20)].into());
     let answer = log_tasks::run::<_, SimDisk>(&task, &mut own, &mut disk, &mut []);
     let LogTaskResult::Loaded(store) = answer else { panic!("the store is not loaded") };
     assert_eq!((store.version(), store.len()), (20, 20));
@@ -278,9 +289,9 @@ fn repeated_completion_reads_only_the_new_part_of_a_log() {
 fn dropped_records_are_first_written_to_a_checkpoint() {
     let state = StoreRetention { depth: Some(2), ..StoreRetention::default() };
     let past = derecho_core::log::SegmentRetention { messages: Some(50), ..Default::default() };
-    let keep = TopicLogRetention { past, state, format: MEANING };
+    let keep = TopicLogRetention { past, state, format: FORMAT };
     let load = |log: &mut StreamLog, disk: &mut SimDisk| {
-        let task = LogTask::Load(state, MEANING, vec![]);
+        let task = LogTask::Load(state, FORMAT, [].into());
         let LogTaskResult::Loaded(store) = log_tasks::run::<_, SimDisk>(&task, log, disk, &mut [])
         else {
             panic!("the log cannot be read");
@@ -294,7 +305,7 @@ fn dropped_records_are_first_written_to_a_checkpoint() {
         let mut disk = SimDisk::new(steps);
         let owner = folder::claim(&mut disk, GroupId(9), LogId(2)).unwrap();
         let limits = LogLimits { segment_bytes: 4 << 10 };
-        let of = (owner, STREAM);
+        let of = LogKey { owner, stream: STREAM };
         let (mut log, _) = StreamLog::open(&mut disk, of, limits, RecoveryCheck::All).unwrap();
         for number in 0..300 {
             let payload = [if number < 3 { 200 } else { (number % 7) as u8 }, 1];
