@@ -286,11 +286,12 @@ impl<'a> ProfileCheck<'a> {
             }
             let (_, name) =
                 last.set.kind.policies().find(|(own, _)| *own == policy).unwrap_or((policy, ""));
-            self.error(
-                position,
-                format!("{path}/{name}"),
-                UnplacedError::new(format!("{policy}: {reason}"), advice),
-            );
+            let found = format!("{policy}: {reason}");
+            // A set of Fast DDS may be that of several entities.
+            if !self.errors.iter().any(|other| other.place == position && other.found == found) {
+                let error = UnplacedError::new(found, advice);
+                self.error(position, format!("{path}/{name}"), error);
+            }
         }
     }
 }

@@ -166,7 +166,7 @@ pub(super) fn read(
     }
     let mut seen: Vec<&str> = Vec::new();
     for child in &element.children {
-        let inner = path.inner(&child.name);
+        let inner = path.inner(child.written());
         let name = standard_name(&child.name);
         let policy = kind.policies().find(|(_, own)| *own == name);
         if policy.is_none() && name != "property" {
@@ -244,7 +244,7 @@ fn fields(
     }
     let first = settings.len();
     for child in &element.children {
-        let inner = path.inner(&child.name);
+        let inner = path.inner(child.written());
         let name = match child.name.as_str() {
             // One product writes the name field of PARTITION this way; no other policy has a field
             // of this name.
@@ -297,9 +297,9 @@ fn properties(
     properties: &mut Vec<(Property, LineColumn)>,
 ) {
     for list in children(element, path, &["value"], report) {
-        let path = path.inner(&list.name);
+        let path = path.inner(list.written());
         for item in children(list, &path, &["element"], report) {
-            let path = path.inner(&item.name);
+            let path = path.inner(item.written());
             if properties.len() == MOST_PROPERTIES {
                 let error = UnplacedError::new(
                     "found too many properties",
@@ -335,7 +335,7 @@ fn property(
 ) -> Option<Property> {
     let (mut name, mut value, mut propagate) = (None, None, false);
     for child in children(element, path, &["name", "value", "propagate"], report) {
-        let inner = path.inner(&child.name);
+        let inner = path.inner(child.written());
         let read = text(child).and_then(|text| {
             match child.name.as_str() {
                 "name" => name = Some(text.to_owned()),
@@ -373,7 +373,7 @@ fn children<'a>(
     }
     let mut found: Vec<&Element> = Vec::new();
     for child in &element.children {
-        let inner = path.inner(&child.name);
+        let inner = path.inner(child.written());
         if !names.contains(&child.name.as_str()) {
             match vendor::in_policy(&element.name, &child.name) {
                 Some(product) => report.ignored(child.at, &inner, product),

@@ -3,6 +3,8 @@
 //! Owns: the form of every error and remark, and the maximum number reported. Never does: decide
 //! what is wrong.
 
+use super::vendor;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -131,11 +133,22 @@ pub struct Ignored {
     pub path: String,
     /// Product that it belongs to: `RTI Connext`.
     pub product: &'static str,
+    /// What serves the same purpose here, if there is something to say.
+    pub advice: Option<&'static str>,
+    /// Number of times that the file has it. Only the first position is reported.
+    pub count: usize,
 }
 
 impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: ignored, belongs to {}", self.place, self.path, self.product)
+        write!(f, "{}: {}: ignored, belongs to {}", self.place, self.path, self.product)?;
+        if self.count > 1 {
+            write!(f, " ({} times in this file)", self.count)?;
+        }
+        match self.advice {
+            Some(advice) => write!(f, "; {advice}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -196,6 +209,15 @@ impl<'a> ElementPath<'a> {
     pub(super) fn labelled(&'a self, element: &'a str, label: Option<&'a str>) -> ElementPath<'a> {
         ElementPath { outer: Some(self), element, label }
     }
+
+    /// Returns the name of the last element, attribute or property.
+    fn last_name(&self) -> &'a str {
+        // The name of a property is the label of its element `name`.
+        match self.label {
+            Some(label) if self.element == "name" => label,
+            _ => self.element.trim_start_matches('@'),
+        }
+    }
 }
 
 impl fmt::Display for ElementPath<'_> {
@@ -217,13 +239,21 @@ pub(super) struct FileReport {
     pub(super) file: Arc<str>,
     pub(super) errors: Vec<ProfileError>,
     pub(super) ignored: Vec<Ignored>,
+    /// Index in `ignored` of each product's names.
+    known_ignored: BTreeMap<(&'static str, String), usize>,
     /// Whether the file was read to its end.
     pub(super) is_complete: bool,
 }
 
 impl FileReport {
     pub(super) fn new(file: &Arc<str>) -> Self {
-        Self { file: Arc::clone(file), errors: Vec::new(), ignored: Vec::new(), is_complete: true }
+        Self {
+            file: Arc::clone(file),
+            errors: Vec::new(),
+            ignored: Vec::new(),
+            known_ignored: BTreeMap::new(),
+            is_complete: true,
+        }
     }
 
     pub(super) fn error(&mut self, at: LineColumn, path: impl fmt::Display, wrong: UnplacedError) {
@@ -253,15 +283,21 @@ impl FileReport {
         self.errors.len() >= MOST_ERRORS
     }
 
+    /// Reports an element, attribute or property of another product, once for its name.
     pub(super) fn ignored(
         &mut self,
         at: LineColumn,
         path: &ElementPath<'_>,
         product: &'static str,
     ) {
-        if self.ignored.len() < MOST_IGNORED {
-            let position = FilePosition::new(&self.file, at);
-            self.ignored.push(Ignored { place: position, path: path.to_string(), product });
+        let name = path.last_name();
+        if let Some(known) = self.known_ignored.get(&(product, name.to_owned())) {
+            self.ignored[*known].count += 1;
+        } else if self.ignored.len() < MOST_IGNORED {
+            self.known_ignored.insert((product, name.to_owned()), self.ignored.len());
+            let place = FilePosition::new(&self.file, at);
+            let (path, advice) = (path.to_string(), vendor::advice(product, name));
+            self.ignored.push(Ignored { place, path, product, advice, count: 1 });
         }
     }
 }

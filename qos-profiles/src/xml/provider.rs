@@ -5,6 +5,7 @@
 
 use super::application::{self, Applications};
 use super::error::{FilePosition, Ignored, LineColumn, ProfileError, ProfileErrors, UnplacedError};
+use super::fast;
 use super::model::Libraries;
 use super::read::{Content, load};
 use super::ready;
@@ -313,7 +314,8 @@ impl Profiles {
         }
         all_read &= unread.is_empty();
         errors.extend(unread);
-        let Content { libraries, applications, types, .. } = content;
+        let Content { mut libraries, applications, types, .. } = content;
+        libraries.values_mut().for_each(|library| fast::add_topics(&mut library.profiles));
         errors.extend(check::check(&libraries, all_read));
         if all_read {
             errors.extend(application::check(&applications));

@@ -6,6 +6,7 @@
 use super::application::{self, Applications, TypeReader, TypeText};
 use super::entity;
 use super::error::{ElementPath, FilePosition, FileReport, LineColumn, UnplacedError, quoted};
+use super::fast::{self, FastProfile};
 use super::model::{Base, Libraries, Library, PolicySet, Profile};
 use super::source::{self, Element, ElementReader, FatalXmlError, XmlItem};
 use super::suggest::suggest;
@@ -28,7 +29,8 @@ const LONGEST_NAME: usize = 256;
 const DEEPEST_INCLUDE: usize = 16;
 const MOST_FILES: usize = 1024;
 /// Elements allowed in the root beside profiles.
-const IN_ROOT: [&str; 4] = ["qos_library", "types", "domain_library", "domain_participant_library"];
+const IN_ROOT: [&str; 5] =
+    ["qos_library", "profiles", "types", "domain_library", "domain_participant_library"];
 
 /// Function that reads a domain or a participant.
 type ReadDomainOrParticipant = fn(
@@ -107,6 +109,7 @@ impl ProfileReader<'_> {
                 self.members("", &path, true)?;
             }
             "qos_library" => self.library(&root, None)?,
+            "profiles" => self.fast_profiles(&root, None)?,
             "types" => self.types(&root, None)?,
             "domain_library" | "domain_participant_library" => {
                 self.domains_or_participants(&root, None)?
@@ -170,6 +173,7 @@ impl ProfileReader<'_> {
             }
             match element.name.as_str() {
                 "qos_library" if in_root => self.library(&element, Some(path))?,
+                "profiles" if in_root => self.fast_profiles(&element, Some(path))?,
                 "types" if in_root => self.types(&element, Some(path))?,
                 "domain_library" | "domain_participant_library" if in_root => {
                     self.domains_or_participants(&element, Some(path))?;
@@ -198,6 +202,63 @@ impl ProfileReader<'_> {
                     self.source.skip()?;
                 }
             }
+        }
+    }
+
+    /// Reads the profiles of Fast DDS, each for one kind of entity.
+    fn fast_profiles(
+        &mut self,
+        root: &Element,
+        outer: Option<&ElementPath<'_>>,
+    ) -> Result<(), FatalXmlError> {
+        let path = match outer {
+            Some(outer) => outer.inner("profiles"),
+            None => ElementPath::root("profiles", None),
+        };
+        self.attributes(root, &[], &path);
+        while let Some(element) = self.step(&path)? {
+            if element.name == "types" {
+                self.types(&element, Some(&path))?;
+                continue;
+            }
+            let element = self.source.rest(element)?;
+            let inner = path.labelled(&element.name, element.attribute("profile_name"));
+            let Some(kind) = fast::kind_of(&element.name) else {
+                match vendor::in_root(&element.name) {
+                    Some(product) => self.report.ignored(element.at, &inner, product),
+                    None => {
+                        unknown_element(self.report, &element, &inner, &fast::elements());
+                    }
+                }
+                continue;
+            };
+            let Some(read) = fast::read(kind, &element, &inner, self.in_dds, self.report) else {
+                continue;
+            };
+            if read.is_default {
+                let sets = fast::default_sets(&read);
+                let name = fast::DEFAULTS.to_owned();
+                self.add_fast(FastProfile { name, is_default: true, sets }, &inner);
+            }
+            self.add_fast(FastProfile { is_default: false, ..read }, &inner);
+        }
+        Ok(())
+    }
+
+    /// Adds a profile of Fast DDS, beside those of the same name for other kinds of entities.
+    fn add_fast(&mut self, new: FastProfile, path: &ElementPath<'_>) {
+        let Some(first) = new.sets.first() else { return };
+        let at = first.at;
+        let library = library_of(&mut self.content.libraries, "");
+        if library.fast_profile(&new.name).is_none() {
+            if let Some(other) = library.taken(&new.name, None) {
+                return self.report.error(at, path, taken("qos_profile", &new.name, &other));
+            }
+            library.add_profile(fast::empty(&new.name, new.is_default, first, &self.report.file));
+        }
+        let profile = library.fast_profile(&new.name).expect("the profile was added above");
+        if let Err(error) = fast::add(profile, new) {
+            self.report.error(at, path, error);
         }
     }
 
@@ -367,6 +428,7 @@ impl ProfileReader<'_> {
             file: Arc::clone(&self.report.file),
             at: element.at,
             in_dds: self.in_dds,
+            is_of_fast_dds: false,
         };
         while let Some(element) = self.step(path)? {
             let at = element.at;

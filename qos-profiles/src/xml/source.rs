@@ -37,8 +37,11 @@ const NAMESPACES: [&str; 7] = [
 ];
 
 /// An element with its contents.
+#[derive(Clone)]
 pub(super) struct Element {
     pub(super) name: String,
+    /// Name in messages, for an element that is read under another name.
+    pub(super) written: Option<String>,
     /// Attributes without a namespace; those of XML and of schemas are left out.
     pub(super) attributes: Vec<(String, String)>,
     /// Text without surrounding white space.
@@ -52,6 +55,29 @@ impl Element {
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the name in messages: as the file has it.
+    pub(super) fn written(&self) -> &str {
+        self.written.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Returns an element without attributes and contents at the same position.
+    pub(super) fn empty(&self) -> Element {
+        Element {
+            name: self.name.clone(),
+            written: self.written.clone(),
+            attributes: Vec::new(),
+            text: String::new(),
+            children: Vec::new(),
+            at: self.at,
+        }
+    }
+
+    /// Returns the element under another name. Messages name the file's element, with the prefix.
+    pub(super) fn renamed(&self, name: &str, prefix: &str) -> Element {
+        let written = Some(format!("{prefix}{}", self.name));
+        Element { name: name.to_owned(), written, ..self.clone() }
     }
 }
 
@@ -172,6 +198,7 @@ impl<'a> ElementReader<'a> {
                     self.open.push_str(&name.local_name);
                     return Ok(XmlItem::Open(Element {
                         name: name.local_name,
+                        written: None,
                         attributes,
                         text: String::new(),
                         children: Vec::new(),
