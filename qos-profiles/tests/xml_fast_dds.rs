@@ -151,7 +151,7 @@ fn topic_of_fast_dds_profile_follows_its_writer() {
     assert_eq!(topic.reliability.kind, ReliabilityQosPolicyKind::Reliable);
     assert_eq!(topic.history.depth, 7);
     let level = |name: &str| provider.entity(EntityKind::Topic, name, None).unwrap().level();
-    assert_eq!(level("W"), Some(DeliveryLevel::VolatileStorage));
+    assert_eq!(level("W"), Some(DeliveryLevel::Kept));
     assert_eq!(level("E"), Some(DeliveryLevel::Unordered));
     assert_eq!(level("R"), Some(DeliveryLevel::Unordered), "readers are best effort by default");
     assert_eq!(level("Own"), Some(DeliveryLevel::Unordered), "the profile has a topic");
@@ -181,7 +181,7 @@ fn default_profiles_of_fast_dds_are_one_default_profile() {
         ReliabilityQosPolicyKind::Reliable
     );
     let topic = provider.entity(EntityKind::Topic, &name, None).unwrap();
-    assert_eq!(topic.level(), Some(DeliveryLevel::VolatileStorage));
+    assert_eq!(topic.level(), Some(DeliveryLevel::Kept));
     let none = self::provider(&file("<data_writer profile_name='W'/>"));
     assert_eq!(none.default_profile(), None);
 }
@@ -198,7 +198,8 @@ fn second_default_profile_of_same_kind_is_an_error() {
     assert_eq!(told.len(), 1, "{told:#?}");
 }
 
-/// What has no meaning here is reported once for each name in a file, with what to do instead.
+/// Elements without a meaning here are reported once for each name in a file, with what to do
+/// instead.
 #[test]
 fn elements_without_meaning_are_reported_once_with_advice() {
     let locators = "<unicastLocatorList><locator/></unicastLocatorList>";
@@ -304,4 +305,46 @@ fn fast_dds_types_and_bare_roots_are_read() {
     ] {
         assert!(provider(&text).datareader_qos("R").is_ok(), "{text}");
     }
+}
+
+/// The written file is one of the standard, and has the same values for all entities.
+#[test]
+fn converted_profiles_have_same_values() {
+    let first = provider(&file(&format!(
+        "{ALL_OF_WRITER}<data_reader profile_name='W' is_default_profile='true'><times/></data_reader>\
+         <participant profile_name='P'><rtps><userData><value>1.2</value></userData></rtps></participant>"
+    )).replace("</dds>", "<qos_library name='L'><qos_profile name='Q' base_name='Squall::Kept'>\
+         <datawriter_qos topic_filter='A*'><history><depth>3</depth></history></datawriter_qos>\
+         </qos_profile></qos_library></dds>"));
+    let written = first.to_xml();
+    let second = provider(&written);
+    assert!(second.ignored().is_empty() && !written.contains("<profiles>"), "{written}");
+    assert_eq!(second.profile_names().len(), first.profile_names().len());
+    assert_eq!(second.default_profile(), first.default_profile());
+    for name in first.profile_names() {
+        for kind in EntityKind::ALL {
+            for topic in [None, Some("Attitude")] {
+                let of = |provider: &QosProvider| {
+                    let entity = provider.entity(kind, &name, topic).unwrap();
+                    (entity.qos, entity.properties)
+                };
+                assert_eq!(of(&first), of(&second), "{kind:?} of {name}:\n{written}");
+            }
+        }
+    }
+}
+
+/// The alternate form of errors shows the line with a caret.
+#[test]
+fn errors_show_line_and_caret() {
+    let text = writer("\n\t<durability><kind>LATER</kind></durability>");
+    let told = format!("{:#}", QosProvider::from_str(&text).unwrap_err());
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(
+        lines[1..],
+        [
+            "  4 |  <durability><kind>LATER</kind></durability></qos></data_writer>",
+            "    |              ^"
+        ]
+    );
 }

@@ -226,11 +226,11 @@ fn delivery_level_follows_from_durability_and_reliability() {
     for (durability, reliability, level) in [
         (Volatile, BestEffort, DeliveryLevel::Unordered),
         (Volatile, Reliable, DeliveryLevel::Atomic),
-        (TransientLocal, BestEffort, DeliveryLevel::VolatileStorage),
-        (TransientLocal, Reliable, DeliveryLevel::VolatileStorage),
-        (Transient, Reliable, DeliveryLevel::VolatileStorage),
-        (Persistent, BestEffort, DeliveryLevel::LoggedStorage),
-        (Persistent, Reliable, DeliveryLevel::LoggedStorage),
+        (TransientLocal, BestEffort, DeliveryLevel::Kept),
+        (TransientLocal, Reliable, DeliveryLevel::Kept),
+        (Transient, Reliable, DeliveryLevel::Kept),
+        (Persistent, BestEffort, DeliveryLevel::Logged),
+        (Persistent, Reliable, DeliveryLevel::Logged),
     ] {
         assert_eq!(DeliveryLevel::of(reliability, durability), level);
         let policies =

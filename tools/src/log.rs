@@ -26,8 +26,8 @@ use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show};
 #[command(
     arg_required_else_help = true,
     after_help = "Example:\n  \
-    squall log verify /var/lib/squall/log\n  \
-    squall log dump /var/lib/squall/log --from 100 --to 120"
+    squall log verify /var/lib/squall/domain-0/0\n  \
+    squall log dump /var/lib/squall/domain-0/0 --from 100 --to 120"
 )]
 pub(crate) struct LogArgs {
     #[command(subcommand)]
@@ -37,19 +37,21 @@ pub(crate) struct LogArgs {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// List the streams of a log folder from their indices, and read the last file of each.
-    #[command(after_help = "Example:\n  squall log ls /var/lib/squall/log --json")]
+    #[command(after_help = "Example:\n  squall log ls /var/lib/squall/domain-0/0 --json")]
     Ls(LogSelection),
     /// Print the records.
-    #[command(after_help = "Example:\n  squall log dump /var/lib/squall/log --from 100 --to 120")]
+    #[command(
+        after_help = "Example:\n  squall log dump /var/lib/squall/domain-0/0 --from 100 --to 120"
+    )]
     Dump(DumpArgs),
     /// Read and check every byte; exit code 1 for any error. A tail torn by a crash is no error: it
     /// is cut when the log is opened.
-    #[command(after_help = "Example:\n  squall log verify /var/lib/squall/log")]
+    #[command(after_help = "Example:\n  squall log verify /var/lib/squall/domain-0/0")]
     Verify(LogSelection),
     /// Cut all records of a stream after a version, whatever errors they have. No process may
     /// be writing.
     #[command(
-        after_help = "Example:\n  squall log truncate /var/lib/squall/log --stream 4 --after 119"
+        after_help = "Example:\n  squall log truncate /var/lib/squall/domain-0/0 --stream 4 --after 119"
     )]
     Truncate(TruncateArgs),
     /// Remove logs that were put aside, permanently. No process may be writing in the folder.
@@ -235,7 +237,7 @@ fn look(
         json,
         &report,
         &(text(owner, &found) + &of_views.unwrap_or_default() + &text_of_asides(&asides)),
-    );
+    )?;
     Ok(if sound { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
@@ -393,7 +395,7 @@ fn dump(args: &DumpArgs, json: bool) -> CommandResult {
     if json {
         report["dump"] = records(&mut disk, (owner, &found), args)?;
     }
-    show(json, &report, &text(owner, &found));
+    show(json, &report, &text(owner, &found))?;
     Ok(if sound { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
@@ -535,7 +537,7 @@ fn remove_aside(args: &RemoveAsideArgs, json: bool) -> CommandResult {
         removed.push(json!({ "stream": key.to_string(), "bytes": bytes }));
         text += &format!("Removed of stream {key}: {bytes} bytes.\n");
     }
-    show(json, &json!({ "removed": removed }), &text);
+    show(json, &json!({ "removed": removed }), &text)?;
     Ok(CommandAnswer::Yes)
 }
 
@@ -552,7 +554,7 @@ fn cut(args: &TruncateArgs, json: bool) -> CommandResult {
     truncate(&mut disk, (owner, args.stream), Version(args.after))?;
     if !folder::streams(&mut disk)?.contains(&args.stream) {
         let text = format!("Nothing is left of stream {}: its log begins anew.", args.stream);
-        show(json, &json!({ "records": 0, "streams": [] }), &text);
+        show(json, &json!({ "records": 0, "streams": [] }), &text)?;
         return Ok(CommandAnswer::Yes);
     }
     drop(disk);

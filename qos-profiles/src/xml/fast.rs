@@ -137,9 +137,9 @@ pub(super) fn add_topics(profiles: &mut [Profile]) {
 
 /// Returns what a topic takes from the profile of a writer or reader.
 fn topic_set(of: &PolicySet) -> PolicySet {
-    if let Some(base) = &of.base {
+    if !of.bases.is_empty() {
         // The topic of the default profile is that of the default writer.
-        return PolicySet { base: Some(base.clone()), ..of.beside(EntityKind::Topic, Vec::new()) };
+        return PolicySet { bases: of.bases.clone(), ..of.beside(EntityKind::Topic, Vec::new()) };
     }
     // The default of RELIABILITY differs between writers and topics.
     let (reliability, default) = (PolicyId::Reliability, of.kind.default_qos());
@@ -178,7 +178,7 @@ pub(super) fn add(profile: &mut Profile, new: FastProfile) -> Result<(), Unplace
 /// Makes the sets of the default profile from those of a profile with `is_default_profile`.
 pub(super) fn default_sets(profile: &FastProfile) -> Vec<PolicySet> {
     let based = |set: &PolicySet| PolicySet {
-        base: Some(Base { name: profile.name.as_str().into(), at: set.at }),
+        bases: vec![Base { name: profile.name.as_str().into(), at: set.at }],
         path: set.path.clone(),
         ..set.beside(set.kind, Vec::new())
     };

@@ -19,6 +19,7 @@ mod check;
 mod entity;
 mod error;
 mod fast;
+mod foreign;
 mod model;
 mod octets;
 mod provider;
@@ -30,6 +31,7 @@ mod source;
 mod suggest;
 mod uri;
 mod values;
+mod variables;
 mod vendor;
 mod write;
 

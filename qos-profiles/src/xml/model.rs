@@ -43,7 +43,8 @@ pub(super) struct PolicySet {
     pub(super) element: &'static str,
     pub(super) name: Option<Box<str>>,
     pub(super) filter: Option<Glob>,
-    pub(super) base: Option<Base>,
+    /// Bases; a later one takes precedence. Without any, the bases of the profile count.
+    pub(super) bases: Vec<Base>,
     pub(super) settings: Vec<Setting>,
     pub(super) properties: Vec<(Property, LineColumn)>,
     pub(super) file: Arc<str>,
@@ -69,7 +70,7 @@ impl PolicySet {
             element: kind.element(),
             name: None,
             filter: None,
-            base: None,
+            bases: Vec::new(),
             settings,
             properties: Vec::new(),
             file: Arc::clone(&self.file),

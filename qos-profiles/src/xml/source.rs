@@ -5,6 +5,7 @@
 //! attributes and texts. Never does: interpret an element.
 
 use super::error::{LineColumn, UnplacedError, quoted};
+use super::variables::Variables;
 use std::borrow::Cow;
 use xml::common::{Position, TextPosition};
 use xml::reader::{ErrorKind, EventReader, ParserConfig, XmlEvent};
@@ -107,6 +108,8 @@ pub(super) struct ElementReader<'a> {
     /// Namespace of the root, once the root has been read.
     namespace: Option<Option<String>>,
     depth: usize,
+    /// Values of variables in attributes and texts.
+    variables: Variables,
     /// Names of the open elements, separated by `/`, and the offset of each.
     open: String,
     begins: Vec<usize>,
@@ -147,9 +150,20 @@ impl<'a> ElementReader<'a> {
             root,
             namespace: None,
             depth: 0,
+            variables: Variables::default(),
             open: String::new(),
             begins: Vec::new(),
         })
+    }
+
+    /// Inserts the values of variables from now on.
+    pub(super) fn use_variables(&mut self, variables: Variables) {
+        self.variables = variables;
+    }
+
+    /// Takes the errors in the use of variables.
+    pub(super) fn variable_errors(&mut self) -> Vec<(LineColumn, UnplacedError)> {
+        self.variables.take_errors()
     }
 
     /// Returns the path of the open elements.
@@ -189,7 +203,10 @@ impl<'a> ElementReader<'a> {
                     let attributes = attributes
                         .into_iter()
                         .filter(|attribute| attribute.name.namespace.is_none())
-                        .map(|attribute| (attribute.name.local_name, attribute.value))
+                        .map(|attribute| {
+                            let value = self.variables.insert(attribute.value, at);
+                            (attribute.name.local_name, value)
+                        })
                         .collect();
                     self.begins.push(self.open.len());
                     if self.depth > 1 {
@@ -210,7 +227,9 @@ impl<'a> ElementReader<'a> {
                     self.open.truncate(self.begins.pop().unwrap_or(0));
                     return Ok(XmlItem::Close);
                 }
-                XmlEvent::Characters(text) => return Ok(XmlItem::Text(text, at)),
+                XmlEvent::Characters(text) => {
+                    return Ok(XmlItem::Text(self.variables.insert(text, at), at));
+                }
                 XmlEvent::EndDocument => return Ok(XmlItem::End),
                 // Comments are left out and white space is trimmed; processing instructions for
                 // other programs are ignored.

@@ -3,7 +3,7 @@
 //! Owns: the most common of their names, the positions where they occur, and what serves the same
 //! purpose here. Never does: act on one; the reader of a file is told that it has no effect.
 
-const RTI: &str = "RTI Connext";
+pub(super) const RTI: &str = "RTI Connext";
 pub(super) const FAST: &str = "Fast DDS";
 /// Part of the standard, but not a policy.
 const APPLICATION: &str = "DDS-XML beyond participants";
@@ -21,7 +21,7 @@ const IN_ROOT: [(&str, &[&str]); 3] = [
             "requester",
         ],
     ),
-    (RTI, &["type_library", "configuration_variables"]),
+    (RTI, &["type_library"]),
     (APPLICATION, &["participant_library", "application_library"]),
 ];
 
@@ -195,9 +195,12 @@ const MEMORY: &str = "see `squall.writer.memory` and `squall.writer.in_flight` a
 const NO_PROTOCOL: &str = "no packets are sent, so there is nothing to acknowledge or to repeat";
 const IN_APPLICATIONS: &str = "topics, types and domains are given by the program, or by a \
     `domain_library` and a `domain_participant_library`";
+const ASYNCHRONOUS: &str =
+    "a write puts the sample into shared memory, and a full memory blocks the writer";
+const BATCHES: &str = "samples that are written in a row are published together without a setting";
 const NAMES: &str = "use `user_data`, which discovery distributes";
 
-/// What serves the purpose of elements of other products here.
+/// Elements of other products, with what serves their purpose here.
 const ADVICE: [(&[&str], &str); 12] = [
     (
         &[
@@ -292,9 +295,9 @@ const ADVICE: [(&[&str], &str); 12] = [
             "flow_controller_descriptor_list",
             "throughputController",
         ],
-        "a write puts the sample into shared memory, and a full memory blocks the writer",
+        ASYNCHRONOUS,
     ),
-    (&["batch"], "samples that are written in a row are published together without a setting"),
+    (&["batch"], BATCHES),
     (
         &[
             "entity_name",
@@ -315,12 +318,54 @@ const ADVICE: [(&[&str], &str); 12] = [
     (&["timeBasedFilter", "time_based_filter"], "TIME_BASED_FILTER belongs to readers"),
 ];
 
+/// Beginnings of the names of RTI Connext's bases that have no effect here, and the advice.
+const BASES: [(&str, &str); 9] = [
+    ("BuiltinQosSnippetLib::Transport.", NO_NETWORK),
+    ("BuiltinQosSnippetLib::Optimization.Transport.", NO_NETWORK),
+    ("BuiltinQosSnippetLib::Optimization.Discovery.", NO_NETWORK),
+    ("BuiltinQosSnippetLib::Optimization.ReliabilityProtocol.", NO_PROTOCOL),
+    ("BuiltinQosSnippetLib::Optimization.DataCache.", MEMORY),
+    ("BuiltinQosSnippetLib::QosPolicy.PublishMode.", ASYNCHRONOUS),
+    ("BuiltinQosSnippetLib::QosPolicy.Batching.", BATCHES),
+    ("BuiltinQosSnippetLib::Feature.", "`squall ls`, `spy` and `perf` observe a domain"),
+    ("BuiltinQosSnippetLib::Compatibility.", "no samples are exchanged with other products"),
+];
+
+/// Bases of RTI Connext that promise what is not there, and the reason for the refusal.
+const REFUSED_BASES: [(&str, &str); 4] = [
+    ("BuiltinQosSnippetLib::Feature.Security.Enable", NO_SECURITY),
+    ("BuiltinQosSnippetLib::Feature.LightweightSecurity.Enable", NO_SECURITY),
+    ("BuiltinQosLib::Generic.Security", NO_SECURITY),
+    (
+        "BuiltinQosSnippetLib::Feature.TopicQuery.Enable",
+        "there are no topic queries; a logged topic gives its past to readers that ask for it",
+    ),
+];
+const NO_SECURITY: &str = "there is no DDS Security: every member of a domain can read every topic, \
+    and the permissions of the runtime folder decide who becomes a member";
+
+/// Whether a base of RTI Connext has no effect here.
+pub(super) fn is_base_without_effect(name: &str) -> bool {
+    refused_base(name).is_none() && advice_of_base(name).is_some()
+}
+
+fn advice_of_base(name: &str) -> Option<&'static str> {
+    BASES.iter().find(|(start, _)| name.starts_with(start)).map(|(_, advice)| *advice)
+}
+
+/// Returns the reason for which a base of RTI Connext is refused.
+pub(super) fn refused_base(name: &str) -> Option<&'static str> {
+    let name = name.replace("BuiltinQosLibExp::", "BuiltinQosLib::");
+    REFUSED_BASES.iter().find(|(base, _)| *base == name).map(|(_, reason)| *reason)
+}
+
 /// Returns what serves the purpose of a product's element here.
 pub(super) fn advice(product: &str, name: &str) -> Option<&'static str> {
     if product == FAST && matches!(name, "kind" | "name") {
         return Some(IN_APPLICATIONS);
     }
-    ADVICE.iter().find(|(names, _)| names.contains(&name)).map(|(_, advice)| *advice)
+    let listed = ADVICE.iter().find(|(names, _)| names.contains(&name)).map(|(_, advice)| *advice);
+    listed.or_else(|| advice_of_base(name))
 }
 
 /// Whether Fast DDS has an element of this name in a profile, without an effect here.
