@@ -4,6 +4,7 @@
 //! which writes a file beside them). Reading takes no lock, so a folder can be inspected while it
 //! is written; a record that is being written may then look torn.
 
+mod description;
 mod proceed;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ use derecho_core::log::{
 };
 use derecho_node::logs::LogFolder;
 use serde_json::{Value, json};
+
+use description::{Description, date};
 
 use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show};
 
@@ -227,7 +230,7 @@ fn look(
         None => asides(selection, owner)?,
         Some(_) => Vec::new(),
     };
-    let mut report = report(owner, &found);
+    let mut report = report(owner, (&selection.dir, &found));
     // Views are listed too: the last one gives the members that must return.
     let last = last_view(&mut disk, (owner, &found))?;
     report["last_view"] = last.as_ref().map_or(Value::Null, fields_of_view);
@@ -236,7 +239,9 @@ fn look(
     show(
         json,
         &report,
-        &(text(owner, &found) + &of_views.unwrap_or_default() + &text_of_asides(&asides)),
+        &(text(owner, (&selection.dir, &found))
+            + &of_views.unwrap_or_default()
+            + &text_of_asides(&asides)),
     )?;
     Ok(if sound { CommandAnswer::Yes } else { CommandAnswer::No })
 }
@@ -310,7 +315,7 @@ fn fields(survey: &LogSurvey) -> Value {
     })
 }
 
-fn report(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> Value {
+fn report(owner: LogOwner, (dir, found): (&Path, &[(StreamKey, LogSurvey)])) -> Value {
     let all = LogSurvey {
         records: found.iter().map(|(_, survey)| survey.records).sum(),
         marks: 0,
@@ -325,6 +330,7 @@ fn report(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> Value {
     let streams = found.iter().map(|(stream, survey)| {
         let mut of = fields(survey);
         of["stream"] = json!(stream.to_string());
+        of["topic"] = Description::of(dir, *stream).fields();
         of["marks"] = json!(survey.marks);
         of["checkpoint"] = json!(survey.checkpoint.map(|version| version.0));
         of
@@ -337,7 +343,7 @@ fn report(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> Value {
     report
 }
 
-fn text(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> String {
+fn text(owner: LogOwner, (dir, found): (&Path, &[(StreamKey, LogSurvey)])) -> String {
     let mut text = format!("group {}, log {}\n", owner.group, owner.log);
     text += &format!(
         "{:<32} {:>12} {:>14} {:>10} {:>10}\n",
@@ -352,6 +358,9 @@ fn text(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> String {
             "{stream} {:>12} {:>14} {first:>10} {last:>10}{what}\n",
             survey.records, survey.bytes
         );
+        if let Some(line) = Description::of(dir, *stream).line() {
+            text += &format!("  {line}\n");
+        }
         if let Some(checkpoint) = survey.checkpoint {
             text += &format!("  a checkpoint replaces all versions up to {checkpoint}\n");
         }
@@ -377,25 +386,28 @@ fn text(owner: LogOwner, found: &[(StreamKey, LogSurvey)]) -> String {
 fn dump(args: &DumpArgs, json: bool) -> CommandResult {
     let (mut disk, owner, streams) = open(&args.place)?;
     let mut found = Vec::new();
+    let dir = &args.place.dir;
     for stream in streams {
         let mut unsaid = Ok(());
+        let of_stream = Description::of(dir, stream);
+        let name = of_stream.topic().map_or_else(|| format!("{:x}", stream.0), str::to_owned);
         let of = survey(&mut disk, (owner, stream), |record| {
             let wanted = (args.from..=args.to).contains(&record.version.0);
             // With `--json` the last line is the report; the lines before it are for human readers,
             // and are left out.
             if wanted && !json && unsaid.is_ok() {
-                unsaid = say(&line(stream, record, args.payload));
+                unsaid = say(&line(&name, record, args.payload));
             }
         })?;
         unsaid?;
         found.push((stream, of));
     }
     let sound = found.iter().all(|(_, survey)| survey.errors.is_empty());
-    let mut report = report(owner, &found);
+    let mut report = report(owner, (dir, &found));
     if json {
         report["dump"] = records(&mut disk, (owner, &found), args)?;
     }
-    show(json, &report, &text(owner, &found))?;
+    show(json, &report, &text(owner, (dir, &found)))?;
     Ok(if sound { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
@@ -438,6 +450,7 @@ fn fields_of(stream: StreamKey, record: &LogRecord<'_>, payload: bool) -> Value 
         "writer": entry.writer.to_string(),
         "writer_seq": entry.writer_sequence,
         "source_time": entry.source_time.0,
+        "source_date": date(entry.source_time.0),
         "reception_time": entry.reception_time.0,
         "key": hexadecimal(&entry.key.0),
         "bytes": entry.payload.len(),
@@ -482,22 +495,21 @@ fn text_of_view(view: &LoggedView) -> String {
     format!("view {} of era {:x}: {}{awaits}", view.number, view.era, members.join(", "))
 }
 
-fn line(stream: StreamKey, record: &LogRecord<'_>, payload: bool) -> String {
+fn line(name: &str, record: &LogRecord<'_>, payload: bool) -> String {
     let entry = &record.entry;
     if let Some(view) = LoggedView::of(entry) {
-        return format!("{:x} {} {}", stream.0, record.version, text_of_view(&view));
+        return format!("{name} {} {}", record.version, text_of_view(&view));
     }
     let bytes = if payload { hexadecimal(entry.payload) } else { String::new() };
     format!(
-        "{:x} {} {} epoch {} writer {}#{} at {} received {} key {} {} bytes {bytes}",
-        stream.0,
+        "{name} {} {} epoch {} writer {}#{} at {} received {} key {} {} bytes {bytes}",
         record.version,
         kind(entry.kind),
         entry.epoch,
         entry.writer,
         entry.writer_sequence,
-        entry.source_time.0,
-        entry.reception_time.0,
+        date(entry.source_time.0),
+        date(entry.reception_time.0),
         hexadecimal(&entry.key.0),
         entry.payload.len(),
     )

@@ -3,6 +3,8 @@
 //! Owns: the participant's log folder, and the rule that selects the topics logged here. Never
 //! does: write into a log.
 
+mod description;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -64,6 +66,7 @@ impl TopicLogs {
             format: RECORD_FORMAT,
         });
         let stream = stream_of(endpoint.key());
+        description::write(self.process_logs.folder(), stream, endpoint);
         let journal =
             Box::new(self.process_logs.stream_log_port(stream, (on_full, keep), move || wake()));
         Box::new(GatedLogPort::new(journal, Arc::clone(&self.gate)))
