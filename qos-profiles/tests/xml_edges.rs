@@ -337,11 +337,16 @@ fn foreign_property_is_reported_with_its_product() {
 
 #[test]
 fn number_of_reported_ignored_elements_is_limited() {
-    let mut text = String::from("<dds>");
-    for n in 0..1100 {
-        write!(text, "<application_library name='A{n}'/>").unwrap();
+    let mut text = String::from("<dds><qos_library name='L'>");
+    for set in 0..5 {
+        write!(text, "<datawriter_qos name='W{set}'><property><value>").unwrap();
+        for n in 0..220 {
+            let name = format!("dds.x{set}.{n}");
+            write!(text, "<element><name>{name}</name><value>1</value></element>").unwrap();
+        }
+        text += "</value></property></datawriter_qos>";
     }
-    assert_eq!(provider(&(text + "</dds>")).ignored().len(), 1000);
+    assert_eq!(provider(&(text + "</qos_library></dds>")).ignored().len(), 1000);
 }
 
 #[test]

@@ -240,16 +240,16 @@ fn ready_made_profiles_have_expected_values() {
     let rows = [
         // Profile, level, number of kept samples; further values are checked below.
         ("Squall::Atomic", Atomic, None),
+        ("Squall::Kept", Kept, None),
         ("Squall::Latency", Unordered, Some(1)),
-        ("Squall::LoggedStorage", LoggedStorage, None),
+        ("Squall::Logged", Logged, None),
         ("Squall::Throughput", Atomic, None),
         ("Squall::Unordered", Unordered, None),
-        ("Squall::VolatileStorage", VolatileStorage, None),
-        ("SquallAvionics::Alarm", VolatileStorage, None),
+        ("SquallAvionics::Alarm", Kept, None),
         ("SquallAvionics::Command", Atomic, None),
         ("SquallAvionics::Event", Atomic, None),
-        ("SquallAvionics::FlightRecorder", LoggedStorage, None),
-        ("SquallAvionics::Parameter", VolatileStorage, Some(1)),
+        ("SquallAvionics::FlightRecorder", Logged, None),
+        ("SquallAvionics::Parameter", Kept, Some(1)),
         ("SquallAvionics::PeriodicState", Unordered, Some(1)),
     ];
     let mut names = provider.profile_names();
@@ -269,7 +269,7 @@ fn ready_made_profiles_have_expected_values() {
         // A topic's HISTORY determines the samples kept in memory for late joiners.
         let last = HistoryQosPolicyKind::KeepLast;
         let last_is_kept = (topic.history.kind, topic.history.depth) == (last, 1);
-        assert_eq!(last_is_kept, level == VolatileStorage || kept == Some(1), "{name}");
+        assert_eq!(last_is_kept, level == Kept || kept == Some(1), "{name}");
         for history in [&writer.history, &reader.history] {
             let own = (history.kind == HistoryQosPolicyKind::KeepLast).then_some(history.depth);
             assert_eq!(own, kept, "{name}");
@@ -324,11 +324,11 @@ fn ready_made_profiles_have_expected_values() {
     assert_eq!(latency.reliability.max_blocking_time, millis(10));
     assert_eq!(latency.reliability.kind, ReliabilityQosPolicyKind::Reliable);
     assert_eq!(
-        writer("Squall::VolatileStorage").durability_service.history_kind,
+        writer("Squall::Kept").durability_service.history_kind,
         HistoryQosPolicyKind::KeepLast
     );
     assert_eq!(
-        writer("Squall::LoggedStorage").durability_service.history_kind,
+        writer("Squall::Logged").durability_service.history_kind,
         HistoryQosPolicyKind::KeepAll
     );
     let state = writer("SquallAvionics::PeriodicState");

@@ -241,7 +241,7 @@ fn parser_does_not_panic_on_mutated_file() {
             "<type_consistency><kind>ALLOW_TYPE_COERCION</kind></type_consistency>",
         )
         .into_bytes(),
-        own(&whole.profile("Squall::LoggedStorage").unwrap().to_xml()),
+        own(&whole.profile("Squall::Logged").unwrap().to_xml()),
         support::file(
             EntityKind::DataWriter,
             "<property><value><element><name>a</name><value>b</value></element></value></property>",

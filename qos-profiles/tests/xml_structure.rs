@@ -43,6 +43,23 @@ fn profile(name: &str, attributes: &str, inside: &str) -> String {
     format!("<qos_profile name=\"{name}\"{attributes}>{inside}</qos_profile>")
 }
 
+/// A configuration of another product without policies is one error, with where such settings live.
+#[test]
+fn configurations_of_other_products_are_explained() {
+    for (text, words) in [
+        (
+            "<CycloneDDS xmlns='https://cdds.io/config'><Domain Id='any'/></CycloneDDS>",
+            "Cyclone DDS",
+        ),
+        ("[common]\nDCPSDefaultDiscovery=fixed\n[transport/t]\ntransport_type=tcp\n", "OpenDDS"),
+    ] {
+        let told = errors(text);
+        assert_eq!(told.len(), 1, "{told:#?}");
+        assert!(told[0].starts_with("str:1: found "), "{told:#?}");
+        assert!(told[0].contains(words) && told[0].contains("`ParticipantConfig`"), "{told:#?}");
+    }
+}
+
 #[test]
 fn root_is_accepted_with_or_without_namespace_and_schema() {
     let inside = format!("<qos_profile name=\"P\">{}</qos_profile>", writer("", 7));
@@ -82,9 +99,9 @@ fn root_is_accepted_with_or_without_namespace_and_schema() {
         ],
     );
     wrong(
-        "<profiles xmlns=\"http://www.eprosima.com\"/>",
+        "<library_settings xmlns=\"http://www.eprosima.com\"/>",
         &[
-            "1:1: profiles: found the root element of a format that only Fast DDS has; expected `dds` or `qos_library`",
+            "1:1: library_settings: found the root element of a format that only Fast DDS has; expected `dds` or `qos_library`",
         ],
     );
     wrong(
@@ -100,7 +117,7 @@ fn root_is_accepted_with_or_without_namespace_and_schema() {
     wrong(
         "<dds><include/></dds>",
         &[&format!(
-            "1:6: dds/include: found an unknown element; expected `qos_library`, `types`, `domain_library`, `domain_participant_library`, `qos_profile`, {}",
+            "1:6: dds/include: found an unknown element; expected `qos_library`, `profiles`, `types`, `domain_library`, `domain_participant_library`, `qos_profile`, {}",
             &POLICIES["expected ".len()..]
         )],
     );

@@ -32,7 +32,7 @@ const FINE_CLOCK_NS: i64 = 1000;
 /// Check what this machine offers.
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
-    /// Folder where participants meet; by default SQUALL_RUNTIME_DIR, or the user's own under /tmp.
+    /// Folder where participants meet; SQUALL_RUNTIME_DIR, or /tmp/squall-UID, by default.
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
 }
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &DoctorArgs, json: bool) -> CommandResult {
         }
     }
     text += if sound { "All requirements are met." } else { "A requirement is not met." };
-    show(json, &json!({ "ok": sound, "checks": checks }), &text);
+    show(json, &json!({ "ok": sound, "checks": checks }), &text)?;
     Ok(if sound { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
@@ -166,14 +166,12 @@ fn runtime_dir(chosen: Option<&Path>) -> CheckResult {
     if let Some(chosen) = chosen {
         config.runtime_dir = Some(chosen.to_owned());
     }
-    let place = config
-        .runtime_dir
-        .as_ref()
-        .map_or("/tmp/squall-<uid>".to_owned(), |dir| dir.display().to_string());
-    match ShmLink::join(config) {
-        Ok(link) => {
+    let folder = config.runtime_folder();
+    match folder.and_then(|folder| ShmLink::join(config).map(|link| (folder, link))) {
+        Ok((folder, link)) => {
             drop(link);
-            CheckResult::good(name, format!("{place}: a participant can join there"))
+            let folder = folder.display();
+            CheckResult::good(name, format!("{folder}: a participant can join there"))
         }
         Err(error) => {
             CheckResult::bad(name, error, "set SQUALL_RUNTIME_DIR to a folder of your own")

@@ -219,7 +219,7 @@ fn tell(
     if let Some(written) = written {
         report["written"] = json!(written);
     }
-    show(json, &report, &text);
+    show(json, &report, &text)?;
     Ok(outcome)
 }
 

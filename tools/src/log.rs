@@ -4,6 +4,7 @@
 //! which writes a file beside them). Reading takes no lock, so a folder can be inspected while it
 //! is written; a record that is being written may then look torn.
 
+mod description;
 mod proceed;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ use derecho_core::log::{
 use derecho_node::logs::LogFolder;
 use serde_json::{Value, json};
 
+use description::{Description, date};
+
 use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show};
 
 /// Command for logs.
@@ -26,8 +29,8 @@ use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show};
 #[command(
     arg_required_else_help = true,
     after_help = "Example:\n  \
-    squall log verify /var/lib/squall/log\n  \
-    squall log dump /var/lib/squall/log --from 100 --to 120"
+    squall log verify /var/lib/squall/domain-0/0\n  \
+    squall log dump /var/lib/squall/domain-0/0 --from 100 --to 120"
 )]
 pub(crate) struct LogArgs {
     #[command(subcommand)]
@@ -37,19 +40,21 @@ pub(crate) struct LogArgs {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// List the streams of a log folder from their indices, and read the last file of each.
-    #[command(after_help = "Example:\n  squall log ls /var/lib/squall/log --json")]
+    #[command(after_help = "Example:\n  squall log ls /var/lib/squall/domain-0/0 --json")]
     Ls(LogSelection),
     /// Print the records.
-    #[command(after_help = "Example:\n  squall log dump /var/lib/squall/log --from 100 --to 120")]
+    #[command(
+        after_help = "Example:\n  squall log dump /var/lib/squall/domain-0/0 --from 100 --to 120"
+    )]
     Dump(DumpArgs),
     /// Read and check every byte; exit code 1 for any error. A tail torn by a crash is no error: it
     /// is cut when the log is opened.
-    #[command(after_help = "Example:\n  squall log verify /var/lib/squall/log")]
+    #[command(after_help = "Example:\n  squall log verify /var/lib/squall/domain-0/0")]
     Verify(LogSelection),
     /// Cut all records of a stream after a version, whatever errors they have. No process may
     /// be writing.
     #[command(
-        after_help = "Example:\n  squall log truncate /var/lib/squall/log --stream 4 --after 119"
+        after_help = "Example:\n  squall log truncate /var/lib/squall/domain-0/0 --stream 4 --after 119"
     )]
     Truncate(TruncateArgs),
     /// Remove logs that were put aside, permanently. No process may be writing in the folder.
@@ -232,7 +237,7 @@ fn look(
         None => asides(selection, owner)?,
         Some(_) => Vec::new(),
     };
-    let mut report = report(owner, &found);
+    let mut report = report(owner, &selection.dir, &found);
     // Views are listed too: the last one gives the members that must return.
     let last = last_view(&mut disk, owner, &found)?;
     report["last_view"] = last.as_ref().map_or(Value::Null, fields_of_view);
@@ -241,8 +246,10 @@ fn look(
     show(
         json,
         &report,
-        &(text(owner, &found) + &of_views.unwrap_or_default() + &text_of_asides(&asides)),
-    );
+        &(text(owner, &selection.dir, &found)
+            + &of_views.unwrap_or_default()
+            + &text_of_asides(&asides)),
+    )?;
     Ok(if sound { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
@@ -316,7 +323,7 @@ fn fields(survey: &LogSurvey) -> Value {
     })
 }
 
-fn report(owner: LogOwner, found: &[StreamSurvey]) -> Value {
+fn report(owner: LogOwner, dir: &Path, found: &[StreamSurvey]) -> Value {
     let all = LogSurvey {
         records: found.iter().map(|it| it.survey.records).sum(),
         marks: 0,
@@ -331,6 +338,7 @@ fn report(owner: LogOwner, found: &[StreamSurvey]) -> Value {
     let streams = found.iter().map(|StreamSurvey { stream, survey }| {
         let mut of = fields(survey);
         of["stream"] = json!(stream.to_string());
+        of["topic"] = Description::of(dir, *stream).fields();
         of["marks"] = json!(survey.marks);
         of["checkpoint"] = json!(survey.checkpoint.map(|version| version.0));
         of
@@ -343,7 +351,7 @@ fn report(owner: LogOwner, found: &[StreamSurvey]) -> Value {
     report
 }
 
-fn text(owner: LogOwner, found: &[StreamSurvey]) -> String {
+fn text(owner: LogOwner, dir: &Path, found: &[StreamSurvey]) -> String {
     let mut text = format!("group {}, log {}\n", owner.group, owner.log);
     text += &format!(
         "{:<32} {:>12} {:>14} {:>10} {:>10}\n",
@@ -358,6 +366,9 @@ fn text(owner: LogOwner, found: &[StreamSurvey]) -> String {
             "{stream} {:>12} {:>14} {first:>10} {last:>10}{what}\n",
             survey.records, survey.bytes
         );
+        if let Some(line) = Description::of(dir, *stream).line() {
+            text += &format!("  {line}\n");
+        }
         if let Some(checkpoint) = survey.checkpoint {
             text += &format!("  a checkpoint replaces all versions up to {checkpoint}\n");
         }
@@ -383,25 +394,28 @@ fn text(owner: LogOwner, found: &[StreamSurvey]) -> String {
 fn dump(args: &DumpArgs, json: bool) -> CommandResult {
     let (mut disk, owner, streams) = open(&args.place)?;
     let mut found = Vec::new();
+    let dir = &args.place.dir;
     for stream in streams {
         let mut unsaid = Ok(());
+        let of_stream = Description::of(dir, stream);
+        let name = of_stream.topic().map_or_else(|| format!("{:x}", stream.0), str::to_owned);
         let of = survey(&mut disk, LogKey { owner, stream }, |record| {
             let wanted = (args.from..=args.to).contains(&record.version.0);
             // With `--json` the last line is the report; the lines before it are for human readers,
             // and are left out.
             if wanted && !json && unsaid.is_ok() {
-                unsaid = say(&line(stream, record, args.payload));
+                unsaid = say(&line(&name, record, args.payload));
             }
         })?;
         unsaid?;
         found.push(StreamSurvey { stream, survey: of });
     }
     let sound = found.iter().all(|it| it.survey.errors.is_empty());
-    let mut report = report(owner, &found);
+    let mut report = report(owner, dir, &found);
     if json {
         report["dump"] = records(&mut disk, owner, &found, args)?;
     }
-    show(json, &report, &text(owner, &found));
+    show(json, &report, &text(owner, dir, &found))?;
     Ok(if sound { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
@@ -445,6 +459,7 @@ fn fields_of(stream: StreamKey, record: &LogRecord<'_>, payload: bool) -> Value 
         "writer": entry.writer.to_string(),
         "writer_seq": entry.writer_sequence,
         "source_time": entry.source_time.0,
+        "source_date": date(entry.source_time.0),
         "reception_time": entry.reception_time.0,
         "key": hexadecimal(&entry.key.0),
         "bytes": entry.payload.len(),
@@ -489,22 +504,21 @@ fn text_of_view(view: &LoggedView) -> String {
     format!("view {} of era {:x}: {}{awaits}", view.number, view.era, members.join(", "))
 }
 
-fn line(stream: StreamKey, record: &LogRecord<'_>, payload: bool) -> String {
+fn line(name: &str, record: &LogRecord<'_>, payload: bool) -> String {
     let entry = &record.entry;
     if let Some(view) = LoggedView::of(entry) {
-        return format!("{:x} {} {}", stream.0, record.version, text_of_view(&view));
+        return format!("{name} {} {}", record.version, text_of_view(&view));
     }
     let bytes = if payload { hexadecimal(entry.payload) } else { String::new() };
     format!(
-        "{:x} {} {} epoch {} writer {}#{} at {} received {} key {} {} bytes {bytes}",
-        stream.0,
+        "{name} {} {} epoch {} writer {}#{} at {} received {} key {} {} bytes {bytes}",
         record.version,
         kind(entry.kind),
         entry.epoch,
         entry.writer,
         entry.writer_sequence,
-        entry.source_time.0,
-        entry.reception_time.0,
+        date(entry.source_time.0),
+        date(entry.reception_time.0),
         hexadecimal(&entry.key.0),
         entry.payload.len(),
     )
@@ -544,7 +558,7 @@ fn remove_aside(args: &RemoveAsideArgs, json: bool) -> CommandResult {
         removed.push(json!({ "stream": key.to_string(), "bytes": bytes }));
         text += &format!("Removed of stream {key}: {bytes} bytes.\n");
     }
-    show(json, &json!({ "removed": removed }), &text);
+    show(json, &json!({ "removed": removed }), &text)?;
     Ok(CommandAnswer::Yes)
 }
 
@@ -561,7 +575,7 @@ fn cut(args: &TruncateArgs, json: bool) -> CommandResult {
     truncate(&mut disk, LogKey { owner, stream: args.stream }, Version(args.after))?;
     if !folder::streams(&mut disk)?.contains(&args.stream) {
         let text = format!("Nothing is left of stream {}: its log begins anew.", args.stream);
-        show(json, &json!({ "records": 0, "streams": [] }), &text);
+        show(json, &json!({ "records": 0, "streams": [] }), &text)?;
         return Ok(CommandAnswer::Yes);
     }
     drop(disk);

@@ -7,6 +7,7 @@
 //! Exit codes: 0 on success, 1 when the answer is no or the command failed, 2 for wrong usage.
 
 mod allocations;
+mod arguments;
 mod chaos;
 mod doctor;
 mod end_signals;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use dds_transport_rdma::shm::environment;
 
-use outcome::{CommandAnswer, CommandResult, Failure};
+use outcome::{CommandAnswer, CommandResult, Failure, say, tell};
 
 #[global_allocator]
 static ALLOCATOR: allocations::CountingAllocator = allocations::CountingAllocator;
@@ -92,7 +93,12 @@ fn main() -> ExitCode {
     let chosen = environment("SQUALL_LOG").and_then(|chosen| chosen.into_string().ok());
     let filter = chosen.and_then(|chosen| tracing_subscriber::EnvFilter::try_new(chosen).ok());
     let filter = filter.unwrap_or_else(|| tracing_subscriber::EnvFilter::new("error"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // A closed standard error must not end the program.
+        .log_internal_errors(false)
+        .init();
     let json = cli.json;
     let done: CommandResult = match cli.command {
         Command::Perf(args) => perf::run(args, json),
@@ -114,14 +120,16 @@ fn main() -> ExitCode {
     match done {
         Ok(CommandAnswer::Yes) => ExitCode::SUCCESS,
         Ok(CommandAnswer::No) => ExitCode::from(1),
+        Err(Failure::OutputClosed) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("squall: {failure}");
+            tell(format_args!("squall: {failure}"));
             if json {
-                println!("{}", serde_json::json!({ "error": failure.to_string() }));
+                // The exit code tells of the failure if nobody reads the output.
+                let _ = say(&serde_json::json!({ "error": failure.to_string() }).to_string());
             }
             ExitCode::from(match failure {
                 Failure::Usage(_) => 2,
-                Failure::Failed(_) => 1,
+                _ => 1,
             })
         }
     }

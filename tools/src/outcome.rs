@@ -1,7 +1,7 @@
 //! Results of commands, and their output.
 
 use std::fmt;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use dds_api::infrastructure::DdsError;
 use serde_json::Value;
@@ -22,6 +22,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// An operation failed.
     Failed(String),
+    /// The reader of the output has closed it, and needs nothing more.
+    OutputClosed,
 }
 
 /// Result of a command.
@@ -38,6 +40,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Usage(text) | Failure::Failed(text) => f.write_str(text),
+            Failure::OutputClosed => f.write_str("standard output is closed"),
         }
     }
 }
@@ -48,21 +51,28 @@ impl From<DdsError> for Failure {
     }
 }
 
-/// Prints the result: the JSON object as one line, or the text for human readers.
-pub(crate) fn show(json: bool, value: &Value, text: &str) {
-    if json {
-        println!("{value}");
-    } else {
-        println!("{}", text.trim_end());
+/// Prints the result: the JSON object as one line, or the text for human readers. The answer of
+/// the command stands, whether somebody reads the result or not.
+pub(crate) fn show(json: bool, value: &Value, text: &str) -> Result<(), Failure> {
+    let said = if json { say(&value.to_string()) } else { say(text.trim_end()) };
+    match said {
+        Err(Failure::OutputClosed) => Ok(()),
+        said => said,
     }
 }
 
 /// Prints one line and flushes it, because a process at the other end waits for it.
 pub(crate) fn say(line: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}")
-        .and_then(|()| out.flush())
-        .map_err(|error| Failure::new(format!("standard output cannot be written: {error}")))
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Failure::OutputClosed,
+        _ => Failure::new(format!("standard output cannot be written: {error}")),
+    })
+}
+
+/// Prints one line on standard error, if that is open.
+pub(crate) fn tell(text: fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
 /// Shows progress on a terminal.

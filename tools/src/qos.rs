@@ -3,6 +3,8 @@
 //! Owns: the output about them. Never does: read or judge one; `qos_profiles` does, and `dds_api`
 //! for types.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -22,6 +24,7 @@ use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
     after_help = "Examples:\n  \
     squall qos check fleet.xml\n  \
     squall qos show fleet.xml Fleet::State\n  \
+    squall qos convert DEFAULT_FASTDDS_PROFILES.xml --out fleet.xml\n  \
     squall qos match --file fleet.xml Fleet::State Fleet::Display"
 )]
 pub(crate) struct QosArgs {
@@ -43,6 +46,12 @@ enum Command {
         squall qos show fleet.xml Fleet::State --topic WingLeft\n  \
         squall qos show Squall::Atomic --xml                  a ready-made one, as a file")]
     Show(ShowArgs),
+    /// Write the profiles of files, those of other products too, as one file in the form of the
+    /// standard. What has no effect here is named in a comment at its beginning.
+    #[command(
+        after_help = "Example:\n  squall qos convert DEFAULT_FASTDDS_PROFILES.xml --out fleet.xml"
+    )]
+    Convert(ConvertArgs),
     /// Report whether a writer of one profile would match a reader of another, and the reasons if
     /// not; exit code 1 if not.
     #[command(after_help = "Example:\n  \
@@ -56,6 +65,17 @@ struct CheckArgs {
     /// Files of profiles and applications.
     #[arg(required = true)]
     files: Vec<PathBuf>,
+}
+
+/// Files to convert.
+#[derive(Args, Debug)]
+struct ConvertArgs {
+    /// Files of profiles.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Output file, which must not exist; standard output without it.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 /// Profile to show.
@@ -96,6 +116,7 @@ pub(crate) fn run(args: &QosArgs, json: bool) -> CommandResult {
     match &args.command {
         Command::Check(args) => check(args, json),
         Command::Show(args) => show_profile(args, json),
+        Command::Convert(args) => convert(args, json),
         Command::Match(args) => compare(args, json),
     }
 }
@@ -113,7 +134,7 @@ fn provider(files: &[PathBuf]) -> Result<QosProvider, ProfileErrors> {
 
 /// Reports the errors in files, instead of the requested answer.
 fn refuse(errors: &ProfileErrors, files: usize, json: bool) -> CommandResult {
-    show(json, &report(files, errors), &text(errors));
+    show(json, &report(files, errors), &text(errors))?;
     Ok(CommandAnswer::No)
 }
 
@@ -128,6 +149,7 @@ fn check(args: &CheckArgs, json: bool) -> CommandResult {
             report["ignored"] = ignored.iter().map(ignored_fields).collect();
             let mut text: String = ignored.iter().map(|ignored| format!("{ignored}\n")).collect();
             text += &match names.len() {
+                0 => "No profile; nothing is wrong.".to_owned(),
                 1 => "One profile, nothing is wrong.".to_owned(),
                 many => format!("{many} profiles, nothing is wrong."),
             };
@@ -139,10 +161,29 @@ fn check(args: &CheckArgs, json: bool) -> CommandResult {
                 report["participants"] = json!(participants);
                 report["types"] = json!(types);
             }
-            show(json, &report, &text);
+            show(json, &report, &text)?;
             Ok(CommandAnswer::Yes)
         }
     }
+}
+
+fn convert(args: &ConvertArgs, json: bool) -> CommandResult {
+    let provider = match provider(&args.files) {
+        Ok(provider) => provider,
+        Err(errors) => return refuse(&errors, args.files.len(), json),
+    };
+    let (xml, names) = (provider.to_xml(), own_names(&provider)?);
+    let ignored: Json = provider.ignored().iter().map(ignored_fields).collect();
+    let mut report = json!({ "profiles": names, "ignored": ignored, "out": args.out });
+    let Some(out) = &args.out else {
+        report["xml"] = json!(xml);
+        show(json, &report, &xml)?;
+        return Ok(CommandAnswer::Yes);
+    };
+    let written = File::create_new(out).and_then(|mut file| file.write_all(xml.as_bytes()));
+    written.map_err(|error| Failure::new(format!("{}: {error}", out.display())))?;
+    show(json, &report, &format!("{} profiles in {}", names.len(), out.display()))?;
+    Ok(CommandAnswer::Yes)
 }
 
 /// Returns the names of the profiles that are not ready-made.
@@ -160,6 +201,8 @@ fn ignored_fields(ignored: &Ignored) -> Json {
     let mut fields = place_fields(&ignored.place);
     fields["path"] = json!(ignored.path);
     fields["product"] = json!(ignored.product);
+    fields["advice"] = json!(ignored.advice);
+    fields["count"] = json!(ignored.count);
     fields
 }
 
@@ -182,7 +225,7 @@ fn text(errors: &ProfileErrors) -> String {
         1 => "One thing is wrong.".to_owned(),
         many => format!("{many} things are wrong."),
     };
-    format!("{errors}\n{count}")
+    format!("{errors:#}\n{count}")
 }
 
 fn show_profile(args: &ShowArgs, json: bool) -> CommandResult {
@@ -196,7 +239,7 @@ fn show_profile(args: &ShowArgs, json: bool) -> CommandResult {
     };
     if args.xml {
         let xml = provider.profile(name)?.to_xml();
-        show(json, &json!({ "profile": name, "xml": xml }), &xml);
+        show(json, &json!({ "profile": name, "xml": xml }), &xml)?;
         return Ok(CommandAnswer::Yes);
     }
     let entities = match &args.topic {
@@ -212,7 +255,7 @@ fn show_profile(args: &ShowArgs, json: bool) -> CommandResult {
     if entities.is_empty() {
         text += "  names no policy: everything has the standard's default\n";
     }
-    show(json, &json!({ "profile": name, "topic": args.topic, "entities": fields }), &text);
+    show(json, &json!({ "profile": name, "topic": args.topic, "entities": fields }), &text)?;
     Ok(CommandAnswer::Yes)
 }
 
@@ -343,7 +386,7 @@ fn compare(args: &MatchArgs, json: bool) -> CommandResult {
     let report = json!({
         "offer": offer, "request": request, "topic": topic, "compatible": compatible, "reasons": reasons,
     });
-    show(json, &report, &text);
+    show(json, &report, &text)?;
     Ok(if compatible { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 

@@ -118,7 +118,7 @@ fn figure(args: &FigureArgs, json: bool) -> CommandResult {
     } else {
         objects.pop().unwrap_or_default()
     };
-    show(json, &report, &text);
+    show(json, &report, &text)?;
     Ok(CommandAnswer::Yes)
 }
 

@@ -12,8 +12,10 @@ use dds_api::domain::{DomainParticipant, ParticipantConfig};
 use dds_api::infrastructure::{LogCondition, StorageStatus};
 use serde_json::json;
 
+use crate::arguments;
 use crate::end_signals::EndSignals;
 use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show};
+use crate::topics::record::globs;
 
 /// Interval between two checks of the topics' states, and of the end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -29,17 +31,17 @@ pub(crate) struct StoreArgs {
     /// Folder of the logs; applications that keep logs themselves must use the same folder.
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
-    /// Keep topics whose names match: `*` stands for any text, `?` for one character. May be given
-    /// more than once; without it all persistent topics are kept.
+    /// Keep topics whose names match: `*` stands for any text, `?` for one character, `[a-z]` for
+    /// one of several. May be given more than once; without it all persistent topics are kept.
     #[arg(long, value_name = "GLOB")]
     topics: Vec<String>,
     /// Domain to keep topics of.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = arguments::domain())]
     domain: u32,
     /// End after this many seconds.
-    #[arg(long = "for", value_name = "SECONDS")]
-    seconds: Option<u64>,
-    /// Folder where participants meet.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = arguments::duration)]
+    time: Option<Duration>,
+    /// Folder where participants meet; SQUALL_RUNTIME_DIR, or /tmp/squall-UID, by default.
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
 }
@@ -47,6 +49,7 @@ pub(crate) struct StoreArgs {
 /// Runs the command.
 pub(crate) fn run(args: &StoreArgs, json: bool) -> CommandResult {
     let end_signals = EndSignals::new()?;
+    globs(&args.topics)?;
     let topics = if args.topics.is_empty() { vec!["*".to_owned()] } else { args.topics.clone() };
     let mut config = ParticipantConfig::new().log_folder(&args.dir).log_topics(topics.clone());
     if let Some(folder) = &args.runtime_dir {
@@ -55,9 +58,10 @@ pub(crate) fn run(args: &StoreArgs, json: bool) -> CommandResult {
     let participant = DomainParticipant::with_config(args.domain, config)?;
     if !json {
         let (dir, domain) = (args.dir.display(), args.domain);
-        say(&format!("keeps {} of domain {domain} in {dir}", topics.join(", ")))?;
+        // The store continues even if nobody reads its output.
+        let _ = say(&format!("keeps {} of domain {domain} in {dir}", topics.join(", ")));
     }
-    let deadline = args.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let deadline = args.time.map(|time| Instant::now() + time);
     let mut known: BTreeMap<String, StorageStatus> = BTreeMap::new();
     loop {
         let over = end_signals.are_there() || deadline.is_some_and(|at| Instant::now() >= at);
@@ -70,7 +74,6 @@ pub(crate) fn run(args: &StoreArgs, json: bool) -> CommandResult {
         for (topic, _, status) in participant.stored_topics() {
             let before = known.insert(topic.clone(), status.clone());
             if !json && before.is_none_or(|before| before.log != status.log) {
-                // The store continues even if its output has no reader any more.
                 let _ = say(&format!("{topic}: {}", condition(&status)));
             }
         }
@@ -84,7 +87,7 @@ pub(crate) fn run(args: &StoreArgs, json: bool) -> CommandResult {
     let bytes = bytes_in(&args.dir.join(format!("domain-{}", args.domain)));
     let value = json!({ "streams": known.len(), "records": records, "bytes": bytes });
     let text = format!("{} topics, {records} samples, {bytes} bytes in logs", known.len());
-    show(json, &value, &text);
+    show(json, &value, &text)?;
     let failed = |status: &StorageStatus| matches!(status.log, Some(LogCondition::Failed(_)));
     Ok(if known.values().any(failed) { CommandAnswer::No } else { CommandAnswer::Yes })
 }

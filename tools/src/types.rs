@@ -17,7 +17,7 @@ use idl_xtypes::{
 use serde_json::{Value, json};
 
 use crate::idl::{SearchArgs, unreadable_words};
-use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show, tell};
 
 /// Command for types.
 #[derive(Args, Debug)]
@@ -156,7 +156,7 @@ impl<'a> CompiledFile<'a> {
         match compiled.specification {
             Some(specification) => {
                 if !diagnostics.is_empty() {
-                    eprintln!("{diagnostics}");
+                    tell(format_args!("{diagnostics}"));
                 }
                 Ok(Self { path, specification })
             }
@@ -236,7 +236,7 @@ fn show_types(args: &ShowArgs, json: bool) -> CommandResult {
             shown.push(description.name);
         }
     }
-    show(json, &json!({ "file": args.file, "types": fields }), &texts.join("\n"));
+    show(json, &json!({ "file": args.file, "types": fields }), &texts.join("\n"))?;
     Ok(CommandAnswer::Yes)
 }
 
@@ -482,7 +482,7 @@ fn assign(args: &AssignArgs, json: bool) -> CommandResult {
         "path": checked.as_ref().err().map(|mismatch| &mismatch.path),
         "reason": checked.as_ref().err().map(|mismatch| &mismatch.reason),
     });
-    show(json, &report, &text);
+    show(json, &report, &text)?;
     Ok(outcome)
 }
 
@@ -514,9 +514,9 @@ fn convert(args: &ConvertArgs, json: bool) -> CommandResult {
         .map_err(|error| Failure::new(format!("standard input: {error}")))?;
     if json {
         // No JSON library is used, because some numbers of IDL types exceed its range.
-        println!("{}", sample.to_json_line());
+        say(&sample.to_json_line())?;
     } else {
-        println!("{}", sample.to_text());
+        say(&sample.to_text())?;
     }
     Ok(CommandAnswer::Yes)
 }

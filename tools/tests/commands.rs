@@ -44,6 +44,7 @@ fn every_command_has_help_with_example() {
         "log truncate",
         "qos",
         "qos check",
+        "qos convert",
         "qos show",
         "qos match",
         "sim",
@@ -73,7 +74,7 @@ fn wrong_usage_exits_with_code_2_and_explanation() {
     refused("perf throughput --size many", "no number of bytes");
     refused(
         "perf throughput --size 128 --level causal",
-        "[possible values: unordered, atomic, volatile, logged]",
+        "[possible values: unordered, atomic, kept, logged]",
     );
     refused("perf throughput --size 128 --ablate nulls", "--level atomic");
     refused("perf throughput --size 128 --level atomic --ablate luck", "cannot be switched off");
@@ -81,8 +82,8 @@ fn wrong_usage_exits_with_code_2_and_explanation() {
     refused("perf throughput --size 128 --members 2 --subs 2", "cannot be used with");
     refused("perf throughput --size 128 --interface raw", "[possible values: dds, core]");
     refused("perf throughput --size 128 --level logged", "--logs DIR");
-    refused("perf throughput --size 128 --level volatile --keep 0", "--keep");
-    refused("perf throughput --size 128 --level volatile --interface core", "--interface dds");
+    refused("perf throughput --size 128 --level kept --keep 0", "--keep");
+    refused("perf throughput --size 128 --level kept --interface core", "--interface dds");
     refused("perf bare --kind lossy --size 128", "[possible values: plain, futex, stable]");
     refused("perf bare --kind stable --size 128 --every 0", "--every");
     refused("perf throughput --size 128 --transport verbs", "[possible values: shm]");
@@ -211,7 +212,7 @@ fn perf_levels_reports_each_level_with_and_without_optimisations() {
     let report = test_folder.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
     let rows = report["rows"].as_array().unwrap();
     let levels: Vec<_> = rows.iter().map(|row| row["level"].as_str().unwrap()).collect();
-    assert_eq!(levels, ["unordered", "atomic", "volatile", "logged"]);
+    assert_eq!(levels, ["unordered", "atomic", "kept", "logged"]);
     for row in rows {
         let rate = |name: &str| row[name].as_f64();
         assert!(rate("everything") > Some(0.0) && rate("of_atomic") > Some(0.0), "{row}");

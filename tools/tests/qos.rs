@@ -60,7 +60,7 @@ fn qos_check_accepts_valid_files_and_lists_ignored_elements() {
     assert_eq!(
         output.out,
         "fleet.xml:6:9: dds/qos_library[Fleet]/qos_profile[State]/datawriter_qos/protocol: ignored, belongs to RTI \
-         Connext\n3 profiles, nothing is wrong.\n"
+         Connext; no packets are sent, so there is nothing to acknowledge or to repeat\n3 profiles, nothing is wrong.\n"
     );
     let report = run(&test_folder, &["qos", "check", "fleet.xml", "--json"]).code(0).json();
     assert_eq!(
@@ -78,9 +78,9 @@ fn qos_commands_report_every_error_with_position() {
     assert_eq!(
         output.out,
         "wrong.xml:4:21: dds/qos_library[L]/qos_profile[P]/topic_qos/history/depth: found `x`; expected a number \
-         from 0 to 2147483647\n\
+         from 0 to 2147483647\n  4 | <topic_qos><history><depth>x</depth></history></topic_qos>\n    |                     ^\n\
          wrong.xml:3:1: dds/qos_library[L]/qos_profile[P]: found the base `Fleet::Stat`, which is not there (L::P -> \
-         Fleet::Stat); expected a profile of this library, or `Library::Profile`; did you mean `Fleet::State`?\n\
+         Fleet::Stat); expected a profile of this library, or `Library::Profile`; did you mean `Fleet::State`?\n  3 | <qos_profile name=\"P\" base_name=\"Fleet::Stat\">\n    | ^\n\
          2 things are wrong.\n"
     );
     let report =
@@ -214,7 +214,7 @@ fn ready_made_and_environment_profiles_need_no_file_argument() {
     let test_folder = place();
     run(&test_folder, &["qos", "match", "Squall::Atomic", "SquallAvionics::Event"]).code(0);
     let told = run(&test_folder, &["qos", "show", "SquallAvionics::Alarm"]).code(0).out;
-    assert!(told.contains("data writer: volatile storage"), "{told}");
+    assert!(told.contains("data writer: kept"), "{told}");
     run(&test_folder, &["qos", "show", "Fleet::State"])
         .code(1)
         .says("there is no profile `Fleet::State`");
@@ -269,4 +269,32 @@ fn qos_check_reports_errors_in_applications_and_types() {
     assert!(told.contains("struct[Alarm]/member[severity]: there is no `Severty` here"), "{told}");
     assert!(told.contains("topic_ref: found `Alarm`, which is not there"), "{told}");
     assert!(told.ends_with("3 things are wrong.\n"), "{told}");
+}
+
+/// A file of another product becomes one of the standard, with the same values and without remarks.
+#[test]
+fn qos_convert_writes_profiles_of_other_products_in_standard_form() {
+    const FAST: &str = "<dds xmlns='http://www.eprosima.com'><profiles>\
+        <data_writer profile_name='W' is_default_profile='true'><times/><topic><historyQos><depth>7</depth>\
+        </historyQos></topic><qos><partition><names><name>a</name></names></partition></qos></data_writer>\
+        </profiles></dds>";
+    let test_folder = place();
+    fs::write(test_folder.path().join("fast.xml"), FAST).unwrap();
+    let report = run(&test_folder, &["qos", "convert", "fast.xml", "--json"]).code(0).json();
+    assert_eq!(report["profiles"], serde_json::json!(["FastDdsDefaults", "W"]), "{report}");
+    assert_eq!(report["ignored"][0]["count"], 1);
+    let xml = report["xml"].as_str().unwrap();
+    assert!(
+        xml.contains("Without an effect here:") && xml.contains("data_writer[W]/times"),
+        "{xml}"
+    );
+    assert!(!xml.contains("deadline"), "only named values are written: {xml}");
+    let arguments = ["qos", "convert", "fast.xml", "--out", "ours.xml"];
+    assert_eq!(run(&test_folder, &arguments).code(0).out, "2 profiles in ours.xml\n");
+    assert_eq!(fs::read_to_string(test_folder.path().join("ours.xml")).unwrap(), xml);
+    let checked = run(&test_folder, &["qos", "check", "ours.xml"]).code(0).out;
+    assert_eq!(checked, "2 profiles, nothing is wrong.\n");
+    // An existing file stays as it is.
+    run(&test_folder, &arguments).code(1).says("ours.xml");
+    assert!(run(&test_folder, &["qos", "convert", "wrong.xml"]).code(1).out.contains("are wrong"));
 }

@@ -69,6 +69,30 @@ fn samples_outlive_applications_and_the_store() {
     let said = second.line();
     assert!(said.contains("1 topics, 1500 samples"), "{said}");
     assert!(second.child.wait().unwrap().success());
+    assert_log_has_names_and_dates(&test_folder);
+}
+
+/// Checks that the log's topic, type and policies are shown by name, and times as dates.
+fn assert_log_has_names_and_dates(test_folder: &TestFolder) {
+    let folders = std::fs::read_dir(test_folder.path().join("logs").join("domain-0")).unwrap();
+    let folders = folders.map(|folder| folder.unwrap().path());
+    let mut folders = folders.filter(|folder| folder.join("identity").exists());
+    let folder = folders.next().unwrap().display().to_string();
+    let listed = test_folder.run(&["log", "ls", &folder]).code(0).out;
+    assert!(listed.contains("\n  Flight/Readings of type "), "{listed}");
+    let report = test_folder.run(&["log", "ls", &folder, "--json"]).code(0).json();
+    let streams = report["streams"].as_array().unwrap();
+    let topic = streams.iter().map(|stream| &stream["topic"]).find(|topic| !topic.is_null());
+    let topic = topic.unwrap();
+    assert_eq!((&topic["topic"], &topic["level"]), (&"Flight/Readings".into(), &"logged".into()));
+    assert!(topic["type"].as_str().unwrap().contains("Reading"), "{topic}");
+    assert!(topic.get("reliability.kind").is_some(), "{topic}");
+    let dumped = test_folder.run(&["log", "dump", &folder, "--to", "3"]).code(0).out;
+    let record = dumped.lines().find(|line| line.starts_with("Flight/Readings 1 sample "));
+    assert!(
+        record.is_some_and(|line| line.contains(" at 20") && line.contains("Z received 20")),
+        "{dumped}"
+    );
 }
 
 #[test]

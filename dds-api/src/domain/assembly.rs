@@ -20,6 +20,7 @@ use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::{ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Node};
 use derecho_node::logs::{LogScope, LogSettings, ProcessLogs};
 use derecho_node::{Engine, Pace};
+use qos_profiles::Glob;
 
 use super::realtime::RealTimeSettings;
 use super::rejoin::{Rejoiner, SwitchableParker};
@@ -51,7 +52,7 @@ pub(crate) struct AssemblyConfig {
     pub(crate) real_time: RealTimeSettings,
     /// If logs are kept: their folder, the topics to log even if nobody here uses them, and
     /// the settings.
-    pub(crate) logs: Option<(PathBuf, Vec<String>, LogSettings)>,
+    pub(crate) logs: Option<(PathBuf, Vec<Glob>, LogSettings)>,
 }
 
 /// The parts with which a life of a participant begins.

@@ -94,8 +94,9 @@ impl ParticipantConfig {
     }
 
     /// Keeps logs of all persistent topics whose names match one of these patterns, whether used
-    /// here or not: `*` stands for any text, `?` for one character. The samples of these topics
-    /// then outlive the applications. Without a log folder nothing is kept.
+    /// here or not: `*` stands for any text, `?` for one character, `[a-z]` for one of several,
+    /// `\*` for the character itself. The samples of these topics then outlive the applications.
+    /// Without a log folder nothing is kept.
     pub fn log_topics<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.log_topics = patterns.into_iter().map(Into::into).collect();
         self

@@ -11,6 +11,7 @@ use derecho_node::logs::LogSettings;
 use derecho_node::{TurnListener, WaitOutcome, clock};
 use idl_cdr::DdsType;
 use idl_xtypes::{DynamicData, DynamicType, SerializedData, TopicData};
+use qos_profiles::Glob;
 use qos_profiles::xml::QosProvider;
 
 use super::assembly::{AssemblyConfig, DomainEngine, assemble};
@@ -223,7 +224,13 @@ impl DomainParticipant {
             config.real_time.with(binding.as_ref().and_then(ProfileBinding::settings))?;
         let mut settings = LogSettings { thread: real_time.log, ..LogSettings::default() };
         settings.queue_bytes = config.log_queue.unwrap_or(settings.queue_bytes);
-        let logs = folder.map(|folder| (folder, config.log_topics, settings));
+        let log_topics = config.log_topics.iter().map(|pattern| {
+            Glob::new(pattern).map_err(|what| {
+                DdsError::BadParameter(format!("the pattern `{pattern}` of logged topics: {what}"))
+            })
+        });
+        let log_topics = log_topics.collect::<DdsResult<Vec<Glob>>>()?;
+        let logs = folder.map(|folder| (folder, log_topics, settings));
         let keeps_logs = logs.is_some();
         let assembly_config = AssemblyConfig {
             domain,

@@ -137,7 +137,7 @@ impl Profiles {
             ProfileSource::Files(files) => QosProvider::from_files(files).map(Arc::new),
             ProfileSource::Provider(provider) => Ok(provider),
         };
-        let provider = provider.map_err(|wrong| DdsError::BadParameter(wrong.to_string()))?;
+        let provider = provider.map_err(|wrong| DdsError::BadParameter(format!("{wrong:#}")))?;
         let bindings = Mutex::new(ProfileBindings::default());
         let profiles =
             Profiles { provider, default_profile: default_profile.map(Arc::from), bindings };

@@ -28,7 +28,7 @@ pub type DdsResult<T> = Result<T, DdsError>;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DdsError {
     /// An error that has no code of its own.
@@ -83,4 +83,24 @@ impl fmt::Display for DdsError {
     }
 }
 
+/// Form of [`Display`](fmt::Display), because programs whose `main` returns a [`DdsResult`] print
+/// this form, and so does `unwrap`.
+impl fmt::Debug for DdsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl std::error::Error for DdsError {}
+
+#[cfg(test)]
+mod tests {
+    use super::DdsError;
+
+    #[test]
+    fn debug_form_is_the_sentence_for_users() {
+        let error = DdsError::Timeout("no room: \"a\"".to_owned());
+        assert_eq!(format!("{error:?}"), "timeout: no room: \"a\"");
+        assert_eq!(format!("{error:?}"), error.to_string());
+    }
+}

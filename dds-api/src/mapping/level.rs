@@ -20,10 +20,10 @@ pub(crate) enum TopicLevel {
     /// One order, equal at all readers; all readers receive a sample or none does.
     Atomic,
     /// Atomic, and kept in the participants' memory for late joiners.
-    VolatileStorage,
+    Kept,
     /// Atomic, and kept in logs, from which the topic is recovered after all participants
     /// have ended.
-    LoggedStorage,
+    Logged,
 }
 
 impl From<DeliveryLevel> for TopicLevel {
@@ -31,8 +31,8 @@ impl From<DeliveryLevel> for TopicLevel {
         match level {
             DeliveryLevel::Unordered => TopicLevel::Unordered,
             DeliveryLevel::Atomic => TopicLevel::Atomic,
-            DeliveryLevel::VolatileStorage => TopicLevel::VolatileStorage,
-            DeliveryLevel::LoggedStorage => TopicLevel::LoggedStorage,
+            DeliveryLevel::Kept => TopicLevel::Kept,
+            DeliveryLevel::Logged => TopicLevel::Logged,
         }
     }
 }
@@ -44,12 +44,12 @@ impl TopicLevel {
 
     /// Whether samples are kept for late joiners.
     pub(crate) fn is_kept(self) -> bool {
-        matches!(self, TopicLevel::VolatileStorage | TopicLevel::LoggedStorage)
+        matches!(self, TopicLevel::Kept | TopicLevel::Logged)
     }
 
     /// Whether samples are kept in logs as well.
     pub(crate) fn is_logged(self) -> bool {
-        self == TopicLevel::LoggedStorage
+        self == TopicLevel::Logged
     }
 }
 
@@ -137,8 +137,8 @@ impl fmt::Display for TopicLevel {
         f.write_str(match self {
             TopicLevel::Unordered => "unordered",
             TopicLevel::Atomic => "atomic",
-            TopicLevel::VolatileStorage => "kept (transient-local)",
-            TopicLevel::LoggedStorage => "logged (persistent)",
+            TopicLevel::Kept => "kept",
+            TopicLevel::Logged => "logged",
         })
     }
 }

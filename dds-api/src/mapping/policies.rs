@@ -324,7 +324,7 @@ pub(crate) fn check_durability(
 /// Maximum DURABILITY that a writer on a topic of this level may offer.
 fn most_durable(level: TopicLevel) -> DurabilityQosPolicyKind {
     match level {
-        TopicLevel::VolatileStorage => DurabilityQosPolicyKind::Transient,
+        TopicLevel::Kept => DurabilityQosPolicyKind::Transient,
         level => durability(level),
     }
 }
@@ -333,8 +333,8 @@ fn most_durable(level: TopicLevel) -> DurabilityQosPolicyKind {
 pub(crate) fn durability(level: TopicLevel) -> DurabilityQosPolicyKind {
     match level {
         TopicLevel::Unordered | TopicLevel::Atomic => DurabilityQosPolicyKind::Volatile,
-        TopicLevel::VolatileStorage => DurabilityQosPolicyKind::TransientLocal,
-        TopicLevel::LoggedStorage => DurabilityQosPolicyKind::Persistent,
+        TopicLevel::Kept => DurabilityQosPolicyKind::TransientLocal,
+        TopicLevel::Logged => DurabilityQosPolicyKind::Persistent,
     }
 }
 
@@ -351,12 +351,8 @@ pub(crate) fn publisher() -> PublisherQos {
 mod tests {
     use super::*;
 
-    const LEVELS: [TopicLevel; 4] = [
-        TopicLevel::Unordered,
-        TopicLevel::Atomic,
-        TopicLevel::VolatileStorage,
-        TopicLevel::LoggedStorage,
-    ];
+    const LEVELS: [TopicLevel; 4] =
+        [TopicLevel::Unordered, TopicLevel::Atomic, TopicLevel::Kept, TopicLevel::Logged];
 
     #[test]
     fn default_policies_are_not_announced_and_changed_policies_round_trip() {
@@ -521,7 +517,7 @@ mod tests {
     fn reader_refuses_offer_below_its_request_and_writer_refuses_nothing() {
         let level = TopicLevel::Unordered;
         let offered = EndpointPolicies::offered(level);
-        let requested = EndpointPolicies::requested(TopicLevel::VolatileStorage);
+        let requested = EndpointPolicies::requested(TopicLevel::Kept);
         let refused: Vec<_> = requested.refuses(&offered).iter().map(|it| it.policy).collect();
         assert_eq!(refused, [PolicyId::Durability]);
         assert_eq!(offered.refuses(&requested), []);

@@ -3,6 +3,8 @@
 //! Owns: the participant's log folder, and the rule that selects the topics logged here. Never
 //! does: write into a log.
 
+mod description;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,7 +23,7 @@ use super::past::LogLocation;
 pub(crate) struct TopicLogs {
     process_logs: ProcessLogs,
     /// Name patterns of topics that are logged here even if they are not used here.
-    chosen: Vec<String>,
+    chosen: Vec<Glob>,
     wake: Arc<dyn Fn() + Send + Sync>,
     /// Gate that counts samples as durable only once the views are durable.
     gate: Arc<DurabilityGate>,
@@ -30,7 +32,7 @@ pub(crate) struct TopicLogs {
 impl TopicLogs {
     pub(crate) fn new(
         process_logs: ProcessLogs,
-        chosen: Vec<String>,
+        chosen: Vec<Glob>,
         gate: Arc<DurabilityGate>,
         wake: Arc<dyn Fn() + Send + Sync>,
     ) -> TopicLogs {
@@ -40,7 +42,7 @@ impl TopicLogs {
     /// Whether a topic is logged here even if it is not used here: it is chosen, or an earlier log
     /// of it exists here.
     pub(super) fn wants(&self, endpoint: &Endpoint) -> bool {
-        let chosen = self.chosen.iter().any(|pattern| matches(pattern, &endpoint.topic));
+        let chosen = self.chosen.iter().any(|pattern| pattern.matches(&endpoint.topic));
         chosen || self.process_logs.knows(stream_of(endpoint.key()))
     }
 
@@ -65,43 +67,9 @@ impl TopicLogs {
             format: RECORD_FORMAT,
         });
         let stream = stream_of(endpoint.key());
+        description::write(self.process_logs.folder(), stream, endpoint);
         let journal =
             Box::new(self.process_logs.stream_log_port(stream, on_full, keep, move || wake()));
         Box::new(GatedLogPort::new(journal, Arc::clone(&self.gate)))
-    }
-}
-
-/// Whether a name matches a pattern, in which `*` stands for any text and `?` for any
-/// single character.
-fn matches(pattern: &str, name: &str) -> bool {
-    // No other character is special in these patterns.
-    let plain = pattern.replace('\\', "\\\\").replace('[', "\\[");
-    Glob::new(&plain).is_ok_and(|glob| glob.matches(name))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn names_match_patterns() {
-        for (pattern, name, expected) in [
-            ("*", "", true),
-            ("*", "Attitude", true),
-            ("Att*", "Attitude", true),
-            ("*tude", "Attitude", true),
-            ("A*t*e", "Attitude", true),
-            ("A?titude", "Attitude", true),
-            ("A?", "Attitude", false),
-            ("*x", "Attitude", false),
-            ("", "Attitude", false),
-            ("Attitude*", "Attitude", true),
-            ("a*", "Attitude", false),
-            ("Att[1]", "Att[1]", true),
-            ("Att[1]", "Att1", false),
-            ("a\\*", "a\\b", true),
-        ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
-        }
     }
 }

@@ -240,7 +240,7 @@ impl<T: TopicData> TopicBuilder<T> {
     /// otherwise. All samples without a key are of one instance. All participants must use the
     /// same settings.
     pub fn transient_local(mut self) -> Self {
-        self.level = TopicLevel::VolatileStorage;
+        self.level = TopicLevel::Kept;
         self
     }
 
@@ -256,7 +256,7 @@ impl<T: TopicData> TopicBuilder<T> {
     /// waits until they are durable. Late joiners get the same samples as
     /// with [`transient_local`](Self::transient_local).
     pub fn persistent(mut self) -> Self {
-        self.level = TopicLevel::LoggedStorage;
+        self.level = TopicLevel::Logged;
         self
     }
 

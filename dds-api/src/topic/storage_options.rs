@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    use TopicLevel::{Atomic, LoggedStorage, Unordered, VolatileStorage};
+    use TopicLevel::{Atomic, Kept, Logged, Unordered};
 
     #[test]
     fn durability_service_keeps_no_samples_at_levels_without_storage() {
@@ -188,8 +188,8 @@ mod tests {
     fn durability_service_determines_kept_samples() {
         // The standard's default of the cleanup delay is zero.
         let one = TopicRetention { depth: 1, forgets: true, ..TopicRetention::default() };
-        assert_eq!(kept(&options(), VolatileStorage, |_| ()), one);
-        let limited = kept(&options(), VolatileStorage, |qos| {
+        assert_eq!(kept(&options(), Kept, |_| ()), one);
+        let limited = kept(&options(), Kept, |qos| {
             let service = &mut qos.durability_service;
             service.history_depth = 3;
             service.max_samples = Length::of(50);
@@ -203,7 +203,7 @@ mod tests {
             TopicRetention { depth: 3, most: 50, instances: 5, lifespan, cleanup, ..one };
         assert_eq!(limited, expected);
         let all = |most| {
-            kept(&options(), VolatileStorage, move |qos| {
+            kept(&options(), Kept, move |qos| {
                 qos.durability_service.history_kind = HistoryQosPolicyKind::KeepAll;
                 qos.durability_service.max_samples_per_instance = most;
             })
@@ -215,10 +215,10 @@ mod tests {
     #[test]
     fn only_keyed_topic_with_finite_cleanup_delay_forgets_ended_instances() {
         let none = StorageOptions::default();
-        assert!(!kept(&none, VolatileStorage, |_| ()).forgets);
+        assert!(!kept(&none, Kept, |_| ()).forgets);
         let set_default =
             |qos: &mut TopicQos| qos.durability_service = StorageOptions::default_service();
-        assert!(!kept(&options(), VolatileStorage, set_default).forgets);
+        assert!(!kept(&options(), Kept, set_default).forgets);
         let mut qos = TopicQos::default();
         qos.history.kind = HistoryQosPolicyKind::KeepAll;
         qos.history.depth = 7;
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_topic_that_would_keep_nothing_is_refused() {
         let zero = |qos: &mut TopicQos| qos.lifespan.duration = Duration::ZERO;
-        assert!(refusal(&options(), VolatileStorage, zero).contains("nothing would be kept"));
+        assert!(refusal(&options(), Kept, zero).contains("nothing would be kept"));
         let none: [fn(&mut TopicQos); 3] = [
             |qos| qos.durability_service.history_depth = 0,
             |qos| qos.durability_service.max_samples = Length::of(0),
@@ -252,7 +252,7 @@ mod tests {
             },
         ];
         for none in none {
-            let why = refusal(&options(), VolatileStorage, none);
+            let why = refusal(&options(), Kept, none);
             assert!(why.starts_with("DURABILITY_SERVICE of topic `Tracks`"), "{why}");
         }
         let own = |qos: &mut TopicQos| qos.history.depth = 0;
@@ -275,8 +275,8 @@ mod tests {
             let is_transient = asked == Transient;
             let of_memory = if is_transient { Transient } else { TransientLocal };
             let of_logs = if is_transient { Transient } else { Persistent };
-            assert_eq!(promised(VolatileStorage, asked), of_memory);
-            assert_eq!(promised(LoggedStorage, asked), of_logs);
+            assert_eq!(promised(Kept, asked), of_memory);
+            assert_eq!(promised(Logged, asked), of_logs);
         }
     }
 
@@ -292,13 +292,13 @@ mod tests {
             },
             ..options()
         };
-        let logged = kept(&given, LoggedStorage, |_| ());
+        let logged = kept(&given, Logged, |_| ());
         let limits = (logged.log_time, logged.log_bytes, logged.log_samples);
         assert_eq!(limits, (3, 1, 5), "zero stands for no limit");
         assert!(logged.durable_first && logged.detach);
-        let memory = kept(&given, VolatileStorage, |_| ());
+        let memory = kept(&given, Kept, |_| ());
         assert_eq!(memory, TopicRetention { depth: 1, forgets: true, ..TopicRetention::default() });
-        let unsaid = kept(&options(), LoggedStorage, |_| ());
+        let unsaid = kept(&options(), Logged, |_| ());
         assert_eq!(unsaid, memory);
     }
 
@@ -314,19 +314,19 @@ mod tests {
             LogRetention { samples: Some(7), ..LogRetention::default() },
         ] {
             let given = StorageOptions { log_retention, ..options() };
-            let why = refusal(&given, LoggedStorage, keep_all);
+            let why = refusal(&given, Logged, keep_all);
             assert!(why.contains("no log may drop any"), "{why}");
-            kept(&given, LoggedStorage, |_| ());
-            kept(&given, LoggedStorage, |qos| {
+            kept(&given, Logged, |_| ());
+            kept(&given, Logged, |qos| {
                 keep_all(qos);
                 qos.durability_service.max_samples = Length::of(7);
             });
-            kept(&given, LoggedStorage, |qos| {
+            kept(&given, Logged, |qos| {
                 keep_all(qos);
                 qos.lifespan.duration = Duration::from_secs(7);
             });
         }
-        kept(&options(), LoggedStorage, keep_all);
+        kept(&options(), Logged, keep_all);
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn explicit_policies_override_profile() {
            </qos_profile>"#,
     );
     let participant = test.join();
-    let topic = participant.topic::<CheckedSample>("Marks").profile("Squall::VolatileStorage");
+    let topic = participant.topic::<CheckedSample>("Marks").profile("Squall::Kept");
     let topic = topic.atomic().create().unwrap();
     assert!(!topic.is_kept(), "said after the profile");
     let writer = participant.writer(&topic).create().unwrap();
@@ -154,7 +154,7 @@ fn explicit_policies_override_profile() {
 #[test]
 fn default_profile_applies_to_entities_without_profile() {
     let test = ProfileTest::new(&format!(
-        r#"<qos_profile name="Usual" base_name="Squall::VolatileStorage" is_default_qos="true">
+        r#"<qos_profile name="Usual" base_name="Squall::Kept" is_default_qos="true">
                <publisher_qos><group_data><value>7</value></group_data></publisher_qos>
                <datareader_qos topic_filter="Slow*">{}</datareader_qos>
            </qos_profile>"#,

@@ -120,11 +120,21 @@ impl ShmConfig {
         let gid = self.group.as_deref().map(find_group).transpose()?;
         self.arena_bytes = self.arena_bytes.max(LEAST_ARENA_BYTES);
         let uid = rustix::process::geteuid().as_raw();
-        let runtime_dir = self.runtime_dir.clone().unwrap_or_else(|| match gid {
+        let runtime_dir = self.folder_of(uid, gid);
+        Ok(CheckedConfig { config: self, runtime_dir, uid, gid })
+    }
+
+    /// Returns the folder in which nodes meet. Fails if there is no such group.
+    pub fn runtime_folder(&self) -> Result<PathBuf, JoinError> {
+        let gid = self.group.as_deref().map(find_group).transpose()?;
+        Ok(self.folder_of(rustix::process::geteuid().as_raw(), gid))
+    }
+
+    fn folder_of(&self, uid: u32, gid: Option<u32>) -> PathBuf {
+        self.runtime_dir.clone().unwrap_or_else(|| match gid {
             Some(gid) => PathBuf::from(format!("/tmp/squall-g{gid}")),
             None => PathBuf::from(format!("/tmp/squall-{uid}")),
-        });
-        Ok(CheckedConfig { config: self, runtime_dir, uid, gid })
+        })
     }
 }
 
@@ -223,6 +233,18 @@ fn parse_bytes(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runtime_folder_is_named_for_user_or_group_or_as_given() {
+        let mut config = ShmConfig::new("a");
+        (config.runtime_dir, config.group) = (None, None);
+        let uid = rustix::process::geteuid().as_raw();
+        assert_eq!(config.runtime_folder(), Ok(PathBuf::from(format!("/tmp/squall-{uid}"))));
+        config.group = Some("4711".to_owned());
+        assert_eq!(config.runtime_folder(), Ok(PathBuf::from("/tmp/squall-g4711")));
+        config.runtime_dir = Some(PathBuf::from("/run/squall"));
+        assert_eq!(config.runtime_folder(), Ok(PathBuf::from("/run/squall")));
+    }
 
     #[test]
     fn size_parser_reads_unit_suffixes_and_rejects_other_text() {

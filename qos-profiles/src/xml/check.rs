@@ -11,6 +11,7 @@ use super::resolve::{
     find_profile, lineage,
 };
 use super::suggest::suggest;
+use super::vendor;
 use crate::{
     DurabilityQosPolicyKind, EntityKind, EntityQos, Inconsistency, PolicyId,
     ReliabilityQosPolicyKind, Value,
@@ -116,11 +117,12 @@ impl<'a> ProfileCheck<'a> {
             }
         }
         for set in self.sets() {
-            if let Some(base) = &set.set.base
-                && find(self.libraries, set.place, set.set.kind, &base.name).is_none()
-            {
-                let position = FilePosition::new(&set.set.file, base.at);
-                self.unknown(position, set_path(&set), base, set.place.library, vec![set.name()]);
+            for base in &set.set.bases {
+                if find(self.libraries, set.place, set.set.kind, &base.name).is_none() {
+                    let position = FilePosition::new(&set.set.file, base.at);
+                    let chain = vec![set.name()];
+                    self.unknown(position, set_path(&set), base, set.place.library, chain);
+                }
             }
         }
     }
@@ -135,6 +137,11 @@ impl<'a> ProfileCheck<'a> {
     ) {
         if self.errors.len() >= MOST_ERRORS {
             return;
+        }
+        if let Some(reason) = vendor::refused_base(&base.name) {
+            let found = format!("found the base {}: {reason}", quoted(&base.name));
+            let error = UnplacedError::new(found, "expected a file without this base");
+            return self.error(position, path, error);
         }
         let whole: Vec<String> =
             self.profiles().map(|(library, profile)| full_name(library, &profile.name)).collect();
@@ -217,7 +224,7 @@ impl<'a> ProfileCheck<'a> {
         for set in self.sets() {
             let mut traversal = BaseTraversal::new(self.libraries);
             let position = |at: LineColumn| FilePosition::new(&set.set.file, at);
-            let base_at = set.set.base.as_ref().map_or(set.set.at, |base| base.at);
+            let base_at = set.set.bases.first().map_or(set.set.at, |base| base.at);
             match traversal.set(set) {
                 Ok(()) => self.judge(
                     &traversal.found,
@@ -286,11 +293,12 @@ impl<'a> ProfileCheck<'a> {
             }
             let (_, name) =
                 last.set.kind.policies().find(|(own, _)| *own == policy).unwrap_or((policy, ""));
-            self.error(
-                position,
-                format!("{path}/{name}"),
-                UnplacedError::new(format!("{policy}: {reason}"), advice),
-            );
+            let found = format!("{policy}: {reason}");
+            // A set of Fast DDS may be that of several entities.
+            if !self.errors.iter().any(|other| other.place == position && other.found == found) {
+                let error = UnplacedError::new(found, advice);
+                self.error(position, format!("{path}/{name}"), error);
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::error::{ElementPath, FileReport, LineColumn, UnplacedError, quoted};
 use super::model::{Base, PolicySet, Property, Setting};
-use super::read::{check_name, filter_of};
+use super::read::{attributes, check_name, filter_of, unknown_element};
 use super::source::Element;
 use super::suggest::suggest;
 use super::values::{WrongValue, boolean, no_text, one_of, text, value};
@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// Maximum number of properties of a set.
 const MOST_PROPERTIES: usize = 256;
+/// Maximum number of bases of one profile or set.
+const MOST_BASES: usize = 16;
 
 /// Property that selects one of the two kinds of delivery of a topic, where the policies
 /// allow both.
@@ -145,14 +147,15 @@ pub(super) fn read(
                 None
             }
         });
-    let base =
-        element.attribute("base_name").and_then(|text| base(text, 3, element.at, path, report));
+    let own = element.attribute("base_name");
+    let mut bases: Vec<Base> =
+        own.and_then(|text| base(text, 3, element.at, path, report)).into_iter().collect();
     let mut entry = PolicySet {
         kind,
         element: spelling,
         name: name.map(Into::into),
         filter,
-        base,
+        bases: Vec::new(),
         settings: Vec::new(),
         properties: Vec::new(),
         file: Arc::clone(&report.file),
@@ -166,8 +169,12 @@ pub(super) fn read(
     }
     let mut seen: Vec<&str> = Vec::new();
     for child in &element.children {
-        let inner = path.inner(&child.name);
+        let inner = path.inner(child.written());
         let name = standard_name(&child.name);
+        if name == "base_name" {
+            bases_in(child, 3, &mut bases, &inner, report);
+            continue;
+        }
         let policy = kind.policies().find(|(_, own)| *own == name);
         if policy.is_none() && name != "property" {
             match vendor::in_entity(&child.name, kind) {
@@ -187,6 +194,7 @@ pub(super) fn read(
             None => properties(kind, child, &inner, report, &mut entry.properties),
         }
     }
+    entry.bases = bases;
     sound.then_some(entry)
 }
 
@@ -244,7 +252,7 @@ fn fields(
     }
     let first = settings.len();
     for child in &element.children {
-        let inner = path.inner(&child.name);
+        let inner = path.inner(child.written());
         let name = match child.name.as_str() {
             // One product writes the name field of PARTITION this way; no other policy has a field
             // of this name.
@@ -297,9 +305,9 @@ fn properties(
     properties: &mut Vec<(Property, LineColumn)>,
 ) {
     for list in children(element, path, &["value"], report) {
-        let path = path.inner(&list.name);
+        let path = path.inner(list.written());
         for item in children(list, &path, &["element"], report) {
-            let path = path.inner(&item.name);
+            let path = path.inner(item.written());
             if properties.len() == MOST_PROPERTIES {
                 let error = UnplacedError::new(
                     "found too many properties",
@@ -335,7 +343,7 @@ fn property(
 ) -> Option<Property> {
     let (mut name, mut value, mut propagate) = (None, None, false);
     for child in children(element, path, &["name", "value", "propagate"], report) {
-        let inner = path.inner(&child.name);
+        let inner = path.inner(child.written());
         let read = text(child).and_then(|text| {
             match child.name.as_str() {
                 "name" => name = Some(text.to_owned()),
@@ -373,7 +381,7 @@ fn children<'a>(
     }
     let mut found: Vec<&Element> = Vec::new();
     for child in &element.children {
-        let inner = path.inner(&child.name);
+        let inner = path.inner(child.written());
         if !names.contains(&child.name.as_str()) {
             match vendor::in_policy(&element.name, &child.name) {
                 Some(product) => report.ignored(child.at, &inner, product),
@@ -431,6 +439,33 @@ fn known(kind: EntityKind, property: &Property) -> Result<(), UnplacedError> {
     Ok(())
 }
 
+/// Reads `<base_name><element>A</element><element>B</element></base_name>`; a later base takes
+/// precedence.
+pub(super) fn bases_in(
+    element: &Element,
+    most: usize,
+    bases: &mut Vec<Base>,
+    path: &ElementPath<'_>,
+    report: &mut FileReport,
+) {
+    attributes(report, element, &[], path);
+    if let Err(error) = no_text(element, || "expected `<element>` for each base".to_owned()) {
+        report.error(element.at, path, error);
+    }
+    for child in &element.children {
+        let inner = path.inner(&child.name);
+        if child.name != "element" {
+            unknown_element(report, child, &inner, &["element"]);
+        } else if bases.len() == MOST_BASES {
+            let expected = format!("expected {MOST_BASES} at most");
+            let error = UnplacedError::new("found too many bases", expected);
+            report.error(child.at, inner, error);
+        } else if let Some(base) = base(&child.text, most, child.at, &inner, report) {
+            bases.push(base);
+        }
+    }
+}
+
 /// Reads a reference to a base: at most `most` names, joined by `::`.
 pub(super) fn base(
     text: &str,
@@ -451,6 +486,9 @@ pub(super) fn base(
             UnplacedError::new(format!("found the base {}", quoted(text)), expected),
         );
         return None;
+    }
+    if vendor::is_base_without_effect(text) {
+        report.ignored(at, &path.labelled("base_name", Some(text)), vendor::RTI);
     }
     Some(Base { name: text.into(), at })
 }

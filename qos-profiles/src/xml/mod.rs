@@ -6,7 +6,7 @@
 //! nothing of files.
 //!
 //! ```text
-//! file -> source (elements, limits) -> read, entity, values -> model (contents of files)
+//! file -> source (elements, limits) -> read, fast, entity, values -> model (contents of files)
 //!                                                                |
 //!          provider <- resolved (values, origins) <- resolve (bases), check   write -> file
 //! ```
@@ -18,6 +18,8 @@ mod application;
 mod check;
 mod entity;
 mod error;
+mod fast;
+mod foreign;
 mod model;
 mod octets;
 mod provider;
@@ -29,6 +31,7 @@ mod source;
 mod suggest;
 mod uri;
 mod values;
+mod variables;
 mod vendor;
 mod write;
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// A value that a file gives to a field.
+#[derive(Clone)]
 pub(super) struct Setting {
     pub(super) policy: PolicyId,
     /// Index in [`PolicyId::fields`].
@@ -29,6 +30,7 @@ pub struct Property {
 }
 
 /// A reference to a base.
+#[derive(Clone)]
 pub(super) struct Base {
     pub(super) name: Box<str>,
     pub(super) at: LineColumn,
@@ -41,7 +43,8 @@ pub(super) struct PolicySet {
     pub(super) element: &'static str,
     pub(super) name: Option<Box<str>>,
     pub(super) filter: Option<Glob>,
-    pub(super) base: Option<Base>,
+    /// Bases; a later one takes precedence. Without any, the bases of the profile count.
+    pub(super) bases: Vec<Base>,
     pub(super) settings: Vec<Setting>,
     pub(super) properties: Vec<(Property, LineColumn)>,
     pub(super) file: Arc<str>,
@@ -58,6 +61,24 @@ impl PolicySet {
     /// Returns the key among the sets of its kind in a profile.
     pub(super) fn key(&self) -> PolicySetKey<'_> {
         PolicySetKey { name: self.name.as_deref(), filter: self.filter.as_ref().map(Glob::as_str) }
+    }
+
+    /// Returns a plain set of the same position in its file, with other values.
+    pub(super) fn beside(&self, kind: EntityKind, settings: Vec<Setting>) -> PolicySet {
+        PolicySet {
+            kind,
+            element: kind.element(),
+            name: None,
+            filter: None,
+            bases: Vec::new(),
+            settings,
+            properties: Vec::new(),
+            file: Arc::clone(&self.file),
+            at: self.at,
+            in_dds: self.in_dds,
+            path: self.path.clone(),
+            topic: None,
+        }
     }
 }
 
@@ -92,6 +113,8 @@ pub(super) struct Profile {
     pub(super) at: LineColumn,
     /// Whether the enclosing root is `dds`.
     pub(super) in_dds: bool,
+    /// Whether the profile is one of Fast DDS: the profiles of one name, of all kinds of entities.
+    pub(super) is_of_fast_dds: bool,
 }
 
 impl Profile {
@@ -136,6 +159,11 @@ impl Library {
             LibraryItem::Entries(positions) => self.entries.get(positions[kind as usize]?),
             LibraryItem::Profile(_) => None,
         }
+    }
+
+    /// Returns the profile of Fast DDS with this name, for further sets.
+    pub(super) fn fast_profile(&mut self, name: &str) -> Option<&mut Profile> {
+        self.profiles.iter_mut().find(|profile| profile.is_of_fast_dds && &*profile.name == name)
     }
 
     /// Returns the position of an existing item whose name a new profile, or a new set of a kind,

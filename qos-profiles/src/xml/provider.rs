@@ -5,6 +5,7 @@
 
 use super::application::{self, Applications};
 use super::error::{FilePosition, Ignored, LineColumn, ProfileError, ProfileErrors, UnplacedError};
+use super::fast;
 use super::model::Libraries;
 use super::read::{Content, load};
 use super::ready;
@@ -135,7 +136,7 @@ impl QosProvider {
         let (profiles, types, mut errors) = Profiles::read(&locations);
         errors.extend(judge(&profiles.applications.of_types(&types)));
         match ProfileErrors::of(errors) {
-            Some(errors) => Err(errors),
+            Some(errors) => Err(errors.with_lines(|file| text_of(&locations, file))),
             None => Ok(Self { locations, profiles: RwLock::new(Arc::new(profiles)) }),
         }
     }
@@ -156,7 +157,7 @@ impl QosProvider {
     pub fn reload(&self) -> Result<(), ProfileErrors> {
         let (new, _, errors) = Profiles::read(&self.locations);
         if let Some(errors) = ProfileErrors::of(errors) {
-            return Err(errors);
+            return Err(errors.with_lines(|file| text_of(&self.locations, file)));
         }
         *self.profiles.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         Ok(())
@@ -171,9 +172,15 @@ impl QosProvider {
         self.locations.iter().map(Location::to_string).collect()
     }
 
-    /// Returns the names of all profiles.
+    /// Returns the names of all profiles, without the ready-made ones that have the names of
+    /// another product's.
     pub fn profile_names(&self) -> Vec<String> {
-        resolved::names(&self.profiles().libraries)
+        let profiles = self.profiles();
+        let all = profiles.libraries.iter().flat_map(|(library, content)| {
+            let own = content.profiles.iter().filter(|profile| &*profile.file != ready::CONNEXT);
+            own.map(|profile| super::model::full_name(library, &profile.name))
+        });
+        all.collect()
     }
 
     /// Returns the name of the profile with `is_default_qos`, if there is one.
@@ -184,6 +191,24 @@ impl QosProvider {
         });
         let (library, profile) = all.find(|(_, profile)| profile.is_default)?;
         Some(super::model::full_name(library, &profile.name))
+    }
+
+    /// Returns all profiles of the files as one file in the form of the standard, with the values
+    /// that differ from the standard's defaults because a profile or one of its bases says so. What
+    /// has no effect here is named in a comment. Ready-made profiles, sets outside of profiles,
+    /// types and applications are left out.
+    pub fn to_xml(&self) -> String {
+        let (profiles, default) = (self.profiles(), self.default_profile());
+        let mut own = Vec::new();
+        for (library, content) in &profiles.libraries {
+            for profile in &content.profiles {
+                if !ready::FILES.iter().any(|(file, _)| **file == *profile.file) {
+                    let name = super::model::full_name(library, &profile.name);
+                    own.extend(resolved::profile(&profiles.libraries, &name));
+                }
+            }
+        }
+        super::write::all(&own, default.as_deref(), &profiles.ignored)
     }
 
     /// Returns the elements for other products only, up to a thousand of a file.
@@ -313,13 +338,24 @@ impl Profiles {
         }
         all_read &= unread.is_empty();
         errors.extend(unread);
-        let Content { libraries, applications, types, .. } = content;
+        let Content { mut libraries, applications, types, .. } = content;
+        libraries.values_mut().for_each(|library| fast::add_topics(&mut library.profiles));
         errors.extend(check::check(&libraries, all_read));
         if all_read {
             errors.extend(application::check(&applications));
         }
         (Profiles { libraries, applications, ignored }, types, errors)
     }
+}
+
+/// Returns the text of a file by its name in errors. A file is read again, because its text is not
+/// kept.
+fn text_of(locations: &[Location], file: &str) -> Option<Vec<u8>> {
+    let text = locations.iter().find_map(|location| match location {
+        Location::Text(name, text) if name == file => Some(text.clone().into_bytes()),
+        _ => None,
+    });
+    text.or_else(|| load(Path::new(file)).ok())
 }
 
 fn whole_file(file: &str, error: UnplacedError) -> ProfileError {
@@ -336,7 +372,7 @@ fn wrong_list(name: &str, list: &str, what: String) -> ProfileErrors {
 
 /// Whether this program has more rights than its caller, as recorded by the kernel at
 /// program start.
-fn is_privileged() -> bool {
+pub(super) fn is_privileged() -> bool {
     const AT_SECURE: c_ulong = 23;
     unsafe extern "C" {
         fn getauxval(kind: c_ulong) -> c_ulong;

@@ -6,10 +6,13 @@
 use super::application::{self, Applications, TypeReader, TypeText};
 use super::entity;
 use super::error::{ElementPath, FilePosition, FileReport, LineColumn, UnplacedError, quoted};
+use super::fast::{self, FastProfile};
+use super::foreign;
 use super::model::{Base, Libraries, Library, PolicySet, Profile};
 use super::source::{self, Element, ElementReader, FatalXmlError, XmlItem};
 use super::suggest::suggest;
 use super::values::{boolean, one_of};
+use super::variables::Variables;
 use super::vendor;
 use crate::EntityKind;
 use std::collections::BTreeMap;
@@ -20,15 +23,14 @@ use std::sync::Arc;
 
 /// Maximum number of sets of policies in one profile; a lookup visits all of them.
 const MOST_ENTRIES: usize = 256;
-/// Maximum number of bases of one profile.
-const MOST_BASES: usize = 16;
 /// Maximum length of the name of a library, profile or set, in bytes.
 const LONGEST_NAME: usize = 256;
 /// Maximum depth of includes, and maximum number of files in total.
 const DEEPEST_INCLUDE: usize = 16;
 const MOST_FILES: usize = 1024;
 /// Elements allowed in the root beside profiles.
-const IN_ROOT: [&str; 4] = ["qos_library", "types", "domain_library", "domain_participant_library"];
+const IN_ROOT: [&str; 5] =
+    ["qos_library", "profiles", "types", "domain_library", "domain_participant_library"];
 
 /// Function that reads a domain or a participant.
 type ReadDomainOrParticipant = fn(
@@ -65,10 +67,22 @@ impl Content {
 /// Adds a file's libraries to the content. Its errors are in the report.
 pub(super) fn read(content: &mut Content, file: &Arc<str>, bytes: &[u8]) -> FileReport {
     let mut report = FileReport::new(file);
+    if let Some(foreign) = foreign::recognised(bytes) {
+        report.error(LineColumn::default(), "", foreign);
+        report.is_complete = false;
+        return report;
+    }
     let read =
         ElementReader::new(bytes).map_err(|broken| (broken, String::new())).and_then(|source| {
             let mut reader = ProfileReader { source, content, report: &mut report, in_dds: false };
+            reader.source.use_variables(variables_of(bytes));
             let read = reader.file();
+            let told = reader.source.variable_errors();
+            if !told.is_empty() {
+                // A variable without a value causes no further errors.
+                reader.report.errors.retain(|error| !error.found.contains("`$("));
+            }
+            told.into_iter().for_each(|(at, error)| reader.report.error(at, "", error));
             read.map_err(|broken| (broken, reader.source.path().to_owned()))
         });
     if let Err((FatalXmlError { at, error }, path)) = read {
@@ -76,6 +90,32 @@ pub(super) fn read(content: &mut Content, file: &Arc<str>, bytes: &[u8]) -> File
         report.is_complete = false;
     }
     report
+}
+
+/// Returns the variables of a file: those of the environment, and of its `configuration_variables`.
+fn variables_of(bytes: &[u8]) -> Variables {
+    const VALUE: &str = "dds/configuration_variables/value/element";
+    let mut own = BTreeMap::new();
+    let is_used = bytes.windows(2).any(|pair| pair == b"$(");
+    let mut source = ElementReader::new(bytes).ok().filter(|_| is_used);
+    while let Some(reader) = &mut source {
+        match reader.next() {
+            Ok(XmlItem::Open(element)) if reader.path() == VALUE => {
+                let Ok(element) = reader.rest(element) else { break };
+                let text = |name: &str| {
+                    let child = element.children.iter().find(|child| child.name == name)?;
+                    Some(child.text.clone())
+                };
+                if let (Some(name), Some(value)) = (text("name"), text("value")) {
+                    own.insert(name, value);
+                }
+            }
+            // The file is read again, with the errors in it.
+            Ok(XmlItem::End) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    Variables::new(own, !super::provider::is_privileged())
 }
 
 struct ProfileReader<'a> {
@@ -107,6 +147,7 @@ impl ProfileReader<'_> {
                 self.members("", &path, true)?;
             }
             "qos_library" => self.library(&root, None)?,
+            "profiles" => self.fast_profiles(&root, None)?,
             "types" => self.types(&root, None)?,
             "domain_library" | "domain_participant_library" => {
                 self.domains_or_participants(&root, None)?
@@ -170,7 +211,10 @@ impl ProfileReader<'_> {
             }
             match element.name.as_str() {
                 "qos_library" if in_root => self.library(&element, Some(path))?,
+                "profiles" if in_root => self.fast_profiles(&element, Some(path))?,
                 "types" if in_root => self.types(&element, Some(path))?,
+                // Read before everything else, because elements in front of it use its variables.
+                "configuration_variables" if in_root => self.source.skip()?,
                 "domain_library" | "domain_participant_library" if in_root => {
                     self.domains_or_participants(&element, Some(path))?;
                 }
@@ -198,6 +242,63 @@ impl ProfileReader<'_> {
                     self.source.skip()?;
                 }
             }
+        }
+    }
+
+    /// Reads the profiles of Fast DDS, each for one kind of entity.
+    fn fast_profiles(
+        &mut self,
+        root: &Element,
+        outer: Option<&ElementPath<'_>>,
+    ) -> Result<(), FatalXmlError> {
+        let path = match outer {
+            Some(outer) => outer.inner("profiles"),
+            None => ElementPath::root("profiles", None),
+        };
+        self.attributes(root, &[], &path);
+        while let Some(element) = self.step(&path)? {
+            if element.name == "types" {
+                self.types(&element, Some(&path))?;
+                continue;
+            }
+            let element = self.source.rest(element)?;
+            let inner = path.labelled(&element.name, element.attribute("profile_name"));
+            let Some(kind) = fast::kind_of(&element.name) else {
+                match vendor::in_root(&element.name) {
+                    Some(product) => self.report.ignored(element.at, &inner, product),
+                    None => {
+                        unknown_element(self.report, &element, &inner, &fast::elements());
+                    }
+                }
+                continue;
+            };
+            let Some(read) = fast::read(kind, &element, &inner, self.in_dds, self.report) else {
+                continue;
+            };
+            if read.is_default {
+                let sets = fast::default_sets(&read);
+                let name = fast::DEFAULTS.to_owned();
+                self.add_fast(FastProfile { name, is_default: true, sets }, &inner);
+            }
+            self.add_fast(FastProfile { is_default: false, ..read }, &inner);
+        }
+        Ok(())
+    }
+
+    /// Adds a profile of Fast DDS, beside those of the same name for other kinds of entities.
+    fn add_fast(&mut self, new: FastProfile, path: &ElementPath<'_>) {
+        let Some(first) = new.sets.first() else { return };
+        let at = first.at;
+        let library = library_of(&mut self.content.libraries, "");
+        if library.fast_profile(&new.name).is_none() {
+            if let Some(other) = library.taken(&new.name, None) {
+                return self.report.error(at, path, taken("qos_profile", &new.name, &other));
+            }
+            library.add_profile(fast::empty(&new.name, new.is_default, first, &self.report.file));
+        }
+        let profile = library.fast_profile(&new.name).expect("the profile was added above");
+        if let Err(error) = fast::add(profile, new) {
+            self.report.error(at, path, error);
         }
     }
 
@@ -367,6 +468,7 @@ impl ProfileReader<'_> {
             file: Arc::clone(&self.report.file),
             at: element.at,
             in_dds: self.in_dds,
+            is_of_fast_dds: false,
         };
         while let Some(element) = self.step(path)? {
             let at = element.at;
@@ -403,7 +505,8 @@ impl ProfileReader<'_> {
                 }
             } else if element.name == "base_name" {
                 let element = self.source.rest(element)?;
-                self.bases(&element, &mut profile.bases, &path.inner("base_name"));
+                let inner = path.inner("base_name");
+                entity::bases_in(&element, 2, &mut profile.bases, &inner, self.report);
             } else {
                 match vendor::in_profile(&element.name) {
                     Some(product) => self.report.ignored(at, &inner, product),
@@ -413,35 +516,6 @@ impl ProfileReader<'_> {
             }
         }
         Ok(name.map(|_| profile))
-    }
-
-    /// Reads several bases of a profile; a later one takes precedence.
-    fn bases(&mut self, element: &Element, bases: &mut Vec<Base>, path: &ElementPath<'_>) {
-        self.attributes(element, &[], path);
-        if let Err(error) =
-            super::values::no_text(element, || "expected `<element>` for each base".to_owned())
-        {
-            self.report.error(element.at, path, error);
-        }
-        for child in &element.children {
-            let inner = path.inner(&child.name);
-            if child.name != "element" {
-                let error = UnplacedError::new("found an unknown element", "expected `element`");
-                self.report.error(
-                    child.at,
-                    inner,
-                    error.suggest(suggest(&child.name, ["element"])),
-                );
-            } else if bases.len() == MOST_BASES {
-                let error = UnplacedError::new(
-                    "found too many bases",
-                    format!("expected {MOST_BASES} at most"),
-                );
-                self.report.error(child.at, inner, error);
-            } else if let Some(base) = self.base(&child.text, 2, child.at, &inner) {
-                bases.push(base);
-            }
-        }
     }
 
     fn entry(

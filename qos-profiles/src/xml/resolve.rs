@@ -188,7 +188,7 @@ impl<'a> BaseTraversal<'a> {
     pub(super) fn set(&mut self, found: LocatedSet<'a>) -> Result<(), ResolveError> {
         self.enter(TraversalStep::Set(found))?;
         let kind = found.set.kind;
-        if let Some(base) = &found.set.base {
+        for base in &found.set.bases {
             match find(self.libraries, found.place, kind, &base.name)
                 .ok_or(ResolveError::Unknown)?
             {
@@ -199,7 +199,8 @@ impl<'a> BaseTraversal<'a> {
                     self.profile(library, profile, kind, key)?;
                 }
             }
-        } else if let Some(profile) = found.place.profile {
+        }
+        if let (true, Some(profile)) = (found.set.bases.is_empty(), found.place.profile) {
             self.bases(found.place.library, profile, kind, found.set.key())?;
         }
         self.path.pop();

@@ -55,9 +55,9 @@ pub enum DeliveryLevel {
     /// One order for all readers, all or nothing.
     Atomic,
     /// Atomic, and kept in memory for late joiners.
-    VolatileStorage,
+    Kept,
     /// Atomic, and kept on disk.
-    LoggedStorage,
+    Logged,
 }
 
 impl DeliveryLevel {
@@ -70,9 +70,9 @@ impl DeliveryLevel {
                 ReliabilityQosPolicyKind::Reliable => Self::Atomic,
             },
             DurabilityQosPolicyKind::TransientLocal | DurabilityQosPolicyKind::Transient => {
-                Self::VolatileStorage
+                Self::Kept
             }
-            DurabilityQosPolicyKind::Persistent => Self::LoggedStorage,
+            DurabilityQosPolicyKind::Persistent => Self::Logged,
         }
     }
 }
@@ -82,8 +82,8 @@ impl fmt::Display for DeliveryLevel {
         f.write_str(match self {
             Self::Unordered => "unordered",
             Self::Atomic => "atomic",
-            Self::VolatileStorage => "volatile storage",
-            Self::LoggedStorage => "logged storage",
+            Self::Kept => "kept",
+            Self::Logged => "logged",
         })
     }
 }

@@ -5,6 +5,7 @@
 //! attributes and texts. Never does: interpret an element.
 
 use super::error::{LineColumn, UnplacedError, quoted};
+use super::variables::Variables;
 use std::borrow::Cow;
 use xml::common::{Position, TextPosition};
 use xml::reader::{ErrorKind, EventReader, ParserConfig, XmlEvent};
@@ -37,8 +38,11 @@ const NAMESPACES: [&str; 7] = [
 ];
 
 /// An element with its contents.
+#[derive(Clone)]
 pub(super) struct Element {
     pub(super) name: String,
+    /// Name in messages, for an element that is read under another name.
+    pub(super) written: Option<String>,
     /// Attributes without a namespace; those of XML and of schemas are left out.
     pub(super) attributes: Vec<(String, String)>,
     /// Text without surrounding white space.
@@ -52,6 +56,29 @@ impl Element {
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the name in messages: as the file has it.
+    pub(super) fn written(&self) -> &str {
+        self.written.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Returns an element without attributes and contents at the same position.
+    pub(super) fn empty(&self) -> Element {
+        Element {
+            name: self.name.clone(),
+            written: self.written.clone(),
+            attributes: Vec::new(),
+            text: String::new(),
+            children: Vec::new(),
+            at: self.at,
+        }
+    }
+
+    /// Returns the element under another name. Messages name the file's element, with the prefix.
+    pub(super) fn renamed(&self, name: &str, prefix: &str) -> Element {
+        let written = Some(format!("{prefix}{}", self.name));
+        Element { name: name.to_owned(), written, ..self.clone() }
     }
 }
 
@@ -81,6 +108,8 @@ pub(super) struct ElementReader<'a> {
     /// Namespace of the root, once the root has been read.
     namespace: Option<Option<String>>,
     depth: usize,
+    /// Values of variables in attributes and texts.
+    variables: Variables,
     /// Names of the open elements, separated by `/`, and the offset of each.
     open: String,
     begins: Vec<usize>,
@@ -121,9 +150,20 @@ impl<'a> ElementReader<'a> {
             root,
             namespace: None,
             depth: 0,
+            variables: Variables::default(),
             open: String::new(),
             begins: Vec::new(),
         })
+    }
+
+    /// Inserts the values of variables from now on.
+    pub(super) fn use_variables(&mut self, variables: Variables) {
+        self.variables = variables;
+    }
+
+    /// Takes the errors in the use of variables.
+    pub(super) fn variable_errors(&mut self) -> Vec<(LineColumn, UnplacedError)> {
+        self.variables.take_errors()
     }
 
     /// Returns the path of the open elements.
@@ -163,7 +203,10 @@ impl<'a> ElementReader<'a> {
                     let attributes = attributes
                         .into_iter()
                         .filter(|attribute| attribute.name.namespace.is_none())
-                        .map(|attribute| (attribute.name.local_name, attribute.value))
+                        .map(|attribute| {
+                            let value = self.variables.insert(attribute.value, at);
+                            (attribute.name.local_name, value)
+                        })
                         .collect();
                     self.begins.push(self.open.len());
                     if self.depth > 1 {
@@ -172,6 +215,7 @@ impl<'a> ElementReader<'a> {
                     self.open.push_str(&name.local_name);
                     return Ok(XmlItem::Open(Element {
                         name: name.local_name,
+                        written: None,
                         attributes,
                         text: String::new(),
                         children: Vec::new(),
@@ -183,7 +227,9 @@ impl<'a> ElementReader<'a> {
                     self.open.truncate(self.begins.pop().unwrap_or(0));
                     return Ok(XmlItem::Close);
                 }
-                XmlEvent::Characters(text) => return Ok(XmlItem::Text(text, at)),
+                XmlEvent::Characters(text) => {
+                    return Ok(XmlItem::Text(self.variables.insert(text, at), at));
+                }
                 XmlEvent::EndDocument => return Ok(XmlItem::End),
                 // Comments are left out and white space is trimmed; processing instructions for
                 // other programs are ignored.

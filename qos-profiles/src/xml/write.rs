@@ -1,10 +1,12 @@
 //! Writing of a resolved profile to a file.
 //!
-//! Owns: the guarantee that the written file is read back as the same values, whatever the defaults
-//! are then. Never does: leave a value out.
+//! Owns: the guarantee that the written file is read back as the same values; of a single profile
+//! also if the defaults are others then. Never does: leave a value out that a file names.
 
+use super::error::Ignored;
+use super::model::Property;
 use super::octets::to_text;
-use super::resolved::{ResolvedEntity, ResolvedProfile};
+use super::resolved::{Origin, ResolvedEntity, ResolvedProfile};
 use crate::{FieldType, Value};
 use std::fmt::Write;
 
@@ -14,13 +16,9 @@ const INDENT: &str = "    ";
 impl ResolvedProfile {
     /// Returns the profile as a file, with all its values.
     pub fn to_xml(&self) -> String {
-        let mut out = Writer { text: String::new(), open: Vec::new() };
-        out.text.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-        out.begin("dds", &[("xmlns", Some("http://www.omg.org/spec/DDS-XML"))]);
-        let (library, name) = match self.name.split_once("::") {
-            Some((library, name)) => (Some(library), name),
-            None => (None, self.name.as_str()),
-        };
+        let mut out = Writer::new(false);
+        out.root();
+        let (library, name) = split(&self.name);
         if library.is_some() {
             out.begin("qos_library", &[("name", library)]);
         }
@@ -35,12 +33,72 @@ impl ResolvedProfile {
     }
 }
 
+/// Returns profiles as one file, with the values that are not the standard's defaults.
+pub(super) fn all(
+    profiles: &[ResolvedProfile],
+    default: Option<&str>,
+    ignored: &[Ignored],
+) -> String {
+    let mut out = Writer::new(true);
+    if !ignored.is_empty() {
+        out.text.push_str("<!--\n    Without an effect here:\n");
+        for ignored in ignored {
+            // Two hyphens must not occur in a comment.
+            let line = ignored.to_string().replace("--", "- -");
+            out.text.push_str(&format!("    {line}\n"));
+        }
+        out.text.push_str("-->\n");
+    }
+    out.root();
+    let mut open = None;
+    for profile in profiles {
+        let (library, name) = split(&profile.name);
+        if library != open {
+            if open.is_some() {
+                out.end();
+            }
+            if library.is_some() {
+                out.begin("qos_library", &[("name", library)]);
+            }
+            open = library;
+        }
+        let is_default = default == Some(profile.name.as_str());
+        let is_default = is_default.then_some("true");
+        out.begin("qos_profile", &[("name", Some(name)), ("is_default_qos", is_default)]);
+        profile.entities.iter().for_each(|entity| out.entity(entity));
+        out.end();
+    }
+    while !out.open.is_empty() {
+        out.end();
+    }
+    out.text
+}
+
+/// Splits the full name of a profile into its library, if it has one, and its name.
+fn split(name: &str) -> (Option<&str>, &str) {
+    match name.split_once("::") {
+        Some((library, name)) => (Some(library), name),
+        None => (None, name),
+    }
+}
+
 struct Writer {
     text: String,
     open: Vec<&'static str>,
+    /// Whether values with the standard's default are left out, and properties of other products.
+    is_short: bool,
 }
 
 impl Writer {
+    fn new(is_short: bool) -> Writer {
+        let text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
+        Writer { text, open: Vec::new(), is_short }
+    }
+
+    fn root(&mut self) {
+        self.begin("dds", &[("xmlns", Some("http://www.omg.org/spec/DDS-XML"))]);
+    }
+
     fn line(&mut self, line: &str) {
         for _ in &self.open {
             self.text.push_str(INDENT);
@@ -76,18 +134,29 @@ impl Writer {
             [("name", entity.name.as_deref()), ("topic_filter", entity.topic_filter.as_deref())];
         self.begin(kind.element(), &attributes);
         for (policy, name) in kind.policies() {
+            let named = |index: usize| !matches!(entity.origin(policy, index), Origin::Default);
+            let fields = policy.fields();
+            if self.is_short && !(0..fields.len()).any(named) {
+                continue;
+            }
             self.begin(name, &[]);
-            for (index, field) in policy.fields().iter().enumerate() {
-                if let Some(value) = entity.qos.value(policy, index) {
+            for (index, field) in fields.iter().enumerate() {
+                if let Some(value) = entity.qos.value(policy, index)
+                    && (named(index) || !self.is_short)
+                {
                     self.field(field.name, field.ty, &value);
                 }
             }
             self.end();
         }
-        if !entity.properties.is_empty() {
+        let is_kept = |property: &&Property| {
+            !self.is_short || super::vendor::property(&property.name).is_none()
+        };
+        let properties: Vec<&Property> = entity.properties.iter().filter(is_kept).collect();
+        if !properties.is_empty() {
             self.begin("property", &[]);
             self.begin("value", &[]);
-            for property in &entity.properties {
+            for property in properties {
                 self.begin("element", &[]);
                 self.leaf("name", &property.name);
                 self.leaf("value", &property.value);

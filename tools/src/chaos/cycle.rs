@@ -22,7 +22,7 @@ use super::process::{MemberLine, MemberProcess, lines};
 use super::sample::{ChaosLevel, SampleId};
 use super::schedule::{MemberCommand, Schedule, ScheduleStep};
 use crate::end_signals::EndSignals;
-use crate::outcome::Failure;
+use crate::outcome::{Failure, tell};
 use crate::perf::clock;
 
 /// Interval between two checks of the members.
@@ -297,7 +297,7 @@ impl<'a> Cycle<'a> {
             }
             "DESCRIBED" => {
                 process.is_described = true;
-                eprintln!("squall: process {number}: {}", rest.replace(" | ", "\n  "));
+                tell(format_args!("squall: process {number}: {}", rest.replace(" | ", "\n  ")));
             }
             _ => self.violation(format!("process {number}: {line}")),
         }

@@ -27,8 +27,9 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use crate::arguments;
 use crate::end_signals::EndSignals;
-use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
+use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show, tell};
 use checks::CycleResult;
 use cycle::{Cycle, CycleEnd};
 use sample::FeignedViolation;
@@ -45,7 +46,7 @@ pub(crate) struct ChaosArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Seconds in which new cycles are started.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = arguments::whole_seconds())]
     duration: u64,
     /// Seconds of faults in each cycle.
     #[arg(long, value_name = "SECONDS", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=3600))]
@@ -221,7 +222,7 @@ pub(crate) fn run(args: &ChaosArgs, json: bool) -> CommandResult {
     value["seed"] = seed.into();
     value["violations"] = violations.clone().into();
     value["interrupted"] = end_signals.are_there().into();
-    show(json, &value, &totals.text());
+    show(json, &value, &totals.text())?;
     if violations.is_empty() && end_signals.are_there() {
         return Err(Failure::new("interrupted before the end; the cycles before are judged"));
     }
@@ -229,9 +230,9 @@ pub(crate) fn run(args: &ChaosArgs, json: bool) -> CommandResult {
         return Ok(CommandAnswer::Yes);
     }
     for violation in &violations {
-        eprintln!("squall: violation with seed {seed}: {violation}");
+        tell(format_args!("squall: violation with seed {seed}: {violation}"));
     }
-    eprintln!("squall: the same schedule again: {}", repetition(args, seed));
+    tell(format_args!("squall: the same schedule again: {}", repetition(args, seed)));
     Ok(CommandAnswer::No)
 }
 

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::Settings;
 use super::sample::{ChaosLevel, FeignedViolation};
-use crate::outcome::Failure;
+use crate::outcome::{Failure, tell};
 use crate::perf::clock;
 
 /// A line from a member.
@@ -164,12 +164,12 @@ impl MemberProcess {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
         for task in tasks.into_iter().flatten().flatten() {
             let read = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
-            eprintln!(
+            tell(format_args!(
                 "squall: process {}: thread {} waits in {}",
                 self.number,
                 read("comm").trim_end(),
                 read("wchan").trim_end(),
-            );
+            ));
         }
     }
 

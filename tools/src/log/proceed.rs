@@ -197,6 +197,6 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> CommandResult {
         "harmed": found.damaged.keys().map(ToString::to_string).collect::<Vec<_>>(),
         "runs": found.runs,
     });
-    show(json, &report, &text);
+    show(json, &report, &text)?;
     Ok(CommandAnswer::Yes)
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use crate::outcome::{Failure, say};
+use crate::outcome::{Failure, say, tell};
 
 /// Maximum time in which a process must leave after its standard input has ended.
 const GRACE: Duration = Duration::from_secs(5);
@@ -54,7 +54,9 @@ impl HarnessControl {
             heard.ended.store(true, Ordering::Release);
             drop(sender);
             std::thread::sleep(GRACE);
-            eprintln!("squall: standard input has ended and this process could not leave in time");
+            tell(format_args!(
+                "squall: standard input has ended and this process could not leave in time"
+            ));
             std::process::exit(1);
         });
         HarnessControl { lines: Some(lines), shared }

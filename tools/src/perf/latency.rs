@@ -14,6 +14,7 @@ use super::payload::form;
 use super::pingpong::{OneWayTimes, PingResult, PongResult};
 use super::process_group::ProcessGroup;
 use super::role::RoleSettings;
+use crate::arguments::whole_seconds;
 use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
 
 /// Default number of runs of each kind beside a baseline.
@@ -43,7 +44,7 @@ pub(crate) struct LatencyArgs {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
     /// Seconds after which an unfinished run counts as failed.
-    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 120, value_parser = whole_seconds())]
     limit: u64,
 }
 
@@ -100,7 +101,7 @@ pub(crate) fn run(args: &LatencyArgs, json: bool) -> CommandResult {
         report["ratio"] = (p50 / poll).into();
         report["ratio_sleep"] = (p50 / sleep).into();
     }
-    show(json, &report, &text(&report));
+    show(json, &report, &text(&report))?;
     Ok(CommandAnswer::Yes)
 }
 

@@ -23,7 +23,7 @@ const FIGURE: &str = "spindle-18";
 const LEVELS: [(PerfLevel, &str); 4] = [
     (PerfLevel::Unordered, "unordered"),
     (PerfLevel::Atomic, "atomic"),
-    (PerfLevel::Volatile, "volatile storage"),
+    (PerfLevel::Kept, "volatile storage"),
     (PerfLevel::Logged, "logged storage"),
 ];
 
@@ -47,7 +47,7 @@ pub(crate) struct LevelsArgs {
     /// Runs of each kind, alternating; the median counts.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// MiB of samples that every member keeps in memory at levels volatile and logged.
+    /// MiB of samples that every member keeps in memory at levels kept and logged.
     #[arg(long, value_name = "MIB", default_value_t = USUAL_KEEP, value_parser = clap::value_parser!(u32).range(1..=16384))]
     keep: u32,
     /// Folder for the logs of members, on the disk to be measured [default: the folder for
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &LevelsArgs, json: bool) -> CommandResult {
         "machine": machine(),
         "commit": commit(),
     });
-    show(json, &report, &text(args, &rows));
+    show(json, &report, &text(args, &rows))?;
     Ok(if clean { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
@@ -262,7 +262,7 @@ mod tests {
         for cell in &mut cells {
             let rate = match (cell.level, cell.stage) {
                 (PerfLevel::Unordered | PerfLevel::Atomic, LevelVariant::Everything) => 100.0,
-                (PerfLevel::Volatile, LevelVariant::Everything) => 60.0,
+                (PerfLevel::Kept, LevelVariant::Everything) => 60.0,
                 (PerfLevel::Logged, LevelVariant::Everything) => 20.0,
                 (_, LevelVariant::Baseline) => 10.0,
             };
@@ -276,7 +276,7 @@ mod tests {
     fn rows_compare_each_level_with_baseline_and_with_atomic() {
         let rows = rows(&measured(), None);
         let shares: Vec<_> = rows.iter().map(|row| (row.subs, row.level, row.of_atomic)).collect();
-        let one = [("unordered", 1.0), ("atomic", 1.0), ("volatile", 0.6), ("logged", 0.2)];
+        let one = [("unordered", 1.0), ("atomic", 1.0), ("kept", 0.6), ("logged", 0.2)];
         let all = |subs| one.map(|(level, share)| (subs, level, share));
         assert_eq!(shares, [all(1), all(2)].concat());
         assert_eq!((rows[0].baseline, rows[0].gain), (None, None));

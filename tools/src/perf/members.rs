@@ -62,7 +62,7 @@ pub(super) fn run(args: &ThroughputArgs, members: u32, json: bool) -> CommandRes
         short(alone),
         together / alone
     );
-    show(json, &report, &text);
+    show(json, &report, &text)?;
     Ok(if clean { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 

@@ -205,7 +205,7 @@ pub(crate) fn run(args: &RegressArgs, json: bool) -> CommandResult {
         text.push_str(&series.line(args.floor));
         text.push('\n');
     }
-    show(json, &report, &text);
+    show(json, &report, &text)?;
     Ok(if slower { CommandAnswer::No } else { CommandAnswer::Yes })
 }
 
@@ -228,7 +228,7 @@ fn cases(seconds: f64) -> Vec<RegressCase> {
         ("16", "atomic", "--copy"),
         ("128", "atomic", "--loan"),
         ("128", "unordered", "--loan"),
-        ("128", "volatile", "--loan"),
+        ("128", "kept", "--loan"),
         ("1024", "atomic", "--loan"),
         ("10240", "atomic", "--loan"),
     ];

@@ -37,7 +37,7 @@ pub(crate) enum PerfLevel {
     /// To all readers or to none, in one order.
     Atomic,
     /// As atomic, and kept in memory for late joiners.
-    Volatile,
+    Kept,
     /// As atomic, and kept in logs.
     Logged,
 }
@@ -77,7 +77,7 @@ impl PerfLevel {
 
     /// Whether samples are kept.
     pub(crate) fn is_kept(self) -> bool {
-        matches!(self, PerfLevel::Volatile | PerfLevel::Logged)
+        matches!(self, PerfLevel::Kept | PerfLevel::Logged)
     }
 
     /// Returns the name on the command line.
@@ -85,7 +85,7 @@ impl PerfLevel {
         match self {
             PerfLevel::Unordered => "unordered",
             PerfLevel::Atomic => "atomic",
-            PerfLevel::Volatile => "volatile",
+            PerfLevel::Kept => "kept",
             PerfLevel::Logged => "logged",
         }
     }
@@ -149,7 +149,7 @@ pub(crate) struct DeliverySettings {
     /// removed at the end.
     #[arg(long, value_name = "DIR")]
     pub(crate) logs: Option<PathBuf>,
-    /// MiB of samples that every member keeps in memory at levels volatile and logged.
+    /// MiB of samples that every member keeps in memory at levels kept and logged.
     #[arg(long, value_name = "MIB", default_value_t = USUAL_KEEP, value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub(crate) keep: u32,
     /// Optimisations to switch off, of an atomic topic, to see the effect of each: send-batching,
@@ -280,7 +280,7 @@ impl DeliverySettings {
         topic = match self.level {
             PerfLevel::Unordered => topic,
             PerfLevel::Atomic => topic.atomic(),
-            PerfLevel::Volatile => topic.transient_local().durability_service(self.service(size)),
+            PerfLevel::Kept => topic.transient_local().durability_service(self.service(size)),
             PerfLevel::Logged => topic.persistent().durability_service(self.service(size)),
         };
         Ok(topic.create()?)

@@ -225,6 +225,6 @@ fn tell<T: Serialize>(
     if harness {
         return say(&value.to_string());
     }
-    show(json, &value, &text(result));
+    show(json, &value, &text(result))?;
     Ok(())
 }

@@ -11,6 +11,7 @@ use super::pingpong::OneWayTimes;
 use super::process_group::ProcessGroup;
 use super::sst_node::{SstMeasurement, SstResult};
 use super::throughput::seconds;
+use crate::arguments::whole_seconds;
 use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
 
 /// Round trips of the bare machine beside counting.
@@ -42,7 +43,7 @@ pub(crate) struct SstArgs {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
     /// Seconds after which an unfinished measurement counts as failed.
-    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 120, value_parser = whole_seconds())]
     limit: u64,
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &SstArgs, json: bool) -> CommandResult {
         progress(format_args!("counting ..."));
         report["count"] = count(args)?;
     }
-    show(json, &report, &text(&report));
+    show(json, &report, &text(&report))?;
     Ok(CommandAnswer::Yes)
 }
 

@@ -237,7 +237,7 @@ pub(crate) fn run(args: &ThroughputArgs, json: bool) -> CommandResult {
         let rate = report["msgs_per_s"].as_f64().unwrap_or(0.0);
         compare(&mut report, rate, args.part.size, &bare);
     }
-    show(json, &report, &text(&report));
+    show(json, &report, &text(&report))?;
     Ok(if clean { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 

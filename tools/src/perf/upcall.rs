@@ -138,7 +138,7 @@ pub(crate) fn run(args: &UpcallArgs, json: bool) -> CommandResult {
     let text: Vec<String> = rows.iter().map(line).collect();
     report[name] = rows.into();
     let head = format!("{} bytes, atomic, core over shm, {} s each", args.size, args.seconds);
-    show(json, &report, &format!("{head}\n{}", text.join("\n")));
+    show(json, &report, &format!("{head}\n{}", text.join("\n")))?;
     Ok(if clean { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 

@@ -193,7 +193,7 @@ pub(crate) fn run(args: &ViewsArgs, json: bool) -> CommandResult {
         line("from SIGKILL to a delivery in the new view", &killed),
         line("from joining to the first delivery", &joined)
     );
-    show(json, &report, text.trim_end());
+    show(json, &report, text.trim_end())?;
     Ok(CommandAnswer::Yes)
 }
 

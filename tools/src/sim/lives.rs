@@ -151,7 +151,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> CommandResult {
     let seconds = begun.elapsed().as_secs_f64();
     let report = report(&sum, seed - first, &told, seconds);
     let text = text(&sum, seed - first, &told, seconds);
-    show(json, &report, &text);
+    show(json, &report, &text)?;
     Ok(if told.is_empty() { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn replay(args: &ReplayArgs, json: bool) -> CommandResult {
     let mut report = report(&sum, 1, &violations, 0.0);
     report["trace"] = json!(format!("{:016x}", sum.hash));
     report["steps"] = json!(sum.journal);
-    show(json, &report, &text);
+    show(json, &report, &text)?;
     Ok(if violations.is_empty() { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 

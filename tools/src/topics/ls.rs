@@ -6,7 +6,8 @@ use clap::Args;
 use dds_api::topic::AnnouncedTopic;
 use serde_json::{Value, json};
 
-use super::{Domain, time};
+use super::Domain;
+use crate::arguments;
 use crate::outcome::{CommandAnswer, CommandResult, show};
 
 /// Show the topics of a domain.
@@ -17,15 +18,14 @@ pub(crate) struct LsArgs {
     #[command(flatten)]
     domain: Domain,
     /// Seconds to wait for the first topic.
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
-    wait: f64,
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = arguments::duration)]
+    wait: Duration,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &LsArgs, json: bool) -> CommandResult {
-    let patience = time("wait", args.wait)?;
     let participant = args.domain.join()?;
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + args.wait;
     let mut topics = participant.announced_topics();
     while topics.is_empty() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &LsArgs, json: bool) -> CommandResult {
         true => "no topics".to_owned(),
         false => table(&topics),
     };
-    show(json, &value, &text);
+    show(json, &value, &text)?;
     Ok(CommandAnswer::Yes)
 }
 

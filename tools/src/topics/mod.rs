@@ -21,6 +21,7 @@ use dds_api::qos::DataRepresentationId;
 use dds_api::subscription::{DataReader, DataReaderBuilder};
 use dds_api::topic::{AnnouncedTopic, TopicDescription};
 
+use crate::arguments;
 use crate::end_signals::EndSignals;
 use crate::outcome::Failure;
 
@@ -31,9 +32,9 @@ const LOOK: Timeout = Timeout::millis(50);
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Domain {
     /// Number of the domain.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = arguments::domain())]
     domain: u32,
-    /// Folder where participants meet.
+    /// Folder where participants meet; SQUALL_RUNTIME_DIR, or /tmp/squall-UID, by default.
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
 }
@@ -48,12 +49,6 @@ impl Domain {
     }
 }
 
-/// Parses a time that an option gives in seconds.
-fn time(option: &str, seconds: f64) -> Result<Duration, Failure> {
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|error| Failure::Usage(format!("--{option}: {error}")))
-}
-
 /// Conditions under which a command ends.
 struct EndCondition {
     end_signals: EndSignals,
@@ -61,8 +56,7 @@ struct EndCondition {
 }
 
 impl EndCondition {
-    fn new(seconds: Option<f64>) -> Result<EndCondition, Failure> {
-        let limit = seconds.map(|seconds| time("for", seconds)).transpose()?;
+    fn new(limit: Option<Duration>) -> Result<EndCondition, Failure> {
         Ok(EndCondition {
             end_signals: EndSignals::new()?,
             deadline: limit.map(|limit| Instant::now() + limit),
@@ -89,9 +83,9 @@ fn require_membership(participant: &DomainParticipant) -> Result<(), Failure> {
 fn announced(
     participant: &DomainParticipant,
     name: &str,
-    seconds: f64,
+    wait: Duration,
 ) -> Result<AnnouncedTopic, Failure> {
-    let deadline = Instant::now() + time("wait", seconds)?;
+    let deadline = Instant::now() + wait;
     loop {
         let topics = participant.announced_topics();
         let names: Vec<String> = topics.iter().map(|topic| format!("`{}`", topic.name())).collect();
@@ -106,7 +100,8 @@ fn announced(
             };
             return Err(Failure::new(format!(
                 "no participant of the domain had a writer or reader of a topic `{name}` within \
-                 {seconds} s; {there}"
+                 {} s; {there}",
+                wait.as_secs_f64()
             )));
         }
         std::thread::sleep(Duration::from_millis(5));

@@ -14,7 +14,8 @@ use dds_api::topic::Topic;
 use dds_api::types::{DynamicData, DynamicType};
 use serde_json::json;
 
-use super::{Domain, EndCondition, announced, require_membership, time};
+use super::{Domain, EndCondition, announced, require_membership};
+use crate::arguments;
 use crate::idl::SearchArgs;
 use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
 use crate::types::CompiledFile;
@@ -41,14 +42,14 @@ pub(crate) struct PublishArgs {
     #[arg(long, default_value_t = 1)]
     count: u64,
     /// Seconds between samples.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
-    every: f64,
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = arguments::duration)]
+    every: Duration,
     /// Wait for this many readers first.
     #[arg(long, default_value_t = 1)]
     readers: usize,
     /// Seconds to wait for them, and for a participant that has the topic.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
-    wait: f64,
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = arguments::duration)]
+    wait: Duration,
     /// Dispose the instance of each sample instead.
     #[arg(long)]
     dispose: bool,
@@ -74,7 +75,7 @@ pub(crate) struct PublishArgs {
 /// Runs the command.
 pub(crate) fn run(args: &PublishArgs, json: bool) -> CommandResult {
     let until = EndCondition::new(None)?;
-    let (every, wait) = (time("every", args.every)?, time("wait", args.wait)?);
+    let (every, wait) = (args.every, args.wait);
     let of = match &args.idl {
         Some(file) => {
             let source = CompiledFile::read(file, &args.search)?;
@@ -126,7 +127,7 @@ pub(crate) fn run(args: &PublishArgs, json: bool) -> CommandResult {
     require_membership(&participant)?;
     writer.wait_for_acknowledgments(PATIENCE)?;
     let value = json!({ "topic": args.topic, "samples": written });
-    show(json, &value, &format!("{written} samples of {}", args.topic));
+    show(json, &value, &format!("{written} samples of {}", args.topic))?;
     Ok(CommandAnswer::Yes)
 }
 

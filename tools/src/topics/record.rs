@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use clap::Args;
 use dds_api::domain::DomainParticipant;
@@ -24,6 +24,7 @@ use serde_json::json;
 
 use super::recording::{RecordedSample, RecordedTopic, Recorder, RecordingEntry};
 use super::{Domain, EndCondition, LOOK, readers, require_membership};
+use crate::arguments;
 use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show};
 
 /// Record topics to a file.
@@ -44,8 +45,8 @@ pub(crate) struct RecordArgs {
     #[command(flatten)]
     domain: Domain,
     /// End after this many seconds.
-    #[arg(long = "for", value_name = "SECONDS")]
-    seconds: Option<f64>,
+    #[arg(long = "for", value_name = "SECONDS", value_parser = arguments::duration)]
+    time: Option<Duration>,
     /// End after this many samples.
     #[arg(long)]
     count: Option<u64>,
@@ -60,14 +61,14 @@ struct TopicReaders {
 /// Runs the command.
 pub(crate) fn run(args: &RecordArgs, json: bool) -> CommandResult {
     let globs = globs(&args.topics)?;
-    let until = EndCondition::new(args.seconds)?;
+    let until = EndCondition::new(args.time)?;
     let mut recorder = Recorder::new(&args.out)?;
     let participant = args.domain.join()?;
     let began = Instant::now();
     let mut sources: BTreeMap<String, Option<TopicReaders>> = BTreeMap::new();
     let (mut samples, mut looked) = (0_u64, None::<Instant>);
     let most = args.count.unwrap_or(u64::MAX);
-    while samples < most && !until.is_over() {
+    'recording: while samples < most && !until.is_over() {
         if looked.is_none_or(|looked| looked.elapsed().as_millis() >= 20) {
             for topic in participant.announced_topics() {
                 let is_new = !sources.contains_key(topic.name());
@@ -76,7 +77,11 @@ pub(crate) fn run(args: &RecordArgs, json: bool) -> CommandResult {
                     let source = open(&participant, &topic, number, &mut recorder)?;
                     if !json {
                         let what = if source.is_some() { "" } else { "not " };
-                        say(&format!("{}: {what}recorded", topic.name()))?;
+                        match say(&format!("{}: {what}recorded", topic.name())) {
+                            // Nobody reads the output: the recording ends, and is complete so far.
+                            Err(Failure::OutputClosed) => break 'recording,
+                            said => said?,
+                        }
                     }
                     sources.insert(topic.name().to_owned(), source);
                 }
@@ -101,7 +106,7 @@ pub(crate) fn run(args: &RecordArgs, json: bool) -> CommandResult {
         }
         if samples == before {
             recorder.flush()?;
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
     recorder.flush()?;
@@ -112,12 +117,13 @@ pub(crate) fn run(args: &RecordArgs, json: bool) -> CommandResult {
     });
     let text =
         format!("{samples} samples of {topics} topics in {seconds:.1} s, {} bytes", recorder.bytes);
-    show(json, &value, &text);
+    show(json, &value, &text)?;
     let left_out = sources.values().any(Option::is_none);
     Ok(if left_out { CommandAnswer::No } else { CommandAnswer::Yes })
 }
 
-pub(super) fn globs(patterns: &[String]) -> Result<Vec<Glob>, Failure> {
+/// Parses patterns of topic names; none stand for all topics.
+pub(crate) fn globs(patterns: &[String]) -> Result<Vec<Glob>, Failure> {
     let all = ["*".to_owned()];
     let patterns = if patterns.is_empty() { &all[..] } else { patterns };
     let glob = |text: &String| {

@@ -16,7 +16,8 @@ use serde_json::json;
 
 use super::record::globs;
 use super::recording::{RecordedSample, RecordedTopic, Recording, RecordingEntry};
-use super::{Domain, EndCondition, require_membership, time};
+use super::{Domain, EndCondition, require_membership};
+use crate::arguments::{self, MOST_SECONDS};
 use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
 
 /// Maximum time for readers to receive the samples before the command ends.
@@ -44,8 +45,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, default_value_t = 0)]
     readers: usize,
     /// Seconds to wait for them.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
-    wait: f64,
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = arguments::duration)]
+    wait: Duration,
     /// Use the recorded time stamps of samples.
     #[arg(long)]
     timestamps: bool,
@@ -66,7 +67,6 @@ pub(crate) fn run(args: &ReplayArgs, json: bool) -> CommandResult {
             args.speed
         )));
     }
-    let wait = time("wait", args.wait)?;
     let mut recording = Recording::open(&args.file)?;
     let until = EndCondition::new(None)?;
     let participant = args.domain.join()?;
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &ReplayArgs, json: bool) -> CommandResult {
                 let target = is_wanted.then(|| open(&participant, &topic)).transpose()?;
                 if let Some(target) = &target {
                     let start = Instant::now();
-                    target.writer.wait_for_readers(args.readers, wait)?;
+                    target.writer.wait_for_readers(args.readers, args.wait)?;
                     waited += start.elapsed();
                 }
                 targets.insert(topic.number, target);
@@ -99,7 +99,8 @@ pub(crate) fn run(args: &ReplayArgs, json: bool) -> CommandResult {
                 })?;
                 let Some(target) = target else { continue };
                 if args.speed > 0.0 {
-                    let at = Duration::from_secs_f64(sample.came as f64 / 1e9 / args.speed);
+                    let seconds = sample.came as f64 / 1e9 / args.speed;
+                    let at = Duration::from_secs_f64(seconds.min(MOST_SECONDS as f64));
                     super::publish::pause(began + waited + at, &until);
                 }
                 write(target, sample, args.timestamps)?;
@@ -113,7 +114,7 @@ pub(crate) fn run(args: &ReplayArgs, json: bool) -> CommandResult {
     }
     let seconds = (began.elapsed() - waited).as_secs_f64();
     let value = json!({ "topics": targets.values().flatten().count(), "samples": samples, "seconds": seconds });
-    show(json, &value, &format!("{samples} samples in {seconds:.1} s"));
+    show(json, &value, &format!("{samples} samples in {seconds:.1} s"))?;
     Ok(CommandAnswer::Yes)
 }
 

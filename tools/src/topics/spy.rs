@@ -3,14 +3,15 @@
 //! Owns: the display of a sample. Never does: make a writer wait; samples that come faster than
 //! they can be shown are left out.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use dds_api::subscription::{DataReaderBuilder, InstanceState, Sample};
 use dds_api::types::DynamicData;
 
 use super::{Domain, EndCondition, LOOK, announced, readers, require_membership};
-use crate::outcome::{CommandAnswer, CommandResult, Failure, say};
+use crate::arguments;
+use crate::outcome::{CommandAnswer, CommandResult, Failure, say, tell};
 
 /// Maximum number of samples of each instance waiting to be shown; beyond it the oldest are
 /// left out.
@@ -39,11 +40,11 @@ pub(crate) struct SpyArgs {
     #[arg(long)]
     count: Option<u64>,
     /// End after this many seconds.
-    #[arg(long = "for", value_name = "SECONDS")]
-    seconds: Option<f64>,
+    #[arg(long = "for", value_name = "SECONDS", value_parser = arguments::duration)]
+    time: Option<Duration>,
     /// Seconds to wait for a participant that has the topic.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
-    wait: f64,
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = arguments::duration)]
+    wait: Duration,
     /// Leave out samples that were written before the command joined and are kept.
     #[arg(long)]
     new: bool,
@@ -51,7 +52,7 @@ pub(crate) struct SpyArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &SpyArgs, json: bool) -> CommandResult {
-    let until = EndCondition::new(args.seconds)?;
+    let until = EndCondition::new(args.time)?;
     let participant = args.domain.join()?;
     let known = announced(&participant, &args.topic, args.wait)?;
     let topic = participant.find_dynamic_topic(&args.topic, LOOK)?;
@@ -80,10 +81,10 @@ pub(crate) fn run(args: &SpyArgs, json: bool) -> CommandResult {
     }
     let unreadable: u64 = readers.iter().map(|reader| reader.unreadable_samples()).sum();
     if unreadable > 0 {
-        eprintln!(
+        tell(format_args!(
             "squall: {unreadable} samples could not be read: no participant announced their memory \
              layout"
-        );
+        ));
     }
     Ok(CommandAnswer::Yes)
 }

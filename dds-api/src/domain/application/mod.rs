@@ -147,7 +147,7 @@ impl DomainParticipant {
         let more = config.profile_files()?;
         let files = files.into_iter().map(|file| file.as_ref().to_owned()).chain(more);
         let files = ApplicationFiles::from_files(files.collect::<Vec<PathBuf>>())
-            .map_err(|wrong| DdsError::BadParameter(wrong.to_string()))?;
+            .map_err(|wrong| DdsError::BadParameter(format!("{wrong:#}")))?;
         Application::new(&files, name, config)
     }
 }

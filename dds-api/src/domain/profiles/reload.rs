@@ -167,7 +167,7 @@ impl Profiles {
     /// an error, nothing changes.
     pub(in crate::domain) fn reload(&self, participant: &ParticipantInner) -> DdsResult<QosReload> {
         let mut report = QosReload::default();
-        self.provider.reload().map_err(|wrong| DdsError::BadParameter(wrong.to_string()))?;
+        self.provider.reload().map_err(|wrong| DdsError::BadParameter(format!("{wrong:#}")))?;
         // Threads that create or drop an entity wait meanwhile. Topics come before the entities
         // that follow them.
         let mut bindings = self.bindings();

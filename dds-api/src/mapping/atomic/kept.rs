@@ -23,7 +23,7 @@ impl AtomicTopics {
     pub(in crate::mapping) fn changed(&mut self, domain: &mut DomainGroup) {
         self.stores.changed(domain);
         // I-232: the holders may have changed.
-        let kept = |membership: &&TopicMembership| membership.level == TopicLevel::VolatileStorage;
+        let kept = |membership: &&TopicMembership| membership.level == TopicLevel::Kept;
         for (key, membership) in &self.memberships {
             let membership = membership.front().filter(kept);
             membership

@@ -101,7 +101,7 @@ impl TopicMembership {
             }
         }
         let holders = domain.state().holders(key);
-        let counted = match holders.filter(|_| self.level == TopicLevel::VolatileStorage) {
+        let counted = match holders.filter(|_| self.level == TopicLevel::Kept) {
             // I-232: a newcomer may receive the samples that are kept at its arrival, and not all
             // samples that are written now.
             Some(holders) => {

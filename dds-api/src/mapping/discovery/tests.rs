@@ -53,7 +53,7 @@ fn a_layout_follows_from_the_endpoints_of_a_topic() {
 #[test]
 fn holders_of_kept_samples_follow_from_members_of_the_topic() {
     let mut state = Discovery::default();
-    let kept = |kind| Some(endpoint(kind, "a", TopicLevel::VolatileStorage));
+    let kept = |kind| Some(endpoint(kind, "a", TopicLevel::Kept));
     let [key] = say(&mut state, B, 1, kept(EndpointKind::Writer))[..] else { panic!("one") };
     say(&mut state, A, 1, kept(EndpointKind::Reader));
     let names = |state: &Discovery| state.holders(key).map(|it| it.names().to_vec());
@@ -86,13 +86,13 @@ fn excluded_endpoint_joins_when_contradicting_endpoints_are_gone() {
     let mut state = Discovery::default();
     let of = |level| Some(endpoint(EndpointKind::Writer, "a", level));
     let (c, d) = (NodeId(3), NodeId(4));
-    let [key] = say(&mut state, c, 1, of(TopicLevel::VolatileStorage))[..] else { panic!() };
+    let [key] = say(&mut state, c, 1, of(TopicLevel::Kept))[..] else { panic!() };
     let included = |state: &Discovery| state.topics.of(key).collect::<Vec<_>>();
     // Endpoints with lower names that contradict the first one.
     assert_eq!(say(&mut state, B, 1, of(TopicLevel::Atomic)), []);
-    assert_eq!(say(&mut state, A, 1, of(TopicLevel::LoggedStorage)), []);
+    assert_eq!(say(&mut state, A, 1, of(TopicLevel::Logged)), []);
     assert_eq!(say(&mut state, A, 2, of(TopicLevel::Atomic)), []);
-    say(&mut state, d, 1, of(TopicLevel::VolatileStorage));
+    say(&mut state, d, 1, of(TopicLevel::Kept));
     assert_eq!(included(&state), [(c, 1), (d, 1)]);
     state.apply(c, &state.announcement(key, StoreAnnouncement::Holds(1)));
     state.apply(d, &state.announcement(key, StoreAnnouncement::Holds(1)));
@@ -125,7 +125,7 @@ fn excluded_endpoint_joins_when_contradicting_endpoints_are_gone() {
         assert!(state.holders(key).is_none(), "atomic topic keeps no samples");
         state.forget(B);
         // The only remaining endpoint may change its level.
-        assert_eq!(say(state, A, 2, of(TopicLevel::VolatileStorage)), [key]);
+        assert_eq!(say(state, A, 2, of(TopicLevel::Kept)), [key]);
         assert_eq!(included(state), [(A, 2)]);
         assert_eq!(say(state, A, 2, None), [key]);
         assert_eq!(included(state), [(A, 1)]);
@@ -145,10 +145,10 @@ fn endpoint_excluded_by_other_topic_of_its_order_is_told_the_reason() {
         Some(Endpoint { order: TopicOrder::Common("both".to_owned()), ..default })
     };
     say(&mut state, A, 1, of("a", TopicLevel::Atomic));
-    say(&mut state, B, 1, of("b", TopicLevel::VolatileStorage));
+    say(&mut state, B, 1, of("b", TopicLevel::Kept));
     say(&mut state, B, 2, of("b", TopicLevel::Unordered));
     say(&mut state, B, 3, of("b", TopicLevel::Atomic));
-    say(&mut state, B, 4, of("a", TopicLevel::VolatileStorage));
+    say(&mut state, B, 4, of("a", TopicLevel::Kept));
     let why = |id| state.exclusion_by_other_topic(B, id);
     assert!(why(1).is_some_and(|why| why.contains("`both`") && why.contains("`b`")));
     assert_eq!([2, 3, 4, 5].map(why), [const { None }; 4]);
@@ -171,7 +171,7 @@ fn offers_of_departed_writers_are_remembered_while_topic_exists() {
     let mut state = Discovery::default();
     let reader = endpoint(EndpointKind::Reader, "a", TopicLevel::Atomic);
     let key = say(&mut state, A, 1, Some(reader))[0];
-    let policies = EndpointPolicies::of_departed(TopicLevel::VolatileStorage).into();
+    let policies = EndpointPolicies::of_departed(TopicLevel::Kept).into();
     let default = endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic);
     let writer = Endpoint { policies, ..default.clone() };
     for (node, endpoint) in [(B, writer.clone()), (NodeId(3), default)] {

@@ -12,7 +12,7 @@ use crate::xml::values::{boolean, no_text, one_of};
 
 /// Kinds of types, in the spellings of the standard and of products, with their IDL form.
 #[rustfmt::skip]
-const KINDS: [(&str, &str); 34] = [
+const KINDS: [(&str, &str); 38] = [
     ("boolean", "boolean"), ("byte", "octet"), ("octet", "octet"), ("char8", "char"), ("char", "char"),
     ("char16", "wchar"), ("char32", "wchar"), ("wchar", "wchar"), ("int8", "int8"), ("uint8", "uint8"),
     ("int16", "int16"), ("short", "int16"), ("uint16", "uint16"), ("unsignedShort", "uint16"),
@@ -20,6 +20,7 @@ const KINDS: [(&str, &str); 34] = [
     ("int64", "int64"), ("longLong", "int64"), ("uint64", "uint64"), ("unsignedLongLong", "uint64"),
     ("float32", "float"), ("float", "float"), ("float64", "double"), ("double", "double"),
     ("float128", "long double"), ("longDouble", "long double"), ("string", "string"), ("string8", "string"),
+    ("bool", "boolean"), ("uShort", "uint16"), ("uLong", "uint32"), ("uLongLong", "uint64"),
     ("wstring", "wstring"), ("string16", "wstring"), ("nonBasic", NON_BASIC), ("non_basic", NON_BASIC),
 ];
 const NON_BASIC: &str = "";

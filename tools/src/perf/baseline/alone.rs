@@ -78,6 +78,6 @@ pub(crate) fn run(args: &BareArgs, json: bool) -> CommandResult {
         short(found.msgs_per_s),
         bytes_per_s / 1e9,
     );
-    show(json, &report, &text);
+    show(json, &report, &text)?;
     Ok(CommandAnswer::Yes)
 }

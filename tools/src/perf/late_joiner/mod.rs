@@ -73,8 +73,7 @@ impl LateJoinerArgs {
     }
 
     fn part(&self, role: &str) -> Vec<String> {
-        let delivery =
-            DeliverySettings { keep: self.mib, ..DeliverySettings::of(PerfLevel::Volatile) };
+        let delivery = DeliverySettings { keep: self.mib, ..DeliverySettings::of(PerfLevel::Kept) };
         let mut arguments = vec!["late-joiner-part".to_owned(), role.to_owned()];
         arguments.push(format!("--size={}", self.size));
         arguments.extend(delivery.arguments());
@@ -141,7 +140,7 @@ pub(crate) fn run(args: &LateJoinerArgs, json: bool) -> CommandResult {
     let rounds: Vec<Round> = marks.iter().map(|marks| sum_up(marks, &lived)).collect();
     let wrong = lived.wrong + stayed.iter().map(|stay| stay.wrong).sum::<u64>();
     let report = report(args, &rounds, &wrote, &lived, &stayed, wrong);
-    show(json, &report, &text(&report));
+    show(json, &report, &text(&report))?;
     Ok(if wrong == 0 { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 

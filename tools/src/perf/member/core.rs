@@ -69,7 +69,7 @@ impl CoreAccess {
         let level = match delivery.level {
             PerfLevel::Unordered => subgroup::DeliveryGuarantee::Unordered,
             PerfLevel::Atomic => subgroup::DeliveryGuarantee::Atomic,
-            PerfLevel::Volatile | PerfLevel::Logged => {
+            PerfLevel::Kept | PerfLevel::Logged => {
                 let text = "the core keeps nothing by itself: add --interface dds";
                 return Err(Failure::Usage(text.to_owned()));
             }
