@@ -381,6 +381,39 @@ impl<S> SampleCache<S> {
         ended
     }
 
+    /// Disposes the instances of a writer at this time. Under exclusive ownership, these are the
+    /// instances that the writer owns. `data` is called for the data that hold the key of an
+    /// instance that ends. Returns the number of instances that end.
+    pub fn dispose_all(
+        &mut self,
+        now: u64,
+        (time, writer): (u64, InstanceHandle),
+        mut data: impl FnMut(Key, &[u8]) -> Option<S>,
+    ) -> usize {
+        self.keep_passing();
+        self.advance(now);
+        let order = SourceOrder::new(time, writer);
+        let mut ended = 0;
+        for at in self.instances.all().collect::<Vec<_>>() {
+            let instance = self.instances.get(at);
+            let is_owner = match self.settings.exclusive {
+                true => instance.writers.is_strongest(writer),
+                false => instance.writers.has(writer),
+            };
+            let is_late = self.settings.by_source && order < instance.latest;
+            if !is_owner || is_late || instance.state == InstanceState::NotAliveDisposed {
+                continue;
+            }
+            let data = data(instance.key, &instance.key_value);
+            let instance = self.instances.get_mut(at);
+            instance.latest = instance.latest.max(order);
+            instance.overtaken = instance.latest;
+            self.end(now, at, InstanceState::NotAliveDisposed, ((time, writer), data));
+            ended += 1;
+        }
+        ended
+    }
+
     /// Notes that a writer has missed its deadline for an instance. The writer owns the instance
     /// again from its next sample on, and remains one of its live writers.
     pub fn give_up(&mut self, key: Key, writer: InstanceHandle) {
