@@ -128,6 +128,10 @@ impl<T: TopicData> ReaderCore<T> {
             &self.departures,
             (lifespan, self.max_held_percent),
         );
+        let has_instances = || T::dynamic_type(self.topic.support()).is_keyed();
+        if !level.is_ordered() && (settings.exclusive || has_instances()) {
+            self.queues.lock().order_by_time();
+        }
         // The thread that reads may differ from the thread that makes the reader.
         self.queues.hand_over();
         if *follows || anew || self.leader().is_some() {
