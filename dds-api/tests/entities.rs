@@ -215,8 +215,8 @@ fn delete_contained_entities_ends_waiting_calls_and_unmatches_partners() {
     deleted(publisher.writer(&topic).create().err().unwrap());
     deleted(topic.set_qos(&topic.qos()).unwrap_err());
     their_writer.wait_for_acknowledgments(SOON).expect("nobody waits for readers that are deleted");
-    // The instance has no writer any more.
-    let states = States::any().of_instances(InstanceState::NotAliveNoWriters);
+    // The writer has disposed its instance.
+    let states = States::any().of_instances(InstanceState::NotAliveDisposed);
     assert!(their_reader.wait_for_condition(&ReadCondition::new(states), SOON).unwrap());
     there.wait_until(SOON, || their_writer.matched_readers() == 1).unwrap();
     until("who was matched is told", || {

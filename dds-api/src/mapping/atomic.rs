@@ -594,8 +594,10 @@ impl TopicMembership {
                 match sources.iter_mut().find(of_it) {
                     Some(source) => source.writers = writers,
                     None => {
-                        let offset = 0;
-                        sources.push(ReaderSource { id, writers, inbox, ended, life, offset });
+                        let (ended_at, offset) = (0, 0);
+                        let source =
+                            ReaderSource { id, writers, inbox, ended, ended_at, life, offset };
+                        sources.push(source);
                     }
                 }
             }

@@ -206,6 +206,9 @@ pub(crate) struct ReaderSource {
     pub(crate) inbox: Arc<Inbox>,
     /// Whether the writer is gone, so that no more samples will be queued.
     pub(crate) ended: bool,
+    /// Time at which that became known here, in nanoseconds of the wall clock; of an ordered topic
+    /// always zero.
+    pub(crate) ended_at: u64,
     /// Life of this participant in which the samples are received. They are invalid in any
     /// other life.
     pub(crate) life: Life,

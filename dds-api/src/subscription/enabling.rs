@@ -130,6 +130,10 @@ impl<T: TopicData> ReaderCore<T> {
             lifespan,
             self.max_held_percent,
         );
+        let has_instances = || T::dynamic_type(self.topic.support()).is_keyed();
+        if !level.is_ordered() && (settings.exclusive || has_instances()) {
+            self.queues.lock().order_by_time();
+        }
         // The thread that reads may differ from the thread that makes the reader.
         self.queues.hand_over();
         if *follows || anew || self.leader().is_some() {

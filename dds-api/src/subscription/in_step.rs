@@ -49,13 +49,13 @@ impl<T: TopicData> ReaderCore<T> {
         if holds_up { FillResult::Much } else { FillResult::Little }
     }
 
-    /// Loses the writers and streams that have ended, and takes instances from owners that have
-    /// missed a deadline. All samples taken in earlier preceded that (I-145, I-214, I-215).
+    /// Loses the writers and streams that have ended, disposes the instances of deleted writers,
+    /// and takes instances from owners that have missed a deadline. All samples taken in earlier
+    /// preceded that (I-145, I-214, I-215, I-216).
+    #[inline(always)]
     pub(super) fn take_departures(&self, reader_cache: &mut ReaderCache<T>) {
-        if let Some(departed) = self.departures.take() {
-            let overdue = departed.overdue.iter();
-            overdue.for_each(|(writer, key)| reader_cache.cache.give_up(*key, *writer));
-            reader_cache.lose(wall(), |writer, stream| departed.has(writer, stream));
+        if self.departures.are_any() {
+            self.departures.take().into_iter().for_each(|it| reader_cache.depart(wall(), it));
         }
     }
 

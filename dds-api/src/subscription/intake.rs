@@ -240,7 +240,10 @@ impl<T: TopicData> ReaderCore<T> {
                 return Some(next);
             }
             let mut queues = self.queues();
-            let taken = queues.take(&self.shared)?;
+            let taken = match to {
+                SampleDestination::Cache => queues.take_oldest(&self.shared),
+                SampleDestination::Application => queues.take(&self.shared),
+            }?;
             // If the reader lends nothing, the cache also gets copies, so that filter, key and data
             // come from the same copy.
             let is_full = self.max_held_percent == 0

@@ -17,6 +17,7 @@ mod lending;
 mod notification;
 mod past;
 mod queues;
+mod queues_by_time;
 mod reader;
 mod reader_cache;
 mod sample;

@@ -14,6 +14,7 @@ use derecho_node::clock;
 
 use super::departures::WriterDepartures;
 use super::lending::LendingLimit;
+use super::queues_by_time::QueuesByTime;
 use crate::mapping::kept_replay::{DeliveredNumbers, KeptReplay, ReplayStep};
 use crate::mapping::known_writers::{KnownWriters, WriterAcceptance};
 use crate::mapping::membership_state::{Life, MembershipState};
@@ -68,6 +69,8 @@ pub(super) struct Queues {
     pub(super) lending: LendingLimit,
     /// LIFESPAN of the topic, in nanoseconds; zero if only writers set a lifespan.
     lifespan: u64,
+    /// Order between the queues.
+    by_time: QueuesByTime,
 }
 
 /// Whether an expiry time has come, by the wall clock (I-201).
@@ -86,6 +89,11 @@ fn has_expired(expiry: u64) -> bool {
     expiry <= clock::wall(clock::now())
 }
 
+/// Whether a queue brings nothing more.
+fn has_ended(source: &ReaderSource) -> bool {
+    source.ended && source.consumer().is_empty()
+}
+
 impl Queues {
     /// Makes an empty set of queues.
     pub(super) fn new(
@@ -96,6 +104,11 @@ impl Queues {
     ) -> Queues {
         let (departures, lending) = (Arc::clone(departures), LendingLimit::new(max_held_percent));
         Queues { delivered: given, departures, lending, lifespan, ..Queues::default() }
+    }
+
+    /// Orders the queues by time from now on (I-217).
+    pub(super) fn order_by_time(&mut self) {
+        self.by_time.is_used = true;
     }
 
     /// LIFESPAN: whether a record has expired.
@@ -126,6 +139,7 @@ impl Queues {
             // A record that was looked at comes again if it is kept. If it is not kept, it must not
             // be taken any more.
             (self.front, self.front_kept, self.life) = (None, None, life);
+            self.by_time.forget_ends();
             // Writers of the new life are announced again.
             self.departures.note_others_than(Vec::new());
         }
@@ -133,10 +147,15 @@ impl Queues {
         (self.known_writers, self.accepted) = (known.clone(), None);
         drop(known);
         sources.retain(|source| {
-            source.life == life && !(source.ended && source.consumer().is_empty())
+            let is_over = has_ended(source);
+            if is_over && source.life == life {
+                self.by_time.note_end(source);
+            }
+            source.life == life && !is_over
         });
         self.front_position = self.position_of_front();
         self.sources.clone_from(&sources);
+        self.by_time.renew(&self.sources);
         self.seen = changes;
         self.last_taken = None;
         if self.sources.iter().any(|source| source.id.is_ordered()) {
@@ -149,12 +168,33 @@ impl Queues {
     /// comes from the same queue as the last one, if that queue has any.
     #[inline(always)]
     pub(super) fn take(&mut self, shared: &ReaderShared) -> Option<(Record, StreamId, Life)> {
+        self.take_next::<false>(shared)
+    }
+
+    /// As [`take`](Self::take), but if the queues are [ordered by time](Self::order_by_time), the
+    /// record that was written first of those that wait. Notes the streams that ended before that.
+    #[inline(always)]
+    pub(super) fn take_oldest(
+        &mut self,
+        shared: &ReaderShared,
+    ) -> Option<(Record, StreamId, Life)> {
+        self.take_next::<true>(shared)
+    }
+
+    #[inline(always)]
+    fn take_next<const OLDEST: bool>(
+        &mut self,
+        shared: &ReaderShared,
+    ) -> Option<(Record, StreamId, Life)> {
         loop {
             // Checked before the call, because a take moves a record even if there is none.
             let (record, writer, life) = match self.front {
                 Some(_) => self.take_front()?,
                 None => {
                     self.front_position = None;
+                    if OLDEST && self.by_time.are_several() {
+                        self.turn_to_oldest(shared);
+                    }
                     self.take_any(shared)?
                 }
             };
@@ -414,6 +454,20 @@ impl Queues {
                 queued + usize::from(self.front.is_some())
             }
         }
+    }
+
+    /// Moves to the queue whose next record was written first.
+    #[inline(never)]
+    fn turn_to_oldest(&mut self, shared: &ReaderShared) {
+        if self.sources.get(self.next).is_some_and(|source| self.by_time.stays_at(source)) {
+            return;
+        }
+        if self.sources.iter().any(has_ended) {
+            self.renew(shared, self.seen);
+        }
+        let departures = &self.departures;
+        let oldest = self.by_time.oldest(&self.sources, |stream| departures.note([stream]));
+        self.next = oldest.unwrap_or(self.next);
     }
 
     /// Moves to the next queue with a waiting record; `false` if there is none.

@@ -21,11 +21,12 @@ use super::cache::{
     Arrival, CacheSettings, CachedSampleInfo, InstanceChange, Key, LimitReached, NEVER, Rejection,
     SampleCache, Selection, ShareSample,
 };
+use super::departures::Departure;
 use super::in_step::StagedSamples;
 use super::sample::{Sample, SampleBody};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::deadlines::Deadlines;
-use crate::mapping::record::{RecordEffect, key_payload};
+use crate::mapping::record::{RecordEffect, WriterNotice, key_payload};
 
 /// Reason for which samples were rejected: the limit of RESOURCE_LIMITS that was reached.
 ///
@@ -382,6 +383,35 @@ impl<T: TopicData> ReaderCache<T> {
         });
         // A notice that an instance is over is news for listeners, as a sample is.
         self.arrivals += ended as u64;
+    }
+
+    /// Notes what has ended in the streams of the reader.
+    #[cold]
+    pub(super) fn depart(&mut self, now: u64, departure: Departure) {
+        match departure {
+            Departure::Streams(ended) => self.lose(now, |_, stream| ended.contains(&stream)),
+            Departure::OthersThan(remaining) => {
+                self.lose(now, |_, stream| !remaining.contains(&stream));
+            }
+            Departure::Notice(writer, notice, time) => match notice {
+                WriterNotice::Overdue(key) => self.cache.give_up(key, writer),
+                WriterNotice::Ended => self.lose(now, |other, _| other == writer),
+                WriterNotice::Disposed => {
+                    self.dispose_all(now, (time, writer));
+                    self.lose(now, |other, _| other == writer);
+                }
+            },
+        }
+    }
+
+    /// Disposes the instances of a writer that has ended at this time.
+    fn dispose_all(&mut self, now: u64, (time, writer): (u64, InstanceHandle)) {
+        let (support, deadlines) = (&self.support, &mut self.deadlines);
+        let loss = |key: Key, value: &[u8]| {
+            deadlines.iter_mut().for_each(|deadlines| deadlines.forget(key));
+            Some(SampleBody::of_loss(T::read_key(support, value).ok()?, time, writer))
+        };
+        self.arrivals += self.cache.dispose_all(now, (time, writer), loss) as u64;
     }
 
     /// Removes writers that are ignored from now on: they own no instance, and their samples no

@@ -21,7 +21,7 @@ use super::intake::ReaderCore;
 use super::reader_cache::{Incoming, ReaderCache};
 use super::sample::SampleBody;
 use crate::infrastructure::InstanceHandle;
-use crate::mapping::record::{WriterNotice, is_notice, origin};
+use crate::mapping::record::{WriterNotice, is_notice, origin, time_of};
 use crate::mapping::set;
 
 /// Samples of sets that were opened.
@@ -116,10 +116,7 @@ impl<T: TopicData> ReaderCore<T> {
                 // Only this thread brings earlier samples into the cache.
                 let entity = u64::from(origin(record).writer);
                 let writer = InstanceHandle { node: stream.node, entity };
-                match notice {
-                    WriterNotice::Ended => self.departures.note_writer(writer),
-                    WriterNotice::Overdue(key) => self.departures.note_overdue(writer, key),
-                }
+                self.departures.note_notice(writer, notice, time_of(record));
             }
             return Some(Vec::new());
         }

@@ -351,14 +351,14 @@ fn sets_contain_disposals_and_writers_are_lost_one_by_one() {
         turns > 0
     });
     assert_eq!(states, [InstanceState::NotAliveDisposed]);
-    // One of two writers that share a stream is gone: its instances have no writer.
+    // One of two writers that share a stream is deleted: it disposes its instances.
     let Planner { winds, turns, .. } = planner;
     drop(turns);
     until("it is lost", || {
         display.subscriber.begin_access().unwrap();
         let mut lost = display.turns.take(.., Timeout::NOW).unwrap();
         let is_lost =
-            lost.any(|turn| turn.info().instance_state == InstanceState::NotAliveNoWriters);
+            lost.any(|turn| turn.info().instance_state == InstanceState::NotAliveDisposed);
         display.subscriber.end_access().unwrap();
         is_lost
     });

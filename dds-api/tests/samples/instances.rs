@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::support::{Actor, SOON, TestDomain, join, role, say, seed, until};
 use dds_api::prelude::*;
+use dds_api::publication::Publisher;
 use dds_api::subscription::{InstanceState, States, ViewState};
 use dds_api::topic::TopicBuilder;
 
@@ -220,7 +221,7 @@ fn late_joiner_is_notified_of_disposed_instance() {
     let over = NotAliveDisposed;
     comes_to([(1, Alive), (2, over), (3, over), (4, Alive)]);
     drop(writer);
-    comes_to([(1, NotAliveNoWriters), (2, over), (3, over), (4, NotAliveNoWriters)]);
+    comes_to([(1, over), (2, over), (3, over), (4, over)]);
 }
 
 /// Writers of one participant share a stream (I-214).
@@ -236,7 +237,8 @@ fn writer_loss_is_reported_while_other_writers_use_its_stream() {
         let (topic, theirs) = (of(&here), of(&there));
         let readers = [follower_of(&there, &theirs), follower_of(&here, &topic)];
         let plain = there.reader(&theirs).create().unwrap();
-        let (one, other) = (writer_of(&here, &topic), writer_of(&here, &topic));
+        let one = here.writer(&topic).autodispose_unregistered_instances(false).create().unwrap();
+        let other = writer_of(&here, &topic);
         one.wait_for_readers(2, SOON).unwrap();
         other.wait_for_readers(2, SOON).unwrap();
         one.write(&track(1, 1.0)).unwrap();
@@ -472,4 +474,60 @@ fn next_owner_takes_over_from_killed_owner_until_no_writer_remains() {
     hear("7 by 1");
     writers[2].kill();
     hear("7 NotAliveNoWriters");
+}
+
+/// WRITER_DATA_LIFECYCLE, 2.2.3.21: the deletion of a writer unregisters its instances, and
+/// disposes them by default. Each way to delete the writer has this effect.
+#[test]
+fn deleted_writer_disposes_its_instances_unless_it_does_not_autodispose() {
+    let ways: [fn(&DomainParticipant, Publisher, DataWriter<Track>); 4] = [
+        |_, _, writer| drop(writer),
+        |_, _, writer| writer.delete(),
+        |_, publisher, _writer| publisher.delete_contained_entities().unwrap(),
+        |participant, _publisher, _writer| participant.delete_contained_entities().unwrap(),
+    ];
+    for (at, way) in (0..2).flat_map(|level| ways.map(|way| (level, way))) {
+        for disposes in [true, false] {
+            let domain = TestDomain::new();
+            let (here, there) = (domain.join(), domain.join());
+            let (ours, theirs) = (&levels(&here)[at], &levels(&there)[at]);
+            let publisher = here.publisher().create().unwrap();
+            let writer = publisher.writer(ours).autodispose_unregistered_instances(disposes);
+            let (writer, other) = (writer.create().unwrap(), writer_of(&there, theirs));
+            let reader = follower_of(&there, theirs);
+            writer.wait_for_readers(1, SOON).unwrap();
+            writer.write(&track(1, 10.0)).unwrap();
+            other.write(&track(2, 20.0)).unwrap();
+            take(&reader, 2);
+            way(&here, publisher, writer);
+            let state = if disposes { NotAliveDisposed } else { NotAliveNoWriters };
+            assert_eq!(told(&take(&reader, 1)[0]), (1, state, false), "level {at}");
+            other.write(&track(2, 21.0)).unwrap();
+            assert_eq!(told(&take(&reader, 1)[0]), (2, Alive, true));
+        }
+    }
+}
+
+/// 2.2.3.23: under exclusive ownership only the owner of an instance disposes it.
+#[test]
+fn deleted_writer_disposes_only_instances_that_it_owns() {
+    let domain = TestDomain::new();
+    let (here, there, observer) = (domain.join(), domain.join(), domain.join());
+    let reader = observer.reader(&owned(&observer)).exclusive_ownership().create().unwrap();
+    let writer = |participant: &DomainParticipant, strength| {
+        let topic = owned(participant);
+        let writer = participant.writer(&topic).ownership_strength(strength).create().unwrap();
+        writer.wait_for_readers(1, SOON).unwrap();
+        writer
+    };
+    let (weak, strong) = (writer(&here, 1), writer(&there, 2));
+    weak.write(&track(1, 1.0)).unwrap();
+    weak.write(&track(2, 2.0)).unwrap();
+    take(&reader, 2);
+    strong.write(&track(1, 10.0)).unwrap();
+    take(&reader, 1);
+    drop(weak);
+    assert_eq!(told(&take(&reader, 1)[0]), (2, NotAliveDisposed, false));
+    drop(strong);
+    assert_eq!(told(&take(&reader, 1)[0]), (1, NotAliveDisposed, false));
 }

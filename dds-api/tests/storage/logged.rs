@@ -489,7 +489,8 @@ fn log_drops_old_samples_and_keeps_the_state() {
         let a = join(&folder, Some(&here));
         let topic = topic_of(&a);
         let reader = a.reader(&topic).create().unwrap();
-        let writer = a.writer(&topic).max_blocking_time(Duration::from_millis(5)).create().unwrap();
+        let writer = a.writer(&topic).max_blocking_time(Duration::from_millis(5));
+        let writer = writer.autodispose_unregistered_instances(false).create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
         for number in 0..COUNT {
             loop {
@@ -550,6 +551,11 @@ fn forgotten_instance_does_not_return_from_the_log() {
     let begin = SystemTime::now() - Duration::from_secs(2 * u64::from(COUNT));
     let at = |seconds: u32| begin + Duration::from_secs(seconds.into());
     let of = |sensor| Reading { sensor, value: 1 };
+    // The notice of a disposing writer's end would be later than all samples.
+    let writer_of = |participant: &DomainParticipant, topic: &Topic<Reading>| {
+        let writer = participant.writer(topic).autodispose_unregistered_instances(false);
+        writer.max_blocking_time(SOON).create().unwrap()
+    };
     let lives = |topic: &Topic<Reading>, participant: &DomainParticipant| {
         let reader = participant.reader(topic).keep_all().create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
@@ -562,7 +568,7 @@ fn forgotten_instance_does_not_return_from_the_log() {
     {
         let a = join(&folder, Some(&here));
         let topic = topic_of(&a);
-        let writer = a.writer(&topic).max_blocking_time(SOON).create().unwrap();
+        let writer = writer_of(&a, &topic);
         writer.write_w_timestamp(&of(0), at(0)).unwrap();
         for sensor in 1..=COUNT {
             writer.write_w_timestamp(&of(sensor), at(sensor)).unwrap();
@@ -575,7 +581,7 @@ fn forgotten_instance_does_not_return_from_the_log() {
     for round in 0..2 {
         let a = join(&folder, Some(&here));
         let topic = topic_of(&a);
-        let writer = a.writer(&topic).max_blocking_time(SOON).create().unwrap();
+        let writer = writer_of(&a, &topic);
         let reader = a.reader(&topic).create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
         let status = topic.storage_status().unwrap();

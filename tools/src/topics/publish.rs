@@ -92,7 +92,9 @@ pub(crate) fn run(args: &PublishArgs, json: bool) -> CommandResult {
     let given = args.sample.as_ref().map(|text| parsed(&topic.dynamic_type(), text, "the sample"));
     let given = given.transpose()?;
     let publisher = participant.publisher().partition(args.partition.clone()).create()?;
-    let writer = publisher.writer(&topic).max_sample_size(1 << 20).memory(4 << 20).create()?;
+    let writer = publisher.writer(&topic).max_sample_size(1 << 20).memory(4 << 20);
+    // What was written stays when the command ends.
+    let writer = writer.autodispose_unregistered_instances(false).create()?;
     writer.wait_for_readers(args.readers, wait)?;
     let (mut written, mut next) = (0, Instant::now());
     let mut write = |sample: DynamicData| -> Result<(), Failure> {

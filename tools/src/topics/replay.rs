@@ -151,7 +151,8 @@ fn open(
         2 => writer.representation(DataRepresentationId::Xcdr2),
         _ => writer,
     };
-    let writer = writer.create()?;
+    // Only what was recorded as disposed is disposed.
+    let writer = writer.autodispose_unregistered_instances(false).create()?;
     Ok(ReplayedTopic { of, writer })
 }
 

@@ -151,6 +151,7 @@ impl AtomicTopics {
                 writers: Arc::clone(&writers),
                 inbox: Arc::clone(&inbox),
                 ended,
+                ended_at: 0,
                 life,
                 offset: store.store().version().wrapping_sub(inbox.began()),
             };

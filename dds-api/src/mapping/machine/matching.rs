@@ -17,6 +17,7 @@ use derecho_core::group::report::StreamId;
 use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::node::{StreamOrigin, SubscriptionId};
+use derecho_node::clock;
 
 use super::{LocalReader, ParticipantMachine};
 use crate::infrastructure::InstanceHandle;
@@ -350,7 +351,8 @@ impl ParticipantMachine {
         let writer = StreamId { node, region: region.unwrap_or(GONE_SENDER.region) };
         let id = SourceId::Stream(subscription);
         let (writers, life) = (Arc::new([writer]), self.life);
-        let source = ReaderSource { id, writers, inbox, ended: false, life, offset: 0 };
+        let (ended, ended_at, offset) = (false, 0, 0);
+        let source = ReaderSource { id, writers, inbox, ended, ended_at, life, offset };
         reader.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
         reader.shared.changes.fetch_add(1, Ordering::Release);
         reader.shared.matched.fetch_add(1, Ordering::Release);
@@ -401,7 +403,7 @@ impl LocalReader {
         let of_it = |s: &&mut ReaderSource| s.id == SourceId::Stream(subscription) && !s.ended;
         let source = sources.iter_mut().find(of_it);
         if let Some(source) = source {
-            source.ended = true;
+            (source.ended, source.ended_at) = (true, clock::wall(clock::now()));
             self.shared.matched.fetch_sub(1, Ordering::Release);
             self.shared.changes.fetch_add(1, Ordering::Release);
         }

@@ -13,6 +13,8 @@ pub(crate) enum WriterNotice {
     /// The writer has ended, or has lost its liveliness (I-214): it is no longer live for any
     /// instance. No payload.
     Ended,
+    /// The writer has disposed its instances, and has ended (I-216). No payload.
+    Disposed,
     /// The writer has missed its DEADLINE for this instance (I-215). The payload is the key hash.
     Overdue(u128),
 }
@@ -28,7 +30,8 @@ impl WriterNotice {
                 let key = payload(header, record)?.first_chunk()?;
                 Some(WriterNotice::Overdue(u128::from_le_bytes(*key)))
             }
-            RecordEffect::Disposed | RecordEffect::DisposedAndUnregistered => None,
+            RecordEffect::DisposedAndUnregistered => Some(WriterNotice::Disposed),
+            RecordEffect::Disposed => None,
         }
     }
 
@@ -36,6 +39,7 @@ impl WriterNotice {
     fn effect(self) -> RecordEffect {
         match self {
             WriterNotice::Ended => RecordEffect::Alive,
+            WriterNotice::Disposed => RecordEffect::DisposedAndUnregistered,
             WriterNotice::Overdue(_) => RecordEffect::Unregistered,
         }
     }
@@ -44,7 +48,7 @@ impl WriterNotice {
     /// replaces none where samples are kept.
     fn kept_key(self, writer: u64) -> u128 {
         match self {
-            WriterNotice::Ended => !u128::from(writer),
+            WriterNotice::Ended | WriterNotice::Disposed => !u128::from(writer),
             WriterNotice::Overdue(key) => !(key.rotate_left(64) ^ u128::from(writer)),
         }
     }

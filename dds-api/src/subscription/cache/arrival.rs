@@ -358,106 +358,6 @@ impl<S> SampleCache<S> {
         }
     }
 
-    /// Removes a writer from all its instances. `data` is called for the data that hold the key,
-    /// with the key as it was given when the instance became known. Returns the number of instances
-    /// that end.
-    pub fn lose(
-        &mut self,
-        now: u64,
-        writer: InstanceHandle,
-        mut data: impl FnMut(&[u8]) -> Option<S>,
-    ) -> usize {
-        self.keep_passing();
-        self.advance(now);
-        let mut ended = 0;
-        // Rare enough to look at all instances.
-        for at in self.instances.all().collect::<Vec<_>>() {
-            if self.instances.get(at).writers.has(writer) {
-                let data = data(&self.instances.get(at).key_value);
-                let outcome = self.let_go(now, at, (now, writer), data);
-                ended += usize::from(outcome == ArrivalOutcome::Stored);
-            }
-        }
-        ended
-    }
-
-    /// Notes that a writer has missed its deadline for an instance. The writer owns the instance
-    /// again from its next sample on, and remains one of its live writers.
-    pub fn give_up(&mut self, key: Key, writer: InstanceHandle) {
-        self.keep_passing();
-        if let Some(at) = self.instances.find(key) {
-            self.instances.get_mut(at).writers.give_up(writer);
-        }
-    }
-
-    /// Removes a writer from an instance.
-    fn let_go(
-        &mut self,
-        now: u64,
-        at: u32,
-        (time, writer): (u64, InstanceHandle),
-        data: Option<S>,
-    ) -> ArrivalOutcome {
-        let instance = self.instances.get_mut(at);
-        if !instance.writers.unregister(writer) || !instance.writers.is_empty() {
-            return ArrivalOutcome::Unnoticed;
-        }
-        if instance.state != InstanceState::Alive {
-            self.instances.tidy(at);
-            return ArrivalOutcome::Unnoticed;
-        }
-        // Uses the times of what was written: the time at which a writer was lost is not comparable
-        // to them.
-        instance.overtaken = instance.latest;
-        let written = (time.max(instance.latest.time), writer);
-        self.end(now, at, InstanceState::NotAliveNoWriters, (written, data));
-        ArrivalOutcome::Stored
-    }
-
-    /// Ends an instance: adds a notice behind all samples (I-143).
-    fn end(
-        &mut self,
-        now: u64,
-        at: u32,
-        state: InstanceState,
-        ((time, writer), data): ((u64, InstanceHandle), Option<S>),
-    ) {
-        self.drop_notice(at);
-        let instance = self.instances.get_mut(at);
-        instance.state = state;
-        let delay = match state {
-            InstanceState::NotAliveDisposed => self.settings.disposed_delay,
-            _ => self.settings.no_writer_delay,
-        };
-        instance.purge_at = now.saturating_add(delay);
-        let entry = CacheEntry {
-            data,
-            instance: at,
-            position: self.position,
-            writer,
-            time,
-            expires: NEVER,
-            disposed_generation: instance.disposed_generation,
-            no_writers_generation: instance.no_writers_generation,
-            valid: false,
-            read: false,
-        };
-        let notice = self.samples.add(entry);
-        self.chain(notice);
-        self.list_purge(at);
-    }
-
-    /// Schedules the removal of an instance's samples.
-    fn list_purge(&mut self, at: u32) {
-        let instance = self.instances.get_mut(at);
-        let time = instance.purge_at;
-        if time < instance.purge_listed {
-            instance.purge_listed = time;
-            let epoch = self.instances.epoch(at);
-            self.note(CacheTimer { time, kind: TimerKind::Purge, at, epoch });
-        }
-    }
-
     /// Stores a sample in its chains. If the history is full, the oldest sample of the instance
     /// is removed.
     #[inline]
@@ -491,7 +391,7 @@ impl<S> SampleCache<S> {
 
     /// Links a sample into its chains.
     #[inline]
-    fn chain(&mut self, sample: u32) {
+    pub(super) fn chain(&mut self, sample: u32) {
         let entry = self.samples.get(sample);
         let (order, valid, read) = (entry.order(), entry.valid, entry.read);
         let instance = self.instances.get_mut(entry.instance);
@@ -550,7 +450,7 @@ impl<S> SampleCache<S> {
         entry
     }
 
-    fn drop_notice(&mut self, at: u32) {
+    pub(super) fn drop_notice(&mut self, at: u32) {
         let notice = self.instances.get(at).notice;
         if notice != NIL {
             self.forget(notice);

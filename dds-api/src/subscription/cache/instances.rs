@@ -107,6 +107,11 @@ impl InstanceWriters {
         }
     }
 
+    /// Whether this live writer is stronger than all others.
+    pub(super) fn is_strongest(&self, writer: InstanceHandle) -> bool {
+        self.all().max_by_key(|known| rank(*known)).is_some_and(|(owner, _)| owner == writer)
+    }
+
     /// Removes a writer. Returns whether it was there.
     pub(super) fn unregister(&mut self, writer: InstanceHandle) -> bool {
         if self.first.is_some_and(|(first, _)| first == writer) {

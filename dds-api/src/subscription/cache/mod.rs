@@ -15,6 +15,7 @@
 
 mod access;
 mod arrival;
+mod ending;
 mod instances;
 mod passing;
 mod room;

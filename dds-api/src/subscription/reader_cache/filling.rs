@@ -173,7 +173,8 @@ impl<T: TopicData> ReaderCore<T> {
             // Code of the type itself runs here only to hash a key.
             let mut queues = self.queues();
             for _ in 0..LONGEST_RUN {
-                let Some((record, stream, life)) = queues.take(&self.shared) else { return true };
+                let taken = queues.take_oldest(&self.shared);
+                let Some((record, stream, life)) = taken else { return true };
                 let bytes = record.bytes();
                 let may_pass = membership.is_in(life)
                     && !self.departures.are_any()
