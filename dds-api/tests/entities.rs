@@ -279,6 +279,25 @@ fn topics_and_filtered_topics_are_looked_up_by_name_and_type() {
 }
 
 #[test]
+fn second_topic_of_a_name_is_refused_unless_its_type_is_the_same() {
+    let domain = TestDomain::new();
+    let (participant, other) = (domain.join(), domain.join());
+    let topic = participant.topic::<Track>("Tracks").create().unwrap();
+    let second = participant.topic::<Track>("Tracks").create().unwrap();
+    let wrong = participant.topic::<Name>("Tracks").create().err().unwrap();
+    assert!(matches!(wrong, DdsError::PreconditionNotMet(_)), "{wrong}");
+    let said = wrong.to_string();
+    assert!(said.contains("Track") && said.contains("Name"), "{said}");
+    // Another participant may differ: that is an inconsistent topic.
+    other.topic::<Name>("Tracks").create().unwrap();
+    second.delete().unwrap();
+    let handle = topic.clone();
+    topic.delete().unwrap();
+    let renewed = participant.topic::<Name>("Tracks").create().unwrap();
+    assert_ne!(renewed.instance_handle(), handle.instance_handle());
+}
+
+#[test]
 fn find_topic_returns_remote_topic_with_its_policies() {
     let domain = TestDomain::new();
     let (here, there) = (domain.join(), domain.join());

@@ -320,7 +320,9 @@ impl<T: TopicData> TopicBuilder<T> {
     ///
     /// # Errors
     /// [`DdsError::BadParameter`] if the topic cannot have this name, or there is no profile of the
-    /// given name; [`DdsError::InconsistentPolicy`] if policies contradict each other.
+    /// given name; [`DdsError::InconsistentPolicy`] if policies contradict each other;
+    /// [`DdsError::PreconditionNotMet`] if the participant has a topic of this name with another
+    /// type.
     pub fn create(self) -> DdsResult<Topic<T>> {
         if let Some(error) = self.wrong {
             return Err(error);
@@ -355,6 +357,13 @@ impl<T: TopicData> TopicBuilder<T> {
         if is_builtin(&name) {
             return Err(DdsError::BadParameter(format!(
                 "`{name}` is the name of a builtin topic: its reader comes from builtin_reader"
+            )));
+        }
+        let type_name = T::type_name(&support);
+        if let Some(other) = participant.other_type_name(&name, type_name) {
+            return Err(DdsError::PreconditionNotMet(format!(
+                "topic `{name}` has type `{other}` in this participant, not `{type_name}`: give \
+                 the new topic another name, or delete the other topic first"
             )));
         }
         qos.durability_service = service;

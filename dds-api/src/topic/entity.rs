@@ -255,6 +255,13 @@ impl ParticipantInner {
         all.filter(|topic| topic.is_announced())
     }
 
+    /// The name of the type of a topic of this name that the participant has, if it is another one
+    /// than `type_name`.
+    pub(super) fn other_type_name(&self, name: &str, type_name: &str) -> Option<String> {
+        let mut names = self.topics(name).map(|topic| topic.identity.name.clone());
+        names.find(|known| known != type_name)
+    }
+
     /// The type name of a topic of this name that the participant has, if none of them has the
     /// type `data_type`.
     pub(crate) fn other_type_of(&self, name: &str, data_type: TypeId) -> Option<String> {

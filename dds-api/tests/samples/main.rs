@@ -15,5 +15,6 @@ mod loans;
 mod multi_topic;
 mod passing;
 mod reading;
+mod reported_ends;
 mod taking;
 mod unattended;
