@@ -191,7 +191,11 @@ fn compiler_translates_valid_and_rejects_invalid_recursion() {
 fn compiler_translates_valid_and_rejects_invalid_names() {
     check(&[
         ("escaped", "struct _struct { long _long; };", "pub long: i32", "struct struct { long a; };", "1:8: expected the name of a struct, found the keyword `struct`; write `_struct`"),
-        ("case of keywords", "struct Foo { long Port; };", "port: i32", "struct Struct { long a; };", "1:8: expected the name of a struct; `Struct` differs from the keyword"),
+        ("case of keywords", "struct Foo { long Port; };", "port: i32", "struct struct { long a; };", "1:8: expected the name of a struct, found the keyword `struct`"),
+        ("names that differ from keywords in case", "struct String { string data; }; struct Int8 { int8 data; String s; };", "s: String_", "struct S { Int8 a; };", "1:12: `Int8` is spelt `int8`"),
+        ("map as a name", "typedef long map_t; struct S { map_t map; map<long, long> m; }; struct map { S s; }; struct T { map map; };", "pub map: Map", "struct S { map<long> m; };", "1:20: expected `,`"),
+        ("a typedef twice", "module m { typedef double d[3]; }; module m { typedef double d[3]; struct S { d a; }; };", "a: D", "module m { typedef double d[3]; }; module m { typedef double d[4]; };", "1:62: `d` is defined already"),
+        ("a typedef twice with annotations", "@max(3) typedef long T; @max(3) typedef long T;", "pub type T = i32", "@max(3) typedef long T; @max(4) typedef long T;", "1:46: `T` is defined already"),
         ("words of other parts of the standard", "struct S { long port, home, context, in, local; };", "pub r#in: i32", "struct S { long case; };", "1:17: expected the name of a member, found the keyword `case`"),
         ("spelling", "struct Foo { long a; }; struct S { Foo f; };", "f: Foo", "struct Foo { long a; }; struct S { foo f; };", "1:36: `foo` is spelt `Foo`"),
         ("inside out", "const long A = 1; module M { const long A = 2; const long B = A; };", "B: i32 = 2", "module M { const long A = 2; }; const long B = A;", "1:48: there is no `A`"),
@@ -219,7 +223,8 @@ fn compiler_translates_valid_and_rejects_invalid_expressions() {
         ("strings", "const string A = \"a\" \"b\";", "\"ab\"", "const string A = \"a\" L\"b\";", "1:22: a wide and a narrow string"),
         ("bounded strings", "const string<3> A = \"abc\";", "\"abc\"", "const string<3> A = \"abcd\";", "1:21: this string has 4 characters; string<3> takes 3"),
         ("escapes", r#"const string A = "\t\x41\101\"";"#, r#""\tAA\"""#, r#"const string A = "\q";"#, "1:19: `\\q` is not an escape sequence"),
-        ("booleans", "const boolean A = TRUE;", "true", "const boolean A = true;", "1:19: `true` is spelt `TRUE` in IDL"),
+        ("booleans", "const boolean A = TRUE;", "true", "const boolean A = True;", "1:19: `True` is spelt `TRUE` in IDL"),
+        ("booleans in lower case", "const boolean A = true; const boolean B = false; union U switch (boolean) { case true: long a; };", "A: bool = true", "struct true { long a; };", "1:8: expected the name of a struct, found the keyword `true`"),
         ("constants", "const short N = 2; struct S { string<N + 1> a[N]; };", "[String; 2]", "const string N = \"a\"; struct S { long a[N]; };", "1:41: expected the length of an array (an integer), found a string"),
         ("mixed", "const double A = 1.5 + 1;", "2.5", "const long A = 1.5;", "1:16: expected an integer (int32), found a floating-point"),
         ("kinds", "const float A = 2.0 * 3.0;", "6.0", "const long A = 1 | 1.5;", "1:16: `|` cannot stand between an integer and"),

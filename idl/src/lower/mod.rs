@@ -365,6 +365,11 @@ impl Lowering<'_> {
                 kept.external |= external;
                 kept.try_construct = found.try_construct.or(try_construct);
             }
+            let is_repeated = self.scopes.has_typedef(&declarator.name, &alias)
+                && self.aliases.get(&name) == Some(&kept);
+            if is_repeated {
+                continue;
+            }
             self.declare(&declarator.name, Meaning::Type(alias))?;
             self.aliases.insert(name.clone(), kept);
             let docs = docs(notes, found.docs.clone());
