@@ -46,6 +46,7 @@ pub(crate) fn parse(
     let pragmas = pragmas.into_iter().peekable();
     let mut parser =
         Parser { sources, reports, tokens, comments, pragmas, next: 0, braces: 0, modules: 0 };
+    parser.check_comments();
     let mut definitions = Vec::new();
     parser.definitions(&mut definitions);
     while !parser.at_end() && !parser.reports.is_full() {
