@@ -6,7 +6,7 @@
 use crate::diagnostic::Reports;
 use crate::source::{FileId, Span};
 
-pub(super) enum Line {
+pub(super) enum InterfaceLine {
     Empty,
     Comment(String),
     /// `---` between the parts of a service or an action.
@@ -90,7 +90,7 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 /// Reads all lines of a file.
-pub(super) fn read(file: FileId, text: &str, reports: &mut Reports) -> Vec<Line> {
+pub(super) fn read(file: FileId, text: &str, reports: &mut Reports) -> Vec<InterfaceLine> {
     let mut lines = Vec::new();
     let mut start = if text.starts_with('\u{feff}') { 3 } else { 0 };
     for (number, whole) in text[start..].split_inclusive('\n').enumerate() {
@@ -127,15 +127,15 @@ impl LineReader<'_> {
         Span { file: self.file, start, end: start + part.len() as u32 }
     }
 
-    fn line(&self) -> Result<Line, LineError> {
+    fn line(&self) -> Result<InterfaceLine, LineError> {
         let (code, comment) = split_comment(self.whole);
         let code = code.trim();
         let comment = comment.map(|text| text.trim_start_matches('#').trim().to_owned());
         if code.is_empty() {
-            return Ok(comment.map_or(Line::Empty, Line::Comment));
+            return Ok(comment.map_or(InterfaceLine::Empty, InterfaceLine::Comment));
         }
         if code == "---" {
-            return Ok(Line::Separator(self.span(code)));
+            return Ok(InterfaceLine::Separator(self.span(code)));
         }
         let end = code.find(char::is_whitespace).unwrap_or(code.len());
         let (ty, rest) = (&code[..end], code[end..].trim_start());
@@ -161,7 +161,7 @@ impl LineReader<'_> {
         let value =
             if value.is_empty() { None } else { Some((value.to_owned(), self.span(value))) };
         let name = (name.to_owned(), self.span(name));
-        Ok(Line::Entry(Entry { ty, name, is_constant, value, comment, line: self.number }))
+        Ok(InterfaceLine::Entry(Entry { ty, name, is_constant, value, comment, line: self.number }))
     }
 
     fn read_type(&self, text: &str) -> Result<ReadType, LineError> {

@@ -15,7 +15,7 @@ use std::path::Path;
 use crate::diagnostic::Reports;
 use crate::lexer::Token;
 use crate::source::{FileId, Span};
-use lines::{Line, ReadType, TypeBase};
+use lines::{InterfaceLine, ReadType, TypeBase};
 use tokens::IdlTokens;
 
 /// A message that an interface file uses.
@@ -119,11 +119,12 @@ impl Translation<'_> {
     fn file(&mut self, text: &str) {
         let lines = lines::read(self.file, text, self.reports);
         let start = Span { file: self.file, start: 0, end: 0 };
-        let parts: Vec<&[Line]> = lines.split(|line| matches!(line, Line::Separator(_))).collect();
+        let parts: Vec<&[InterfaceLine]> =
+            lines.split(|line| matches!(line, InterfaceLine::Separator(_))).collect();
         let suffixes = self.kind.parts();
         if parts.len() != suffixes.len() {
             let separator = lines.iter().find_map(|line| match line {
-                Line::Separator(span) => Some(*span),
+                InterfaceLine::Separator(span) => Some(*span),
                 _ => None,
             });
             let text = format!(
@@ -149,22 +150,22 @@ impl Translation<'_> {
     }
 
     /// Writes the struct of a message or of a part of a service or action, and its constants.
-    fn part(&mut self, name: &str, lines: &[Line]) {
+    fn part(&mut self, name: &str, lines: &[InterfaceLine]) {
         let mut constants = IdlTokens::new(self.file);
         let mut members = IdlTokens::new(self.file);
         let (mut file_docs, mut docs): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         for line in lines {
             match line {
-                Line::Comment(text) => docs.push(text.clone()),
+                InterfaceLine::Comment(text) => docs.push(text.clone()),
                 // A comment at the beginning, with an empty line behind it, is about the type.
-                Line::Empty => {
+                InterfaceLine::Empty => {
                     let taken = std::mem::take(&mut docs);
                     if file_docs.is_empty() && members.is_empty() && constants.is_empty() {
                         file_docs = taken;
                     }
                 }
-                Line::Separator(_) => {}
-                Line::Entry(entry) => {
+                InterfaceLine::Separator(_) => {}
+                InterfaceLine::Entry(entry) => {
                     docs.extend(entry.comment.clone());
                     let out = if entry.is_constant { &mut constants } else { &mut members };
                     out.at(entry.ty.span, entry.line);
