@@ -105,7 +105,7 @@ const ALL: &[AnnotationPlace] = &[
 /// together with their annotations.
 #[rustfmt::skip]
 const KNOWN: &[(&str, &[AnnotationPlace], &[&str])] = &[
-    ("key", &[Member, Case, Discriminator, Bitfield], &["value"]),
+    ("key", &[Member, Discriminator, Bitfield], &["value"]),
     ("id", MEMBERS, &["*value"]),
     ("autoid", &[Module, Struct, Union, Interface], &["value"]),
     ("hashid", MEMBERS, &["value"]),
@@ -201,6 +201,12 @@ impl Evaluator<'_> {
                 continue;
             }
             seen.push((name, annotation.span));
+            if place == Interface && *name == "nested" {
+                let text =
+                    "`@nested` has no effect on an interface, which no topic has as its type";
+                self.reports.warning(annotation.span, text);
+                continue;
+            }
             if place != AnnotationPlace::Other && !places.contains(&place) {
                 let mut belongs: Vec<&str> = places.iter().map(|place| place.name()).collect();
                 if belongs.is_empty() {
@@ -405,13 +411,34 @@ impl Evaluator<'_> {
                 self.representations(right, into)
             }
             _ => {
-                let kind = self.choice(Some(value), &["XCDR1", "XML", "XCDR2"])?;
+                let kind = match &value.kind {
+                    // The kinds are bits of a mask, which some files write as numbers.
+                    ExpressionKind::Number(_) => {
+                        return self.numbered_representations(value, into);
+                    }
+                    _ => self.choice(Some(value), &["XCDR1", "XML", "XCDR2"])?,
+                };
                 if let Some(kind) = kind.filter(|kind| !into.iter().any(|other| other == kind)) {
                     into.push(kind.to_owned());
                 }
                 Ok(())
             }
         }
+    }
+
+    /// Reads the mask of kinds as a number: 1 is `XCDR1`, 2 is `XML`, 4 is `XCDR2`.
+    fn numbered_representations(
+        &mut self,
+        value: &Expression,
+        into: &mut Vec<String>,
+    ) -> Checked<()> {
+        let mask = self.number(Some(value), 1, 7)?;
+        for (bit, kind) in ["XCDR1", "XML", "XCDR2"].into_iter().enumerate() {
+            if mask & (1 << bit) != 0 && !into.iter().any(|other| other == kind) {
+                into.push(kind.to_owned());
+            }
+        }
+        Ok(())
     }
 
     /// Reads a flag: `@key` and `@key(TRUE)` are true, `@key(FALSE)` is false.

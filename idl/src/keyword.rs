@@ -1,5 +1,13 @@
 //! Words that cannot be identifiers.
 
+/// Whether a name must not be spelt like this without a leading `_`.
+///
+/// A name that differs from a keyword only in case is accepted (`String`, `Int8`, as ROS 2 has
+/// them), and so is `map`, which is a type only in front of `<`.
+pub(crate) fn is_reserved(word: &str) -> bool {
+    word != "map" && (matches!(word, "true" | "false") || keyword(word) == Some(word))
+}
+
 /// Returns the keyword equal to `word` apart from case.
 ///
 /// Words of the building blocks that no DDS file needs (`component`, `port`, `home`, `local` and so
@@ -43,5 +51,13 @@ mod tests {
         assert!(KEYWORDS.iter().all(|(lower, word)| *lower == word.to_ascii_lowercase()));
         assert_eq!(keyword("STRUCT"), Some("struct"));
         assert_eq!(keyword("structure"), None);
+    }
+
+    #[test]
+    fn names_in_another_case_than_keywords_and_map_are_free() {
+        assert!(["String", "Int8", "Bool", "Struct", "map", "Map"].iter().all(|w| !is_reserved(w)));
+        assert!(
+            ["string", "int8", "TRUE", "true", "FALSE", "false"].iter().all(|w| is_reserved(w))
+        );
     }
 }

@@ -80,7 +80,7 @@ impl Token {
 
 /// Punctuation, longer marks first. `>>` is not included, because `sequence<sequence<long>>` ends
 /// with two separate marks.
-const MARKS: [&str; 36] = [
+pub(crate) const MARKS: [&str; 36] = [
     "...", "::", "<<", "==", "!=", "<=", ">=", "&&", "||", "##", "{", "}", ";", ",", "<", ">", "[",
     "]", "(", ")", "=", ":", "+", "-", "*", "/", "%", "|", "&", "^", "~", "@", "#", "!", "?", ".",
 ];

@@ -34,6 +34,7 @@ pub mod model;
 mod naming;
 mod parser;
 mod preprocessor;
+mod ros;
 mod scope;
 mod source;
 mod syntax;

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use crate::annotation::DeclaredAnnotation;
 use crate::constant::Value;
 use crate::diagnostic::{Checked, Reports, did_you_mean};
+use crate::keyword::keyword;
 use crate::model::{Type, TypeNotes};
 use crate::source::Span;
 use crate::syntax::{Name, Path};
@@ -141,6 +142,16 @@ impl Scopes {
         names
     }
 
+    /// Whether the open scope has exactly this typedef already: each file of a ROS 2 package
+    /// declares the arrays that it uses.
+    pub(crate) fn has_typedef(&self, name: &Name, alias: &Type) -> bool {
+        let entry = self.scope(self.here).entries.get(&name.text.to_ascii_lowercase());
+        entry.is_some_and(|entry| {
+            entry.spelling == name.text
+                && matches!(&entry.meaning, Meaning::Type(before) if before == alias)
+        })
+    }
+
     /// Declares a name in the open scope.
     pub(crate) fn declare(
         &mut self,
@@ -228,6 +239,15 @@ impl Scopes {
             scope = self.scope(id).parent;
         }
         let Some((entry, id)) = found else {
+            if path.parts.len() == 1
+                && let Some(keyword) = keyword(&first.text).filter(|_| !path.absolute)
+                && *keyword != *first.text
+            {
+                let text = &first.text;
+                let text =
+                    format!("`{text}` is spelt `{keyword}` in IDL; did you mean `{keyword}`?");
+                return Err(reports.error(path.span, text));
+            }
             let names = self.visible();
             let candidates = names.iter().map(|name| &**name).chain(words.iter().copied());
             let guess = did_you_mean(&first.text, candidates);

@@ -195,3 +195,24 @@ fn parser_accepts_large_valid_file() {
     });
     assert_eq!(messages(&structs), [""; 0]);
 }
+
+#[test]
+fn annotations_without_effect_are_warnings() {
+    let warnings = |text: &str| {
+        let files = idl::Memory::new([("a.idl", text)]);
+        let compiled = idl::Compiler::new().compile_from(&files, &["a.idl"]).unwrap();
+        assert!(compiled.specification.is_some(), "{}", compiled.diagnostics);
+        let shown = compiled.diagnostics.iter();
+        shown.map(|d| format!("{}:{}: {}", d.line, d.column, d.message)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        warnings("struct S {\n  long a; //@key\n  long b; // @key\n};"),
+        [
+            "2:11: this comment has no effect; for the annotation, write `@key` in front of the member"
+        ]
+    );
+    assert_eq!(
+        warnings("@nested interface I { const long A = 1; };"),
+        ["1:1: `@nested` has no effect on an interface, which no topic has as its type"]
+    );
+}

@@ -31,6 +31,8 @@ generated! {
     names "golden/names.rs"
     skipped "golden/skipped.rs"
     ros "golden/ros.rs"
+    ros_packages "golden/ros_packages.rs"
+    ros_packages_idl "golden/ros_packages_idl.rs"
 }
 
 const ENCODINGS: [Encoding; 4] =
@@ -250,4 +252,31 @@ fn names_invalid_in_rust_are_replaced() {
     let vec = Vec_ { foo_bar: 1, foo_bar_: 2, foo_bar2: 3, self_: 4, base: 5 };
     let option = Option_ { base: vec.clone(), base2: 6 };
     comes_back(&Holder { vec, option, c: Color::ColorBlue_ });
+}
+
+#[test]
+fn types_of_interface_files_have_the_names_and_values_that_ros_2_gives_them() {
+    use ros_packages::fleet_msgs::{action::dds as actions, msg::dds as msgs};
+    use ros_packages::nav_msgs::srv::dds::{GetMapRequest, GetMapResponse};
+    use ros_packages::{geometry_msgs, std_msgs};
+
+    assert_eq!(<std_msgs::msg::dds::String_ as DdsType>::TYPE_NAME, "std_msgs::msg::dds_::String_");
+    assert_eq!(GetMapRequest::TYPE_NAME, "nav_msgs::srv::dds_::GetMap_Request_");
+    assert_eq!(GetMapResponse::default().map.info.width, 0);
+    assert_eq!(geometry_msgs::msg::dds::Quaternion::default().w, 1.0);
+    let everything = msgs::Everything::default();
+    assert_eq!(everything.counts, [1, -2, 3]);
+    assert_eq!((&*everything.name, everything.letter), ("front", 65));
+    assert_eq!((everything.names.len(), everything.flags), (2, [true, false]));
+    assert_eq!(msgs::everything_constants::LIMIT, -16);
+    assert_eq!(msgs::everything_constants::GREETING, "it's # fine");
+    assert_eq!(msgs::everything_constants::PLAIN, "plain words");
+    assert_eq!(
+        actions::ParkSendGoalRequest::TYPE_NAME,
+        "fleet_msgs::action::dds_::Park_SendGoal_Request_"
+    );
+    assert!(!actions::ParkGetResultResponse::default().result.done);
+    let from_idl = ros_packages_idl::nav_msgs::srv::GetMapResponse::default();
+    assert_eq!(from_idl.map.header.frame_id, "");
+    assert_eq!(ros_packages_idl::std_msgs::msg::String_::TYPE_NAME, "std_msgs::msg::String");
 }

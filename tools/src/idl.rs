@@ -18,7 +18,8 @@ use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
     arg_required_else_help = true,
     after_help = "Examples:\n  \
     squall idl check nav.idl -I /opt/ros/share -D DEBUG\n  \
-    squall idl gen nav.idl -o src/nav.rs"
+    squall idl gen nav.idl -o src/nav.rs\n  \
+    squall idl gen std_msgs/msg/*.msg -I /opt/ros/share -o src/std_msgs.rs"
 )]
 pub(crate) struct IdlArgs {
     #[command(subcommand)]
@@ -41,7 +42,7 @@ enum Command {
 /// Files and settings to read with.
 #[derive(Args, Debug)]
 struct InputArgs {
-    /// IDL files.
+    /// IDL files, or interface files of ROS 2 packages (.msg, .srv, .action).
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]

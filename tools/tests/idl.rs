@@ -139,3 +139,25 @@ fn idl_commands_distinguish_wrong_usage_from_missing_files() {
         .code(1)
         .says("/nowhere");
 }
+
+#[test]
+fn idl_gen_reads_interface_files_of_ros_2_packages() {
+    let test_folder = TestFolder::new();
+    file(&test_folder, "share/std_msgs/msg/String.msg", "string data\n");
+    let get = file(
+        &test_folder,
+        "own/fleet_msgs/srv/Get.srv",
+        "std_msgs/String name\n---\nint32[<=3] counts # in order\n",
+    );
+    let share = test_folder.path().join("share");
+    let share = share.to_str().unwrap();
+    let out = test_folder.path().join("fleet.rs");
+    test_folder.run(&["idl", "check", &get, "-I", share]).code(0);
+    test_folder.run(&["idl", "gen", &get, "-I", share, "-o", out.to_str().unwrap()]).code(0);
+    let rust = fs::read_to_string(&out).unwrap();
+    for name in ["std_msgs::msg::dds_::String_", "fleet_msgs::srv::dds_::Get_Response_"] {
+        assert!(rust.contains(&format!("name = \"{name}\"")), "{rust}");
+    }
+    let ended = test_folder.run(&["idl", "check", &get]).code(1);
+    assert!(ended.out.contains("give the directory of `std_msgs` by -I"), "{}", ended.out);
+}

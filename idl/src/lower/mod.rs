@@ -11,7 +11,7 @@ mod structure;
 mod types;
 mod union;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use crate::annotation::{AnnotationPlace, DeclaredAnnotation, DeclaredParameter, FoundAnnotations};
@@ -36,6 +36,18 @@ struct StructInfo {
     /// Member names in lower case, including those of the base.
     members: HashMap<String, Span>,
     extensibility: Option<Extensibility>,
+    ids: MemberIds,
+}
+
+/// Member ids of a struct or union, including those of the base.
+#[derive(Clone, Default)]
+struct MemberIds {
+    /// Where each id is used.
+    taken: BTreeMap<u32, Span>,
+    /// Id of the next member without one of its own.
+    next: u32,
+    /// Whether members without an id have the hash of their name.
+    hashed: bool,
 }
 
 pub(crate) struct Lowering<'a> {
@@ -364,6 +376,11 @@ impl Lowering<'_> {
             if declarator.lengths.is_empty() {
                 kept.external |= external;
                 kept.try_construct = found.try_construct.or(try_construct);
+            }
+            let is_repeated = self.scopes.has_typedef(&declarator.name, &alias)
+                && self.aliases.get(&name) == Some(&kept);
+            if is_repeated {
+                continue;
             }
             self.declare(&declarator.name, Meaning::Type(alias))?;
             self.aliases.insert(name.clone(), kept);

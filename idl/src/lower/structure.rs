@@ -1,16 +1,18 @@
 //! Lowering of structs, exceptions and their members.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+
+use md5::{Digest as _, Md5};
 
 use crate::annotation::{AnnotationPlace, FoundAnnotations};
 use crate::constant::Value;
 use crate::diagnostic::Checked;
-use crate::model::{MemberId, NamedKind, ScopedName, Struct, StructMember, Type};
+use crate::model::{MemberId, NamedKind, ScopedName, Struct, StructMember, TryConstruct, Type};
 use crate::scope::Meaning;
 use crate::source::Span;
 use crate::syntax::{self, AnnotationsAndDocs, Declarator, TypeSpec};
 
-use super::{Lowering, StructInfo, docs};
+use super::{Lowering, MemberIds, StructInfo, docs};
 
 impl Lowering<'_> {
     pub(super) fn structure(
@@ -54,17 +56,15 @@ impl Lowering<'_> {
             let _ = self.members(member, &mut names, &mut members);
         }
         self.scopes.in_body = was_in_body;
-        if type_notes.hashed_ids != Some(true) {
-            let spans = structure.members.iter().flat_map(|m| &m.declarators).map(|d| d.name.span);
-            // With a base struct, the ids of members are unknown here until one is
-            // given explicitly.
-            let first = if base.is_some() { None } else { Some(0) };
-            self.check_ids(members.iter().zip(spans), first);
-        }
+        let of_base = base.as_ref().and_then(|base| self.structs.get(base));
+        let mut ids = of_base.map(|info| info.ids.clone()).unwrap_or_default();
+        ids.hashed = type_notes.hashed_ids == Some(true);
+        let spans = structure.members.iter().flat_map(|m| &m.declarators).map(|d| d.name.span);
+        self.check_ids(members.iter().zip(spans), &mut ids);
         // The struct is declared even with errors inside, so that its uses are not errors too.
         self.declare(&structure.name, Meaning::Type(ty))?;
         let extensibility = type_notes.extensibility;
-        self.structs.insert(name.clone(), StructInfo { members: names, extensibility });
+        self.structs.insert(name.clone(), StructInfo { members: names, extensibility, ids });
         let exception = structure.exception;
         Ok(Struct { name, notes: type_notes, base, members, exception })
     }
@@ -174,6 +174,17 @@ impl Lowering<'_> {
         if let (Some((_, span)), Some(_)) = (found.id, &found.hash_id) {
             self.reports.error(span, "a member has one id; remove `@id` or `@hashid`");
         }
+        if found.try_construct == Some(TryConstruct::Trim) && !has_bound(&ty) {
+            let text = format!(
+                "`{}` has no bound to trim to; give it one, or use `USE_DEFAULT` or `DISCARD`",
+                declarator.name.text
+            );
+            self.reports.error(declarator.name.span, text);
+        }
+        if found.non_serialized && found.key == Some(true) {
+            let text = "a member of the key is in every sample; remove `@key` or `@non_serialized`";
+            self.reports.error(declarator.name.span, text);
+        }
         let id = match (&found.id, &found.hash_id) {
             (Some((id, _)), _) => MemberId::Number(*id),
             (None, Some(text)) => MemberId::Hash(text.clone()),
@@ -196,29 +207,46 @@ impl Lowering<'_> {
         })
     }
 
-    /// Reports members with equal ids, as far as the ids are known numbers.
+    /// Reports members with equal ids, and adds the ids to those of the base.
     pub(super) fn check_ids<'m>(
         &mut self,
         members: impl Iterator<Item = (&'m StructMember, Span)>,
-        mut next: Option<u32>,
+        ids: &mut MemberIds,
     ) {
-        let mut taken: BTreeMap<u32, Span> = BTreeMap::new();
-        for (member, span) in members {
-            let id = match member.id {
-                MemberId::Number(id) => Some(id),
-                MemberId::Auto => next,
-                MemberId::Hash(_) => {
-                    next = None;
-                    continue;
+        // A member that no sample carries has no id.
+        for (member, span) in members.filter(|(member, _)| !member.non_serialized) {
+            let id = match &member.id {
+                MemberId::Number(id) => *id,
+                MemberId::Auto if ids.hashed => hash_of(&member.name),
+                MemberId::Auto => ids.next,
+                MemberId::Hash(text) => {
+                    let text = text.as_deref().filter(|text| !text.is_empty());
+                    hash_of(text.unwrap_or(&member.name))
                 }
             };
-            let Some(id) = id else { continue };
-            if let Some(other) = taken.insert(id, span) {
+            if let Some(other) = ids.taken.insert(id, span) {
                 let text = format!("`{}` has the member id {id}, which is taken", member.name);
                 self.reports.error_with(span, text, (other, "id used here"));
             }
-            next = id.checked_add(1);
+            ids.next = id.saturating_add(1);
         }
+    }
+}
+
+/// Returns the member id that a text has: 28 bits of its MD5 digest.
+fn hash_of(text: &str) -> u32 {
+    let digest = Md5::digest(text.as_bytes());
+    u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]]) & 0x0fff_ffff
+}
+
+/// Whether a `TRIM` of a value has a bound to trim to.
+fn has_bound(ty: &Type) -> bool {
+    match ty.resolved() {
+        Type::String { bound, .. } => bound.is_some(),
+        Type::Sequence(element, bound) => bound.is_some() || has_bound(element),
+        Type::Map(key, value, bound) => bound.is_some() || has_bound(key) || has_bound(value),
+        Type::Array(element, _) => has_bound(element),
+        _ => false,
     }
 }
 

@@ -22,7 +22,7 @@ use super::Lowering;
 const MAX_PARTS: usize = 256;
 
 /// Annotations of a typedef that apply to members of its type.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub(super) struct AliasNotes {
     pub(super) range: (Option<Value>, Option<Value>),
     pub(super) unit: Option<String>,

@@ -10,8 +10,8 @@ use crate::scope::Meaning;
 use crate::source::Span;
 use crate::syntax::{self, AnnotationsAndDocs, Label};
 
-use super::Lowering;
 use super::structure::is_within;
+use super::{Lowering, MemberIds};
 
 /// Names and labels that earlier cases have taken.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl Lowering<'_> {
         let mut found = self.found(notes, AnnotationPlace::Union);
         let type_notes = self.type_notes(notes, &mut found);
         let was_in_body = std::mem::replace(&mut self.scopes.in_body, true);
-        let made = self.cases(union);
+        let made = self.cases(union, type_notes.hashed_ids == Some(true));
         self.scopes.in_body = was_in_body;
         // The union is declared even with errors inside, so that its uses are not errors too.
         self.declare(&union.name, Meaning::Type(ty))?;
@@ -41,7 +41,7 @@ impl Lowering<'_> {
     }
 
     /// Lowers the union without its name and annotations.
-    fn cases(&mut self, union: &syntax::Union) -> Checked<Union> {
+    fn cases(&mut self, union: &syntax::Union, hashed: bool) -> Checked<Union> {
         let spec = &union.discriminator;
         let found = self.evaluator().annotations(&spec.annotations, AnnotationPlace::Discriminator);
         let discriminator = self.complete_type(spec)?;
@@ -87,7 +87,9 @@ impl Lowering<'_> {
         let spans = union.cases.iter().map(|case| case.declarator.name.span);
         if cases.len() == union.cases.len() {
             // The discriminator is member 0.
-            self.check_ids(cases.iter().map(|case| &case.member).zip(spans), Some(1));
+            let taken = [(0, spec.span)].into();
+            let mut ids = MemberIds { taken, next: 1, hashed };
+            self.check_ids(cases.iter().map(|case| &case.member).zip(spans), &mut ids);
         }
         let covered = taken.labels.len() as u64 >= values;
         if let Some(span) = taken.default

@@ -3,7 +3,9 @@
 
 use crate::diagnostic::{Checked, did_you_mean};
 use crate::lexer::TokenKind;
-use crate::syntax::{AnnotationsAndDocs, Definition, DefinitionKind, Parameter, Scope, TypeKind};
+use crate::syntax::{
+    AnnotationsAndDocs, Definition, DefinitionKind, Parameter, Path, Scope, TypeKind, TypeSpec,
+};
 
 use super::{MAX_NESTING, Parser};
 
@@ -59,7 +61,7 @@ impl Parser<'_> {
         let kind = match self.word() {
             "module" => self.module()?,
             "const" => self.constant()?,
-            "typedef" => self.typedef()?,
+            "typedef" => self.typedef(into)?,
             "struct" => self.structure(false)?,
             "exception" => self.structure(true)?,
             "union" => self.union()?,
@@ -123,6 +125,37 @@ impl Parser<'_> {
         Ok(definitions)
     }
 
+    /// Reads a definition between `typedef` and the new name, as in `typedef struct A { ... } B;`,
+    /// and returns its type.
+    fn defined_here(&mut self, into: &mut Vec<Definition>) -> Checked<Option<TypeSpec>> {
+        let start = self.peek().span;
+        let kind = match self.word() {
+            "struct" => self.structure(false)?,
+            "union" => self.union()?,
+            "enum" => self.enumeration()?,
+            "bitmask" => self.bitmask()?,
+            "bitset" => self.bitset()?,
+            _ => return Ok(None),
+        };
+        let name = match &kind {
+            DefinitionKind::Struct(structure) => structure.name.clone(),
+            DefinitionKind::Union(union) => union.name.clone(),
+            DefinitionKind::Enum(literals) | DefinitionKind::Bitmask(literals) => {
+                literals.name.clone()
+            }
+            DefinitionKind::Bitset(bitset) => bitset.name.clone(),
+            DefinitionKind::Forward { name, .. } => {
+                let text = format!("the members of `{}` and the new name of the type", name.text);
+                return Err(self.expected(&text));
+            }
+            _ => return Ok(None),
+        };
+        let span = start.to(self.previous());
+        let path = Path { absolute: false, span: name.span, parts: vec![name] };
+        into.push(Definition { notes: AnnotationsAndDocs::default(), kind });
+        Ok(Some(TypeSpec { kind: TypeKind::Named(path), annotations: Vec::new(), span }))
+    }
+
     fn constant(&mut self) -> Checked<DefinitionKind> {
         self.advance();
         let ty = self.type_spec("the type of a constant")?;
@@ -132,9 +165,12 @@ impl Parser<'_> {
         Ok(DefinitionKind::Const { ty, name, value })
     }
 
-    fn typedef(&mut self) -> Checked<DefinitionKind> {
+    fn typedef(&mut self, into: &mut Vec<Definition>) -> Checked<DefinitionKind> {
         self.advance();
-        let ty = self.type_spec("a type")?;
+        let ty = match self.defined_here(into)? {
+            Some(ty) => ty,
+            None => self.type_spec("a type")?,
+        };
         let mut declarators = vec![self.declarator("the new name of the type")?];
         while self.take(",") {
             declarators.push(self.declarator("the new name of the type")?);

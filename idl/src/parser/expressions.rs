@@ -119,8 +119,8 @@ impl Parser<'_> {
             },
             TokenKind::String { wide, .. } => return self.strings(wide),
             TokenKind::Char { wide, value } => ExpressionKind::Char { wide, value },
-            TokenKind::Word { ref text, escaped: false } if matches!(&**text, "TRUE" | "FALSE") => {
-                ExpressionKind::Boolean(&**text == "TRUE")
+            TokenKind::Word { ref text, escaped: false } if is_boolean(text) => {
+                ExpressionKind::Boolean(matches!(&**text, "TRUE" | "true"))
             }
             TokenKind::Word { ref text, escaped: false }
                 if matches!(text.to_ascii_uppercase().as_str(), "TRUE" | "FALSE") =>
@@ -163,4 +163,9 @@ impl Parser<'_> {
         let kind = ExpressionKind::String { wide, value };
         Ok(Expression { kind, span: start.to(self.previous()) })
     }
+}
+
+/// Whether a word is a boolean. The standard has capitals only; other compilers write both.
+fn is_boolean(word: &str) -> bool {
+    matches!(word, "TRUE" | "FALSE" | "true" | "false")
 }

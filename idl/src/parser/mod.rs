@@ -14,7 +14,7 @@ pub(crate) mod types;
 use std::rc::Rc;
 
 use crate::diagnostic::{Checked, ErrorReported, Reports, did_you_mean};
-use crate::keyword::keyword;
+use crate::keyword::is_reserved;
 use crate::lexer::{Comment, Token, TokenKind};
 use crate::preprocessor::{Pragma, Preprocessed};
 use crate::source::{SourceMap, Span};
@@ -46,6 +46,7 @@ pub(crate) fn parse(
     let pragmas = pragmas.into_iter().peekable();
     let mut parser =
         Parser { sources, reports, tokens, comments, pragmas, next: 0, braces: 0, modules: 0 };
+    parser.check_comments();
     let mut definitions = Vec::new();
     parser.definitions(&mut definitions);
     while !parser.at_end() && !parser.reports.is_full() {
@@ -65,18 +66,10 @@ impl Parser<'_> {
         let TokenKind::Word { text, escaped } = &token.kind else {
             return Err(self.expected(what));
         };
-        if !escaped && let Some(keyword) = keyword(text) {
-            let message = if **text == *keyword {
-                format!(
-                    "expected {what}, found the keyword `{text}`; write `_{text}` to use it as a \
-                     name"
-                )
-            } else {
-                format!(
-                    "expected {what}; `{text}` differs from the keyword `{keyword}` only in case; \
-                     write `_{text}` to use it as a name"
-                )
-            };
+        if !escaped && is_reserved(text) {
+            let message = format!(
+                "expected {what}, found the keyword `{text}`; write `_{text}` to use it as a name"
+            );
             let span = token.span;
             return Err(self.reports.error(span, message));
         }

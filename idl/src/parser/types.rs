@@ -3,7 +3,7 @@
 //! Owns the spellings of types, bounds and array lengths.
 
 use crate::diagnostic::Checked;
-use crate::keyword::keyword;
+use crate::keyword::is_reserved;
 use crate::model::Primitive;
 use crate::syntax::{Declarator, Expression, TypeKind, TypeSpec};
 
@@ -38,7 +38,7 @@ impl Parser<'_> {
                 TypeKind::String { wide: word == "wstring", bound }
             }
             "sequence" => self.sequence(depth)?,
-            "map" => self.map(depth)?,
+            "map" if self.peek_second().is("<") => self.map(depth)?,
             "fixed" => self.fixed()?,
             "any" => {
                 self.advance();
@@ -63,17 +63,7 @@ impl Parser<'_> {
     }
 
     fn type_name(&mut self, what: &str) -> Checked<TypeKind> {
-        let word = self.word();
-        let misspelt = keyword(word).filter(|keyword| *keyword != word);
-        if let Some(keyword) = misspelt
-            && single_word(keyword).is_some() | TYPES.contains(&keyword)
-        {
-            let text = format!("`{word}` is spelt `{keyword}` in IDL; did you mean `{keyword}`?");
-            let span = self.peek().span;
-            self.advance();
-            return Err(self.reports.error(span, text));
-        }
-        let is_name = self.at("::") || self.peek().word().is_some_and(|w| keyword(w).is_none());
+        let is_name = self.at("::") || self.peek().word().is_some_and(|word| !is_reserved(word));
         let is_escaped =
             matches!(self.peek().kind, crate::lexer::TokenKind::Word { escaped: true, .. });
         if !is_name && !is_escaped {

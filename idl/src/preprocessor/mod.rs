@@ -7,6 +7,7 @@
 //! writes such files, without include guards. This rule also ends a cycle of such files.
 
 mod condition;
+mod interfaces;
 mod macros;
 mod pragma;
 
@@ -16,6 +17,7 @@ use std::rc::Rc;
 
 use crate::diagnostic::{Reports, did_you_mean};
 use crate::lexer::{Comment, Lexer, Token, TokenKind};
+use crate::ros;
 use crate::source::{FileId, Files, MAX_FILE_SIZE, SourceMap, Span, decode};
 use macros::{Macro, Queued, spell};
 pub(crate) use pragma::{Pragma, PragmaKind};
@@ -88,6 +90,8 @@ pub(crate) struct Preprocessor<'a> {
     /// Files that the current root has read.
     read_now: BTreeSet<PathBuf>,
     read_before: BTreeSet<PathBuf>,
+    /// Interface files of ROS 2 that use a message that was not found.
+    incomplete: BTreeSet<PathBuf>,
     macros: HashMap<Rc<str>, Rc<Macro>>,
     queue: VecDeque<Queued>,
     includes: usize,
@@ -122,6 +126,7 @@ impl<'a> Preprocessor<'a> {
             known: HashMap::new(),
             read_now: BTreeSet::new(),
             read_before: BTreeSet::new(),
+            incomplete: BTreeSet::new(),
             macros: HashMap::new(),
             queue: VecDeque::new(),
             includes: 0,
@@ -148,6 +153,9 @@ impl<'a> Preprocessor<'a> {
             self.define(&mut lexer);
         }
         self.out.files.push(path.to_owned());
+        if ros::is_interface(path) {
+            return self.interface(path, text, 0);
+        }
         let silent = self.read_before.contains(&identity);
         self.enter(path.to_owned(), identity, text, silent);
         while let Some(token) = self.next_expanded() {
