@@ -276,7 +276,8 @@ fn instances_of_deleted_owner_go_to_another_writer_of_its_stream() {
     };
     let (topic, theirs) = (of(&here), of(&there));
     let readers = [follower_of(&there, &theirs), follower_of(&here, &topic)];
-    let strong = here.writer(&topic).ownership_strength(7).create().unwrap();
+    let strong = here.writer(&topic).ownership_strength(7);
+    let strong = strong.autodispose_unregistered_instances(false).create().unwrap();
     let weak = here.writer(&topic).ownership_strength(1).create().unwrap();
     weak.wait_for_readers(2, SOON).unwrap();
     strong.wait_for_readers(2, SOON).unwrap();
