@@ -39,7 +39,7 @@ fn processes_under_faults_violate_no_rule_and_recover() {
 }
 
 /// Runs a cycle in which one process feigns a violation, and checks that it is found.
-fn planted(plant: &str, margin: &str, found: &str) {
+fn planted(plant: &str, margin: &str, found: &[&str]) {
     let test_folder = TestFolder::new();
     let arguments = [
         "chaos",
@@ -57,49 +57,54 @@ fn planted(plant: &str, margin: &str, found: &str) {
         plant,
     ];
     let ended = test_folder.run(&arguments).code(1);
-    let ended = ended.says(found).says("violation with seed 3").says("squall chaos --seed 3");
-    drop(ended);
+    assert!(
+        found.iter().any(|found| ended.err.contains(found)),
+        "none of {found:?} in: {}",
+        ended.err
+    );
+    drop(ended.says("violation with seed 3").says("squall chaos --seed 3"));
     test_folder.assert_empty();
 }
 
 #[test]
 fn chaos_detects_skipped_sample() {
-    planted("skip", MARGIN, "a gap");
+    planted("skip", MARGIN, &["a gap"]);
 }
 
 #[test]
 fn chaos_detects_two_swapped_samples() {
-    planted("swap", MARGIN, "disagree");
+    planted("swap", MARGIN, &["disagree"]);
 }
 
 #[test]
 fn chaos_detects_duplicate_sample() {
-    planted("twice", MARGIN, "a duplicate");
+    planted("twice", MARGIN, &["a duplicate"]);
 }
 
 #[test]
 fn chaos_detects_reader_that_lacks_last_samples() {
-    planted("tail", "1000", "lacks");
+    // The reader may begin to feign before the check that it hears each writer, or after it.
+    planted("tail", "1000", &["lacks", "gets nothing of the writer"]);
 }
 
 #[test]
 fn chaos_detects_writer_without_progress() {
-    planted("stall", "100", "made no progress");
+    planted("stall", "100", &["made no progress"]);
 }
 
 #[test]
 fn chaos_detects_isolated_healthy_process() {
-    planted("isolate", MARGIN, "although it was healthy");
+    planted("isolate", MARGIN, &["although it was healthy"]);
 }
 
 #[test]
 fn chaos_detects_changed_sample() {
-    planted("change", MARGIN, "is not what was written");
+    planted("change", MARGIN, &["is not what was written"]);
 }
 
 #[test]
 fn chaos_detects_process_that_does_not_leave() {
-    planted("linger", "1000", "does not leave");
+    planted("linger", "1000", &["does not leave"]);
 }
 
 #[test]

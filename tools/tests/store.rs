@@ -30,7 +30,8 @@ fn with_application(
 
 fn write(test_folder: &TestFolder, values: std::ops::Range<u32>) {
     with_application(test_folder, |participant, topic| {
-        let writer = participant.writer(topic).create().unwrap();
+        let writer = participant.writer(topic).autodispose_unregistered_instances(false);
+        let writer = writer.create().unwrap();
         values.for_each(|value| writer.write(&Reading { sensor: 1, value }).unwrap());
         writer.wait_for_acknowledgments(SOON).unwrap();
     });

@@ -18,7 +18,7 @@ pub(super) struct WriterDepartures {
     departed: Mutex<Vec<Departure>>,
 }
 
-/// What has ended in the streams of a reader.
+/// End of streams, or of a writer, that a reader has been told of.
 pub(super) enum Departure {
     /// These streams.
     Streams(Vec<StreamId>),
@@ -69,7 +69,7 @@ impl WriterDepartures {
         self.is_any.load(Ordering::Relaxed)
     }
 
-    /// What has ended since the last call, in order.
+    /// Returns the ends since the last call, in order.
     #[cold]
     pub(super) fn take(&self) -> Vec<Departure> {
         let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);

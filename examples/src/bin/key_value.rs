@@ -36,7 +36,9 @@ impl Store {
         let participant = DomainParticipant::new(0)?;
         let topic = participant.topic::<Entry>("Store").transient_local().create()?;
         let replica = participant.reader(&topic).keep_last(1).create()?;
-        let writer = participant.writer(&topic).max_blocking_time(SOON).create()?;
+        let writer = participant.writer(&topic).max_blocking_time(SOON);
+        // The values of a replica outlive it.
+        let writer = writer.autodispose_unregistered_instances(false).create()?;
         replica.wait_for_historical_data(SOON)?;
         Ok(Store { writer, replica })
     }

@@ -3,6 +3,8 @@
 //! Owns: the reading of a description, and dates as text. Never does: rely on a description, which
 //! logs of earlier versions lack.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -22,9 +24,16 @@ impl Description {
     /// Reads the description of a stream; an empty one if there is none.
     pub(super) fn of(folder: &Path, stream: StreamKey) -> Description {
         let path = folder.join(format!("{stream}.topic"));
-        let is_short = path.metadata().is_ok_and(|data| data.len() <= LONGEST);
-        let text = if is_short { std::fs::read_to_string(path) } else { Ok(String::new()) };
-        Description::parse(&text.unwrap_or_default())
+        // A link, a device or a FIFO is no description, and may have no end.
+        let is_file = path.symlink_metadata().is_ok_and(|data| data.is_file());
+        let mut text = String::new();
+        if is_file
+            && let Ok(file) = File::open(path)
+            && file.take(LONGEST).read_to_string(&mut text).is_err()
+        {
+            return Description::default();
+        }
+        Description::parse(&text)
     }
 
     fn parse(text: &str) -> Description {
@@ -33,7 +42,7 @@ impl Description {
             return Description::default();
         }
         let pairs = lines.filter_map(|line| line.split_once(" = "));
-        Description(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+        Description(pairs.map(|(name, value)| (printable(name), printable(value))).collect())
     }
 
     fn value(&self, name: &str) -> Option<&str> {
@@ -59,6 +68,18 @@ impl Description {
         }
         self.0.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
     }
+}
+
+/// Returns a text with its control characters escaped, which could otherwise command a terminal.
+fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() {
+            true => printable.extend(c.escape_default()),
+            false => printable.push(c),
+        }
+    }
+    printable
 }
 
 /// Returns a time in nanoseconds since 1970 as a date in UTC, to the microsecond.
@@ -97,6 +118,27 @@ fn calendar(mut days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_of_a_description_are_escaped() {
+        let text = format!("{HEAD}\ntopic = a\u{1b}[31m\ntype = T\nretention = all\n");
+        assert_eq!(Description::parse(&text).topic(), Some("a\\u{1b}[31m"));
+    }
+
+    #[test]
+    fn description_that_is_no_file_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let stream = StreamKey(7);
+        let path = folder.path().join(format!("{stream}.topic"));
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert_eq!(Description::of(folder.path(), stream).fields(), Value::Null);
+        std::fs::remove_file(&path).unwrap();
+        let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, path.as_c_str(), fifo, mode, 0).unwrap();
+        assert_eq!(Description::of(folder.path(), stream).fields(), Value::Null);
+    }
 
     #[test]
     fn dates_follow_the_calendar() {
