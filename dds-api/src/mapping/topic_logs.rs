@@ -67,9 +67,11 @@ impl TopicLogs {
             format: RECORD_FORMAT,
         });
         let stream = stream_of(endpoint.key());
-        description::write(self.process_logs.folder(), stream, endpoint);
-        let journal =
-            Box::new(self.process_logs.stream_log_port(stream, on_full, keep, move || wake()));
-        Box::new(GatedLogPort::new(journal, Arc::clone(&self.gate)))
+        let journal = self.process_logs.stream_log_port(stream, on_full, keep, move || wake());
+        let (folder, text) = (self.process_logs.folder().to_owned(), description::text(endpoint));
+        if !journal.run(move || description::write(&folder, stream, &text)) {
+            tracing::warn!("{stream}.topic: the log thread has no room to write it");
+        }
+        Box::new(GatedLogPort::new(Box::new(journal), Arc::clone(&self.gate)))
     }
 }

@@ -15,8 +15,8 @@ const HEAD: &str = "squall topic 1";
 
 /// Writes the description of a topic, unless the file has it already. A failure is reported in the
 /// messages of the library alone, because the log can be used without a description.
-pub(super) fn write(folder: &Path, stream: StreamKey, endpoint: &Endpoint) {
-    let (text, path) = (text(endpoint), folder.join(format!("{stream}.topic")));
+pub(super) fn write(folder: &Path, stream: StreamKey, text: &str) {
+    let path = folder.join(format!("{stream}.topic"));
     if std::fs::read_to_string(&path).is_ok_and(|old| old == text) {
         return;
     }
@@ -29,7 +29,7 @@ pub(super) fn write(folder: &Path, stream: StreamKey, endpoint: &Endpoint) {
 }
 
 /// Returns the description: a line for the topic, its type, its level, and each policy.
-fn text(endpoint: &Endpoint) -> String {
+pub(super) fn text(endpoint: &Endpoint) -> String {
     let mut text = format!("{HEAD}\n");
     let mut line = |name: &str, value: &str| {
         // Writing to a string cannot fail.
@@ -67,26 +67,22 @@ mod tests {
         assert!(lines.iter().any(|line| line.starts_with("durability.kind = ")), "{text}");
     }
 
+    fn described(topic: &str) -> String {
+        text(&Endpoint::with_defaults(EndpointKind::Writer, topic, TopicLevel::Logged))
+    }
+
     #[test]
     fn file_is_written_once_and_replaced_when_topic_changes() {
         let folder = tempfile::tempdir().unwrap();
         let stream = StreamKey(0x4f);
         let path = folder.path().join(format!("{stream}.topic"));
         for topic in ["a", "a", "b"] {
-            write(
-                folder.path(),
-                stream,
-                &Endpoint::with_defaults(EndpointKind::Writer, topic, TopicLevel::Logged),
-            );
+            write(folder.path(), stream, &described(topic));
             let text = std::fs::read_to_string(&path).unwrap();
             assert!(text.contains(&format!("topic = {topic}\n")), "{text}");
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         // A folder that cannot be written is no error for the log.
-        write(
-            &folder.path().join("none"),
-            stream,
-            &Endpoint::with_defaults(EndpointKind::Writer, "a", TopicLevel::Logged),
-        );
+        write(&folder.path().join("none"), stream, &described("a"));
     }
 }

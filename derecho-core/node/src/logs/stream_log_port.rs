@@ -209,14 +209,22 @@ impl LogPort for StreamLogPort {
     }
 }
 
+impl StreamLogPort {
+    /// Runs `work` on the log thread, before what is pushed later. Never waits: returns `false` if
+    /// the thread has ended, or its queue is full.
+    pub fn run(&self, work: impl FnOnce() + Send + 'static) -> bool {
+        let work = Box::new(move |_: &mut LogWriter<LogFolder>| work());
+        self.handle.queue.try_send(LogJob::Work(work)).is_ok()
+    }
+}
+
 impl Drop for StreamLogPort {
     fn drop(&mut self) {
         // Hand over the rest of the batch and the end: no further writes follow. If the queue is
         // full, the log thread finds the rest once it has made room.
         let rest = std::mem::take(&mut self.batch);
         self.handle.state.leave(rest);
-        let _ =
-            self.handle.queue.try_send(LogJob::Work(Box::new(|_: &mut LogWriter<LogFolder>| {})));
+        self.run(|| {});
     }
 }
 

@@ -55,25 +55,16 @@ fn entry(number: u64) -> LogEntry<'static> {
     }
 }
 
-/// Runs `what` on the log thread.
-fn work(log_port: &StreamLogPort, what: impl FnOnce() + Send + 'static) {
-    log_port
-        .handle
-        .queue
-        .send(LogJob::Work(Box::new(move |_: &mut LogWriter<LogFolder>| what())))
-        .unwrap();
-}
-
 /// A log task that waits when the log thread dies, or comes later, fails.
 #[test]
 fn log_request_fails_after_log_thread_has_died() {
     let (_root, process_logs) = process_logs(16);
     let mut log_port = process_logs.stream_log_port(STREAM, FullDiskPolicy::Wait, None, || {});
     let (go, goes) = channel::<()>();
-    work(&log_port, move || {
+    assert!(log_port.run(move || {
         goes.recv().unwrap();
         panic!("the log's thread dies, as it is to in this test");
-    });
+    }));
     assert!(log_port.ask(&mut Some(LogTask::Claim(true))));
     go.send(()).unwrap();
     assert!(matches!(answer(&mut log_port), LogTaskResult::Failed(_)));
@@ -124,7 +115,7 @@ fn journal_dropped_while_queue_is_full_loses_no_entries() {
     let mut log_port = process_logs.stream_log_port(STREAM, FullDiskPolicy::Wait, None, || {});
     assert!(matches!(claim(&mut log_port), LogTaskResult::Claimed(_)));
     let (go, goes) = channel::<()>();
-    work(&log_port, move || goes.recv().unwrap());
+    assert!(log_port.run(move || goes.recv().unwrap()));
     for number in 0..20 {
         assert!(log_port.put(entry(number)));
         log_port.hand_over();
