@@ -217,6 +217,7 @@ fn list(disk: &mut Box<dyn Disk>, log: LogKey) -> Result<LogSurvey, LogError> {
 /// Content of the log of a stream.
 struct StreamSurvey {
     stream: StreamKey,
+    description: Description,
     survey: LogSurvey,
 }
 
@@ -230,14 +231,15 @@ fn look(
     let mut found = Vec::new();
     for stream in streams {
         let survey = what(&mut disk, LogKey { owner, stream })?;
-        found.push(StreamSurvey { stream, survey });
+        let description = Description::of(&selection.dir, stream);
+        found.push(StreamSurvey { stream, description, survey });
     }
     let sound = found.iter().all(|it| it.survey.errors.is_empty());
     let asides = match selection.aside {
         None => asides(selection, owner)?,
         Some(_) => Vec::new(),
     };
-    let mut report = report(owner, &selection.dir, &found);
+    let mut report = report(owner, &found);
     // Views are listed too: the last one gives the members that must return.
     let last = last_view(&mut disk, owner, &found)?;
     report["last_view"] = last.as_ref().map_or(Value::Null, fields_of_view);
@@ -246,9 +248,7 @@ fn look(
     show(
         json,
         &report,
-        &(text(owner, &selection.dir, &found)
-            + &of_views.unwrap_or_default()
-            + &text_of_asides(&asides)),
+        &(text(owner, &found) + &of_views.unwrap_or_default() + &text_of_asides(&asides)),
     )?;
     Ok(if sound { CommandAnswer::Yes } else { CommandAnswer::No })
 }
@@ -323,7 +323,7 @@ fn fields(survey: &LogSurvey) -> Value {
     })
 }
 
-fn report(owner: LogOwner, dir: &Path, found: &[StreamSurvey]) -> Value {
+fn report(owner: LogOwner, found: &[StreamSurvey]) -> Value {
     let all = LogSurvey {
         records: found.iter().map(|it| it.survey.records).sum(),
         marks: 0,
@@ -335,10 +335,10 @@ fn report(owner: LogOwner, dir: &Path, found: &[StreamSurvey]) -> Value {
         open_ended: found.iter().any(|it| it.survey.open_ended),
         errors: found.iter().flat_map(|it| it.survey.errors.clone()).collect(),
     };
-    let streams = found.iter().map(|StreamSurvey { stream, survey }| {
+    let streams = found.iter().map(|StreamSurvey { stream, description, survey }| {
         let mut of = fields(survey);
         of["stream"] = json!(stream.to_string());
-        of["topic"] = Description::of(dir, *stream).fields();
+        of["topic"] = description.fields();
         of["marks"] = json!(survey.marks);
         of["checkpoint"] = json!(survey.checkpoint.map(|version| version.0));
         of
@@ -351,7 +351,7 @@ fn report(owner: LogOwner, dir: &Path, found: &[StreamSurvey]) -> Value {
     report
 }
 
-fn text(owner: LogOwner, dir: &Path, found: &[StreamSurvey]) -> String {
+fn text(owner: LogOwner, found: &[StreamSurvey]) -> String {
     let mut text = format!("group {}, log {}\n", owner.group, owner.log);
     text += &format!(
         "{:<32} {:>12} {:>14} {:>10} {:>10}\n",
@@ -359,14 +359,14 @@ fn text(owner: LogOwner, dir: &Path, found: &[StreamSurvey]) -> String {
     );
     let number =
         |version: Option<Version>| version.map_or("-".to_owned(), |version| version.to_string());
-    for StreamSurvey { stream, survey } in found {
+    for StreamSurvey { stream, description, survey } in found {
         let (first, last) = (number(survey.first), number(survey.last));
         let what = if *stream == VIEWS { "  views" } else { "" };
         text += &format!(
             "{stream} {:>12} {:>14} {first:>10} {last:>10}{what}\n",
             survey.records, survey.bytes
         );
-        if let Some(line) = Description::of(dir, *stream).line() {
+        if let Some(line) = description.line() {
             text += &format!("  {line}\n");
         }
         if let Some(checkpoint) = survey.checkpoint {
@@ -394,11 +394,10 @@ fn text(owner: LogOwner, dir: &Path, found: &[StreamSurvey]) -> String {
 fn dump(args: &DumpArgs, json: bool) -> CommandResult {
     let (mut disk, owner, streams) = open(&args.place)?;
     let mut found = Vec::new();
-    let dir = &args.place.dir;
     for stream in streams {
         let mut unsaid = Ok(());
-        let of_stream = Description::of(dir, stream);
-        let name = of_stream.topic().map_or_else(|| format!("{:x}", stream.0), str::to_owned);
+        let description = Description::of(&args.place.dir, stream);
+        let name = description.topic().map_or_else(|| format!("{:x}", stream.0), str::to_owned);
         let of = survey(&mut disk, LogKey { owner, stream }, |record| {
             let wanted = (args.from..=args.to).contains(&record.version.0);
             // With `--json` the last line is the report; the lines before it are for human readers,
@@ -408,14 +407,14 @@ fn dump(args: &DumpArgs, json: bool) -> CommandResult {
             }
         })?;
         unsaid?;
-        found.push(StreamSurvey { stream, survey: of });
+        found.push(StreamSurvey { stream, description, survey: of });
     }
     let sound = found.iter().all(|it| it.survey.errors.is_empty());
-    let mut report = report(owner, dir, &found);
+    let mut report = report(owner, &found);
     if json {
         report["dump"] = records(&mut disk, owner, &found, args)?;
     }
-    show(json, &report, &text(owner, dir, &found))?;
+    show(json, &report, &text(owner, &found))?;
     Ok(if sound { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
