@@ -337,5 +337,7 @@ fn replay_writes_all_recorded_samples_and_rejects_damaged_files() {
     test_folder.run(&["record", "--out", path]).code(1).says("not overwritten");
     test_folder.run(&["replay", path, "--speed", "-1"]).code(2);
     std::fs::remove_file(&file).unwrap();
+    test_folder.run(&["record", "--out", path, "--runtime-dir", "/dev/null"]).code(1);
+    assert!(!file.exists(), "a failed join leaves a file");
     test_folder.wait_until_empty();
 }

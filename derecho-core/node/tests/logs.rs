@@ -194,6 +194,20 @@ fn a_folder_has_one_writer_and_one_group() {
 }
 
 #[test]
+fn fifo_in_place_of_log_file_is_an_error_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = Command::new("mkfifo").arg(dir.path().join("segment")).status().unwrap();
+    assert!(made.success());
+    let (tell, told) = sync_channel(1);
+    let path = dir.path().to_owned();
+    std::thread::spawn(move || {
+        tell.send(LogFolder::read(&path).unwrap().read_at("segment", 0, &mut [0; 8])).unwrap();
+    });
+    let read = told.recv_timeout(LONG).expect("nothing waits for the other end of the FIFO");
+    assert!(matches!(&read, Err(DiskError::Other(why)) if why.contains("FIFO")), "{read:?}");
+}
+
+#[test]
 fn files_from_another_folder_or_with_another_format_are_refused() {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for (dir, log) in [(&dir, LOG), (&other, LogId(99))] {

@@ -62,8 +62,9 @@ struct TopicReaders {
 pub(crate) fn run(args: &RecordArgs, json: bool) -> CommandResult {
     let globs = globs(&args.topics)?;
     let until = EndCondition::new(args.time)?;
-    let mut recorder = Recorder::new(&args.out)?;
+    // The file comes second, so that a failed join leaves none.
     let participant = args.domain.join()?;
+    let mut recorder = Recorder::new(&args.out)?;
     let began = Instant::now();
     let mut sources: BTreeMap<String, Option<TopicReaders>> = BTreeMap::new();
     let (mut samples, mut looked) = (0_u64, None::<Instant>);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use derecho_core::log::checksum::Checksum;
 use derecho_core::log::{Disk, DiskError, LogError};
-use rustix::fs::{self, AtFlags, CWD, FlockOperation, Mode, OFlags};
+use rustix::fs::{self, AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
 /// File whose lock makes this process the folder's only writer (I-81).
@@ -111,12 +111,18 @@ impl LogFolder {
             self.files.clear();
         }
         let mode = Mode::from_raw_mode(0o600);
-        let open = || fs::openat(&self.dir, name, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, mode);
+        // Without NONBLOCK a FIFO in the place of a file would wait for its other end.
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let open = || fs::openat(&self.dir, name, flags, mode);
         let file = retry_on_intr(open).map_err(|errno| match errno {
             // Creating a file needs nothing but the folder, so the folder was removed.
             Errno::NOENT if flags.contains(OFlags::CREATE) => DiskError::Removed,
             other => cause(other),
         })?;
+        let stat = fs::fstat(&file).map_err(cause)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(DiskError::Other("a FIFO, a device or a folder is no log file".to_owned()));
+        }
         self.files.insert(name.to_owned(), file);
         Ok(())
     }
