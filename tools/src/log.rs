@@ -10,6 +10,7 @@ mod proceed;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use dds_api::topic::LogDescription;
 use derecho_core::log::aside::{self, PutAsideFolder};
 use derecho_core::log::survey::{LogSurvey, survey, truncate};
 use derecho_core::log::views::{self, LoggedMember, LoggedView, VIEWS};
@@ -20,7 +21,7 @@ use derecho_core::log::{
 use derecho_node::logs::LogFolder;
 use serde_json::{Value, json};
 
-use description::{Description, date};
+use description::date;
 
 use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show};
 
@@ -217,7 +218,7 @@ fn list(disk: &mut Box<dyn Disk>, log: LogKey) -> Result<LogSurvey, LogError> {
 /// Content of the log of a stream.
 struct StreamSurvey {
     stream: StreamKey,
-    description: Description,
+    description: LogDescription,
     survey: LogSurvey,
 }
 
@@ -231,7 +232,7 @@ fn look(
     let mut found = Vec::new();
     for stream in streams {
         let survey = what(&mut disk, LogKey { owner, stream })?;
-        let description = Description::of(&selection.dir, stream);
+        let description = LogDescription::read(&selection.dir, stream);
         found.push(StreamSurvey { stream, description, survey });
     }
     let sound = found.iter().all(|it| it.survey.errors.is_empty());
@@ -338,7 +339,7 @@ fn report(owner: LogOwner, found: &[StreamSurvey]) -> Value {
     let streams = found.iter().map(|StreamSurvey { stream, description, survey }| {
         let mut of = fields(survey);
         of["stream"] = json!(stream.to_string());
-        of["topic"] = description.fields();
+        of["topic"] = description::fields(description);
         of["marks"] = json!(survey.marks);
         of["checkpoint"] = json!(survey.checkpoint.map(|version| version.0));
         of
@@ -366,7 +367,7 @@ fn text(owner: LogOwner, found: &[StreamSurvey]) -> String {
             "{stream} {:>12} {:>14} {first:>10} {last:>10}{what}\n",
             survey.records, survey.bytes
         );
-        if let Some(line) = description.line() {
+        if let Some(line) = description::line(description) {
             text += &format!("  {line}\n");
         }
         if let Some(checkpoint) = survey.checkpoint {
@@ -396,14 +397,15 @@ fn dump(args: &DumpArgs, json: bool) -> CommandResult {
     let mut found = Vec::new();
     for stream in streams {
         let mut unsaid = Ok(());
-        let description = Description::of(&args.place.dir, stream);
-        let name = description.topic().map_or_else(|| format!("{:x}", stream.0), str::to_owned);
+        let description = LogDescription::read(&args.place.dir, stream);
+        let name = description.value("topic");
+        let name = name.map_or_else(|| format!("{:x}", stream.0), str::to_owned);
         let of = survey(&mut disk, LogKey { owner, stream }, |record| {
             let wanted = (args.from..=args.to).contains(&record.version.0);
             // With `--json` the last line is the report; the lines before it are for human readers,
             // and are left out.
             if wanted && !json && unsaid.is_ok() {
-                unsaid = say(&line(&name, record, args.payload));
+                unsaid = say(&line(&name, &description, record, args.payload));
             }
         })?;
         unsaid?;
@@ -429,14 +431,14 @@ fn records(
 ) -> Result<Value, Failure> {
     let mut told = Vec::new();
     let mut too_many = false;
-    for StreamSurvey { stream, .. } in found {
+    for StreamSurvey { stream, description, .. } in found {
         survey(disk, LogKey { owner, stream: *stream }, |record| {
             if !(args.from..=args.to).contains(&record.version.0) {
                 return;
             }
             too_many |= told.len() == MOST_TOLD;
             if !too_many {
-                told.push(fields_of(*stream, record, args.payload));
+                told.push(fields_of(*stream, description, record, args.payload));
             }
         })?;
     }
@@ -448,7 +450,12 @@ fn records(
     Ok(json!(told))
 }
 
-fn fields_of(stream: StreamKey, record: &LogRecord<'_>, payload: bool) -> Value {
+fn fields_of(
+    stream: StreamKey,
+    description: &LogDescription,
+    record: &LogRecord<'_>,
+    payload: bool,
+) -> Value {
     let entry = &record.entry;
     let mut fields = json!({
         "stream": stream.to_string(),
@@ -463,6 +470,9 @@ fn fields_of(stream: StreamKey, record: &LogRecord<'_>, payload: bool) -> Value 
         "key": hexadecimal(&entry.key.0),
         "bytes": entry.payload.len(),
     });
+    if let Some(samples) = samples_of(description, record) {
+        fields["samples"] = json!(samples);
+    }
     if payload {
         fields["payload"] = json!(hexadecimal(entry.payload));
     }
@@ -503,7 +513,15 @@ fn text_of_view(view: &LoggedView) -> String {
     format!("view {} of era {:x}: {}{awaits}", view.number, view.era, members.join(", "))
 }
 
-fn line(name: &str, record: &LogRecord<'_>, payload: bool) -> String {
+/// Returns the samples of a record as text; `None` if it holds none or they cannot be read.
+fn samples_of(description: &LogDescription, record: &LogRecord<'_>) -> Option<Vec<String>> {
+    match record.entry.kind {
+        RecordKind::View | RecordKind::Mark => None,
+        _ => description::samples(description, record.entry.payload),
+    }
+}
+
+fn line(name: &str, description: &LogDescription, record: &LogRecord<'_>, payload: bool) -> String {
     let entry = &record.entry;
     if let Some(view) = LoggedView::of(entry) {
         return format!("{name} {} {}", record.version, text_of_view(&view));
@@ -523,6 +541,11 @@ fn line(name: &str, record: &LogRecord<'_>, payload: bool) -> String {
     )
     .trim_end()
     .to_owned()
+        + &samples_of(description, record)
+            .unwrap_or_default()
+            .iter()
+            .map(|sample| format!("\n  {sample}"))
+            .collect::<String>()
 }
 
 fn kind(kind: RecordKind) -> &'static str {

@@ -50,6 +50,61 @@ fn read(test_folder: &TestFolder, count: usize) -> Vec<u32> {
     all
 }
 
+#[derive(DdsType, Clone, Debug, Default)]
+struct Note {
+    #[dds(key)]
+    id: u16,
+    text: String,
+}
+
+#[test]
+fn log_dump_shows_samples_of_plain_and_other_types_and_disposals() {
+    let test_folder = TestFolder::new();
+    std::fs::create_dir(test_folder.path().join("logs")).unwrap();
+    let mut running = store(&test_folder, "Flight/*");
+    with_application(&test_folder, |participant, topic| {
+        let readings = participant.writer(topic).autodispose_unregistered_instances(false);
+        let readings = readings.create().unwrap();
+        (7..9).for_each(|value| readings.write(&Reading { sensor: 1, value }).unwrap());
+        let notes = participant.topic::<Note>("Flight/Notes").persistent().create().unwrap();
+        let notes = participant.writer(&notes).create().unwrap();
+        let note = Note { id: 3, text: "gear\u{1b} up".to_owned() };
+        notes.write(&note).unwrap();
+        notes.dispose(&note).unwrap();
+        readings.wait_for_acknowledgments(SOON).unwrap();
+        notes.wait_for_acknowledgments(SOON).unwrap();
+    });
+    let pid = rustix::process::Pid::from_child(&running.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(running.child.wait().unwrap().success());
+    let folder = test_folder.path().join("logs").join("domain-0").join("0");
+    let folder = folder.to_str().unwrap();
+    let dump = test_folder.run(&["log", "dump", folder]).code(0).out;
+    for line in [
+        "  {\"sensor\": 1, \"value\": 7}\n",
+        "  {\"sensor\": 1, \"value\": 8}\n",
+        "  {\"id\": 3, \"text\": \"gear\\u001b up\"}\n",
+        "  disposed {\"id\": 3",
+    ] {
+        assert!(dump.contains(line), "{line}: {dump}");
+    }
+    assert!(dump.contains("Flight/Readings 1 sample"), "{dump}");
+    let report = test_folder.run(&["log", "dump", folder, "--json"]).code(0).json();
+    let records = report["dump"].as_array().unwrap();
+    let samples: Vec<&str> = records.iter().filter_map(|it| it["samples"][0].as_str()).collect();
+    assert!(samples.contains(&"{\"sensor\": 1, \"value\": 8}"), "{samples:?}");
+    assert!(samples.iter().any(|sample| sample.starts_with("disposed {\"id\": 3")), "{samples:?}");
+    // Without the description there are no samples, and nothing else is missing.
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|it| it == "topic") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    let bare = test_folder.run(&["log", "dump", folder]).code(0).out;
+    assert!(!bare.contains("sensor") && bare.contains(" sample epoch "), "{bare}");
+}
+
 #[test]
 fn samples_outlive_applications_and_the_store() {
     let test_folder = TestFolder::new();

@@ -3,7 +3,7 @@
 //! Owns: the participant's log folder, and the rule that selects the topics logged here. Never
 //! does: write into a log.
 
-mod description;
+pub(crate) mod description;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -56,8 +56,12 @@ impl TopicLogs {
         LogLocation { folder: self.process_logs.folder().to_owned(), stream: stream_of(key) }
     }
 
-    /// The log of a topic.
-    pub(super) fn log_port(&self, endpoint: &Endpoint) -> Box<dyn LogPort> {
+    /// The log of a topic whose type has this encoded description.
+    pub(super) fn log_port(
+        &self,
+        endpoint: &Endpoint,
+        described_type: Option<&[u8]>,
+    ) -> Box<dyn LogPort> {
         let on_full =
             if endpoint.retention.detach { FullDiskPolicy::Detach } else { FullDiskPolicy::Wait };
         let wake = Arc::clone(&self.wake);
@@ -68,7 +72,8 @@ impl TopicLogs {
         });
         let stream = stream_of(endpoint.key());
         let journal = self.process_logs.stream_log_port(stream, on_full, keep, move || wake());
-        let (folder, text) = (self.process_logs.folder().to_owned(), description::text(endpoint));
+        let folder = self.process_logs.folder().to_owned();
+        let text = description::text(endpoint, described_type);
         if !journal.run(move || description::write(&folder, stream, &text)) {
             tracing::warn!("{stream}.topic: the log thread has no room to write it");
         }

@@ -197,6 +197,14 @@ fn known<T: TopicData>(support: &T::TypeSupport) -> Arc<KnownType> {
     })
 }
 
+/// Reads the encoded description of a type: the type, and its memory layout if samples are plain.
+pub(crate) fn read_description(
+    encoded: &[u8],
+) -> Result<(DynamicType, Option<MemoryLayout>), String> {
+    let known = KnownType::read(encoded)?;
+    Ok((known.of.clone(), known.layout()))
+}
+
 /// Requirements of a reader for a writer's type: TYPE_CONSISTENCY_ENFORCEMENT.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Consistency {
@@ -327,6 +335,14 @@ impl AnnouncedTypes {
             self.tell(node, &bytes);
         }
         self.partial.take_over(begun);
+    }
+
+    /// Encoded description of a type, if it is known and short enough to be announced.
+    pub(crate) fn encoded(&self, of: &TypeIdentity) -> Option<Vec<u8>> {
+        let name = (of.digest, of.layout);
+        let own = catalogue(|all| all.by_name.get(&name).cloned());
+        let find = || self.announced.values().find_map(|types| types.get(&name).cloned());
+        own.or_else(find)?.encoded.clone()
     }
 
     /// Finds a type, with names if its description contains them.

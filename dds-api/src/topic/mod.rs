@@ -31,6 +31,7 @@ use crate::mapping::policies::EndpointPolicies;
 use crate::mapping::type_identity::TypeIdentity;
 use crate::subscription::not_with_builtin;
 
+pub use crate::mapping::topic_logs::description::{LogDescription, LoggedSample};
 pub use announced::AnnouncedTopic;
 pub use builder::TopicBuilder;
 pub(crate) use bytes::BYTES_AT;

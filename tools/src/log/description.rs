@@ -1,85 +1,39 @@
-//! Descriptions of logged topics, in files beside the logs.
+//! Descriptions of logged topics and samples as text.
 //!
-//! Owns: the reading of a description, and dates as text. Never does: rely on a description, which
-//! logs of earlier versions lack.
+//! Owns: their form, and dates. Never does: rely on a description, which logs of earlier versions
+//! lack.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use derecho_core::log::StreamKey;
+use dds_api::subscription::InstanceState;
+use dds_api::topic::{LogDescription, LoggedSample};
 use serde_json::{Value, json};
 
-/// First line of a description.
-const HEAD: &str = "squall topic 1";
-/// Maximum length of a description that is read, in bytes.
-const LONGEST: u64 = 1 << 20;
-
-/// Description of a topic: names and values in the order of the file.
-#[derive(Debug, Default)]
-pub(super) struct Description(Vec<(String, String)>);
-
-impl Description {
-    /// Reads the description of a stream; an empty one if there is none.
-    pub(super) fn of(folder: &Path, stream: StreamKey) -> Description {
-        let path = folder.join(format!("{stream}.topic"));
-        // A link, a device or a FIFO is no description, and may have no end.
-        let is_file = path.symlink_metadata().is_ok_and(|data| data.is_file());
-        let mut text = String::new();
-        if is_file
-            && let Ok(file) = File::open(path)
-            && file.take(LONGEST).read_to_string(&mut text).is_err()
-        {
-            return Description::default();
-        }
-        Description::parse(&text)
-    }
-
-    fn parse(text: &str) -> Description {
-        let mut lines = text.lines();
-        if lines.next() != Some(HEAD) {
-            return Description::default();
-        }
-        let pairs = lines.filter_map(|line| line.split_once(" = "));
-        Description(pairs.map(|(name, value)| (printable(name), printable(value))).collect())
-    }
-
-    fn value(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
-    }
-
-    /// Returns the topic's name.
-    pub(super) fn topic(&self) -> Option<&str> {
-        self.value("topic")
-    }
-
-    /// Returns the topic with its type, and what it keeps, in one line.
-    pub(super) fn line(&self) -> Option<String> {
-        let (topic, of) = self.topic().zip(self.value("type"))?;
-        let kept = self.value("retention").unwrap_or_default();
-        Some(format!("{topic} of type {of}: {kept}"))
-    }
-
-    /// Returns all values as an object; null without a description.
-    pub(super) fn fields(&self) -> Value {
-        if self.0.is_empty() {
-            return Value::Null;
-        }
-        self.0.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
-    }
+/// Returns the topic with its type, and what it keeps, in one line.
+pub(super) fn line(of: &LogDescription) -> Option<String> {
+    let (topic, data_type) = of.value("topic").zip(of.value("type"))?;
+    let kept = of.value("retention").unwrap_or_default();
+    Some(format!("{topic} of type {data_type}: {kept}"))
 }
 
-/// Returns a text with its control characters escaped, which could otherwise command a terminal.
-fn printable(text: &str) -> String {
-    let mut printable = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c.is_control() {
-            true => printable.extend(c.escape_default()),
-            false => printable.push(c),
+/// Returns all values as an object; null without a description.
+pub(super) fn fields(of: &LogDescription) -> Value {
+    let fields: serde_json::Map<String, Value> =
+        of.fields().map(|(name, value)| (name.to_owned(), json!(value))).collect();
+    if fields.is_empty() { Value::Null } else { Value::Object(fields) }
+}
+
+/// Returns the samples of a record, each with the state of its instance if that is not alive.
+pub(super) fn samples(of: &LogDescription, payload: &[u8]) -> Option<Vec<String>> {
+    let text = |sample: &LoggedSample| {
+        let data = sample.data.to_json_line();
+        match sample.instance_state {
+            InstanceState::Alive => data,
+            InstanceState::NotAliveNoWriters => format!("unregistered {data}"),
+            InstanceState::NotAliveDisposed => format!("disposed {data}"),
         }
-    }
-    printable
+    };
+    Some(of.samples(payload)?.iter().map(text).collect())
 }
 
 /// Returns a time in nanoseconds since 1970 as a date in UTC, to the microsecond.
@@ -120,27 +74,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_of_a_description_are_escaped() {
-        let text = format!("{HEAD}\ntopic = a\u{1b}[31m\ntype = T\nretention = all\n");
-        assert_eq!(Description::parse(&text).topic(), Some("a\\u{1b}[31m"));
-    }
-
-    #[test]
-    fn description_that_is_no_file_is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let stream = StreamKey(7);
-        let path = folder.path().join(format!("{stream}.topic"));
-        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-        assert_eq!(Description::of(folder.path(), stream).fields(), Value::Null);
-        std::fs::remove_file(&path).unwrap();
-        let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-        let fifo = rustix::fs::FileType::Fifo;
-        rustix::fs::mknodat(rustix::fs::CWD, path.as_c_str(), fifo, mode, 0).unwrap();
-        assert_eq!(Description::of(folder.path(), stream).fields(), Value::Null);
-    }
-
-    #[test]
     fn dates_follow_the_calendar() {
         for (seconds, expected) in [
             (0, "1970-01-01T00:00:00.000000Z"),
@@ -154,16 +87,5 @@ mod tests {
         }
         assert_eq!(date(1_500), "1970-01-01T00:00:00.000001Z");
         assert!(date(u64::MAX).starts_with("2554-07-21"));
-    }
-
-    #[test]
-    fn description_is_read_and_foreign_text_is_none() {
-        let text = "squall topic 1\ntopic = A = b\ntype = T\nretention = all\nno pair\n";
-        let description = Description::parse(text);
-        assert_eq!(description.line().as_deref(), Some("A = b of type T: all"));
-        assert_eq!(description.fields()["type"], "T");
-        for text in ["", "squall topic 2\ntopic = A\n", "topic = A\n"] {
-            assert_eq!(Description::parse(text).fields(), Value::Null, "{text}");
-        }
     }
 }

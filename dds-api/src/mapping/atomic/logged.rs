@@ -178,7 +178,8 @@ impl AtomicTopics {
         }
         let logs = self.logs.as_ref().filter(|_| endpoint.level.is_logged());
         let (Some(logs), false) = (logs, self.stores.has_log(key)) else { return };
-        self.stores.log(key, logs.log_port(endpoint));
+        let of = domain.state().types().encoded(&endpoint.data_type);
+        self.stores.log(key, logs.log_port(endpoint, of.as_deref()));
         // The topic is logged as long as this participant exists, even if all other
         // participants leave.
         let Some(memberships) = self.memberships.get_mut(&key) else { return };
