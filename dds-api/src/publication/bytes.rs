@@ -10,7 +10,7 @@ use idl_cdr::CdrError;
 use super::writer::DataWriter;
 use super::writer_claim::WriterClaim;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
-use crate::mapping::record::{HEADER, PolicyMetadata};
+use crate::mapping::record::HEADER;
 use crate::topic::{BYTES_AT, Bytes};
 
 /// Bytes in the writer's memory, to be filled in and published. Dropping the loan discards
@@ -42,7 +42,6 @@ pub struct ByteLoan<'a> {
     writer: &'a DataWriter<Bytes>,
     claim: Option<WriterClaim<'a>>,
     length: usize,
-    policy_metadata: PolicyMetadata,
 }
 
 impl ByteLoan<'_> {
@@ -53,29 +52,16 @@ impl ByteLoan<'_> {
 
     /// Publishes the bytes.
     pub fn publish(mut self) -> DdsResult<()> {
-        let writer = self.writer;
+        let (writer, length) = (self.writer, self.length);
         writer.enabling.check()?;
-        // With the policy metadata for which room was claimed.
-        let metadata =
-            writer.metadata_with(&Bytes::default(), std::mem::take(&mut self.policy_metadata))?;
-        let length = self.length;
         let size = HEADER + payload_size(writer, length)?;
-        let Some(claim) = &mut self.claim else { return Ok(()) };
-        let record = claim.bytes();
-        let framed = Bytes::frame(length, &mut record[HEADER..size], writer.encoding());
-        framed.map_err(|error| unfit(writer, &error))?;
-        let fill = |to: &mut [u8]| {
-            to[HEADER..size].copy_from_slice(&record[HEADER..size]);
-            Ok(size)
-        };
-        // An open set copies the bytes; the room is given back.
-        if let Some(held) = writer.hold(&metadata, None, size, || Ok(None), fill) {
-            return held;
-        }
+        let metadata = writer.metadata_of(&Bytes::default())?;
         let key = writer.limited_key(&Bytes::default())?;
+        let Some(claim) = &mut self.claim else { return Ok(()) };
+        let framed = Bytes::frame(length, &mut claim.bytes()[HEADER..size], writer.encoding());
+        framed.map_err(|error| unfit(writer, &error))?;
         let Some(claim) = self.claim.take() else { return Ok(()) };
-        let written = writer.within_limits(key, None, || writer.commit(claim, size, metadata));
-        written.inspect_err(|_| writer.notify_room())
+        writer.publish_built(claim, size, metadata, key)
     }
 }
 
@@ -97,9 +83,7 @@ impl DerefMut for ByteLoan<'_> {
 
 impl Drop for ByteLoan<'_> {
     fn drop(&mut self) {
-        if self.claim.take().is_some() {
-            self.writer.notify_room();
-        }
+        self.claim.take().into_iter().for_each(|claim| self.writer.give_back(claim));
     }
 }
 
@@ -137,18 +121,13 @@ impl DataWriter<Bytes> {
         length: usize,
         blocking: Option<Timeout>,
     ) -> DdsResult<ByteLoan<'_>> {
-        let policy_metadata = self.shared.policy_metadata();
-        let claim = self.claim_for(self.room_for_bytes(length, &policy_metadata)?, blocking)?;
-        Ok(ByteLoan { writer: self, claim: Some(claim), length, policy_metadata })
+        let claim = self.claim_for(self.room_for_bytes(length)?, blocking)?;
+        Ok(ByteLoan { writer: self, claim: Some(claim), length })
     }
 
     /// Size of the record of a sample of `length` bytes.
-    pub(super) fn room_for_bytes(
-        &self,
-        length: usize,
-        policy_metadata: &PolicyMetadata,
-    ) -> DdsResult<usize> {
-        Ok(HEADER + payload_size(self, length)? + self.metadata_size(policy_metadata))
+    pub(super) fn room_for_bytes(&self, length: usize) -> DdsResult<usize> {
+        Ok(HEADER + payload_size(self, length)? + self.metadata_size())
     }
 
     /// Builds `length` bytes in place, zeroed at first, and publishes them: a

@@ -2,14 +2,16 @@
 //!
 //! Owns: the claim of the room in which the sample is built. Never does: move a plain sample.
 
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 use idl_xtypes::TopicData;
 
 use super::writer::DataWriter;
 use super::writer_claim::WriterClaim;
 use crate::infrastructure::DdsResult;
-use crate::mapping::record::{HEADER, PolicyMetadata};
+use crate::mapping::record::HEADER;
 
 /// A sample to be filled in and published. Dropping the loan discards the sample.
 ///
@@ -42,115 +44,63 @@ use crate::mapping::record::{HEADER, PolicyMetadata};
 /// ```
 pub struct Loan<'a, T: TopicData> {
     writer: &'a DataWriter<T>,
-    build: LoanStorage<'a, T>,
-    /// Declared last, so that it is dropped after the sample.
-    room: RoomGuard<'a, T>,
+    /// In the claim of a sample of a plain type, otherwise on the heap.
+    value: NonNull<T>,
+    /// Room of a sample of a plain type. No destructor of a field runs, and no part of a loan is
+    /// lent to a call: a loan then stays in registers, whereas a loan in memory is moved by loads
+    /// that are wider than the stores before, and these wait for each other.
+    claim: ManuallyDrop<Option<WriterClaim<'a>>>,
 }
 
-/// Notifies waiting threads that room has become free, unless the sample was published.
-struct RoomGuard<'a, T: TopicData>(Option<&'a DataWriter<T>>);
-
-impl<T: TopicData> Drop for RoomGuard<'_, T> {
-    fn drop(&mut self) {
-        if let Some(writer) = self.0 {
-            writer.notify_room();
-        }
-    }
-}
-
-enum LoanStorage<'a, T> {
-    InPlace { place: WriterClaim<'a>, value: *mut T, policy_metadata: PolicyMetadata },
-    Heap(Box<T>),
-}
-
-// SAFETY: the pointer points into the claim beside it and is used only through this loan, so the
-// loan may be sent wherever a claim and a `T` may be sent.
+// SAFETY: the value belongs to this loan alone, so the loan may be sent wherever a claim and a `T`
+// may be sent.
 unsafe impl<T: TopicData> Send for Loan<'_, T> {}
 
 impl<'a, T: TopicData> Loan<'a, T> {
     /// Builds a plain sample in this claim, with the content that an earlier record left there.
     #[inline(always)]
-    pub(super) fn as_left(
-        writer: &'a DataWriter<T>,
-        mut claim: WriterClaim<'a>,
-        policy_metadata: PolicyMetadata,
-    ) -> Self {
-        let value = claim.bytes()[HEADER..].as_mut_ptr().cast::<T>();
+    pub(super) fn as_left(writer: &'a DataWriter<T>, mut claim: WriterClaim<'a>) -> Self {
+        let value = NonNull::from(&mut claim.bytes()[HEADER..][..size_of::<T>()]).cast::<T>();
         assert!(
             value.is_aligned(),
             "records are aligned to cache lines, and plain types need less"
         );
-        Loan {
-            writer,
-            build: LoanStorage::InPlace { place: claim, value, policy_metadata },
-            room: RoomGuard(Some(writer)),
-        }
+        Loan { writer, value, claim: ManuallyDrop::new(Some(claim)) }
+    }
+
+    /// The value, and the claim if the value lies there. Both are the caller's.
+    #[inline(always)]
+    fn into_parts(self) -> (NonNull<T>, Option<WriterClaim<'a>>) {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: nothing uses the claim afterwards, because the loan is not dropped.
+        (this.value, unsafe { ManuallyDrop::take(&mut this.claim) })
+    }
+
+    /// Publishes the sample.
+    #[inline(always)]
+    pub fn publish(self) -> DdsResult<()> {
+        let writer = self.writer;
+        let (value, claim) = self.into_parts();
+        let Some(claim) = claim else {
+            // SAFETY: a value without a claim comes from a box, and `into_parts` handed it over.
+            let value: Box<T> = unsafe { Box::from_raw(value.as_ptr()) };
+            return writer.write(&value);
+        };
+        writer.publish_plain(claim)
     }
 }
 
 impl<'a, T: TopicData + Default> Loan<'a, T> {
     #[inline(always)]
-    pub(super) fn in_place(
-        writer: &'a DataWriter<T>,
-        claim: WriterClaim<'a>,
-        policy_metadata: PolicyMetadata,
-    ) -> Self {
-        let mut loan = Loan::as_left(writer, claim, policy_metadata);
+    pub(super) fn in_place(writer: &'a DataWriter<T>, claim: WriterClaim<'a>) -> Self {
+        let mut loan = Loan::as_left(writer, claim);
         *loan = T::default();
         loan
     }
 
     pub(super) fn on_heap(writer: &'a DataWriter<T>) -> Self {
-        Loan { writer, build: LoanStorage::Heap(Box::default()), room: RoomGuard(None) }
-    }
-}
-
-impl<T: TopicData> Loan<'_, T> {
-    /// Publishes the sample.
-    #[inline(always)]
-    pub fn publish(mut self) -> DdsResult<()> {
-        self.writer.enabling.check()?;
-        // With the policy metadata for which room was claimed.
-        let policy_metadata = match &mut self.build {
-            LoanStorage::InPlace { policy_metadata: terms, .. } => std::mem::take(terms),
-            LoanStorage::Heap(_) => PolicyMetadata::default(),
-        };
-        let writer = self.writer;
-        let metadata = writer.metadata_with(&self, policy_metadata)?;
-        let key = match &self.build {
-            LoanStorage::InPlace { .. } => writer.limited_key(&self)?,
-            // A sample on the heap goes through the ordinary write, which checks the limits.
-            LoanStorage::Heap(_) => None,
-        };
-        match self.build {
-            LoanStorage::InPlace { mut place, .. } => {
-                let size = HEADER + size_of::<T>();
-                if let Some(layout) = T::LAYOUT {
-                    layout.clear_padding(&mut place.bytes()[HEADER..size]);
-                }
-                let mut is_held = false;
-                let write = || {
-                    let fill = |record: &mut [u8]| {
-                        record[HEADER..size].copy_from_slice(&place.bytes()[HEADER..size]);
-                        Ok(size)
-                    };
-                    if let Some(held) =
-                        writer.hold(&metadata, None, size, || writer.entering(key), fill)
-                    {
-                        is_held = true;
-                        return held;
-                    }
-                    writer.commit(place, size, metadata)
-                };
-                writer.within_limits(key, None, write)?;
-                if !is_held {
-                    // An open set copies the sample; the room is given back.
-                    self.room.0 = None;
-                }
-                Ok(())
-            }
-            LoanStorage::Heap(value) => writer.write(&value),
-        }
+        let value = NonNull::from(Box::leak(Box::default()));
+        Loan { writer, value, claim: ManuallyDrop::new(None) }
     }
 }
 
@@ -158,23 +108,30 @@ impl<T: TopicData> Deref for Loan<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        match &self.build {
-            // SAFETY: the claim has room for a header and an aligned `T`, exclusively for this
-            // loan. The memory was zeroed when it was opened and contains bytes of earlier records.
-            // All bytes are initialised, and any bytes are a valid value of a plain type.
-            LoanStorage::InPlace { value, .. } => unsafe { &**value },
-            LoanStorage::Heap(value) => value,
-        }
+        // SAFETY: a value on the heap is a `T` of this loan. A claim has room for a header and an
+        // aligned `T`, exclusively for this loan. The memory was zeroed when it was opened and
+        // contains bytes of earlier records. All bytes are initialised, and any bytes are a valid
+        // value of a plain type.
+        unsafe { self.value.as_ref() }
     }
 }
 
 impl<T: TopicData> DerefMut for Loan<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        match &mut self.build {
-            // SAFETY: as in `deref`, and `self` is borrowed mutably.
-            LoanStorage::InPlace { value, .. } => unsafe { &mut **value },
-            LoanStorage::Heap(value) => value,
+        // SAFETY: as in `deref`, and `self` is borrowed mutably.
+        unsafe { self.value.as_mut() }
+    }
+}
+
+impl<T: TopicData> Drop for Loan<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: nothing uses the claim afterwards.
+        match unsafe { ManuallyDrop::take(&mut self.claim) } {
+            Some(claim) => self.writer.give_back(claim),
+            // SAFETY: a value without a claim comes from a box, and belongs to this loan.
+            None => drop(unsafe { Box::from_raw(self.value.as_ptr()) }),
         }
     }
 }

@@ -34,8 +34,8 @@ use crate::infrastructure::{
 };
 use crate::mapping::membership_state::Life;
 use crate::mapping::record::{
-    HEADER, KEY, PayloadKind, PolicyMetadata, RecordEffect, RecordMetadata, is_plain, record_size,
-    write_metadata, write_payload,
+    HEADER, KEY, PayloadKind, RecordEffect, RecordMetadata, is_plain, record_size, write_metadata,
+    write_payload,
 };
 use crate::mapping::shares::{WriterMemory, WriterShared};
 use crate::topic::Topic;
@@ -257,9 +257,7 @@ impl<T: TopicData> DataWriter<T> {
     /// [`DomainParticipant::wait_until`]: crate::domain::DomainParticipant::wait_until
     #[inline]
     pub fn has_room_for(&self, sample: &T) -> bool {
-        let policy_metadata = self.shared.policy_metadata();
-        self.size_of(sample)
-            .is_ok_and(|size| self.has_room(size + self.metadata_size(&policy_metadata)))
+        self.size_of(sample).is_ok_and(|size| self.has_room(size + self.metadata_size()))
             && self.limits().is_none_or(|limits| {
                 self.key_of(sample).is_ok_and(|key| self.is_admitted(limits, key))
             })
@@ -269,16 +267,7 @@ impl<T: TopicData> DataWriter<T> {
     /// the policy metadata itself.
     #[inline(always)]
     pub(super) fn metadata_of(&self, sample: &T) -> DdsResult<RecordMetadata> {
-        self.metadata_with(sample, self.shared.policy_metadata())
-    }
-
-    /// As `metadata_of`, with the given policy metadata.
-    #[inline(always)]
-    pub(super) fn metadata_with(
-        &self,
-        sample: &T,
-        policy_metadata: PolicyMetadata,
-    ) -> DdsResult<RecordMetadata> {
+        let policy_metadata = self.shared.policy_metadata();
         let key = match self.is_kept() || policy_metadata.keyed {
             true => {
                 let key = sample.hash_of_key().map_err(|error| self.not_encodable(&error))?;
@@ -295,9 +284,19 @@ impl<T: TopicData> DataWriter<T> {
         })
     }
 
-    /// Number of bytes of a sample's metadata with this policy metadata.
+    /// Number of bytes of a sample's metadata with the policies of this moment.
     #[inline(always)]
-    pub(super) fn metadata_size(&self, policy_metadata: &PolicyMetadata) -> usize {
+    pub(super) fn metadata_size(&self) -> usize {
+        match self.shared.has_policy_metadata() {
+            true => self.size_with_policies(),
+            false if self.is_kept() => KEY,
+            false => 0,
+        }
+    }
+
+    #[cold]
+    fn size_with_policies(&self) -> usize {
+        let policy_metadata = self.shared.policy_metadata();
         policy_metadata.size() + if self.is_kept() || policy_metadata.keyed { KEY } else { 0 }
     }
 
@@ -316,9 +315,7 @@ impl<T: TopicData> DataWriter<T> {
         T: Default,
     {
         if is_plain::<T>() {
-            let policy_metadata = self.shared.policy_metadata();
-            let writer_claim = self.claim_within(self.room_for_one(&policy_metadata), blocking)?;
-            Ok(Loan::in_place(self, writer_claim, policy_metadata))
+            Ok(Loan::in_place(self, self.claim_within(self.room_for_one(), blocking)?))
         } else {
             Ok(Loan::on_heap(self))
         }
@@ -386,14 +383,13 @@ impl<T: TopicData> DataWriter<T> {
                 "only samples of plain types can be built over an earlier record"
             )
         };
-        let policy_metadata = self.shared.policy_metadata();
-        Ok(Loan::as_left(self, self.claim(self.room_for_one(&policy_metadata))?, policy_metadata))
+        Ok(Loan::as_left(self, self.claim(self.room_for_one())?))
     }
 
-    /// Size of the record of one sample of a plain type.
+    /// Size of the record of one sample of a plain type, with the policies of this moment.
     #[inline(always)]
-    fn room_for_one(&self, policy_metadata: &PolicyMetadata) -> usize {
-        HEADER + size_of::<T>() + self.metadata_size(policy_metadata)
+    fn room_for_one(&self) -> usize {
+        HEADER + size_of::<T>() + self.metadata_size()
     }
 
     /// State of an enabled writer. Panics if the writer is not enabled.
@@ -431,17 +427,39 @@ impl<T: TopicData> DataWriter<T> {
         record_size(sample, || self.encoding())
     }
 
-    #[inline(always)]
-    pub(super) fn commit(
+    /// Publishes a sample that was built in this claim: `size` bytes, to which a set or the metadata
+    /// are still to be added. Gives the room back if the sample does not become a record there.
+    pub(super) fn publish_built(
         &self,
         writer_claim: WriterClaim<'_>,
         size: usize,
         metadata: RecordMetadata,
+        key: Option<u128>,
     ) -> DdsResult<()> {
-        self.commit_at(writer_claim, size, (metadata, None))
+        let mut room = Some(writer_claim);
+        let publish = || {
+            self.enabling.check()?;
+            let built = room.as_ref().map(WriterClaim::seen).unwrap_or_default();
+            let fill = |record: &mut [u8]| {
+                record[HEADER..size].copy_from_slice(&built[HEADER..size]);
+                Ok(size)
+            };
+            let held = self.hold(&metadata, None, size, || self.entering(key), fill);
+            match (held, room.take()) {
+                (Some(held), claim) => {
+                    room = claim;
+                    held
+                }
+                (None, Some(claim)) => self.commit_at(claim, size, (metadata, None)),
+                (None, None) => Ok(()),
+            }
+        };
+        let published = self.within_limits(key, None, publish);
+        room.into_iter().for_each(|claim| self.give_back(claim));
+        published.inspect_err(|_| self.notify_room())
     }
 
-    /// As `commit`, with a source timestamp.
+    /// Commits with metadata and a source timestamp; none means now.
     #[inline(always)]
     pub(super) fn commit_at(
         &self,
@@ -450,15 +468,16 @@ impl<T: TopicData> DataWriter<T> {
         with: (RecordMetadata, Option<u64>),
     ) -> DdsResult<()> {
         let membership = &self.participant.membership;
-        if !membership.is_in(self.life_of(&writer_claim)) && membership.may_rejoin() {
+        let is_over = !membership.is_in(self.life_of(&writer_claim)) && membership.may_rejoin();
+        if is_over || writer_claim.seen().len() < size + with.0.size() {
             return self.commit_anew(writer_claim, size, with);
         }
         self.commit_here(writer_claim, size, with);
         Ok(())
     }
 
-    /// Writes a record in the next membership, because the membership in which it was claimed
-    /// is over.
+    /// Writes a record in another claim, because the membership in which room was claimed is over,
+    /// or because the policies have changed since and the metadata has no room.
     #[cold]
     fn commit_anew<'a>(
         &'a self,
@@ -466,10 +485,13 @@ impl<T: TopicData> DataWriter<T> {
         size: usize,
         with: (RecordMetadata, Option<u64>),
     ) -> DdsResult<()> {
-        while !self.participant.membership.is_in(self.life_of(&writer_claim)) {
+        loop {
             let mut next = self.claim_slowly(size + with.0.size(), self.max_blocking())?;
-            next.bytes()[..size].copy_from_slice(&writer_claim.bytes()[..size]);
+            next.bytes()[..size].copy_from_slice(&writer_claim.seen()[..size]);
             writer_claim = next;
+            if self.participant.membership.is_in(self.life_of(&writer_claim)) {
+                break;
+            }
         }
         self.commit_here(writer_claim, size, with);
         Ok(())

@@ -3,6 +3,7 @@
 //! Owns: a handle on the writer's memory of one membership, which the writer may leave meanwhile.
 //! Never does: let a claim outlive that memory.
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use derecho_core::multicast::bias::ThreadToken;
@@ -14,15 +15,40 @@ use crate::mapping::shares::WriterMemory;
 pub(super) struct WriterClaim<'a> {
     /// Declared first, so that it is dropped before the memory.
     claim: Claim<'a>,
-    /// Keeps the claimed memory alive; `None` if the writer does so until its end.
-    writer_memory: Option<Arc<WriterMemory>>,
+    memory: LaterMemory,
+}
+
+/// Keeps the claimed memory alive; `None` if the writer does so until its end. The destructor lends
+/// no part of the handle to a call, so that claims stay in registers.
+struct LaterMemory(ManuallyDrop<Option<Arc<WriterMemory>>>);
+
+impl LaterMemory {
+    #[inline(always)]
+    fn new(writer_memory: Option<Arc<WriterMemory>>) -> LaterMemory {
+        LaterMemory(ManuallyDrop::new(writer_memory))
+    }
+}
+
+impl Drop for LaterMemory {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: nothing uses the handle afterwards.
+        if let Some(writer_memory) = unsafe { ManuallyDrop::take(&mut self.0) } {
+            release(writer_memory);
+        }
+    }
+}
+
+#[cold]
+fn release(writer_memory: Arc<WriterMemory>) {
+    drop(writer_memory);
 }
 
 impl<'a> WriterClaim<'a> {
     /// A claim in the memory that the writer keeps until its end.
     #[inline(always)]
     pub(super) fn in_first(claim: Claim<'a>) -> WriterClaim<'a> {
-        WriterClaim { claim, writer_memory: None }
+        WriterClaim { claim, memory: LaterMemory::new(None) }
     }
 
     /// A claim in memory that the writer opened after its participant rejoined.
@@ -37,13 +63,21 @@ impl<'a> WriterClaim<'a> {
         // lies beside the claim, and code that separates the two keeps the handle until the claim
         // is gone.
         let claim: Claim<'a> = unsafe { std::mem::transmute::<Claim<'_>, Claim<'a>>(claim) };
-        Ok(WriterClaim { claim, writer_memory: Some(writer_memory) })
+        Ok(WriterClaim { claim, memory: LaterMemory::new(Some(writer_memory)) })
+    }
+
+    /// The claim itself, which lies in the memory that the writer keeps until its end.
+    #[inline(always)]
+    pub(super) fn into_first(self) -> Claim<'a> {
+        assert!(self.memory.0.is_none(), "the claim lies in the first memory");
+        let _nothing = ManuallyDrop::new(self.memory);
+        self.claim
     }
 
     /// The writer memory of the claim; `None` for the memory that the writer keeps until its end.
     #[inline(always)]
     pub(super) fn writer_memory(&self) -> Option<&WriterMemory> {
-        self.writer_memory.as_deref()
+        self.memory.0.as_deref()
     }
 
     /// The claimed bytes.
@@ -61,6 +95,8 @@ impl<'a> WriterClaim<'a> {
     /// Splits into the claim and the handle that must be kept until the claim is gone.
     #[inline(always)]
     pub(super) fn into_parts(self) -> (Claim<'a>, Option<Arc<WriterMemory>>) {
-        (self.claim, self.writer_memory)
+        let mut memory = ManuallyDrop::new(self.memory);
+        // SAFETY: nothing uses the handle afterwards, because `memory` is not dropped.
+        (self.claim, unsafe { ManuallyDrop::take(&mut memory.0) })
     }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use crate::support::{CheckedSample, SOON, TestDomain};
 use dds_api::prelude::*;
+use dds_api::qos::LifespanQosPolicy;
+use dds_api::topic::Bytes;
 
 #[test]
 fn a_write_that_waits_for_room_is_woken_by_a_loan_that_is_dropped() {
@@ -72,4 +74,57 @@ fn padding_of_plain_samples_shows_nothing_of_their_writer() {
     let taken = reader.take_next(SOON).unwrap().unwrap();
     assert_eq!(taken.first, 0x77);
     assert!(bytes_of(&taken)[PADDING].iter().all(|byte| *byte == 0), "{:x?}", bytes_of(&taken));
+}
+
+/// Sets or removes LIFESPAN, which takes some bytes of each record.
+fn set_lifespan<T: DdsType>(writer: &DataWriter<T>, lifespan: Option<Duration>) {
+    let mut qos = writer.qos();
+    qos.lifespan = LifespanQosPolicy { duration: lifespan.into() };
+    writer.set_qos(&qos).unwrap();
+}
+
+/// A loan claims room for the policies at its beginning. Those at its publication count.
+#[test]
+fn loans_are_published_with_policies_that_changed_meanwhile() {
+    const SHORT: Duration = Duration::from_millis(1);
+    let domain = TestDomain::new();
+    let participant = domain.join();
+    let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
+    let reader = participant.reader(&topic).create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let bytes = participant.topic::<Bytes>("Bytes").create().unwrap();
+    let byte_reader = participant.reader(&bytes).create().unwrap();
+    let byte_writer = participant.writer(&bytes).create().unwrap();
+    byte_writer.wait_for_readers(1, SOON).unwrap();
+    for number in 0..20 {
+        let [before, after] = match number % 2 {
+            0 => [None, Some(SHORT)],
+            _ => [Some(SHORT), None],
+        };
+        set_lifespan(&writer, before);
+        set_lifespan(&byte_writer, before);
+        let mut loan = writer.loan().unwrap();
+        *loan = CheckedSample::new(number);
+        let mut byte_loan = byte_writer.loan_bytes(100).unwrap();
+        byte_loan.fill(number as u8);
+        set_lifespan(&writer, after);
+        set_lifespan(&byte_writer, after);
+        loan.publish().unwrap();
+        byte_loan.publish().unwrap();
+        match after {
+            // The samples have expired, or will before they are taken.
+            Some(_) => {
+                std::thread::sleep(10 * SHORT);
+                assert!(reader.take_next(Timeout::NOW).unwrap().is_none(), "{number}");
+                assert!(byte_reader.take_next(Timeout::NOW).unwrap().is_none(), "{number}");
+            }
+            None => {
+                let sample = reader.take_next(SOON).unwrap().unwrap();
+                assert_eq!(sample.number, number);
+                let sample = byte_reader.take_next(SOON).unwrap().unwrap();
+                assert_eq!(&*sample.to_vec(), [number as u8; 100]);
+            }
+        }
+    }
 }

@@ -34,7 +34,7 @@ impl<T: TopicData> DataWriter<T> {
                 Err(error) if membership.outlasts(&error) => {}
                 result => return result,
             }
-            self.until(|| self.has_room(self.room_for_one(&self.shared.policy_metadata()))).await;
+            self.until(|| self.has_room(self.room_for_one())).await;
         }
     }
 
@@ -88,7 +88,7 @@ impl DataWriter<Bytes> {
                     return Ok(loan);
                 }
             }
-            let size = self.room_for_bytes(length, &self.shared.policy_metadata())?;
+            let size = self.room_for_bytes(length)?;
             self.until(|| self.has_room(size)).await;
         }
     }

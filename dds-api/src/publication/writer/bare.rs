@@ -3,45 +3,94 @@
 //! Owns: a write that needs nothing beside the sample itself. Never does: wait, or handle any
 //! other write.
 
+use derecho_core::multicast::claim::Claim;
 use derecho_node::clock;
 use idl_xtypes::TopicData;
 
-use super::DataWriter;
+use super::{DataWriter, EnabledWriter};
+use crate::infrastructure::DdsResult;
 use crate::infrastructure::this_thread::this_thread;
 use crate::mapping::record::{HEADER, RecordEffect, is_plain, write_bare_metadata, write_payload};
+use crate::publication::writer_claim::WriterClaim;
 
 impl<T: TopicData> DataWriter<T> {
-    /// Writes a plain sample of a writer without policy metadata, kept samples or limits, if there
-    /// is room in the writer's first memory. Returns `false` if the general path must be taken.
-    /// Most writes qualify; the general path costs some hundred instructions.
+    /// State of the writer, if its samples are plain and need no policy metadata, no key, no limits
+    /// and no set, and if its first memory is active. Most writes qualify; the general path costs
+    /// some hundred instructions.
+    #[inline(always)]
+    fn bare(&self) -> Option<&EnabledWriter> {
+        let is_bare = is_plain::<T>() && !self.shared.has_policy_metadata() && !self.is_in_set();
+        let started = self.enabling.started().filter(|_| is_bare)?;
+        let is_bare = !started.kept && started.limits.is_none();
+        (is_bare && self.is_active(&started.first_memory)).then_some(started)
+    }
+
+    /// Writes a sample of a [bare](DataWriter::bare) writer, if there is room. Returns `false` if
+    /// the general path must be taken.
     #[inline(always)]
     pub(super) fn write_bare(&self, sample: &T, time: Option<u64>) -> bool {
-        let is_bare = is_plain::<T>() && !self.shared.has_policy_metadata() && !self.is_in_set();
-        let Some(started) = self.enabling.started().filter(|_| is_bare) else { return false };
+        let Some(started) = self.bare() else { return false };
         let membership = &self.participant.membership;
-        let (first, thread) = (&started.first_memory, this_thread());
-        if started.kept || started.limits.is_some() || !self.is_active(first) {
+        let (first, size) = (&started.first_memory, HEADER + size_of::<T>());
+        let Ok(mut claim) = first.memory.claim_on(this_thread(), size) else { return false };
+        if write_payload(sample, claim.bytes(), || started.encoding).is_err() {
             return false;
         }
-        let Ok(mut claim) = first.memory.claim_on(thread, HEADER + size_of::<T>()) else {
-            return false;
-        };
-        let Ok(size) = write_payload(sample, claim.bytes(), || started.encoding) else {
-            return false;
-        };
         if !membership.is_in(first.life) && membership.may_rejoin() {
             // The general path writes the sample in the next membership.
             return false;
         }
-        let now = clock::now();
+        self.commit_bare(started, claim, time);
+        true
+    }
+
+    /// Publishes a plain sample that was built in this claim.
+    #[inline(always)]
+    pub(in crate::publication) fn publish_plain(
+        &self,
+        mut claim: WriterClaim<'_>,
+    ) -> DdsResult<()> {
+        let size = HEADER + size_of::<T>();
+        if let Some(layout) = T::LAYOUT {
+            layout.clear_padding(&mut claim.bytes()[HEADER..size]);
+        }
+        match self.bare().filter(|_| claim.writer_memory().is_none()) {
+            Some(started) => {
+                self.commit_bare(started, claim.into_first(), None);
+                Ok(())
+            }
+            None => self.publish_with_metadata(claim),
+        }
+    }
+
+    /// Commits a sample that lies in a claim of the first memory.
+    #[inline(always)]
+    fn commit_bare(&self, started: &EnabledWriter, claim: Claim<'_>, time: Option<u64>) {
+        let (now, size) = (clock::now(), HEADER + size_of::<T>());
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
         if self.shared.timeliness.is_kept() {
             self.update_timeliness((None, RecordEffect::Alive), now);
         }
-        let number = claim.commit_on(thread, size, |_, record| {
+        let number = claim.commit_on(this_thread(), size, |_, record| {
+            // The cast is lossless: a participant creates fewer than 2^32 endpoints.
             write_bare_metadata(record, started.id as u32, timestamp, self.mark);
         });
-        self.notify_readers(first, number, now);
-        true
+        self.notify_readers(&started.first_memory, number, now);
+    }
+
+    /// Publishes a plain sample that was built in this claim, with its metadata.
+    #[cold]
+    fn publish_with_metadata(&self, claim: WriterClaim<'_>) -> DdsResult<()> {
+        let size = HEADER + size_of::<T>();
+        // SAFETY: as in `Loan::deref`; the claim is not changed while the sample is used.
+        let sample = unsafe { &*claim.seen()[HEADER..size].as_ptr().cast::<T>() };
+        let keys = self.metadata_of(sample).and_then(|with| Ok((with, self.limited_key(sample)?)));
+        match keys {
+            Ok((metadata, key)) => self.publish_built(claim, size, metadata, key),
+            Err(error) => {
+                self.give_back(claim);
+                Err(error)
+            }
+        }
     }
 }

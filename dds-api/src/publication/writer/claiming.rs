@@ -35,10 +35,13 @@ impl<T: TopicData> DataWriter<T> {
         size: usize,
         blocking: Timeout,
     ) -> DdsResult<WriterClaim<'_>> {
-        match self.claim_at_once(size) {
-            Some(claim) => Ok(claim),
-            None => self.claim_slowly(size, blocking),
-        }
+        // The slow call returns its claim in memory. The claim of the usual case must not share that
+        // memory: it would be stored in parts and loaded as a whole, which waits for the stores.
+        let claim = match self.claim_at_once(size) {
+            Some(claim) => claim,
+            None => self.claim_slowly(size, blocking)?,
+        };
+        Ok(claim)
     }
 
     /// Claims room in the memory of the first membership, if that membership and the writer still
@@ -122,6 +125,13 @@ impl<T: TopicData> DataWriter<T> {
         let writer_memory =
             self.shared.writer_memory().filter(|berth| membership.is_in(berth.life))?;
         Some(WriterClaim::in_later(writer_memory, this_thread(), size))
+    }
+
+    /// Abandons a claim, and wakes threads that sleep until there is room.
+    #[cold]
+    pub(in crate::publication) fn give_back(&self, claim: WriterClaim<'_>) {
+        drop(claim);
+        self.notify_room();
     }
 
     /// Wakes threads that sleep until there is room, because a claim was given back unused.
