@@ -5,6 +5,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::ids::NodeId;
@@ -180,6 +181,16 @@ impl<T: Wire> Wire for Option<T> {
 
     fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
         Some(if bool::decode(from)? { Some(T::decode(from)?) } else { None })
+    }
+}
+
+impl<T: Wire> Wire for Arc<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        T::encode(self, out);
+    }
+
+    fn decode(from: &mut ByteReader<'_>) -> Option<Self> {
+        T::decode(from).map(Arc::new)
     }
 }
 

@@ -26,3 +26,4 @@ pub mod park;
 pub mod replicated;
 pub mod sst;
 pub mod storage;
+pub mod transfer;

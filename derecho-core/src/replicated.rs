@@ -1,7 +1,7 @@
 //! Objects that the members of shards replicate, on top of a [group](crate::group).
 //!
-//! Owns: which members are wanted in which shard, which members have an object, how it is
-//! transferred to the others, and the answers to queries. Never does: interpret an object.
+//! Owns: which members are wanted in which shard, the objects, and the answers to queries. State
+//! transfer is the part of [`transfer`](crate::transfer). Never does: interpret an object.
 //!
 //! Reading order: [`plan`] (the members wanted in each shard), [`shard_directory`] (the state of
 //! all this that the group replicates), [`shard_machine`] (the machine: a group, and its events in

@@ -16,8 +16,8 @@ use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::log::{LogId, StreamKey};
 use derecho_core::membership::View;
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
-use derecho_core::storage::holders::Holders;
 use derecho_core::storage::log_election::LogElection;
+use derecho_core::transfer::holders::Holders;
 
 use super::announcement::Announcement;
 use super::directory::Directory;

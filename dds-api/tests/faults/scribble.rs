@@ -32,8 +32,8 @@ use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::subgroup::{DeliveryGuarantee, SUBGROUP_LINES};
 use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, StreamOrigin};
 use derecho_core::note::Note;
-use derecho_core::storage::holders::Holders;
 use derecho_core::storage::log_election::LogElection;
+use derecho_core::transfer::holders::Holders;
 use derecho_node::clock;
 use derecho_node::event_loop::EventLoop;
 

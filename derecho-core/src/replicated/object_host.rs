@@ -18,6 +18,8 @@ use crate::ids::{NodeId, Time};
 use crate::membership::{ExitReason, View};
 use crate::multicast::claim::SenderMemory;
 use crate::storage::log_follower::{BUSY_INTERVAL, CLAIM_INTERVAL};
+use crate::transfer::request_queue::TransferRequest;
+use crate::transfer::requester::HolderRotation;
 
 /// Origin of an object at a member.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -97,6 +99,7 @@ pub struct ObjectHost<O> {
     sending: BTreeMap<u64, SenderMemory>,
     members: Vec<NodeId>,
     queries: QueryTable,
+    rotation: HolderRotation,
     machine_requests: Vec<MachineRequest>,
     events: VecDeque<ApplicationEvent>,
     checkpoints: BTreeMap<u64, Vec<u8>>,
@@ -117,6 +120,7 @@ impl<O: Object> ObjectHost<O> {
             sending: BTreeMap::new(),
             members: Vec::new(),
             queries: QueryTable::default(),
+            rotation: HolderRotation::default(),
             machine_requests: Vec::new(),
             events: VecDeque::new(),
             checkpoints: BTreeMap::new(),
@@ -203,7 +207,10 @@ impl<O: Object> ObjectHost<O> {
             ShardEvent::Status { key, status } => {
                 let me = self.me;
                 let is_logged = status.logs.is_some();
-                if is_logged || self.replicas.contains_key(&key) || status.holders.contains(&me) {
+                if is_logged
+                    || self.replicas.contains_key(&key)
+                    || status.holders.names().contains(&me)
+                {
                     let ordered = status.ordered;
                     self.with_replica(key, ordered, |replica, context| {
                         replica.set_status(status, context)
@@ -271,6 +278,7 @@ impl<O: Object> ObjectHost<O> {
             me,
             replicas,
             queries,
+            rotation,
             machine_requests: requests,
             events,
             members,
@@ -281,6 +289,7 @@ impl<O: Object> ObjectHost<O> {
             me: *me,
             members,
             queries,
+            rotation,
             machine_requests: requests,
             events,
             open_log,
@@ -294,9 +303,8 @@ impl<O: Object> ObjectHost<O> {
             ObjectMessage::Taken(_) => {}
             ObjectMessage::Want { key, epoch, request } => {
                 // Other members may learn before this one that it begins.
-                self.with_replica(key, true, |replica, context| {
-                    replica.wanted(from, epoch, request, context);
-                });
+                let request = TransferRequest { node: from, key, request, wanted: epoch };
+                self.with_replica(key, true, |replica, context| replica.wanted(request, context));
             }
             ObjectMessage::Fragment { key, request, position, object_version, last, bytes } => {
                 if let Some((replica, mut context)) = self.replica(key) {

@@ -18,16 +18,16 @@ pub use self::logging::{CheckpointPolicy, LogOpener, ObjectLogStatus};
 use super::messages::{DirectoryChange, MachineRequest, ObjectMessage, QueryOutcome};
 use super::object_host::{ApplicationEvent, ObjectOrigin};
 use super::query_table::QueryTable;
-use super::shard_machine::ShardStatus;
+use super::shard::ShardStatus;
 use super::{Object, ObjectPosition, ObjectVersion};
 use crate::group::report::StreamId;
 use crate::ids::NodeId;
 use crate::multicast::inbox::Record;
+use crate::transfer::CHUNK;
+use crate::transfer::request_queue::{RequestQueue, TransferRequest};
+use crate::transfer::requester::{HolderRotation, TransferRequester};
 
 mod logging;
-
-/// Bytes of the object in one message.
-const PART: usize = 128 << 10;
 
 /// Flags at the beginning of a message: whether its sender wants answers, and whether it carries
 /// the time of sending.
@@ -104,17 +104,12 @@ pub(super) struct ObjectFragment<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-struct PendingObjectRequest {
-    node: NodeId,
-    request: u64,
-    bytes: Vec<u8>,
-}
-
 /// Parts of the object host that a replica needs.
 pub(super) struct ReplicaContext<'a> {
     pub(super) me: NodeId,
     pub(super) members: &'a [NodeId],
     pub(super) queries: &'a mut QueryTable,
+    pub(super) rotation: &'a mut HolderRotation,
     pub(super) machine_requests: &'a mut Vec<MachineRequest>,
     pub(super) events: &'a mut VecDeque<ApplicationEvent>,
     pub(super) open_log: &'a mut LogOpener,
@@ -134,13 +129,10 @@ pub(super) struct ObjectReplica<O> {
     seated: bool,
     waiting: VecDeque<WaitingEvent>,
     status: ShardStatus,
-    pending_request: Option<PendingObjectRequest>,
-    requests: u64,
-    wants: Vec<(NodeId, u64, u64)>,
-    /// Vacancy in which this member has announced that it lacks the object.
-    announced_in: Option<u64>,
-    /// Beginning and vacancy in which it has announced that it has the object.
-    announced: Option<(u128, Option<u64>)>,
+    /// Requests to holders, with the bytes received so far, and announcements of this member.
+    requester: TransferRequester<Vec<u8>>,
+    /// Requests of other members, which state the epochs in which these began to read.
+    request_queue: RequestQueue<u64>,
     checkpoint: Option<Vec<u8>>,
     logging: ObjectLog,
 }
@@ -157,11 +149,8 @@ impl<O: Object> ObjectReplica<O> {
             seated: false,
             waiting: VecDeque::new(),
             status: ShardStatus::default(),
-            pending_request: None,
-            requests: 0,
-            wants: Vec::new(),
-            announced_in: None,
-            announced: None,
+            requester: TransferRequester::default(),
+            request_queue: RequestQueue::default(),
             checkpoint,
             logging: ObjectLog::default(),
         }
@@ -178,12 +167,10 @@ impl<O: Object> ObjectReplica<O> {
     }
 
     pub(super) fn describe(&self) -> alloc::string::String {
-        let asked = self.pending_request.as_ref().map(|it| (it.node, it.request, it.bytes.len()));
-        let (kept, wants) = (self.waiting.len(), &self.wants);
-        let ObjectReplica { has, cursor, seated, .. } = self;
-        let log = self.describe_log();
+        let (kept, log) = (self.waiting.len(), self.describe_log());
+        let ObjectReplica { has, cursor, seated, requester, request_queue, .. } = self;
         alloc::format!(
-            "has {has:?}, passed {cursor:?}, seated {seated}, kept {kept}, asked {asked:?}, wants {wants:?}{log}"
+            "has {has:?}, passed {cursor:?}, seated {seated}, kept {kept}, {requester:?}, asked by {request_queue:?}{log}"
         )
     }
 
@@ -193,9 +180,8 @@ impl<O: Object> ObjectReplica<O> {
         if !self.ordered {
             return;
         }
-        let (beginning, me) = (self.status.beginning, context.me);
-        let is_older = self.has.is_none_or(|has| has.beginning < beginning);
-        let named = self.status.holders.contains(&me);
+        let is_older = self.is_older();
+        let named = self.is_named(context.me);
         if is_older && named && !self.is_logged() {
             self.begin_anew(context);
         } else if self.has.is_some() && (is_older || !(named || self.seated)) {
@@ -206,18 +192,33 @@ impl<O: Object> ObjectReplica<O> {
         self.pursue(context);
     }
 
+    /// Whether the directory names this member as a holder.
+    fn is_named(&self, me: NodeId) -> bool {
+        self.status.holders.names().contains(&me)
+    }
+
+    /// Whether this member lacks the object of the present beginning.
+    fn is_older(&self) -> bool {
+        self.has.is_none_or(|has| has.beginning < self.status.holders.beginning())
+    }
+
+    /// Position at which the object of the present beginning begins.
+    fn first_position(&self) -> ObjectPosition {
+        ObjectPosition { beginning: self.status.holders.beginning(), epoch: 0, applied: 0 }
+    }
+
     fn begin_anew(&mut self, context: &mut ReplicaContext<'_>) {
         let restored = self.checkpoint.take().is_some_and(|bytes| self.object.restore(&bytes));
         if !restored {
             self.object.reset();
         }
         let start = if restored { ObjectOrigin::Checkpoint } else { ObjectOrigin::Initial };
-        self.has = Some(ObjectPosition { beginning: self.status.beginning, epoch: 0, applied: 0 });
+        self.has = Some(self.first_position());
         self.started(start, context);
     }
 
     fn started(&mut self, start: ObjectOrigin, context: &mut ReplicaContext<'_>) {
-        self.pending_request = None;
+        self.requester.cancel();
         context.events.push_back(ApplicationEvent::Started { key: self.key, origin: start });
         for kept in core::mem::take(&mut self.waiting) {
             self.pass(kept, context);
@@ -239,11 +240,11 @@ impl<O: Object> ObjectReplica<O> {
         let comes = reads && !core::mem::replace(&mut self.seated, reads);
         self.meet(&members, me);
         if !reads {
-            self.pending_request = None;
+            self.requester.cancel();
             self.lose();
             return self.give_up_kept(context);
         }
-        if comes && self.ordered && !self.status.holders.contains(&me) {
+        if comes && self.ordered && !self.is_named(me) {
             self.lose();
         }
         if comes && !self.ordered {
@@ -274,10 +275,10 @@ impl<O: Object> ObjectReplica<O> {
     /// Ends this member's seat in the shard.
     pub(super) fn left(&mut self, context: &mut ReplicaContext<'_>) {
         self.seated = false;
-        self.pending_request = None;
+        self.requester.cancel();
         self.give_up_kept(context);
         self.reset_own_count();
-        if !self.ordered || !self.status.holders.contains(&context.me) {
+        if !self.ordered || !self.is_named(context.me) {
             self.lose();
         }
         context.queries.left(self.key);
@@ -310,9 +311,7 @@ impl<O: Object> ObjectReplica<O> {
                 if has.epoch < epoch {
                     (has.epoch, has.applied) = (epoch, 0);
                 }
-                if let Some(logs) = self.status.logs.clone() {
-                    self.note_epoch(&logs);
-                }
+                self.note_epoch();
                 return self.serve(context);
             }
             WaitingEvent::Message(from, record) => (from, record),
@@ -357,67 +356,50 @@ impl<O: Object> ObjectReplica<O> {
         if self.has.is_some() {
             return self.tell_holding(context);
         }
-        let ShardStatus { holders, vacancy, .. } = &self.status;
-        let Some(WaitingEvent::Begun { epoch, .. }) = self.waiting.front() else { return };
-        if self.pending_request.as_ref().is_some_and(|asked| holders.contains(&asked.node)) {
+        let (holders, key) = (&self.status.holders, self.key);
+        let Some(&WaitingEvent::Begun { epoch, .. }) = self.waiting.front() else { return };
+        self.requester.update(holders);
+        if self.requester.awaits_answer(epoch) {
             return;
         }
-        self.pending_request = None;
-        let other = holders.iter().copied().find(|node| *node != context.me);
-        if let Some(node) = other {
-            self.requests += 1;
-            let (key, request) = (self.key, self.requests);
-            self.pending_request = Some(PendingObjectRequest { node, request, bytes: Vec::new() });
-            context.direct(node, ObjectMessage::Want { key, epoch: *epoch, request });
-        } else if let Some(vacancy) = *vacancy
-            && self.announced_in != Some(vacancy)
+        if let Some((node, request)) = context.rotation.next(holders, context.me) {
+            self.requester.ask(node, request, epoch);
+            context.direct(node, ObjectMessage::Want { key, epoch, request });
+        } else if let Some(vacancy) = holders.vacancy()
+            && self.requester.announces_lack(vacancy)
         {
-            self.announced_in = Some(vacancy);
-            context.submit(DirectoryChange::Lacks { key: self.key, vacancy });
+            context.submit(DirectoryChange::Lacks { key, vacancy });
         }
     }
 
     /// Takes in a member's request for the object.
     pub(super) fn wanted(
         &mut self,
-        from: NodeId,
-        epoch: u64,
-        request: u64,
+        request: TransferRequest<u64>,
         context: &mut ReplicaContext<'_>,
     ) {
-        self.wants.retain(|(node, ..)| *node != from);
-        self.wants.push((from, epoch, request));
+        self.request_queue.push(request);
         self.serve(context);
     }
 
+    /// Answers the members that began in an epoch that this member has reached.
     fn serve(&mut self, context: &mut ReplicaContext<'_>) {
         let Some(position) = self.position() else { return };
-        self.wants.retain(|(node, ..)| context.members.contains(node));
-        let ready = |want: &&(NodeId, u64, u64)| want.1 <= position.epoch;
-        let due: Vec<_> = self.wants.iter().filter(ready).copied().collect();
-        if due.is_empty() {
-            return;
-        }
-        self.wants.retain(|want| !due.contains(want));
-        let (whole, object_version) = (self.object.snapshot(), self.logging.object_version);
-        for (node, _, request) in due {
-            let mut rest = whole.as_slice();
-            loop {
-                let (bytes, after) = rest.split_at(rest.len().min(PART));
-                let (last, bytes) = (after.is_empty(), bytes.to_vec());
-                let part = ObjectMessage::Fragment {
-                    key: self.key,
-                    request,
-                    position,
-                    object_version,
-                    last,
-                    bytes,
-                };
-                context.direct(node, part);
-                rest = after;
-                if last {
-                    break;
-                }
+        self.request_queue.retain(|node| context.members.contains(&node));
+        let (mut whole, object_version) = (None, self.logging.object_version);
+        let is_due = |it: &TransferRequest<u64>| (it.wanted <= position.epoch).then_some(());
+        while let Some((asked, ())) = self.request_queue.take_answered(is_due) {
+            let TransferRequest { node, key, request, .. } = asked;
+            let mut rest = whole.get_or_insert_with(|| self.object.snapshot()).as_slice();
+            let mut last = false;
+            while !last {
+                let (bytes, after) = rest.split_at(rest.len().min(CHUNK));
+                (last, rest) = (after.is_empty(), after);
+                let bytes = bytes.to_vec();
+                context.direct(
+                    node,
+                    ObjectMessage::Fragment { key, request, position, object_version, last, bytes },
+                );
             }
         }
     }
@@ -430,19 +412,19 @@ impl<O: Object> ObjectReplica<O> {
         context: &mut ReplicaContext<'_>,
     ) {
         let ObjectFragment { request, position, object_version, last, bytes } = part;
-        let Some(asked) = &mut self.pending_request else { return };
-        if (asked.node, asked.request) != (from, request) {
+        if !self.requester.has_asked(from, request) {
             return;
         }
-        asked.bytes.extend_from_slice(bytes);
+        let Some(received) = self.requester.received() else { return };
+        received.extend_from_slice(bytes);
         if !last {
             return;
         }
-        let whole = core::mem::take(&mut asked.bytes);
-        if position.beginning < self.status.beginning {
+        let whole = core::mem::take(received);
+        if position.beginning < self.status.holders.beginning() {
             // The object belongs to an earlier beginning; the directory names the holders of this
             // one.
-            self.pending_request = None;
+            self.requester.cancel();
             return self.pursue(context);
         }
         if !self.object.restore(&whole) {

@@ -3,6 +3,7 @@
 //! Owns: the rules that assign seats and holders. Never does: choose the wanted members.
 
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::ObjectPosition;
@@ -12,8 +13,8 @@ use crate::group::log_register::AwaitedLogs;
 use crate::group::registry::LayoutMember;
 use crate::ids::{NodeId, RegionId};
 use crate::log::LogId;
-use crate::storage::holders::Holders;
-use crate::storage::log_election::{self, LogClaim, LogElection};
+use crate::storage::log_election::{ElectionState, LogClaim, LogElection};
+use crate::transfer::holders::Holders;
 
 /// Resources that a member has opened for a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +35,23 @@ impl ShardOffer {
     }
 }
 
+/// State of a shard, as one member's object needs it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ShardStatus {
+    /// Whether messages are ordered, so that there can be an object.
+    pub ordered: bool,
+    /// Members that have the object.
+    pub holders: Holders,
+    /// Logs of the shard, if it is logged.
+    pub logs: Option<Arc<LogElection>>,
+    /// State of the beginning of a logged object that no member has.
+    pub awaited: Option<ElectionState>,
+    /// Whether the member is wanted as a reader of a logged shard.
+    pub wanted: bool,
+    /// Whether the member has a log of the shard from before.
+    pub has_log: bool,
+}
+
 /// State of one shard; see the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShardState {
@@ -44,7 +62,7 @@ pub struct ShardState {
     at_work: bool,
     holders: Holders,
     /// Logs of the shard, if it is logged.
-    logs: Option<LogElection>,
+    logs: Option<Arc<LogElection>>,
 }
 
 impl ShardState {
@@ -56,7 +74,7 @@ impl ShardState {
             offers: BTreeMap::new(),
             at_work: false,
             holders: Holders::of_era(era),
-            logs: logged.then(LogElection::default),
+            logs: logged.then(Arc::default),
         }
     }
 
@@ -80,23 +98,26 @@ impl ShardState {
         self.holders.vacancy()
     }
 
-    /// Number of vacancies so far. Members with logs claim in the last one.
-    pub fn vacancies(&self) -> u64 {
-        self.holders.vacancies()
-    }
-
     /// Logs of the shard, if it is logged.
     pub fn logs(&self) -> Option<&LogElection> {
-        self.logs.as_ref()
+        self.logs.as_deref()
     }
 
-    /// Returns the members with logs that also hold the object: their logs are complete.
-    pub fn complete(&self) -> impl Iterator<Item = (NodeId, LogId)> {
-        self.logs.iter().flat_map(|logs| logs.complete(&self.holders))
+    /// Returns the state that the object of this member needs.
+    pub(super) fn status(&self, member: NodeId, has_log: bool) -> ShardStatus {
+        let reads = || self.member_of(member).is_some_and(|place| place.reads);
+        ShardStatus {
+            ordered: self.ordered,
+            holders: self.holders.clone(),
+            logs: self.logs.clone(),
+            awaited: self.awaited(),
+            wanted: self.logs.is_some() && reads(),
+            has_log,
+        }
     }
 
     /// State of the beginning of a logged object that no member has.
-    pub fn awaited(&self) -> Option<log_election::ElectionState> {
+    pub fn awaited(&self) -> Option<ElectionState> {
         let logs = self.logs.as_ref().filter(|_| self.holders().is_empty())?;
         (!self.wanted.is_empty()).then(|| logs.state(self.holders.vacancies()))
     }
@@ -188,20 +209,20 @@ impl ShardState {
         self.wanted.retain(|place| place.node != node);
         self.offers.remove(&node);
         self.holders.forget(node);
-        self.logs.iter_mut().for_each(|logs| logs.forget(node));
+        self.logs_mut().into_iter().for_each(|logs| logs.forget(node));
         self.tidy();
     }
 
     pub(super) fn claim(&mut self, node: NodeId, vacancy: u64, claim: LogClaim) {
         let matters = self.holders().is_empty() || self.member_of(node).is_some();
-        if let Some(logs) = self.logs.as_mut().filter(|_| matters) {
+        if let Some(logs) = self.logs_mut().filter(|_| matters) {
             logs.claim(node, vacancy, claim);
             self.tidy();
         }
     }
 
     pub(super) fn disclaim(&mut self, node: NodeId, holds: bool) {
-        self.logs.iter_mut().for_each(|logs| logs.disclaim(node));
+        self.logs_mut().into_iter().for_each(|logs| logs.disclaim(node));
         if !holds {
             self.holders.forget(node);
         }
@@ -217,10 +238,14 @@ impl ShardState {
 
     /// Sets the logs that the logs of views name for the shard.
     pub(super) fn await_logs(&mut self, awaited: AwaitedLogs) {
-        if let Some(logs) = &mut self.logs {
+        if let Some(logs) = self.logs_mut() {
             logs.await_logs(awaited);
             self.tidy();
         }
+    }
+
+    fn logs_mut(&mut self) -> Option<&mut LogElection> {
+        self.logs.as_mut().map(Arc::make_mut)
     }
 
     /// Applies the consequences of a change.
@@ -250,7 +275,7 @@ impl ShardState {
                 let is_wanted = wanted.iter().any(|place| place.node == *node);
                 is_wanted || offers.contains_key(node) || holders.names().contains(node)
             };
-            logs.iter_mut().for_each(|logs| logs.retain(stays));
+            logs.iter_mut().for_each(|logs| Arc::make_mut(logs).retain(stays));
         }
     }
 
@@ -283,7 +308,7 @@ impl ShardState {
         let readers = self.offers.iter().filter(|(_, offer)| offer.reads && seated);
         let readers: Vec<NodeId> = readers.map(|(node, _)| *node).collect();
         if let Some(logs) = &mut self.logs {
-            return logs.settle(&mut self.holders, &readers);
+            return Arc::make_mut(logs).settle(&mut self.holders, &readers);
         }
         let seats = self.layout_members();
         // The newest checkpoint wins; among equal ones, the first in the order of seats.

@@ -10,7 +10,6 @@
 //! events follow.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -18,7 +17,7 @@ use super::ObjectPosition;
 use super::direct_messages::DirectMessages;
 use super::messages::{DirectoryChange, MachineRequest, ObjectMessage};
 use super::plan::{MOST_SHARDS, ShardMember, shard_of};
-use super::shard::ShardOffer;
+use super::shard::{ShardOffer, ShardStatus};
 use super::shard_directory::ShardDirectory;
 use crate::atomic::{AtomicBool, Ordering};
 use crate::bytes::Wire;
@@ -27,7 +26,6 @@ use crate::group::report::StreamId;
 use crate::group::{Group, GroupEvent, StreamRegion, SubgroupRegions};
 use crate::ids::{NodeId, Peer, RegionId, Time};
 use crate::link::{Interest, Link, LinkError, LinkEvent};
-use crate::log::{LogId, Tail};
 use crate::machine::{Effects, Machine};
 use crate::membership::{ExitReason, View};
 use crate::multicast::claim::SenderMemory;
@@ -35,47 +33,6 @@ use crate::multicast::geometry::Geometry;
 use crate::multicast::inbox::{Inbox, Record};
 use crate::multicast::subgroup::DeliveryGuarantee;
 use crate::node::{NodeEvent, StreamOrigin};
-use crate::storage::log_election;
-
-/// State of a shard according to the directory.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct ShardStatus {
-    /// Whether its messages are ordered.
-    pub ordered: bool,
-    /// Members that have the object.
-    pub holders: Vec<NodeId>,
-    /// Number of the present vacancy, if no member is known to have the object.
-    pub vacancy: Option<u64>,
-    /// Number of the object's beginning.
-    pub beginning: u128,
-    /// State of its logs, if it is logged.
-    pub logs: Option<ShardLogStatus>,
-}
-
-/// State of the logs of a shard according to the directory.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct ShardLogStatus {
-    /// Era of what is applied now.
-    pub era: u64,
-    /// End of the log from which the era began.
-    pub base: Tail,
-    /// Vacancy in which members claim.
-    pub vacancy: u64,
-    /// Whether this node is wanted as a reader there.
-    pub wanted: bool,
-    /// Whether this node has a log of the shard from before.
-    pub known: bool,
-    /// Whether this node has claimed its log.
-    pub claimed: bool,
-    /// Logs that are kept.
-    pub kept_logs: Vec<LogId>,
-    /// Logs that are complete, and their members.
-    pub complete: Vec<(NodeId, LogId)>,
-    /// State of the beginning, with the logs that it waits for, if no member has the object.
-    pub awaited: Option<log_election::ElectionState>,
-    /// Descriptions of the logs that it waits for.
-    pub awaited_logs: Vec<String>,
-}
 
 /// Event of a group, in order.
 #[derive(Debug)]
@@ -439,23 +396,10 @@ impl ShardMachine {
         let directory = self.directory();
         let level = directory.types().get(shard_of(key).0).map(|it| it.level);
         let ordered = level == Some(DeliveryGuarantee::Atomic);
-        let Some(shard) = directory.shard(key) else {
-            return ShardStatus { ordered, ..ShardStatus::default() };
-        };
-        let (holders, vacancy) = (shard.holders().to_vec(), shard.vacancy());
-        let logs = shard.logs().map(|logs| ShardLogStatus {
-            era: logs.era(),
-            base: logs.base(),
-            vacancy: shard.vacancies(),
-            wanted: shard.member_of(self.me).is_some_and(|place| place.reads),
-            known: self.known_logs.contains(&key),
-            claimed: logs.claimed(self.me).is_some(),
-            kept_logs: logs.members_with_logs().map(|(_, log)| log).collect(),
-            complete: shard.complete().collect(),
-            awaited_logs: shard.awaited().map_or(Vec::new(), |status| logs.described(&status)),
-            awaited: shard.awaited(),
-        });
-        ShardStatus { ordered, holders, vacancy, beginning: shard.beginning(), logs }
+        let status = directory.shard(key);
+        let has_log = self.known_logs.contains(&key);
+        let status = status.map(|shard| shard.status(self.me, has_log));
+        status.unwrap_or_else(|| ShardStatus { ordered, ..ShardStatus::default() })
     }
 
     /// Reacts to a change of the directory, or to a seat that became free.

@@ -7,13 +7,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::holders::Holders;
 use crate::bytes::in_order;
 use crate::fault::{Fault, planted};
 use crate::group::log_register::AwaitedLogs;
 use crate::ids::NodeId;
 use crate::log::restart::{self, FoundLog, LogSummary, Restart, RestartVerdict};
 use crate::log::{LogId, Tail, era_after};
+use crate::transfer::holders::Holders;
 
 /// Report of a member that keeps a log about what it has found.
 #[derive(Clone, PartialEq, Eq, Debug)]

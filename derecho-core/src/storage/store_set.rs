@@ -18,25 +18,25 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::durability_tracker::DurabilityTracker;
-use super::holders::Holders;
 use super::log_election::{ElectionState, LogElection};
 use super::log_follower::{BUSY_INTERVAL, CLAIM_INTERVAL, LogFollower};
 use super::log_port::{LogPort, LogPortCondition};
 use super::store::{RecordFormat, StoreRetention};
-use super::store_message::{BlockHead, EpochPosition, StoreMessage};
-use super::subgroup_store::BlockResult;
+use super::store_message::{BlockHead, StoreMessage};
+use super::subgroup_store::{BlockResult, StoreAnswer};
 pub use super::subgroup_store::{StoreAnnouncement, SubgroupStore};
 pub use super::transfer_sender::transfer_geometry;
 use super::transfer_sender::{TransferRequest, TransferSender};
 use crate::bytes::Wire;
 use crate::group::registry::Layout;
-use crate::group::report::StreamId;
 use crate::group::{Group, ReplicatedState};
 use crate::ids::{NodeId, RegionId, Time};
 use crate::machine::Effects;
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::inbox::Inbox;
 use crate::node::{NodeEvent, StreamOrigin, SubgroupId, SubscriptionId};
+use crate::transfer::holders::Holders;
+use crate::transfer::requester::HolderRotation;
 
 /// Maximum number of blocks taken in in one turn.
 const BLOCKS_A_TURN: usize = 4;
@@ -68,6 +68,7 @@ pub trait StoreGroupState: ReplicatedState {
 /// Transfer to this member.
 struct IncomingTransfer {
     subscription: SubscriptionId,
+    from: NodeId,
     key: u64,
     request: u64,
     inbox: Option<Arc<Inbox>>,
@@ -80,7 +81,7 @@ pub struct StoreSet {
     incoming: Vec<IncomingTransfer>,
     /// Subgroup stores that are not yet settled.
     unsettled: BTreeSet<u64>,
-    requests: u64,
+    rotation: HolderRotation,
     /// Latest time of the next turn, while there is something to do.
     next_turn_at: Option<Time>,
     /// Durability of the subgroups that are logged.
@@ -102,7 +103,7 @@ impl Default for StoreSet {
             sender: TransferSender::new(),
             incoming: Vec::new(),
             unsettled: BTreeSet::new(),
-            requests: 0,
+            rotation: HolderRotation::default(),
             next_turn_at: None,
             durability: BTreeMap::new(),
             claim_at: None,
@@ -287,14 +288,7 @@ impl StoreSet {
             let Some(subgroup_store) = self.stores.get_mut(&key) else { continue };
             let Some(range) = subgroup_store.wants() else { continue };
             let Some(holders) = group.state().holders(key) else { continue };
-            let others: Vec<NodeId> =
-                holders.names().iter().copied().filter(|node| *node != me).collect();
-            if others.is_empty() {
-                continue;
-            }
-            // Requests vary, and go to different holders.
-            self.requests += 1 + (me.0 as u64 & 0xff);
-            let (node, request) = (others[self.requests as usize % others.len()], self.requests);
+            let Some((node, request)) = self.rotation.next(holders, me) else { continue };
             let transfer_request = StoreMessage::Want { key, request, range };
             if group.send_direct(node, transfer_request.to_bytes(), effects) {
                 subgroup_store.ask(node, request);
@@ -313,7 +307,8 @@ impl StoreSet {
     ) -> bool {
         match StoreMessage::from_bytes(bytes) {
             Some(StoreMessage::Want { key, request, range }) => {
-                self.sender.enqueue(TransferRequest { node: from, key, request, range });
+                let wanted = range;
+                self.sender.enqueue(TransferRequest { node: from, key, request, wanted });
             }
             Some(StoreMessage::Durable { key, version }) => {
                 // The other member may know of the epoch before this one does.
@@ -345,22 +340,19 @@ impl StoreSet {
                     Some(subscription) => {
                         self.incoming.push(IncomingTransfer {
                             subscription,
+                            from,
                             key,
                             request,
                             inbox: None,
                         });
                     }
                     // The maximum number of streams is being read; the request is repeated later.
-                    None => subgroup_store.cancel_request(),
+                    None => subgroup_store.requester.cancel(),
                 }
             }
-            Some(StoreMessage::Lack { key, request }) => {
-                if let Some(subgroup_store) = self.asked_of(key, from, request) {
-                    subgroup_store.cancel_request();
-                }
-            }
+            Some(StoreMessage::Lack { key, request }) => self.give_up(key, from, request),
             Some(StoreMessage::Behind { key, request }) => {
-                self.asked_of(key, from, request).into_iter().for_each(SubgroupStore::note_refused);
+                self.asked_of(key, from, request).into_iter().for_each(|it| it.requester.refuse());
             }
             None => return false,
         }
@@ -369,11 +361,7 @@ impl StoreSet {
 
     /// Returns the subgroup store that made this request to this member.
     fn asked_of(&mut self, key: u64, node: NodeId, request: u64) -> Option<&mut SubgroupStore> {
-        let subgroup_store = self.stores.get_mut(&key)?;
-        subgroup_store
-            .pending_request()
-            .is_some_and(|it| (it.node, it.request) == (node, request))
-            .then_some(subgroup_store)
+        self.stores.get_mut(&key).filter(|it| it.requester.has_asked(node, request))
     }
 
     /// Takes in an event of a stream. Returns `true` if it is one of the streams used here.
@@ -392,8 +380,8 @@ impl StoreSet {
                 let Some(index) = index else { return false };
                 // The blocks received so far are used; the rest is requested from another holder.
                 while self.take_blocks(index, usize::MAX) == Some(true) {}
-                let IncomingTransfer { key, request, .. } = self.incoming.swap_remove(index);
-                self.give_up(key, request);
+                let IncomingTransfer { from, key, request, .. } = self.incoming.swap_remove(index);
+                self.give_up(key, from, request);
                 true
             }
             _ => false,
@@ -401,21 +389,17 @@ impl StoreSet {
     }
 
     /// Gives up a subgroup store's request.
-    fn give_up(&mut self, key: u64, request: u64) {
-        if let Some(subgroup_store) = self.stores.get_mut(&key)
-            && subgroup_store.pending_request().is_some_and(|asked| asked.request == request)
-        {
-            subgroup_store.cancel_request();
-        }
+    fn give_up(&mut self, key: u64, from: NodeId, request: u64) {
+        self.asked_of(key, from, request).into_iter().for_each(|it| it.requester.cancel());
     }
 
     /// Takes blocks in. `Some(true)`: there may be more; `None`: no more are wanted.
     fn take_blocks(&mut self, index: usize, most: usize) -> Option<bool> {
-        let IncomingTransfer { key, request, inbox, .. } = &self.incoming[index];
+        let IncomingTransfer { from, key, request, inbox, .. } = &self.incoming[index];
         let Some(inbox) = inbox else { return Some(false) };
-        let subgroup_store = self.stores.get_mut(key)?;
         // The subgroup store may have asked another holder meanwhile.
-        subgroup_store.pending_request().filter(|asked| asked.request == *request)?;
+        let subgroup_store =
+            self.stores.get_mut(key).filter(|it| it.requester.has_asked(*from, *request))?;
         for _ in 0..most {
             let Some(record) = inbox.take() else { return Some(false) };
             // I-330: the checked bytes and the stored ones are the same.
@@ -556,11 +540,11 @@ impl StoreSet {
                     index += 1;
                 }
                 None => {
-                    let IncomingTransfer { subscription, key, request, .. } =
+                    let IncomingTransfer { subscription, from, key, request, .. } =
                         self.incoming.swap_remove(index);
                     group.node_mut().unsubscribe(subscription);
                     // If the store is still incomplete, another holder is asked.
-                    self.give_up(key, request);
+                    self.give_up(key, from, request);
                     done += 1;
                 }
             }
@@ -568,7 +552,7 @@ impl StoreSet {
         done
     }
 
-    /// Serves the first request that can be served.
+    /// Answers the first request that can be answered. Returns how much was done.
     fn begin_to_serve<S: StoreGroupState>(
         &mut self,
         group: &mut Group<S>,
@@ -576,47 +560,31 @@ impl StoreSet {
         effects: &mut Effects,
     ) -> usize {
         let Some(stream) = self.sender.stream() else { return 0 };
-        let mut done = 0;
-        for index in 0..self.sender.queue.len() {
-            let transfer_request = self.sender.queue[index].clone();
-            let TransferRequest { node, key, request, .. } = transfer_request;
-            let Some(subgroup_store) = self.stores.get_mut(&key).filter(|it| it.is_complete())
-            else {
-                self.sender.queue.remove(index);
-                group.send_direct(node, StoreMessage::Lack { key, request }.to_bytes(), effects);
-                return 1;
-            };
-            if subgroup_store.is_before(&transfer_request.range.now) {
-                self.sender.queue.remove(index);
-                let behind = StoreMessage::Behind { key, request };
-                group.send_direct(node, behind.to_bytes(), effects);
-                return 1;
+        let stores = &mut self.stores;
+        let answered = self.sender.queue.take_answered(|it| match stores.get_mut(&it.key) {
+            Some(subgroup_store) => subgroup_store.answer(it, group.state().logs(it.key).is_some()),
+            None => Some(StoreAnswer::Lack),
+        });
+        let Some((transfer_request, answer)) = answered else { return 0 };
+        let TransferRequest { node, key, request, .. } = transfer_request;
+        let mut send = |message: StoreMessage| group.send_direct(node, message.to_bytes(), effects);
+        match answer {
+            StoreAnswer::Lack => send(StoreMessage::Lack { key, request }),
+            StoreAnswer::Behind => send(StoreMessage::Behind { key, request }),
+            StoreAnswer::Later(since) => send(StoreMessage::Later { key, request, since }),
+            StoreAnswer::Give { reader, version, since } => {
+                let store = self.stores[&key].store();
+                let streams = store.offered(self.most_ended);
+                let announced = streams.iter().map(|(stream, _)| *stream).collect();
+                let give = StoreMessage::Give { key, request, stream, streams, version, since };
+                let is_sent = send(give);
+                if is_sent {
+                    self.sender.serve(transfer_request, reader, store, announced, now);
+                }
+                is_sent
             }
-            let since = subgroup_store.log_beginning();
-            if let Some(since) =
-                since.filter(|since| is_before(&transfer_request.range.until, since))
-            {
-                let later = StoreMessage::Later { key, request, since: since.clone() };
-                self.sender.queue.remove(index);
-                group.send_direct(node, later.to_bytes(), effects);
-                return 1;
-            }
-            let since = since.cloned().unwrap_or_default();
-            let is_logged = group.state().logs(key).is_some();
-            let Some((found, version)) = subgroup_store.serve(&transfer_request, is_logged) else {
-                continue;
-            };
-            self.sender.queue.remove(index);
-            let streams = subgroup_store.store().offered(self.most_ended);
-            let announced = streams.iter().map(|(stream, _)| *stream).collect();
-            let give = StoreMessage::Give { key, request, stream, streams, version, since };
-            if group.send_direct(node, give.to_bytes(), effects) {
-                self.sender.serve(transfer_request, found, subgroup_store.store(), announced, now);
-            }
-            done = 1;
-            break;
-        }
-        done
+        };
+        1
     }
 
     fn is_busy(&self) -> bool {
@@ -630,12 +598,4 @@ impl StoreSet {
     pub fn wants_turn_at(&self) -> Option<Time> {
         self.next_turn_at.filter(|_| self.is_busy())
     }
-}
-
-/// Whether a request ends before the place at which a store began from a log.
-fn is_before((until, ends): &EpochPosition, (epoch, numbers): &EpochPosition) -> bool {
-    let ends = |stream: &StreamId| ends.iter().find(|(known, _)| known == stream);
-    let mut numbers = numbers.iter();
-    let earlier = |(stream, from): &(StreamId, u64)| ends(stream).is_some_and(|it| it.1 < *from);
-    until < epoch || until == epoch && numbers.any(earlier)
 }

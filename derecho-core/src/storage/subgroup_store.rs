@@ -20,7 +20,6 @@ use alloc::vec::Vec;
 use self::epoch_counts::EpochCounts;
 pub use super::announcement::StoreAnnouncement;
 use super::cursor::StoreCursor;
-use super::holders::Holders;
 use super::log_election::LogElection;
 use super::log_follower::LogFollower;
 use super::log_port::LogTask;
@@ -35,24 +34,20 @@ use crate::ids::NodeId;
 use crate::log::{LogId, Tail};
 use crate::multicast::inbox::Inbox;
 use crate::node::{Node, StreamOrigin, SubgroupId};
+use crate::transfer::holders::Holders;
+use crate::transfer::requester::TransferRequester;
 
 mod epoch_counts;
 mod logging;
 mod receive;
 mod replay;
 
-/// State of a request to a holder.
-pub(super) struct PendingStoreRequest {
-    pub(super) node: NodeId,
-    pub(super) request: u64,
-    /// Epoch that this member had reached by then.
-    epoch: u64,
-    /// Whether the holder began only after that epoch and cannot answer; the request can be
-    /// repeated in a later epoch.
-    is_refused: bool,
+/// State of a transfer to this member.
+#[derive(Default)]
+pub(super) struct StoreReception {
     /// This store's numbers for the streams, by their indices in the run; `None` before they
     /// are announced.
-    pub(super) streams: Option<Vec<u32>>,
+    streams: Option<Vec<u32>>,
     /// Number of messages before this member began.
     version: u64,
     /// Received part of a record.
@@ -72,9 +67,6 @@ struct LateJoinerState {
     complete_at: Option<u64>,
     /// Bytes delivered since records were last put into the store.
     arrived: usize,
-    pending_request: Option<PendingStoreRequest>,
-    /// Vacancy about which this member has announced that it lacks the store.
-    announced_in: Option<u64>,
     /// Beginning of the store that it receives, once it has received a part.
     beginning: Option<u128>,
     /// Cursor along the waiting records, if the store is complete except for these.
@@ -105,6 +97,19 @@ pub(super) enum BlockResult {
     Invalid,
 }
 
+/// Answer to another member's request.
+pub(super) enum StoreAnswer {
+    /// This member does not have the store.
+    Lack,
+    /// This member began only after the epoch that the requester had reached (I-158).
+    Behind,
+    /// The store began again from a log at this place, after the requester's beginning.
+    Later(EpochPosition),
+    /// The records follow, those kept where the requester began: at this version (I-158). `since`:
+    /// the place at which the store began from a log.
+    Give { reader: TransferReader, version: u64, since: EpochPosition },
+}
+
 /// A member's part in one subgroup's store.
 pub struct SubgroupStore {
     store: Store,
@@ -122,10 +127,8 @@ pub struct SubgroupStore {
     /// Cursors that preserve removed records for members that have begun and do not have the
     /// store yet.
     pins: BTreeMap<NodeId, StoreCursor>,
-    /// Beginning of which it has announced that it has it.
-    announced_beginning: Option<u128>,
-    /// Vacancy in which this member has last announced that it has, or lacks, the store.
-    announced_in: Option<u64>,
+    /// Requests to holders, and announcements of this member.
+    pub(super) requester: TransferRequester<StoreReception>,
     gaps: u64,
     me: NodeId,
     /// Number of the beginning, as the logs count them.
@@ -161,8 +164,7 @@ impl SubgroupStore {
             senders: Vec::new(),
             opening: None,
             pins: BTreeMap::new(),
-            announced_beginning: None,
-            announced_in: None,
+            requester: TransferRequester::default(),
             gaps: 0,
             me: NodeId(0),
             era: 0,
@@ -264,7 +266,7 @@ impl SubgroupStore {
                 false => Some(Store::new(StoreRetention::default(), self.format)),
             };
             let complete_at = None;
-            let (from, pending_request, announced_in, replay) = (numbers.clone(), None, None, None);
+            let (from, replay) = (numbers.clone(), None);
             let epoch_changes = VecDeque::new();
             let beginning = None;
             let arrived = 0;
@@ -274,8 +276,6 @@ impl SubgroupStore {
                 waiting,
                 complete_at,
                 arrived,
-                pending_request,
-                announced_in,
                 beginning,
                 replay,
                 epoch_changes,
@@ -355,24 +355,16 @@ impl SubgroupStore {
                 self.log_follower
                     .iter_mut()
                     .for_each(|log_follower| log_follower.claim_again(vacancy));
-                let news = self.announced_in.replace(vacancy) != Some(vacancy);
-                news.then_some(StoreAnnouncement::Lacks(vacancy))
+                let is_due = self.requester.announces_lack(vacancy);
+                is_due.then_some(StoreAnnouncement::Lacks(vacancy))
             }
             StoreStage::Has => {
-                let is_due = holders.vacancy().filter(|_| self.announced_in != holders.vacancy());
-                let (news, beginning) =
-                    (self.announced_beginning != Some(holders.beginning()), holders.beginning());
-                if named || awaits_log || !(news || is_due.is_some()) {
-                    return None;
-                }
-                (self.announced_beginning, self.announced_in) =
-                    (Some(beginning), holders.vacancy());
-                Some(StoreAnnouncement::Holds(beginning))
+                let is_due = !named && !awaits_log && self.requester.announces_holding(holders);
+                is_due.then_some(StoreAnnouncement::Holds(holders.beginning()))
             }
             StoreStage::Lacks(lacking) => {
                 if named && !lacking.is_given() {
-                    lacking.pending_request = None;
-                    self.announced_beginning = Some(holders.beginning());
+                    self.requester.note_named(holders.beginning());
                     match &mut self.log_follower {
                         Some(log_follower) => {
                             let (retention, format) = (self.retention, self.format);
@@ -390,24 +382,20 @@ impl SubgroupStore {
                     match (&lacking.waiting, logs) {
                         (None, _) => {
                             self.store.forget_past();
-                            lacking.pending_request = None;
+                            self.requester.cancel();
                         }
                         (Some(_), Some(_)) => {
                             self.store = Store::new(self.retention, self.format);
-                            lacking.pending_request = None;
+                            self.requester.cancel();
                         }
                         (Some(_), None) => {}
                     }
                 }
                 lacking.beginning = Some(holders.beginning());
-                let asked = lacking.pending_request.as_ref();
-                if asked.is_some_and(|asked| !holders.names().contains(&asked.node)) {
-                    lacking.pending_request = None;
-                }
+                self.requester.update(holders);
                 let vacancy = holders.vacancy().filter(|_| !lacking.is_given())?;
-                let news = lacking.announced_in != Some(vacancy);
-                lacking.announced_in = Some(vacancy);
-                news.then_some(StoreAnnouncement::Lacks(vacancy))
+                let is_due = self.requester.announces_lack(vacancy);
+                is_due.then_some(StoreAnnouncement::Lacks(vacancy))
             }
         }
     }
@@ -415,8 +403,7 @@ impl SubgroupStore {
     /// Returns the request to make; `None` if nothing is needed, or the request was made.
     pub(super) fn wants(&self) -> Option<TransferRange> {
         let StoreStage::Lacks(lacking) = &self.stage else { return None };
-        let is_asked = |asked: &PendingStoreRequest| !asked.is_refused || asked.epoch == self.epoch;
-        if lacking.pending_request.as_ref().is_some_and(is_asked) {
+        if self.requester.awaits_answer(self.epoch) {
             return None;
         }
         let known: StreamNumbers = match &**lacking {
@@ -436,45 +423,13 @@ impl SubgroupStore {
         Some(TransferRange { until, from: known, now, before })
     }
 
-    pub(super) fn pending_request(&mut self) -> Option<&mut PendingStoreRequest> {
-        match &mut self.stage {
-            StoreStage::Lacks(lacking) => lacking.pending_request.as_mut(),
-            _ => None,
-        }
-    }
-
     /// Notes that this member was asked.
-    pub(super) fn ask(&mut self, node: NodeId, request: u64) {
-        let epoch = self.epoch;
-        if let StoreStage::Lacks(lacking) = &mut self.stage {
-            let (is_refused, streams, version, partial) = (false, None, 0, Vec::new());
-            lacking.pending_request = Some(PendingStoreRequest {
-                node,
-                request,
-                epoch,
-                is_refused,
-                streams,
-                version,
-                partial,
-            });
-        }
-    }
-
-    /// Forgets the pending request, so that a member is asked again.
-    pub(super) fn cancel_request(&mut self) {
-        if let StoreStage::Lacks(lacking) = &mut self.stage {
-            lacking.pending_request = None;
-        }
-    }
-
-    /// Notes that the holder began only after the epoch named in the request: it is asked again in
-    /// a later epoch.
-    pub(super) fn note_refused(&mut self) {
-        self.pending_request().into_iter().for_each(|asked| asked.is_refused = true);
+    pub(super) fn ask(&mut self, holder: NodeId, request: u64) {
+        self.requester.ask(holder, request, self.epoch);
     }
 
     /// Whether a place was before all places that this member knows of.
-    pub(super) fn is_before(&self, place: &EpochPosition) -> bool {
+    fn is_before(&self, place: &EpochPosition) -> bool {
         self.epoch_counts.first().is_some_and(|first| place.0 < first.0)
     }
 
@@ -482,15 +437,10 @@ impl SubgroupStore {
     /// again from a log only there.
     pub(super) fn begin_later(&mut self, since: EpochPosition) {
         if let StoreStage::Lacks(lacking) = &mut self.stage {
-            (lacking.pending_request, lacking.epoch, lacking.from) =
-                (None, since.0, since.1.clone());
+            (lacking.epoch, lacking.from) = (since.0, since.1.clone());
+            self.requester.cancel();
             self.log_beginning = Some(since);
         }
-    }
-
-    /// Place at which the store began from a log, if it did.
-    pub(super) fn log_beginning(&self) -> Option<&EpochPosition> {
-        self.log_beginning.as_ref()
     }
 
     /// Takes in delivered records. Returns their number, and whether the store became complete
@@ -546,31 +496,48 @@ impl SubgroupStore {
         done
     }
 
-    /// Returns how to read what another member requests, the records kept where that member began,
-    /// and the number of messages up to there (I-158). `None` while this member has not reached
-    /// that place itself.
-    pub(super) fn serve(
+    /// Returns the answer to another member's request; `None` while this member has not reached the
+    /// place of the request itself.
+    pub(super) fn answer(
         &mut self,
         transfer_request: &TransferRequest,
         is_logged: bool,
-    ) -> Option<(TransferReader, u64)> {
-        let TransferRequest { node, range, .. } = transfer_request;
+    ) -> Option<StoreAnswer> {
+        let TransferRequest { node, wanted, .. } = transfer_request;
         if !self.is_complete() {
-            return None;
+            return Some(StoreAnswer::Lack);
         }
-        let mut beyond = self.epoch_counts.since(&range.now)?.saturating_add(range.before);
+        if self.is_before(&wanted.now) {
+            return Some(StoreAnswer::Behind);
+        }
+        let since = self.log_beginning.clone();
+        if let Some(since) = since.clone().filter(|since| is_before(&wanted.until, since)) {
+            return Some(StoreAnswer::Later(since));
+        }
+        let mut beyond = self.epoch_counts.since(&wanted.now)?.saturating_add(wanted.before);
         if planted(Planted::HistoryCutLate) {
             beyond = 0;
         }
         // Records replaced before the late joiner began are not transferred.
-        let cut = self.store.version().saturating_sub(beyond);
-        if !is_logged && self.retention.is_by_order() {
-            return Some((TransferReader::Unpinned(ResumePoint::default()), cut));
-        }
-        let mut cursor = self.pins.remove(node).unwrap_or_else(|| self.store.cursor());
-        self.store.cut(&mut cursor, cut);
-        Some((TransferReader::Pinned(cursor), cut))
+        let version = self.store.version().saturating_sub(beyond);
+        let reader = match !is_logged && self.retention.is_by_order() {
+            true => TransferReader::Unpinned(ResumePoint::default()),
+            false => {
+                let mut cursor = self.pins.remove(node).unwrap_or_else(|| self.store.cursor());
+                self.store.cut(&mut cursor, version);
+                TransferReader::Pinned(cursor)
+            }
+        };
+        Some(StoreAnswer::Give { reader, version, since: since.unwrap_or_default() })
     }
+}
+
+/// Whether a request ends before the place at which a store began from a log.
+fn is_before((until, ends): &EpochPosition, (epoch, numbers): &EpochPosition) -> bool {
+    let ends = |stream: &StreamId| ends.iter().find(|(known, _)| known == stream);
+    let mut numbers = numbers.iter();
+    let earlier = |(stream, from): &(StreamId, u64)| ends(stream).is_some_and(|it| it.1 < *from);
+    until < epoch || until == epoch && numbers.any(earlier)
 }
 
 impl core::fmt::Debug for SubgroupStore {
@@ -582,14 +549,12 @@ impl core::fmt::Debug for SubgroupStore {
                 write!(f, "has {version} in {epoch}, pins {pins:?}, logs {:?}", self.log_follower)
             }
             StoreStage::Lacks(lacking) => {
-                let asked =
-                    lacking.pending_request.as_ref().map(|it| (it.node, it.request, &it.streams));
-                let LateJoinerState { epoch: began, from, replay, announced_in, .. } = &**lacking;
-                let replays = replay.is_some();
+                let LateJoinerState { epoch: began, from, replay, .. } = &**lacking;
+                let (replays, requester) = (replay.is_some(), &self.requester);
                 write!(
                     f,
-                    "lacks, began {began} at {from:?}, now in {epoch} with {version}, asked {asked:?}, \
-                     replays {replays}, announced_in {announced_in:?}, logs {:?}",
+                    "lacks, began {began} at {from:?}, now in {epoch} with {version}, {requester:?}, \
+                     replays {replays}, logs {:?}",
                     self.log_follower
                 )
             }
@@ -609,8 +574,6 @@ impl SubgroupStore {
             waiting,
             complete_at,
             arrived: 0,
-            pending_request: None,
-            announced_in: None,
             beginning: None,
             replay: None,
             epoch_changes: VecDeque::new(),

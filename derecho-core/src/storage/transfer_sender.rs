@@ -3,7 +3,7 @@
 //! Owns: that stream, and the queue of requests, which are served one after the other. Never does:
 //! wait in a turn, or copy more in one turn than live traffic tolerates.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::cursor::{StoreCursor, StoredRecord};
@@ -17,9 +17,9 @@ use crate::group::report::StreamId;
 use crate::ids::{NodeId, RegionId, Time};
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::geometry::Geometry;
+use crate::transfer::CHUNK;
+use crate::transfer::request_queue::{self, RequestQueue};
 
-/// Bytes of a block.
-const BLOCK: usize = 128 << 10;
 /// Maximum number of blocks in flight.
 const BLOCKS: usize = 8;
 /// Maximum number of blocks sent in one turn.
@@ -27,22 +27,13 @@ const MOST_A_TURN: usize = 2;
 /// Time, in nanoseconds, within which a requester must subscribe once it is served.
 const PATIENCE: u64 = 500_000_000;
 
-/// Maximum number of queued requests.
-const MOST_WANTS: usize = 1 << 16;
-
 /// Returns the geometry of the stream's memory.
 pub fn transfer_geometry() -> Geometry {
-    Geometry::fitting(BLOCKS * BLOCK, 64, BLOCK).expect("a modest shape")
+    Geometry::fitting(BLOCKS * CHUNK, 64, CHUNK).expect("a modest shape")
 }
 
 /// A member's request for the kept records of a subgroup.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct TransferRequest {
-    pub(super) node: NodeId,
-    pub(super) key: u64,
-    pub(super) request: u64,
-    pub(super) range: TransferRange,
-}
+pub(super) type TransferRequest = request_queue::TransferRequest<TransferRange>;
 
 /// How the records for a request are read.
 pub(super) enum TransferReader {
@@ -100,13 +91,13 @@ struct ActiveTransfer {
 pub(super) struct TransferSender {
     stream: Option<(RegionId, SenderMemory)>,
     readers: usize,
-    pub(super) queue: VecDeque<TransferRequest>,
+    pub(super) queue: RequestQueue<TransferRange>,
     active: Option<ActiveTransfer>,
 }
 
 impl TransferSender {
     pub(super) fn new() -> TransferSender {
-        TransferSender { stream: None, readers: 0, queue: VecDeque::new(), active: None }
+        TransferSender { stream: None, readers: 0, queue: RequestQueue::default(), active: None }
     }
 
     pub(super) fn stream(&self) -> Option<RegionId> {
@@ -122,30 +113,16 @@ impl TransferSender {
         self.readers = count;
     }
 
-    pub(super) fn enqueue(&mut self, want: TransferRequest) {
-        self.withdraw(want.node, want.key);
-        // Correct members never exceed this limit.
-        if self.queue.len() < MOST_WANTS {
-            self.queue.push_back(want);
-        }
-    }
-
-    /// Removes a member's earlier request for a subgroup.
-    fn withdraw(&mut self, node: NodeId, key: u64) {
-        self.queue.retain(|known| (known.node, known.key) != (node, key));
-        let of_it =
-            |serving: &ActiveTransfer| (serving.served.node, serving.served.key) == (node, key);
-        if self.active.as_ref().is_some_and(of_it) {
-            self.active = None;
-        }
+    /// Adds a request, in place of the member's earlier one for the subgroup.
+    pub(super) fn enqueue(&mut self, request: TransferRequest) {
+        self.active.take_if(|serving| request.replaces(&serving.served));
+        self.queue.push(request);
     }
 
     /// Removes the requests of members that are gone.
-    pub(super) fn retain(&mut self, stays: impl Fn(NodeId) -> bool) {
-        self.queue.retain(|transfer_request| stays(transfer_request.node));
-        if self.active.as_ref().is_some_and(|serving| !stays(serving.served.node)) {
-            self.active = None;
-        }
+    pub(super) fn retain(&mut self, is_present: impl Fn(NodeId) -> bool) {
+        self.active.take_if(|serving| !is_present(serving.served.node));
+        self.queue.retain(is_present);
     }
 
     /// Whether another request can be served: no reader of the previous transfer is left.
@@ -174,15 +151,15 @@ impl TransferSender {
         let places: BTreeMap<StreamId, u32> = told.into_iter().zip(0..).collect();
         let streams = store.known().map(|known| {
             let (stream, (met, _)) = &known;
-            let until = match of(&transfer_request.range.until.1, *stream) {
+            let until = match of(&transfer_request.wanted.until.1, *stream) {
                 Some(number) if planted(Planted::HistoryTooShort) => number.saturating_sub(1),
                 Some(number) => number,
                 // The stream's sender left before the late joiner began.
-                None if *met <= transfer_request.range.until.0 => u64::MAX,
+                None if *met <= transfer_request.wanted.until.0 => u64::MAX,
                 // The sender came after that.
                 None => 0,
             };
-            let bounds = (of(&transfer_request.range.from, *stream).unwrap_or(0), until);
+            let bounds = (of(&transfer_request.wanted.from, *stream).unwrap_or(0), until);
             TransferredStream { known, bounds, place: places.get(stream).copied() }
         });
         let (streams, announced, until) =
@@ -240,7 +217,7 @@ impl TransferSender {
                 let (mut cursor, gone) = store.cursor_from(resume_point);
                 let sent = match gone as usize * cursor.length_of_next() {
                     // The records would be removed before they arrive (I-231).
-                    lost if lost > MOST_A_TURN * BLOCK => 0,
+                    lost if lost > MOST_A_TURN * CHUNK => 0,
                     _ => serving.send(&mut cursor, memory, version),
                 };
                 store.save_position(&cursor, resume_point);
@@ -265,7 +242,7 @@ impl ActiveTransfer {
     fn send(&mut self, cursor: &mut StoreCursor, memory: &SenderMemory, version: u64) -> usize {
         let mut sent = 0;
         while sent < MOST_A_TURN && !self.finished {
-            let Ok(mut claim) = memory.claim(BLOCK) else { break };
+            let Ok(mut claim) = memory.claim(CHUNK) else { break };
             let (length, last) = self.fill(cursor, &mut claim.bytes()[BLOCK_HEAD..]);
             let head = BlockHead { request: self.served.request, last, version };
             head.write(claim.bytes());
@@ -404,15 +381,15 @@ mod tests {
         };
         assert!(give.to_bytes().len() < 50 << 10, "{}", give.to_bytes().len());
         let epoch = STAYS + GONE + 1;
-        for room in [73, 100, 4096, BLOCK] {
+        for room in [73, 100, 4096, CHUNK] {
             let (until, now) = ((epoch, until.clone()), (epoch, until.clone()));
-            let range = TransferRange { until, from: StreamNumbers::new(), now, before: 0 };
-            let transfer_request = TransferRequest { node: NodeId(2), key: 1, request: 1, range };
+            let wanted = TransferRange { until, from: StreamNumbers::new(), now, before: 0 };
+            let transfer_request = TransferRequest { node: NodeId(2), key: 1, request: 1, wanted };
             let mut sender = TransferSender::new();
             let way = TransferReader::Pinned(store.cursor());
             sender.serve(transfer_request, way, &store, names.clone(), Time(0));
             let mut late_joiner = SubgroupStore::late_joiner(RETENTION, FORMAT);
-            late_joiner.ask(NodeId(1), 1);
+            late_joiner.requester.ask(NodeId(1), 1, 1);
             late_joiner.begin_transfer(&streams, store.version(), (0, StreamNumbers::new()));
             let serving = sender.active.as_mut().expect("somebody is served");
             let Some(TransferReader::Pinned(mut cursor)) = serving.reader.take() else {

@@ -6,9 +6,9 @@
 
 use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
-use derecho_core::storage::holders::Holders;
 use derecho_core::storage::log_election::{ElectionState, LogElection};
 use derecho_core::storage::store_set::{StoreAnnouncement, StoreGroupState};
+use derecho_core::transfer::holders::Holders;
 
 use super::{Discovery, stream_of};
 use crate::mapping::announcement::Announcement;

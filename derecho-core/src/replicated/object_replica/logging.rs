@@ -14,16 +14,16 @@ use super::super::object_host::{ApplicationEvent, ObjectOrigin};
 use super::super::object_log_input::{
     AppliedUpdate, ObjectLogInput, ObjectState, UpdateBytes, state,
 };
-use super::super::shard_machine::ShardLogStatus;
-use super::super::{Object, ObjectPosition, ObjectVersion};
-use super::{ObjectReplica, ReplicaContext, WaitingEvent};
+use super::super::shard::ShardStatus;
+use super::super::{Object, ObjectVersion};
+use super::{ObjectReplica, ReplicaContext, TransferRequester, WaitingEvent};
 use crate::fault::{Fault, planted};
 use crate::group::report::StreamId;
 use crate::ids::{NodeId, RegionId};
 use crate::log::{EpochId, LogId, OwnedRecord, RecordKind};
 use crate::multicast::inbox::Record;
 use crate::storage::durability_tracker::DurabilityTracker;
-use crate::storage::log_election;
+use crate::storage::log_election::ElectionState;
 use crate::storage::log_follower::{LogEvent, LogFollower};
 use crate::storage::log_port::{LogPort, LogPortCondition, LogTask};
 use crate::storage::log_tasks::LogContent;
@@ -54,7 +54,7 @@ pub struct ObjectLogStatus {
     /// Own log, and its condition.
     pub own: Option<(LogId, LogPortCondition)>,
     /// State of the beginning, with the logs that it waits for.
-    pub awaited: Option<log_election::ElectionState>,
+    pub awaited: Option<ElectionState>,
     /// Descriptions of the logs that it waits for.
     pub awaited_logs: Vec<String>,
 }
@@ -166,18 +166,14 @@ impl<O: Object> ObjectReplica<O> {
 
     /// Whether it waits for logs that are elsewhere, so that they must be searched for again.
     pub(in crate::replicated) fn awaits_logs(&self) -> bool {
-        let logs = self.status.logs.as_ref();
-        let waits = logs.and_then(|logs| logs.awaited.as_ref());
-        matches!(waits, Some(log_election::ElectionState::Waits(_)))
-            && self.logging.log_follower.is_some()
+        matches!(self.status.awaited, Some(ElectionState::Waits(_))) && self.has_log()
     }
 
     /// Searches for awaited logs again.
     pub(in crate::replicated) fn claim_again(&mut self) {
-        let vacancy = self.status.logs.as_ref().map(|logs| logs.vacancy);
-        if let (Some(log_follower), Some(vacancy)) = (&mut self.logging.log_follower, vacancy) {
-            log_follower.claim(vacancy, true);
-        }
+        let vacancy = self.status.holders.vacancies();
+        let log_follower = self.logging.log_follower.as_mut();
+        log_follower.into_iter().for_each(|follower| follower.claim(vacancy, true));
     }
 
     /// Gives the log up, because this member is out and the log belongs to others from now on.
@@ -186,16 +182,17 @@ impl<O: Object> ObjectReplica<O> {
     }
 
     pub(in crate::replicated) fn log_status(&self) -> Option<ObjectLogStatus> {
-        let logs = self.status.logs.as_ref()?;
+        let ShardStatus { logs, holders, awaited, .. } = &self.status;
+        let logs = logs.as_ref()?;
         let log_follower = self.logging.log_follower.as_ref();
         Some(ObjectLogStatus {
             object_version: self.position().map(|_| self.logging.object_version),
             durable: self.logging.durability.everywhere(),
             own_durable: log_follower.map_or(0, LogFollower::durable),
-            logs: logs.complete.len(),
+            logs: logs.complete(holders).count(),
             own: log_follower.map(|follower| (follower.log(), follower.condition())),
-            awaited: logs.awaited.clone(),
-            awaited_logs: logs.awaited_logs.clone(),
+            awaited_logs: awaited.as_ref().map_or(Vec::new(), |awaited| logs.described(awaited)),
+            awaited: awaited.clone(),
         })
     }
 
@@ -203,7 +200,8 @@ impl<O: Object> ObjectReplica<O> {
     pub(super) fn describe_log(&self) -> String {
         let Some(logs) = &self.status.logs else { return String::new() };
         let ObjectLog { object_version, log_follower, input: log_input, own, .. } = &self.logging;
-        let (complete, awaited, waits) = (&logs.complete, &logs.awaited, log_input.is_some());
+        let complete: Vec<_> = logs.complete(&self.status.holders).collect();
+        let (awaited, waits) = (&self.status.awaited, log_input.is_some());
         format!(
             "; logged, {object_version:?}, own {own:?}, waits {waits} for {log_follower:?}, complete {complete:?}, \
              awaited {awaited:?}"
@@ -229,7 +227,7 @@ impl<O: Object> ObjectReplica<O> {
     /// Discards the object: later messages belong to another one.
     pub(super) fn lose(&mut self) {
         self.has = None;
-        self.announced = None;
+        self.requester = TransferRequester::default();
         if self.is_logged() {
             let logging = &mut self.logging;
             (logging.input, logging.object_version) = (None, ObjectVersion::default());
@@ -258,11 +256,13 @@ impl<O: Object> ObjectReplica<O> {
     /// Takes in the state of this shard's logs according to the directory, and decides what follows
     /// for the own log.
     pub(super) fn look_at_logs(&mut self, context: &mut ReplicaContext<'_>) {
-        let Some(logs) = self.status.logs.clone() else { return };
-        let (nobody, named) =
-            (self.status.holders.is_empty(), self.status.holders.contains(&context.me));
+        let (named, is_older) = (self.is_named(context.me), self.is_older());
+        let ShardStatus { holders, logs: Some(logs), wanted, has_log, .. } = &self.status else {
+            return;
+        };
+        let nobody = holders.names().is_empty();
         let matters =
-            named || self.seated || logs.wanted || nobody && (logs.known || self.logging.opened);
+            named || self.seated || *wanted || nobody && (*has_log || self.logging.opened);
         if !matters {
             // A member without a part in the shard has no claim to keep up.
             self.logging.log_follower = None;
@@ -273,35 +273,38 @@ impl<O: Object> ObjectReplica<O> {
             self.logging.opened = self.logging.log_follower.is_some();
         }
         let Some(log_follower) = &mut self.logging.log_follower else { return };
-        if log_follower.may_claim(logs.vacancy) && !named {
-            log_follower.claim(logs.vacancy, nobody);
+        let vacancy = holders.vacancies();
+        if log_follower.may_claim(vacancy) && !named {
+            log_follower.claim(vacancy, nobody);
         }
-        if named && self.has.is_none_or(|has| has.beginning < self.status.beginning) {
+        if named && is_older {
             let kept = self.waiting.iter();
             log_follower.load(|| LogTask::Read(first_of(kept)));
         }
         if self.has.is_some()
             && log_follower.awaits_input()
-            && logs.claimed
+            && logs.claimed(context.me).is_some()
             && let Some((log_input, begin)) = self.logging.input.take()
         {
-            let others = logs.complete.iter().filter(|(node, _)| *node != context.me);
-            let (others, waiting) = (others.map(|(_, log)| *log).collect(), log_input.bytes());
-            log_follower.follow(log_input, begin, logs.base, logs.era, others);
+            let others = logs.complete(holders).filter(|(node, _)| *node != context.me);
+            let (others, waiting) = (others.map(|(_, log)| log).collect(), log_input.bytes());
+            log_follower.follow(log_input, begin, logs.base(), logs.era(), others);
             log_follower.grows(waiting);
         }
-        self.note_epoch(&logs);
+        self.note_epoch();
     }
 
     /// Notes the epoch of later messages, and the logs that keep it.
-    pub(super) fn note_epoch(&mut self, logs: &ShardLogStatus) {
-        let epoch = EpochId { view: logs.era, sequence: self.cursor.0 };
+    pub(super) fn note_epoch(&mut self) {
+        let Some(logs) = &self.status.logs else { return };
+        let epoch = EpochId { view: logs.era(), sequence: self.cursor.0 };
         let version = self.logging.object_version.version;
         if self.has.is_some()
             && self.cursor.0 > 0
             && let Some(log_follower) = &mut self.logging.log_follower
         {
-            let mut epoch_logs = logs.kept_logs.clone();
+            let kept_logs = logs.members_with_logs().map(|(_, log)| log);
+            let mut epoch_logs: Vec<LogId> = kept_logs.collect();
             // A member that is about to leave is no longer named by the others, and its log is
             // complete so far.
             if !epoch_logs.contains(&log_follower.log()) {
@@ -347,13 +350,13 @@ impl<O: Object> ObjectReplica<O> {
             object_version = of(message);
         }
         self.logging.object_version = object_version;
-        self.has = Some(ObjectPosition { beginning: self.status.beginning, epoch: 0, applied: 0 });
+        self.has = Some(self.first_position());
         let begin = object_version.version;
         if let (Some(log_follower), Some(logs)) =
             (&mut self.logging.log_follower, &self.status.logs)
         {
             let log_input = ObjectLogInput::new(begin, None);
-            log_follower.follow(log_input, begin, content.tail, logs.era, Vec::new());
+            log_follower.follow(log_input, begin, content.tail, logs.era(), Vec::new());
         }
         let start = if begin == 0 {
             ObjectOrigin::Initial
@@ -422,7 +425,7 @@ impl<O: Object> ObjectReplica<O> {
         {
             return;
         }
-        let epoch = EpochId { view: logs.era, sequence: self.cursor.0 };
+        let epoch = EpochId { view: logs.era(), sequence: self.cursor.0 };
         log_follower.put_checkpoint(
             object_version.version,
             state(*object_version, epoch, &self.object.snapshot()),
@@ -440,17 +443,16 @@ impl<O: Object> ObjectReplica<O> {
             context.direct(node, ObjectMessage::Durable { key: self.key, version: own });
             durability.note_announced(node, own);
         }
-        let complete_members = logs.complete.iter().map(|(node, _)| *node);
+        let complete_members = logs.complete(&self.status.holders).map(|(node, _)| node);
         usize::from(durability.settle(context.me, own, complete_members))
     }
 
     /// Announces that this member has the object, if that is not known and the log is complete.
     pub(super) fn tell_holding(&mut self, context: &mut ReplicaContext<'_>) {
         let Some(has) = self.has.filter(|_| self.seated && self.ordered) else { return };
-        let now = (self.status.beginning, self.status.vacancy);
-        let known = self.status.holders.contains(&context.me);
-        if !known && self.announced != Some(now) && self.logging.is_settled() {
-            self.announced = Some(now);
+        let holders = &self.status.holders;
+        let is_known = holders.names().contains(&context.me);
+        if !is_known && self.logging.is_settled() && self.requester.announces_holding(holders) {
             context.submit(DirectoryChange::Holds { key: self.key, beginning: has.beginning });
         }
     }

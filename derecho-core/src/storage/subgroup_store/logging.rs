@@ -8,7 +8,6 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::super::durability_tracker::DurabilityTracker;
-use super::super::holders::Holders;
 use super::super::log_election::LogElection;
 use super::super::log_follower::{LogEvent, LogFollower, footprint};
 use super::super::log_port::{LogPort, LogPortCondition};
@@ -18,6 +17,7 @@ use super::{StoreAnnouncement, StoreStage, SubgroupStore};
 use crate::group::report::StreamId;
 use crate::ids::NodeId;
 use crate::log::{EpochId, LogId};
+use crate::transfer::holders::Holders;
 
 impl SubgroupStore {
     /// Begins to keep a log.

@@ -7,7 +7,7 @@ use super::super::store::Store;
 use super::super::store_message::{
     AnnouncedStream, BlockHead, EpochPosition, NAME_BYTES, RECORD_HEAD, RecordHead,
 };
-use super::{BlockResult, PendingStoreRequest, StoreStage, SubgroupStore};
+use super::{BlockResult, StoreReception, StoreStage, SubgroupStore};
 
 impl SubgroupStore {
     /// Takes in the announced streams of a transfer, in the sender's order.
@@ -23,12 +23,12 @@ impl SubgroupStore {
             && !self.store.begin_at(version)
         {
             // The request goes to another holder, from the start.
-            lacking.pending_request = None;
+            self.requester.cancel();
             return;
         }
         let known = streams.iter().map(|announced| learn(&mut self.store, *announced)).collect();
-        if let Some(asked) = self.pending_request() {
-            (asked.streams, asked.version) = (Some(known), version);
+        if let Some(reception) = self.requester.received() {
+            (reception.streams, reception.version) = (Some(known), version);
         }
     }
 
@@ -39,8 +39,8 @@ impl SubgroupStore {
         mut run: &[u8],
     ) -> BlockResult {
         let StoreStage::Lacks(lacking) = &mut self.stage else { return BlockResult::Invalid };
-        let Some(PendingStoreRequest { streams: Some(streams), version, partial, .. }) =
-            &mut lacking.pending_request
+        let Some(StoreReception { streams: Some(streams), version, partial }) =
+            self.requester.received()
         else {
             return BlockResult::Invalid;
         };
@@ -97,7 +97,8 @@ impl SubgroupStore {
         match (head.last, partial.is_empty()) {
             (false, _) => BlockResult::More,
             (true, true) if lacking.waiting.is_none() => {
-                (lacking.complete_at, lacking.pending_request) = (Some(head.version), None);
+                lacking.complete_at = Some(head.version);
+                self.requester.cancel();
                 BlockResult::Complete
             }
             (true, true) => {

@@ -19,7 +19,7 @@ impl SubgroupStore {
     /// Begins the replay of the waiting records: the store is as it was when this member began.
     pub(super) fn begin_replay(&mut self) {
         let StoreStage::Lacks(lacking) = &mut self.stage else { return };
-        lacking.pending_request = None;
+        self.requester.cancel();
         if lacking.waiting.is_none() {
             // Nothing more is asked for.
             lacking.complete_at = Some(0);
@@ -51,6 +51,7 @@ impl SubgroupStore {
         }
         self.store.join();
         self.opening = Some(self.store.cursor());
+        self.requester.cancel();
         self.stage = StoreStage::Has;
         true
     }

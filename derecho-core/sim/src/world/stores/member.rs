@@ -23,12 +23,12 @@ use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::{DeliveryGuarantee, SUBGROUP_LINES};
 use derecho_core::storage::cursor::StoreCursor;
-use derecho_core::storage::holders::Holders;
 use derecho_core::storage::log_election::LogElection;
 use derecho_core::storage::store::{Key, KeyLiveness, RecordFormat, StoreRetention};
 use derecho_core::storage::store_set::{
     StoreAnnouncement, StoreGroupState, StoreSet, transfer_geometry,
 };
+use derecho_core::transfer::holders::Holders;
 
 use super::World;
 use super::checker::StoreChecker;
