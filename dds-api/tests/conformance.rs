@@ -42,10 +42,11 @@ enum RowCoverage {
     NoRule(String),
 }
 
-const CHAPTERS: [(&str, &str); 3] = [
+const CHAPTERS: [(&str, &str); 4] = [
     ("Operations", include_str!("conformance/operations.toml")),
     ("Statuses", include_str!("conformance/statuses.toml")),
     ("Policies", include_str!("conformance/policies.toml")),
+    ("Our own", include_str!("conformance/own.toml")),
 ];
 
 fn text(table: &Table, key: &str) -> Option<String> {
