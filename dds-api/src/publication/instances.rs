@@ -166,7 +166,7 @@ impl<T: TopicData> DataWriter<T> {
     fn end(&self, sample: &T, effect: RecordEffect, time: Option<u64>) -> DdsResult<()> {
         let payload = sample.key_cdr(self.encoding());
         let payload = payload.map_err(|error| self.not_encodable(&error))?;
-        let metadata = RecordMetadata { effect, ..self.metadata_of(sample)? };
+        let metadata = RecordMetadata { effect, ..self.metadata_at(sample, time)? };
         let size = HEADER + payload.len();
         let fill = |record: &mut [u8]| record[HEADER..size].copy_from_slice(&payload);
         let leave = || match effect {

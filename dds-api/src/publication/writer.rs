@@ -205,7 +205,7 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     fn write_freely(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
         let size = self.size_of(sample).map_err(|error| self.not_encodable(&error))?;
-        let metadata = self.metadata_of(sample)?;
+        let metadata = self.metadata_at(sample, time)?;
         let fill = |record: &mut [u8]| write_payload(sample, record, || self.encoding());
         if let Some(held) =
             self.hold(&metadata, time, size, || self.entering(self.limited_key(sample)?), fill)
@@ -270,6 +270,16 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     pub(super) fn metadata_of(&self, sample: &T) -> DdsResult<RecordMetadata> {
         self.metadata_with(sample, self.shared.policy_metadata())
+    }
+
+    /// As `metadata_of`, for a sample with this source timestamp if the application gives one.
+    #[inline(always)]
+    pub(super) fn metadata_at(&self, sample: &T, time: Option<u64>) -> DdsResult<RecordMetadata> {
+        let metadata = self.metadata_of(sample)?;
+        Ok(match time.is_some() && self.states_commits() {
+            true => RecordMetadata { policies: metadata.policies.stating_commit(), ..metadata },
+            false => metadata,
+        })
     }
 
     /// As `metadata_of`, with the given policy metadata.
@@ -485,11 +495,14 @@ impl<T: TopicData> DataWriter<T> {
         &self,
         writer_claim: WriterClaim<'_>,
         size: usize,
-        (with, time): (RecordMetadata, Option<u64>),
+        (mut with, time): (RecordMetadata, Option<u64>),
     ) {
         // The cast is lossless: a participant creates fewer than 2^32 endpoints.
         let (now, id) = (clock::now(), self.started().id as u32);
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
+        if time.is_some() && self.states_commits() {
+            with.policies = with.policies.committed_at(clock::wall(now));
+        }
         if self.shared.timeliness.is_kept() {
             self.update_timeliness((with.key, with.effect), now);
         }
@@ -569,6 +582,12 @@ impl<T: TopicData> DataWriter<T> {
 impl<T: TopicData> WriterCore<T> {
     pub(super) fn name_in_domain(&self) -> InstanceHandle {
         self.participant.membership.handle(self.enabling.id())
+    }
+
+    /// Whether records with a timestamp of the application state when they were committed.
+    #[inline(always)]
+    fn states_commits(&self) -> bool {
+        self.enabling.started().is_some_and(|started| started.states_commits)
     }
 
     /// The memory of the first membership, if the participant is still in that membership.

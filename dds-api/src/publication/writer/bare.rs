@@ -20,7 +20,8 @@ impl<T: TopicData> DataWriter<T> {
         let Some(started) = self.enabling.started().filter(|_| is_bare) else { return false };
         let membership = &self.participant.membership;
         let (first, thread) = (&started.first_memory, this_thread());
-        if started.kept || started.limits.is_some() || !self.is_active(first) {
+        let states_commit = time.is_some() && started.states_commits;
+        if started.kept || started.limits.is_some() || states_commit || !self.is_active(first) {
             return false;
         }
         let Ok(mut claim) = first.memory.claim_on(thread, HEADER + size_of::<T>()) else {
