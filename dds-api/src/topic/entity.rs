@@ -165,6 +165,8 @@ impl TopicEntity {
         }
         self.policies.fix();
         self.lifecycle.enable();
+        // Listeners are called for events since the announcement.
+        participant.dispatcher.wake();
         Ok(())
     }
 

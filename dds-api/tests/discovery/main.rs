@@ -8,6 +8,7 @@ mod support;
 mod announced_data;
 mod application_files;
 mod builtin_topics;
+mod early_listeners;
 mod ignoring;
 mod left_out;
 mod listeners;
