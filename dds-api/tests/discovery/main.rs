@@ -12,6 +12,7 @@ mod early_listeners;
 mod ignoring;
 mod left_out;
 mod listeners;
+mod matched_counts;
 mod profiles;
 mod publication;
 mod shared_state;
