@@ -9,6 +9,7 @@ mod announced_data;
 mod application_files;
 mod builtin_topics;
 mod early_listeners;
+mod equal_names;
 mod ignoring;
 mod left_out;
 mod listeners;
