@@ -8,6 +8,7 @@ mod support;
 mod announced_data;
 mod application_files;
 mod builtin_topics;
+mod data_statuses;
 mod early_listeners;
 mod equal_names;
 mod ignoring;
