@@ -122,6 +122,10 @@ impl<T: TopicData> Loan<'_, T> {
             // A sample on the heap goes through the ordinary write, which checks the limits.
             LoanStorage::Heap(_) => None,
         };
+        let mut fresh = match &self.build {
+            LoanStorage::InPlace { .. } => writer.fresh_instance(&self)?,
+            LoanStorage::Heap(_) => None,
+        };
         match self.build {
             LoanStorage::InPlace { mut place, .. } => {
                 let size = HEADER + size_of::<T>();
@@ -134,13 +138,21 @@ impl<T: TopicData> Loan<'_, T> {
                         record[HEADER..size].copy_from_slice(&place.bytes()[HEADER..size]);
                         Ok(size)
                     };
-                    if let Some(held) =
-                        writer.hold(&metadata, None, size, || writer.entering(key), fill)
-                    {
+                    if let Some(held) = writer.hold(
+                        &metadata,
+                        None,
+                        size,
+                        || writer.entering(key, fresh.take()),
+                        fill,
+                    ) {
                         is_held = true;
                         return held;
                     }
-                    writer.commit(place, size, metadata)
+                    writer.commit(place, size, metadata)?;
+                    fresh.take().into_iter().for_each(|fresh| {
+                        writer.known.enter(fresh);
+                    });
+                    Ok(())
                 };
                 writer.within_limits(key, None, write)?;
                 if !is_held {

@@ -20,7 +20,7 @@ use idl_xtypes::TopicData;
 
 use super::acknowledgment::are_acknowledged;
 use super::enabling::{EnabledWriter, WriterDraft};
-use super::instances::RegisteredInstances;
+use super::known_instances::KnownInstances;
 use super::limits::WriterLimits;
 use super::loan::Loan;
 use super::publisher::Publisher;
@@ -73,7 +73,8 @@ pub struct WriterCore<T: TopicData> {
     pub(super) enabling: EnablingState<WriterDraft>,
     /// Identifies the version of the writer's type in each sample.
     pub(super) mark: u32,
-    pub(super) registered: RegisteredInstances,
+    /// Instances that were registered, written or disposed, and not unregistered since.
+    pub(super) known: KnownInstances,
     /// The publisher that the writer belongs to, unless that is the participant's implicit one.
     pub(super) publisher: Option<Publisher>,
     pub(super) status_condition: OnceLock<StatusCondition>,
@@ -196,6 +197,7 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     fn write_within(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
         if self.write_bare(sample, time) {
+            self.note_written(sample);
             return Ok(());
         }
         let key = self.limited_key(sample)?;
@@ -207,8 +209,7 @@ impl<T: TopicData> DataWriter<T> {
         let size = self.size_of(sample).map_err(|error| self.not_encodable(&error))?;
         let metadata = self.metadata_at(sample, time)?;
         let fill = |record: &mut [u8]| write_payload(sample, record, || self.encoding());
-        if let Some(held) =
-            self.hold(&metadata, time, size, || self.entering(self.limited_key(sample)?), fill)
+        if let Some(held) = self.hold(&metadata, time, size, || self.entering_sample(sample), fill)
         {
             return held;
         }
@@ -216,9 +217,11 @@ impl<T: TopicData> DataWriter<T> {
         // A claim that is returned by a call may lie in memory, stored word by word. A load of word
         // pairs then stalls until the stores complete. So the usual case takes its own path.
         match self.claim_at_once(size) {
-            Some(writer_claim) => self.put(writer_claim, sample, (metadata, time)),
-            None => self.write_slowly(sample, size, (metadata, time), blocking),
+            Some(writer_claim) => self.put(writer_claim, sample, (metadata, time))?,
+            None => self.write_slowly(sample, size, (metadata, time), blocking)?,
         }
+        self.note_written(sample);
+        Ok(())
     }
 
     #[cold]

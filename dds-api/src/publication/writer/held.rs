@@ -86,15 +86,6 @@ impl<T: TopicData> DataWriter<T> {
         held
     }
 
-    /// Side effect of adding a sample of this instance to a set: the instance may be a new one.
-    pub(in crate::publication) fn entering(
-        &self,
-        key: Option<u128>,
-    ) -> DdsResult<Option<SampleSideEffect>> {
-        let Some(key) = key else { return Ok(None) };
-        Ok(self.enter_instance(key)?.then_some(SampleSideEffect::Entered(key)))
-    }
-
     fn too_large(&self, gathered: &GatheredSamples, largest: usize) -> DdsError {
         DdsError::OutOfResources(format!(
             "the open coherent set already has {} samples of `{}`, in {} bytes, and no room for \

@@ -32,7 +32,7 @@ use timers::CacheTimers;
 
 pub use access::{InstanceScope, ReturnedSample, Selection, ShareSample};
 pub use arrival::{Arrival, ArrivalOutcome, InstanceChange, LimitReached, Rejection};
-pub use instances::Key;
+pub use instances::{Key, KeyHasher};
 pub use room::{ArrivalSummary, RoomShortage};
 pub use settings::{CacheSettings, NEVER};
 
