@@ -144,6 +144,9 @@ impl<D: EndpointDraft> EnablingState<D> {
         self.lifecycle.enable();
         then();
         *draft = None;
+        drop(draft);
+        // Listeners are called for events since the announcement.
+        participant.dispatcher.wake();
         Ok(())
     }
 

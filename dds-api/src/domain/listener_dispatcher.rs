@@ -8,7 +8,8 @@
 //! time, and delays only other listeners of its participant.
 //!
 //! Owns: when entities are checked. Never does: keep an entity alive that its application
-//! has dropped.
+//! has dropped, or call a listener for an entity that is not enabled. Until then the entity has
+//! neither its handle nor its policies, and most calls on it fail.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -78,7 +79,8 @@ impl DispatcherState {
                 all.sort_by_cached_key(|it| Reverse(it.upgrade().map_or(0, |it| it.priority())));
             }
             for entity in &all {
-                let Some(entity) = entity.upgrade() else { continue };
+                let is_usable = |entity: &Arc<dyn ListenedEntity>| entity.lifecycle().is_enabled();
+                let Some(entity) = entity.upgrade().filter(is_usable) else { continue };
                 has_notified |= Arc::clone(&entity).notify_listeners();
                 next = next.into_iter().chain(entity.next_check()).min();
             }
@@ -143,8 +145,14 @@ impl ListenerDispatcher {
             *thread = Some(made);
         }
         drop(thread);
-        self.shared.waker.get().into_iter().for_each(|waker| waker.on_turn());
+        self.wake();
         Ok(())
+    }
+
+    /// Makes the thread check the entities, if it has started: an entity was enabled, or has a new
+    /// listener.
+    pub(crate) fn wake(&self) {
+        self.shared.waker.get().into_iter().for_each(|waker| waker.on_turn());
     }
 
     /// Stops calling listeners. Waits for a listener that is being called, unless that is the

@@ -57,6 +57,8 @@ pub(crate) struct ParticipantInner {
     pub(crate) policies: ParticipantPolicies,
     /// Number of provisional numbers that were given to entities that are not enabled.
     pub(super) provisional: AtomicU64,
+    /// Held from the check of a topic's type until the participant has the topic.
+    naming: Mutex<()>,
     /// Its content-filtered topics and multi-topics, by name.
     pub(crate) derived_topics: DerivedTopics,
     /// Subscriber of the builtin topics, while anybody has it.
@@ -77,6 +79,11 @@ impl ParticipantInner {
                 "the thread that calls listeners cannot start: {error}"
             ))
         })
+    }
+
+    /// Excludes other threads that make topics, so that one name has one type.
+    pub(crate) fn begin_naming(&self) -> MutexGuard<'_, ()> {
+        lock(&self.naming)
     }
 
     /// Returns the probable reason why no other participant is there, and what to do.
@@ -261,6 +268,7 @@ impl DomainParticipant {
             lifecycle: Lifecycle::default(),
             policies: ParticipantPolicies::new(qos),
             provisional: AtomicU64::new(0),
+            naming: Mutex::default(),
             derived_topics: DerivedTopics::default(),
             builtin: Mutex::default(),
             domain,

@@ -98,6 +98,9 @@ struct TopicMembership {
     seats: Vec<NodeId>,
     /// Number of participants with readers that are known to have begun the epoch.
     readers_begun: u32,
+    /// Participants among them that are known by name: those of an epoch that all have begun, as
+    /// far as they are still members.
+    begun: Vec<NodeId>,
     /// Whether all members are known to have begun the epoch. Then a newly announced reader already
     /// receives its samples.
     all_begun: bool,
@@ -280,6 +283,7 @@ impl AtomicTopics {
         let seats = layout.members.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect();
         let before: Vec<NodeId> = std::mem::replace(&mut membership.seats, seats);
         membership.all_begun = false;
+        membership.begun.retain(|node| membership.seats.contains(node));
         let gone = before.iter().filter(|node| !membership.seats.contains(node)).count() as u32;
         for (number, origin, region) in domain.node().senders(id) {
             let node = match origin {
@@ -313,7 +317,10 @@ impl AtomicTopics {
     pub(super) fn readers_begun(&mut self, domain: &DomainGroup, key: u64, readers: usize) {
         let membership = self.memberships.get_mut(&key).and_then(VecDeque::front_mut);
         let Some(membership) = membership else { return };
-        membership.all_begun |= readers == membership.seats.len();
+        if readers == membership.seats.len() {
+            membership.all_begun = true;
+            membership.begun.clone_from(&membership.seats);
+        }
         // Every member of a topic that is kept reads it, even if it has only writers. Only when all
         // members have begun is it known that the members with readers have begun.
         membership.readers_begun = match membership.level.is_kept() {
@@ -424,6 +431,7 @@ impl TopicMembership {
             sending: Arc::new([]),
             seats: Vec::new(),
             readers_begun: 0,
+            begun: Vec::new(),
             all_begun: false,
             level: endpoint.level,
             retention: endpoint.retention,
@@ -513,28 +521,8 @@ impl TopicMembership {
         retract(domain, id);
     }
 
-    /// Number of participants whose writers' samples a reader receives now. In a shared order some
-    /// senders have no writer of the reader's topic.
-    fn writing(&self, state: &Discovery, key: u64, reader: u64) -> u32 {
-        match self.endpoints.get(&reader).filter(|reader| reader.order.common().is_some()) {
-            None => self.sending.len() as u32,
-            Some(reader) => {
-                let has_writer = |node: NodeId| {
-                    let mut writers = state.writers_of(key).filter(|(of, ..)| *of == node);
-                    writers.any(|(.., writer)| writer.topic == reader.topic)
-                };
-                self.sending.iter().filter(|stream| has_writer(stream.node)).count() as u32
-            }
-        }
-    }
-
-    /// Result of `writing` for each reader.
-    fn writing_to_each(&self, state: &Discovery, key: u64) -> BTreeMap<u64, u32> {
-        self.readers.keys().map(|id| (*id, self.writing(state, key, *id))).collect()
-    }
-
     /// Updates the senders that are known to the readers of a topic whose samples are kept.
-    fn update_known_senders(&mut self, state: &Discovery, key: u64) {
+    fn update_known_senders(&mut self, domain: &DomainGroup, key: u64, ignored: &IgnoredEntities) {
         if self.subgroup.is_none() {
             return;
         }
@@ -549,7 +537,7 @@ impl TopicMembership {
             drop(sources);
             shared.set_sending(&self.sending);
             shared.changes.fetch_add(1, Ordering::Release);
-            shared.matched.store(self.writing(state, key, id), Ordering::Release);
+            shared.matched.store(self.writing(domain, key, ignored, id), Ordering::Release);
         }
     }
 
@@ -567,11 +555,11 @@ impl TopicMembership {
 
     /// Gives queues to the readers that have none, if this participant delivers, and updates the
     /// senders that are known to all readers.
-    fn connect(&mut self, domain: &mut DomainGroup, key: u64) {
+    fn connect(&mut self, domain: &mut DomainGroup, key: u64, ignored: &IgnoredEntities) {
         let Some(subgroup) = self.subgroup else { return };
         let delivers_on = self.continues_delivery(domain, key);
         let writers: Arc<[StreamId]> = self.senders.as_slice().into();
-        let writing = self.writing_to_each(domain.state(), key);
+        let writing = self.writing_to_each(domain, key, ignored);
         for (&reader, OrderedReader { shared, inbox, .. }) in &mut self.readers {
             let id = SourceId::Atomic(reader);
             let is_dead = |inbox: &Arc<Inbox>| !domain.node().has_subgroup_reader(subgroup, inbox);

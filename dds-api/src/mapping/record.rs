@@ -10,7 +10,9 @@
 //!       ...   partitions, length: u16  NUL-separated names; only on an ordered topic, for a writer
 //!                                      in named partitions
 //!       ...   strength: i32            only for a writer that has a strength
-//!       ...   tag: u64                 only if several topics share an order: identifies the topic
+//!       ...   tag: u64                 on an ordered topic, only if several topics share an order:
+//!                                      identifies the topic; on an unordered topic, only if the
+//!                                      timestamp is not the time of the commit: that time
 //!       ...   expiry: u64              only for a writer with a lifespan: time at which the sample
 //!                                      expires, on the clock of the timestamp
 //!       ...   key hash: 16 bytes       only if samples are kept for late joiners
@@ -549,6 +551,14 @@ pub(crate) fn mark_of(record: &[u8]) -> u32 {
 /// Time at which the sample in a record was written.
 pub(crate) fn time_of(record: &[u8]) -> u64 {
     RecordHeader::read(record).map_or(0, |header| header.timestamp)
+}
+
+/// Time at which a record of an unordered topic was committed.
+pub(crate) fn commit_time_of(record: &[u8]) -> u64 {
+    RecordHeader::read(record).map_or(0, |header| match header.tag_of(record) {
+        0 => header.timestamp,
+        time => time,
+    })
 }
 
 /// Whether a record holds a plain sample of this type, which is read in place.

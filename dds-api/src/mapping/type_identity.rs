@@ -189,7 +189,12 @@ fn known<T: TopicData>(support: &T::TypeSupport) -> Arc<KnownType> {
     };
     let known = Arc::new(KnownType::own(T::dynamic_type(support), layout, offsets));
     catalogue(|all| {
-        let known = Arc::clone(all.by_name.entry(known.name()).or_insert(known));
+        let first = all.by_name.entry(known.name()).or_insert_with(|| Arc::clone(&known));
+        // Types of equal structure may differ in their names, which identify topics' types.
+        let known = match first.identity.name == known.identity.name {
+            true => Arc::clone(first),
+            false => known,
+        };
         if let Some(compiled) = compiled {
             all.by_type.insert(compiled, Arc::clone(&known));
         }

@@ -12,7 +12,7 @@ use qos_profiles::{
 };
 
 use super::enabling::WriterDraft;
-use super::instances::RegisteredInstances;
+use super::known_instances::KnownInstances;
 use super::publisher::Publisher;
 use super::writer::{DataWriter, WriterCore};
 use crate::domain::enabling::EnablingState;
@@ -256,6 +256,7 @@ impl<T: TopicData> DataWriterBuilder<T> {
         topic.policies().settle_representation(PolicyOwner::Writer, &mut qos.representation)?;
         check(&topic, &qos, &group)?;
         let mark = topic.identity().mark();
+        let known = KnownInstances::new(T::dynamic_type(topic.support()).is_keyed());
         let shared = Arc::new(WriterShared::new(Arc::clone(&participant.liveliness)));
         let of = publisher
             .as_ref()
@@ -269,7 +270,7 @@ impl<T: TopicData> DataWriterBuilder<T> {
             shared,
             enabling,
             mark,
-            registered: RegisteredInstances::default(),
+            known,
             publisher,
             status_condition: OnceLock::new(),
             listener: ListenerSlot::default(),

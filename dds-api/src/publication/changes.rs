@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use qos_profiles::PresentationQosPolicy;
 
+use super::known_instances::KnownInstance;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::set::GatheredSamples;
 use crate::subscription::{check_order, is_one};
@@ -37,11 +38,12 @@ pub(super) enum SetWriterCount {
 
 /// Side effect of a sample of a set on its writer. Reverted if the set is discarded.
 pub(super) enum SampleSideEffect {
-    /// The sample is the first one of an instance, which counts towards max_instances since then.
+    /// The sample is the first one of an instance, which its writer knows since then, and which
+    /// counts towards max_instances.
     Entered(u128),
-    /// The sample unregisters an instance. `registered` is the key with which the instance was
-    /// registered, if it was; `counted` says whether it counted towards max_instances.
-    Left { key: u128, registered: Option<Box<[u8]>>, counted: bool },
+    /// The sample unregisters an instance. `known` is what the writer knew of it; `counted` says
+    /// whether it counted towards max_instances.
+    Left { key: u128, known: Option<KnownInstance>, counted: bool },
 }
 
 /// A writer, as seen by its publisher.

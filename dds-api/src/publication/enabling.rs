@@ -52,6 +52,8 @@ pub(super) struct EnabledWriter {
     pub(super) encoding: Encoding,
     /// Whether samples are kept, so that they carry their keys.
     pub(super) kept: bool,
+    /// Whether records with a timestamp of the application state when they were committed (I-217).
+    pub(super) states_commits: bool,
     /// RESOURCE_LIMITS, if there are any.
     pub(super) limits: Option<WriterLimits>,
 }
@@ -138,7 +140,10 @@ impl<T: TopicData> WriterCore<T> {
         // A deadline and a lifespan may be set later. The largest sample may be part of a set.
         let in_set =
             self.publisher.as_ref().is_some_and(|publisher| publisher.changes().is_coherent());
-        let names = if policy_metadata.tag != 0 { names + TAG } else { names };
+        let states_commits = !level.is_ordered()
+            && (policy_metadata.offer.is_exclusive()
+                || T::dynamic_type(topic.support()).is_keyed());
+        let names = if states_commits || policy_metadata.tag != 0 { names + TAG } else { names };
         let in_set = if in_set { set::footprint(HEADER) } else { 0 };
         let overhead = HEADER + names + EXPIRY + KEY + in_set;
         let geometry = Geometry::fitting(*memory, entries, largest.saturating_add(overhead))
@@ -170,6 +175,7 @@ impl<T: TopicData> WriterCore<T> {
             max_blocking,
             encoding,
             kept: level.is_kept(),
+            states_commits,
             limits,
         })
     }

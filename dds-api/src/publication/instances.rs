@@ -1,29 +1,18 @@
 //! The instances of a writer: registering, unregistering, disposing.
 //!
-//! Owns: the set of instances that the application has registered. Never does: track instances that
-//! are only written; writing an instance does not require registration.
+//! Owns: these calls, and what they do to the instances that the writer knows. Never does: require
+//! that an instance be registered before it is written or disposed; these calls register it.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use idl_xtypes::TopicData;
 
 use super::changes::SampleSideEffect;
+use super::known_instances::FreshInstance;
 use super::writer::DataWriter;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
 use crate::mapping::record::{HEADER, RecordEffect, RecordMetadata, key_payload};
-
-/// Keys of the registered instances, by key hash.
-#[derive(Default)]
-pub(super) struct RegisteredInstances(Mutex<BTreeMap<u128, Box<[u8]>>>);
-
-impl RegisteredInstances {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u128, Box<[u8]>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Nanoseconds since 1970.
 fn nanos(time: SystemTime) -> DdsResult<u64> {
@@ -65,10 +54,8 @@ impl<T: TopicData> DataWriter<T> {
         self.enabling.check()?;
         let key = self.key_of(sample)?;
         self.enter_instance(key)?;
-        let mut registered = self.registered.lock();
-        if let std::collections::btree_map::Entry::Vacant(new) = registered.entry(key) {
-            let value = key_payload(sample).map_err(|error| self.not_encodable(&error))?;
-            new.insert(value.into_boxed_slice());
+        if self.known.has_key() {
+            self.known.register(self.encoded_instance(key, sample)?);
         }
         Ok(InstanceHandle::of_instance(key))
     }
@@ -87,6 +74,10 @@ impl<T: TopicData> DataWriter<T> {
     /// default](super::DataWriterBuilder::autodispose_unregistered_instances). Readers see an
     /// instance without any remaining writer as [without
     /// writers](crate::subscription::InstanceState::NotAliveNoWriters).
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`] if this writer has neither registered nor written nor
+    /// disposed the instance, or has unregistered it since.
     pub fn unregister_instance(&self, sample: &T) -> DdsResult<()> {
         self.end(sample, self.effect_of_unregister(), None)
     }
@@ -123,27 +114,26 @@ impl<T: TopicData> DataWriter<T> {
         self.write_at(sample, Some(nanos(time)?))
     }
 
-    /// The handle of an instance that is currently [registered](DataWriter::register_instance).
+    /// The handle of an instance that this writer has
+    /// [registered](DataWriter::register_instance), written or disposed, and not unregistered
+    /// since.
     pub fn lookup_instance(&self, sample: &T) -> Option<InstanceHandle> {
         let key = self.key_of(sample).ok()?;
-        let known = self.registered.lock().contains_key(&key);
-        known.then(|| InstanceHandle::of_instance(key))
+        self.known.knows(key).then(|| InstanceHandle::of_instance(key))
     }
 
-    /// A sample with the key of a registered instance. Members outside the key have default values.
+    /// A sample with the key of an instance that [`lookup_instance`](DataWriter::lookup_instance)
+    /// finds. Members outside the key have default values.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if the handle belongs to no registered instance of this writer.
+    /// [`DdsError::BadParameter`] if the handle belongs to no such instance.
     pub fn get_key_value(&self, handle: InstanceHandle) -> DdsResult<T> {
-        let key = handle.instance_key();
-        let registered = self.registered.lock();
-        let value = key
-            .and_then(|key| registered.get(&key))
-            .and_then(|key| T::read_key(self.topic().support(), key).ok());
-        value.ok_or_else(|| {
+        let read = |value: &[u8]| T::read_key(self.topic().support(), value).ok();
+        let value = handle.instance_key().and_then(|key| self.known.value(key, read));
+        value.flatten().ok_or_else(|| {
             DdsError::BadParameter(format!(
-                "{handle} is not an instance that this writer of `{}` has registered: register the \
-                 instance first",
+                "{handle} is not an instance that this writer of `{}` has registered or written: \
+                 register the instance first",
                 self.topic().name()
             ))
         })
@@ -162,18 +152,94 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
+    /// Notes that a sample was written or its instance disposed: the writer knows the instance from
+    /// now on. Costs nothing for types that have no key.
+    #[inline(always)]
+    pub(super) fn note_written(&self, sample: &T) {
+        // A sample that was written has a key that can be encoded.
+        self.note_fresh(self.fresh_instance(sample).unwrap_or_default());
+    }
+
+    /// Makes the instance of a sample known that was written.
+    #[inline(always)]
+    pub(super) fn note_fresh(&self, fresh: Option<FreshInstance>) {
+        if let Some(fresh) = fresh {
+            self.known.enter(fresh);
+        }
+    }
+
+    /// The instance of a sample, if the writer does not know it yet.
+    #[inline(always)]
+    pub(super) fn fresh_instance(&self, sample: &T) -> DdsResult<Option<FreshInstance>> {
+        if T::NEVER_KEYED || !self.known.has_key() {
+            return Ok(None);
+        }
+        let key = self.key_of(sample)?;
+        if self.known.is_recent(key) { Ok(None) } else { self.seldom_instance(key, sample) }
+    }
+
+    #[cold]
+    fn seldom_instance(&self, key: u128, sample: &T) -> DdsResult<Option<FreshInstance>> {
+        match self.known.touch(key) {
+            true => Ok(None),
+            false => self.encoded_instance(key, sample).map(Some),
+        }
+    }
+
+    fn encoded_instance(&self, key: u128, sample: &T) -> DdsResult<FreshInstance> {
+        let value = key_payload(sample).map_err(|error| self.not_encodable(&error))?;
+        Ok(FreshInstance { key, value })
+    }
+
+    /// Side effect of adding a sample to a set: the instance may be a new one.
+    pub(super) fn entering_sample(&self, sample: &T) -> DdsResult<Option<SampleSideEffect>> {
+        self.entering(self.limited_key(sample)?, self.fresh_instance(sample)?)
+    }
+
+    /// As `entering_sample`. `limited` is the instance of the sample, if there are RESOURCE_LIMITS,
+    /// and `fresh` the same if the writer may not know the instance.
+    pub(super) fn entering(
+        &self,
+        limited: Option<u128>,
+        fresh: Option<FreshInstance>,
+    ) -> DdsResult<Option<SampleSideEffect>> {
+        let is_counted = limited.map_or(Ok(false), |key| self.enter_instance(key))?;
+        let entered = fresh.map(|fresh| (fresh.key, self.known.enter(fresh)));
+        let key = entered.filter(|(_, is_new)| *is_new).map(|(key, _)| key);
+        Ok(key.or(limited.filter(|_| is_counted)).map(SampleSideEffect::Entered))
+    }
+
+    /// Returns an error if the writer does not know an instance.
+    fn check_known(&self, sample: &T) -> DdsResult<()> {
+        if !self.known.has_key() {
+            return Ok(());
+        }
+        match self.known.knows(self.key_of(sample)?) {
+            true => Ok(()),
+            false => Err(DdsError::PreconditionNotMet(format!(
+                "this writer of `{}` has not registered or written the instance, or has \
+                 unregistered it: register or write the instance first",
+                self.topic().name()
+            ))),
+        }
+    }
+
     /// Writes the disposal or unregistration of an instance.
     fn end(&self, sample: &T, effect: RecordEffect, time: Option<u64>) -> DdsResult<()> {
+        self.enabling.check()?;
+        if effect != RecordEffect::Disposed {
+            self.check_known(sample)?;
+        }
         let payload = sample.key_cdr(self.encoding());
         let payload = payload.map_err(|error| self.not_encodable(&error))?;
-        let metadata = RecordMetadata { effect, ..self.metadata_of(sample)? };
+        let metadata = RecordMetadata { effect, ..self.metadata_at(sample, time)? };
         let size = HEADER + payload.len();
         let fill = |record: &mut [u8]| record[HEADER..size].copy_from_slice(&payload);
-        let leave = || match effect {
-            RecordEffect::Disposed => Ok(None),
+        let affect = || match effect {
+            RecordEffect::Disposed => self.entering(None, self.fresh_instance(sample)?),
             _ => self.key_of(sample).map(|key| Some(self.leave_instance(key))),
         };
-        let held = self.hold(&metadata, time, size, leave, |record| {
+        let held = self.hold(&metadata, time, size, affect, |record| {
             fill(record);
             Ok(size)
         });
@@ -183,28 +249,28 @@ impl<T: TopicData> DataWriter<T> {
         let mut claim = self.claim(size + metadata.size())?;
         fill(claim.bytes());
         self.commit_at(claim, size, (metadata, time))?;
-        leave().map(drop)
+        affect().map(drop)
     }
 
-    /// Removes an instance from the registered and counted ones.
+    /// Removes an instance from the known and counted ones.
     fn leave_instance(&self, key: u128) -> SampleSideEffect {
-        let registered = self.registered.lock().remove(&key);
+        let known = self.known.leave(key);
         let counted = self.limits().is_some_and(|limits| limits.uncount_instance(key));
-        SampleSideEffect::Left { key, registered, counted }
+        SampleSideEffect::Left { key, known, counted }
     }
 
     /// Reverts the effect of a sample whose set was discarded.
     pub(super) fn revert(&self, effect: SampleSideEffect) {
         match effect {
-            // The application may have registered the instance since.
-            SampleSideEffect::Entered(key) if self.registered.lock().contains_key(&key) => {}
-            SampleSideEffect::Entered(key) => self.limits().into_iter().for_each(|limits| {
-                limits.uncount_instance(key);
-            }),
-            SampleSideEffect::Left { key, registered, counted } => {
-                if let Some(value) = registered {
-                    self.registered.lock().insert(key, value);
+            SampleSideEffect::Entered(key) => {
+                if self.known.revert_entry(key) {
+                    self.limits().into_iter().for_each(|limits| {
+                        limits.uncount_instance(key);
+                    });
                 }
+            }
+            SampleSideEffect::Left { key, known, counted } => {
+                known.into_iter().for_each(|known| self.known.enter_again(key, known));
                 let limits = self.limits().filter(|_| counted);
                 limits.into_iter().for_each(|limits| limits.count_again(key));
             }

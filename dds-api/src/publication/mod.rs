@@ -6,6 +6,7 @@ mod bytes;
 mod changes;
 mod enabling;
 mod instances;
+mod known_instances;
 mod limits;
 mod loan;
 mod notification;

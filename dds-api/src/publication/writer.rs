@@ -20,7 +20,7 @@ use idl_xtypes::TopicData;
 
 use super::acknowledgment::are_acknowledged;
 use super::enabling::{EnabledWriter, WriterDraft};
-use super::instances::RegisteredInstances;
+use super::known_instances::{FreshInstance, KnownInstances};
 use super::limits::WriterLimits;
 use super::loan::Loan;
 use super::publisher::Publisher;
@@ -73,7 +73,8 @@ pub struct WriterCore<T: TopicData> {
     pub(super) enabling: EnablingState<WriterDraft>,
     /// Identifies the version of the writer's type in each sample.
     pub(super) mark: u32,
-    pub(super) registered: RegisteredInstances,
+    /// Instances that were registered, written or disposed, and not unregistered since.
+    pub(super) known: KnownInstances,
     /// The publisher that the writer belongs to, unless that is the participant's implicit one.
     pub(super) publisher: Option<Publisher>,
     pub(super) status_condition: OnceLock<StatusCondition>,
@@ -196,6 +197,7 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     fn write_within(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
         if self.write_bare(sample, time) {
+            self.note_written(sample);
             return Ok(());
         }
         let key = self.limited_key(sample)?;
@@ -205,10 +207,9 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     fn write_freely(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
         let size = self.size_of(sample).map_err(|error| self.not_encodable(&error))?;
-        let metadata = self.metadata_of(sample)?;
+        let metadata = self.metadata_at(sample, time)?;
         let fill = |record: &mut [u8]| write_payload(sample, record, || self.encoding());
-        if let Some(held) =
-            self.hold(&metadata, time, size, || self.entering(self.limited_key(sample)?), fill)
+        if let Some(held) = self.hold(&metadata, time, size, || self.entering_sample(sample), fill)
         {
             return held;
         }
@@ -216,9 +217,11 @@ impl<T: TopicData> DataWriter<T> {
         // A claim that is returned by a call may lie in memory, stored word by word. A load of word
         // pairs then stalls until the stores complete. So the usual case takes its own path.
         match self.claim_at_once(size) {
-            Some(writer_claim) => self.put(writer_claim, sample, (metadata, time)),
-            None => self.write_slowly(sample, size, (metadata, time), blocking),
+            Some(writer_claim) => self.put(writer_claim, sample, (metadata, time))?,
+            None => self.write_slowly(sample, size, (metadata, time), blocking)?,
         }
+        self.note_written(sample);
+        Ok(())
     }
 
     #[cold]
@@ -261,6 +264,16 @@ impl<T: TopicData> DataWriter<T> {
             && self.limits().is_none_or(|limits| {
                 self.key_of(sample).is_ok_and(|key| self.is_admitted(limits, key))
             })
+    }
+
+    /// As `metadata_of`, for a sample with this source timestamp if the application gives one.
+    #[inline(always)]
+    pub(super) fn metadata_at(&self, sample: &T, time: Option<u64>) -> DdsResult<RecordMetadata> {
+        let metadata = self.metadata_of(sample)?;
+        Ok(match time.is_some() && self.states_commits() {
+            true => RecordMetadata { policies: metadata.policies.stating_commit(), ..metadata },
+            false => metadata,
+        })
     }
 
     /// Metadata of a sample: its key, if samples are kept or the policy metadata requires keys, and
@@ -434,7 +447,7 @@ impl<T: TopicData> DataWriter<T> {
         writer_claim: WriterClaim<'_>,
         size: usize,
         metadata: RecordMetadata,
-        key: Option<u128>,
+        (key, mut fresh): (Option<u128>, Option<FreshInstance>),
     ) -> DdsResult<()> {
         let mut room = Some(writer_claim);
         let publish = || {
@@ -444,13 +457,18 @@ impl<T: TopicData> DataWriter<T> {
                 record[HEADER..size].copy_from_slice(&built[HEADER..size]);
                 Ok(size)
             };
-            let held = self.hold(&metadata, None, size, || self.entering(key), fill);
+            let enter = || self.entering(key, fresh.take());
+            let held = self.hold(&metadata, None, size, enter, fill);
             match (held, room.take()) {
                 (Some(held), claim) => {
                     room = claim;
                     held
                 }
-                (None, Some(claim)) => self.commit_at(claim, size, (metadata, None)),
+                (None, Some(claim)) => {
+                    self.commit_at(claim, size, (metadata, None))?;
+                    self.note_fresh(fresh.take());
+                    Ok(())
+                }
                 (None, None) => Ok(()),
             }
         };
@@ -507,11 +525,14 @@ impl<T: TopicData> DataWriter<T> {
         &self,
         writer_claim: WriterClaim<'_>,
         size: usize,
-        (with, time): (RecordMetadata, Option<u64>),
+        (mut with, time): (RecordMetadata, Option<u64>),
     ) {
         // The cast is lossless: a participant creates fewer than 2^32 endpoints.
         let (now, id) = (clock::now(), self.started().id as u32);
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
+        if time.is_some() && self.states_commits() {
+            with.policies = with.policies.committed_at(clock::wall(now));
+        }
         if self.shared.timeliness.is_kept() {
             self.update_timeliness((with.key, with.effect), now);
         }
@@ -591,6 +612,12 @@ impl<T: TopicData> DataWriter<T> {
 impl<T: TopicData> WriterCore<T> {
     pub(super) fn name_in_domain(&self) -> InstanceHandle {
         self.participant.membership.handle(self.enabling.id())
+    }
+
+    /// Whether records with a timestamp of the application state when they were committed.
+    #[inline(always)]
+    fn states_commits(&self) -> bool {
+        self.enabling.started().is_some_and(|started| started.states_commits)
     }
 
     /// The memory of the first membership, if the participant is still in that membership.

@@ -17,6 +17,7 @@ use qos_profiles::{
 };
 
 use super::cache::CacheSettings;
+use super::data_available::DataAvailable;
 use super::enabling::{ReaderDraft, check};
 use super::intake::ReaderCore;
 use super::lending::DEFAULT_PERCENT;
@@ -453,6 +454,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             fill_count: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
             listener: ListenerSlot::default(),
+            data_available: DataAvailable::default(),
             notified_arrivals: AtomicU64::new(0),
         }))
     }

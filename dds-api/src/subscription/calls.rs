@@ -11,6 +11,7 @@ use idl_xtypes::TopicData;
 
 use super::cache::{InstanceScope, Selection};
 use super::condition::ReadCondition;
+use super::data_available::ArrivalMark;
 use super::intake::ReaderCore;
 use super::lending::LendingCheck;
 use super::reader::{DataReader, Limit};
@@ -296,8 +297,11 @@ impl<T: TopicData> DataReader<T> {
                 reader_cache = self.cache_for(takes_all);
                 passing = reader_cache.give_passing(wanted.max);
             }
+            // A call that only waits reads nothing.
+            let mark = (wanted.max > 0).then(|| ArrivalMark::InCache(reader_cache.arrivals()));
             if let Some(mut found) = passing {
                 drop(reader_cache);
+                self.note_read_if(mark);
                 self.lend(&mut found);
                 self.check_membership(false)?;
                 return Ok(found);
@@ -306,6 +310,7 @@ impl<T: TopicData> DataReader<T> {
             if is_over || reader_cache.cache.has(now, awaited, asks) {
                 let mut found = reader_cache.access(now, takes, wanted, &query);
                 drop(reader_cache);
+                self.note_read_if(mark);
                 self.lend(&mut found);
                 if let Some(condition) = condition {
                     condition.put_in_order(&mut found);

@@ -3,26 +3,34 @@
 //! Owns: the list of readers to ask. Never does: keep a reader that its application has dropped, or
 //! read for it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use derecho_core::ids::Time;
 use idl_xtypes::TopicData;
 
+use super::data_available::DataStatus;
 use super::intake::ReaderCore;
 use super::subscriber::{Subscriber, SubscriberGroup};
 use crate::infrastructure::{StatusCondition, StatusKind, StatusMask};
 
 /// A reader as its subscriber asks it.
 pub(super) trait HasData: Send + Sync {
-    /// Whether the reader has samples that no call has given yet.
+    /// Whether unread samples have arrived since DATA_ON_READERS was reset.
     fn has_data(&self) -> bool;
+    /// Notes that DATA_ON_READERS is reset.
+    fn reset(&self);
     /// Time at which the reader may have some although nothing arrives.
     fn looks_next(&self) -> Option<Time>;
 }
 
 impl<T: TopicData> HasData for ReaderCore<T> {
     fn has_data(&self) -> bool {
-        self.changed().contains(StatusKind::DataAvailable)
+        self.has_news(DataStatus::OnReaders)
+    }
+
+    fn reset(&self) {
+        self.reset_on_readers();
     }
 
     fn looks_next(&self) -> Option<Time> {
@@ -36,6 +44,8 @@ impl<T: TopicData> HasData for ReaderCore<T> {
 #[derive(Default)]
 pub(crate) struct DataOnReaders {
     readers: Mutex<Vec<Weak<dyn HasData>>>,
+    /// Whether anybody has asked for the status. Before that, it is not reset.
+    is_asked: AtomicBool,
     condition: OnceLock<StatusCondition>,
 }
 
@@ -52,7 +62,15 @@ impl DataOnReaders {
         readers.into_iter().filter_map(|reader| reader.upgrade())
     }
 
+    /// Resets the status: data of one of the readers were read, or a listener is called.
+    pub(super) fn reset(&self) {
+        if self.is_asked.load(Ordering::Relaxed) {
+            self.readers().for_each(|reader| reader.reset());
+        }
+    }
+
     fn changes(&self) -> StatusMask {
+        self.is_asked.store(true, Ordering::Relaxed);
         match self.readers().any(|reader| reader.has_data()) {
             true => StatusKind::DataOnReaders.into(),
             false => StatusMask::NONE,
@@ -78,14 +96,15 @@ impl DataOnReaders {
 /// # }
 /// ```
 impl Subscriber {
-    /// The statuses that have changed: DATA_ON_READERS while one of the readers has samples that no
-    /// call has given yet.
+    /// The statuses that have changed. DATA_ON_READERS means that unread samples have come to one
+    /// of the readers since it was reset: by a call that reads or takes samples of any of the
+    /// readers, or by the call of a listener for data.
     pub fn status_changes(&self) -> StatusMask {
         self.data_on_readers().changes()
     }
 
-    /// Condition that holds while DATA_ON_READERS is enabled in it and one of the readers has
-    /// samples that no call has given yet. The condition does not keep the subscriber alive.
+    /// Condition that holds while DATA_ON_READERS is set and enabled in it. The condition does not
+    /// keep the subscriber alive.
     pub fn status_condition(&self) -> StatusCondition {
         let made = || {
             let of = |group: &Weak<SubscriberGroup>| group.upgrade().map(Subscriber::of);

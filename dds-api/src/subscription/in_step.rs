@@ -9,13 +9,13 @@ use derecho_core::group::report::StreamId;
 use idl_xtypes::TopicData;
 
 use super::cache::{ArrivalSummary, RoomShortage, Selection};
+use super::data_available::{ArrivalMark, DataStatus};
 use super::group_access::{GroupAccess, GroupReader, NotifiedReader};
 use super::intake::{ReaderCore, is_out_of_date};
 use super::queues::QueueHead;
 use super::reader::{ActiveReader, DataReader};
 use super::reader_cache::{Incoming, ReaderCache, wall};
 use super::sample::SampleBody;
-use super::states::States;
 use super::subscriber::Subscriber;
 use crate::domain::FillResult;
 use crate::infrastructure::{AnyDataReader, StatusKind};
@@ -188,10 +188,11 @@ impl<T: TopicData> NotifiedReader for ActiveReader<T> {
     }
 
     fn notify(self: Arc<Self>) {
-        let unread = Selection { states: States::not_read(), ..Selection::default() };
-        if !self.core.positions(&unread).is_empty() {
+        let kind = StatusKind::DataAvailable;
+        if self.core.listener.mask().contains(kind) && self.core.has_news(DataStatus::Available) {
             let reader = DataReader::alive(self);
-            reader.listener.call_unless_busy(StatusKind::DataAvailable, |it| {
+            reader.note_read(ArrivalMark::InCache(reader.cache().arrivals()));
+            reader.listener.call_unless_busy(kind, |it| {
                 it.on_data_available(&reader);
             });
         }

@@ -12,6 +12,7 @@ use idl_cdr::Extensibility;
 use idl_xtypes::TopicData;
 
 use super::cache::CacheSettings;
+use super::data_available::DataAvailable;
 use super::departures::WriterDepartures;
 use super::enabling::{EnabledReader, ReaderDraft};
 use super::joined::JoinedReaders;
@@ -68,6 +69,8 @@ pub struct ReaderCore<T: TopicData> {
     /// Number of threads that wait for something in the cache.
     pub(super) waiting: AtomicU32,
     pub(super) listener: ListenerSlot<dyn DataReaderListener<T>>,
+    /// DATA_AVAILABLE.
+    pub(super) data_available: DataAvailable,
     /// Number of samples that had come when a listener was last called for data.
     pub(super) notified_arrivals: AtomicU64,
 }

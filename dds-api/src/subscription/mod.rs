@@ -6,6 +6,7 @@ mod builtin;
 pub mod cache;
 mod calls;
 mod condition;
+mod data_available;
 mod data_on_readers;
 mod departures;
 mod enabling;

@@ -10,6 +10,7 @@ use derecho_core::ids::Time;
 use idl_xtypes::TopicData;
 use qos_profiles::EntityKind;
 
+use super::data_available::ArrivalMark;
 use super::reader::{ActiveReader, DataReader};
 use super::subscriber::Subscriber;
 use crate::domain::{Entity, ListenedEntity};
@@ -195,7 +196,9 @@ impl<T: TopicData> ListenedEntity for ActiveReader<T> {
         ];
         let has_new =
             |arrivals: u64| reader.notified_arrivals.swap(arrivals, Ordering::AcqRel) != arrivals;
-        let of_data = arrivals.is_some_and(has_new) && call_data_listener(&reader, masks);
+        let of_data = arrivals
+            .filter(|arrivals| has_new(*arrivals))
+            .is_some_and(|arrivals| call_data_listener(&reader, masks, arrivals));
         of_data || called.contains(&true)
     }
 
@@ -206,9 +209,16 @@ impl<T: TopicData> ListenedEntity for ActiveReader<T> {
 
 /// Reports that samples have come. A listener for the readers of a subscriber precedes those of
 /// single readers.
-fn call_data_listener<T: TopicData>(reader: &DataReader<T>, masks: [StatusMask; 3]) -> bool {
+fn call_data_listener<T: TopicData>(
+    reader: &DataReader<T>,
+    masks: [StatusMask; 3],
+    arrivals: u64,
+) -> bool {
     let kind = StatusKind::DataOnReaders;
     if let Some(subscriber) = &reader.subscriber {
+        if masks[1].contains(kind) || masks[2].contains(kind) {
+            subscriber.data_on_readers().reset();
+        }
         if masks[1].contains(kind) {
             subscriber.listener().call(kind, |it| it.on_data_on_readers(subscriber));
             return true;
@@ -217,6 +227,9 @@ fn call_data_listener<T: TopicData>(reader: &DataReader<T>, masks: [StatusMask; 
             reader.participant.listener.call(kind, |it| it.on_data_on_readers(subscriber));
             return true;
         }
+    }
+    if responsible_listener(StatusKind::DataAvailable, masks).is_some() {
+        reader.note_read(ArrivalMark::InCache(arrivals));
     }
     let own = |it: &mut dyn DataReaderListener<T>| it.on_data_available(reader);
     let others = |it: &mut dyn SubscriberListener| it.on_data_available(reader);

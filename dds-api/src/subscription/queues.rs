@@ -456,6 +456,17 @@ impl Queues {
         }
     }
 
+    /// Number of records that have come into the queues, including those that were taken. Grows
+    /// with each record, as long as the queues do not [change](Queues::seen).
+    pub(super) fn received(&self, shared: &ReaderShared) -> u64 {
+        let replayed = self.replay(shared).map_or(0, |it| it.position() + it.len() as u64);
+        let received = self.sources.iter().map(|source| {
+            let queue = source.consumer();
+            queue.place().wrapping_add(queue.len() as u64)
+        });
+        received.fold(replayed, u64::wrapping_add)
+    }
+
     /// Moves to the queue whose next record was written first.
     #[inline(never)]
     fn turn_to_oldest(&mut self, shared: &ReaderShared) {

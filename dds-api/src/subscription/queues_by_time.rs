@@ -1,5 +1,5 @@
 //! Order between the queues of a topic without order: a reader that looks late takes in the records
-//! of its writers in the order in which they were written (I-217).
+//! of its writers in the order in which they were committed (I-217).
 //!
 //! ```text
 //!   queue of A   1  3  4              taken: 1 2 3 4 5, end of A, 7
@@ -11,7 +11,7 @@
 use derecho_core::group::report::StreamId;
 use derecho_node::clock;
 
-use crate::mapping::record::time_of;
+use crate::mapping::record::commit_time_of;
 use crate::mapping::shares::ReaderSource;
 
 /// Maximum number of ends of streams that wait for their place. An end beyond that is noticed when
@@ -63,15 +63,15 @@ impl QueuesByTime {
     }
 
     /// Index of the queue with the oldest next record; `None` if all queues are empty. Calls
-    /// `ended` for each stream that ended before that record was written.
+    /// `ended` for each stream that ended before that record was committed.
     pub(super) fn oldest(
         &mut self,
         sources: &[ReaderSource],
         mut ended: impl FnMut(StreamId),
     ) -> Option<usize> {
         let now = clock::wall(clock::now());
-        // A record that comes into an empty queue from now on was not written before, and a writer
-        // with a wrong clock is not put off for ever.
+        // A record that comes into an empty queue from now on was not committed before, and a
+        // writer with a wrong clock is not put off for ever.
         let mut oldest: Option<(u64, usize)> = None;
         self.limit = now;
         for (index, source) in sources.iter().enumerate() {
@@ -94,11 +94,11 @@ impl QueuesByTime {
     }
 }
 
-/// Time of the next record in a queue.
+/// Time at which the next record in a queue was committed.
 fn time_of_next(source: &ReaderSource) -> Option<u64> {
     let mut time = None;
     source.consumer().next_is(|record| {
-        time = Some(time_of(record));
+        time = Some(commit_time_of(record));
         false
     });
     // Records of the next section have the first turn, because their time is not known.

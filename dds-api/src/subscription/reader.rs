@@ -235,8 +235,10 @@ impl<T: TopicData> DataReader<T> {
         let deadline = timeout.deadline();
         loop {
             let waited = self.wait_for_samples(timeout, deadline)?;
+            let mark = self.mark_if_asked();
             let waiting = self.queues().waiting(&self.shared);
             if self.goes_on(waited)? {
+                self.note_read_if(mark);
                 let (left, taken) = (limit.min(waiting), Vec::new().into_iter());
                 return Ok(Samples { reader: self, left, more: limit - left, taken });
             }
@@ -249,8 +251,12 @@ impl<T: TopicData> DataReader<T> {
         if self.cache.get().is_some() {
             return Ok(self.take_all(1, timeout.into())?.pop());
         }
+        let mark = self.mark_if_asked();
         match self.pop_sample() {
-            Some(sample) => Ok(Some(sample)),
+            Some(sample) => {
+                self.note_read_if(mark);
+                Ok(Some(sample))
+            }
             None => self.take_later(timeout.into()),
         }
     }
@@ -259,9 +265,11 @@ impl<T: TopicData> DataReader<T> {
         let deadline = timeout.deadline();
         loop {
             let waited = self.wait_for_samples(timeout, deadline)?;
+            let mark = self.mark_if_asked();
             let sample = self.pop_sample();
             // Another thread may have taken the sample, or it may have been discarded.
             if sample.is_some() || (self.goes_on(waited)? && waited == WaitOutcome::TimedOut) {
+                self.note_read_if(mark);
                 return Ok(sample);
             }
         }

@@ -158,9 +158,9 @@ impl<T: TopicData> ReaderCache<T> {
         *self = ReaderCache::new(settings, &self.support);
     }
 
-    /// Number of samples that have come into the cache so far.
+    /// Number of samples that have come into the cache so far, or have become visible there.
     pub(super) fn arrivals(&self) -> u64 {
-        self.arrivals
+        self.arrivals + self.cache.released()
     }
 
     /// Whether something waits for room.

@@ -9,7 +9,7 @@
 //! a cache.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use derecho_core::group::report::StreamId;
@@ -27,12 +27,15 @@ use crate::mapping::set;
 /// Samples of sets that were opened.
 pub(super) struct OpenedSets<T> {
     has_next: AtomicBool,
+    /// Number of samples that did not come out of the queues.
+    received: AtomicU64,
     samples: Mutex<VecDeque<(SampleBody<T>, StreamId)>>,
 }
 
 impl<T> Default for OpenedSets<T> {
     fn default() -> Self {
-        OpenedSets { has_next: AtomicBool::new(false), samples: Mutex::default() }
+        let (has_next, received) = (AtomicBool::new(false), AtomicU64::new(0));
+        OpenedSets { has_next, received, samples: Mutex::default() }
     }
 }
 
@@ -66,6 +69,18 @@ impl<T> OpenedSets<T> {
         let mut samples = self.lock();
         samples.extend(opened);
         self.has_next.store(!samples.is_empty(), Ordering::Release);
+    }
+
+    /// Appends samples that are part of no set and were in no queue.
+    pub(super) fn receive(&self, samples: impl Iterator<Item = (SampleBody<T>, StreamId)>) {
+        self.put(samples.inspect(|_| {
+            self.received.fetch_add(1, Ordering::Release);
+        }));
+    }
+
+    /// Number of samples that were [received](OpenedSets::receive) so far.
+    pub(super) fn received(&self) -> u64 {
+        self.received.load(Ordering::Acquire)
     }
 
     pub(super) fn clear(&self) {

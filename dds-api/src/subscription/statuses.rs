@@ -8,11 +8,10 @@ use idl_xtypes::TopicData;
 use qos_profiles::DataReaderQos;
 
 use super::cache::CacheSettings;
-use super::condition::ReadCondition;
+use super::data_available::DataStatus;
 use super::enabling::check;
 use super::intake::ReaderCore;
 use super::reader::DataReader;
-use super::states::States;
 use super::subscriber::Subscriber;
 use crate::domain::PublicationBuiltinTopicData;
 use crate::infrastructure::{
@@ -151,8 +150,9 @@ impl<T: TopicData> DataReader<T> {
         })
     }
 
-    /// The statuses that have changed since they were read. DATA_AVAILABLE means that there are
-    /// samples that no call has given yet.
+    /// The statuses that have changed since they were read. DATA_AVAILABLE means that unread
+    /// samples have come since it was reset: by a call that reads or takes samples of this reader,
+    /// even if the call leaves some, or by the call of `on_data_available`.
     pub fn status_changes(&self) -> StatusMask {
         self.core.changed()
     }
@@ -190,10 +190,7 @@ impl<T: TopicData> ReaderCore<T> {
     /// The statuses that have changed since they were read.
     pub(super) fn changed(&self) -> StatusMask {
         // This comes first: records that it brings into the cache may change other statuses.
-        let has_changed = match self.cache.get() {
-            Some(_) => self.has_any(&ReadCondition::new(States::not_read())),
-            None => self.has_queued(),
-        };
+        let has_changed = self.has_news(DataStatus::Available);
         let changes = self.shared.board.changes();
         if has_changed { changes | StatusKind::DataAvailable } else { changes }
     }

@@ -359,13 +359,6 @@ impl<T: TopicData> TopicBuilder<T> {
                 "`{name}` is the name of a builtin topic: its reader comes from builtin_reader"
             )));
         }
-        let type_name = T::type_name(&support);
-        if let Some(other) = participant.other_type_name(&name, type_name) {
-            return Err(DdsError::PreconditionNotMet(format!(
-                "topic `{name}` has type `{other}` in this participant, not `{type_name}`: give \
-                 the new topic another name, or delete the other topic first"
-            )));
-        }
         qos.durability_service = service;
         if let Some(lifespan) = lifespan {
             qos.lifespan.duration = lifespan.into();

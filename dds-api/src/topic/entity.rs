@@ -165,6 +165,8 @@ impl TopicEntity {
         }
         self.policies.fix();
         self.lifecycle.enable();
+        // Listeners are called for events since the announcement.
+        participant.dispatcher.wake();
         Ok(())
     }
 
@@ -255,11 +257,17 @@ impl ParticipantInner {
         all.filter(|topic| topic.is_announced())
     }
 
-    /// The name of the type of a topic of this name that the participant has, if it is another one
+    /// Returns an error if the participant has a topic of this name with a type of another name
     /// than `type_name`.
-    pub(super) fn other_type_name(&self, name: &str, type_name: &str) -> Option<String> {
+    pub(super) fn check_type_name(&self, name: &str, type_name: &str) -> DdsResult<()> {
         let mut names = self.topics(name).map(|topic| topic.identity.name.clone());
-        names.find(|known| known != type_name)
+        match names.find(|known| known != type_name) {
+            Some(other) => Err(DdsError::PreconditionNotMet(format!(
+                "topic `{name}` has type `{other}` in this participant, not `{type_name}`: give \
+                 the new topic another name, or delete the other topic first"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// The type name of a topic of this name that the participant has, if none of them has the

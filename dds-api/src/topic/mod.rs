@@ -280,12 +280,20 @@ impl<T: TopicData> Topic<T> {
     }
 
     /// Makes a topic with these policies. Enables it if the participant enables its entities.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`] if the participant has a topic of this name with a type of
+    /// another name, whichever thread makes that topic.
     fn make(
         participant: &Arc<ParticipantInner>,
         support: T::TypeSupport,
         policies: Arc<TopicPolicies>,
     ) -> DdsResult<Topic<T>> {
+        let naming = participant.begin_naming();
+        participant.check_type_name(&policies.name, T::type_name(&support))?;
         let entity = TopicEntity::new::<T>(participant, &support, policies, TopicOrigin::Writers);
+        // Later checks find the topic.
+        drop(naming);
         let topic = Topic::of(Arc::clone(participant), support, entity);
         if participant.enables() {
             topic.enable()?;

@@ -1,8 +1,11 @@
 //! Topics without order: a reader that looks late sees the samples of several writers, and the ends
-//! of writers, in the order of their times (I-217).
+//! of writers, in the order in which they were written (I-217).
+
+use std::time::{Duration, SystemTime};
 
 use crate::support::{SOON, TestDomain, until};
 use dds_api::prelude::*;
+use dds_api::qos::{DataWriterQos, LifespanQosPolicy, PresentationQosPolicy};
 use dds_api::subscription::InstanceState;
 
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
@@ -112,4 +115,108 @@ fn end_of_a_writer_has_its_place_among_the_samples_of_another() {
     other.wait_for_acknowledgments(SOON).unwrap();
     let seen = take_late(&reader);
     assert_eq!(seen, [(Ok(1), 0), (Ok(2), 1)]);
+}
+
+/// A time long before anything was written.
+fn long_ago() -> SystemTime {
+    SystemTime::now() - Duration::from_secs(3600)
+}
+
+fn wait_for_all(writers: &[DataWriter<Command>; 2]) {
+    writers.iter().for_each(|it| it.wait_for_acknowledgments(SOON).unwrap());
+}
+
+#[test]
+fn dispose_with_an_older_timestamp_comes_behind_the_sample_that_it_disposes() {
+    for disposing in [0, 1] {
+        let Scene { reader, writers, _domain } = scene(false);
+        writers[1 - disposing].write(&command(1)).unwrap();
+        writers[disposing].dispose_w_timestamp(&command(0), long_ago()).unwrap();
+        wait_for_all(&writers);
+        let seen: Vec<_> = take_late(&reader).into_iter().map(|(what, _)| what).collect();
+        assert_eq!(seen, [Ok(1), Err(InstanceState::NotAliveDisposed)]);
+    }
+}
+
+#[test]
+fn sample_with_a_newer_timestamp_comes_before_a_later_dispose() {
+    for disposing in [0, 1] {
+        let Scene { reader, writers, _domain } = scene(false);
+        let ahead = SystemTime::now() + Duration::from_millis(50);
+        writers[1 - disposing].write_w_timestamp(&command(1), ahead).unwrap();
+        writers[disposing].dispose(&command(0)).unwrap();
+        wait_for_all(&writers);
+        // A time that is still in the future would count as now.
+        until("the timestamp has passed", || SystemTime::now() > ahead);
+        let seen: Vec<_> = take_late(&reader).into_iter().map(|(what, _)| what).collect();
+        assert_eq!(seen, [Ok(1), Err(InstanceState::NotAliveDisposed)]);
+    }
+}
+
+#[test]
+fn timestamps_of_the_application_move_no_sample_among_those_of_another_writer() {
+    let Scene { reader, writers, _domain } = scene(false);
+    let order = [0, 1, 1, 0, 0, 1, 0, 1];
+    for (number, writer) in (0..).zip(order) {
+        let time = long_ago() - Duration::from_secs(number);
+        match number % 3 {
+            0 => writers[writer].write(&command(number)).unwrap(),
+            _ => writers[writer].write_w_timestamp(&command(number), time).unwrap(),
+        }
+    }
+    wait_for_all(&writers);
+    let seen: Vec<_> = take_late(&reader).into_iter().filter_map(|(what, _)| what.ok()).collect();
+    assert_eq!(seen, (0..order.len() as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn coherent_set_with_timestamps_of_the_application_comes_at_the_time_of_its_end() {
+    let domain = TestDomain::new();
+    let [here, one, other] = [domain.join(), domain.join(), domain.join()];
+    let topic = |participant: &DomainParticipant| {
+        participant.topic::<Command>("Commands").create().unwrap()
+    };
+    let reader = here.reader(&topic(&here)).keep_all().follow_instances().create().unwrap();
+    let coherent = PresentationQosPolicy { coherent_access: true, ..Default::default() };
+    let publisher = one.publisher().presentation(coherent).create().unwrap();
+    let gathering = publisher.writer(&topic(&one)).create().unwrap();
+    let plain = other.writer(&topic(&other)).create().unwrap();
+    until("the reader has two writers", || matched(&reader) == 2);
+    publisher.begin_coherent_changes().unwrap();
+    gathering.write_w_timestamp(&command(2), long_ago()).unwrap();
+    gathering.write_w_timestamp(&command(3), long_ago()).unwrap();
+    plain.write(&command(1)).unwrap();
+    publisher.end_coherent_changes().unwrap();
+    plain.write(&command(4)).unwrap();
+    wait_for_all(&[gathering, plain]);
+    let seen: Vec<_> = take_late(&reader).into_iter().filter_map(|(what, _)| what.ok()).collect();
+    assert_eq!(seen, [1, 2, 3, 4]);
+}
+
+/// The largest sample, with everything that accompanies a sample.
+#[test]
+fn largest_sample_fits_with_a_timestamp_of_the_application() {
+    #[derive(DdsType, Clone, Debug, Default, PartialEq)]
+    struct Report {
+        #[dds(key)]
+        number: u32,
+        text: String,
+    }
+    let domain = TestDomain::new();
+    let here = domain.join();
+    let topic = here.topic::<Report>("Reports").create().unwrap();
+    let reader = here.reader(&topic).keep_all().follow_instances().create().unwrap();
+    let text = "x".repeat(5000);
+    let writer = here.writer(&topic);
+    let lifespan = LifespanQosPolicy { duration: Duration::from_secs(3600).into() };
+    let writer = writer.qos(&DataWriterQos { lifespan, ..Default::default() });
+    // The encoding, the number, the length of the text, and the text with a closing zero.
+    let writer = writer.max_sample_size(4 + 4 + 4 + text.len() + 1).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let report = Report { number: 1, text };
+    let time = SystemTime::now() - Duration::from_secs(1);
+    writer.write_w_timestamp(&report, time).unwrap();
+    let sample = reader.take_next(SOON).unwrap().unwrap();
+    assert_eq!(*sample, report);
+    assert_eq!(sample.info().source_timestamp, time);
 }

@@ -10,6 +10,7 @@ mod content_filter;
 mod handover;
 mod held_samples;
 mod instances;
+mod known_instances;
 mod late_looks;
 mod loans;
 mod multi_topic;

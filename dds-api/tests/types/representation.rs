@@ -247,7 +247,9 @@ fn writer_uses_the_first_representation_that_it_offers() {
             dynamic.unregister_instance(&data).unwrap();
             for encoding in [Encoding::CDR_LE, Encoding::PLAIN_CDR2_LE] {
                 let other = idl_cdr::key_to_cdr_with(&remark(4), encoding).unwrap();
-                passed.unregister_instance(&SerializedData::of_key(&of, other)).unwrap();
+                let key = SerializedData::of_key(&of, other);
+                passed.register_instance(&key).unwrap();
+                passed.unregister_instance(&key).unwrap();
             }
             until("the instance is over", || {
                 let over = |sample: &Sample<SerializedData>| !sample.info().valid_data;

@@ -41,6 +41,9 @@ pub trait TopicData: Reflect + Sized + Send + Sync + 'static {
     /// Memory layout of samples, if they may be sent as they lie in memory. Samples of a type that
     /// may change must not: a reader of another version would find other members there.
     const LAYOUT: Option<PlainLayout<Self>>;
+    /// Whether no type of this kind of samples has a key. For types known only at run time this is
+    /// false, and each type says for itself whether it has a key.
+    const NEVER_KEYED: bool;
 
     /// Returns the IDL name of the type, with its modules.
     fn type_name(support: &Self::TypeSupport) -> &str;
@@ -90,6 +93,7 @@ impl<T: DdsType> TopicData for T {
     type TypeSupport = ();
     type Error = CdrError;
 
+    const NEVER_KEYED: bool = !T::KEYED;
     const LAYOUT: Option<PlainLayout<Self>> = match T::EXTENSIBILITY {
         Extensibility::Final => <T as DdsType>::LAYOUT,
         _ => None,
@@ -177,6 +181,7 @@ macro_rules! of_run_time {
         type TypeSupport = DynamicType;
         type Error = DataError;
 
+        const NEVER_KEYED: bool = false;
         const LAYOUT: Option<PlainLayout<Self>> = None;
 
         fn type_name(support: &DynamicType) -> &str {

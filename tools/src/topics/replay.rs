@@ -165,7 +165,15 @@ fn write(target: &ReplayedTopic, sample: RecordedSample, timestamps: bool) -> Re
         (0, true) => writer.write_w_timestamp(&SerializedData::new(of, sample.payload), time),
         (1, false) => writer.dispose(&of_key(sample.payload)),
         (1, true) => writer.dispose_w_timestamp(&of_key(sample.payload), time),
-        (_, false) => writer.unregister_instance(&of_key(sample.payload)),
-        (_, true) => writer.unregister_instance_w_timestamp(&of_key(sample.payload), time),
+        (_, timestamps) => {
+            let key = of_key(sample.payload);
+            // The recorded writer knew the instance. Another writer that it was recorded with may
+            // have unregistered the instance before.
+            writer.register_instance(&key)?;
+            match timestamps {
+                false => writer.unregister_instance(&key),
+                true => writer.unregister_instance_w_timestamp(&key, time),
+            }
+        }
     }?)
 }

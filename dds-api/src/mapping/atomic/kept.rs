@@ -88,13 +88,13 @@ impl AtomicTopics {
             return;
         };
         if !membership.level.is_kept() {
-            return membership.connect(domain, key);
+            return membership.connect(domain, key, &self.ignored);
         }
         // All samples delivered so far are in the store before any reader begins to replay it.
         self.stores.catch_up(key);
         let limit = membership.limit(&self.stores, key);
         let Some(store) = self.stores.store_mut(key) else { return };
-        membership.update_known_senders(domain.state(), key);
+        membership.update_known_senders(domain, key, &self.ignored);
         if !store.is_complete() {
             return;
         }
@@ -130,7 +130,7 @@ impl AtomicTopics {
         };
         let Some(subgroup) = membership.subgroup else { return 0 };
         let writers = Arc::<[StreamId]>::from(membership.senders.as_slice());
-        let writing = membership.writing_to_each(domain.state(), key);
+        let writing = membership.writing_to_each(domain, key, &self.ignored);
         let (limit, mut left) = (membership.limit(&self.stores, key), false);
         for (&id, ordered_reader) in &mut membership.readers {
             let Some(replay) = &mut ordered_reader.replay else { continue };

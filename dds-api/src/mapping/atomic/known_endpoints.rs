@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use derecho_core::ids::NodeId;
+use derecho_core::group::report::StreamId;
+use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::storage::store_set::StoreGroupState;
 
 use super::{AtomicTopics, DomainGroup, TopicMembership, announce};
@@ -23,7 +24,6 @@ impl AtomicTopics {
         for membership in self.memberships.get(&key).into_iter().flatten() {
             for (id, ordered_reader) in &membership.readers {
                 let Some(reader) = membership.endpoints.get(id) else { continue };
-                let shares_order = reader.order.common().is_some();
                 let known_writers = &ordered_reader.shared.known_writers;
                 let mut known_writers =
                     known_writers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -32,12 +32,9 @@ impl AtomicTopics {
                 let known = KnownWriters::new(reader, (domain.state(), domain.view()), here);
                 *known_writers = Some(Arc::new(known));
                 drop(known_writers);
-                if shares_order
-                    && (ordered_reader.inbox.is_some() || ordered_reader.replay.is_some())
-                {
-                    // A sender may have got its first writer of this topic, or lost its last one,
-                    // and continues to send in the shared order.
-                    let writing = membership.writing(domain.state(), key, *id);
+                if ordered_reader.inbox.is_some() || ordered_reader.replay.is_some() {
+                    // A participant that continues to send has a writer more or less.
+                    let writing = membership.writing(domain, key, &self.ignored, *id);
                     ordered_reader.shared.matched.store(writing, Ordering::Release);
                 }
                 ordered_reader.shared.changes.fetch_add(1, Ordering::Release);
@@ -79,8 +76,9 @@ impl AtomicTopics {
 }
 
 impl TopicMembership {
-    /// Updates each writer's number of participants that receive its samples: those that have
-    /// begun, except those whose readers do not match the writer.
+    /// Updates each writer's number of matched readers that receive its samples: those of
+    /// participants that have begun. If it is only known how many participants have begun, and not
+    /// which, the number is the least possible one.
     pub(super) fn update_matched_readers(
         &self,
         domain: &DomainGroup,
@@ -101,27 +99,67 @@ impl TopicMembership {
             }
         }
         let holders = domain.state().holders(key);
-        let counted = match holders.filter(|_| self.level == TopicLevel::Kept) {
+        let holders = holders.filter(|_| self.level == TopicLevel::Kept);
+        let has_begun = |node: &NodeId| match &holders {
             // I-232: a newcomer may receive the samples that are kept at its arrival, and not all
             // samples that are written now.
-            Some(holders) => {
-                readers.retain(|node, _| holders.names().contains(node));
-                readers.len() as u32
-            }
+            Some(holders) => holders.names().contains(node),
             // A member of a topic that is kept may have only writers at first. It does not become a
             // member again with its first reader.
-            None if self.level.is_kept() && self.all_begun => readers.len() as u32,
-            None => self.readers_begun,
+            None if self.level.is_kept() && self.all_begun => true,
+            None => self.begun.contains(node),
         };
+        // Participants that have begun, but are not among those that are known by name.
+        let unnamed = match holders.is_none() {
+            true => (self.readers_begun as usize).saturating_sub(self.begun.len()),
+            false => 0,
+        };
+        let types = domain.state().types();
         for (id, shared) in &self.writers {
             let Some(writer) = self.endpoints.get(id) else { continue };
-            let without = |readers: &&Vec<&Endpoint>| {
-                !readers.iter().any(|reader| {
-                    reader.matches(writer, domain.state().types()) == MatchVerdict::Yes
-                })
+            let matched = |readers: &Vec<&Endpoint>| {
+                let all = readers.iter();
+                all.filter(|reader| reader.matches(writer, types) == MatchVerdict::Yes).count()
             };
-            let without = readers.values().filter(without).count() as u32;
-            shared.matched.store(counted.saturating_sub(without), Ordering::Release);
+            let (begun, others): (Vec<_>, Vec<_>) =
+                readers.iter().partition(|(node, _)| has_begun(node));
+            let certain: usize = begun.into_iter().map(|(_, readers)| matched(readers)).sum();
+            let mut others: Vec<usize> =
+                others.into_iter().map(|(_, readers)| matched(readers)).collect();
+            others.sort_unstable();
+            let least: usize = others.into_iter().take(unnamed).sum();
+            shared.matched.store((certain + least) as u32, Ordering::Release);
         }
+    }
+
+    /// Number of matched writers whose samples a reader receives now: those whose streams are part
+    /// of the epoch.
+    pub(super) fn writing(
+        &self,
+        domain: &DomainGroup,
+        key: u64,
+        ignored: &IgnoredEntities,
+        reader: u64,
+    ) -> u32 {
+        let Some(reader) = self.endpoints.get(&reader) else { return 0 };
+        let (state, me) = (domain.state(), domain.node().id());
+        let counts = |(node, id, writer): &(NodeId, u64, &Endpoint)| {
+            let stream = StreamId { node: *node, region: RegionId(writer.stream) };
+            self.sending.contains(&stream)
+                && (*node == me || !ignored.hides(*node, *id, &writer.topic))
+                && reader.matches(writer, state.types()) == MatchVerdict::Yes
+        };
+        state.writers_of(key).filter(counts).count() as u32
+    }
+
+    /// Result of `writing` for each reader.
+    pub(super) fn writing_to_each(
+        &self,
+        domain: &DomainGroup,
+        key: u64,
+        ignored: &IgnoredEntities,
+    ) -> BTreeMap<u64, u32> {
+        let each = self.readers.keys();
+        each.map(|id| (*id, self.writing(domain, key, ignored, *id))).collect()
     }
 }

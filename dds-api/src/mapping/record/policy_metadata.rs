@@ -38,6 +38,11 @@ impl RecordedOffer {
         usize::from(self.0)
     }
 
+    /// Whether OWNERSHIP is exclusive.
+    pub(crate) fn is_exclusive(self) -> bool {
+        self.0 & RecordedOffer::EXCLUSIVE != 0
+    }
+
     /// Combination offered by a writer with these policies.
     pub(crate) fn of(writer: &DataWriterQos, publisher: &PublisherQos) -> RecordedOffer {
         let PresentationQosPolicy { coherent_access, access_scope, .. } = publisher.presentation;
@@ -84,7 +89,8 @@ pub(crate) struct PolicyMetadata {
     pub(crate) keyed: bool,
     /// Offered policies that differ from the defaults.
     pub(crate) offer: RecordedOffer,
-    /// Tag of the topic, if several topics share an order; otherwise zero.
+    /// Tag of the topic, if several topics share an order; on an unordered topic the time of the
+    /// commit, if the record states that; otherwise zero.
     pub(crate) tag: u64,
     /// LIFESPAN in nanoseconds after the timestamp; `None` if samples never expire.
     pub(crate) lifespan: Option<u64>,
@@ -98,6 +104,16 @@ impl PolicyMetadata {
         let tag = if self.tag != 0 { TAG } else { 0 };
         let expiry = if self.lifespan.is_some() { EXPIRY } else { 0 };
         names + tag + expiry + if self.strength != 0 { STRENGTH } else { 0 }
+    }
+
+    /// Metadata of a record whose time of commit is stated. The time is known later.
+    pub(crate) fn stating_commit(self) -> PolicyMetadata {
+        self.committed_at(1)
+    }
+
+    /// Metadata of a record that states this time of commit.
+    pub(crate) fn committed_at(self, time: u64) -> PolicyMetadata {
+        PolicyMetadata { tag: time.max(1), ..self }
     }
 
     /// Metadata of a coherent set of such samples.

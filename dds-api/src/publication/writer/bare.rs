@@ -30,6 +30,9 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     pub(super) fn write_bare(&self, sample: &T, time: Option<u64>) -> bool {
         let Some(started) = self.bare() else { return false };
+        if time.is_some() && started.states_commits {
+            return false;
+        }
         let membership = &self.participant.membership;
         let (first, size) = (&started.first_memory, HEADER + size_of::<T>());
         let Ok(mut claim) = first.memory.claim_on(this_thread(), size) else { return false };
@@ -54,13 +57,38 @@ impl<T: TopicData> DataWriter<T> {
         if let Some(layout) = T::LAYOUT {
             layout.clear_padding(&mut claim.bytes()[HEADER..size]);
         }
-        match self.bare().filter(|_| claim.writer_memory().is_none()) {
-            Some(started) => {
-                self.commit_bare(started, claim.into_first(), None);
+        let Some(started) = self.bare().filter(|_| claim.writer_memory().is_none()) else {
+            return self.publish_with_metadata(claim);
+        };
+        if !T::NEVER_KEYED && self.known.has_key() {
+            return self.publish_keyed(started, claim.into_first());
+        }
+        self.commit_bare(started, claim.into_first(), None);
+        Ok(())
+    }
+
+    /// Publishes a sample of a type with a key, and makes its instance known.
+    #[inline(always)]
+    fn publish_keyed(&self, started: &EnabledWriter, claim: Claim<'_>) -> DdsResult<()> {
+        match self.fresh_instance(self.built_in(claim.seen())) {
+            Ok(fresh) => {
+                self.commit_bare(started, claim, None);
+                self.note_fresh(fresh);
                 Ok(())
             }
-            None => self.publish_with_metadata(claim),
+            Err(error) => {
+                self.give_back(WriterClaim::in_first(claim));
+                Err(error)
+            }
         }
+    }
+
+    /// The plain sample that was built in these bytes of a claim.
+    fn built_in<'a>(&self, bytes: &'a [u8]) -> &'a T {
+        let place = bytes[HEADER..][..size_of::<T>()].as_ptr().cast::<T>();
+        assert!(is_plain::<T>() && place.is_aligned(), "a plain sample was built there");
+        // SAFETY: as in `Loan::deref`; the bytes are borrowed, so nothing changes them.
+        unsafe { &*place }
     }
 
     /// Commits a sample that lies in a claim of the first memory.
@@ -81,12 +109,15 @@ impl<T: TopicData> DataWriter<T> {
     /// Publishes a plain sample that was built in this claim, with its metadata.
     #[cold]
     fn publish_with_metadata(&self, claim: WriterClaim<'_>) -> DdsResult<()> {
-        let size = HEADER + size_of::<T>();
-        // SAFETY: as in `Loan::deref`; the claim is not changed while the sample is used.
-        let sample = unsafe { &*claim.seen()[HEADER..size].as_ptr().cast::<T>() };
-        let keys = self.metadata_of(sample).and_then(|with| Ok((with, self.limited_key(sample)?)));
-        match keys {
-            Ok((metadata, key)) => self.publish_built(claim, size, metadata, key),
+        let sample = self.built_in(claim.seen());
+        let facts = || {
+            let with = self.metadata_of(sample)?;
+            Ok((with, self.limited_key(sample)?, self.fresh_instance(sample)?))
+        };
+        match facts() {
+            Ok((metadata, key, fresh)) => {
+                self.publish_built(claim, HEADER + size_of::<T>(), metadata, (key, fresh))
+            }
             Err(error) => {
                 self.give_back(claim);
                 Err(error)

@@ -52,10 +52,11 @@ impl<T: TopicData> DataWriter<T> {
         if membership.is_out_for_good() {
             return Some(Err(membership.error()));
         }
-        let (now, names) = (clock::now(), names_of(&with.policies));
+        let (now, around) = (clock::now(), self.size_around_set());
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
-        // The partitions belong to the set as a whole.
-        let policy_metadata = PolicyMetadata { partition: None, ..with.policies.clone() };
+        // The partitions and the time of the commit belong to the set as a whole.
+        let tag = if self.states_commits() { 0 } else { with.policies.tag };
+        let policy_metadata = PolicyMetadata { partition: None, tag, ..with.policies.clone() };
         let own = RecordMetadata { policies: policy_metadata, ..with.clone() };
         let length = size + own.size();
         let largest = self.started().first_memory.memory.geometry().largest();
@@ -63,7 +64,7 @@ impl<T: TopicData> DataWriter<T> {
             self.enabling.id(),
             || self.held_back(),
             |gathered, effects| {
-                if HEADER + gathered.size() + footprint(length) + names > largest {
+                if HEADER + gathered.size() + footprint(length) + around > largest {
                     return Err(self.too_large(gathered, largest));
                 }
                 let effect = affect()?;
@@ -83,15 +84,6 @@ impl<T: TopicData> DataWriter<T> {
             self.update_timeliness((with.key, with.effect), now);
         }
         held
-    }
-
-    /// Side effect of adding a sample of this instance to a set: the instance may be a new one.
-    pub(in crate::publication) fn entering(
-        &self,
-        key: Option<u128>,
-    ) -> DdsResult<Option<SampleSideEffect>> {
-        let Some(key) = key else { return Ok(None) };
-        Ok(self.enter_instance(key)?.then_some(SampleSideEffect::Entered(key)))
     }
 
     fn too_large(&self, gathered: &GatheredSamples, largest: usize) -> DdsError {
@@ -116,7 +108,7 @@ impl<T: TopicData> DataWriter<T> {
         gathered: &GatheredSamples,
         writer_count: SetWriterCount,
     ) -> RecordMetadata {
-        let mut policy_metadata = self.shared.policy_metadata().of_set();
+        let mut policy_metadata = self.policies_of_set();
         let (mut kind, mut mark) = (PayloadKind::Set, self.mark);
         if writer_count == SetWriterCount::Several {
             // The writer's own lifespan, or its absence, does not apply to samples of other
@@ -150,10 +142,22 @@ impl<T: TopicData> DataWriter<T> {
     }
 }
 
-/// Number of bytes of a set's metadata.
-fn names_of(policy_metadata: &PolicyMetadata) -> usize {
-    // Another sample of the set may have a lifespan that ends.
-    PolicyMetadata { lifespan: Some(NEVER), ..policy_metadata.clone().of_set() }.size()
+impl<T: TopicData> WriterCore<T> {
+    /// Policy metadata of a set. The time of a set is that of its latest sample, so the set states
+    /// when it was committed.
+    fn policies_of_set(&self) -> PolicyMetadata {
+        let policy_metadata = self.shared.policy_metadata().of_set();
+        match self.states_commits() {
+            true => policy_metadata.stating_commit(),
+            false => policy_metadata,
+        }
+    }
+
+    /// Maximum number of bytes of a set's metadata.
+    fn size_around_set(&self) -> usize {
+        // Another sample of the set may have a lifespan that ends.
+        PolicyMetadata { lifespan: Some(NEVER), ..self.policies_of_set() }.size()
+    }
 }
 
 impl<T: TopicData> HeldBackWriter for WriterCore<T> {
@@ -173,7 +177,7 @@ impl<T: TopicData> HeldBackWriter for WriterCore<T> {
     }
 
     fn has_room_for_set(&self, gathered: &GatheredSamples) -> bool {
-        self.has_room(HEADER + gathered.size() + names_of(&self.shared.policy_metadata()))
+        self.has_room(HEADER + gathered.size() + self.size_around_set())
     }
 
     fn wake(&self) {

@@ -515,6 +515,7 @@ impl<S> SampleCache<S> {
             return;
         }
         // The sample was counted when it came.
+        self.released += 1;
         self.store(entry);
     }
 

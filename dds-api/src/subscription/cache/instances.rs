@@ -18,7 +18,7 @@ pub type Key = u128;
 
 /// Hasher for keys. Most keys are small numbers in a few of their bytes.
 #[derive(Default)]
-struct KeyHasher(u64);
+pub struct KeyHasher(u64);
 
 impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {

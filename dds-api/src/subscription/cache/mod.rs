@@ -32,7 +32,7 @@ use timers::CacheTimers;
 
 pub use access::{InstanceScope, ReturnedSample, Selection, ShareSample};
 pub use arrival::{Arrival, ArrivalOutcome, InstanceChange, LimitReached, Rejection};
-pub use instances::Key;
+pub use instances::{Key, KeyHasher};
 pub use room::{ArrivalSummary, RoomShortage};
 pub use settings::{CacheSettings, NEVER};
 
@@ -101,6 +101,8 @@ pub struct SampleCache<S> {
     held: usize,
     /// Position of arriving samples among all samples of a group of readers, as it was last set.
     position: u64,
+    /// Number of samples that TIME_BASED_FILTER has let pass after they had waited.
+    released: u64,
     /// Number of calls that went over samples.
     looks: u64,
     /// Samples that the current call has found, with their ranks. The memory is reused
@@ -126,6 +128,7 @@ impl<S> SampleCache<S> {
             unread: ChainEnds::EMPTY,
             held: 0,
             position: 0,
+            released: 0,
             looks: 0,
             chosen: Vec::new(),
             lets_pass: false,
@@ -168,6 +171,11 @@ impl<S> SampleCache<S> {
     /// The value of the key, as it was given when the instance became known.
     pub fn key_value(&self, key: Key) -> Option<&[u8]> {
         self.instances.find(key).map(|at| &*self.instances.get(at).key_value)
+    }
+
+    /// Number of samples that TIME_BASED_FILTER has let pass after they had waited.
+    pub fn released(&self) -> u64 {
+        self.released
     }
 
     /// Time at which [`SampleCache::advance`] next has something to do.
