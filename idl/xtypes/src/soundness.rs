@@ -62,7 +62,9 @@ pub(crate) fn check(graph: &TypeGraph) -> Result<(), TypeObjectError> {
                         primitive,
                         Primitive::Float32 | Primitive::Float64 | Primitive::Float128
                     ),
-                    kind => matches!(kind, NodeKind::Enumeration { .. }),
+                    kind => {
+                        matches!(kind, NodeKind::Enumeration { .. } | NodeKind::Bitmask { .. })
+                    }
                 };
                 if !is_discriminator || union.cases.is_empty() {
                     return invalid("is a union without a case, or without a valid discriminator");

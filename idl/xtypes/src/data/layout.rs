@@ -288,6 +288,11 @@ fn from_label(kind: &NodeKind, label: i64) -> Option<Value> {
             let literal = literals.iter().find(|literal| i64::from(literal.value) == label)?;
             Some(Value::Enumerator { value: literal.value, name: literal.name.text.clone() })
         }
+        // The bits of the integer that holds the mask, as for that integer.
+        NodeKind::Bitmask { bit_bound, .. } => {
+            let most = u64::MAX >> (64 - 8 * bytes_for(*bit_bound));
+            (label as u64 <= most).then_some(Value::Bitmask(label as u64))
+        }
         _ => None,
     }
 }

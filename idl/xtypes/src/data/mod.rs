@@ -159,7 +159,7 @@ impl Value {
         match self {
             Self::Bool(value) => i64::from(*value),
             Self::Signed(value) => *value,
-            Self::Unsigned(value) => *value as i64,
+            Self::Unsigned(value) | Self::Bitmask(value) => *value as i64,
             Self::Char(value) => i64::from(u32::from(*value)),
             Self::WideChar(value) => i64::from(value.0),
             Self::Enumerator { value, .. } => i64::from(*value),
