@@ -207,6 +207,7 @@ fn generate(
         }
     });
     let of_type = quote!(<#discriminator as #types::Discriminator>);
+    let label_count = index(cases.iter().map(|case| case.labels.len()).sum());
     let skip = quote!(_);
     let places = cases.iter().enumerate().map(|(at, case)| {
         let (variant, at) = (case.pattern(&skip, &skip), index(at));
@@ -384,7 +385,7 @@ fn generate(
             }
         }
         const _: () = ::core::assert!(
-            #types::derived::are_distinct(<#ident as #types::DdsUnion>::CASES),
+            #types::derived::are_distinct::<#label_count>(<#ident as #types::DdsUnion>::CASES),
             "a label is in two cases, or two cases are the default: remove one"
         );
         #label_types

@@ -78,7 +78,12 @@ impl CodeWriter<'_> {
 
     /// Returns the member's default as a value of its Rust type.
     fn default_of(&self, member: &StructMember) -> Option<String> {
-        let value = self.value(&member.ty, member.default.as_ref()?);
+        let value = match &member.default {
+            Some(value) => self.value(&member.ty, value),
+            // Rust has no `Default` for long arrays.
+            None if member.non_serialized && !member.optional => array_of_defaults(&member.ty)?,
+            None => return None,
+        };
         Some(if member.external { format!("Box::new({value})") } else { value })
     }
 
@@ -190,6 +195,9 @@ impl CodeWriter<'_> {
     fn label(&self, discriminator: &Type, label: &Value) -> String {
         match label {
             Value::Char(c) => format!("{c:?}"),
+            // Labels are stored as `i64`, to which the macro casts them.
+            Value::Integer(number) if *number > i64::MAX.into() => format!("{number}_u64"),
+            Value::Integer(number) => number.to_string(),
             _ => self.value(discriminator, label),
         }
     }
@@ -213,6 +221,17 @@ impl CodeWriter<'_> {
         self.indent -= 1;
         self.line(")]");
     }
+}
+
+/// Returns the default of an array, element by element; `None` for other types.
+fn array_of_defaults(ty: &Type) -> Option<String> {
+    let Type::Array(element, _) = ty.resolved() else { return None };
+    let inner = match array_of_defaults(element) {
+        Some(inner) if element.external => format!("Box::new({inner})"),
+        Some(inner) => inner,
+        None => "::core::default::Default::default()".to_owned(),
+    };
+    Some(format!("::core::array::from_fn(|_| {inner})"))
 }
 
 /// Whether a member may be so large that clippy would require a box.
