@@ -55,7 +55,7 @@ impl PublisherListener for ReportingListener {
 
 impl DataReaderListener<CheckedSample> for ReportingListener {
     fn on_data_available(&mut self, reader: &DataReader<CheckedSample>) {
-        for sample in reader.take(.., Timeout::NOW).unwrap() {
+        for sample in reader.take_data(.., Timeout::NOW).unwrap() {
             self.say(format!("sample {}", sample.number));
         }
     }
@@ -263,7 +263,7 @@ fn writers_and_readers_are_looked_up_by_topic_name() {
     found.wait_for_readers(1, SOON).unwrap();
     drop(writer);
     found.write(&CheckedSample::new(1)).unwrap();
-    assert_eq!(again.take_next(SOON).unwrap().unwrap().number, 1);
+    assert_eq!(again.take_next_data(SOON).unwrap().unwrap().number, 1);
     drop((reader, again, found));
     assert!(subscriber.lookup_reader::<CheckedSample>("Marks").is_none());
     assert!(publisher.writers().is_empty());
@@ -273,7 +273,7 @@ struct PanickingListener(Sender<String>);
 
 impl DataReaderListener<CheckedSample> for PanickingListener {
     fn on_data_available(&mut self, reader: &DataReader<CheckedSample>) {
-        let number = reader.take_next(Timeout::NOW).unwrap().unwrap().number;
+        let number = reader.take_next_data(Timeout::NOW).unwrap().unwrap().number;
         self.0.send(number.to_string()).unwrap();
         panic!("on purpose");
     }
@@ -313,7 +313,7 @@ impl DataReaderListener<CheckedSample> for ReentrantListener {
         reader.clear_listener();
         let mut count = 0;
         until("all has come", || {
-            count += reader.take(.., Timeout::millis(1)).unwrap().count();
+            count += reader.take_data(.., Timeout::millis(1)).unwrap().count();
             count == 12
         });
         drop(writer);
@@ -388,7 +388,7 @@ fn subscriber_condition_holds_while_any_of_its_readers_has_data() {
         condition.set_enabled_statuses(StatusMask::NONE);
         assert!(!condition.trigger_value());
         condition.set_enabled_statuses(StatusKind::DataOnReaders);
-        assert_eq!(readers[at].take_next(SOON).unwrap().unwrap().number, 7);
+        assert_eq!(readers[at].take_next_data(SOON).unwrap().unwrap().number, 7);
     }
     until("the other reader has its own", || other.has_samples());
     assert_eq!(subscriber.status_changes(), StatusMask::NONE);

@@ -13,6 +13,7 @@ mod instances;
 mod late_looks;
 mod loans;
 mod multi_topic;
+mod notices;
 mod passing;
 mod reading;
 mod reported_ends;

@@ -48,7 +48,7 @@ fn mark(writer: u64, number: u64) -> CheckedSample {
 type SeenSamples = Vec<(u64, u64)>;
 
 fn take_into(seen: &mut SeenSamples, reader: &DataReader<CheckedSample>, wait: Duration) {
-    for sample in reader.take(.., wait).unwrap() {
+    for sample in reader.take_data(.., wait).unwrap() {
         sample.assert_whole();
         seen.push((sample.last, sample.number));
     }
@@ -189,7 +189,7 @@ fn topic_without_logs_waits_and_reports_that_no_log_is_kept() {
     writer.write(&mark(1, 0)).unwrap();
     let error = writer.wait_for_acknowledgments(Timeout::millis(50)).unwrap_err().to_string();
     assert!(error.contains("keeps logs") && error.contains("squall store"), "{error}");
-    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
+    assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none());
     let with = join(&folder, Some(&logs(&folder, "logs")));
     let log = marks(&with, false);
     let log_reader = with.reader(&log).create().unwrap();
@@ -198,7 +198,7 @@ fn topic_without_logs_waits_and_reports_that_no_log_is_kept() {
     let status = log.storage_status().unwrap();
     assert_eq!((status.logs, status.log, status.waits_for.len()), (1, Some(LogCondition::Open), 0));
     for reader in [&reader, &log_reader] {
-        assert_eq!(reader.take_next(SOON).unwrap().map(|sample| sample.number), Some(0));
+        assert_eq!(reader.take_next_data(SOON).unwrap().map(|sample| sample.number), Some(0));
     }
 }
 
@@ -312,7 +312,7 @@ fn samples_no_longer_kept_can_be_read_from_the_log() {
     let mut times = Vec::new();
     for value in 0..300 {
         writer.write(&Reading { sensor: value % 3, value }).unwrap();
-        let sample = reader.take_next(SOON).unwrap().unwrap();
+        let sample = reader.take_next_data(SOON).unwrap().unwrap();
         times.push(sample.info().source_timestamp);
     }
     writer.wait_for_acknowledgments(SOON).unwrap();
@@ -374,7 +374,7 @@ fn late_writer_is_acknowledged_only_when_its_samples_are_durable() {
         writer.wait_for_acknowledgments(SOON).unwrap();
         assert_eq!(topic.storage_status().unwrap().durable, number + 1);
         drop(writer);
-        assert_eq!(reader.take_next(SOON).unwrap().map(|sample| sample.number), Some(number));
+        assert_eq!(reader.take_next_data(SOON).unwrap().map(|sample| sample.number), Some(number));
     }
     drop((reader, topic, a));
     std::fs::remove_dir_all(here).unwrap();
@@ -424,7 +424,7 @@ fn reader_created_right_after_a_dropped_reader_receives_samples() {
             writer.write(&mark(1, number)).unwrap();
             let deadline = Instant::now() + Duration::from_secs(5);
             loop {
-                let taken = reader.take_next(Timeout::millis(100)).unwrap();
+                let taken = reader.take_next_data(Timeout::millis(100)).unwrap();
                 if taken.is_some_and(|sample| sample.number == number) {
                     break;
                 }
@@ -494,7 +494,7 @@ fn log_drops_old_samples_and_keeps_the_state() {
         reader.wait_for_historical_data(SOON).unwrap();
         for number in 0..COUNT {
             loop {
-                while reader.take_next(Timeout::NOW).unwrap().is_some() {}
+                while reader.take_next_data(Timeout::NOW).unwrap().is_some() {}
                 match writer.write(&frame(number)) {
                     Err(DdsError::Timeout(_)) => {}
                     other => break other.unwrap(),
@@ -519,7 +519,7 @@ fn log_drops_old_samples_and_keeps_the_state() {
     let topic = topic_of(&a);
     let reader = a.reader(&topic).create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
-    let mut state: Vec<u64> = reader.take(.., SOON).unwrap().map(|frame| frame.number).collect();
+    let mut state: Vec<u64> = reader.take_data(.., SOON).unwrap().map(|frame| frame.number).collect();
     state.sort_unstable();
     assert_eq!(state, [0, COUNT - 5, COUNT - 4, COUNT - 3, COUNT - 2, COUNT - 1]);
     assert_eq!(topic.storage_status().unwrap().samples, COUNT);
@@ -560,7 +560,7 @@ fn forgotten_instance_does_not_return_from_the_log() {
         let reader = participant.reader(topic).keep_all().create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
         let taken = reader.take(.., SOON).unwrap();
-        taken.map(|it| (it.sensor, it.info().valid_data)).collect::<Vec<_>>()
+        taken.map(|it| (it.key_value().sensor, it.data().is_some())).collect::<Vec<_>>()
     };
     // Disposed one second apart, the last at COUNT: those of the last 100 seconds are kept.
     let left: Vec<(u32, bool)> =

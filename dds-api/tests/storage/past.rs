@@ -85,7 +85,7 @@ fn history_read_continues_at_another_log_keeper_when_one_leaves() {
         assert_eq!(seen, (0..MANY).map(|number| (number + 1, number)).collect::<Vec<_>>());
         // The same result as for a participant with a log, from a time on and at a time.
         let other = readers[1 - leaves].as_ref().unwrap();
-        let number = |read: DdsResult<(u64, Sample<CheckedSample>)>| {
+        let number = |read: DdsResult<(u64, ValidSample<CheckedSample>)>| {
             read.map(|(place, sample)| (place, sample.number)).unwrap()
         };
         let middle = other.past(Since::Sample(MANY / 2)).unwrap().next().unwrap().unwrap();
@@ -209,7 +209,7 @@ fn history_request_to_unresponsive_log_keeper_times_out() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stands_still.load(Ordering::Acquire) {
-                kept.take(.., Timeout::millis(5)).unwrap();
+                kept.take_data(.., Timeout::millis(5)).unwrap();
             }
         });
         let asker = DomainParticipant::with_config(0, patient(config(&folder, None))).unwrap();
@@ -225,7 +225,7 @@ fn history_request_to_unresponsive_log_keeper_times_out() {
         stands_still.store(false, Ordering::Release);
         scope.spawn(|| {
             while !stands_still.load(Ordering::Acquire) {
-                kept.take(.., Timeout::millis(5)).unwrap();
+                kept.take_data(.., Timeout::millis(5)).unwrap();
             }
         });
         drop((past, reader, topic, asker));

@@ -37,13 +37,13 @@ pub(crate) fn take<T: TopicData, R>(
 pub(crate) fn take_samples<T: TopicData, R>(
     reader: &DataReader<T>,
     count: usize,
-    of: impl Fn(&Sample<T>) -> R,
+    of: impl Fn(&ValidSample<T>) -> R,
 ) -> Vec<R> {
     let deadline = Instant::now() + PATIENCE;
     let mut all = Vec::new();
     while all.len() < count {
         assert!(Instant::now() < deadline, "{} of {count} on {}", all.len(), reader.topic().name());
-        all.extend(reader.take(.., Timeout::millis(50)).unwrap().map(|sample| of(&sample)));
+        all.extend(reader.take_data(.., Timeout::millis(50)).unwrap().map(|sample| of(&sample)));
     }
     assert_eq!(reader.unreadable_samples(), 0);
     all

@@ -98,7 +98,7 @@ fn take<T: dds_api::types::TopicData, R>(
     of: impl Fn(&Sample<T>) -> R,
 ) -> Vec<R> {
     let all = levels::take_samples(reader, count, of);
-    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none(), "and no more");
+    assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none(), "and no more");
     all
 }
 
@@ -139,7 +139,7 @@ fn act() {
         say("written");
         // Samples of both, distinguished by the header of each.
         for (reader, _) in &ends {
-            let mut alive = take(reader, 22, |sample| sample.info().valid_data.then(|| sample.id));
+            let mut alive = take(reader, 22, |sample| sample.data().map(|data| data.id));
             alive.sort_unstable();
             assert!(alive.into_iter().flatten().eq(0..20));
         }
@@ -174,7 +174,7 @@ fn programs_that_write_either_representation_read_each_other() {
         assert_eq!(actor.hear(), "read");
     }
     for (topic, reader, raw) in &readers {
-        let got = take(reader, 22, |sample| sample.info().valid_data.then(|| (**sample).clone()));
+        let got = take(reader, 22, |sample| sample.data().cloned());
         let mut got: Vec<Remark> = got.into_iter().flatten().collect();
         got.sort_by_key(|remark| remark.id);
         assert!(got.into_iter().eq((0..20).map(remark)), "{}", topic.name());
@@ -183,9 +183,8 @@ fn programs_that_write_either_representation_read_each_other() {
             let late = participant.reader(raw).representations([Xcdr, Xcdr2]).create().unwrap();
             late.wait_for_historical_data(SOON).unwrap();
             let kept = take(&late, 20, |sample| {
-                let of_key = !sample.info().valid_data;
-                let id = (!of_key).then(|| from_cdr::<Remark>(sample.payload()).unwrap().id);
-                (id, version(sample.payload()))
+                let id = sample.data().map(|data| from_cdr::<Remark>(data.payload()).unwrap().id);
+                (id, version(sample.key_value().payload()))
             });
             for (id, found) in kept {
                 let Some(id) = id else { continue };
@@ -250,15 +249,15 @@ fn writer_uses_the_first_representation_that_it_offers() {
                 passed.unregister_instance(&SerializedData::of_key(&of, other)).unwrap();
             }
             until("the instance is over", || {
-                let over = |sample: &Sample<SerializedData>| !sample.info().valid_data;
+                let over = |sample: &Sample<SerializedData>| sample.data().is_none();
                 raw.take(.., Timeout::millis(5)).unwrap().any(|sample| {
                     let is_over = over(&sample);
-                    assert!(!is_over || sample.payload() == key, "{level} {list:?}");
+                    assert!(!is_over || sample.key_value().payload() == key, "{level} {list:?}");
                     is_over
                 })
             });
             drop((compiled, dynamic, passed));
-            while raw.take_next(Timeout::millis(20)).unwrap().is_some() {}
+            while raw.take_next_data(Timeout::millis(20)).unwrap().is_some() {}
         }
     }
     drop(participant);
@@ -294,7 +293,7 @@ fn instance_is_the_same_in_either_representation() {
     assert!(texts.chunks(2).all(|pair| pair[0] == pair[1]), "{texts:?}");
     // One writer disposes the instance of the other.
     second.dispose(&remark(3)).unwrap();
-    let over = take(&reader, 1, |sample| (sample.info().instance_state, sample.id));
+    let over = take(&reader, 1, |sample| (sample.info().instance_state, sample.key_value().id));
     assert_eq!(over, [(InstanceState::NotAliveDisposed, 3)]);
     drop((reader, some, met, first, second, filtered, dynamic, topic, participant));
     domain.assert_empty();

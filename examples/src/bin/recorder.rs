@@ -46,7 +46,7 @@ fn main() -> ExampleResult {
     let (participant, topic) = join(logs.path())?;
     let reader = participant.reader(&topic).create()?;
     reader.wait_for_historical_data(SOON)?;
-    for altitude in reader.take(.., SOON)? {
+    for altitude in reader.take_data(.., SOON)? {
         println!("aircraft {} was last seen at {} feet", altitude.aircraft, altitude.feet);
     }
     for read in reader.past(Since::Sample(1))? {
