@@ -80,7 +80,7 @@ pub mod prelude {
     pub use crate::domain::{DomainParticipant, ParticipantConfig};
     pub use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
     pub use crate::publication::{DataWriter, Loan};
-    pub use crate::subscription::{DataReader, ValidSample, SampleInfo, ValidSample};
+    pub use crate::subscription::{DataReader, Sample, SampleInfo, ValidSample};
     pub use crate::topic::Topic;
     pub use crate::types::DdsType;
 }

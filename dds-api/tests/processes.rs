@@ -191,7 +191,9 @@ fn reader_keeps_acknowledged_and_held_samples_of_killed_writer() {
                 acknowledged
             });
             while !hearing.is_finished() {
-                let Some(sample) = reader.take_next_data(Timeout::millis(10)).unwrap() else { continue };
+                let Some(sample) = reader.take_next_data(Timeout::millis(10)).unwrap() else {
+                    continue;
+                };
                 got.take_in(&sample);
                 // Few enough samples are held for the writer to continue.
                 if sample.number % 100 == 0 && held.len() < 4 {

@@ -208,7 +208,9 @@ fn read(reader: &DataReader<CheckedSample>, folder: &Path, is_kept: bool, progre
     let mut is_done = false;
     while !progress.leaves.load(Ordering::Relaxed) {
         let before = reader.membership_changes();
-        let Some(samples) = went_well(reader.take_data(..64, Timeout::millis(20))) else { continue };
+        let Some(samples) = went_well(reader.take_data(..64, Timeout::millis(20))) else {
+            continue;
+        };
         let taken: Vec<CheckedSample> = samples.map(|sample| *sample).collect();
         if reader.membership_changes() != before && !is_kept {
             // The sample's memory may have been reused before it was read.

@@ -374,7 +374,9 @@ fn reader_of_keep_all_topic_receives_each_sample_once_across_rejoin() {
     // Some samples come through a queue and stay whole in any case; some are never taken.
     let mut held = Vec::new();
     until("five come", || {
-        held.extend(idle.reader.take_next_data(SOON).unwrap().filter(|sample| sample.number != OWN));
+        held.extend(
+            idle.reader.take_next_data(SOON).unwrap().filter(|sample| sample.number != OWN),
+        );
         held.len() == 5
     });
     let mut taken = Vec::new();

@@ -40,6 +40,7 @@ type Query<T> = Arc<dyn Fn(&T) -> bool + Send + Sync>;
 /// # }
 /// ```
 #[doc(alias = "delete_readcondition")]
+#[doc(alias = "delete_contained_entities")]
 pub struct ReadCondition<T> {
     pub(super) states: States,
     query: Option<Query<T>>,
@@ -157,7 +158,7 @@ impl<T: TopicData> ReadCondition<T> {
     pub(super) fn put_in_order(&self, samples: &mut [Sample<T>]) {
         let filter = self.filter.as_ref().map(|filter| filter.get());
         if let Some(filter) = filter.filter(Filter::is_ordered) {
-            samples.sort_by(|one, other| filter.order::<T>(one, other));
+            samples.sort_by(|one, other| filter.order(one.key_value(), other.key_value()));
         }
     }
 }

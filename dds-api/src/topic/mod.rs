@@ -202,7 +202,11 @@ impl<T: TopicData> Topic<T> {
     /// Sets the listener that is called when other participants use this name for a different
     /// topic. It is called on the thread that calls all listeners of the participant.
     pub fn set_listener(&self, listener: impl TopicListener + 'static) -> DdsResult<()> {
-        self.entity.listener.set(Box::new(listener), StatusKind::InconsistentTopic.into());
+        self.listen(Box::new(listener))
+    }
+
+    fn listen(&self, listener: Box<dyn TopicListener>) -> DdsResult<()> {
+        self.entity.listener.set(listener, StatusKind::InconsistentTopic.into());
         self.participant.start_listeners()
     }
 

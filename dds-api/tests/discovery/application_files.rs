@@ -127,7 +127,9 @@ fn xml_applications_communicate_with_each_other_and_compiled_program() {
             shown.extend(
                 warnings.take_data(.., Timeout::millis(20)).unwrap().map(|sample| sample.to_json()),
             );
-            all.extend(alarms.take_data(.., Timeout::millis(20)).unwrap().map(|sample| sample.clone()));
+            all.extend(
+                alarms.take_data(.., Timeout::millis(20)).unwrap().map(|sample| sample.clone()),
+            );
         }
         assert!(warnings.take_next_data(Timeout::millis(50)).unwrap().is_none());
         assert!(shown.iter().any(|text| text.contains("stall")), "{shown:?}");

@@ -110,7 +110,10 @@ fn builtin_instance_follows_entity_and_is_disposed_on_deletion() {
     drop(writer);
     let last = writers.take_next(SOON).unwrap().expect("nothing is told");
     let info = last.info();
-    assert_eq!((last.key_value().key, info.instance_handle, info.valid_data), (key, instance, false));
+    assert_eq!(
+        (last.key_value().key, info.instance_handle, info.valid_data),
+        (key, instance, false)
+    );
     assert_eq!(info.instance_state, InstanceState::NotAliveDisposed);
 
     // Samples of an ended instance stay until they are taken, unless the reader sets a delay.
@@ -260,7 +263,7 @@ fn conditions_and_wait_sets_work_on_builtin_readers() {
         wanted
     });
     let [found] = &readers.take_w_condition(.., &of_navigation).unwrap()[..] else { panic!("one") };
-    assert_eq!(found.key, wanted.instance_handle());
+    assert_eq!(found.key_value().key, wanted.instance_handle());
     assert_eq!(found.info().sample_state, SampleState::NotRead);
 
     let status = readers.status_condition();

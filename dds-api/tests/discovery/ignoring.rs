@@ -121,7 +121,8 @@ fn ownership_passes_to_next_writer_when_owner_is_ignored() {
     write(10);
     let all = |reader: &DataReader<Track>| {
         let all = reader.take(.., Timeout::millis(20)).unwrap();
-        all.map(|it| (it.data().map(|data| data.count), it.info().instance_state)).collect::<Vec<_>>()
+        all.map(|it| (it.data().map(|data| data.count), it.info().instance_state))
+            .collect::<Vec<_>>()
     };
     assert_eq!(all(&reader), [(Some(10), InstanceState::Alive)]);
     here.ignore_publication(strong.instance_handle()).unwrap();

@@ -399,3 +399,36 @@ fn subscriber_condition_holds_while_any_of_its_readers_has_data() {
     drop(subscriber);
     assert!(!condition.trigger_value());
 }
+
+/// The status mask is set when the builder has created the entity, and the listener is told of the
+/// match with an entity that was there before.
+#[test]
+fn listeners_given_to_builders_are_told_of_the_first_events() {
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
+    let marks = |participant: &DomainParticipant| {
+        participant.topic::<CheckedSample>("Marks").transient_local().create().unwrap()
+    };
+    let (says, hears) = channel();
+    let listener = |name| ReportingListener(name, says.clone());
+    let hear = || hears.recv_timeout(PATIENCE).unwrap();
+
+    let ours = here.topic::<CheckedSample>("Marks").transient_local().listener(listener("topic"));
+    let ours = ours.create().unwrap();
+    assert_eq!(ours.listener_mask(), StatusMask::from(StatusKind::InconsistentTopic));
+    let first = there.writer(&marks(&there)).create().unwrap();
+    first.write(&CheckedSample::new(7)).unwrap();
+    let mask = StatusKind::DataAvailable | StatusKind::SubscriptionMatched;
+    let reader = here.reader(&ours).listener(listener("reader"), mask).create().unwrap();
+    assert_eq!(reader.listener_mask(), mask);
+    let mut told = [hear(), hear()];
+    told.sort();
+    assert_eq!(told, ["reader: 1 writers", "reader: sample 7"]);
+
+    let writer = here.writer(&ours).listener(listener("writer"), StatusKind::PublicationMatched);
+    let writer = writer.create().unwrap();
+    assert_eq!(writer.listener_mask(), StatusMask::from(StatusKind::PublicationMatched));
+    let mut told = [hear(), hear()];
+    told.sort();
+    assert_eq!(told, ["reader: 2 writers", "writer: 1 readers"]);
+}

@@ -90,7 +90,8 @@ fn entities_take_policies_from_profile_of_their_topic() {
             writer.write(&CheckedSample::new(number)).unwrap();
         }
         writer.wait_for_acknowledgments(SOON).unwrap();
-        let kept: Vec<u64> = reader.take_data(.., SOON).unwrap().map(|sample| sample.number).collect();
+        let kept: Vec<u64> =
+            reader.take_data(.., SOON).unwrap().map(|sample| sample.number).collect();
         assert_eq!(kept, [3, 4], "{name}: its cache is as the profile says");
     }
 }
@@ -386,7 +387,11 @@ fn reader_cache_topic_and_matches_follow_reloaded_profile() {
     let numbers = |samples: Vec<ValidSample<CheckedSample>>| {
         samples.iter().map(|sample| sample.number).collect::<Vec<_>>()
     };
-    assert_eq!(numbers(reader.take_data(.., SOON).unwrap().collect()), [0], "the others come too soon");
+    assert_eq!(
+        numbers(reader.take_data(.., SOON).unwrap().collect()),
+        [0],
+        "the others come too soon"
+    );
 
     test.write(&separated("", ""));
     let report = theirs.reload_qos().unwrap();

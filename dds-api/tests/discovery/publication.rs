@@ -199,7 +199,8 @@ fn deletion_of_reader_or_writer_blocks_no_other_entity() {
         }
         writer.write(&attitude(7)).unwrap();
         drop(writer);
-        let last = reader.take_next_data(SOON).unwrap().expect("the last sample outlives its writer");
+        let last =
+            reader.take_next_data(SOON).unwrap().expect("the last sample outlives its writer");
         assert_eq!(*last, attitude(7));
     }
 }

@@ -227,7 +227,10 @@ fn forked_child_has_no_access_to_domain_of_parent() {
     let line = std::thread::scope(|scope| {
         let line = scope.spawn(|| actor.try_hear());
         while !line.is_finished() {
-            reader.take_data(.., Timeout::millis(10)).unwrap().for_each(|sample| sample.assert_whole());
+            reader
+                .take_data(.., Timeout::millis(10))
+                .unwrap()
+                .for_each(|sample| sample.assert_whole());
         }
         line.join().unwrap()
     });

@@ -159,7 +159,10 @@ fn lost_history(logs: &Path) -> Outcome {
     let past = reader.past(Since::Sample(1))?;                // an error if the log begins later, which says where
     for read in past {
         let (place, track) = read?;                           // an error if a log cannot be read, and no one else has it
-        println!("{place}: {} at {}", track.id, track.height);
+        match track.data() {
+            Some(data) => println!("{place}: {} at {}", data.id, data.height),
+            None => println!("{place}: {} is over", track.key_value().id),
+        }
     }
     let status = topic.storage_status().ok_or("it is not kept")?;
     if !status.waits_for.is_empty() {

@@ -488,11 +488,12 @@ fn sets_are_recovered_whole_from_a_log() {
     assert_eq!(got, all);
     // The log files give the same, with the position that all samples of a set share.
     let past: Vec<_> = reader.past(Since::Sample(1)).unwrap().map(Result::unwrap).collect();
-    assert_eq!(past.iter().map(|(_, leg)| (leg.number, leg.route)).collect::<Vec<_>>(), all);
+    let numbers = |leg: &Sample<Leg>| leg.data().map(|leg| (leg.number, leg.route)).unwrap();
+    assert_eq!(past.iter().map(|(_, leg)| numbers(leg)).collect::<Vec<_>>(), all);
     let places: Vec<u64> = past.iter().map(|(place, _)| *place).collect();
     assert_eq!(places, [1, 1, 1, 2, 3, 3, 3, 4, 5, 5, 5, 6]);
     let state = reader.state_at(between.unwrap()).unwrap();
-    let mut state: Vec<_> = state.iter().map(|(_, leg)| (leg.number, leg.route)).collect();
+    let mut state: Vec<_> = state.iter().map(|(_, leg)| numbers(leg)).collect();
     state.sort_unstable();
     assert_eq!(state, [(0, 2), (1, 20), (2, 2)]);
 }

@@ -35,8 +35,10 @@ fn reader_in_common_order_receives_only_samples_of_its_topic() {
         }
         let (mut of_winds, mut of_turns) = (Vec::new(), Vec::new());
         until("all have come", || {
-            of_winds.extend(plain.0.take_data(.., Timeout::NOW).unwrap().map(|it| (it.layer, it.set)));
-            of_turns.extend(plain.1.take_data(.., Timeout::NOW).unwrap().map(|it| (it.point, it.set)));
+            of_winds
+                .extend(plain.0.take_data(.., Timeout::NOW).unwrap().map(|it| (it.layer, it.set)));
+            of_turns
+                .extend(plain.1.take_data(.., Timeout::NOW).unwrap().map(|it| (it.point, it.set)));
             of_winds.len() == 100 && of_turns.len() == 100
         });
         assert!(of_winds.into_iter().eq((0..50).flat_map(|set| [(1, set), (3, set)])), "{level}");

@@ -118,8 +118,15 @@ fn expired_sample_is_delivered_to_no_reader() {
                 all.len() >= 4
             });
             let over = all.pop().unwrap();
-            assert_eq!((over.key_value().id, over.info().instance_state), (9, InstanceState::NotAliveDisposed));
-            assert_eq!(numbers(all.into_iter().filter_map(Sample::into_data)), [1, 2, 3], "{level} {index}");
+            assert_eq!(
+                (over.key_value().id, over.info().instance_state),
+                (9, InstanceState::NotAliveDisposed)
+            );
+            assert_eq!(
+                numbers(all.into_iter().filter_map(Sample::into_data)),
+                [1, 2, 3],
+                "{level} {index}"
+            );
             assert!(!reader.has_samples(), "{level} {index}");
         }
         let mut texts = Vec::new();
@@ -177,7 +184,9 @@ fn sample_that_expires_while_it_waits_is_not_delivered() {
             assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, 77, "{level}");
             readers.iter().for_each(|reader| drop(reader.take_data(.., Timeout::NOW).unwrap()));
             until("all are empty", || {
-                readers.iter().for_each(|it| it.take_data(.., Timeout::NOW).unwrap().for_each(drop));
+                readers
+                    .iter()
+                    .for_each(|it| it.take_data(.., Timeout::NOW).unwrap().for_each(drop));
                 readers.iter().all(|it| !it.has_samples())
             });
         }

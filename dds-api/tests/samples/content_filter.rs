@@ -125,8 +125,8 @@ fn query_condition_returns_samples_in_its_order() {
     let expression = "altitude < %0 ORDER BY altitude";
     let low = ReadCondition::query(States::any(), expression, &strings(&["1000"])).unwrap();
     assert!(reader.wait_for_condition(&low, SOON).unwrap());
-    let names = |samples: &[ValidSample<Track>]| -> String {
-        samples.iter().map(|sample| sample.callsign.as_str()).collect()
+    let names = |samples: &[Sample<Track>]| -> String {
+        samples.iter().map(|sample| sample.data().unwrap().callsign.as_str()).collect()
     };
     assert_eq!(names(&reader.read_w_condition(.., &low).unwrap()), "BDA");
     low.set_query_parameters(&strings(&["250"])).unwrap();

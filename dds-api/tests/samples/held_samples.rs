@@ -141,7 +141,10 @@ impl<T: Numbered> HeldSamples<T> {
             samples.extend(reader.take_next_data(Timeout::millis(1)).unwrap());
             observing.take_data(.., Timeout::NOW).unwrap().for_each(drop);
         }
-        assert!(samples.iter().all(Sample::is_borrowed), "samples are read where they were built");
+        assert!(
+            samples.iter().all(ValidSample::is_borrowed),
+            "samples are read where they were built"
+        );
         let numbers = samples.iter().map(|sample| sample.number()).collect();
         HeldSamples { samples, numbers }
     }

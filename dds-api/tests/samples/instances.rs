@@ -194,7 +194,7 @@ fn take_without_following_instances_reports_disposed_instances() {
     writer.wait_for_acknowledgments(SOON).unwrap();
     let read = reader.read_next_sample().unwrap().unwrap();
     assert_eq!((told(&read), read.info().view_state), ((2, Alive, true), ViewState::New));
-    let handle = reader.lookup_instance(&read).unwrap();
+    let handle = reader.lookup_instance(read.key_value()).unwrap();
     assert_eq!(reader.read_instance(.., handle, States::any()).unwrap().len(), 1);
 }
 

@@ -199,7 +199,7 @@ fn waiting_threads_are_woken_by_a_sample_of_a_joined_topic() {
         let waits = scope.spawn(|| {
             assert_eq!(set.wait(SOON).unwrap().len(), 1);
             assert!(condition.trigger_value());
-            View::clone(&reader.read_w_condition(.., &wanted).unwrap()[0])
+            reader.read_w_condition(.., &wanted).unwrap()[0].data().unwrap().clone()
         });
         let takes = scope.spawn(|| air.here.wait_until(SOON, || reader.has_samples()).unwrap());
         std::thread::sleep(std::time::Duration::from_millis(50));

@@ -56,8 +56,8 @@ fn until_last(reader: &DataReader<Reading>, last: u64) {
     while reader.take_next_data(SOON).unwrap().expect("it does not come").value != last {}
 }
 
-fn values(samples: &[ValidSample<Reading>]) -> Vec<u64> {
-    samples.iter().map(|sample| sample.value).collect()
+fn values(samples: &[Sample<Reading>]) -> Vec<u64> {
+    samples.iter().filter_map(Sample::data).map(|data| data.value).collect()
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn read_samples_stay_and_taken_samples_are_removed() {
     let pair = Pair::new(|reader| reader.keep_all());
     let reader = &pair.reader;
     (1..=4).for_each(|value| pair.write(value as u32 % 2, value));
-    let first = reader.read_data(..3, SOON).unwrap();
+    let first = reader.read(..3, SOON).unwrap();
     assert_eq!(values(&first), [1, 2, 3]);
     assert!(first.iter().all(|it| it.info().sample_state == SampleState::NotRead));
     let read = |mask: SampleStateMask| {
@@ -75,18 +75,22 @@ fn read_samples_stay_and_taken_samples_are_removed() {
     assert_eq!(read(SampleStateMask::READ), [1, 2, 3]);
     assert_eq!(read(SampleStateMask::NOT_READ), [4]);
     assert_eq!(read(SampleStateMask::NOT_READ), []);
-    assert_eq!(reader.read_next_sample().unwrap().map(|it| it.value), None);
+    assert_eq!(reader.read_next_sample().unwrap().map(|it| it.info()), None);
     pair.write(1, 5);
     let next = reader.read_next_sample().unwrap().unwrap();
-    assert_eq!((next.value, next.info().view_state), (5, ViewState::NotNew));
+    assert_eq!((next.data().unwrap().value, next.info().view_state), (5, ViewState::NotNew));
     let odd = ReadCondition::new(States::any()).matching(|it: &Reading| it.value % 2 == 1);
     assert_eq!(values(&reader.take_w_condition(.., &odd).unwrap()), [1, 3, 5]);
-    let rest: Vec<_> = reader.take_data(.., SOON).unwrap().map(|it| it.value).collect();
-    assert_eq!(rest, [2, 4]);
+    let rest: Vec<_> = reader.take(.., SOON).unwrap().collect();
+    assert_eq!(values(&rest), [2, 4]);
     assert!(!reader.has_samples());
-    assert_eq!(first[0].value, 1, "what was read is held though the cache has let it go");
+    assert_eq!(
+        first[0].data().unwrap().value,
+        1,
+        "what was read is held though the cache has let it go"
+    );
     pair.write(1, 6);
-    assert_eq!(reader.take_next_sample().unwrap().map(|it| it.value), Some(6));
+    assert_eq!(reader.take_next_sample().unwrap().unwrap().data(), Some(&reading(1, 6)));
 }
 
 #[test]
@@ -101,7 +105,7 @@ fn instances_are_gone_through_one_by_one() {
         let of_one = reader.read_next_instance(.., previous, States::any()).unwrap();
         let Some(last) = of_one.last() else { break };
         previous = Some(last.info().instance_handle);
-        seen.push((last.sensor, values(&of_one)));
+        seen.push((last.key_value().sensor, values(&of_one)));
     }
     assert_eq!(seen, [(0, vec![0, 3]), (10, vec![1, 4]), (20, vec![2, 5])]);
     let ten = reader.lookup_instance(&reading(10, 0)).unwrap();
@@ -139,7 +143,7 @@ fn sample_without_room_waits_and_is_counted_as_rejected() {
     let pair = Pair::new(|reader| reader.keep_all().resource_limits(limits));
     let reader = &pair.reader;
     (0..8).for_each(|value| pair.write(1, value));
-    assert_eq!(values(&reader.read_data(.., SOON).unwrap()), [0, 1, 2]);
+    assert_eq!(values(&reader.read(.., SOON).unwrap()), [0, 1, 2]);
     let status = reader.sample_rejected_status();
     assert_eq!((status.total_count, status.total_count_change), (1, 1));
     assert_eq!(status.last_reason, SampleRejectedStatusKind::RejectedBySamplesPerInstanceLimit);
@@ -223,7 +227,7 @@ fn wait_succeeds_only_when_its_condition_holds() {
         scope.spawn(|| (4..=7).for_each(|value| pair.write(1, value)));
         assert!(reader.wait_for_condition(&large, SOON).unwrap());
     });
-    assert_eq!(reader.take_w_condition(..1, &large).unwrap()[0].value, 6);
+    assert_eq!(reader.take_w_condition(..1, &large).unwrap()[0].data(), Some(&reading(1, 6)));
     // Samples that were read before do not end the wait, but are returned with new ones.
     reader.read_data(.., SOON).unwrap();
     let begin = Instant::now();
@@ -262,7 +266,7 @@ fn instances_are_taken_one_by_one() {
         let of_one = reader.take_next_instance(..1, previous, States::any()).unwrap();
         let Some(last) = of_one.last() else { break };
         previous = Some(last.info().instance_handle);
-        taken.push(last.value);
+        taken.push(last.data().unwrap().value);
     }
     assert_eq!(taken, [0, 1, 2], "one of each");
     let rest: Vec<_> = reader.take_data(.., SOON).unwrap().map(|it| it.value).collect();
@@ -299,7 +303,7 @@ fn samples_of_disposed_instance_are_purged_after_the_delay() {
     let begin = Instant::now();
     pair.writer.dispose(&reading(1, 0)).unwrap();
     pair.writer.wait_for_acknowledgments(SOON).unwrap();
-    let there = || values(&pair.reader.read_data(.., Timeout::NOW).unwrap());
+    let there = || values(&pair.reader.read(.., Timeout::NOW).unwrap());
     until("it is purged", || there() == [2]);
     assert!(begin.elapsed() >= delay, "and not sooner");
     assert!(pair.reader.lookup_instance(&reading(2, 0)).is_some());

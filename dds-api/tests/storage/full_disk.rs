@@ -170,7 +170,8 @@ fn full_log_is_detached_and_writers_continue() {
     writer.write(&block(2_000)).unwrap();
     let mut last = None;
     until("all are there", || {
-        last = reader.take_next_data(Timeout::millis(10)).unwrap().map(|block| block.number).or(last);
+        last =
+            reader.take_next_data(Timeout::millis(10)).unwrap().map(|block| block.number).or(last);
         last == Some(2_000)
     });
     drop((reader, writer, topic, participant));

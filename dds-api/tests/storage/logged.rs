@@ -319,14 +319,15 @@ fn samples_no_longer_kept_can_be_read_from_the_log() {
     assert_eq!(topic.storage_status().unwrap().kept, 3, "the last of each");
     let values = |since: Since| -> Vec<(u64, u32)> {
         let past = reader.past(since).unwrap().map(|read| read.unwrap());
-        past.map(|(place, sample)| (place, sample.value)).collect()
+        past.map(|(place, sample)| (place, sample.data().unwrap().value)).collect()
     };
     let all = values(Since::Sample(1));
     assert_eq!(all, (0..300).map(|value| (u64::from(value) + 1, value)).collect::<Vec<_>>());
     assert_eq!(values(Since::Sample(250)), all[249..]);
     assert_eq!(values(Since::Time(times[100])), all[100..]);
     let state = reader.state_at(times[100]).unwrap();
-    let state: Vec<(u64, u32)> = state.iter().map(|(place, it)| (*place, it.value)).collect();
+    let state: Vec<(u64, u32)> =
+        state.iter().map(|(place, it)| (*place, it.data().unwrap().value)).collect();
     assert_eq!(state, all[98..101], "of each sensor the last one then");
     assert!(matches!(reader.past(Since::Sample(302)), Err(DdsError::BadParameter(_))));
     let without = join(&folder, None);
@@ -509,7 +510,8 @@ fn log_drops_old_samples_and_keeps_the_state() {
         let from: u64 =
             error.rsplit("sample ").next().unwrap().split(' ').next().unwrap().parse().unwrap();
         let past = reader.past(Since::Sample(from)).unwrap().map(|read| read.unwrap());
-        let past: Vec<u64> = past.map(|(place, frame)| frame.number + 1 - place).collect();
+        let past: Vec<u64> =
+            past.map(|(place, frame)| frame.data().unwrap().number + 1 - place).collect();
         assert!(past.len() as u64 == COUNT + 1 - from && past.iter().all(|differ| *differ == 0));
         assert!(from > 1_000 && past.len() >= 100, "from {from}");
         assert!(reader.past(Since::Time(at_first)).is_err(), "some of it is gone");
@@ -519,7 +521,8 @@ fn log_drops_old_samples_and_keeps_the_state() {
     let topic = topic_of(&a);
     let reader = a.reader(&topic).create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
-    let mut state: Vec<u64> = reader.take_data(.., SOON).unwrap().map(|frame| frame.number).collect();
+    let mut state: Vec<u64> =
+        reader.take_data(.., SOON).unwrap().map(|frame| frame.number).collect();
     state.sort_unstable();
     assert_eq!(state, [0, COUNT - 5, COUNT - 4, COUNT - 3, COUNT - 2, COUNT - 1]);
     assert_eq!(topic.storage_status().unwrap().samples, COUNT);

@@ -281,7 +281,7 @@ fn run_time_type_works_like_a_compiled_type() {
     let low = low.unwrap();
     until("both are there", || reader.read_w_condition(.., &low).unwrap().len() == 2);
     let found = reader.take_w_condition(.., &low).unwrap();
-    assert_eq!((&*found[1], found.len()), (&one, 2));
+    assert_eq!((found[1].data(), found.len()), (Some(&one), 2));
     let error = ReadCondition::<DynamicData>::query_in(&topic, States::any(), "speed < 1", &[]);
     assert!(error.err().unwrap().to_string().contains("has no member `speed`"));
     let nobody = participant.find_dynamic_topic("Nothing", Timeout::millis(10)).err().unwrap();

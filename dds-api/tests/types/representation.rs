@@ -91,14 +91,25 @@ fn remark(id: u32) -> Remark {
     }
 }
 
-/// Takes like [`levels::take_samples`], and checks that there are no more.
+/// Takes like [`levels::take`], and checks that there are no more.
 fn take<T: dds_api::types::TopicData, R>(
+    reader: &DataReader<T>,
+    count: usize,
+    of: impl Fn(&T) -> R,
+) -> Vec<R> {
+    let all = levels::take(reader, count, of);
+    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none(), "and no more");
+    all
+}
+
+/// Takes like [`levels::take_samples`], and checks that there are no more.
+fn take_samples<T: dds_api::types::TopicData, R>(
     reader: &DataReader<T>,
     count: usize,
     of: impl Fn(&Sample<T>) -> R,
 ) -> Vec<R> {
     let all = levels::take_samples(reader, count, of);
-    assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none(), "and no more");
+    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none(), "and no more");
     all
 }
 
@@ -139,7 +150,7 @@ fn act() {
         say("written");
         // Samples of both, distinguished by the header of each.
         for (reader, _) in &ends {
-            let mut alive = take(reader, 22, |sample| sample.data().map(|data| data.id));
+            let mut alive = take_samples(reader, 22, |sample| sample.data().map(|data| data.id));
             alive.sort_unstable();
             assert!(alive.into_iter().flatten().eq(0..20));
         }
@@ -174,7 +185,7 @@ fn programs_that_write_either_representation_read_each_other() {
         assert_eq!(actor.hear(), "read");
     }
     for (topic, reader, raw) in &readers {
-        let got = take(reader, 22, |sample| sample.data().cloned());
+        let got = take_samples(reader, 22, |sample| sample.data().cloned());
         let mut got: Vec<Remark> = got.into_iter().flatten().collect();
         got.sort_by_key(|remark| remark.id);
         assert!(got.into_iter().eq((0..20).map(remark)), "{}", topic.name());
@@ -182,7 +193,7 @@ fn programs_that_write_either_representation_read_each_other() {
             // Kept samples have the bytes in which they were written.
             let late = participant.reader(raw).representations([Xcdr, Xcdr2]).create().unwrap();
             late.wait_for_historical_data(SOON).unwrap();
-            let kept = take(&late, 20, |sample| {
+            let kept = take_samples(&late, 20, |sample| {
                 let id = sample.data().map(|data| from_cdr::<Remark>(data.payload()).unwrap().id);
                 (id, version(sample.key_value().payload()))
             });
@@ -293,7 +304,8 @@ fn instance_is_the_same_in_either_representation() {
     assert!(texts.chunks(2).all(|pair| pair[0] == pair[1]), "{texts:?}");
     // One writer disposes the instance of the other.
     second.dispose(&remark(3)).unwrap();
-    let over = take(&reader, 1, |sample| (sample.info().instance_state, sample.key_value().id));
+    let over =
+        take_samples(&reader, 1, |sample| (sample.info().instance_state, sample.key_value().id));
     assert_eq!(over, [(InstanceState::NotAliveDisposed, 3)]);
     drop((reader, some, met, first, second, filtered, dynamic, topic, participant));
     domain.assert_empty();
@@ -376,7 +388,7 @@ fn kept_samples_of_departed_writers_are_matched_by_representation() {
             let reader = reader.create().unwrap();
             reader.wait_for_historical_data(SOON).unwrap();
             let mut ids = take(&reader, count, |sample| {
-                assert_eq!(**sample, remark(sample.id));
+                assert_eq!(*sample, remark(sample.id));
                 sample.id
             });
             ids.sort_unstable();

@@ -98,8 +98,10 @@ fn compute(computer: u32, strength: i32) -> ExampleResult {
     let mut last_seen: [Option<Instant>; 2] = [None, None];
     let mut is_on = false;
     for step in 0.. {
-        let counts =
-            [air.take_data(.., Timeout::NOW)?.count(), attitude.take_data(.., Timeout::NOW)?.count()];
+        let counts = [
+            air.take_data(.., Timeout::NOW)?.count(),
+            attitude.take_data(.., Timeout::NOW)?.count(),
+        ];
         for (last_seen, _) in last_seen.iter_mut().zip(counts).filter(|(_, news)| *news > 0) {
             *last_seen = Some(Instant::now());
         }

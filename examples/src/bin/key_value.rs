@@ -62,7 +62,8 @@ impl Store {
     /// Returns all keys of this kind, with their values.
     fn list(&self, kind: &str) -> DdsResult<BTreeMap<String, u64>> {
         let all = self.replica.read_data(.., Timeout::NOW)?;
-        let chosen = all.iter().filter(|entry| is_there(&entry.info()) && entry.key.starts_with(kind));
+        let chosen =
+            all.iter().filter(|entry| is_there(&entry.info()) && entry.key.starts_with(kind));
         Ok(chosen.map(|entry| (entry.key.clone(), entry.value)).collect())
     }
 

@@ -51,7 +51,9 @@ fn main() -> ExampleResult {
     }
     for read in reader.past(Since::Sample(1))? {
         let (place, altitude) = read?;
-        println!("record {place}: {} feet", altitude.feet);
+        if let Some(data) = altitude.data() {
+            println!("record {place}: {} feet", data.feet);
+        }
     }
     Ok(())
 }

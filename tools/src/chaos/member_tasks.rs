@@ -164,7 +164,8 @@ impl ReaderLoop {
         let holds = if is_settled { 0 } else { shared.holds.load(Ordering::Relaxed) as usize };
         let pause = if is_settled { 0 } else { shared.pause.load(Ordering::Relaxed) };
         let before = reader.membership_changes();
-        let Some(samples) = shared.succeeds("taking samples", reader.take_data(..64, timeout)) else {
+        let Some(samples) = shared.succeeds("taking samples", reader.take_data(..64, timeout))
+        else {
             return;
         };
         let samples: Vec<(ValidSample<CheckedSample>, CheckedSample)> = samples

@@ -41,10 +41,7 @@ impl<T: TopicData> DataReader<T> {
     /// Takes the next sample with data, if one comes in time. Drops the samples
     /// [without](Sample::data) data before that.
     #[inline]
-    pub fn take_next_data(
-        &self,
-        timeout: impl Into<Timeout>,
-    ) -> DdsResult<Option<ValidSample<T>>> {
+    pub fn take_next_data(&self, timeout: impl Into<Timeout>) -> DdsResult<Option<ValidSample<T>>> {
         if self.cache.get().is_none()
             && let Some(valid) = self.pop_sample().and_then(Sample::into_data)
         {
