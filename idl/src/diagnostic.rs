@@ -91,11 +91,8 @@ impl ShownLine {
     fn write(&self, f: &mut fmt::Formatter<'_>, line: usize, column: usize) -> fmt::Result {
         let Self { text, width } = self;
         // Of a very long line, only the part around the position is shown.
-        let from = if column > SHOWN / 2 && text.chars().count() > SHOWN {
-            column - SHOWN / 2
-        } else {
-            0
-        };
+        let from =
+            if column > SHOWN / 2 && text.chars().count() > SHOWN { column - SHOWN / 2 } else { 0 };
         let shown: String = text.chars().skip(from).take(SHOWN).collect();
         writeln!(f, "{line:>4} | {shown}")?;
         // Tabs stay tabs, so that the caret is below its text for every tab width.

@@ -109,7 +109,8 @@ impl MemberKind {
             MemberKind::Character | MemberKind::Text => 2,
             MemberKind::Enumeration(_) => 3,
         };
-        let is_whole = |kind: &MemberKind| matches!(kind, MemberKind::Boolean | MemberKind::Integer);
+        let is_whole =
+            |kind: &MemberKind| matches!(kind, MemberKind::Boolean | MemberKind::Integer);
         class(self) == class(other)
             || matches!((class(self), class(other)), (1, 3) | (3, 1))
             || is_whole(self) && is_whole(other)

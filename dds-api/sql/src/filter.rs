@@ -87,8 +87,7 @@ impl Filter {
         parameters: &[String],
     ) -> Result<Filter, ExpressionError> {
         let is_empty = expression.trim().is_empty();
-        let condition =
-            if is_empty { None } else { Some(Condition::parse(expression)?) };
+        let condition = if is_empty { None } else { Some(Condition::parse(expression)?) };
         Self::of_query(of, expression, Query { condition, order_by: Vec::new() }, parameters)
     }
 

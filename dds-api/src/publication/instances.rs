@@ -130,13 +130,15 @@ impl<T: TopicData> DataWriter<T> {
     pub fn get_key_value(&self, handle: InstanceHandle) -> DdsResult<T> {
         let read = |value: &[u8]| T::read_key(self.topic().support(), value).ok();
         let value = handle.instance_key().and_then(|key| self.known.value(key, read));
-        value.flatten().ok_or_else(|| {
-            DdsError::BadParameter(format!(
-                "{handle} is not an instance that this writer of `{}` has registered or written: \
-                 register the instance first",
-                self.topic().name()
-            ))
-        })
+        value.flatten().ok_or_else(|| self.unknown_instance(handle))
+    }
+
+    pub(super) fn unknown_instance(&self, handle: InstanceHandle) -> DdsError {
+        DdsError::BadParameter(format!(
+            "{handle} is not an instance that this writer of `{}` has registered or written: \
+             register the instance first",
+            self.topic().name()
+        ))
     }
 
     pub(super) fn key_of(&self, sample: &T) -> DdsResult<u128> {

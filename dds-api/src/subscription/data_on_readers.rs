@@ -105,6 +105,7 @@ impl Subscriber {
 
     /// Condition that holds while DATA_ON_READERS is set and enabled in it. The condition does not
     /// keep the subscriber alive.
+    #[doc(alias = "get_statuscondition")]
     pub fn status_condition(&self) -> StatusCondition {
         let made = || {
             let of = |group: &Weak<SubscriberGroup>| group.upgrade().map(Subscriber::of);

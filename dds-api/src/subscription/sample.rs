@@ -32,10 +32,9 @@ use crate::topic::Bytes;
 /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
 /// for track in reader.take(.., Timeout::secs(1))? {
 ///     let info = track.info();
-///     if info.valid_data {
-///         println!("{} wrote it at {:?}", info.publication_handle, info.source_timestamp);
-///     } else {
-///         println!("track {} is over: {:?}", track.id, info.instance_state);
+///     match track.data() {
+///         Some(data) => println!("{} m at {:?}", data.height, info.source_timestamp),
+///         None => println!("track {} is over: {:?}", track.key_value().id, info.instance_state),
 ///     }
 /// }
 /// # Ok(())
@@ -67,15 +66,19 @@ pub struct SampleInfo {
     pub instance_handle: InstanceHandle,
     /// The writer of the sample.
     pub publication_handle: InstanceHandle,
-    /// Whether the sample has data. If not, it says that its instance is over, and only its key
-    /// is meaningful.
+    /// Whether the sample has [data](Sample::data). If not, it is a notice that its instance is
+    /// over, and has only a [key](Sample::key_value).
     pub valid_data: bool,
     /// Position in the writer's order. All samples of a coherent set share it. It is 0 for a sample
     /// that nobody wrote, which reports that a writer is gone.
     pub sequence_number: u64,
 }
 
-/// A sample of a topic. It dereferences to the data.
+/// A sample of a topic, with [data](Sample::data), or without: then the sample is a notice that an
+/// instance is over, and has only a [key](Sample::key_value).
+///
+/// Calls such as [`take_data`](super::DataReader::take_data) give the samples with data alone, as
+/// [`ValidSample`], which dereferences to the data.
 ///
 /// A plain sample is read where its writer built it. While the sample is held, the writer
 /// cannot reuse that part of its memory, but can use the rest. Reading in place relies on the
@@ -104,16 +107,37 @@ pub struct SampleInfo {
 /// # #[derive(DdsType, Clone, Debug, Default)]
 /// # struct Track { #[dds(key)] id: u32, height: f64 }
 /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
-/// if let Some(track) = reader.take_next(Timeout::secs(1))? {
+/// for track in reader.take(.., Timeout::secs(1))? {
+///     match track.data() {
+///         Some(data) => println!("{} m", data.height),     // read where its writer wrote it
+///         None => println!("{} is over", track.key_value().id),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "return_loan")]
+pub struct Sample<T> {
+    body: SampleBody<T>,
+    facts: CallInfo,
+}
+
+/// A [sample](Sample) with data. It dereferences to the data.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// if let Some(track) = reader.take_next_data(Timeout::secs(1))? {
 ///     println!("{} m", track.height);              // read where its writer wrote it
 ///     let kept: Track = track.clone();             // and kept without holding its writer's memory
 /// }
 /// # Ok(())
 /// # }
 /// ```
-pub struct Sample<T> {
-    body: SampleBody<T>,
-    facts: CallInfo,
+pub struct ValidSample<T> {
+    sample: Sample<T>,
 }
 
 /// A sample without the information that a reading call adds. Readers hold samples in this form.
@@ -478,6 +502,45 @@ impl<T: TopicData> Sample<T> {
         SampleBody::of_bytes(record, from, with).map(SampleBody::fresh)
     }
 
+    /// Whether the sample has data.
+    #[inline(always)]
+    fn is_valid(&self) -> bool {
+        self.body.effect() == RecordEffect::Alive
+    }
+
+    /// The data, or `None` if the sample is a notice that its instance is over.
+    #[inline(always)]
+    pub fn data(&self) -> Option<&T> {
+        self.is_valid().then(|| &*self.body)
+    }
+
+    /// The sample as one that dereferences to its data, or `None` if the sample is a notice that
+    /// its instance is over.
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+    /// let tracks = reader.read(.., Timeout::NOW)?.into_iter().filter_map(Sample::into_data);
+    /// let highest = tracks.map(|track| track.height).fold(0.0, f64::max);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline(always)]
+    pub fn into_data(self) -> Option<ValidSample<T>> {
+        self.is_valid().then(|| ValidSample { sample: self })
+    }
+
+    /// A value with the key of the sample's instance. If the sample has no data, only the key
+    /// members of the value are meaningful; the other members have their defaults. It is the value
+    /// that [`get_key_value`](super::DataReader::get_key_value) returns for the instance, without
+    /// the copy.
+    #[inline]
+    pub fn key_value(&self) -> &T {
+        &self.body
+    }
+
     /// Information about the sample besides its data. It is made on demand, because most samples
     /// are never asked for it.
     #[inline]
@@ -499,7 +562,7 @@ impl<T: TopicData> Sample<T> {
             source_timestamp: UNIX_EPOCH + Duration::from_nanos(body.timestamp()),
             instance_handle: InstanceHandle::of_instance(body.key()),
             publication_handle: body.publication(),
-            valid_data: body.effect() == RecordEffect::Alive,
+            valid_data: self.is_valid(),
             sequence_number: body.number(),
         }
     }
@@ -551,16 +614,41 @@ impl<T: TopicData> Deref for SampleBody<T> {
     }
 }
 
-impl<T: TopicData> Deref for Sample<T> {
-    type Target = T;
+impl<T: TopicData> ValidSample<T> {
+    /// Information about the sample besides its data.
     #[inline]
+    pub fn info(&self) -> SampleInfo {
+        self.sample.info()
+    }
+
+    /// Whether the sample is read where its writer built it, or where it is kept for late joiners.
+    pub fn is_borrowed(&self) -> bool {
+        self.sample.is_borrowed()
+    }
+}
+
+impl<T: TopicData> Deref for ValidSample<T> {
+    type Target = T;
+    #[inline(always)]
     fn deref(&self) -> &T {
-        &self.body
+        &self.sample.body
+    }
+}
+
+impl<T> From<ValidSample<T>> for Sample<T> {
+    fn from(valid: ValidSample<T>) -> Sample<T> {
+        valid.sample
     }
 }
 
 impl<T: TopicData + std::fmt::Debug> std::fmt::Debug for Sample<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sample").field("data", &**self).field("info", &self.info()).finish()
+        f.debug_struct("Sample").field("data", &self.data()).field("info", &self.info()).finish()
+    }
+}
+
+impl<T: TopicData + std::fmt::Debug> std::fmt::Debug for ValidSample<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ValidSample").field("data", &**self).field("info", &self.info()).finish()
     }
 }

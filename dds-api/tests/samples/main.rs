@@ -7,6 +7,7 @@ mod support;
 
 mod atomic;
 mod content_filter;
+mod handles;
 mod handover;
 mod held_samples;
 mod instances;
@@ -14,6 +15,7 @@ mod known_instances;
 mod late_looks;
 mod loans;
 mod multi_topic;
+mod notices;
 mod passing;
 mod reading;
 mod reported_ends;

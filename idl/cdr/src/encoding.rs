@@ -180,8 +180,7 @@ mod tests {
     fn decoder_accepts_ids_of_later_editions_of_standard() {
         let kinds = [Extensibility::Final, Extensibility::Mutable, Extensibility::Appendable];
         for (id, kind) in (0x10..).step_by(2).zip(kinds) {
-            for (id, encoding) in
-                [(id, Encoding::PLAIN_CDR2_BE), (id + 1, Encoding::PLAIN_CDR2_LE)]
+            for (id, encoding) in [(id, Encoding::PLAIN_CDR2_BE), (id + 1, Encoding::PLAIN_CDR2_LE)]
             {
                 let usual = encoding.representation_id(kind);
                 let header = Encoding::parse_header([0, id, 0, 1]);

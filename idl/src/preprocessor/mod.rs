@@ -21,8 +21,8 @@ use crate::lexer::{Comment, Lexer, Token, TokenKind};
 use crate::ros;
 use crate::source::{FileId, Files, MAX_FILE_SIZE, SourceMap, Span, decode};
 use macros::{Macro, Queued, spell};
-use standard::standard_file;
 pub(crate) use pragma::{Pragma, PragmaKind};
+use standard::standard_file;
 
 /// Maximum nesting depth of open files.
 pub const MAX_INCLUDE_DEPTH: usize = 64;
