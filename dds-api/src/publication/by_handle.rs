@@ -95,7 +95,7 @@ impl<T: TopicData> DataWriter<T> {
 
     fn check_handle(&self, sample: &T, handle: InstanceHandle) -> DdsResult<()> {
         self.enabling.check()?;
-        let named = handle.instance_key().filter(|key| self.registered.contains(*key));
+        let named = handle.instance_key().filter(|key| self.known.knows(*key));
         match named {
             None => Err(self.unknown_instance(handle)),
             Some(key) if key == self.key_of(sample)? => Ok(()),
