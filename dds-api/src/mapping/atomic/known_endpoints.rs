@@ -133,7 +133,9 @@ impl TopicMembership {
     }
 
     /// Number of matched writers whose samples a reader receives now: those whose streams are part
-    /// of the epoch.
+    /// of the epoch. If the last writer of a stream is no longer announced, it counts until the
+    /// stream has ended, because its samples may still come. In a shared order such a writer may be
+    /// of another topic, and does not count.
     pub(super) fn writing(
         &self,
         domain: &DomainGroup,
@@ -144,12 +146,20 @@ impl TopicMembership {
         let Some(reader) = self.endpoints.get(&reader) else { return 0 };
         let (state, me) = (domain.state(), domain.node().id());
         let counts = |(node, id, writer): &(NodeId, u64, &Endpoint)| {
-            let stream = StreamId { node: *node, region: RegionId(writer.stream) };
-            self.sending.contains(&stream)
-                && (*node == me || !ignored.hides(*node, *id, &writer.topic))
+            (*node == me || !ignored.hides(*node, *id, &writer.topic))
                 && reader.matches(writer, state.types()) == MatchVerdict::Yes
         };
-        state.writers_of(key).filter(counts).count() as u32
+        let of_stream = |stream: &StreamId| {
+            let sends = |(node, _, writer): &(NodeId, u64, &Endpoint)| {
+                *stream == StreamId { node: *node, region: RegionId(writer.stream) }
+            };
+            let mut writers = state.writers_of(key).filter(sends).peekable();
+            match writers.peek() {
+                Some(_) => writers.filter(counts).count() as u32,
+                None => u32::from(reader.order.common().is_none()),
+            }
+        };
+        self.sending.iter().map(of_stream).sum()
     }
 
     /// Result of `writing` for each reader.
