@@ -96,9 +96,9 @@ impl LogElection {
         self.claims.remove(&node);
     }
 
-    /// Forgets the logs of all members for which `stays` is false.
-    pub fn retain(&mut self, stays: impl Fn(&NodeId) -> bool) {
-        self.claims.retain(|node, _| stays(node));
+    /// Forgets the logs of all members for which `is_kept` is false.
+    pub fn retain(&mut self, is_kept: impl Fn(&NodeId) -> bool) {
+        self.claims.retain(|node, _| is_kept(node));
     }
 
     /// Returns the vacancy in which a member claimed last.

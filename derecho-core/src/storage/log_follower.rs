@@ -97,8 +97,9 @@ pub(crate) enum LogEvent {
     Over,
 }
 
-/// Change of epoch at a version.
+/// Change of epoch.
 struct EpochChange {
+    /// First version of the epoch.
     version: u64,
     epoch: EpochId,
     epoch_logs: Vec<LogId>,
@@ -108,8 +109,10 @@ struct EpochChange {
 pub(crate) struct LogFollower<T> {
     log_port: Box<dyn LogPort>,
     stage: FollowerStage,
+    /// Task that the log has not accepted yet.
     task: Option<LogTask>,
-    asked: bool,
+    /// Whether the log works on a task that it has not answered.
+    has_open_task: bool,
     /// Version at which the log input began.
     begin: u64,
     /// Version from which on the log follows, and the logs that have the messages before it.
@@ -145,7 +148,7 @@ impl<T: LogInput> LogFollower<T> {
             log_port,
             stage: FollowerStage::Away,
             task: None,
-            asked: false,
+            has_open_task: false,
             begin: 0,
             cut: 0,
             of: Vec::new(),
@@ -170,11 +173,11 @@ impl<T: LogInput> LogFollower<T> {
     pub(crate) fn begin_again(mut self) -> LogFollower<T> {
         let was_over = matches!(self.stage, FollowerStage::Over);
         self.log_port.hand_over();
-        let (task, asked, noted) = (self.task.take(), self.asked, self.noted);
+        let (task, has_open_task, noted) = (self.task.take(), self.has_open_task, self.noted);
         let mut again = LogFollower::new(self.log_port);
         again.noted = noted;
         // The outstanding request is still answered, and the answer is ignored.
-        (again.task, again.asked) = (task, asked);
+        (again.task, again.has_open_task) = (task, has_open_task);
         again.stage = if was_over { FollowerStage::Over } else { FollowerStage::Away };
         again
     }
@@ -208,9 +211,9 @@ impl<T: LogInput> LogFollower<T> {
                 let unnamed = !self.naming.is_empty() || !self.marks.is_empty();
                 let lacking = self.bytes < self.wanted || self.log_port.durable().0 < self.put();
                 let pending = self.checkpoint.is_some() || self.task.is_some();
-                lacking || unnamed || pending || self.asked
+                lacking || unnamed || pending || self.has_open_task
             }
-            FollowerStage::Over | FollowerStage::Away => self.asked,
+            FollowerStage::Over | FollowerStage::Away => self.has_open_task,
             FollowerStage::Claimed(_) => false,
             _ => true,
         }
@@ -234,7 +237,7 @@ impl<T: LogInput> LogFollower<T> {
     /// Whether it can take a state that replaces all messages before this version: no message from
     /// that version on was put.
     pub(crate) fn takes_checkpoint(&self, version: u64) -> bool {
-        let is_free = self.checkpoint.is_none() && !self.asked && self.task.is_none();
+        let is_free = self.checkpoint.is_none() && !self.has_open_task && self.task.is_none();
         is_free && matches!(self.stage, FollowerStage::Follows) && version >= self.put()
     }
 
@@ -258,7 +261,7 @@ impl<T: LogInput> LogFollower<T> {
     /// Whether it may claim in this vacancy, and has not done so.
     pub(crate) fn may_claim(&self, vacancy: u64) -> bool {
         match self.stage {
-            FollowerStage::Away => !self.asked,
+            FollowerStage::Away => !self.has_open_task,
             FollowerStage::Claimed(of) => of != vacancy,
             _ => false,
         }
@@ -266,7 +269,9 @@ impl<T: LogInput> LogFollower<T> {
 
     /// Begins a claim: examines the logs. `vacant` says that no member has the store.
     pub(crate) fn claim(&mut self, vacancy: u64, vacant: bool) {
-        if matches!(self.stage, FollowerStage::Away | FollowerStage::Claimed(_)) && !self.asked {
+        if matches!(self.stage, FollowerStage::Away | FollowerStage::Claimed(_))
+            && !self.has_open_task
+        {
             (self.stage, self.task) =
                 (FollowerStage::Claims(vacancy), Some(LogTask::Claim(vacant)));
         }
@@ -274,14 +279,19 @@ impl<T: LogInput> LogFollower<T> {
 
     /// Claims again with a log that follows, because no former holder knows of it (I-113).
     pub(crate) fn claim_again(&mut self, vacancy: u64) {
-        if matches!(self.stage, FollowerStage::Follows) && !self.asked && self.task.is_none() {
+        if matches!(self.stage, FollowerStage::Follows)
+            && !self.has_open_task
+            && self.task.is_none()
+        {
             (self.again, self.task) = (Some(vacancy), Some(LogTask::Claim(false)));
         }
     }
 
     /// Builds what the log will follow by this log task, because this log won.
     pub(crate) fn load(&mut self, task: impl FnOnce() -> LogTask) {
-        if matches!(self.stage, FollowerStage::Away | FollowerStage::Claimed(_)) && !self.asked {
+        if matches!(self.stage, FollowerStage::Away | FollowerStage::Claimed(_))
+            && !self.has_open_task
+        {
             (self.stage, self.task) = (FollowerStage::Loads, Some(task()));
         }
     }
@@ -353,13 +363,13 @@ impl<T: LogInput> LogFollower<T> {
         while let Some((_, names)) = self.naming.pop_front_if(|next| next.0 <= noted) {
             self.names = names;
         }
-        if self.task.is_some() && !self.asked {
-            self.asked = self.log_port.ask(&mut self.task);
+        if self.task.is_some() && !self.has_open_task {
+            self.has_open_task = self.log_port.ask(&mut self.task);
         }
-        if self.asked
+        if self.has_open_task
             && let Some(answer) = self.log_port.answer()
         {
-            self.asked = false;
+            self.has_open_task = false;
             return (1, self.answered(answer, reading_context));
         }
         match self.stage {
@@ -431,7 +441,7 @@ impl<T: LogInput> LogFollower<T> {
 
     /// Puts new messages into the log.
     fn write(&mut self, reading_context: T::ReadingContext<'_>) -> usize {
-        if self.task.is_some() && !self.asked {
+        if self.task.is_some() && !self.has_open_task {
             // A checkpoint that the log has not accepted yet belongs to its present end.
             return 0;
         }
@@ -463,7 +473,7 @@ impl<T: LogInput> LogFollower<T> {
         let put = self.put();
         if has_room && let Some((at, state)) = self.checkpoint.take_if(|(at, _)| *at <= put) {
             self.task = Some(LogTask::Checkpoint(Version(at), Box::new(state)));
-            self.asked = self.log_port.ask(&mut self.task);
+            self.has_open_task = self.log_port.ask(&mut self.task);
         }
         done
     }
@@ -507,8 +517,8 @@ impl<T: LogInput> LogFollower<T> {
 impl<T: LogInput> core::fmt::Debug for LogFollower<T> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let (errand, durable, put) = (&self.task, self.log_port.durable(), self.put());
-        let asked = self.asked;
-        write!(f, "{:?}, asked {asked} {errand:?}, {durable} durable of {put}", self.stage)
+        let is_open = self.has_open_task;
+        write!(f, "{:?}, task {errand:?}, open {is_open}, {durable} durable of {put}", self.stage)
     }
 }
 

@@ -23,7 +23,7 @@ use super::log_follower::{BUSY_INTERVAL, CLAIM_INTERVAL, LogFollower};
 use super::log_port::{LogPort, LogPortCondition};
 use super::store::{RecordFormat, StoreRetention};
 use super::store_message::{BlockHead, StoreMessage};
-use super::subgroup_store::{BlockResult, StoreAnswer};
+use super::subgroup_store::BlockResult;
 pub use super::subgroup_store::{StoreAnnouncement, SubgroupStore};
 pub use super::transfer_sender::transfer_geometry;
 use super::transfer_sender::{TransferRequest, TransferSender};
@@ -560,30 +560,22 @@ impl StoreSet {
         effects: &mut Effects,
     ) -> usize {
         let Some(stream) = self.sender.stream() else { return 0 };
-        let stores = &mut self.stores;
-        let answered = self.sender.queue.take_answered(|it| match stores.get_mut(&it.key) {
-            Some(subgroup_store) => subgroup_store.answer(it, group.state().logs(it.key).is_some()),
-            None => Some(StoreAnswer::Lack),
-        });
-        let Some((transfer_request, answer)) = answered else { return 0 };
-        let TransferRequest { node, key, request, .. } = transfer_request;
-        let mut send = |message: StoreMessage| group.send_direct(node, message.to_bytes(), effects);
-        match answer {
-            StoreAnswer::Lack => send(StoreMessage::Lack { key, request }),
-            StoreAnswer::Behind => send(StoreMessage::Behind { key, request }),
-            StoreAnswer::Later(since) => send(StoreMessage::Later { key, request, since }),
-            StoreAnswer::Give { reader, version, since } => {
-                let store = self.stores[&key].store();
-                let streams = store.offered(self.most_ended);
-                let announced = streams.iter().map(|(stream, _)| *stream).collect();
-                let give = StoreMessage::Give { key, request, stream, streams, version, since };
-                let is_sent = send(give);
-                if is_sent {
-                    self.sender.serve(transfer_request, reader, store, announced, now);
-                }
-                is_sent
+        let StoreSet { stores, sender, most_ended, .. } = self;
+        let answered = sender.queue.take_answered(|it| {
+            let is_logged = group.state().logs(it.key).is_some();
+            match stores.get_mut(&it.key) {
+                Some(subgroup_store) => subgroup_store.answer(it, is_logged, stream, *most_ended),
+                None => Some((StoreMessage::Lack { key: it.key, request: it.request }, None)),
             }
-        };
+        });
+        let Some((transfer_request, (answer, reader))) = answered else { return 0 };
+        let is_sent = group.send_direct(transfer_request.node, answer.to_bytes(), effects);
+        if let (true, Some(reader), StoreMessage::Give { streams, .. }) = (is_sent, reader, answer)
+        {
+            let announced = streams.into_iter().map(|(stream, _)| stream).collect();
+            let store = stores[&transfer_request.key].store();
+            sender.serve(transfer_request, reader, store, announced, now);
+        }
         1
     }
 

@@ -25,12 +25,14 @@ use super::log_follower::LogFollower;
 use super::log_port::LogTask;
 use super::store::{RecordFormat, ResumePoint, Store, StoreRetention};
 use super::store_log_input::StoreLogInput;
-use super::store_message::{EpochPosition, RECORD_HEAD, StreamNumbers, TransferRange};
+use super::store_message::{
+    EpochPosition, RECORD_HEAD, StoreMessage, StreamNumbers, TransferRange,
+};
 use super::transfer_sender::{TransferReader, TransferRequest};
 use crate::fault::{Fault as Planted, planted};
 use crate::group::registry::Layout;
 use crate::group::report::StreamId;
-use crate::ids::NodeId;
+use crate::ids::{NodeId, RegionId};
 use crate::log::{LogId, Tail};
 use crate::multicast::inbox::Inbox;
 use crate::node::{Node, StreamOrigin, SubgroupId};
@@ -76,6 +78,19 @@ struct LateJoinerState {
 }
 
 impl LateJoinerState {
+    fn new(epoch: u64, from: StreamNumbers, waiting: Option<Store>) -> LateJoinerState {
+        LateJoinerState {
+            epoch,
+            from,
+            waiting,
+            complete_at: None,
+            arrived: 0,
+            beginning: None,
+            replay: None,
+            epoch_changes: VecDeque::new(),
+        }
+    }
+
     /// Whether it has received everything that it must ask for.
     fn is_given(&self) -> bool {
         self.replay.is_some() || self.complete_at.is_some()
@@ -95,19 +110,6 @@ pub(super) enum BlockResult {
     Complete,
     /// The block is invalid: another holder is asked.
     Invalid,
-}
-
-/// Answer to another member's request.
-pub(super) enum StoreAnswer {
-    /// This member does not have the store.
-    Lack,
-    /// This member began only after the epoch that the requester had reached (I-158).
-    Behind,
-    /// The store began again from a log at this place, after the requester's beginning.
-    Later(EpochPosition),
-    /// The records follow, those kept where the requester began: at this version (I-158). `since`:
-    /// the place at which the store began from a log.
-    Give { reader: TransferReader, version: u64, since: EpochPosition },
 }
 
 /// A member's part in one subgroup's store.
@@ -141,7 +143,7 @@ pub struct SubgroupStore {
     /// Writer of its log, if it keeps one.
     log_follower: Option<LogFollower<StoreLogInput>>,
     /// Version after its last own message.
-    own: u64,
+    own_version: u64,
     /// Announcement that the log requests.
     announcement: Option<StoreAnnouncement>,
     /// Whether the log has made progress that was not taken yet.
@@ -172,7 +174,7 @@ impl SubgroupStore {
             log_beginning: None,
             epoch_counts: EpochCounts::default(),
             log_follower: None,
-            own: 0,
+            own_version: 0,
             announcement: None,
             has_news: false,
             holding: Vec::new(),
@@ -187,7 +189,7 @@ impl SubgroupStore {
 
     /// Version after this member's last own message that was delivered.
     pub fn own_version(&self) -> u64 {
-        self.own
+        self.own_version
     }
 
     /// Returns the store, which may be incomplete.
@@ -265,21 +267,7 @@ impl SubgroupStore {
                 }
                 false => Some(Store::new(StoreRetention::default(), self.format)),
             };
-            let complete_at = None;
-            let (from, replay) = (numbers.clone(), None);
-            let epoch_changes = VecDeque::new();
-            let beginning = None;
-            let arrived = 0;
-            let lacking = LateJoinerState {
-                epoch,
-                from,
-                waiting,
-                complete_at,
-                arrived,
-                beginning,
-                replay,
-                epoch_changes,
-            };
+            let lacking = LateJoinerState::new(epoch, numbers.clone(), waiting);
             self.stage = StoreStage::Lacks(Box::new(lacking));
         }
         let named = |node: &NodeId| holders.is_some_and(|holders| holders.names().contains(node));
@@ -496,23 +484,26 @@ impl SubgroupStore {
         done
     }
 
-    /// Returns the answer to another member's request; `None` while this member has not reached the
-    /// place of the request itself.
+    /// Returns the answer to another member's request, and how to read the records that follow it:
+    /// those kept where the requester began (I-158). `None` while this member has not reached that
+    /// place itself.
     pub(super) fn answer(
         &mut self,
         transfer_request: &TransferRequest,
         is_logged: bool,
-    ) -> Option<StoreAnswer> {
-        let TransferRequest { node, wanted, .. } = transfer_request;
+        stream: RegionId,
+        most_ended: usize,
+    ) -> Option<(StoreMessage, Option<TransferReader>)> {
+        let &TransferRequest { node, key, request, ref wanted } = transfer_request;
         if !self.is_complete() {
-            return Some(StoreAnswer::Lack);
+            return Some((StoreMessage::Lack { key, request }, None));
         }
         if self.is_before(&wanted.now) {
-            return Some(StoreAnswer::Behind);
+            return Some((StoreMessage::Behind { key, request }, None));
         }
-        let since = self.log_beginning.clone();
-        if let Some(since) = since.clone().filter(|since| is_before(&wanted.until, since)) {
-            return Some(StoreAnswer::Later(since));
+        let since = self.log_beginning.clone().unwrap_or_default();
+        if self.log_beginning.is_some() && is_before(&wanted.until, &since) {
+            return Some((StoreMessage::Later { key, request, since }, None));
         }
         let mut beyond = self.epoch_counts.since(&wanted.now)?.saturating_add(wanted.before);
         if planted(Planted::HistoryCutLate) {
@@ -523,12 +514,14 @@ impl SubgroupStore {
         let reader = match !is_logged && self.retention.is_by_order() {
             true => TransferReader::Unpinned(ResumePoint::default()),
             false => {
-                let mut cursor = self.pins.remove(node).unwrap_or_else(|| self.store.cursor());
+                let mut cursor = self.pins.remove(&node).unwrap_or_else(|| self.store.cursor());
                 self.store.cut(&mut cursor, version);
                 TransferReader::Pinned(cursor)
             }
         };
-        Some(StoreAnswer::Give { reader, version, since: since.unwrap_or_default() })
+        let streams = self.store.offered(most_ended);
+        let give = StoreMessage::Give { key, request, stream, streams, version, since };
+        Some((give, Some(reader)))
     }
 }
 
@@ -567,17 +560,9 @@ impl SubgroupStore {
     /// Creates the subgroup store of a late joiner that waits for the records kept before.
     pub(super) fn late_joiner(retention: StoreRetention, format: RecordFormat) -> SubgroupStore {
         let mut subgroup_store = SubgroupStore::new(retention, format);
-        let (waiting, complete_at) = (Some(Store::new(StoreRetention::default(), format)), None);
-        subgroup_store.stage = StoreStage::Lacks(Box::new(LateJoinerState {
-            epoch: 1,
-            from: Vec::new(),
-            waiting,
-            complete_at,
-            arrived: 0,
-            beginning: None,
-            replay: None,
-            epoch_changes: VecDeque::new(),
-        }));
+        let waiting = Some(Store::new(StoreRetention::default(), format));
+        let lacking = LateJoinerState::new(1, Vec::new(), waiting);
+        subgroup_store.stage = StoreStage::Lacks(Box::new(lacking));
         subgroup_store
     }
 }

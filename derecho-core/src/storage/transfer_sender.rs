@@ -83,7 +83,8 @@ struct ActiveTransfer {
     partial: Option<(OutgoingRecord, usize)>,
     /// Whether the requester has subscribed.
     subscribed: bool,
-    until: Time,
+    /// Time by which it must have subscribed.
+    subscribes_by: Time,
     finished: bool,
 }
 
@@ -139,16 +140,16 @@ impl TransferSender {
     pub(super) fn serve(
         &mut self,
         transfer_request: TransferRequest,
-        way: TransferReader,
+        reader: TransferReader,
         store: &Store,
-        told: Vec<StreamId>,
+        announced: Vec<StreamId>,
         now: Time,
     ) {
         let of = |numbers: &StreamNumbers, stream: StreamId| {
             let known = numbers.iter().find(|(known, _)| *known == stream);
             known.map(|(_, number)| *number)
         };
-        let places: BTreeMap<StreamId, u32> = told.into_iter().zip(0..).collect();
+        let places: BTreeMap<StreamId, u32> = announced.into_iter().zip(0..).collect();
         let streams = store.known().map(|known| {
             let (stream, (met, _)) = &known;
             let until = match of(&transfer_request.wanted.until.1, *stream) {
@@ -162,25 +163,23 @@ impl TransferSender {
             let bounds = (of(&transfer_request.wanted.from, *stream).unwrap_or(0), until);
             TransferredStream { known, bounds, place: places.get(stream).copied() }
         });
-        let (streams, announced, until) =
-            (streams.collect(), places.len() as u32, now.after(PATIENCE));
-        let (way, partial, subscribed, finished) = (Some(way), None, false, false);
         self.active = Some(ActiveTransfer {
+            streams: streams.collect(),
             served: transfer_request,
-            reader: way,
-            streams,
-            announced,
-            partial,
-            subscribed,
-            until,
-            finished,
+            reader: Some(reader),
+            announced: places.len() as u32,
+            partial: None,
+            subscribed: false,
+            subscribes_by: now.after(PATIENCE),
+            finished: false,
         });
     }
 
     /// Takes out a request whose requester did not subscribe in time.
     pub(super) fn take_absent(&mut self, now: Time) -> Option<TransferRequest> {
-        let is_absent =
-            |it: &mut ActiveTransfer| !it.subscribed && self.readers == 0 && now >= it.until;
+        let is_absent = |it: &mut ActiveTransfer| {
+            !it.subscribed && self.readers == 0 && now >= it.subscribes_by
+        };
         self.active.take_if(is_absent).map(|serving| serving.served)
     }
 

@@ -79,9 +79,9 @@ impl Holders {
         self.lacking.remove(&node);
     }
 
-    /// Keeps only the holders for which `stays` is true.
-    pub fn retain(&mut self, stays: impl Fn(&NodeId) -> bool) {
-        self.names.retain(stays);
+    /// Keeps only the holders for which `is_kept` is true.
+    pub fn retain(&mut self, is_kept: impl Fn(&NodeId) -> bool) {
+        self.names.retain(is_kept);
     }
 
     /// Suspends the search for a holder, because there are no members.

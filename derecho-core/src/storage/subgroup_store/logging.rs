@@ -182,7 +182,7 @@ impl SubgroupStore {
             log_follower.grows(footprint(bytes));
         }
         if stream.node == self.me {
-            self.own = self.store.version();
+            self.own_version = self.store.version();
         }
     }
 
