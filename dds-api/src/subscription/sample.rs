@@ -2,6 +2,8 @@
 //!
 //! Owns: the record until it is dropped. Never does: copy a plain sample.
 
+mod valid;
+
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,6 +19,7 @@ use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::record::{self, NEVER, ReadPayload, RecordContext, RecordEffect, RecordHeader};
 use crate::topic::Bytes;
+pub use valid::ValidSample;
 
 /// Information about a sample besides its data.
 ///
@@ -120,24 +123,6 @@ pub struct SampleInfo {
 pub struct Sample<T> {
     body: SampleBody<T>,
     facts: CallInfo,
-}
-
-/// A [sample](Sample) with data. It dereferences to the data.
-///
-/// ```
-/// # use dds_api::prelude::*;
-/// # #[derive(DdsType, Clone, Debug, Default)]
-/// # struct Track { #[dds(key)] id: u32, height: f64 }
-/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
-/// if let Some(track) = reader.take_next_data(Timeout::secs(1))? {
-///     println!("{} m", track.height);              // read where its writer wrote it
-///     let kept: Track = track.clone();             // and kept without holding its writer's memory
-/// }
-/// # Ok(())
-/// # }
-/// ```
-pub struct ValidSample<T> {
-    sample: Sample<T>,
 }
 
 /// A sample without the information that a reading call adds. Readers hold samples in this form.
@@ -529,7 +514,7 @@ impl<T: TopicData> Sample<T> {
     /// ```
     #[inline(always)]
     pub fn into_data(self) -> Option<ValidSample<T>> {
-        self.is_valid().then(|| ValidSample { sample: self })
+        self.is_valid().then(|| ValidSample::of(self))
     }
 
     /// A value with the key of the sample's instance. If the sample has no data, only the key
@@ -614,41 +599,8 @@ impl<T: TopicData> Deref for SampleBody<T> {
     }
 }
 
-impl<T: TopicData> ValidSample<T> {
-    /// Information about the sample besides its data.
-    #[inline]
-    pub fn info(&self) -> SampleInfo {
-        self.sample.info()
-    }
-
-    /// Whether the sample is read where its writer built it, or where it is kept for late joiners.
-    pub fn is_borrowed(&self) -> bool {
-        self.sample.is_borrowed()
-    }
-}
-
-impl<T: TopicData> Deref for ValidSample<T> {
-    type Target = T;
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        &self.sample.body
-    }
-}
-
-impl<T> From<ValidSample<T>> for Sample<T> {
-    fn from(valid: ValidSample<T>) -> Sample<T> {
-        valid.sample
-    }
-}
-
 impl<T: TopicData + std::fmt::Debug> std::fmt::Debug for Sample<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sample").field("data", &self.data()).field("info", &self.info()).finish()
-    }
-}
-
-impl<T: TopicData + std::fmt::Debug> std::fmt::Debug for ValidSample<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ValidSample").field("data", &**self).field("info", &self.info()).finish()
     }
 }

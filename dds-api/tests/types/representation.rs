@@ -295,7 +295,8 @@ fn instance_is_the_same_in_either_representation() {
         first.write(&remark(id)).unwrap();
         second.write(&remark(id)).unwrap();
     }
-    let handles = take(&reader, 20, |sample| (sample.id, sample.info().instance_handle));
+    let handles =
+        take_samples(&reader, 20, |sample| (sample.key_value().id, sample.info().instance_handle));
     for id in 0..10 {
         let of_it: Vec<_> = handles.iter().filter(|(one, _)| *one == id).collect();
         assert_eq!(of_it.len(), 2);

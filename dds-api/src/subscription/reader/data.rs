@@ -28,12 +28,12 @@ impl<T: TopicData> DataReader<T> {
         let deadline = timeout.deadline();
         let mut samples = self.take(..limit, timeout)?;
         loop {
-            let has_any = !samples.is_empty() && limit > 0;
+            let has_any = limit > 0 && !samples.is_empty();
             let first = samples.find_map(Sample::into_data);
-            // Samples with data may follow a sample without.
-            if first.is_some() || !has_any && is_past(deadline) || limit == 0 {
+            if first.is_some() || !has_any {
                 return Ok(DataSamples { first, samples });
             }
+            // Only samples without data have come so far.
             samples = self.take(..limit, left_until(deadline))?;
         }
     }
@@ -61,10 +61,6 @@ impl<T: TopicData> DataReader<T> {
     }
 }
 
-fn is_past(deadline: Option<Time>) -> bool {
-    deadline.is_some_and(|end| clock::now() >= end)
-}
-
 fn left_until(deadline: Option<Time>) -> Timeout {
     let left = |end: Time| Duration::from_nanos(end.0.saturating_sub(clock::now().0)).into();
     deadline.map_or(Timeout::FOREVER, left)
@@ -77,7 +73,8 @@ pub struct DataSamples<'a, T: TopicData> {
 }
 
 impl<T: TopicData> DataSamples<'_, T> {
-    /// Whether there was no sample with data in time.
+    /// Whether there are no samples, or no more. Samples without data that are still to be dropped
+    /// count.
     pub fn is_empty(&self) -> bool {
         self.first.is_none() && self.samples.is_empty()
     }
