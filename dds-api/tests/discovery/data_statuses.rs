@@ -55,7 +55,7 @@ impl Scene {
     }
 
     fn take_one(&self, at: usize) -> u64 {
-        self.readers[at].take_next(SOON).unwrap().unwrap().number
+        self.readers[at].take_next(SOON).unwrap().unwrap().data().unwrap().number
     }
 }
 
@@ -71,7 +71,7 @@ fn take_that_leaves_samples_resets_the_status_until_more_arrive() {
         assert_eq!(scene.flags(), [false; 3], "follows: {follows}");
         scene.write(0, &[4]);
         assert_eq!(scene.flags(), [true, false, true], "follows: {follows}");
-        let rest = scene.readers[0].take(..2, SOON).unwrap().map(|it| it.number);
+        let rest = scene.readers[0].take(..2, SOON).unwrap().map(|it| it.data().unwrap().number);
         assert_eq!(rest.collect::<Vec<_>>(), [2, 3]);
         assert_eq!(scene.flags(), [false; 3], "follows: {follows}");
         assert_eq!(scene.take_one(0), 4);
@@ -186,8 +186,8 @@ fn sample_held_back_by_time_based_filter_sets_the_status_later() {
     }
     writer.wait_for_acknowledgments(SOON).unwrap();
     assert!(reader.status_changes().contains(AVAILABLE));
-    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 1);
+    assert_eq!(reader.take_next(SOON).unwrap().unwrap().data().unwrap().number, 1);
     assert!(!reader.status_changes().contains(AVAILABLE));
     until("the second sample is visible", || reader.status_changes().contains(AVAILABLE));
-    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 2);
+    assert_eq!(reader.take_next(SOON).unwrap().unwrap().data().unwrap().number, 2);
 }

@@ -114,7 +114,7 @@ fn unregistering_an_unknown_instance_is_refused_and_sends_nothing() {
     other.wait_for_acknowledgments(SOON).unwrap();
     let told = |sample: Sample<Track>| {
         let info = sample.info();
-        (sample.id, info.valid_data, info.instance_state == InstanceState::Alive)
+        (sample.key_value().id, info.valid_data, info.instance_state == InstanceState::Alive)
     };
     let mut told: Vec<_> = reader.take(.., SOON).unwrap().map(told).collect();
     told.retain(|(id, ..)| *id != 2 && *id != 3);

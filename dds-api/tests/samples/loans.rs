@@ -120,10 +120,10 @@ fn loans_are_published_with_policies_that_changed_meanwhile() {
                 assert!(byte_reader.take_next(Timeout::NOW).unwrap().is_none(), "{number}");
             }
             None => {
-                let sample = reader.take_next(SOON).unwrap().unwrap();
+                let sample = reader.take_next_data(SOON).unwrap().unwrap();
                 assert_eq!(sample.number, number);
-                let sample = byte_reader.take_next(SOON).unwrap().unwrap();
-                assert_eq!(&*sample.to_vec(), [number as u8; 100]);
+                let sample = byte_reader.take_next_data(SOON).unwrap().unwrap();
+                assert_eq!(**sample, [number as u8; 100]);
             }
         }
     }
