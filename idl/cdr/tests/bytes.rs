@@ -254,7 +254,7 @@ fn decoder_reports_each_kind_of_invalid_bytes() {
         from_cdr::<Vec<u64>>(&[0, 1, 0, 0, 0xff, 0xff, 0xff, 0xff]),
         Err(CdrError::LengthExceedsData { offset: 4, length: u32::MAX, left: 0 })
     );
-    assert!(matches!(from_cdr::<u8>(&[0, 7, 0, 3, 1]), Err(CdrError::Truncated { .. })));
+    assert!(matches!(from_cdr::<u8>(&[0, 7, 0, 3]), Err(CdrError::Truncated { .. })));
     assert!(matches!(from_cdr::<u8>(&[0, 7]), Err(CdrError::Truncated { .. })));
     assert_eq!(from_cdr::<u8>(&[0, 4, 0, 0, 1]), Err(CdrError::UnknownRepresentation { found: 4 }));
     assert_eq!(

@@ -81,7 +81,13 @@ impl CodeWriter<'_> {
         let value = match &member.default {
             Some(value) => self.value(&member.ty, value),
             // Rust has no `Default` for long arrays.
-            None if member.non_serialized && !member.optional => array_of_defaults(&member.ty)?,
+            None if member.non_serialized
+                && !member.optional
+                && matches!(member.ty.resolved(), Type::Array(..)) =>
+            {
+                let (ty, company) = (self.rust_type(&member.ty), self.company("DdsType"));
+                format!("<{ty} as {company}>::default_value()")
+            }
             None => return None,
         };
         Some(if member.external { format!("Box::new({value})") } else { value })
@@ -221,17 +227,6 @@ impl CodeWriter<'_> {
         self.indent -= 1;
         self.line(")]");
     }
-}
-
-/// Returns the default of an array, element by element; `None` for other types.
-fn array_of_defaults(ty: &Type) -> Option<String> {
-    let Type::Array(element, _) = ty.resolved() else { return None };
-    let inner = match array_of_defaults(element) {
-        Some(inner) if element.external => format!("Box::new({inner})"),
-        Some(inner) => inner,
-        None => "::core::default::Default::default()".to_owned(),
-    };
-    Some(format!("::core::array::from_fn(|_| {inner})"))
 }
 
 /// Whether a member may be so large that clippy would require a box.

@@ -177,7 +177,8 @@ impl Lowering<'_> {
         if let (Some((_, span)), Some(_)) = (found.id, &found.hash_id) {
             self.reports.error(span, "a member has one id; remove `@id` or `@hashid`");
         }
-        if found.try_construct == Some(TryConstruct::Trim) && !has_bound(&ty) {
+        let try_construct = found.try_construct.or(inherited.try_construct);
+        if try_construct == Some(TryConstruct::Trim) && !has_bound(&ty) {
             let text = format!(
                 "`{}` has no bound to trim to; give it one, or use `USE_DEFAULT` or `DISCARD`",
                 declarator.name.text
@@ -204,7 +205,7 @@ impl Lowering<'_> {
             must_understand: found.must_understand,
             non_serialized: found.non_serialized,
             default,
-            try_construct: found.try_construct.or(inherited.try_construct),
+            try_construct,
             range,
             unit: found.unit.clone().or(inherited.unit),
         })

@@ -98,6 +98,12 @@ impl Parser<'_> {
         let absolute = self.take("::");
         let mut parts = vec![self.name(what)?];
         while self.take("::") {
+            let word = self.word();
+            if matches!(word, "string" | "wstring") && *parts[0].text == *"std" {
+                let text = format!("there is no `std::{word}` here; write `{word}` in IDL");
+                let span = start.to(self.peek().span);
+                return Err(self.reports.error(span, text));
+            }
             parts.push(self.name("a name")?);
             if parts.len() > MAX_NESTING {
                 let span = start.to(self.previous());
