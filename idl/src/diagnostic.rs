@@ -7,6 +7,8 @@
 //!    3 |     union Value switch (long) {
 //!      |     ^^^^^
 //! nav.idl:1:1: note: the struct begins here
+//!    1 | struct Track {
+//!      | ^^^^^^
 //! ```
 
 use std::error::Error;
@@ -53,10 +55,8 @@ pub struct Diagnostic {
     pub message: String,
     /// Related positions, such as the first of two definitions.
     pub related: Vec<Related>,
-    /// Whole line of source.
-    source_line: String,
-    /// Number of characters that the caret underlines.
-    width: usize,
+    /// Line of source and its underlined part.
+    shown: ShownLine,
 }
 
 /// Another position that explains a message.
@@ -70,22 +70,30 @@ pub struct Related {
     pub column: usize,
     /// Explanation of the position.
     pub message: String,
+    /// Line of source and its underlined part.
+    shown: ShownLine,
+}
+
+/// A line of source, with the part that the carets underline.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ShownLine {
+    /// Whole line of source.
+    text: String,
+    /// Number of characters that the carets underline.
+    width: usize,
 }
 
 /// Maximum number of characters of a source line that are shown.
 const SHOWN: usize = 200;
 
-impl fmt::Display for Diagnostic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { severity, file, line, column, message, related, source_line, width } = self;
-        writeln!(f, "{file}:{line}:{column}: {severity}: {message}")?;
+impl ShownLine {
+    /// Writes the line, and carets below the characters from a column on.
+    fn write(&self, f: &mut fmt::Formatter<'_>, line: usize, column: usize) -> fmt::Result {
+        let Self { text, width } = self;
         // Of a very long line, only the part around the position is shown.
-        let from = if *column > SHOWN / 2 && source_line.chars().count() > SHOWN {
-            column - SHOWN / 2
-        } else {
-            0
-        };
-        let shown: String = source_line.chars().skip(from).take(SHOWN).collect();
+        let from =
+            if column > SHOWN / 2 && text.chars().count() > SHOWN { column - SHOWN / 2 } else { 0 };
+        let shown: String = text.chars().skip(from).take(SHOWN).collect();
         writeln!(f, "{line:>4} | {shown}")?;
         // Tabs stay tabs, so that the caret is below its text for every tab width.
         let indent: String = shown
@@ -93,9 +101,18 @@ impl fmt::Display for Diagnostic {
             .take(column - 1 - from)
             .map(|c| if c == '\t' { '\t' } else { ' ' })
             .collect();
-        write!(f, "     | {indent}{}", "^".repeat((*width).min(SHOWN)))?;
-        for Related { file, line, column, message } in related {
-            write!(f, "\n{file}:{line}:{column}: note: {message}")?;
+        write!(f, "     | {indent}{}", "^".repeat((*width).min(SHOWN)))
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { severity, file, line, column, message, related, shown } = self;
+        writeln!(f, "{file}:{line}:{column}: {severity}: {message}")?;
+        shown.write(f, *line, *column)?;
+        for Related { file, line, column, message, shown } in related {
+            writeln!(f, "\n{file}:{line}:{column}: note: {message}")?;
+            shown.write(f, *line, *column)?;
         }
         Ok(())
     }
@@ -233,8 +250,9 @@ impl Reports {
             let place = sources.place(report.span);
             let related = report.related.into_iter().map(|(span, message)| {
                 let place = sources.place(span);
+                let shown = ShownLine { text: place.text.to_owned(), width: place.width };
                 let (line, column) = (place.line, place.column);
-                Related { file: place.file.to_owned(), line, column, message }
+                Related { file: place.file.to_owned(), line, column, message, shown }
             });
             let diagnostic = Diagnostic {
                 severity: report.severity,
@@ -243,8 +261,7 @@ impl Reports {
                 column: place.column,
                 message: report.message,
                 related: related.collect(),
-                source_line: place.text.to_owned(),
-                width: place.width,
+                shown: ShownLine { text: place.text.to_owned(), width: place.width },
             };
             if all.last() != Some(&diagnostic) {
                 all.push(diagnostic);

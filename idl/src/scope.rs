@@ -251,8 +251,14 @@ impl Scopes {
             let names = self.visible();
             let candidates = names.iter().map(|name| &**name).chain(words.iter().copied());
             let guess = did_you_mean(&first.text, candidates);
-            let text =
-                format!("there is no `{}` here; define it before its use{guess}", first.text);
+            let text = match of_other_languages(path).filter(|_| !words.is_empty()) {
+                Some(spelt) => {
+                    format!("there is no `{}` here; write `{spelt}` in IDL", path.text())
+                }
+                None => {
+                    format!("there is no `{}` here; define it before its use{guess}", first.text)
+                }
+            };
             return Err(reports.error(path.span, text));
         };
         let mut meaning = spelt(entry, first, reports)?;
@@ -357,4 +363,29 @@ fn spelt(entry: &Entry, name: &Name, reports: &mut Reports) -> Checked<Meaning> 
         name.text, entry.spelling
     );
     Err(reports.error_with(name.span, text, (entry.span, "defined here")))
+}
+
+/// Returns the IDL type for a type of C, C++ or another language.
+fn of_other_languages(path: &Path) -> Option<&'static str> {
+    Some(match path.text().trim_start_matches("::") {
+        "int" => "long` or `int32",
+        "uint" => "unsigned long` or `uint32",
+        "bool" => "boolean",
+        "byte" => "octet",
+        "int8_t" | "std::int8_t" => "int8",
+        "uint8_t" | "std::uint8_t" => "uint8",
+        "int16_t" | "std::int16_t" => "int16",
+        "uint16_t" | "std::uint16_t" => "uint16",
+        "int32_t" | "std::int32_t" => "int32",
+        "uint32_t" | "std::uint32_t" => "uint32",
+        "int64_t" | "std::int64_t" => "int64",
+        "uint64_t" | "std::uint64_t" | "size_t" | "std::size_t" => "uint64",
+        "float32" => "float",
+        "float64" => "double",
+        "wchar_t" => "wchar",
+        "str" => "string",
+        "vector" | "std::vector" | "list" => "sequence",
+        "std::map" => "map",
+        _ => return None,
+    })
 }

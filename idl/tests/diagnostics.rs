@@ -35,7 +35,9 @@ fn diagnostic_about_two_places_adds_note() {
         "nav.idl:2:6: error: `A` is defined already in this scope; rename one of the two\n   \
          2 | enum A { B };\n     \
          |      ^\n\
-         nav.idl:1:8: note: defined here"
+         nav.idl:1:8: note: defined here\n   \
+         1 | struct A { long a; };\n     \
+         |        ^"
     );
 }
 
@@ -67,8 +69,8 @@ fn parser_reports_several_errors_in_one_run() {
             "2:39: a type cannot be defined inside another one; define the union in front of it and \
              use its name",
             "3:25: expected `;` here, found `struct` on the next line",
-            "5:25: a discriminator is an integer, a character, a boolean or an enumerator, not of \
-             type float",
+            "5:25: a discriminator is an integer, a character, a boolean, an enumerator or a bitmask, \
+             not of type float",
             "6:24: `P` is defined already in this scope; rename one of the two",
             "7:30: there is a member `e` already (case does not count in IDL); rename one of the two",
             "7:43: expected the name of a member, found the keyword `long`; write `_long` to use it \
@@ -86,6 +88,13 @@ fn one_mistake_causes_one_error() {
         ("struct S { long a }; ", "1:19: expected `,`, `[` or `;`, found `}`"),
         ("struct S { long a; }", "1:21: expected `;`, found the end of the file"),
         ("struct S { long a; ", "1:10: this brace is never closed"),
+        ("struct S { long a;\nstruct T { long b; };\n", "1:10: this brace is never closed"),
+        ("module M {\n struct S {\n  long a;\n};\n", "2:11: this brace is never closed"),
+        (
+            "module M {\n  module N {\n    struct S { long a; };\n};\nmodule O {\n struct S \
+             { long a; };\n};\n",
+            "2:12: this brace is never closed",
+        ),
         ("struct S { long a; }; }", "1:23: expected a definition, found `}`"),
         ("struct S { Z a; }; struct T { S s; };", "1:12: there is no `Z`"),
         ("const long N = Z; struct T { long a[N]; };", "1:16: there is no `Z`"),
@@ -215,4 +224,18 @@ fn annotations_without_effect_are_warnings() {
         warnings("@nested interface I { const long A = 1; };"),
         ["1:1: `@nested` has no effect on an interface, which no topic has as its type"]
     );
+}
+
+#[test]
+fn types_of_other_languages_are_named_in_idl() {
+    for (text, spelt) in [
+        ("struct S { int a; };", "`int` here; write `long` or `int32` in IDL"),
+        ("struct S { bool a; };", "`bool` here; write `boolean` in IDL"),
+        ("struct S { std::string a; };", "`std::string` here; write `string` in IDL"),
+        ("struct S { sequence<uint8_t> a; };", "`uint8_t` here; write `uint8` in IDL"),
+        ("typedef size_t Size;", "`size_t` here; write `uint64` in IDL"),
+    ] {
+        let found = messages(text).join("\n");
+        assert!(found.contains(spelt), "{text}\n{found}");
+    }
 }

@@ -372,3 +372,26 @@ fn non_utf8_file_is_read_as_latin_1() {
     let rust = idl::generate(&compiled.specification.unwrap());
     assert!(rust.contains("Größe") && rust.contains("\"ä\""), "{rust}");
 }
+
+#[test]
+fn files_of_standard_are_found_without_directory() {
+    let text = "#include <dds_dcps.idl>\n#include \"dds/dds_primitives.idl\"\n\
+        struct S { DDS::Time_t at; DDS::ByteSeq bytes; };";
+    let found = rust(text);
+    assert!(found.contains("pub at: dds::TimeT") && found.contains("pub struct TimeT"), "{found}");
+    error(
+        "#include \"dds_dcps.idl\"\nstruct S { DDS::DataWriter w; };",
+        "a.idl:2:12: `DDS::DataWriter` is an interface, which no sample can carry",
+    );
+    error("#include \"dds_dcps2.idl\"\n", "a.idl:1:10: there is no file `dds_dcps2.idl`");
+}
+
+#[test]
+fn file_with_name_of_standard_file_is_preferred() {
+    let files = [
+        ("a.idl", "#include <dds_dcps.idl>\nstruct S { Own own; };"),
+        ("lib/dds_dcps.idl", "struct Own { long a; };"),
+    ];
+    let compiled = compile(&Compiler::new().include("lib"), &files, &["a.idl"]);
+    assert_eq!(messages(&compiled), [""; 0]);
+}

@@ -7,7 +7,11 @@
 //!              final             appendable            mutable
 //!  XCDR1   0x0000 CDR         0x0000 CDR            0x0002 PL_CDR       plus one
 //!  XCDR2   0x0006 CDR2        0x0008 D_CDR2         0x000a PL_CDR2      for little endian
+//!  read    0x0010             0x0014                0x0012
 //! ```
+//!
+//! The last row has the numbers that later editions of the standard give to XCDR2. They are read,
+//! and never written.
 
 use crate::{CdrError, Extensibility};
 
@@ -98,7 +102,7 @@ impl Encoding {
     /// Returns the encoding of an identifier in the encapsulation header.
     #[inline]
     pub const fn from_representation_id(id: u16) -> Option<Self> {
-        match id {
+        match usual_id(id) {
             0x0000 | 0x0002 => Some(Self::CDR_BE),
             0x0001 | 0x0003 => Some(Self::CDR_LE),
             0x0006 | 0x0008 | 0x000a => Some(Self::PLAIN_CDR2_BE),
@@ -125,7 +129,18 @@ impl Encoding {
         let found = u16::from_be_bytes([high, low]);
         let encoding =
             Self::from_representation_id(found).ok_or(CdrError::UnknownRepresentation { found })?;
-        Ok((encoding, found, usize::from(options & PADDING_MASK)))
+        Ok((encoding, usual_id(found), usize::from(options & PADDING_MASK)))
+    }
+}
+
+/// Returns the number that other implementations use for an identifier of a later edition of the
+/// standard; other identifiers stay as they are.
+const fn usual_id(id: u16) -> u16 {
+    match id {
+        0x0010 | 0x0011 => id - 0x0010 + 0x0006,
+        0x0012 | 0x0013 => id - 0x0012 + 0x000a,
+        0x0014 | 0x0015 => id - 0x0014 + 0x0008,
+        id => id,
     }
 }
 
@@ -162,8 +177,21 @@ mod tests {
     }
 
     #[test]
+    fn decoder_accepts_ids_of_later_editions_of_standard() {
+        let kinds = [Extensibility::Final, Extensibility::Mutable, Extensibility::Appendable];
+        for (id, kind) in (0x10..).step_by(2).zip(kinds) {
+            for (id, encoding) in [(id, Encoding::PLAIN_CDR2_BE), (id + 1, Encoding::PLAIN_CDR2_LE)]
+            {
+                let usual = encoding.representation_id(kind);
+                let header = Encoding::parse_header([0, id, 0, 1]);
+                assert_eq!(header, Ok((encoding, usual, 1)));
+            }
+        }
+    }
+
+    #[test]
     fn decoder_rejects_unknown_representation_id() {
-        for id in (4..=u16::MAX).filter(|id| !(6..=11).contains(id)) {
+        for id in (4..=u16::MAX).filter(|id| !(6..=11).contains(id) && !(16..=21).contains(id)) {
             let [high, low] = id.to_be_bytes();
             assert_eq!(
                 Encoding::parse_header([high, low, 0, 0]),

@@ -202,6 +202,8 @@ pub enum StringFault {
     NotUtf8,
     /// The 16-bit characters are not UTF-16.
     NotUtf16,
+    /// The length of a wide string is odd, though it counts bytes.
+    OddLength,
     /// The last byte is not NUL.
     NotTerminated,
     /// A NUL precedes the end.
@@ -369,6 +371,10 @@ impl fmt::Display for StringFault {
         f.write_str(match self {
             Self::NotUtf8 => "is not UTF-8; the writer must encode its strings as UTF-8",
             Self::NotUtf16 => "is not UTF-16; the writer must encode its wide strings as UTF-16",
+            Self::OddLength => {
+                "has an odd length, though a wide string has two bytes for each character; some \
+                 writers count characters instead: let them count bytes, or use `string`"
+            }
             Self::NotTerminated => {
                 "does not end in NUL, expected a NUL as its last byte; check that the writer uses \
                  the same type"

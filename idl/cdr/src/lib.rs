@@ -45,6 +45,7 @@ mod primitives;
 mod reader;
 mod reflect;
 mod representations;
+mod sorting;
 mod structure;
 mod text;
 mod union;

@@ -103,7 +103,10 @@ impl<'a> CdrReader<'a> {
             left,
         };
         let header = payload.first_chunk::<HEADER_SIZE>().ok_or(truncated)?;
-        let (encoding, representation, padding) = Encoding::parse_header(*header)?;
+        let (encoding, representation, announced) = Encoding::parse_header(*header)?;
+        // Padding fills a payload up to a multiple of four. Some writers count the bytes in the
+        // header and leave them out.
+        let padding = if left.is_multiple_of(4) { announced } else { 0 };
         let end = left - padding;
         if end < HEADER_SIZE {
             return Err(CdrError::Truncated {

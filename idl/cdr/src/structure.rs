@@ -3,6 +3,7 @@
 //! Owns the framing of a struct in each encoding by its extensibility, and the members of a key.
 //! Never knows a member's bytes.
 
+use crate::sorting::{is_ascending, sorted};
 use crate::{
     CdrError, CdrReader, CdrVersion, CdrWriter, DdsType, Extensibility, KeyForm, MemberDescriptor,
     MemberFraming,
@@ -198,32 +199,26 @@ pub const fn join_ids<const N: usize>(base: &[u32], own: &[u32]) -> [u32; N] {
 
 /// Sorts ids in ascending order.
 pub const fn sort_ids<const N: usize>(mut ids: [u32; N]) -> [u32; N] {
-    let mut end = N;
-    while end > 1 {
-        let mut index = 1;
-        while index < end {
-            if ids[index - 1] > ids[index] {
-                (ids[index - 1], ids[index]) = (ids[index], ids[index - 1]);
-            }
-            index += 1;
-        }
-        end -= 1;
+    let (mut all, mut index) = ([0; N], 0);
+    while index < N {
+        all[index] = ids[index] as i64;
+        index += 1;
+    }
+    all = sorted(all);
+    index = 0;
+    while index < N {
+        ids[index] = all[index] as u32;
+        index += 1;
     }
     ids
 }
 
-/// Whether no id occurs twice.
-pub const fn are_unique(ids: &[u32]) -> bool {
-    let mut index = 0;
+/// Whether no id occurs twice. `N` is their number.
+pub const fn are_unique<const N: usize>(ids: &[u32]) -> bool {
+    let (mut all, mut index) = ([0; N], 0);
     while index < ids.len() {
-        let mut other = index + 1;
-        while other < ids.len() {
-            if ids[index] == ids[other] {
-                return false;
-            }
-            other += 1;
-        }
+        all[index] = ids[index] as i64;
         index += 1;
     }
-    true
+    is_ascending(&sorted(all))
 }

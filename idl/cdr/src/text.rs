@@ -220,11 +220,12 @@ impl DdsType for WString {
         if found > bound as usize {
             reader.fault(CdrError::BoundExceeded { offset: length_at, bound, found })?;
         }
-        let fault = CdrError::InvalidString { offset, fault: StringFault::NotUtf16 };
         if length % 2 != 0 {
-            return Err(fault);
+            let fault = StringFault::OddLength;
+            return Err(CdrError::InvalidString { offset, fault });
         }
         let units = u16::deserialize_elements(reader, found, Limits::NONE)?;
+        let fault = CdrError::InvalidString { offset, fault: StringFault::NotUtf16 };
         String::from_utf16(&units).map(WString).map_err(|_| fault)
     }
 

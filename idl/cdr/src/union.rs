@@ -3,6 +3,7 @@
 //! Owns the framing of a union in each encoding, and the discriminator value of each case. Never
 //! knows a member's bytes.
 
+use crate::sorting::{is_ascending, sorted};
 use crate::structure::require_end;
 use crate::{
     CaseDescriptor, CdrError, CdrReader, CdrWriter, DdsType, Extensibility, KeyForm,
@@ -277,33 +278,20 @@ pub(crate) fn label_of<T: DdsUnion>(case: usize) -> Option<i64> {
     (0..).map_while(T::Discriminator::nth_label).find(|label| !is_taken(label))
 }
 
-/// Whether no label occurs twice, and at most one case is the default.
-pub const fn are_distinct(cases: &[CaseDescriptor]) -> bool {
-    let (mut one, mut defaults) = (0, 0);
+/// Whether no label occurs twice, and at most one case is the default. `LABELS` is the number of all
+/// labels. The time is that of sorting, because the compiler limits the steps of a constant.
+pub const fn are_distinct<const LABELS: usize>(cases: &[CaseDescriptor]) -> bool {
+    let (mut all, mut found, mut defaults, mut one) = ([0; LABELS], 0, 0, 0);
     while one < cases.len() {
         defaults += cases[one].default as usize;
         let labels = cases[one].labels;
         let mut index = 0;
         while index < labels.len() {
-            if times(cases, labels[index]) > 1 {
-                return false;
-            }
+            all[found] = labels[index];
+            found += 1;
             index += 1;
         }
         one += 1;
     }
-    defaults <= 1
-}
-
-const fn times(cases: &[CaseDescriptor], label: i64) -> usize {
-    let (mut one, mut found) = (0, 0);
-    while one < cases.len() {
-        let mut index = 0;
-        while index < cases[one].labels.len() {
-            found += (cases[one].labels[index] == label) as usize;
-            index += 1;
-        }
-        one += 1;
-    }
-    found
+    defaults <= 1 && is_ascending(&sorted(all))
 }

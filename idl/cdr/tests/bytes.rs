@@ -254,7 +254,7 @@ fn decoder_reports_each_kind_of_invalid_bytes() {
         from_cdr::<Vec<u64>>(&[0, 1, 0, 0, 0xff, 0xff, 0xff, 0xff]),
         Err(CdrError::LengthExceedsData { offset: 4, length: u32::MAX, left: 0 })
     );
-    assert!(matches!(from_cdr::<u8>(&[0, 7, 0, 3, 1]), Err(CdrError::Truncated { .. })));
+    assert!(matches!(from_cdr::<u8>(&[0, 7, 0, 3]), Err(CdrError::Truncated { .. })));
     assert!(matches!(from_cdr::<u8>(&[0, 7]), Err(CdrError::Truncated { .. })));
     assert_eq!(from_cdr::<u8>(&[0, 4, 0, 0, 1]), Err(CdrError::UnknownRepresentation { found: 4 }));
     assert_eq!(
@@ -421,4 +421,28 @@ fn key_hash_of_numeric_key_equals_result_of_general_code() {
     assert!(over.short_key().is_none());
     let hex: String = key_hash(&over).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, "4128aef90ee2be73ed49c5ca5da2b91b");
+}
+
+#[test]
+fn padding_that_header_counts_and_writer_left_out_is_no_error() {
+    let payload = to_cdr(&"ab".to_owned()).unwrap();
+    assert_eq!(payload, [0, 7, 0, 1, 3, 0, 0, 0, b'a', b'b', 0, 0]);
+    assert_eq!(from_cdr::<String>(&payload).unwrap(), "ab");
+    assert_eq!(from_cdr::<String>(&payload[..11]).unwrap(), "ab");
+}
+
+#[test]
+fn payload_with_id_of_later_edition_is_read() {
+    for (id, encoding) in [(0x10, Encoding::PLAIN_CDR2_BE), (0x11, Encoding::PLAIN_CDR2_LE)] {
+        let mut payload = to_cdr_with(&MIXED, encoding).unwrap();
+        payload[1] = id;
+        assert_eq!(from_cdr::<Mixed>(&payload).unwrap(), MIXED);
+    }
+}
+
+#[test]
+fn wide_string_that_counts_characters_is_explained() {
+    let payload = [0, 7, 0, 0, 3, 0, 0, 0, b'a', 0, b'b', 0, b'c', 0, 0, 0];
+    let error = from_cdr::<idl_cdr::WString>(&payload).unwrap_err();
+    assert!(error.to_string().contains("some writers count characters"), "{error}");
 }

@@ -93,6 +93,25 @@ pub(crate) fn implement_mask(
             }
         }
         #[automatically_derived]
+        impl #types::Discriminator for #ident {
+            fn from_label(label: i64) -> #option<Self> {
+                <#ty as #types::Discriminator>::from_label(label).map(Self)
+            }
+
+            fn label(&self) -> i64 {
+                <#ty as #types::Discriminator>::label(&self.0)
+            }
+
+            fn nth_label(index: usize) -> #option<i64> {
+                <#ty as #types::Discriminator>::nth_label(index)
+            }
+
+            fn value_of_label(label: i64) -> #option<#types::ValueRef<'static>> {
+                Self::from_label(label)
+                    .map(|mask| #types::ValueRef::Bitmask(::core::convert::Into::into(mask.0)))
+            }
+        }
+        #[automatically_derived]
         impl #types::Reflect for #ident {
             fn value(&self) -> #types::ValueRef<'_> {
                 #types::ValueRef::Bitmask(::core::convert::Into::into(self.0))

@@ -3,6 +3,7 @@
 //! Owns the mapping of enumerators to the numbers of CDR.
 
 use crate::attributes::{AttributePlace, Attributes};
+use crate::members::index;
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DataEnum, DeriveInput, Error, Fields, Ident};
@@ -55,8 +56,9 @@ pub(crate) fn implement(
     let (ident, types) = (&input.ident, container.types());
     let name = container.name_of(ident);
     let ignores = container.ignore_literal_names;
-    let defaults = (0..variants.len()).map(|index| index == default.unwrap_or(0));
+    let defaults = (0..variants.len()).map(|place| place == default.unwrap_or(0));
     let some = quote!(::core::option::Option::Some);
+    let variant_count = index(variants.len());
     Ok(quote! {
         #[automatically_derived]
         impl #types::DdsType for #ident {
@@ -161,7 +163,7 @@ pub(crate) fn implement(
             );
         )*
         const _: () = ::core::assert!(
-            #types::derived::are_unique(
+            #types::derived::are_unique::<#variant_count>(
                 &[#(#types::derived::lowest(#ident::#variants as i32, #bits)),*]
             ),
             "two enumerators have the same bits: make bit_bound larger"

@@ -475,7 +475,9 @@ impl StructDerive<'_> {
         });
         quote! {
             const _: () = ::core::assert!(
-                #types::derived::are_unique(<#name as #types::DdsStruct>::IDS),
+                #types::derived::are_unique::<{ <#name as #types::DdsStruct>::IDS.len() }>(
+                    <#name as #types::DdsStruct>::IDS
+                ),
                 "two members, of the base or of the struct, have the same id: give one of them \
                  another id"
             );

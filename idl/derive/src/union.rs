@@ -190,7 +190,7 @@ fn generate(
         })
     };
     let descriptors = cases.iter().map(|case| {
-        let (labels, default) = (&case.labels, case.default);
+        let (labels, default) = (case.labels.iter().map(label_number), case.default);
         let member = match case.member {
             None => none.clone(),
             Some(at) => {
@@ -200,13 +200,14 @@ fn generate(
         };
         quote! {
             #types::CaseDescriptor {
-                labels: &[#((#labels) as i64),*],
+                labels: &[#(#labels),*],
                 default: #default,
                 member: #member,
             }
         }
     });
     let of_type = quote!(<#discriminator as #types::Discriminator>);
+    let label_count = index(cases.iter().map(|case| case.labels.len()).sum());
     let skip = quote!(_);
     let places = cases.iter().enumerate().map(|(at, case)| {
         let (variant, at) = (case.pattern(&skip, &skip), index(at));
@@ -384,7 +385,7 @@ fn generate(
             }
         }
         const _: () = ::core::assert!(
-            #types::derived::are_distinct(<#ident as #types::DdsUnion>::CASES),
+            #types::derived::are_distinct::<#label_count>(<#ident as #types::DdsUnion>::CASES),
             "a label is in two cases, or two cases are the default: remove one"
         );
         #label_types
@@ -423,6 +424,14 @@ impl Discriminator {
             })
             .unzip();
         Discriminator { default_function, described: quote!(#tries #written) }
+    }
+}
+
+/// Returns the number of a label. The label of a bitmask is a value of its tuple struct: `Parts(3)`.
+fn label_number(label: &Expr) -> TokenStream {
+    match label {
+        Expr::Call(_) => quote!((#label).0 as i64),
+        _ => quote!((#label) as i64),
     }
 }
 

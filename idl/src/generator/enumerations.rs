@@ -131,7 +131,7 @@ impl CodeWriter<'_> {
         self.block(&format!("pub struct {name}"), |out| {
             out.verbatim(&bitset.notes.verbatim, Placement::BeginDeclaration);
             let mut taken = TakenNames::new(&[]);
-            for field in &bitset.fields {
+            for (place, field) in bitset.fields.iter().enumerate() {
                 let bits = format!("bits = {}", field.bits);
                 let mut attributes = vec![bits];
                 let rust = match &field.name {
@@ -148,6 +148,7 @@ impl CodeWriter<'_> {
                     }
                     None => {
                         out.docs(&field.docs, "Padding bits.");
+                        attributes.insert(0, format!("name = \"reserved_{place}\""));
                         taken.take("filler".to_owned())
                     }
                 };

@@ -78,7 +78,18 @@ impl CodeWriter<'_> {
 
     /// Returns the member's default as a value of its Rust type.
     fn default_of(&self, member: &StructMember) -> Option<String> {
-        let value = self.value(&member.ty, member.default.as_ref()?);
+        let value = match &member.default {
+            Some(value) => self.value(&member.ty, value),
+            // Rust has no `Default` for long arrays.
+            None if member.non_serialized
+                && !member.optional
+                && matches!(member.ty.resolved(), Type::Array(..)) =>
+            {
+                let (ty, company) = (self.rust_type(&member.ty), self.company("DdsType"));
+                format!("<{ty} as {company}>::default_value()")
+            }
+            None => return None,
+        };
         Some(if member.external { format!("Box::new({value})") } else { value })
     }
 
@@ -190,6 +201,13 @@ impl CodeWriter<'_> {
     fn label(&self, discriminator: &Type, label: &Value) -> String {
         match label {
             Value::Char(c) => format!("{c:?}"),
+            // Labels are stored as `i64`, to which the macro casts them.
+            Value::Integer(number)
+                if *number > i64::MAX.into()
+                    && matches!(discriminator.resolved(), Type::Primitive(_)) =>
+            {
+                format!("{number}_u64")
+            }
             _ => self.value(discriminator, label),
         }
     }

@@ -7,6 +7,7 @@ mod bits;
 mod defaults;
 mod enumeration;
 mod pragmas;
+mod sizes;
 mod structure;
 mod types;
 mod union;
@@ -57,6 +58,8 @@ pub(crate) struct Lowering<'a> {
     structs: HashMap<ScopedName, StructInfo>,
     bitsets: HashMap<ScopedName, Vec<Bitfield>>,
     aliases: HashMap<ScopedName, AliasNotes>,
+    /// Sizes of structs and unions in memory.
+    sizes: HashMap<ScopedName, u128>,
     /// Structs and unions declared before their definition.
     forwards: Vec<(Name, ScopeId)>,
     pragmas: Vec<(Pragma, ScopeId)>,
@@ -72,6 +75,7 @@ pub(crate) fn lower(definitions: &[syntax::Definition], reports: &mut Reports) -
         structs: HashMap::new(),
         bitsets: HashMap::new(),
         aliases: HashMap::new(),
+        sizes: HashMap::new(),
         forwards: Vec::new(),
         pragmas: Vec::new(),
         verbatim: Vec::new(),

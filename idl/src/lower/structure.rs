@@ -63,6 +63,9 @@ impl Lowering<'_> {
         self.check_ids(members.iter().zip(spans), &mut ids);
         // The struct is declared even with errors inside, so that its uses are not errors too.
         self.declare(&structure.name, Meaning::Type(ty))?;
+        let of_base = base.as_ref().and_then(|base| self.sizes.get(base)).copied().unwrap_or(0);
+        let size = of_base.saturating_add(self.size_of_members(members.iter()));
+        self.check_value(&name, size, structure.name.span);
         let extensibility = type_notes.extensibility;
         self.structs.insert(name.clone(), StructInfo { members: names, extensibility, ids });
         let exception = structure.exception;
@@ -174,7 +177,8 @@ impl Lowering<'_> {
         if let (Some((_, span)), Some(_)) = (found.id, &found.hash_id) {
             self.reports.error(span, "a member has one id; remove `@id` or `@hashid`");
         }
-        if found.try_construct == Some(TryConstruct::Trim) && !has_bound(&ty) {
+        let try_construct = found.try_construct.or(inherited.try_construct);
+        if try_construct == Some(TryConstruct::Trim) && !has_bound(&ty) {
             let text = format!(
                 "`{}` has no bound to trim to; give it one, or use `USE_DEFAULT` or `DISCARD`",
                 declarator.name.text
@@ -201,7 +205,7 @@ impl Lowering<'_> {
             must_understand: found.must_understand,
             non_serialized: found.non_serialized,
             default,
-            try_construct: found.try_construct.or(inherited.try_construct),
+            try_construct,
             range,
             unit: found.unit.clone().or(inherited.unit),
         })
@@ -224,6 +228,15 @@ impl Lowering<'_> {
                     hash_of(text.unwrap_or(&member.name))
                 }
             };
+            if id > LARGEST_MEMBER_ID {
+                let text = format!(
+                    "`{}` has no member id: the one before has the largest, {LARGEST_MEMBER_ID}; \
+                     give one of them another `@id`",
+                    member.name
+                );
+                self.reports.error(span, text);
+                continue;
+            }
             if let Some(other) = ids.taken.insert(id, span) {
                 let text = format!("`{}` has the member id {id}, which is taken", member.name);
                 self.reports.error_with(span, text, (other, "id used here"));
@@ -232,6 +245,9 @@ impl Lowering<'_> {
         }
     }
 }
+
+/// Largest member id: the wire has 28 bits for it.
+const LARGEST_MEMBER_ID: u32 = (1 << 28) - 1;
 
 /// Returns the member id that a text has: 28 bits of its MD5 digest.
 fn hash_of(text: &str) -> u32 {

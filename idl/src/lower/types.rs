@@ -172,6 +172,7 @@ impl Lowering<'_> {
             .fold(element, |element, length| Type::Array(element.into(), length).into())
             .ty;
         self.check_size(&ty, declarator.name.span)?;
+        self.check_array(&ty, declarator.name.span)?;
         Ok(ty)
     }
 

@@ -17,7 +17,7 @@ use super::{Lowering, MemberIds};
 #[derive(Default)]
 struct EarlierCases {
     names: HashMap<String, Span>,
-    labels: Vec<(Value, Span)>,
+    labels: HashMap<i128, Span>,
     default: Option<Span>,
 }
 
@@ -37,7 +37,11 @@ impl Lowering<'_> {
         self.scopes.in_body = was_in_body;
         // The union is declared even with errors inside, so that its uses are not errors too.
         self.declare(&union.name, Meaning::Type(ty))?;
-        Ok(Union { name, notes: type_notes, ..made? })
+        let made = made?;
+        let sizes = made.cases.iter().map(|case| self.size_of(&case.member.ty));
+        let size = sizes.max().unwrap_or(0).saturating_add(8);
+        self.check_value(&name, size, union.name.span);
+        Ok(Union { name, notes: type_notes, ..made })
     }
 
     /// Lowers the union without its name and annotations.
@@ -48,8 +52,8 @@ impl Lowering<'_> {
         let values = self.count_values(&discriminator);
         let Some(values) = values else {
             let text = format!(
-                "a discriminator is an integer, a character, a boolean or an enumerator, not of \
-                 type {discriminator}"
+                "a discriminator is an integer, a character, a boolean, an enumerator or a \
+                 bitmask, not of type {discriminator}"
             );
             return Err(self.reports.error(spec.span, text));
         };
@@ -123,13 +127,12 @@ impl Lowering<'_> {
             match label {
                 Label::Case(expression) => {
                     let value = self.value(expression, Some(discriminator))?;
-                    let same = taken.labels.iter().find(|(other, _)| *other == value);
-                    if let Some((_, other)) = same {
+                    if let Some(other) = taken.labels.get(&number(&value)) {
                         let text = format!("there is a case {value} already");
                         let other = (*other, "first case here");
                         return Err(self.reports.error_with(expression.span, text, other));
                     }
-                    taken.labels.push((value.clone(), expression.span));
+                    taken.labels.insert(number(&value), expression.span);
                     values.push(value);
                 }
                 Label::Default(span) => {
@@ -162,7 +165,21 @@ impl Lowering<'_> {
             Type::Named(name, NamedKind::Enum) => {
                 self.literals.get(&**name).map_or(u64::MAX, |literals| literals.len() as u64)
             }
+            // Unnamed bits are values as well.
+            Type::Named(_, NamedKind::Bitmask) => u64::MAX,
             _ => return None,
         })
+    }
+}
+
+/// Returns the number of a label in its discriminator's type.
+fn number(label: &Value) -> i128 {
+    match label {
+        Value::Integer(number) => *number,
+        Value::Boolean(value) => i128::from(*value),
+        Value::Char(character) => i128::from(u32::from(*character)),
+        Value::Enumerator { value, .. } => i128::from(*value),
+        // A discriminator has no other kind of value.
+        _ => 0,
     }
 }

@@ -78,6 +78,7 @@ impl Parser<'_> {
                 }
             },
         };
+        into.append(&mut self.inline);
         into.push(Definition { notes, kind });
         self.expect(";").map(drop)
     }
@@ -127,7 +128,7 @@ impl Parser<'_> {
 
     /// Reads a definition between `typedef` and the new name, as in `typedef struct A { ... } B;`,
     /// and returns its type.
-    fn defined_here(&mut self, into: &mut Vec<Definition>) -> Checked<Option<TypeSpec>> {
+    pub(super) fn defined_here(&mut self, into: &mut Vec<Definition>) -> Checked<Option<TypeSpec>> {
         let start = self.peek().span;
         let kind = match self.word() {
             "struct" => self.structure(false)?,

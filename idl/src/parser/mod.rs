@@ -34,6 +34,10 @@ pub(crate) struct Parser<'a> {
     braces: usize,
     /// Number of open modules or interfaces.
     modules: usize,
+    /// Types defined within the definition that is being read; they precede it.
+    inline: Vec<Definition>,
+    /// Number of such definitions around the next token.
+    inline_depth: usize,
 }
 
 /// Parses all tokens.
@@ -44,8 +48,18 @@ pub(crate) fn parse(
 ) -> Vec<Definition> {
     let Preprocessed { tokens, comments, pragmas, .. } = preprocessed;
     let pragmas = pragmas.into_iter().peekable();
-    let mut parser =
-        Parser { sources, reports, tokens, comments, pragmas, next: 0, braces: 0, modules: 0 };
+    let mut parser = Parser {
+        sources,
+        reports,
+        tokens,
+        comments,
+        pragmas,
+        next: 0,
+        braces: 0,
+        modules: 0,
+        inline: Vec::new(),
+        inline_depth: 0,
+    };
     parser.check_comments();
     let mut definitions = Vec::new();
     parser.definitions(&mut definitions);
@@ -84,6 +98,12 @@ impl Parser<'_> {
         let absolute = self.take("::");
         let mut parts = vec![self.name(what)?];
         while self.take("::") {
+            let word = self.word();
+            if matches!(word, "string" | "wstring") && *parts[0].text == *"std" {
+                let text = format!("there is no `std::{word}` here; write `{word}` in IDL");
+                let span = start.to(self.peek().span);
+                return Err(self.reports.error(span, text));
+            }
             parts.push(self.name("a name")?);
             if parts.len() > MAX_NESTING {
                 let span = start.to(self.previous());
@@ -109,7 +129,40 @@ impl Parser<'_> {
         if self.reports.is_full() {
             return Err(ErrorReported);
         }
-        Err(self.reports.error(opened, "this brace is never closed, expected `}`"))
+        let unclosed = self.unclosed(opened).unwrap_or(opened);
+        Err(self.never_closed(unclosed))
+    }
+
+    fn never_closed(&mut self, opened: Span) -> ErrorReported {
+        self.reports.error(opened, "this brace is never closed, expected `}`")
+    }
+
+    /// Returns the brace within another one that the indentation shows to be open: a closing brace
+    /// at the beginning of a line stands further left than the line of the brace that it closes.
+    fn unclosed(&self, opened: Span) -> Option<Span> {
+        let from = self.tokens.iter().position(|token| token.span == opened)?;
+        let mut open: Vec<(Span, usize)> = Vec::new();
+        let mut indent = 0;
+        let mut line = 0;
+        for token in &self.tokens[from..self.next] {
+            let begins_line = token.line != line;
+            if begins_line {
+                let place = self.sources.place(token.span);
+                indent = place.text.chars().take_while(|c| c.is_whitespace()).count();
+                line = token.line;
+            }
+            match token.kind {
+                TokenKind::Mark("{") => open.push((token.span, indent)),
+                TokenKind::Mark("}") => {
+                    let (span, of_line) = open.pop()?;
+                    if begins_line && indent < of_line {
+                        return Some(span);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
     }
 
     /// Skips past the next `;`, or to the brace that closes the surrounding construct. At least one

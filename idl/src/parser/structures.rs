@@ -1,6 +1,7 @@
 //! Parsing of structs, unions, enums, bitmasks and bitsets.
 
 use crate::diagnostic::Checked;
+use crate::source::Span;
 use crate::syntax::{
     AnnotationsAndDocs, Bitfield, Bitset, Case, DefinitionKind, Enum, ForwardKind, Label, Literal,
     MemberDeclaration, Struct, Union,
@@ -24,7 +25,7 @@ impl Parser<'_> {
         let mut members = Vec::new();
         while !self.at("}") && !self.at_end() && !self.reports.is_full() {
             let (start, braces) = (self.next, self.braces);
-            if self.member(&mut members).is_err() {
+            if self.member(&mut members, opened).is_err() {
                 self.recover(start, braces);
                 if self.begins_definition() {
                     break;
@@ -35,9 +36,14 @@ impl Parser<'_> {
         Ok(DefinitionKind::Struct(Struct { name, base, members, exception }))
     }
 
-    fn member(&mut self, into: &mut Vec<MemberDeclaration>) -> Checked<()> {
+    /// Reads a member of the struct whose brace was opened here.
+    fn member(&mut self, into: &mut Vec<MemberDeclaration>, opened: Span) -> Checked<()> {
         let mut notes = self.notes()?;
         let ty = self.type_spec("a member")?;
+        if self.at(";") && self.tokens[self.next - 1].is("}") {
+            // A definition without a member belongs behind the struct.
+            return Err(self.never_closed(opened));
+        }
         let mut declarators = vec![self.declarator("the name of a member")?];
         while self.take(",") {
             declarators.push(self.declarator("the name of a member")?);

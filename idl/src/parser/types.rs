@@ -5,7 +5,7 @@
 use crate::diagnostic::Checked;
 use crate::keyword::is_reserved;
 use crate::model::Primitive;
-use crate::syntax::{Declarator, Expression, TypeKind, TypeSpec};
+use crate::syntax::{Annotation, Declarator, Expression, TypeKind, TypeSpec};
 
 use super::{MAX_NESTING, Parser};
 
@@ -15,6 +15,9 @@ pub(crate) const TYPES: [&str; 25] = [
     "int64", "uint64", "short", "long", "unsigned", "float", "double", "fixed", "string",
     "wstring", "sequence", "map", "any", "struct", "union",
 ];
+
+/// Maximum nesting depth of definitions in the places of types.
+const MAX_INLINE: usize = 16;
 
 impl Parser<'_> {
     /// Reads a type. `what` names the enclosing construct in messages.
@@ -44,6 +47,9 @@ impl Parser<'_> {
                 self.advance();
                 TypeKind::Any
             }
+            "struct" | "union" | "enum" | "bitmask" | "bitset" if self.defines_type() => {
+                return self.inline(annotations, depth);
+            }
             "struct" | "union" | "enum" | "bitmask" | "bitset" => {
                 let text = format!(
                     "a type cannot be defined inside another one; define the {word} in front of \
@@ -60,6 +66,30 @@ impl Parser<'_> {
             },
         };
         Ok(TypeSpec { kind, annotations, span: start.to(self.previous()) })
+    }
+
+    /// Whether a definition begins here, as in `struct Point { ... } at;`, and not only its name.
+    fn defines_type(&self) -> bool {
+        let third = &self.tokens[(self.next + 2).min(self.tokens.len() - 1)];
+        self.peek_second().word().is_some()
+            && (third.is("{") || third.is(":") || third.word() == Some("switch"))
+    }
+
+    /// Reads a definition in the place of a type. The type belongs to the module around.
+    fn inline(&mut self, annotations: Vec<Annotation>, depth: usize) -> Checked<TypeSpec> {
+        if self.inline_depth + depth > MAX_INLINE {
+            let span = self.peek().span;
+            return Err(self.reports.error(span, too_deep()));
+        }
+        self.inline_depth += 1;
+        let mut defined = Vec::new();
+        let made = self.defined_here(&mut defined);
+        self.inline_depth -= 1;
+        self.inline.append(&mut defined);
+        match made? {
+            Some(spec) => Ok(TypeSpec { annotations, ..spec }),
+            None => Err(self.expected("a type")),
+        }
     }
 
     fn type_name(&mut self, what: &str) -> Checked<TypeKind> {

@@ -10,6 +10,7 @@ mod condition;
 mod interfaces;
 mod macros;
 mod pragma;
+mod standard;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use crate::ros;
 use crate::source::{FileId, Files, MAX_FILE_SIZE, SourceMap, Span, decode};
 use macros::{Macro, Queued, spell};
 pub(crate) use pragma::{Pragma, PragmaKind};
+use standard::standard_file;
 
 /// Maximum nesting depth of open files.
 pub const MAX_INCLUDE_DEPTH: usize = 64;
@@ -482,11 +484,23 @@ impl<'a> Preprocessor<'a> {
             return;
         }
         match self.find(&name, quoted) {
+            Err(_) if standard_file(&name).is_some() => self.enter_standard(&name),
             Err(looked) => {
                 let text = format!("there is no file `{name}`; looked for in {looked}");
                 self.reports.error(place, text);
             }
             Ok((path, identity, bytes)) => self.enter_included((path, identity), bytes, place),
+        }
+    }
+
+    /// Enters a file of the standard that is on no disk. Its contents are read once.
+    fn enter_standard(&mut self, name: &str) {
+        let identity = PathBuf::from("<standard>");
+        if let Some(text) = standard_file(name)
+            && !self.read_now.contains(&identity)
+        {
+            let silent = self.read_before.contains(&identity);
+            self.enter(PathBuf::from(name), identity, text.to_owned(), silent);
         }
     }
 

@@ -73,7 +73,7 @@ pub mod kinds {
         #[dds(bits = 1)]
         pub urgent: bool,
         /// Padding bits.
-        #[dds(bits = 4)]
+        #[dds(name = "reserved_2", bits = 4)]
         pub filler: u8,
         /// IDL bit field `hop_count`: `uint32`.
         #[dds(bits = 10)]
@@ -94,7 +94,7 @@ pub mod kinds {
         #[dds(bits = 1)]
         pub urgent: bool,
         /// Padding bits.
-        #[dds(bits = 4)]
+        #[dds(name = "reserved_2", bits = 4)]
         pub filler: u8,
         /// IDL bit field `hop_count`: `uint32`.
         #[dds(bits = 10)]

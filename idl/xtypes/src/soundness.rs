@@ -9,8 +9,8 @@ use crate::TypeObjectError;
 use crate::data::layout::{are_labels, default_case};
 use crate::model::{BitField, NodeKind, Primitive, Structure, TypeGraph, TypeNodeId};
 
-/// Maximum number of parts of an empty value.
-const MOST_PARTS: u64 = 1 << 20;
+/// Maximum number of parts of an empty value. An image in an array has millions of elements.
+const MOST_PARTS: u64 = 1 << 24;
 
 /// Checks that values of these types can exist, and the requirements of each kind.
 pub(crate) fn check(graph: &TypeGraph) -> Result<(), TypeObjectError> {
@@ -62,7 +62,9 @@ pub(crate) fn check(graph: &TypeGraph) -> Result<(), TypeObjectError> {
                         primitive,
                         Primitive::Float32 | Primitive::Float64 | Primitive::Float128
                     ),
-                    kind => matches!(kind, NodeKind::Enumeration { .. }),
+                    kind => {
+                        matches!(kind, NodeKind::Enumeration { .. } | NodeKind::Bitmask { .. })
+                    }
                 };
                 if !is_discriminator || union.cases.is_empty() {
                     return invalid("is a union without a case, or without a valid discriminator");

@@ -228,3 +228,99 @@ fn missing_case_member_gets_its_default() {
     let sample = DynamicData::from_cdr(&of, &short).unwrap();
     assert!(sample.to_text().contains("none"), "{}", sample.to_text());
 }
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq, Eq)]
+#[dds(crate = "idl_cdr", bitmask, flags(LEFT = 0, RIGHT = 1))]
+struct Parts(u32);
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "Parts")]
+enum Wing {
+    #[dds(case = Parts(1), name = "left")]
+    Left(i32),
+    #[dds(case = Parts(3), name = "both")]
+    Both(String),
+    #[dds(default)]
+    NoCase { discriminator: Parts },
+}
+
+#[test]
+fn bitmask_selects_case_of_union() {
+    let text = "bitmask Parts { LEFT, RIGHT };
+        union Wing switch (Parts) { case LEFT: long left; case LEFT | RIGHT: string both; };";
+    let compiled = DynamicType::from_idl(&idl::parse("wing.idl", text).unwrap(), "Wing").unwrap();
+    let objects = DynamicType::of::<Wing>().objects(ObjectKind::Complete);
+    assert_eq!(compiled.objects(ObjectKind::Complete), objects);
+    assert!(DynamicType::from_objects(&objects).is_ok());
+    let cases =
+        [Wing::Left(-4), Wing::Both("x".to_owned()), Wing::NoCase { discriminator: Parts(2) }];
+    for wing in cases {
+        for encoding in [Encoding::CDR_LE, Encoding::PLAIN_CDR2_BE] {
+            let payload = to_cdr_with(&wing, encoding).unwrap();
+            assert_eq!(from_cdr::<Wing>(&payload).unwrap(), wing);
+            let sample = DynamicData::from_cdr(&compiled, &payload).unwrap();
+            assert_eq!(sample.to_cdr(encoding).unwrap(), payload, "{}", sample.to_text());
+            assert_eq!(DynamicData::parse(&compiled, &sample.to_text()).unwrap(), sample);
+        }
+    }
+    assert_eq!(Wing::default_value(), Wing::NoCase { discriminator: Parts(0) });
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "i32")]
+enum Chain {
+    #[dds(case = 1, name = "next", external)]
+    Next(Box<Chain>),
+    #[dds(case = 2, name = "end")]
+    End(i32),
+    #[dds(default)]
+    NoCase { discriminator: i32 },
+}
+
+#[test]
+fn type_objects_of_recursive_union_are_accepted() {
+    let chain = Chain::Next(Box::new(Chain::Next(Box::new(Chain::End(7)))));
+    let payload = to_cdr(&chain).unwrap();
+    for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
+        let objects = DynamicType::of::<Chain>().objects(kind);
+        let of = DynamicType::from_objects(&objects).unwrap();
+        let sample = DynamicData::from_cdr(&of, &payload).unwrap();
+        assert_eq!(sample.to_cdr(Encoding::default()).unwrap(), payload);
+        // An empty value begins with a case that ends.
+        assert!(!DynamicData::new(&of).to_text().contains("next"));
+    }
+}
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", bitset)]
+struct Gaps {
+    #[dds(bits = 3)]
+    low: u8,
+    #[dds(name = "reserved_1", bits = 4)]
+    filler: u8,
+    #[dds(bits = 1)]
+    high: bool,
+}
+
+#[test]
+fn padding_bits_have_same_name_in_generated_rust_and_at_run_time() {
+    let text = "bitset Gaps { bitfield<3> low; bitfield<4>; bitfield<1> high; };";
+    let specification = idl::parse("gaps.idl", text).unwrap();
+    let rust = idl::generate(&specification);
+    assert!(rust.contains("name = \"reserved_1\", bits = 4"), "{rust}");
+    let compiled = DynamicType::from_idl(&specification, "Gaps").unwrap();
+    for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
+        assert_eq!(compiled.objects(kind), DynamicType::of::<Gaps>().objects(kind));
+    }
+}
+
+#[test]
+fn image_in_array_is_type_at_run_time() {
+    let text = "@final struct Image { octet pixels[1080][1920][3]; };";
+    let of = DynamicType::from_idl(&idl::parse("image.idl", text).unwrap(), "Image").unwrap();
+    let of = DynamicType::from_objects(&of.objects(ObjectKind::Complete)).unwrap();
+    let mut payload = vec![0, 7, 0, 0];
+    payload.resize(4 + 1080 * 1920 * 3, 9);
+    let sample = DynamicData::from_cdr(&of, &payload).unwrap();
+    assert_eq!(sample.to_cdr(Encoding::default()).unwrap(), payload);
+}

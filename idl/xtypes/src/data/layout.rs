@@ -288,6 +288,11 @@ fn from_label(kind: &NodeKind, label: i64) -> Option<Value> {
             let literal = literals.iter().find(|literal| i64::from(literal.value) == label)?;
             Some(Value::Enumerator { value: literal.value, name: literal.name.text.clone() })
         }
+        // The bits of the integer that holds the mask, as for that integer.
+        NodeKind::Bitmask { bit_bound, .. } => {
+            let most = u64::MAX >> (64 - 8 * bytes_for(*bit_bound));
+            (label as u64 <= most).then_some(Value::Bitmask(label as u64))
+        }
         _ => None,
     }
 }
@@ -403,7 +408,38 @@ pub(crate) fn default_case(graph: &TypeGraph, of: &Union) -> usize {
         }
         (None, _) => 0,
     };
-    case_of(of, label).unwrap_or(0)
+    let finite = || {
+        let holds = |case: &crate::model::Case| {
+            case.member.as_ref().is_some_and(|member| holds_union(graph, member.of, of))
+        };
+        of.cases.iter().position(|case| !holds(case))
+    };
+    case_of(of, label).or_else(finite).unwrap_or(0)
+}
+
+/// Whether values of a type may have a value of the union in them in place, so that a default
+/// of the one would need a default of the other.
+fn holds_union(graph: &TypeGraph, within: TypeNodeId, union: &Union) -> bool {
+    let (mut open, mut seen) = (vec![within], BTreeSet::new());
+    while let Some(id) = open.pop() {
+        if !seen.insert(id.0) {
+            continue;
+        }
+        match graph.kind(id) {
+            NodeKind::Union(of) if std::ptr::eq(of, union) => return true,
+            NodeKind::Union(of) => {
+                open.extend(of.cases.iter().filter_map(|case| Some(case.member.as_ref()?.of)));
+            }
+            NodeKind::Array { element, .. } => open.push(element.of),
+            NodeKind::Alias(of) => open.push(*of),
+            NodeKind::Structure(of) => {
+                let present = of.members.iter().filter(|member| !member.optional);
+                open.extend(of.base.into_iter().chain(present.map(|member| member.of)));
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Returns the bits of a bitset's field, if the value fits.

@@ -159,7 +159,7 @@ impl Value {
         match self {
             Self::Bool(value) => i64::from(*value),
             Self::Signed(value) => *value,
-            Self::Unsigned(value) => *value as i64,
+            Self::Unsigned(value) | Self::Bitmask(value) => *value as i64,
             Self::Char(value) => i64::from(u32::from(*value)),
             Self::WideChar(value) => i64::from(value.0),
             Self::Enumerator { value, .. } => i64::from(*value),
@@ -441,8 +441,14 @@ pub(crate) fn part_of(
                 None => no_member(name, members().map(|(_, member)| &*member.name.text).collect()),
             }
         }
-        (NodeKind::Sequence { element, .. }, PathStep::Index(index)) => {
-            Ok((ValueStep::Place(place(*index)?), element.of))
+        (NodeKind::Sequence { element, bound }, PathStep::Index(index)) => {
+            let place = place(*index)?;
+            match place < *bound as usize || *bound == crate::model::NO_BOUND {
+                true => Ok((ValueStep::Place(place), element.of)),
+                false => {
+                    Err(format!("the sequence has at most {bound} elements, found index {place}"))
+                }
+            }
         }
         (NodeKind::Array { element, count }, PathStep::Index(index)) => {
             let place = place(*index)?;
