@@ -11,6 +11,7 @@ use idl_xtypes::{DynamicType, MemberLookup, Primitive, ValueKind};
 use crate::constant::Constant;
 use crate::error::ExpressionError;
 use crate::filter::BoundCondition;
+use crate::parser::is_boolean;
 use crate::syntax::{Condition, FieldName, Literal, Operand, OperandKind, Predicate, Relation};
 
 /// Kind of a member, as far as comparisons need it.
@@ -108,7 +109,11 @@ impl MemberKind {
             MemberKind::Character | MemberKind::Text => 2,
             MemberKind::Enumeration(_) => 3,
         };
-        class(self) == class(other) || matches!((class(self), class(other)), (1, 3) | (3, 1))
+        let is_whole =
+            |kind: &MemberKind| matches!(kind, MemberKind::Boolean | MemberKind::Integer);
+        class(self) == class(other)
+            || matches!((class(self), class(other)), (1, 3) | (3, 1))
+            || is_whole(self) && is_whole(other)
     }
 
     /// Converts a literal to a constant for comparisons with members of this kind.
@@ -130,8 +135,13 @@ impl MemberKind {
                     _ => Err(self.mismatch(literal)),
                 }
             }
-            (MemberKind::Boolean, Literal::Integer(value @ (0 | 1))) => {
-                Ok(Constant::Boolean(*value == 1))
+            // A boolean counts as 0 or 1 beside an integer.
+            (MemberKind::Boolean, Literal::Integer(value)) => match value {
+                0 | 1 => Ok(Constant::Boolean(*value == 1)),
+                _ => MemberKind::Integer.constant(literal),
+            },
+            (MemberKind::Integer, Literal::Word(word)) if is_boolean(word) => {
+                Ok(Constant::Signed(i64::from(word.eq_ignore_ascii_case("TRUE"))))
             }
             (MemberKind::Long, Literal::Float(text)) => {
                 LongDouble::parse(text).map(Constant::Long).ok_or_else(|| self.mismatch(literal))
@@ -164,10 +174,9 @@ impl MemberKind {
                 // The lexer accepts only integers that fit into an `i64` or a `u64`.
                 Err(_) => Constant::Unsigned(*value as u64),
             }),
-            (MemberKind::Character, Literal::Quoted(text)) if text.chars().count() == 1 => {
+            (MemberKind::Character | MemberKind::Text, Literal::Quoted(text)) => {
                 Ok(Constant::Text(text.clone()))
             }
-            (MemberKind::Text, Literal::Quoted(text)) => Ok(Constant::Text(text.clone())),
             (MemberKind::Enumeration(literals), Literal::Quoted(name) | Literal::Word(name)) => {
                 named(name, literals)
             }
@@ -281,15 +290,33 @@ impl<'a> Binder<'a> {
                 let high = self.slot(kind, &name, high, false)?;
                 Ok(BoundCondition::Between(path, low, high))
             }
-            Predicate::Like(of, pattern) => {
-                let (path, kind, name) = self.operand_field(of)?;
-                if !matches!(kind, MemberKind::Text | MemberKind::Character) {
-                    let reason = format!("`{name}` is no text, and LIKE compares texts");
-                    return Err(self.error(of.at, reason));
-                }
+            Predicate::Like(of, pattern) if matches!(of.kind, OperandKind::Field(_)) => {
+                let (path, kind, name) = self.text_field(of, "LIKE")?;
                 Ok(BoundCondition::Like(path, self.slot(kind, &name, pattern, true)?))
             }
+            Predicate::Like(text, pattern) => {
+                let (path, kind, name) = self.text_field(pattern, "LIKE")?;
+                Ok(BoundCondition::LikeMember(self.slot(kind, &name, text, true)?, path))
+            }
+            Predicate::Match(of, patterns) => {
+                let (path, kind, name) = self.text_field(of, "MATCH")?;
+                Ok(BoundCondition::Match(path, self.slot(kind, &name, patterns, true)?))
+            }
         }
+    }
+
+    /// As `operand_field`, for a member whose text is tested.
+    fn text_field(
+        &self,
+        operand: &Operand,
+        test: &str,
+    ) -> Result<(MemberPath, MemberKind, String), ExpressionError> {
+        let (path, kind, name) = self.operand_field(operand)?;
+        if !matches!(kind, MemberKind::Text | MemberKind::Character) {
+            let reason = format!("`{name}` is no text, and {test} compares texts");
+            return Err(self.error(operand.at, reason));
+        }
+        Ok((path, kind, name))
     }
 
     fn compare(

@@ -15,7 +15,7 @@ use idl_xtypes::MemberLookup;
 use crate::bind::{Binder, ConstantSlot};
 use crate::constant::Constant;
 use crate::error::ExpressionError;
-use crate::pattern::is_like;
+use crate::pattern::{is_like, is_match};
 use crate::syntax::{Condition, Query, Relation, Selection};
 
 /// A test with resolved members. Values are indices into the list of constants.
@@ -28,6 +28,9 @@ pub(crate) enum BoundCondition {
     CompareMembers(MemberPath, Relation, MemberPath),
     Between(MemberPath, usize, usize),
     Like(MemberPath, usize),
+    /// The text is a constant and the pattern a member.
+    LikeMember(usize, MemberPath),
+    Match(MemberPath, usize),
 }
 
 /// The part of an expression that is independent of parameters and shared by filters.
@@ -76,13 +79,15 @@ impl Filter {
         Self::in_type(MemberLookup::Compiled(descriptor_of::<T>()), expression, parameters)
     }
 
-    /// Makes a filter from a filter expression over samples of a type.
+    /// Makes a filter from a filter expression over samples of a type. An empty expression selects
+    /// all samples.
     pub fn in_type(
         of: MemberLookup<'_>,
         expression: &str,
         parameters: &[String],
     ) -> Result<Filter, ExpressionError> {
-        let condition = Some(Condition::parse(expression)?);
+        let is_empty = expression.trim().is_empty();
+        let condition = if is_empty { None } else { Some(Condition::parse(expression)?) };
         Self::of_query(of, expression, Query { condition, order_by: Vec::new() }, parameters)
     }
 
@@ -211,7 +216,15 @@ fn holds<R: Reflect>(test: &BoundCondition, sample: &R, constants: &[Constant]) 
             let above = compare(found, Relation::GreaterOrEqual, constants[*low].value())?;
             Some(above && compare(found, Relation::LessOrEqual, constants[*high].value())?)
         }
-        BoundCondition::Like(path, pattern) => like(path.find(sample), constants[*pattern].text()),
+        BoundCondition::Like(path, pattern) => {
+            with_text(path.find(sample), |text| is_like(text, constants[*pattern].text()))
+        }
+        BoundCondition::LikeMember(text, path) => {
+            with_text(path.find(sample), |pattern| is_like(constants[*text].text(), pattern))
+        }
+        BoundCondition::Match(path, patterns) => {
+            with_text(path.find(sample), |text| is_match(text, constants[*patterns].text()))
+        }
     }
 }
 
@@ -238,8 +251,17 @@ fn compare(one: ValueRef<'_>, relation: Relation, other: ValueRef<'_>) -> Option
     if matches!(one, ValueRef::Absent) || matches!(other, ValueRef::Absent) {
         return None;
     }
-    // Values without an order, such as NaN, are not equal either.
-    let order = one.compare(other);
+    // A boolean counts as 0 or 1 beside an integer.
+    let order = match (one, other) {
+        (ValueRef::Bool(one), ValueRef::Signed(_) | ValueRef::Unsigned(_)) => {
+            ValueRef::Unsigned(one.into()).compare(other)
+        }
+        (ValueRef::Signed(_) | ValueRef::Unsigned(_), ValueRef::Bool(other)) => {
+            one.compare(ValueRef::Unsigned(other.into()))
+        }
+        // Values without an order, such as NaN, are not equal either.
+        _ => one.compare(other),
+    };
     Some(match relation {
         Relation::Equal => order == Some(Ordering::Equal),
         Relation::NotEqual => order != Some(Ordering::Equal),
@@ -250,13 +272,12 @@ fn compare(one: ValueRef<'_>, relation: Relation, other: ValueRef<'_>) -> Option
     })
 }
 
-fn like(found: ValueRef<'_>, pattern: &str) -> Option<bool> {
+/// Tests the text of a string or character; `None` for other values.
+fn with_text(found: ValueRef<'_>, test: impl Fn(&str) -> bool) -> Option<bool> {
     match found {
-        ValueRef::Text(text) => Some(is_like(text, pattern)),
-        ValueRef::Char(character) => Some(is_like(character.encode_utf8(&mut [0; 4]), pattern)),
-        ValueRef::WideChar(unit) => {
-            Some(is_like(char::from(unit).encode_utf8(&mut [0; 4]), pattern))
-        }
+        ValueRef::Text(text) => Some(test(text)),
+        ValueRef::Char(character) => Some(test(character.encode_utf8(&mut [0; 4]))),
+        ValueRef::WideChar(unit) => Some(test(char::from(unit).encode_utf8(&mut [0; 4]))),
         _ => None,
     }
 }

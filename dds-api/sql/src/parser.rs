@@ -8,7 +8,8 @@
 //!
 //!   condition any  { OR any }          any   all { AND all }
 //!   all       NOT all | ( condition ) | value relation value | field [NOT] BETWEEN value AND value
-//!                                     | field [NOT] LIKE value
+//!                                     | field [NOT] LIKE value | value [NOT] LIKE field
+//!                                     | field [NOT] MATCH value
 //! ```
 //! Owns: the grammar. Never does: recurse deeper than [`DEEPEST`], for any input.
 
@@ -25,6 +26,8 @@ use crate::syntax::{
 pub const DEEPEST: usize = 64;
 
 /// Keywords that continue an expression, so that they cannot name a member or value.
+///
+/// MATCH is none of them, because it only follows a member.
 const KEYWORDS: [&str; 12] = [
     "AND", "OR", "NOT", "BETWEEN", "LIKE", "ORDER", "WHERE", "FROM", "NATURAL", "INNER", "JOIN",
     "AS",
@@ -198,12 +201,21 @@ impl<'a> Parser<'a> {
     fn predicate(&mut self) -> Result<Condition, ExpressionError> {
         let left = self.operand()?;
         let negated = self.word("NOT");
-        let test = if self.is_word("BETWEEN") || self.is_word("LIKE") {
-            if !matches!(left.kind, OperandKind::Field(_)) {
-                return Err(self.error(left.at, "a member was expected before BETWEEN and LIKE"));
+        let is_field = matches!(left.kind, OperandKind::Field(_));
+        let test = if !is_field && self.word("LIKE") {
+            let pattern = self.operand()?;
+            if !matches!(pattern.kind, OperandKind::Field(_)) {
+                return Err(self.error(left.at, "a member was expected before or after LIKE"));
+            }
+            Predicate::Like(left, pattern)
+        } else if self.is_word("BETWEEN") || self.is_word("LIKE") || self.is_word("MATCH") {
+            if !is_field {
+                return Err(self.error(left.at, "a member was expected before BETWEEN and MATCH"));
             }
             if self.word("LIKE") {
                 Predicate::Like(left, self.value()?)
+            } else if self.word("MATCH") {
+                Predicate::Match(left, self.value()?)
             } else {
                 self.expect_word("BETWEEN")?;
                 let low = self.value()?;
@@ -211,7 +223,7 @@ impl<'a> Parser<'a> {
                 Predicate::Between(left, low, self.value()?)
             }
         } else if negated {
-            return Err(self.expected("BETWEEN or LIKE"));
+            return Err(self.expected("BETWEEN, LIKE or MATCH"));
         } else {
             let relation = self.relation()?;
             let right = self.operand()?;
@@ -237,7 +249,7 @@ impl<'a> Parser<'a> {
         ];
         let found = relations.into_iter().find(|(sign, _)| self.sign(sign));
         found.map(|(_, relation)| relation).ok_or_else(|| {
-            self.expected("a comparison (`=`, `<>`, `<`, `<=`, `>`, `>=`, LIKE, BETWEEN)")
+            self.expected("a comparison (`=`, `<>`, `<`, `<=`, `>`, `>=`, LIKE, MATCH, BETWEEN)")
         })
     }
 
@@ -351,7 +363,7 @@ fn one_or(mut many: Vec<Condition>, join: impl FnOnce(Vec<Condition>) -> Conditi
     }
 }
 
-fn is_boolean(name: &str) -> bool {
+pub(crate) fn is_boolean(name: &str) -> bool {
     name.eq_ignore_ascii_case("TRUE") || name.eq_ignore_ascii_case("FALSE")
 }
 

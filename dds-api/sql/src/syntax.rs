@@ -24,9 +24,12 @@ pub enum Predicate {
     Compare(Operand, Relation, Operand),
     /// Tests whether a member lies between two values, or equals one of them.
     Between(Operand, Operand, Operand),
-    /// Tests a member's text against a pattern, in which `%` stands for any text and `_` for
-    /// one character.
+    /// Tests a text against a pattern, in which `%` stands for any text and `_` for one character.
+    /// One of the two is a member.
     Like(Operand, Operand),
+    /// Tests a member's text against patterns with commas between them, in which `*` stands for
+    /// any text, `?` for one character, and `[a-z]` for one of these.
+    Match(Operand, Operand),
 }
 
 /// Comparison of two values.

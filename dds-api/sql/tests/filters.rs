@@ -254,8 +254,8 @@ fn what_cannot_be_compared_is_refused_with_its_place() {
         ("squawk[4] = 3", &[], 6, "the array has 4 elements, found index 4"),
         ("altitude > 'high'", &[], 11, "beside `altitude`: a number was expected, found 'high'"),
         ("callsign = 3", &[], 11, "beside `callsign`: a text in quotes was expected, found 3"),
-        ("airborne = 2", &[], 11, "beside `airborne`: TRUE or FALSE was expected, found 2"),
-        ("grade = 'AB'", &[], 8, "beside `grade`: a character in quotes was expected, found 'AB'"),
+        ("airborne = 2.5", &[], 11, "beside `airborne`: TRUE or FALSE was expected, found 2.5"),
+        ("grade = 7", &[], 8, "beside `grade`: a character in quotes was expected, found 7"),
         (
             "phase = 'Climbing'",
             &[],
@@ -360,4 +360,59 @@ proptest! {
         let expected = by_definition(text.as_bytes(), pattern.as_bytes());
         prop_assert_eq!(filter.accepts(&track), expected);
     }
+}
+
+#[test]
+fn match_and_like_test_texts_both_ways_round() {
+    for (expression, is) in [
+        ("callsign MATCH 'F-*'", true),
+        ("callsign MATCH 'D-*, E-*'", false),
+        ("callsign match 'D-*,?-GK[A-Z]A'", true),
+        ("callsign NOT MATCH 'D-*'", true),
+        ("grade MATCH '[AB]'", true),
+        ("'F-GKXA' LIKE callsign", true),
+        ("'F-GKX' LIKE callsign", false),
+        ("'F-GKX' NOT LIKE callsign", true),
+    ] {
+        assert_eq!(accepts(expression, &[]), is, "{expression}");
+    }
+    assert!(accepts("callsign MATCH %0", &["'*XA'"]));
+    let error = Filter::new::<Track>("altitude MATCH '1*'", &[]).unwrap_err();
+    assert_eq!(error.reason(), "`altitude` is no text, and MATCH compares texts");
+}
+
+#[test]
+fn booleans_compare_with_integers_and_characters_with_texts() {
+    for (expression, is) in [
+        ("airborne = 1", true),
+        ("airborne = 2", false),
+        ("airborne < 2", true),
+        ("squawk[3] = TRUE", true),
+        ("squawk[1] = TRUE", false),
+        ("squawk[3] = airborne", true),
+        ("airborne > squawk[1]", true),
+        ("grade = 'BC'", false),
+        ("grade < 'BC'", true),
+        ("grade < callsign", true),
+    ] {
+        assert_eq!(accepts(expression, &[]), is, "{expression}");
+    }
+}
+
+#[test]
+fn empty_expression_selects_all_samples() {
+    assert!(accepts("", &[]) && accepts(" \n", &[]));
+}
+
+#[test]
+fn index_beyond_bound_is_refused_when_filter_is_made() {
+    let text = "struct S { long a[3]; sequence<long, 2> b; sequence<long> c; };";
+    let of = DynamicType::from_idl(&idl::parse("s.idl", text).unwrap(), "S").unwrap();
+    let reason = |expression: &str| {
+        let filter = Filter::in_type(MemberLookup::Dynamic(&of), expression, &[]);
+        filter.err().map(|error| error.reason().to_owned()).unwrap_or_default()
+    };
+    assert_eq!(reason("a[3] = 1"), "the array has 3 elements, found index 3");
+    assert_eq!(reason("b[2] = 1"), "the sequence has at most 2 elements, found index 2");
+    assert_eq!(reason("a[2] = 1 AND b[1] = 1 AND c[7] = 1"), "");
 }

@@ -27,6 +27,9 @@ fn shown(condition: &Condition) -> String {
         Condition::Test(Predicate::Like(of, pattern)) => {
             format!("{} LIKE {}", value(&of.kind), value(&pattern.kind))
         }
+        Condition::Test(Predicate::Match(of, patterns)) => {
+            format!("{} MATCH {}", value(&of.kind), value(&patterns.kind))
+        }
     }
 }
 
@@ -78,6 +81,8 @@ fn every_relation_and_every_kind_of_value_is_read() {
         ("t NOT BETWEEN 1 AND 2", "NOT t BETWEEN 1 AND 2"),
         ("colour BETWEEN RED AND BLUE", "colour BETWEEN RED AND BLUE"),
         ("name LIKE 'F-%'", "name LIKE 'F-%'"),
+        ("'F-1' LIKE name", "'F-1' LIKE name"),
+        ("name not match 'F-*,D-*'", "NOT name MATCH 'F-*,D-*'"),
         ("name not like %3", "NOT name LIKE %3"),
         ("18446744073709551615 = big", "18446744073709551615 = big"),
         ("höhe>0", "höhe > 0"),
@@ -108,8 +113,8 @@ fn what_is_wrong_is_said_with_its_place() {
         ("a['x] = 1", 1, IN_BRACKETS),
         ("a['x'.b] = 1", 1, IN_BRACKETS),
         ("a[1.5] = 1", 1, IN_BRACKETS),
-        ("a NOT = 1", 6, "BETWEEN or LIKE was expected, found `=`"),
-        ("3 LIKE 'x'", 0, "a member was expected before BETWEEN and LIKE"),
+        ("a NOT = 1", 6, "BETWEEN, LIKE or MATCH was expected, found `=`"),
+        ("3 LIKE 'x'", 0, "a member was expected before or after LIKE"),
         ("a LIKE b.c", 7, "a value was expected here, and this is a member"),
         ("a BETWEEN 1", 11, "AND was expected, found the end"),
         ("a BETWEEN 1 OR 2", 12, "AND was expected, found `OR`"),
