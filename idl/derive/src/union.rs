@@ -190,7 +190,7 @@ fn generate(
         })
     };
     let descriptors = cases.iter().map(|case| {
-        let (labels, default) = (&case.labels, case.default);
+        let (labels, default) = (case.labels.iter().map(label_number), case.default);
         let member = match case.member {
             None => none.clone(),
             Some(at) => {
@@ -200,7 +200,7 @@ fn generate(
         };
         quote! {
             #types::CaseDescriptor {
-                labels: &[#((#labels) as i64),*],
+                labels: &[#(#labels),*],
                 default: #default,
                 member: #member,
             }
@@ -424,6 +424,14 @@ impl Discriminator {
             })
             .unzip();
         Discriminator { default_function, described: quote!(#tries #written) }
+    }
+}
+
+/// Returns the number of a label. The label of a bitmask is a value of its tuple struct: `Parts(3)`.
+fn label_number(label: &Expr) -> TokenStream {
+    match label {
+        Expr::Call(_) => quote!((#label).0 as i64),
+        _ => quote!((#label) as i64),
     }
 }
 

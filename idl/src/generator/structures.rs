@@ -202,8 +202,12 @@ impl CodeWriter<'_> {
         match label {
             Value::Char(c) => format!("{c:?}"),
             // Labels are stored as `i64`, to which the macro casts them.
-            Value::Integer(number) if *number > i64::MAX.into() => format!("{number}_u64"),
-            Value::Integer(number) => number.to_string(),
+            Value::Integer(number)
+                if *number > i64::MAX.into()
+                    && matches!(discriminator.resolved(), Type::Primitive(_)) =>
+            {
+                format!("{number}_u64")
+            }
             _ => self.value(discriminator, label),
         }
     }

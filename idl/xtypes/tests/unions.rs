@@ -236,9 +236,9 @@ struct Parts(u32);
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "idl_cdr", union, discriminator = "Parts")]
 enum Wing {
-    #[dds(case = 1, name = "left")]
+    #[dds(case = Parts(1), name = "left")]
     Left(i32),
-    #[dds(case = 3, name = "both")]
+    #[dds(case = Parts(3), name = "both")]
     Both(String),
     #[dds(default)]
     NoCase { discriminator: Parts },
