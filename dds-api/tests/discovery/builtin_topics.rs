@@ -23,7 +23,8 @@ use dds_api::subscription::{
 
 /// Returns the current samples of a builtin topic.
 fn present<T: BuiltinTopicData>(reader: &DataReader<T>) -> Vec<ValidSample<T>> {
-    reader.read_data(.., Timeout::NOW).unwrap()
+    let all = reader.read_data(.., Timeout::NOW).unwrap().into_iter();
+    all.filter(|it| it.info().instance_state == InstanceState::Alive).collect()
 }
 
 /// Takes the next sample of a builtin topic.

@@ -53,7 +53,11 @@ fn readers_are_counted_and_awaited_one_by_one_at_every_level() {
         // Every reader that was awaited receives what is written from then on.
         writer.write(&CheckedSample::new(7)).unwrap();
         for reader in [&first, &second, &own] {
-            assert_eq!(reader.take_next(SOON).unwrap().unwrap().data().unwrap().number, 7, "{level}");
+            assert_eq!(
+                reader.take_next(SOON).unwrap().unwrap().data().unwrap().number,
+                7,
+                "{level}"
+            );
         }
         // A reader may attach to a stream before its announcement arrives.
         until("the status counts all readers", || {

@@ -179,6 +179,21 @@ impl<'a, T: TopicData> SampleStream<'a, T> {
 }
 
 /// The samples of a reader that have data: see [`SampleStream::data`].
+///
+/// ```
+/// use futures_util::StreamExt;
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+///
+/// async fn show(reader: &DataReader<Track>) -> DdsResult<()> {
+///     let mut tracks = reader.stream().data();
+///     while let Some(track) = tracks.next().await {
+///         println!("{} m", track?.height);
+///     }
+///     Ok(())
+/// }
+/// ```
 pub struct DataStream<'a, T: TopicData> {
     samples: SampleStream<'a, T>,
 }

@@ -67,6 +67,18 @@ fn left_until(deadline: Option<Time>) -> Timeout {
 }
 
 /// Iterator over samples with data that are being taken: see [`DataReader::take_data`].
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// for track in reader.take_data(.., Timeout::secs(1))? {
+///     println!("{} m", track.height);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct DataSamples<'a, T: TopicData> {
     first: Option<ValidSample<T>>,
     samples: Samples<'a, T>,
