@@ -158,7 +158,7 @@ impl<T: DdsType, F: Fn(u64) -> T> BatchBench for Dds<T, F> {
     fn take(&mut self) {
         let mut taken = 0;
         while taken < BATCH {
-            for sample in self.reader.take(.., SOON).expect("the participant is there") {
+            for sample in self.reader.take_data(.., SOON).expect("the participant is there") {
                 black_box(&*sample);
                 taken += 1;
             }
@@ -186,10 +186,10 @@ fn weigh(participant: &DomainParticipant) {
     for number in 0..INSTANCES {
         side.writer.write(&(side.make)(number)).expect("there is room");
         if number.is_multiple_of(BATCH) {
-            side.reader.read(..1, Timeout::NOW).expect("the participant is there");
+            side.reader.read_data(..1, Timeout::NOW).expect("the participant is there");
         }
     }
-    side.reader.read(..1, SOON).expect("the participant is there");
+    side.reader.read_data(..1, SOON).expect("the participant is there");
     let each = (resident() - before) / INSTANCES as f64;
     println!("an instance with its last sample of 48 bytes: {each:.0} bytes, of {INSTANCES}");
 }

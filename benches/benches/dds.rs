@@ -34,8 +34,8 @@ fn pair<T: DdsType>(
     Ok((writer, reader))
 }
 
-fn next<T: DdsType>(reader: &DataReader<T>) -> Sample<T> {
-    reader.take_next(SOON).expect("the participant is there").expect("it was just written")
+fn next<T: DdsType>(reader: &DataReader<T>) -> ValidSample<T> {
+    reader.take_next_data(SOON).expect("the participant is there").expect("it was just written")
 }
 
 fn write_and_take(criterion: &mut Criterion) {

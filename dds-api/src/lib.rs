@@ -17,7 +17,7 @@
 //!
 //!     writer.wait_for_readers(1, Timeout::secs(1))?;
 //!     writer.write(&Attitude { aircraft: 7, pitch: 1.5, roll: 0.0, yaw: 271.0 })?;
-//!     for sample in reader.take(.., Timeout::secs(1))? {
+//!     for sample in reader.take_data(.., Timeout::secs(1))? {
 //!         println!("{:?}", *sample);
 //!     }
 //!
@@ -25,7 +25,7 @@
 //!     sample.aircraft = 7;
 //!     sample.pitch = 1.6;
 //!     sample.publish()?;
-//!     for sample in reader.take(.., Timeout::secs(1))? {
+//!     for sample in reader.take_data(.., Timeout::secs(1))? {
 //!         println!("{:?}", *sample);
 //!     }
 //!     Ok(())
@@ -80,7 +80,7 @@ pub mod prelude {
     pub use crate::domain::{DomainParticipant, ParticipantConfig};
     pub use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
     pub use crate::publication::{DataWriter, Loan};
-    pub use crate::subscription::{DataReader, Sample, SampleInfo};
+    pub use crate::subscription::{DataReader, Sample, SampleInfo, ValidSample};
     pub use crate::topic::Topic;
     pub use crate::types::DdsType;
 }

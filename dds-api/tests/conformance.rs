@@ -164,6 +164,45 @@ fn checker_rejects_unknown_calls_unused_calls_and_missing_tests() {
     assert!(TestFile::read(&path_of("nothing")).is_none());
 }
 
+/// Names of operations in a row: `get_entity` in `StatusCondition.get_entity`.
+fn operations(row: &str) -> impl Iterator<Item = &str> {
+    let names = row.split(", ").map(|name| name.split(' ').next().unwrap());
+    names.map(|name| name.rsplit('.').next().unwrap()).filter(|name| name.contains('_'))
+}
+
+/// A search in the documentation for a name of the standard finds the call: the call has the name,
+/// or has it as an alias.
+#[test]
+fn each_operation_of_the_standard_is_found_by_its_name() {
+    let product = Product::read();
+    let chapters = chapters();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    let parts = chapters[0].1.iter().filter(|part| !part.name.contains("annex"));
+    for part in parts {
+        let rows = part.rows.iter().filter(|row| {
+            row.name.starts_with(|it: char| it.is_lowercase()) || row.name.contains('.')
+        });
+        for row in rows {
+            let RowCoverage::Shown { here, .. } = &row.coverage else { continue };
+            for operation in operations(&row.name) {
+                count += 1;
+                let is_found = here
+                    .iter()
+                    .any(|item| product.is_found(item.rsplit("::").next().unwrap(), operation));
+                if !is_found {
+                    wrong.push(format!(
+                        "{}, {operation}: not a name or alias of {here:?}",
+                        part.name
+                    ));
+                }
+            }
+        }
+    }
+    assert!(count > 120, "{count}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// The list has a part for each status and each policy, in the standard's order, and for each
 /// policy a row for each kind of rule.
 #[test]

@@ -103,7 +103,7 @@ fn writer_refuses_calls_and_stays_unmatched_until_enabled() {
         assert!(here.contains_entity(writer.instance_handle()) && !here.contains_entity(draft));
         writer.wait_for_readers(1, SOON).unwrap();
         writer.write(&track(2)).unwrap();
-        let sample = reader.take_next(SOON).unwrap().unwrap();
+        let sample = reader.take_next_data(SOON).unwrap().unwrap();
         assert_eq!(
             (*sample, sample.info().publication_handle),
             (track(2), writer.instance_handle())
@@ -121,9 +121,9 @@ fn reader_receives_no_sample_until_enabled() {
     topic.enable().unwrap();
     let reader = here.reader(&topic).create().unwrap();
     writer.write(&track(1)).unwrap();
-    not_enabled(reader.take(.., SOON).map(drop));
-    not_enabled(reader.take_next(SOON));
-    not_enabled(reader.read(.., SOON));
+    not_enabled(reader.take_data(.., SOON).map(drop));
+    not_enabled(reader.take_next_data(SOON));
+    not_enabled(reader.read_data(.., SOON));
     not_enabled(reader.take_next_sample());
     not_enabled(reader.wait_for_condition(&States::not_read().into(), SOON));
     not_enabled(reader.wait_for_writers(1, SOON));
@@ -134,7 +134,7 @@ fn reader_receives_no_sample_until_enabled() {
     assert!(!there.wait_until(MOMENT, || writer.matched_readers() > 0).unwrap());
     reader.enable().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
-    assert_eq!(*reader.take_next(SOON).unwrap().unwrap(), track(1));
+    assert_eq!(*reader.take_next_data(SOON).unwrap().unwrap(), track(1));
 }
 
 #[test]
@@ -178,14 +178,14 @@ fn immutable_policies_may_change_until_entity_is_enabled() {
         writer.write(&Track { id: 1, altitude }).unwrap();
     }
     writer.wait_for_acknowledgments(SOON).unwrap();
-    let kept: Vec<f64> = reader.read(.., SOON).unwrap().iter().map(|it| it.altitude).collect();
+    let kept: Vec<f64> = reader.read_data(.., SOON).unwrap().iter().map(|it| it.altitude).collect();
     assert_eq!(kept, [3.0], "HISTORY of the reader is as it was set");
 
     // A late joiner receives the samples that the topic keeps: two, as set before it was enabled.
     let found = there.find_topic::<Track>("Tracks", SOON).unwrap();
     let late = there.reader(&found).exclusive_ownership().create().unwrap();
     late.wait_for_historical_data(SOON).unwrap();
-    let kept: Vec<f64> = late.take(.., SOON).unwrap().map(|it| it.altitude).collect();
+    let kept: Vec<f64> = late.take_data(.., SOON).unwrap().map(|it| it.altitude).collect();
     assert_eq!(kept, [2.0, 3.0]);
 }
 
@@ -226,7 +226,7 @@ fn container_is_enabled_first_and_autoenables_entities_if_configured() {
     reader.enable().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&track(1)).unwrap();
-    assert_eq!(*reader.take_next(SOON).unwrap().unwrap(), track(1));
+    assert_eq!(*reader.take_next_data(SOON).unwrap().unwrap(), track(1));
     assert!(publisher.writer(&topic).create().unwrap().is_enabled());
     assert!(!subscriber.reader(&topic).create().unwrap().is_enabled());
     let publisher = here.publisher().qos(&PublisherQos::default()).create().unwrap();
@@ -262,9 +262,9 @@ fn participant_announces_itself_and_its_entities_only_when_enabled() {
     too_early(own.enable());
     let theirs = there.find_topic::<Track>("Tracks", MOMENT).err().unwrap();
     assert!(matches!(theirs, DdsError::Timeout(_)), "{theirs}");
-    assert!(participants.take_next(Timeout::NOW).unwrap().is_none(), "builtin topics neither");
+    assert!(participants.take_next_data(Timeout::NOW).unwrap().is_none(), "builtin topics neither");
     here.enable().unwrap();
-    assert_eq!(participants.take_next(SOON).unwrap().unwrap().key, here.instance_handle());
+    assert_eq!(participants.take_next_data(SOON).unwrap().unwrap().key, here.instance_handle());
     assert!(topic.is_enabled() && publisher.is_enabled());
     assert!(writer.is_enabled() && own.is_enabled());
     let theirs = there.find_topic::<Track>("Tracks", SOON).unwrap();
@@ -272,7 +272,7 @@ fn participant_announces_itself_and_its_entities_only_when_enabled() {
     reader.wait_for_writers(2, SOON).unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&track(7)).unwrap();
-    assert_eq!(*reader.take_next(SOON).unwrap().unwrap(), track(7));
+    assert_eq!(*reader.take_next_data(SOON).unwrap().unwrap(), track(7));
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn entities_never_enabled_leave_no_files() {
     let writer = here.writer(&topic).create().unwrap();
     let reader = here.reader(&topic).create().unwrap();
     let waits = std::thread::scope(|scope| {
-        let waits = scope.spawn(|| reader.take_next(SOON));
+        let waits = scope.spawn(|| reader.take_next_data(SOON));
         std::thread::sleep(Duration::from_millis(10));
         waits.join().unwrap()
     });
@@ -307,6 +307,6 @@ fn async_calls_on_disabled_entities_return_not_enabled() {
     let reader = here.reader(&topic).create().unwrap();
     not_enabled(writer.write_async(&track(1)).now_or_never().unwrap());
     not_enabled(writer.wait_for_readers_async(1).now_or_never().unwrap());
-    not_enabled(reader.take_next_async().now_or_never().unwrap());
+    not_enabled(reader.take_next_data_async().now_or_never().unwrap());
     not_enabled(reader.wait_for_writers_async(1).now_or_never().unwrap());
 }

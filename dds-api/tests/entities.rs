@@ -187,15 +187,15 @@ fn delete_contained_entities_ends_waiting_calls_and_unmatches_partners() {
     writer.wait_for_readers(2, SOON).unwrap();
     their_writer.wait_for_readers(2, SOON).unwrap();
     writer.write(&Track { id: 1, altitude: 2.0 }).unwrap();
-    let held = reader.take_next(SOON).unwrap().unwrap();
+    let held = reader.take_next_data(SOON).unwrap().unwrap();
     let condition = reader.condition(&ReadCondition::new(States::not_read()));
     let loan = writer.loan().unwrap();
 
     let deleted =
         |error: DdsError| assert!(matches!(error, DdsError::AlreadyDeleted(_)), "{error}");
     std::thread::scope(|scope| {
-        let takes = scope.spawn(|| reader.take_next(SOON));
-        let reads = scope.spawn(|| reader.read(.., SOON).map(|found| found.len()));
+        let takes = scope.spawn(|| reader.take_next_data(SOON));
+        let reads = scope.spawn(|| reader.read_data(.., SOON).map(|found| found.len()));
         let waits = scope.spawn(|| writer.wait_for_readers(9, SOON));
         let wait_set = WaitSet::new();
         wait_set.attach(&condition).unwrap();
@@ -211,7 +211,7 @@ fn delete_contained_entities_ends_waiting_calls_and_unmatches_partners() {
     deleted(loan.publish().unwrap_err());
     deleted(writer.write(&Track::default()).unwrap_err());
     deleted(writer.dispose(&Track::default()).unwrap_err());
-    deleted(reader.take(.., Timeout::NOW).err().unwrap());
+    deleted(reader.take_data(.., Timeout::NOW).err().unwrap());
     deleted(publisher.writer(&topic).create().err().unwrap());
     deleted(topic.set_qos(&topic.qos()).unwrap_err());
     their_writer.wait_for_acknowledgments(SOON).expect("nobody waits for readers that are deleted");
@@ -251,10 +251,10 @@ fn publisher_and_subscriber_delete_only_contained_entities() {
     subscriber.delete_contained_entities().unwrap();
     assert!(publisher.writers().is_empty() && subscriber.readers().is_empty());
     assert!(matches!(writer.write(&Track::default()), Err(DdsError::AlreadyDeleted(_))));
-    assert!(matches!(reader.take_next(Timeout::NOW).err(), Some(DdsError::AlreadyDeleted(_))));
+    assert!(matches!(reader.take_next_data(Timeout::NOW).err(), Some(DdsError::AlreadyDeleted(_))));
     own_writer.wait_for_readers(1, SOON).unwrap();
     own_writer.write(&Track { id: 4, altitude: 0.0 }).unwrap();
-    assert_eq!(own_reader.take_next(SOON).unwrap().unwrap().id, 4);
+    assert_eq!(own_reader.take_next_data(SOON).unwrap().unwrap().id, 4);
     publisher.delete().unwrap();
     subscriber.delete().unwrap();
 }
@@ -324,7 +324,7 @@ fn find_topic_returns_remote_topic_with_its_policies() {
     let reader = here.reader(&topic).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&Track { id: 5, altitude: 0.0 }).unwrap();
-    assert_eq!(reader.take_next(SOON).unwrap().unwrap().id, 5);
+    assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().id, 5);
 
     let wrong = here.find_topic::<Name>("Tracks", SOON).err().unwrap();
     assert!(matches!(wrong, DdsError::PreconditionNotMet(_)), "{wrong}");
@@ -469,7 +469,7 @@ fn delete_of_reader_takes_effect_despite_other_handles() {
     writer.wait_for_readers(1, SOON).unwrap();
     let handle = reader.instance_handle();
     reader.clone().delete();
-    let refused = reader.take_next(SOON).err().unwrap();
+    let refused = reader.take_next_data(SOON).err().unwrap();
     assert!(matches!(refused, DdsError::AlreadyDeleted(_)), "{refused}");
     assert!(!here.contains_entity(handle));
     until("its writer has heard of it", || writer.matched_readers() == 0);

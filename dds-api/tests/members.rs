@@ -81,7 +81,7 @@ fn live(folder: &Path, life: u64, stops: &AtomicBool) -> Option<DdsError> {
                 }
             }
             let mut lines = Vec::new();
-            for sample in reader.take(.., Timeout::millis(10))? {
+            for sample in reader.take_data(.., Timeout::millis(10))? {
                 let checked = *sample;
                 // A process that was stopped just now may have read memory that others have
                 // reused since.

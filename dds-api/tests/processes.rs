@@ -47,7 +47,7 @@ fn act_holder(folder: &Path) {
     let (mut got, mut held, mut dice) = (ReceivedSequence::default(), Vec::new(), Dice(seed()));
     say("ready");
     loop {
-        if let Some(sample) = reader.take_next(Timeout::millis(100)).unwrap() {
+        if let Some(sample) = reader.take_next_data(Timeout::millis(100)).unwrap() {
             got.take_in(&sample);
             held.push(sample);
         }
@@ -191,7 +191,9 @@ fn reader_keeps_acknowledged_and_held_samples_of_killed_writer() {
                 acknowledged
             });
             while !hearing.is_finished() {
-                let Some(sample) = reader.take_next(Timeout::millis(10)).unwrap() else { continue };
+                let Some(sample) = reader.take_next_data(Timeout::millis(10)).unwrap() else {
+                    continue;
+                };
                 got.take_in(&sample);
                 // Few enough samples are held for the writer to continue.
                 if sample.number % 100 == 0 && held.len() < 4 {
@@ -201,7 +203,7 @@ fn reader_keeps_acknowledged_and_held_samples_of_killed_writer() {
             hearing.join().unwrap()
         });
         until("the writer is known to be gone", || reader.matched_writers() == 0);
-        while let Some(sample) = reader.take_next(Timeout::NOW).unwrap() {
+        while let Some(sample) = reader.take_next_data(Timeout::NOW).unwrap() {
             got.take_in(&sample);
             held.push(sample);
         }

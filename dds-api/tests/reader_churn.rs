@@ -54,7 +54,7 @@ fn act_comes_and_goes(folder: &Path) {
         let mut got = ReceivedSequence::default();
         // The first sample shows that the reader takes part; some of the following ones are taken.
         for _ in 0..=dice.below(8) {
-            let sample = reader.take_next(SOON).unwrap().unwrap();
+            let sample = reader.take_next_data(SOON).unwrap().unwrap();
             got.take_in(&sample);
             held.push(sample);
         }
@@ -79,7 +79,7 @@ fn act_comes_and_goes_beside_a_writer(folder: &Path) {
             let reader = participant.reader(&topic).create().unwrap();
             let mut got: BTreeMap<_, ReceivedSequence> = BTreeMap::new();
             for _ in 0..400 {
-                let sample = reader.take_next(SOON).unwrap().unwrap();
+                let sample = reader.take_next_data(SOON).unwrap().unwrap();
                 got.entry(sample.info().publication_handle).or_default().take_in(&sample);
             }
         }
@@ -102,7 +102,7 @@ fn reader_that_replaces_deleted_reader_lacks_no_sample() {
     let line = std::thread::scope(|scope| {
         let taking = scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
-                let samples = reader.take(.., Timeout::millis(10)).unwrap();
+                let samples = reader.take_data(.., Timeout::millis(10)).unwrap();
                 samples.for_each(|sample| got.take_in(&sample));
             }
         });

@@ -134,7 +134,7 @@ fn exchange(folder: &Path, config: ParticipantConfig, inspect: impl FnOnce()) ->
     writer.wait_for_readers(1, SOON)?;
     for number in 0..100 {
         writer.write(&CheckedSample::new(number))?;
-        assert_eq!(reader.take_next(SOON)?.unwrap().number, number);
+        assert_eq!(reader.take_next_data(SOON)?.unwrap().number, number);
     }
     // The other participant's threads must be gone first.
     drop((reader, other));

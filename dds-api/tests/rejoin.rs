@@ -208,7 +208,9 @@ fn read(reader: &DataReader<CheckedSample>, folder: &Path, is_kept: bool, progre
     let mut is_done = false;
     while !progress.leaves.load(Ordering::Relaxed) {
         let before = reader.membership_changes();
-        let Some(samples) = went_well(reader.take(..64, Timeout::millis(20))) else { continue };
+        let Some(samples) = went_well(reader.take_data(..64, Timeout::millis(20))) else {
+            continue;
+        };
         let taken: Vec<CheckedSample> = samples.map(|sample| *sample).collect();
         if reader.membership_changes() != before && !is_kept {
             // The sample's memory may have been reused before it was read.
@@ -415,7 +417,7 @@ fn check_logged(domain: &TestDomain, taken: &[(String, Vec<u64>)]) {
     let most = taken.iter().map(|(_, log)| log.len()).max().unwrap();
     let mut history = Vec::new();
     until("what was logged comes", || {
-        let samples = reader.take(.., Timeout::millis(10)).unwrap();
+        let samples = reader.take_data(.., Timeout::millis(10)).unwrap();
         history.extend(samples.map(|sample| sample.number));
         history.len() >= most
     });

@@ -76,7 +76,7 @@ impl TestEndpoints {
     /// Takes until a sample of this number arrives.
     fn take_until(&self, number: u64) {
         until(&format!("{number} comes"), || {
-            let sample = again(|| self.reader.take_next(BRIEF));
+            let sample = again(|| self.reader.take_next_data(BRIEF));
             sample.is_some_and(|sample| {
                 sample.assert_whole();
                 sample.number == number
@@ -253,7 +253,7 @@ fn loans_are_published_and_samples_stay_readable_after_rejoin() {
         let handle = idle.participant.instance_handle();
         (0..5).for_each(|number| busy.writer.write(&CheckedSample::new(number)).unwrap());
         busy.writer.wait_for_acknowledgments(SOON).unwrap();
-        let held = idle.reader.take_next(SOON).unwrap().unwrap();
+        let held = idle.reader.take_next_data(SOON).unwrap().unwrap();
         assert_eq!((held.number, held.is_borrowed()), (0, true));
         let (mut published, abandoned) = (idle.writer.loan().unwrap(), idle.writer.loan().unwrap());
         *published = CheckedSample::new(4_711);
@@ -288,12 +288,12 @@ fn calls_wait_for_rejoin_or_report_that_participant_is_rejoining() {
         until("it is isolated", || idle.participant.is_isolated());
         assert_eq!(idle.participant.rejoins() + 1, idle.reader.membership_changes());
         let start = Instant::now();
-        assert_rejoining(idle.reader.take_next(BRIEF));
+        assert_rejoining(idle.reader.take_next_data(BRIEF));
         assert_rejoining(idle.writer.write(&CheckedSample::new(0)));
         assert_rejoining(limited.write(&CheckedSample::new(0)));
         assert!(start.elapsed() >= Duration::from_millis(90), "each has waited");
         drop(limited);
-        assert_rejoining(idle.reader.take(.., Timeout::NOW).map(|_| ()));
+        assert_rejoining(idle.reader.take_data(.., Timeout::NOW).map(|_| ()));
         assert_rejoining(idle.writer.loan().map(|_| ()));
         assert_rejoining(loan.publish());
         assert_rejoining(idle.writer.wait_for_readers(1, BRIEF));
@@ -305,11 +305,11 @@ fn calls_wait_for_rejoin_or_report_that_participant_is_rejoining() {
         std::thread::scope(|scope| {
             let (took, has_taken) = mpsc::channel();
             scope.spawn(move || {
-                idle.reader.take_next(SOON).unwrap().unwrap().assert_whole();
+                idle.reader.take_next_data(SOON).unwrap().unwrap().assert_whole();
                 took.send(()).unwrap();
                 // The busy participant may wait for this take, in its last write too.
                 while !has_written.load(Ordering::Relaxed) {
-                    drop(again(|| idle.reader.take_next(BRIEF)));
+                    drop(again(|| idle.reader.take_next_data(BRIEF)));
                 }
             });
             let met = scope.spawn(|| idle.writer.wait_for_readers(2, SOON).unwrap());
@@ -317,7 +317,7 @@ fn calls_wait_for_rejoin_or_report_that_participant_is_rejoining() {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     busy.writer.write(&CheckedSample::new(1)).unwrap();
-                    busy.reader.take(.., Timeout::millis(1)).unwrap().for_each(drop);
+                    busy.reader.take_data(.., Timeout::millis(1)).unwrap().for_each(drop);
                 }
                 has_written.store(true, Ordering::Relaxed);
             });
@@ -339,7 +339,7 @@ fn take_numbers(reader: &DataReader<CheckedSample>, count: usize) -> Vec<u64> {
     let mut numbers = Vec::new();
     until(&format!("{count} samples come"), || {
         // Later the participant may detect that it is not back yet.
-        let samples = reader.take(.., BRIEF).into_iter().flatten();
+        let samples = reader.take_data(.., BRIEF).into_iter().flatten();
         numbers.extend(samples.map(|sample| {
             sample.assert_whole();
             sample.number
@@ -347,7 +347,7 @@ fn take_numbers(reader: &DataReader<CheckedSample>, count: usize) -> Vec<u64> {
         numbers.retain(|number| *number != OWN);
         numbers.len() >= count
     });
-    while let Some(sample) = again(|| reader.take_next(BRIEF)) {
+    while let Some(sample) = again(|| reader.take_next_data(BRIEF)) {
         assert_eq!(sample.number, OWN, "no more come");
     }
     numbers
@@ -374,12 +374,14 @@ fn reader_of_keep_all_topic_receives_each_sample_once_across_rejoin() {
     // Some samples come through a queue and stay whole in any case; some are never taken.
     let mut held = Vec::new();
     until("five come", || {
-        held.extend(idle.reader.take_next(SOON).unwrap().filter(|sample| sample.number != OWN));
+        held.extend(
+            idle.reader.take_next_data(SOON).unwrap().filter(|sample| sample.number != OWN),
+        );
         held.len() == 5
     });
     let mut taken = Vec::new();
     until("one comes", || {
-        let sample = volatile.take_next(SOON).unwrap();
+        let sample = volatile.take_next_data(SOON).unwrap();
         taken.extend(sample.map(|sample| sample.number).filter(|number| *number != OWN));
         !taken.is_empty()
     });
@@ -389,7 +391,7 @@ fn reader_of_keep_all_topic_receives_each_sample_once_across_rejoin() {
         setup.evict();
         until("it is isolated", || idle.participant.is_isolated());
         // Samples in its queue must not be delivered now, and are not lost.
-        (0..3).for_each(|_| assert_rejoining(idle.reader.take_next(BRIEF)));
+        (0..3).for_each(|_| assert_rejoining(idle.reader.take_next_data(BRIEF)));
         hidden.show();
         setup.until_back(round);
         again(|| idle.reader.wait_for_historical_data(SOON));
@@ -478,7 +480,7 @@ fn builtin_readers_and_ignored_writers_persist_across_rejoin() {
     let first = idle.writer.instance_handle();
     let seen = |reader: &DataReader<PublicationBuiltinTopicData>| {
         let all = again(|| reader.read(.., Timeout::NOW)).into_iter();
-        all.map(|it| (it.key, it.info().instance_state)).collect::<Vec<_>>()
+        all.map(|it| (it.key_value().key, it.info().instance_state)).collect::<Vec<_>>()
     };
     assert_eq!(seen(&of_busy), [(first, InstanceState::Alive)]);
     assert_eq!(seen(&of_idle), [(busy.writer.instance_handle(), InstanceState::Alive)]);
@@ -535,7 +537,7 @@ fn participant_without_rejoin_setting_stays_isolated() {
     assert_eq!(idle.reader.membership_changes(), 1);
     let start = Instant::now();
     for error in [
-        idle.reader.take_next(SOON).map(|_| ()).unwrap_err(),
+        idle.reader.take_next_data(SOON).map(|_| ()).unwrap_err(),
         idle.writer.write(&CheckedSample::new(0)).unwrap_err(),
         limited.write(&CheckedSample::new(0)).unwrap_err(),
         idle.writer.wait_for_readers(1, SOON).unwrap_err(),

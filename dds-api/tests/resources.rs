@@ -41,7 +41,7 @@ fn act_modest(folder: &Path) {
     let mut got = ReceivedSequence::default();
     for number in 0..20_000 {
         writer.write(&CheckedSample::new(number)).unwrap();
-        got.take_in(&reader.take_next(SOON).unwrap().unwrap());
+        got.take_in(&reader.take_next_data(SOON).unwrap().unwrap());
     }
     writer.write(&CheckedSample::last(20_000)).unwrap();
     take_to_the_end(&reader, &mut got);
@@ -62,7 +62,7 @@ fn act_busy(folder: &Path) {
     for (number, (writer, reader)) in all.iter().enumerate() {
         writer.wait_for_readers(1, SOON).unwrap();
         writer.write(&CheckedSample::new(number as u64)).unwrap();
-        let sample = reader.take_next(SOON).unwrap().unwrap();
+        let sample = reader.take_next_data(SOON).unwrap().unwrap();
         assert_eq!(sample.number, number as u64);
     }
     say(&std::fs::read_dir("/proc/self/fd").unwrap().count().to_string());

@@ -32,11 +32,11 @@ fn write_and_take_allocate_nothing_in_steady_state() {
                 *loan = CheckedSample::new(number);
                 loan.publish().unwrap();
             }
-            let sample = reader.take_next(SOON).unwrap().unwrap();
+            let sample = reader.take_next_data(SOON).unwrap().unwrap();
             assert_eq!(sample.number, number);
             held.replace(sample);
             assert_eq!(
-                near.take(.., SOON).unwrap().map(|sample| sample.number).max(),
+                near.take_data(.., SOON).unwrap().map(|sample| sample.number).max(),
                 Some(number)
             );
         }

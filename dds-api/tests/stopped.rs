@@ -97,7 +97,7 @@ impl TestMember {
     /// Takes the available samples. Returns the number of the last one.
     fn take(&self) -> Option<u64> {
         let reader = self.reader.as_ref()?;
-        let samples = reader.take(.., Timeout::millis(0)).ok()?;
+        let samples = reader.take_data(.., Timeout::millis(0)).ok()?;
         samples.into_iter().map(|sample| sample.number).last()
     }
 }
@@ -117,7 +117,7 @@ fn act() {
     let mut in_hand = Vec::new();
     while let Some(order) = listen() {
         if let (Some(reader), "part") = (reader.take(), order.as_str()) {
-            in_hand.extend(reader.take(.., Timeout::millis(0)).into_iter().flatten());
+            in_hand.extend(reader.take_data(.., Timeout::millis(0)).into_iter().flatten());
             drop(reader);
             say("parted");
         }
@@ -301,7 +301,7 @@ fn participant_joins_idle_domain_whose_first_member_is_stopped() {
     let writer = third.writer(&topic).create().unwrap();
     writer.wait_for_readers(1, Timeout::secs(20)).unwrap();
     writer.write(&CheckedSample::new(7)).unwrap();
-    let sample = reader.take_next(Timeout::secs(20)).unwrap().expect("it was written");
+    let sample = reader.take_next_data(Timeout::secs(20)).unwrap().expect("it was written");
     assert_eq!(sample.number, 7);
     let took = begin.elapsed();
     println!("the third participant is heard after {took:?}");

@@ -36,7 +36,7 @@ fn stream_continues_while_hundred_topics_are_created_and_deleted() {
         let taking = scope.spawn(|| {
             let mut got = ReceivedSequence::default();
             while !got.ended {
-                for sample in reader.take(.., Timeout::millis(100)).unwrap() {
+                for sample in reader.take_data(.., Timeout::millis(100)).unwrap() {
                     got.take_in(&sample);
                 }
                 taken.store(got.next, Ordering::Relaxed);
@@ -49,7 +49,7 @@ fn stream_continues_while_hundred_topics_are_created_and_deleted() {
             let from = two.reader(&topic(&two, &name)).create().unwrap();
             to.wait_for_readers(1, SOON).unwrap();
             to.write(&CheckedSample::new(number)).unwrap();
-            assert_eq!(from.take_next(SOON).unwrap().unwrap().number, number);
+            assert_eq!(from.take_next_data(SOON).unwrap().unwrap().number, number);
             let before = taken.load(Ordering::Relaxed);
             until("the stream goes on", || taken.load(Ordering::Relaxed) > before + 1000);
         }

@@ -87,7 +87,7 @@ impl Program {
     fn taken(&self, count: usize) -> Vec<String> {
         let (mut all, deadline) = (Vec::new(), Instant::now() + Duration::from_secs(60));
         while all.len() < count && Instant::now() < deadline {
-            let samples = self.reader.take(.., Timeout::millis(50)).unwrap();
+            let samples = self.reader.take_data(.., Timeout::millis(50)).unwrap();
             all.extend(samples.map(|sample| sample.to_text()));
         }
         assert_eq!(all.len(), count);

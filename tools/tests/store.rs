@@ -43,7 +43,7 @@ fn read(test_folder: &TestFolder, count: usize) -> Vec<u32> {
         let reader = participant.reader(topic).create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
         while all.len() < count {
-            let taken = reader.take(.., SOON).unwrap();
+            let taken = reader.take_data(.., SOON).unwrap();
             all.extend(taken.map(|sample| sample.value));
         }
     });

@@ -127,7 +127,7 @@ fn end(mut process: RunningCommand) {
 fn taken<T: DdsType + Clone>(reader: &DataReader<T>, count: usize) -> Vec<T> {
     let (mut all, deadline) = (Vec::new(), Instant::now() + Duration::from_secs(60));
     while all.len() < count && Instant::now() < deadline {
-        all.extend(reader.take(.., Timeout::millis(50)).unwrap().map(|sample| sample.clone()));
+        all.extend(reader.take_data(.., Timeout::millis(50)).unwrap().map(|sample| sample.clone()));
     }
     assert_eq!(all.len(), count);
     all
@@ -300,9 +300,9 @@ fn replay_writes_all_recorded_samples_and_rejects_damaged_files() {
     let (mut over, deadline) = (false, Instant::now() + Duration::from_secs(60));
     while !over && Instant::now() < deadline {
         for sample in after.fixes.0.take(.., Timeout::millis(50)).unwrap() {
-            match sample.info().valid_data {
-                true => fixes.push(*sample),
-                false => over = sample.id == 3,
+            match sample.data() {
+                Some(fix) => fixes.push(*fix),
+                None => over = sample.key_value().id == 3,
             }
         }
     }

@@ -275,7 +275,7 @@ impl SubscriptionBuiltinTopicData {
 /// use dds_api::prelude::*;
 ///
 /// fn count<T: BuiltinTopicData>(participant: &DomainParticipant) -> DdsResult<usize> {
-///     Ok(participant.builtin_reader::<T>()?.read(.., Timeout::NOW)?.len())
+///     Ok(participant.builtin_reader::<T>()?.read_data(.., Timeout::NOW)?.len())
 /// }
 /// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
 /// println!("{} topics of others", count::<TopicBuiltinTopicData>(participant)?);

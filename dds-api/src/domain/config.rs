@@ -246,7 +246,7 @@ impl ParticipantConfig {
     /// let reader = participant.reader(&topic).create()?;
     /// let mut memberships = 0;
     /// loop {
-    ///     match reader.take_next(Timeout::secs(1)) {
+    ///     match reader.take_next_data(Timeout::secs(1)) {
     ///         Ok(Some(sample)) => {
     ///             if memberships != reader.membership_changes() {
     ///                 memberships = reader.membership_changes();

@@ -31,6 +31,7 @@ use crate::subscription::key_of;
 /// ```
 impl DomainParticipant {
     /// Names of the other participants that are enabled.
+    #[doc(alias = "get_discovered_participants")]
     pub fn discovered_participants(&self) -> DdsResult<Vec<InstanceHandle>> {
         self.discovered::<ParticipantBuiltinTopicData>()
     }
@@ -39,6 +40,7 @@ impl DomainParticipant {
     ///
     /// # Errors
     /// [`DdsError::BadParameter`] if this is not, or no longer, the name of another participant.
+    #[doc(alias = "get_discovered_participant_data")]
     pub fn discovered_participant_data(
         &self,
         participant: InstanceHandle,
@@ -48,6 +50,7 @@ impl DomainParticipant {
 
     /// Names of the topics of other participants. A topic that several participants have is listed
     /// once for each of them.
+    #[doc(alias = "get_discovered_topics")]
     pub fn discovered_topics(&self) -> DdsResult<Vec<InstanceHandle>> {
         self.discovered::<TopicBuiltinTopicData>()
     }
@@ -56,6 +59,7 @@ impl DomainParticipant {
     ///
     /// # Errors
     /// [`DdsError::BadParameter`] if this is not, or no longer, the name of such a topic.
+    #[doc(alias = "get_discovered_topic_data")]
     pub fn discovered_topic_data(&self, topic: InstanceHandle) -> DdsResult<TopicBuiltinTopicData> {
         self.discovered_data(topic, "topic")
     }
@@ -111,8 +115,8 @@ impl DomainParticipant {
 /// # fn main() -> DdsResult<()> {
 /// let participant = DomainParticipant::new(0)?;
 /// let participants = participant.builtin_reader::<ParticipantBuiltinTopicData>()?;
-/// for other in participants.take(.., Timeout::secs(1))? {
-///     if other.info().valid_data && other.user_data.value == b"simulation" {
+/// for other in participants.take_data(.., Timeout::secs(1))? {
+///     if other.user_data.value == b"simulation" {
 ///         participant.ignore_participant(other.key)?;
 ///     }
 /// }

@@ -62,6 +62,7 @@ static FACTORY: DomainParticipantFactory = DomainParticipantFactory {
 
 impl DomainParticipantFactory {
     /// The factory of this process.
+    #[doc(alias = "get_instance")]
     pub fn instance() -> &'static DomainParticipantFactory {
         &FACTORY
     }
@@ -72,6 +73,7 @@ impl DomainParticipantFactory {
     }
 
     /// Joins a domain: [`DomainParticipant::with_config`].
+    #[doc(alias = "create_participant")]
     pub fn create_participant_with(
         &self,
         domain: u32,
@@ -112,6 +114,7 @@ impl DomainParticipantFactory {
     }
 
     /// Policies of participants for which nothing is specified; `None` means those of the standard.
+    #[doc(alias = "get_default_participant_qos")]
     pub fn default_participant_qos(&self) -> Option<DomainParticipantQos> {
         self.default_qos.get()
     }
@@ -123,6 +126,7 @@ impl DomainParticipantFactory {
     }
 
     /// Policies of the factory.
+    #[doc(alias = "get_qos")]
     pub fn qos(&self) -> DomainParticipantFactoryQos {
         let mut qos = DomainParticipantFactoryQos::default();
         qos.entity_factory.autoenable_created_entities = self.autoenables();

@@ -37,6 +37,7 @@ use crate::topic::{Topic, TopicDescription};
 /// ```
 impl DomainParticipant {
     /// Policies of the participant.
+    #[doc(alias = "get_qos")]
     pub fn qos(&self) -> DomainParticipantQos {
         self.inner().policies.qos()
     }
@@ -52,6 +53,7 @@ impl DomainParticipant {
     }
 
     /// Policies of its publishers for which nothing is specified, if any were set.
+    #[doc(alias = "get_default_publisher_qos")]
     pub fn default_publisher_qos(&self) -> Option<PublisherQos> {
         self.inner().policies.publisher.get()
     }
@@ -66,6 +68,7 @@ impl DomainParticipant {
     }
 
     /// Policies of its subscribers for which nothing is specified, if any were set.
+    #[doc(alias = "get_default_subscriber_qos")]
     pub fn default_subscriber_qos(&self) -> Option<SubscriberQos> {
         self.inner().policies.subscriber.get()
     }
@@ -80,6 +83,7 @@ impl DomainParticipant {
     }
 
     /// Policies of its topics for which nothing is specified, if any were set.
+    #[doc(alias = "get_default_topic_qos")]
     pub fn default_topic_qos(&self) -> Option<TopicQos> {
         self.inner().policies.topic.get()
     }
@@ -95,6 +99,7 @@ impl DomainParticipant {
     }
 
     /// The wall clock, from which samples take their timestamps.
+    #[doc(alias = "get_current_time")]
     pub fn current_time(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_nanos(clock::wall(clock::now()))
     }
@@ -203,6 +208,7 @@ impl DomainParticipant {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias = "lookup_topicdescription")]
     pub fn lookup_topic<D: TopicDescription>(&self, name: &str) -> Option<D> {
         D::look_up(self.inner(), name)
     }

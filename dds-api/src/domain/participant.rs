@@ -296,6 +296,7 @@ impl DomainParticipant {
     }
 
     /// Number of the domain.
+    #[doc(alias = "get_domain_id")]
     pub fn domain_id(&self) -> u32 {
         self.inner.domain
     }
@@ -437,6 +438,8 @@ impl DomainParticipant {
     /// let corners = DomainParticipant::new(0)?.topic::<Corner>("Corners").create()?;
     /// # Ok::<(), DdsError>(())
     /// ```
+    #[doc(alias = "register_type")]
+    #[doc(alias = "create_topic")]
     pub fn topic<T: DdsType>(&self, name: &str) -> TopicBuilder<T> {
         const {
             assert!(
@@ -547,11 +550,13 @@ impl DomainParticipant {
     }
 
     /// A publisher: writers that share PRESENTATION, PARTITION and GROUP_DATA.
+    #[doc(alias = "create_publisher")]
     pub fn publisher(&self) -> PublisherBuilder {
         PublisherBuilder::new(Arc::clone(&self.inner))
     }
 
     /// A subscriber: readers that share PRESENTATION, PARTITION and GROUP_DATA.
+    #[doc(alias = "create_subscriber")]
     pub fn subscriber(&self) -> SubscriberBuilder {
         SubscriberBuilder::new(Arc::clone(&self.inner))
     }
@@ -563,6 +568,7 @@ impl DomainParticipant {
     /// [`DdsError::BadParameter`] if the expression is wrong, or compares values that cannot be
     /// compared; the message says where and why. [`DdsError::PreconditionNotMet`] if the topic
     /// belongs to another participant.
+    #[doc(alias = "create_contentfilteredtopic")]
     pub fn content_filtered_topic<T: TopicData>(
         &self,
         name: &str,
@@ -593,6 +599,8 @@ impl DomainParticipant {
     /// [`DdsError::BadParameter`] if the expression is wrong or does not fit the types; the
     /// message says where and why. [`DdsError::PreconditionNotMet`] if the participant has none of
     /// the topics.
+    #[doc(alias = "delete_multitopic")]
+    #[doc(alias = "create_multitopic")]
     pub fn multi_topic<T: DdsType>(
         &self,
         name: &str,

@@ -65,6 +65,7 @@ impl Condition {
     }
 
     /// Whether the condition holds now.
+    #[doc(alias = "get_trigger_value")]
     pub fn trigger_value(&self) -> bool {
         self.0.is_triggered()
     }
@@ -88,6 +89,8 @@ impl Condition {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias = "get_entity")]
+    #[doc(alias = "get_datareader")]
     pub fn entity(&self) -> Option<InstanceHandle> {
         self.0.entity()
     }

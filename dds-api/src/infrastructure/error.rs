@@ -32,25 +32,35 @@ pub type DdsResult<T> = Result<T, DdsError>;
 #[non_exhaustive]
 pub enum DdsError {
     /// An error that has no code of its own.
+    #[doc(alias = "RETCODE_ERROR")]
     Error(String),
     /// An argument is wrong.
+    #[doc(alias = "RETCODE_BAD_PARAMETER")]
     BadParameter(String),
     /// The entity is not enabled yet.
+    #[doc(alias = "RETCODE_NOT_ENABLED")]
     NotEnabled(String),
     /// The call does not fit the entity's state.
+    #[doc(alias = "RETCODE_PRECONDITION_NOT_MET")]
     PreconditionNotMet(String),
     /// Policies contradict each other.
+    #[doc(alias = "RETCODE_INCONSISTENT_POLICY")]
     InconsistentPolicy(String),
     /// A policy may no longer change.
+    #[doc(alias = "RETCODE_IMMUTABLE_POLICY")]
     ImmutablePolicy(String),
     /// The call is not allowed on this entity: the entity is the participant's own, or made
     /// of others.
+    #[doc(alias = "RETCODE_ILLEGAL_OPERATION")]
     IllegalOperation(String),
     /// Memory, descriptors or another limit is exhausted.
+    #[doc(alias = "RETCODE_OUT_OF_RESOURCES")]
     OutOfResources(String),
     /// The entity is deleted.
+    #[doc(alias = "RETCODE_ALREADY_DELETED")]
     AlreadyDeleted(String),
     /// The awaited event did not happen in time.
+    #[doc(alias = "RETCODE_TIMEOUT")]
     Timeout(String),
     /// The participant is no longer a member of its domain's group, against its will: the other
     /// members continue without it. Every later call on the participant and its entities returns

@@ -138,7 +138,7 @@ pub trait DataWriterListener<T: TopicData>: Send {
 ///
 /// impl DataReaderListener<Alarm> for Bell {
 ///     fn on_data_available(&mut self, reader: &DataReader<Alarm>) {
-///         for alarm in reader.take(.., Timeout::NOW).into_iter().flatten() {
+///         for alarm in reader.take_data(.., Timeout::NOW).into_iter().flatten() {
 ///             println!("alarm {}", alarm.code);
 ///         }
 ///     }

@@ -42,30 +42,43 @@ macro_rules! kinds {
 
 kinds! {
     /// Another topic of the same name has other characteristics.
+    #[doc(alias = "INCONSISTENT_TOPIC_STATUS")]
     InconsistentTopic = 0, INCONSISTENT_TOPIC;
     /// A writer has not written an instance within its DEADLINE.
+    #[doc(alias = "OFFERED_DEADLINE_MISSED_STATUS")]
     OfferedDeadlineMissed = 1, OFFERED_DEADLINE_MISSED;
     /// A reader has received no sample of an instance within its DEADLINE.
+    #[doc(alias = "REQUESTED_DEADLINE_MISSED_STATUS")]
     RequestedDeadlineMissed = 2, REQUESTED_DEADLINE_MISSED;
     /// A reader requests more than a writer offers: the writer's side.
+    #[doc(alias = "OFFERED_INCOMPATIBLE_QOS_STATUS")]
     OfferedIncompatibleQos = 5, OFFERED_INCOMPATIBLE_QOS;
     /// A reader requests more than a writer offers: the reader's side.
+    #[doc(alias = "REQUESTED_INCOMPATIBLE_QOS_STATUS")]
     RequestedIncompatibleQos = 6, REQUESTED_INCOMPATIBLE_QOS;
     /// A sample never reached a reader.
+    #[doc(alias = "SAMPLE_LOST_STATUS")]
     SampleLost = 7, SAMPLE_LOST;
     /// A sample found no room within a reader's RESOURCE_LIMITS.
+    #[doc(alias = "SAMPLE_REJECTED_STATUS")]
     SampleRejected = 8, SAMPLE_REJECTED;
     /// Some reader of a subscriber has data.
+    #[doc(alias = "DATA_ON_READERS_STATUS")]
     DataOnReaders = 9, DATA_ON_READERS;
     /// A reader has data.
+    #[doc(alias = "DATA_AVAILABLE_STATUS")]
     DataAvailable = 10, DATA_AVAILABLE;
     /// A writer did not assert its liveliness within its LIVELINESS lease.
+    #[doc(alias = "LIVELINESS_LOST_STATUS")]
     LivelinessLost = 11, LIVELINESS_LOST;
     /// A writer of a reader became alive, or is no longer alive.
+    #[doc(alias = "LIVELINESS_CHANGED_STATUS")]
     LivelinessChanged = 12, LIVELINESS_CHANGED;
     /// A writer was matched with a reader, or is no longer matched.
+    #[doc(alias = "PUBLICATION_MATCHED_STATUS")]
     PublicationMatched = 13, PUBLICATION_MATCHED;
     /// A reader was matched with a writer, or is no longer matched.
+    #[doc(alias = "SUBSCRIPTION_MATCHED_STATUS")]
     SubscriptionMatched = 14, SUBSCRIPTION_MATCHED;
 }
 

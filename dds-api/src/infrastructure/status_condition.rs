@@ -102,6 +102,7 @@ impl StatusCondition {
     }
 
     /// Statuses that count.
+    #[doc(alias = "get_enabled_statuses")]
     pub fn enabled_statuses(&self) -> StatusMask {
         self.enabled.mask()
     }
@@ -115,6 +116,7 @@ impl StatusCondition {
     }
 
     /// Entity that owns the statuses; none if it is gone.
+    #[doc(alias = "get_entity")]
     pub fn entity(&self) -> Option<InstanceHandle> {
         self.condition.entity()
     }

@@ -14,9 +14,9 @@ use derecho_node::clock;
 /// # #[derive(DdsType, Clone, Debug, Default)]
 /// # struct Track { #[dds(key)] id: u32, height: f64 }
 /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
-/// let next = reader.take_next(Timeout::millis(20))?;         // waits for so long
-/// let now = reader.take(.., Timeout::NOW)?;                   // what is there
-/// let later = reader.take_next(Duration::from_secs(1))?;
+/// let next = reader.take_next_data(Timeout::millis(20))?;         // waits for so long
+/// let now = reader.take_data(.., Timeout::NOW)?;                   // what is there
+/// let later = reader.take_next_data(Duration::from_secs(1))?;
 /// # Ok(())
 /// # }
 /// ```

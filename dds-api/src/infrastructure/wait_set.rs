@@ -40,7 +40,7 @@ use super::{DdsError, DdsResult, Timeout};
 /// wait_set.attach(&matched)?;
 /// for condition in wait_set.wait(Timeout::secs(10))? {
 ///     if condition == there {
-///         println!("{} samples", reader.take(.., Timeout::NOW)?.count());
+///         println!("{} samples", reader.take_data(.., Timeout::NOW)?.count());
 ///     } else {
 ///         println!("{} writers", reader.subscription_matched_status().current_count);
 ///     }
@@ -117,6 +117,7 @@ impl WaitSet {
     }
 
     /// Adds a condition to wait for. A condition that is already attached stays attached.
+    #[doc(alias = "attach_condition")]
     pub fn attach(&self, condition: &impl AsRef<Condition>) -> DdsResult<()> {
         let condition = condition.as_ref();
         {
@@ -137,6 +138,7 @@ impl WaitSet {
     ///
     /// # Errors
     /// [`DdsError::PreconditionNotMet`] if the condition was not attached.
+    #[doc(alias = "detach_condition")]
     pub fn detach(&self, condition: &impl AsRef<Condition>) -> DdsResult<()> {
         let mut state = self.waker.lock();
         match state.attached.iter().position(|attached| attached == condition.as_ref()) {
@@ -151,6 +153,7 @@ impl WaitSet {
     }
 
     /// Attached conditions, in the order of attachment.
+    #[doc(alias = "get_conditions")]
     pub fn conditions(&self) -> Vec<Condition> {
         self.waker.lock().attached.clone()
     }

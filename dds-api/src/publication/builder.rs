@@ -18,7 +18,7 @@ use super::writer::{DataWriter, WriterCore};
 use crate::domain::enabling::EnablingState;
 use crate::domain::{ParticipantInner, ProfileBinding, default_writer_qos};
 use crate::infrastructure::listener::ListenerSlot;
-use crate::infrastructure::{DdsError, DdsResult, Timeout};
+use crate::infrastructure::{DataWriterListener, DdsError, DdsResult, StatusMask, Timeout};
 use crate::mapping::membership_state::MembershipState;
 use crate::mapping::policies;
 use crate::mapping::record::is_plain;
@@ -55,6 +55,7 @@ pub struct DataWriterBuilder<T: TopicData> {
     memory: usize,
     in_flight: usize,
     largest: usize,
+    listener: ListenerSlot<dyn DataWriterListener<T>>,
 }
 
 impl<T: TopicData> DataWriterBuilder<T> {
@@ -70,6 +71,7 @@ impl<T: TopicData> DataWriterBuilder<T> {
             memory: DEFAULT_MEMORY,
             in_flight: DEFAULT_IN_FLIGHT,
             largest: if is_plain::<T>() { size_of::<T>() } else { 0 },
+            listener: ListenerSlot::default(),
         };
         match profile {
             Some(profile) => builder.follow(&profile, true),
@@ -83,6 +85,17 @@ impl<T: TopicData> DataWriterBuilder<T> {
             self = self.qos(&qos);
         }
         self.publisher = Some(publisher);
+        self
+    }
+
+    /// Sets the listener of the writer before the writer is enabled, so that the listener misses no
+    /// change of these statuses. [`set_listener`](DataWriter::set_listener) replaces it later.
+    pub fn listener(
+        self,
+        listener: impl DataWriterListener<T> + 'static,
+        mask: impl Into<StatusMask>,
+    ) -> Self {
+        self.listener.set(Box::new(listener), mask.into());
         self
     }
 
@@ -237,6 +250,7 @@ impl<T: TopicData> DataWriterBuilder<T> {
         }
         let DataWriterBuilder { participant, topic, publisher, mut qos, .. } = self;
         let DataWriterBuilder { memory, in_flight, largest, profile_binding: following, .. } = self;
+        let listener = self.listener;
         if !topic.entity().is_announced() {
             return Err(not_with_builtin("this topic"));
         }
@@ -272,8 +286,11 @@ impl<T: TopicData> DataWriterBuilder<T> {
             registered: RegisteredInstances::default(),
             publisher,
             status_condition: OnceLock::new(),
-            listener: ListenerSlot::default(),
+            listener,
         });
+        if writer.listener.mask() != StatusMask::NONE {
+            writer.participant.start_listeners()?;
+        }
         if writer.enabling.is_at_once() {
             writer.enable()?;
         }

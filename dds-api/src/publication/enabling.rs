@@ -88,6 +88,7 @@ impl<T: TopicData> DataWriter<T> {
     /// Deletes the writer, even if other handles on it exist. All calls on those handles, including
     /// waiting ones, then return [`DdsError::AlreadyDeleted`]. Dropping the last handle has the
     /// same effect.
+    #[doc(alias = "delete_datawriter")]
     pub fn delete(self) {
         self.end();
         self.participant.engine.nudge();

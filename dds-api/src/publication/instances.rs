@@ -23,6 +23,10 @@ impl RegisteredInstances {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u128, Box<[u8]>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    pub(super) fn contains(&self, key: u128) -> bool {
+        self.lock().contains_key(&key)
+    }
 }
 
 /// Nanoseconds since 1970.
@@ -126,7 +130,7 @@ impl<T: TopicData> DataWriter<T> {
     /// The handle of an instance that is currently [registered](DataWriter::register_instance).
     pub fn lookup_instance(&self, sample: &T) -> Option<InstanceHandle> {
         let key = self.key_of(sample).ok()?;
-        let known = self.registered.lock().contains_key(&key);
+        let known = self.registered.contains(key);
         known.then(|| InstanceHandle::of_instance(key))
     }
 
@@ -140,13 +144,15 @@ impl<T: TopicData> DataWriter<T> {
         let value = key
             .and_then(|key| registered.get(&key))
             .and_then(|key| T::read_key(self.topic().support(), key).ok());
-        value.ok_or_else(|| {
-            DdsError::BadParameter(format!(
-                "{handle} is not an instance that this writer of `{}` has registered: register the \
-                 instance first",
-                self.topic().name()
-            ))
-        })
+        value.ok_or_else(|| self.unknown_instance(handle))
+    }
+
+    pub(super) fn unknown_instance(&self, handle: InstanceHandle) -> DdsError {
+        DdsError::BadParameter(format!(
+            "{handle} is not an instance that this writer of `{}` has registered: register the \
+             instance first",
+            self.topic().name()
+        ))
     }
 
     pub(super) fn key_of(&self, sample: &T) -> DdsResult<u128> {

@@ -2,6 +2,7 @@
 
 mod acknowledgment;
 mod builder;
+mod by_handle;
 mod bytes;
 mod changes;
 mod enabling;

@@ -57,6 +57,7 @@ impl<T: TopicData> DataWriter<T> {
 
     /// The statuses for which the writer's listener is called; empty without a listener. The writer
     /// owns the listener: an application that needs data from the listener must share that data.
+    #[doc(alias = "get_listener")]
     pub fn listener_mask(&self) -> StatusMask {
         self.listener.mask()
     }

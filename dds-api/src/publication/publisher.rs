@@ -50,16 +50,19 @@ type PublisherGroup = EntityGroup<PublisherQos, DataWriterQos, dyn PublisherList
 
 impl Publisher {
     /// The publisher's handle in the domain.
+    #[doc(alias = "get_instance_handle")]
     pub fn instance_handle(&self) -> InstanceHandle {
         self.0.handle()
     }
 
     /// The participant that the publisher belongs to.
+    #[doc(alias = "get_participant")]
     pub fn participant(&self) -> DomainParticipant {
         DomainParticipant::of(Arc::clone(&self.0.participant))
     }
 
     /// The publisher's policies.
+    #[doc(alias = "get_qos")]
     pub fn qos(&self) -> PublisherQos {
         self.0.qos()
     }
@@ -75,18 +78,21 @@ impl Publisher {
     }
 
     /// Starts building a writer of a topic.
+    #[doc(alias = "create_datawriter")]
     pub fn writer<T: TopicData>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
         let builder = DataWriterBuilder::new(Arc::clone(&self.0.participant), topic.clone());
         builder.within(self.clone())
     }
 
     /// Default policies of the publisher's writers. `None`: the policies of their topics.
+    #[doc(alias = "get_default_datawriter_qos")]
     pub fn default_writer_qos(&self) -> Option<DataWriterQos> {
         self.0.default()
     }
 
     /// Sets the default policies of writers created from now on. `None`: the policies of
     /// their topics.
+    #[doc(alias = "set_default_datawriter_qos")]
     pub fn set_default_writer_qos(&self, qos: Option<DataWriterQos>) -> DdsResult<()> {
         self.0.set_default(qos)
     }
@@ -118,11 +124,13 @@ impl Publisher {
     ///
     /// # Errors
     /// [`DdsError::PreconditionNotMet`] as long as the publisher has writers.
+    #[doc(alias = "delete_publisher")]
     pub fn delete(self) -> DdsResult<()> {
         self.0.delete("writers")
     }
 
     /// Finds a writer of the publisher by the topic's name and type.
+    #[doc(alias = "lookup_datawriter")]
     pub fn lookup_writer<T: TopicData>(&self, topic: &str) -> Option<DataWriter<T>> {
         self.0.lookup(topic)
     }

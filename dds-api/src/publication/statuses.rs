@@ -46,6 +46,7 @@ use crate::topic::PolicyOwner;
 /// ```
 impl<T: TopicData> DataWriter<T> {
     /// The writer's policies.
+    #[doc(alias = "get_qos")]
     pub fn qos(&self) -> DataWriterQos {
         if let Some(draft) = &*self.enabling.draft() {
             return draft.qos.clone();
@@ -88,18 +89,21 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     /// The publisher that the writer belongs to, unless that is the participant's implicit one.
+    #[doc(alias = "get_publisher")]
     pub fn publisher(&self) -> Option<&Publisher> {
         self.publisher.as_ref()
     }
 
     /// PUBLICATION_MATCHED: existing readers that request no more than the writer offers, including
     /// readers of the same participant.
+    #[doc(alias = "get_publication_matched_status")]
     pub fn publication_matched_status(&self) -> PublicationMatchedStatus {
         let board = &self.shared.board;
         board.take(StatusKind::PublicationMatched, |all| &mut all.publication_matched)
     }
 
     /// OFFERED_INCOMPATIBLE_QOS: readers that request more than the writer offers.
+    #[doc(alias = "get_offered_incompatible_qos_status")]
     pub fn offered_incompatible_qos_status(&self) -> IncompatibleQosStatus {
         let board = &self.shared.board;
         board.take(StatusKind::OfferedIncompatibleQos, |all| &mut all.incompatible_qos)
@@ -107,6 +111,7 @@ impl<T: TopicData> DataWriter<T> {
 
     /// OFFERED_DEADLINE_MISSED: how often an instance was not written again within DEADLINE.
     /// Disposed and unregistered instances do not count.
+    #[doc(alias = "get_offered_deadline_missed_status")]
     pub fn offered_deadline_missed_status(&self) -> OfferedDeadlineMissedStatus {
         let board = &self.shared.board;
         board.take(StatusKind::OfferedDeadlineMissed, |all| &mut all.offered_deadline_missed)
@@ -114,12 +119,14 @@ impl<T: TopicData> DataWriter<T> {
 
     /// LIVELINESS_LOST: how often the application did not assert its liveliness
     /// within LIVELINESS.lease_duration.
+    #[doc(alias = "get_liveliness_lost_status")]
     pub fn liveliness_lost_status(&self) -> LivelinessLostStatus {
         let board = &self.shared.board;
         board.take(StatusKind::LivelinessLost, |all| &mut all.liveliness_lost)
     }
 
     /// Handles of the matched readers.
+    #[doc(alias = "get_matched_subscriptions")]
     pub fn matched_subscriptions(&self) -> Vec<InstanceHandle> {
         self.participant.engine.act(|machine, _, _| machine.partners(self.enabling.id()))
     }
@@ -128,6 +135,7 @@ impl<T: TopicData> DataWriter<T> {
     ///
     /// # Errors
     /// [`DdsError::BadParameter`] if no reader of this handle is currently matched.
+    #[doc(alias = "get_matched_subscription_data")]
     pub fn matched_subscription_data(
         &self,
         subscription: InstanceHandle,
@@ -145,11 +153,13 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     /// The statuses that have changed since they were last read.
+    #[doc(alias = "get_status_changes")]
     pub fn status_changes(&self) -> StatusMask {
         self.shared.board.changes()
     }
 
     /// A condition that holds while one of its enabled statuses has changed and was not read since.
+    #[doc(alias = "get_statuscondition")]
     pub fn status_condition(&self) -> StatusCondition {
         let made = || {
             let (shared, participant) = (Arc::clone(&self.shared), Arc::clone(&self.participant));

@@ -114,12 +114,14 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     /// The topic that the writer writes.
+    #[doc(alias = "get_topic")]
     pub fn topic(&self) -> &Topic<T> {
         &self.topic
     }
 
     /// The writer's handle in the domain. Until the writer is enabled, it has a provisional handle
     /// that is unknown to other participants.
+    #[doc(alias = "get_instance_handle")]
     pub fn instance_handle(&self) -> InstanceHandle {
         self.name_in_domain()
     }

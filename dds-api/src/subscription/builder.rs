@@ -29,7 +29,7 @@ use crate::domain::enabling::EnablingState;
 use crate::domain::{ParticipantInner, ProfileBinding, default_reader_qos};
 use crate::infrastructure::listener::ListenerSlot;
 use crate::infrastructure::this_thread::ThreadLock;
-use crate::infrastructure::{DdsError, DdsResult};
+use crate::infrastructure::{DataReaderListener, DdsError, DdsResult, StatusMask};
 use crate::mapping::builtin::DiscoverySink;
 use crate::mapping::shares::ReaderShared;
 use crate::topic::{JoinedTopics, PolicyOwner, SharedFilter, Topic, TopicDescription, TopicOrigin};
@@ -71,6 +71,7 @@ pub struct DataReaderBuilder<T: TopicData> {
     joined: Option<Arc<JoinedTopics>>,
     /// The value of `max_held_percent`, if one was given.
     max_held_percent: Option<u8>,
+    listener: ListenerSlot<dyn DataReaderListener<T>>,
 }
 
 impl<T: TopicData> DataReaderBuilder<T> {
@@ -112,6 +113,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             sink: None,
             joined: None,
             max_held_percent: None,
+            listener: ListenerSlot::default(),
         };
         match profile {
             Some(profile) => builder.follow(&profile, true),
@@ -174,6 +176,30 @@ impl<T: TopicData> DataReaderBuilder<T> {
     /// best effort.
     pub fn reliable(mut self) -> Self {
         self.qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
+        self
+    }
+
+    /// Sets the listener of the reader before the reader is enabled, so that the listener misses no
+    /// change of these statuses. [`set_listener`](DataReader::set_listener) replaces it later.
+    ///
+    /// ```
+    /// # use dds_api::infrastructure::{DataReaderListener, StatusKind};
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # struct Bell;
+    /// # impl DataReaderListener<Track> for Bell {}
+    /// # fn example(participant: &DomainParticipant, topic: &Topic<Track>) -> DdsResult<()> {
+    /// let reader = participant.reader(topic).listener(Bell, StatusKind::SubscriptionMatched).create()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn listener(
+        self,
+        listener: impl DataReaderListener<T> + 'static,
+        mask: impl Into<StatusMask>,
+    ) -> Self {
+        self.listener.set(Box::new(listener), mask.into());
         self
     }
 
@@ -374,6 +400,9 @@ impl<T: TopicData> DataReaderBuilder<T> {
             return Err(not_with_builtin("the topic or subscriber"));
         }
         let reader = self.make()?;
+        if reader.listener.mask() != StatusMask::NONE {
+            reader.participant.start_listeners()?;
+        }
         if reader.enabling.is_at_once() {
             reader.enable()?;
         }
@@ -400,7 +429,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             profile_binding: following,
             ..
         } = self;
-        let DataReaderBuilder { sink, joined, max_held_percent, .. } = self;
+        let DataReaderBuilder { sink, joined, max_held_percent, listener, .. } = self;
         let is_elsewhere = |subscriber: &Subscriber| !subscriber.is_of(&participant);
         if !topic.is_of(&participant) || subscriber.as_ref().is_some_and(is_elsewhere) {
             return Err(DdsError::PreconditionNotMet(format!(
@@ -452,7 +481,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             status_condition: OnceLock::new(),
             fill_count: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
-            listener: ListenerSlot::default(),
+            listener,
             notified_arrivals: AtomicU64::new(0),
         }))
     }

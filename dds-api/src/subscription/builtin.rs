@@ -160,6 +160,7 @@ impl DomainParticipant {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias = "get_builtin_subscriber")]
     pub fn builtin_subscriber(&self) -> DdsResult<Subscriber> {
         self.check()?;
         let mut place = self.inner.builtin.lock().unwrap_or_else(PoisonError::into_inner);

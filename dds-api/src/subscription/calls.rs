@@ -208,6 +208,7 @@ impl<T: TopicData> DataReader<T> {
     }
 
     /// SAMPLE_REJECTED. Reading it resets its change count.
+    #[doc(alias = "get_sample_rejected_status")]
     pub fn sample_rejected_status(&self) -> SampleRejectedStatus {
         match self.cache.get() {
             Some(_) => {

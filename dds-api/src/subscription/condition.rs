@@ -39,6 +39,8 @@ type Query<T> = Arc<dyn Fn(&T) -> bool + Send + Sync>;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "delete_readcondition")]
+#[doc(alias = "delete_contained_entities")]
 pub struct ReadCondition<T> {
     pub(super) states: States,
     query: Option<Query<T>>,
@@ -60,6 +62,7 @@ impl<T> From<States> for ReadCondition<T> {
 
 impl<T: TopicData> ReadCondition<T> {
     /// Selects samples in these states.
+    #[doc(alias = "create_readcondition")]
     pub fn new(states: States) -> Self {
         states.into()
     }
@@ -71,6 +74,7 @@ impl<T: TopicData> ReadCondition<T> {
     /// # Errors
     /// [`DdsError::BadParameter`](crate::infrastructure::DdsError::BadParameter) if the expression
     /// is wrong, or compares values that cannot be compared. The error says where and why.
+    #[doc(alias = "create_querycondition")]
     pub fn query(states: States, expression: &str, parameters: &[String]) -> DdsResult<Self>
     where
         T: TopicData<TypeSupport = ()>,
@@ -111,16 +115,21 @@ impl<T: TopicData> ReadCondition<T> {
     }
 
     /// The states that the condition selects.
+    #[doc(alias = "get_view_state_mask")]
+    #[doc(alias = "get_sample_state_mask")]
+    #[doc(alias = "get_instance_state_mask")]
     pub fn states(&self) -> States {
         self.states
     }
 
     /// The expression, if the condition has one.
+    #[doc(alias = "get_query_expression")]
     pub fn query_expression(&self) -> Option<String> {
         self.filter.as_ref().map(|filter| filter.get().expression().to_owned())
     }
 
     /// The current values of the expression's parameters.
+    #[doc(alias = "get_query_parameters")]
     pub fn query_parameters(&self) -> Vec<String> {
         self.filter.as_ref().map_or(Vec::new(), |filter| filter.get().parameters().to_vec())
     }
@@ -149,7 +158,7 @@ impl<T: TopicData> ReadCondition<T> {
     pub(super) fn put_in_order(&self, samples: &mut [Sample<T>]) {
         let filter = self.filter.as_ref().map(|filter| filter.get());
         if let Some(filter) = filter.filter(Filter::is_ordered) {
-            samples.sort_by(|one, other| filter.order::<T>(one, other));
+            samples.sort_by(|one, other| filter.order(one.key_value(), other.key_value()));
         }
     }
 }

@@ -86,6 +86,7 @@ impl Subscriber {
 
     /// Condition that holds while DATA_ON_READERS is enabled in it and one of the readers has
     /// samples that no call has given yet. The condition does not keep the subscriber alive.
+    #[doc(alias = "get_statuscondition")]
     pub fn status_condition(&self) -> StatusCondition {
         let made = || {
             let of = |group: &Weak<SubscriberGroup>| group.upgrade().map(Subscriber::of);

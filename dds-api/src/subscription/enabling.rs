@@ -105,6 +105,7 @@ impl<T: TopicData> DataReader<T> {
     /// Deletes the reader, even if other handles on it remain. Calls on those handles, including
     /// calls that are waiting, then return [`DdsError::AlreadyDeleted`]. Samples already given out
     /// stay valid. Dropping the last handle does the same.
+    #[doc(alias = "delete_datareader")]
     pub fn delete(self) {
         self.life().end();
         self.participant.engine.nudge();

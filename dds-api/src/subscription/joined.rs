@@ -85,9 +85,9 @@ impl<T: TopicData> ReaderCore<T> {
     fn join_sample(&self, join: &mut Join, table: usize, sample: &Sample<DynamicData>) {
         let info = sample.info();
         let Some(row) = info.instance_handle.instance_key() else { return };
-        let changes = match info.valid_data {
-            true => join.put(table, row, DynamicData::clone(sample)),
-            false => join.remove(table, row),
+        let changes = match sample.data() {
+            Some(data) => join.put(table, row, data.clone()),
+            None => join.remove(table, row),
         };
         let written = info.source_timestamp.duration_since(UNIX_EPOCH).unwrap_or_default();
         let written = written.as_nanos() as u64;

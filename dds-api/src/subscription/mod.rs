@@ -31,10 +31,10 @@ pub(crate) use builtin::{is_builtin, not_with_builtin};
 pub use condition::ReadCondition;
 pub(crate) use group_access::{GroupAccess, check_order, is_one};
 pub use past::{PastSamples, Since};
-pub use reader::{DataReader, Limit, SampleStream, Samples};
+pub use reader::{DataReader, DataSamples, DataStream, Limit, SampleStream, Samples};
 pub use reader_cache::{SampleRejectedStatus, SampleRejectedStatusKind};
 pub(crate) use sample::key_of;
-pub use sample::{Sample, SampleInfo};
+pub use sample::{Sample, SampleInfo, ValidSample};
 pub use states::{
     InstanceState, InstanceStateMask, SampleState, SampleStateMask, States, ViewState,
     ViewStateMask,

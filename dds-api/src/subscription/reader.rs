@@ -4,6 +4,7 @@
 //! lend, or hold its lock while the application looks at a sample.
 
 mod asynchronous;
+mod data;
 
 use std::ops::{Deref, RangeFull, RangeTo};
 use std::sync::atomic::Ordering;
@@ -35,7 +36,7 @@ use crate::topic::Topic;
 /// # struct Track { #[dds(key)] id: u32, height: f64 }
 /// # fn example(participant: &DomainParticipant, topic: &Topic<Track>) -> DdsResult<()> {
 /// let reader = participant.reader(topic).create()?;
-/// for track in reader.take(.., Timeout::secs(1))? {
+/// for track in reader.take_data(.., Timeout::secs(1))? {
 ///     println!("track {} is at {} m", track.id, track.height);
 /// }
 /// # Ok(())
@@ -102,7 +103,8 @@ impl Limit for RangeTo<usize> {
     }
 }
 
-pub use asynchronous::SampleStream;
+pub use asynchronous::{DataStream, SampleStream};
+pub use data::DataSamples;
 
 impl<T: TopicData> DataReader<T> {
     /// Makes a reader of this core. The reader is not enabled.
@@ -129,12 +131,14 @@ impl<T: TopicData> DataReader<T> {
     }
 
     /// The topic of the reader.
+    #[doc(alias = "get_topicdescription")]
     pub fn topic(&self) -> &Topic<T> {
         &self.topic
     }
 
     /// The reader's name in the domain. Enabling the reader changes the name; nobody else knows the
     /// name that it has before.
+    #[doc(alias = "get_instance_handle")]
     pub fn instance_handle(&self) -> InstanceHandle {
         self.core.name_in_domain()
     }
@@ -218,7 +222,8 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// Takes samples, oldest first for each writer. Waits until there is a sample. If none comes in
+    /// Takes samples, with data and [without](Sample::data), oldest first for each writer. Waits
+    /// until there is a sample. If none comes in
     /// time, the result is empty, which is not an error. The iterator ends when it has given all
     /// samples that were there, or when this participant is isolated; in the latter case the next
     /// call returns the error.
@@ -447,7 +452,7 @@ impl<T: TopicData> Drop for ActiveReader<T> {
 /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
 /// let samples = reader.take(.., Timeout::secs(1))?;
 /// if !samples.is_empty() {
-///     let highest = samples.map(|track| track.height).fold(0.0, f64::max);
+///     let highest = samples.data().map(|track| track.height).fold(0.0, f64::max);
 /// }
 /// # Ok(())
 /// # }

@@ -2,6 +2,8 @@
 //!
 //! Owns: the record until it is dropped. Never does: copy a plain sample.
 
+mod valid;
+
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,6 +19,7 @@ use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::record::{self, NEVER, ReadPayload, RecordContext, RecordEffect, RecordHeader};
 use crate::topic::Bytes;
+pub use valid::ValidSample;
 
 /// Information about a sample besides its data.
 ///
@@ -32,10 +35,9 @@ use crate::topic::Bytes;
 /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
 /// for track in reader.take(.., Timeout::secs(1))? {
 ///     let info = track.info();
-///     if info.valid_data {
-///         println!("{} wrote it at {:?}", info.publication_handle, info.source_timestamp);
-///     } else {
-///         println!("track {} is over: {:?}", track.id, info.instance_state);
+///     match track.data() {
+///         Some(data) => println!("{} m at {:?}", data.height, info.source_timestamp),
+///         None => println!("track {} is over: {:?}", track.key_value().id, info.instance_state),
 ///     }
 /// }
 /// # Ok(())
@@ -67,15 +69,19 @@ pub struct SampleInfo {
     pub instance_handle: InstanceHandle,
     /// The writer of the sample.
     pub publication_handle: InstanceHandle,
-    /// Whether the sample has data. If not, it says that its instance is over, and only its key
-    /// is meaningful.
+    /// Whether the sample has [data](Sample::data). If not, it is a notice that its instance is
+    /// over, and has only a [key](Sample::key_value).
     pub valid_data: bool,
     /// Position in the writer's order. All samples of a coherent set share it. It is 0 for a sample
     /// that nobody wrote, which reports that a writer is gone.
     pub sequence_number: u64,
 }
 
-/// A sample of a topic. It dereferences to the data.
+/// A sample of a topic, with [data](Sample::data), or without: then the sample is a notice that an
+/// instance is over, and has only a [key](Sample::key_value).
+///
+/// Calls such as [`take_data`](super::DataReader::take_data) give the samples with data alone, as
+/// [`ValidSample`], which dereferences to the data.
 ///
 /// A plain sample is read where its writer built it. While the sample is held, the writer
 /// cannot reuse that part of its memory, but can use the rest. Reading in place relies on the
@@ -104,13 +110,16 @@ pub struct SampleInfo {
 /// # #[derive(DdsType, Clone, Debug, Default)]
 /// # struct Track { #[dds(key)] id: u32, height: f64 }
 /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
-/// if let Some(track) = reader.take_next(Timeout::secs(1))? {
-///     println!("{} m", track.height);              // read where its writer wrote it
-///     let kept: Track = track.clone();             // and kept without holding its writer's memory
+/// for track in reader.take(.., Timeout::secs(1))? {
+///     match track.data() {
+///         Some(data) => println!("{} m", data.height),     // read where its writer wrote it
+///         None => println!("{} is over", track.key_value().id),
+///     }
 /// }
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "return_loan")]
 pub struct Sample<T> {
     body: SampleBody<T>,
     facts: CallInfo,
@@ -478,6 +487,45 @@ impl<T: TopicData> Sample<T> {
         SampleBody::of_bytes(record, from, with).map(SampleBody::fresh)
     }
 
+    /// Whether the sample has data.
+    #[inline(always)]
+    fn is_valid(&self) -> bool {
+        self.body.effect() == RecordEffect::Alive
+    }
+
+    /// The data, or `None` if the sample is a notice that its instance is over.
+    #[inline(always)]
+    pub fn data(&self) -> Option<&T> {
+        self.is_valid().then(|| &*self.body)
+    }
+
+    /// The sample as one that dereferences to its data, or `None` if the sample is a notice that
+    /// its instance is over.
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+    /// let tracks = reader.read(.., Timeout::NOW)?.into_iter().filter_map(Sample::into_data);
+    /// let highest = tracks.map(|track| track.height).fold(0.0, f64::max);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline(always)]
+    pub fn into_data(self) -> Option<ValidSample<T>> {
+        self.is_valid().then(|| ValidSample::of(self))
+    }
+
+    /// A value with the key of the sample's instance. If the sample has no data, only the key
+    /// members of the value are meaningful; the other members have their defaults. It is the value
+    /// that [`get_key_value`](super::DataReader::get_key_value) returns for the instance, without
+    /// the copy.
+    #[inline]
+    pub fn key_value(&self) -> &T {
+        &self.body
+    }
+
     /// Information about the sample besides its data. It is made on demand, because most samples
     /// are never asked for it.
     #[inline]
@@ -499,7 +547,7 @@ impl<T: TopicData> Sample<T> {
             source_timestamp: UNIX_EPOCH + Duration::from_nanos(body.timestamp()),
             instance_handle: InstanceHandle::of_instance(body.key()),
             publication_handle: body.publication(),
-            valid_data: body.effect() == RecordEffect::Alive,
+            valid_data: self.is_valid(),
             sequence_number: body.number(),
         }
     }
@@ -551,16 +599,8 @@ impl<T: TopicData> Deref for SampleBody<T> {
     }
 }
 
-impl<T: TopicData> Deref for Sample<T> {
-    type Target = T;
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.body
-    }
-}
-
 impl<T: TopicData + std::fmt::Debug> std::fmt::Debug for Sample<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sample").field("data", &**self).field("info", &self.info()).finish()
+        f.debug_struct("Sample").field("data", &self.data()).field("info", &self.info()).finish()
     }
 }

@@ -26,6 +26,7 @@ use crate::topic::PolicyOwner;
 /// Policies and statuses. Reading a status resets its change counts.
 impl<T: TopicData> DataReader<T> {
     /// The reader's policies.
+    #[doc(alias = "get_qos")]
     pub fn qos(&self) -> DataReaderQos {
         if let Some(draft) = &*self.enabling.draft() {
             return draft.qos.clone();
@@ -77,18 +78,21 @@ impl<T: TopicData> DataReader<T> {
     }
 
     /// The subscriber of the reader, unless the reader belongs directly to the participant.
+    #[doc(alias = "get_subscriber")]
     pub fn subscriber(&self) -> Option<&Subscriber> {
         self.subscriber.as_ref()
     }
 
     /// SUBSCRIPTION_MATCHED: present writers that offer what the reader requests, including writers
     /// of its own participant.
+    #[doc(alias = "get_subscription_matched_status")]
     pub fn subscription_matched_status(&self) -> SubscriptionMatchedStatus {
         let board = &self.shared.board;
         board.take(StatusKind::SubscriptionMatched, |all| &mut all.subscription_matched)
     }
 
     /// REQUESTED_INCOMPATIBLE_QOS: writers that offer less than the reader requests.
+    #[doc(alias = "get_requested_incompatible_qos_status")]
     pub fn requested_incompatible_qos_status(&self) -> IncompatibleQosStatus {
         let board = &self.shared.board;
         board.take(StatusKind::RequestedIncompatibleQos, |all| &mut all.incompatible_qos)
@@ -98,6 +102,7 @@ impl<T: TopicData> DataReader<T> {
     /// [best-effort reader](crate::subscription::DataReaderBuilder::best_effort) of an unordered
     /// topic. The samples were overwritten before the reader looked, or the reader had no room for
     /// them. A coherent set counts as one sample.
+    #[doc(alias = "get_sample_lost_status")]
     pub fn sample_lost_status(&self) -> SampleLostStatus {
         self.shared.board.take(StatusKind::SampleLost, |all| &mut all.sample_lost)
     }
@@ -105,6 +110,7 @@ impl<T: TopicData> DataReader<T> {
     /// REQUESTED_DEADLINE_MISSED: number of times that an instance was not written again within
     /// DEADLINE. After an instance is disposed, or a writer has unregistered it, its deadline does
     /// not run until it is written again.
+    #[doc(alias = "get_requested_deadline_missed_status")]
     pub fn requested_deadline_missed_status(&self) -> RequestedDeadlineMissedStatus {
         self.look();
         let board = &self.shared.board;
@@ -113,6 +119,7 @@ impl<T: TopicData> DataReader<T> {
 
     /// LIVELINESS_CHANGED: number of matched writers that are alive, and of those whose application
     /// has not asserted liveliness in time. A writer whose process dies is no longer matched.
+    #[doc(alias = "get_liveliness_changed_status")]
     pub fn liveliness_changed_status(&self) -> LivelinessChangedStatus {
         let board = &self.shared.board;
         board.take(StatusKind::LivelinessChanged, |all| &mut all.liveliness_changed)
@@ -126,6 +133,7 @@ impl<T: TopicData> DataReader<T> {
     }
 
     /// The writers that the reader is matched with.
+    #[doc(alias = "get_matched_publications")]
     pub fn matched_publications(&self) -> Vec<InstanceHandle> {
         self.participant.engine.act(|machine, _, _| machine.partners(self.enabling.id()))
     }
@@ -135,6 +143,7 @@ impl<T: TopicData> DataReader<T> {
     /// # Errors
     /// [`DdsError::BadParameter`] if the reader is not, or no longer, matched with a writer of
     /// this name.
+    #[doc(alias = "get_matched_publication_data")]
     pub fn matched_publication_data(
         &self,
         publication: InstanceHandle,
@@ -153,6 +162,7 @@ impl<T: TopicData> DataReader<T> {
 
     /// The statuses that have changed since they were read. DATA_AVAILABLE means that there are
     /// samples that no call has given yet.
+    #[doc(alias = "get_status_changes")]
     pub fn status_changes(&self) -> StatusMask {
         self.core.changed()
     }

@@ -45,16 +45,19 @@ pub(crate) type SubscriberGroup = EntityGroup<SubscriberQos, DataReaderQos, dyn 
 
 impl Subscriber {
     /// The subscriber's name in the domain.
+    #[doc(alias = "get_instance_handle")]
     pub fn instance_handle(&self) -> InstanceHandle {
         self.0.handle()
     }
 
     /// The participant of the subscriber.
+    #[doc(alias = "get_participant")]
     pub fn participant(&self) -> DomainParticipant {
         DomainParticipant::of(Arc::clone(&self.0.participant))
     }
 
     /// The subscriber's policies.
+    #[doc(alias = "get_qos")]
     pub fn qos(&self) -> SubscriberQos {
         self.0.qos()
     }
@@ -70,6 +73,7 @@ impl Subscriber {
     }
 
     /// Starts a reader of a topic, or of a filtered topic or multi-topic.
+    #[doc(alias = "create_datareader")]
     pub fn reader<D: TopicDescription>(&self, topic: &D) -> DataReaderBuilder<D::Data> {
         let participant = Arc::clone(&self.0.participant);
         let builder = DataReaderBuilder::of(participant, topic);
@@ -78,11 +82,13 @@ impl Subscriber {
 
     /// Default policies of readers for which nothing else is set. If `None`, a reader has the
     /// policies of its topic and keeps all samples until they are taken.
+    #[doc(alias = "get_default_datareader_qos")]
     pub fn default_reader_qos(&self) -> Option<DataReaderQos> {
         self.0.default()
     }
 
     /// Sets the default policies of readers that are made from now on.
+    #[doc(alias = "set_default_datareader_qos")]
     pub fn set_default_reader_qos(&self, qos: Option<DataReaderQos>) -> DdsResult<()> {
         self.0.set_default(qos)
     }
@@ -98,6 +104,7 @@ impl Subscriber {
     /// # Errors
     /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) while
     /// the subscriber has readers.
+    #[doc(alias = "delete_subscriber")]
     pub fn delete(self) -> DdsResult<()> {
         self.0.delete("readers")
     }

@@ -138,7 +138,7 @@ impl DomainParticipant {
     /// let participant = DomainParticipant::new(0)?;
     /// let topic = participant.find_dynamic_topic("Attitude", Timeout::secs(5))?;
     /// let reader = participant.reader(&topic).create()?;
-    /// for sample in reader.take(.., Timeout::secs(1))? {
+    /// for sample in reader.take_data(.., Timeout::secs(1))? {
     ///     println!("{}", sample.to_text());
     /// }
     /// # Ok(())

@@ -17,7 +17,7 @@ use super::representation::{PolicyOwner, TypeRepresentations};
 use super::storage_options::StorageOptions;
 use super::{Topic, TopicPolicies};
 use crate::domain::{ParticipantInner, ProfileBinding, ProfiledEntity, default_topic_qos};
-use crate::infrastructure::{DdsError, DdsResult, LogRetention};
+use crate::infrastructure::{DdsError, DdsResult, LogRetention, TopicListener};
 use crate::mapping::level::TopicLevel;
 use crate::mapping::order::TopicOrder;
 use crate::subscription::is_builtin;
@@ -51,6 +51,7 @@ pub struct TopicBuilder<T: TopicData> {
     service: DurabilityServiceQosPolicy,
     lifespan: Option<Duration>,
     options: StorageOptions,
+    listener: Option<Box<dyn TopicListener>>,
 }
 
 impl<T: TopicData> TopicBuilder<T> {
@@ -73,12 +74,20 @@ impl<T: TopicData> TopicBuilder<T> {
             service: StorageOptions::default_service(),
             lifespan: None,
             options: StorageOptions::default(),
+            listener: None,
         };
         match (set, default_profile) {
             (Some(qos), _) => builder.qos(&qos),
             (None, Some(profile)) => builder.profile(&profile),
             (None, None) => builder,
         }
+    }
+
+    /// Sets the listener of the topic, so that the listener misses no change of
+    /// INCONSISTENT_TOPIC. [`set_listener`](Topic::set_listener) replaces it later.
+    pub fn listener(mut self, listener: impl TopicListener + 'static) -> Self {
+        self.listener = Some(Box::new(listener));
+        self
     }
 
     /// Takes the policies from a profile, and the level from these policies and `squall.delivery`.
@@ -336,7 +345,7 @@ impl<T: TopicData> TopicBuilder<T> {
             order,
             ..
         } = self;
-        let TopicBuilder { mut qos, service, lifespan, mut options, .. } = self;
+        let TopicBuilder { mut qos, service, lifespan, mut options, listener, .. } = self;
         participant.lifecycle.check_there("the participant")?;
         if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
             return Err(DdsError::BadParameter(format!(
@@ -377,6 +386,7 @@ impl<T: TopicData> TopicBuilder<T> {
         let profile = following.as_ref().map(|following| Arc::clone(following.profile()));
         let policies = TopicPolicies::new(name.into(), profile, order, forms, resolved, options);
         let topic = Topic::make(&participant, support, policies)?;
+        listener.map_or(Ok(()), |listener| topic.listen(listener))?;
         if let Some(following) = following {
             let entity = ProfiledEntity::Topic(Arc::downgrade(topic.entity()));
             participant.profiles.note(entity, following);

@@ -46,7 +46,7 @@ pub(crate) const BYTES_AT: usize = 8;
 /// let frames = participant.topic::<Bytes>("Frames").atomic().create()?;
 /// let (writer, reader) = (participant.writer(&frames).create()?, participant.reader(&frames).create()?);
 /// writer.write_bytes(b"radar")?;
-/// if let Some(frame) = reader.take_next(Timeout::secs(1))? {
+/// if let Some(frame) = reader.take_next_data(Timeout::secs(1))? {
 ///     println!("{} bytes, the first is {:?}", frame.len(), frame.in_place().first());
 ///     let text = std::str::from_utf8(&frame); // checked and read in a copy of its own
 /// }

@@ -62,13 +62,14 @@ pub(crate) fn expression_error(error: &ExpressionError) -> DdsError {
 /// let (expression, parameters) = ("altitude < %0 AND callsign LIKE 'F-%'", ["3000".to_owned()]);
 /// let low = participant.content_filtered_topic("Low tracks", &tracks, expression, &parameters)?;
 /// let reader = participant.reader(&low).create()?;
-/// for track in reader.take(.., Timeout::secs(1))? {
+/// for track in reader.take_data(.., Timeout::secs(1))? {
 ///     println!("{track:?}");
 /// }
 /// low.set_expression_parameters(&["1000".to_owned()])?;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "delete_contentfilteredtopic")]
 pub struct ContentFilteredTopic<T: TopicData>(Arc<FilteredTopicState<T>>);
 
 /// State of a content-filtered topic.
@@ -127,6 +128,7 @@ impl<T: TopicData> ContentFilteredTopic<T> {
     }
 
     /// The participant of the filtered topic.
+    #[doc(alias = "get_participant")]
     pub fn participant(&self) -> DomainParticipant {
         self.related_topic().participant()
     }
@@ -137,16 +139,19 @@ impl<T: TopicData> ContentFilteredTopic<T> {
     }
 
     /// The topic whose samples are filtered.
+    #[doc(alias = "get_related_topic")]
     pub fn related_topic(&self) -> &Topic<T> {
         &self.0.topic
     }
 
     /// The expression.
+    #[doc(alias = "get_filter_expression")]
     pub fn filter_expression(&self) -> String {
         self.0.filter.get().expression().to_owned()
     }
 
     /// The current values of the expression's parameters.
+    #[doc(alias = "get_expression_parameters")]
     pub fn expression_parameters(&self) -> Vec<String> {
         self.0.filter.get().parameters().to_vec()
     }

@@ -71,16 +71,19 @@ impl<T: TopicData> Clone for Topic<T> {
 
 impl<T: TopicData> Topic<T> {
     /// The participant of the topic.
+    #[doc(alias = "get_participant")]
     pub fn participant(&self) -> DomainParticipant {
         DomainParticipant::of(Arc::clone(&self.participant))
     }
 
     /// The topic's name.
+    #[doc(alias = "get_name")]
     pub fn name(&self) -> &str {
         &self.policies().name
     }
 
     /// The name of the topic's type.
+    #[doc(alias = "get_type_name")]
     pub fn type_name(&self) -> &str {
         T::type_name(&self.support)
     }
@@ -121,6 +124,7 @@ impl<T: TopicData> Topic<T> {
     }
 
     /// The topic's policies, which are the defaults of its writers and readers.
+    #[doc(alias = "get_qos")]
     pub fn qos(&self) -> TopicQos {
         self.policies().qos()
     }
@@ -138,6 +142,7 @@ impl<T: TopicData> Topic<T> {
     }
 
     /// The topic's name in the domain.
+    #[doc(alias = "get_instance_handle")]
     pub fn instance_handle(&self) -> InstanceHandle {
         self.participant.membership.handle(self.entity.id)
     }
@@ -161,6 +166,7 @@ impl<T: TopicData> Topic<T> {
     ///
     /// # Errors
     /// [`DdsError::PreconditionNotMet`] while the topic has writers or readers.
+    #[doc(alias = "delete_topic")]
     pub fn delete(self) -> DdsResult<()> {
         self.check_there()?;
         if !self.entity.is_announced() {
@@ -180,6 +186,7 @@ impl<T: TopicData> Topic<T> {
 
     /// INCONSISTENT_TOPIC: endpoints of other participants that use this name for a
     /// different topic.
+    #[doc(alias = "get_inconsistent_topic_status")]
     pub fn inconsistent_topic_status(&self) -> InconsistentTopicStatus {
         self.entity
             .status_board
@@ -187,6 +194,7 @@ impl<T: TopicData> Topic<T> {
     }
 
     /// The statuses that have changed since they were read.
+    #[doc(alias = "get_status_changes")]
     pub fn status_changes(&self) -> StatusMask {
         self.entity.status_board.changes()
     }
@@ -194,7 +202,11 @@ impl<T: TopicData> Topic<T> {
     /// Sets the listener that is called when other participants use this name for a different
     /// topic. It is called on the thread that calls all listeners of the participant.
     pub fn set_listener(&self, listener: impl TopicListener + 'static) -> DdsResult<()> {
-        self.entity.listener.set(Box::new(listener), StatusKind::InconsistentTopic.into());
+        self.listen(Box::new(listener))
+    }
+
+    fn listen(&self, listener: Box<dyn TopicListener>) -> DdsResult<()> {
+        self.entity.listener.set(listener, StatusKind::InconsistentTopic.into());
         self.participant.start_listeners()
     }
 

@@ -60,7 +60,7 @@ pub(crate) mod join;
 ///     &["1000".to_owned()],
 /// )?;
 /// let reader = participant.reader(&low).create()?;
-/// for flight in reader.take(.., Timeout::secs(1))? {
+/// for flight in reader.take_data(.., Timeout::secs(1))? {
 ///     println!("{} at {}", flight.name, flight.height);
 /// }
 /// # Ok(())
@@ -114,6 +114,7 @@ impl<T: TopicData> MultiTopic<T> {
     }
 
     /// The participant of the multi-topic.
+    #[doc(alias = "get_participant")]
     pub fn participant(&self) -> DomainParticipant {
         DomainParticipant::of(Arc::clone(&self.0.topic.participant))
     }
@@ -129,11 +130,13 @@ impl<T: TopicData> MultiTopic<T> {
     }
 
     /// The expression.
+    #[doc(alias = "get_subscription_expression")]
     pub fn subscription_expression(&self) -> String {
         self.0.filter.get().expression().to_owned()
     }
 
     /// The current values of the expression's parameters.
+    #[doc(alias = "get_expression_parameters")]
     pub fn expression_parameters(&self) -> Vec<String> {
         self.0.filter.get().parameters().to_vec()
     }

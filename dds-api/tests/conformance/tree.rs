@@ -142,23 +142,34 @@ impl TestFile {
 pub(crate) struct Product {
     items: Vec<Item>,
     macros: BTreeMap<String, String>,
+    /// Names of functions, types and variants, each with itself and with its aliases.
+    names: BTreeSet<(String, String)>,
 }
 
 impl Product {
     pub(crate) fn read() -> Product {
-        let mut items = Vec::new();
+        let (mut items, mut names) = (Vec::new(), BTreeSet::new());
         let mut folders = vec![root().join("dds-api/src"), root().join("qos-profiles/src")];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).unwrap().flatten() {
                 match entry.path() {
                     path if path.is_dir() => folders.push(path),
-                    path => items.extend(self::items(&std::fs::read_to_string(path).unwrap())),
+                    path => {
+                        let source = std::fs::read_to_string(path).unwrap();
+                        items.extend(self::items(&source));
+                        names.extend(aliases(&source));
+                    }
                 }
             }
         }
         let macros = items.iter().filter(|item| item.header.starts_with("macro_rules! "));
         let macros = macros.map(|item| (name_of(&item.header).to_owned(), item.text.clone()));
-        Product { macros: macros.collect(), items }
+        Product { macros: macros.collect(), items, names }
+    }
+
+    /// Whether a function, type or variant has this name or this alias in the documentation.
+    pub(crate) fn is_found(&self, item: &str, alias: &str) -> bool {
+        self.names.contains(&(item.to_owned(), alias.to_owned()))
     }
 
     /// Whether a type, or a public member of one, exists: `Type`, or `Type::member`.
@@ -187,6 +198,25 @@ impl Product {
             })
         })
     }
+}
+
+/// Returns the names in a file, each with itself and with the `doc(alias)` attributes above it.
+fn aliases(source: &str) -> Vec<(String, String)> {
+    let (mut found, mut above) = (Vec::new(), Vec::new());
+    for line in source.lines().map(str::trim_start) {
+        if let Some(alias) = line.strip_prefix("#[doc(alias = \"") {
+            above.extend(alias.split('"').next());
+        } else if !line.starts_with("#[") && !line.starts_with("//") {
+            let plain = ["pub ", "pub(crate) ", "const ", "async ", "fn ", "struct ", "enum "]
+                .into_iter()
+                .fold(line, |line, word| line.strip_prefix(word).unwrap_or(line));
+            if let Some(name) = words(plain).next() {
+                found
+                    .extend(above.drain(..).chain([name]).map(|alias| (name.into(), alias.into())));
+            }
+        }
+    }
+    found
 }
 
 /// Whether an item makes a type public.

@@ -95,7 +95,7 @@ fn participants_join_and_communicate_with_large_announced_data() {
     let reader = there.reader(&topic).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&Track { id: 3, altitude: 0.0 }).unwrap();
-    assert_eq!(reader.take_next(SOON).unwrap().unwrap().id, 3);
+    assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().id, 3);
 }
 
 #[test]

@@ -95,10 +95,10 @@ fn xml_applications_communicate_with_each_other_and_compiled_program() {
             assert!(Instant::now() < deadline, "{shown:?}, {seen:?}");
             attitude.set("pitch", Value::Double(f64::from(step))).unwrap();
             writer.write(&attitude).unwrap();
-            if let Some(sample) = reader.take_next(Timeout::millis(20)).unwrap() {
+            if let Some(sample) = reader.take_next_data(Timeout::millis(20)).unwrap() {
                 shown = Some(sample.to_json());
             }
-            if let Some(sample) = attitudes.take_next(Timeout::millis(20)).unwrap() {
+            if let Some(sample) = attitudes.take_next_data(Timeout::millis(20)).unwrap() {
                 seen = Some(sample.clone());
             }
             if shown.is_some() && seen.is_some() {
@@ -125,11 +125,13 @@ fn xml_applications_communicate_with_each_other_and_compiled_program() {
         while shown.len() < 2 || all.len() < 3 {
             assert!(Instant::now() < deadline, "{shown:?}, {all:?}");
             shown.extend(
-                warnings.take(.., Timeout::millis(20)).unwrap().map(|sample| sample.to_json()),
+                warnings.take_data(.., Timeout::millis(20)).unwrap().map(|sample| sample.to_json()),
             );
-            all.extend(alarms.take(.., Timeout::millis(20)).unwrap().map(|sample| sample.clone()));
+            all.extend(
+                alarms.take_data(.., Timeout::millis(20)).unwrap().map(|sample| sample.clone()),
+            );
         }
-        assert!(warnings.take_next(Timeout::millis(50)).unwrap().is_none());
+        assert!(warnings.take_next_data(Timeout::millis(50)).unwrap().is_none());
         assert!(shown.iter().any(|text| text.contains("stall")), "{shown:?}");
         assert!(shown.iter().any(|text| text.contains("fire")), "{shown:?}");
         assert!(all.iter().any(|alarm| alarm.code == 1 && alarm.text == "icing"), "{all:?}");
@@ -143,7 +145,7 @@ fn xml_applications_communicate_with_each_other_and_compiled_program() {
         filter.set_expression_parameters(&["'CAUTION'".to_owned()]).unwrap();
         writer.write(&alarm(&of, 4, "WARNING", "stall")).unwrap();
         writer.write(&alarm(&of, 5, "CAUTION", "fuel")).unwrap();
-        let shown = warnings.take_next(SOON).unwrap().unwrap();
+        let shown = warnings.take_next_data(SOON).unwrap().unwrap();
         assert!(shown.to_json().contains("\"code\": 5"), "{}", shown.to_json());
     }
     domain.assert_empty();
@@ -214,9 +216,9 @@ fn xml_entities_have_names_and_policies_and_follow_file_changes() {
         alone.write(&number(&all, 1)).unwrap();
         writer.write(&number(&all, 2)).unwrap();
         // Partitions separate them.
-        let got = left.take_next(SOON).unwrap().unwrap();
+        let got = left.take_next_data(SOON).unwrap().unwrap();
         assert!(got.to_json().contains("\"n\": 2"), "{}", got.to_json());
-        let got = all.reader("Alone").unwrap().take_next(SOON).unwrap().unwrap();
+        let got = all.reader("Alone").unwrap().take_next_data(SOON).unwrap().unwrap();
         assert!(got.to_json().contains("\"n\": 1"), "{}", got.to_json());
 
         file.write(&numbers(5));

@@ -22,15 +22,15 @@ use dds_api::subscription::{
 };
 
 /// Returns the current samples of a builtin topic.
-fn present<T: BuiltinTopicData>(reader: &DataReader<T>) -> Vec<Sample<T>> {
-    let all = reader.read(.., Timeout::NOW).unwrap().into_iter();
+fn present<T: BuiltinTopicData>(reader: &DataReader<T>) -> Vec<ValidSample<T>> {
+    let all = reader.read_data(.., Timeout::NOW).unwrap().into_iter();
     all.filter(|it| it.info().instance_state == InstanceState::Alive).collect()
 }
 
 /// Takes the next sample of a builtin topic.
 #[track_caller]
-fn next<T: BuiltinTopicData>(reader: &DataReader<T>) -> Sample<T> {
-    reader.take_next(SOON).unwrap().expect("nothing is told")
+fn next<T: BuiltinTopicData>(reader: &DataReader<T>) -> ValidSample<T> {
+    reader.take_next_data(SOON).unwrap().expect("nothing is told")
 }
 
 #[test]
@@ -106,12 +106,15 @@ fn builtin_instance_follows_entity_and_is_disposed_on_deletion() {
     assert_eq!(second.info().view_state, ViewState::NotNew);
     // Written samples do not affect the builtin sample of the writer.
     writer.write(&CheckedSample::new(1)).unwrap();
-    assert!(writers.take_next(Timeout::millis(20)).unwrap().is_none());
+    assert!(writers.take_next_data(Timeout::millis(20)).unwrap().is_none());
 
     drop(writer);
-    let last = next(&writers);
+    let last = writers.take_next(SOON).unwrap().expect("nothing is told");
     let info = last.info();
-    assert_eq!((last.key, info.instance_handle, info.valid_data), (key, instance, false));
+    assert_eq!(
+        (last.key_value().key, info.instance_handle, info.valid_data),
+        (key, instance, false)
+    );
     assert_eq!(info.instance_state, InstanceState::NotAliveDisposed);
 
     // Samples of an ended instance stay until they are taken, unless the reader sets a delay.
@@ -175,7 +178,7 @@ fn builtin_readers_are_looked_up_by_topic_name() {
     // The builtin reader is the same one while any handle exists.
     let again = here.builtin_reader::<ParticipantBuiltinTopicData>().unwrap();
     assert_eq!(again.instance_handle(), participants.instance_handle());
-    assert!(again.take_next(Timeout::NOW).unwrap().is_none(), "it was taken");
+    assert!(again.take_next_data(Timeout::NOW).unwrap().is_none(), "it was taken");
     assert_eq!(here.builtin_subscriber().unwrap().instance_handle(), subscriber.instance_handle());
     assert_eq!(participants.subscriber().unwrap().instance_handle(), subscriber.instance_handle());
     drop((again, participants));
@@ -203,7 +206,7 @@ fn builtin_readers_are_looked_up_by_topic_name() {
     here.delete_contained_entities().unwrap();
     assert!(topics.is_enabled());
     DomainParticipantFactory::instance().delete_participant(&here).unwrap();
-    assert!(matches!(topics.read(.., Timeout::NOW), Err(DdsError::AlreadyDeleted(_))));
+    assert!(matches!(topics.read_data(.., Timeout::NOW), Err(DdsError::AlreadyDeleted(_))));
     assert!(matches!(here.builtin_subscriber(), Err(DdsError::AlreadyDeleted(_))));
 }
 
@@ -235,7 +238,7 @@ impl SubscriberListener for ReportingListener {
 
 impl DataReaderListener<TopicBuiltinTopicData> for ReportingListener {
     fn on_data_available(&mut self, reader: &DataReader<TopicBuiltinTopicData>) {
-        for topic in reader.take(.., Timeout::NOW).unwrap() {
+        for topic in reader.take_data(.., Timeout::NOW).unwrap() {
             let _ = self.0.send(topic.name.clone());
         }
     }
@@ -261,7 +264,7 @@ fn conditions_and_wait_sets_work_on_builtin_readers() {
         wanted
     });
     let [found] = &readers.take_w_condition(.., &of_navigation).unwrap()[..] else { panic!("one") };
-    assert_eq!(found.key, wanted.instance_handle());
+    assert_eq!(found.key_value().key, wanted.instance_handle());
     assert_eq!(found.info().sample_state, SampleState::NotRead);
 
     let status = readers.status_condition();

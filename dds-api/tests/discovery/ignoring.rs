@@ -33,7 +33,7 @@ fn unknown(result: DdsResult<()>) {
 fn take_until(reader: &DataReader<Track>, last: u32, mut writers: usize) -> Vec<Track> {
     let mut all = Vec::new();
     while writers > 0 {
-        let sample = reader.take_next(SOON).unwrap().expect("it does not come");
+        let sample = reader.take_next_data(SOON).unwrap().expect("it does not come");
         writers -= usize::from(sample.count == last);
         all.push(*sample);
     }
@@ -59,23 +59,23 @@ fn samples_of_ignored_writer_are_dropped_even_if_already_received() {
     assert_eq!((status.current_count, status.total_count), (1, 2));
     bad.write(&CheckedSample::new(2)).unwrap();
     good.write(&CheckedSample::new(3)).unwrap();
-    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 3);
-    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
+    assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, 3);
+    assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none());
     // A later reader receives nothing of it either.
     let later = reader_of(&here, "Marks");
     until("it is matched", || later.matched_writers() == 1);
     bad.write(&CheckedSample::new(4)).unwrap();
     good.write(&CheckedSample::new(5)).unwrap();
-    assert_eq!(later.take_next(SOON).unwrap().unwrap().number, 5);
-    assert!(later.take_next(Timeout::millis(20)).unwrap().is_none());
+    assert_eq!(later.take_next_data(SOON).unwrap().unwrap().number, 5);
+    assert!(later.take_next_data(Timeout::millis(20)).unwrap().is_none());
     // One call is sufficient; the writer is still ignored after one of its policies changes.
     unknown(here.ignore_publication(bad.instance_handle()));
     let mut qos = bad.qos();
     qos.user_data.value = vec![1];
     bad.set_qos(&qos).unwrap();
     good.write(&CheckedSample::new(6)).unwrap();
-    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 6 - 1);
-    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 6);
+    assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, 6 - 1);
+    assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, 6);
     assert_eq!(reader.matched_publications(), [good.instance_handle()]);
 }
 
@@ -90,12 +90,12 @@ fn instances_of_ignored_writer_become_not_alive_no_writers() {
     let writer = there.writer(&theirs).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&Track { id: 1, count: 1 }).unwrap();
-    let first = reader.take_next(SOON).unwrap().unwrap();
+    let first = reader.take_next_data(SOON).unwrap().unwrap();
     assert_eq!(first.info().instance_state, InstanceState::Alive);
     here.ignore_publication(writer.instance_handle()).unwrap();
     let last = reader.take_next(SOON).unwrap().unwrap();
     assert_eq!(last.info().instance_state, InstanceState::NotAliveNoWriters);
-    assert_eq!(last.id, 1);
+    assert_eq!(last.key_value().id, 1);
 }
 
 /// I-188: from then on the next strongest writer owns the instances.
@@ -121,13 +121,14 @@ fn ownership_passes_to_next_writer_when_owner_is_ignored() {
     write(10);
     let all = |reader: &DataReader<Track>| {
         let all = reader.take(.., Timeout::millis(20)).unwrap();
-        all.map(|it| (it.count, it.info().instance_state)).collect::<Vec<_>>()
+        all.map(|it| (it.data().map(|data| data.count), it.info().instance_state))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(all(&reader), [(10, InstanceState::Alive)]);
+    assert_eq!(all(&reader), [(Some(10), InstanceState::Alive)]);
     here.ignore_publication(strong.instance_handle()).unwrap();
     // The weaker writer still exists, so the instance continues.
     write(20);
-    assert_eq!(all(&reader), [(21, InstanceState::Alive)]);
+    assert_eq!(all(&reader), [(Some(21), InstanceState::Alive)]);
     here.ignore_publication(weak.instance_handle()).unwrap();
     let over: Vec<_> = all(&reader).into_iter().map(|(_, state)| state).collect();
     assert_eq!(over, [InstanceState::NotAliveNoWriters]);
@@ -163,7 +164,7 @@ fn ordered_topic_keeps_its_order_without_ignored_writer() {
     assert_eq!(all.len(), 3 * COUNT as usize);
     let wanted: Vec<Track> = all.into_iter().filter(|track| track.id != 0).collect();
     assert_eq!(take_until(&reader, COUNT, 2), wanted);
-    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
+    assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none());
 }
 
 #[test]
@@ -176,7 +177,7 @@ fn late_reader_receives_no_kept_sample_of_ignored_writer() {
     bad.write(&Track { id: 0, count: 1 }).unwrap();
     good.write(&Track { id: 1, count: 2 }).unwrap();
     let publications = here.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
-    until("both are known", || publications.read(.., Timeout::NOW).unwrap().len() == 2);
+    until("both are known", || publications.read_data(.., Timeout::NOW).unwrap().len() == 2);
     here.ignore_publication(bad.instance_handle()).unwrap();
     let handle = bad.instance_handle();
     // The ignored writer is remembered even after it is gone.
@@ -185,7 +186,7 @@ fn late_reader_receives_no_kept_sample_of_ignored_writer() {
     let reader = here.reader(&ours).create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     assert_eq!(take_until(&reader, 2, 1), [Track { id: 1, count: 2 }]);
-    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
+    assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none());
     unknown(here.ignore_publication(handle));
 }
 
@@ -231,8 +232,8 @@ fn ignored_participant_and_its_entities_are_invisible() {
     until("the others know of it", || after.matched_subscriptions().len() == 1);
     after.write(&CheckedSample::new(1)).unwrap();
     theirs.write(&CheckedSample::new(2)).unwrap();
-    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 2);
-    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
+    assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, 2);
+    assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none());
     assert_eq!(alive(), [1, 1, 1, 0]);
     unknown(here.ignore_participant(there.instance_handle()));
     unknown(here.ignore_publication(after.instance_handle()));
@@ -252,9 +253,9 @@ fn ignore_topic_applies_to_all_other_participants() {
     let (here, there, other) = (domain.join(), domain.join(), domain.join());
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();
     let (theirs, kept) = (topic(&there, false), writer_of(&there, "Marks"));
-    until("both are known", || topics.read(.., Timeout::NOW).unwrap().len() == 2);
+    until("both are known", || topics.read_data(.., Timeout::NOW).unwrap().len() == 2);
     // Ignored by its instance in the builtin topic.
-    let all = topics.read(.., Timeout::NOW).unwrap();
+    let all = topics.read_data(.., Timeout::NOW).unwrap();
     let of_it = all.iter().find(|it| it.name == "Tracks").unwrap();
     let instance = of_it.info().instance_handle;
     assert_eq!(here.discovered_topic_data(instance).unwrap(), **of_it);
@@ -273,9 +274,9 @@ fn ignore_topic_applies_to_all_other_participants() {
     own.write(&Track { id: 2, count: 2 }).unwrap();
     kept.write(&CheckedSample::new(7)).unwrap();
     assert_eq!(take_until(&reader, 2, 1), [Track { id: 2, count: 2 }]);
-    assert_eq!(marks.take_next(SOON).unwrap().unwrap().number, 7);
+    assert_eq!(marks.take_next_data(SOON).unwrap().unwrap().number, 7);
     writers.iter().for_each(|writer| writer.wait_for_acknowledgments(SOON).unwrap());
-    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
+    assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none());
     assert_eq!(reader.matched_publications(), [own.instance_handle()]);
 }
 

@@ -20,7 +20,7 @@ fn both(
 }
 
 fn sees(reader: &DataReader<CheckedSample>, number: u64) {
-    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, number);
+    assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, number);
 }
 
 /// The first participant has another definition than the others, and leaves; a late joiner receives
@@ -112,7 +112,7 @@ fn recreated_topic_follows_its_new_durability_despite_held_sample() {
         let (writer, reader) = both(&here, &before);
         writer.wait_for_readers(1, SOON).unwrap();
         writer.write(&CheckedSample::new(1)).unwrap();
-        let held = reader.take_next(SOON).unwrap().unwrap();
+        let held = reader.take_next_data(SOON).unwrap().unwrap();
         drop((writer, reader, before));
         let anew = topic(&here, "Marks", is_kept);
         let (writer, _reader) = both(&here, &anew);

@@ -55,7 +55,7 @@ impl PublisherListener for ReportingListener {
 
 impl DataReaderListener<CheckedSample> for ReportingListener {
     fn on_data_available(&mut self, reader: &DataReader<CheckedSample>) {
-        for sample in reader.take(.., Timeout::NOW).unwrap() {
+        for sample in reader.take_data(.., Timeout::NOW).unwrap() {
             self.say(format!("sample {}", sample.number));
         }
     }
@@ -263,7 +263,7 @@ fn writers_and_readers_are_looked_up_by_topic_name() {
     found.wait_for_readers(1, SOON).unwrap();
     drop(writer);
     found.write(&CheckedSample::new(1)).unwrap();
-    assert_eq!(again.take_next(SOON).unwrap().unwrap().number, 1);
+    assert_eq!(again.take_next_data(SOON).unwrap().unwrap().number, 1);
     drop((reader, again, found));
     assert!(subscriber.lookup_reader::<CheckedSample>("Marks").is_none());
     assert!(publisher.writers().is_empty());
@@ -273,7 +273,7 @@ struct PanickingListener(Sender<String>);
 
 impl DataReaderListener<CheckedSample> for PanickingListener {
     fn on_data_available(&mut self, reader: &DataReader<CheckedSample>) {
-        let number = reader.take_next(Timeout::NOW).unwrap().unwrap().number;
+        let number = reader.take_next_data(Timeout::NOW).unwrap().unwrap().number;
         self.0.send(number.to_string()).unwrap();
         panic!("on purpose");
     }
@@ -313,7 +313,7 @@ impl DataReaderListener<CheckedSample> for ReentrantListener {
         reader.clear_listener();
         let mut count = 0;
         until("all has come", || {
-            count += reader.take(.., Timeout::millis(1)).unwrap().count();
+            count += reader.take_data(.., Timeout::millis(1)).unwrap().count();
             count == 12
         });
         drop(writer);
@@ -388,7 +388,7 @@ fn subscriber_condition_holds_while_any_of_its_readers_has_data() {
         condition.set_enabled_statuses(StatusMask::NONE);
         assert!(!condition.trigger_value());
         condition.set_enabled_statuses(StatusKind::DataOnReaders);
-        assert_eq!(readers[at].take_next(SOON).unwrap().unwrap().number, 7);
+        assert_eq!(readers[at].take_next_data(SOON).unwrap().unwrap().number, 7);
     }
     until("the other reader has its own", || other.has_samples());
     assert_eq!(subscriber.status_changes(), StatusMask::NONE);
@@ -398,4 +398,37 @@ fn subscriber_condition_holds_while_any_of_its_readers_has_data() {
     assert!(!condition.trigger_value(), "no reader, no data");
     drop(subscriber);
     assert!(!condition.trigger_value());
+}
+
+/// The status mask is set when the builder has created the entity, and the listener is told of the
+/// match with an entity that was there before.
+#[test]
+fn listeners_given_to_builders_are_told_of_the_first_events() {
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
+    let marks = |participant: &DomainParticipant| {
+        participant.topic::<CheckedSample>("Marks").transient_local().create().unwrap()
+    };
+    let (says, hears) = channel();
+    let listener = |name| ReportingListener(name, says.clone());
+    let hear = || hears.recv_timeout(PATIENCE).unwrap();
+
+    let ours = here.topic::<CheckedSample>("Marks").transient_local().listener(listener("topic"));
+    let ours = ours.create().unwrap();
+    assert_eq!(ours.listener_mask(), StatusMask::from(StatusKind::InconsistentTopic));
+    let first = there.writer(&marks(&there)).create().unwrap();
+    first.write(&CheckedSample::new(7)).unwrap();
+    let mask = StatusKind::DataAvailable | StatusKind::SubscriptionMatched;
+    let reader = here.reader(&ours).listener(listener("reader"), mask).create().unwrap();
+    assert_eq!(reader.listener_mask(), mask);
+    let mut told = [hear(), hear()];
+    told.sort();
+    assert_eq!(told, ["reader: 1 writers", "reader: sample 7"]);
+
+    let writer = here.writer(&ours).listener(listener("writer"), StatusKind::PublicationMatched);
+    let writer = writer.create().unwrap();
+    assert_eq!(writer.listener_mask(), StatusMask::from(StatusKind::PublicationMatched));
+    let mut told = [hear(), hear()];
+    told.sort();
+    assert_eq!(told, ["reader: 2 writers", "writer: 1 readers"]);
 }

@@ -90,7 +90,8 @@ fn entities_take_policies_from_profile_of_their_topic() {
             writer.write(&CheckedSample::new(number)).unwrap();
         }
         writer.wait_for_acknowledgments(SOON).unwrap();
-        let kept: Vec<u64> = reader.take(.., SOON).unwrap().map(|sample| sample.number).collect();
+        let kept: Vec<u64> =
+            reader.take_data(.., SOON).unwrap().map(|sample| sample.number).collect();
         assert_eq!(kept, [3, 4], "{name}: its cache is as the profile says");
     }
 }
@@ -111,7 +112,7 @@ fn late_joiner_with_alarm_profile_receives_only_last_sample() {
     }
     let late = theirs.reader(&topic(&theirs)).create().unwrap();
     late.wait_for_historical_data(SOON).unwrap();
-    let got: Vec<u64> = late.take(.., SOON).unwrap().map(|sample| sample.number).collect();
+    let got: Vec<u64> = late.take_data(.., SOON).unwrap().map(|sample| sample.number).collect();
     assert_eq!(got, [4]);
 }
 
@@ -272,7 +273,7 @@ fn reloaded_file_changes_policies_of_running_entities() {
         right.write(&CheckedSample::new(number + 100)).unwrap();
         let mut got = Vec::new();
         while got.last() != Some(&owned) {
-            got.push(reader.take_next(SOON).unwrap().unwrap().number);
+            got.push(reader.take_next_data(SOON).unwrap().unwrap().number);
         }
         got
     };
@@ -383,17 +384,21 @@ fn reader_cache_topic_and_matches_follow_reloaded_profile() {
         writer.wait_for_acknowledgments(SOON).unwrap();
     };
     write(0..3);
-    let numbers = |samples: Vec<Sample<CheckedSample>>| {
+    let numbers = |samples: Vec<ValidSample<CheckedSample>>| {
         samples.iter().map(|sample| sample.number).collect::<Vec<_>>()
     };
-    assert_eq!(numbers(reader.take(.., SOON).unwrap().collect()), [0], "the others come too soon");
+    assert_eq!(
+        numbers(reader.take_data(.., SOON).unwrap().collect()),
+        [0],
+        "the others come too soon"
+    );
 
     test.write(&separated("", ""));
     let report = theirs.reload_qos().unwrap();
     assert_eq!(report.changed[0].policies, [PolicyId::TimeBasedFilter]);
-    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 2, "it had waited already");
+    assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, 2, "it had waited already");
     write(3..8);
-    assert_eq!(numbers(reader.take(.., SOON).unwrap().collect()), [3, 4, 5, 6, 7]);
+    assert_eq!(numbers(reader.take_data(.., SOON).unwrap().collect()), [3, 4, 5, 6, 7]);
 
     // A reader requests a deadline that no writer offers, until the writers' file offers it.
     test.write(&separated(&deadline(200), ""));
@@ -467,6 +472,6 @@ fn properties_set_creation_parameters_of_topics_writers_and_readers() {
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write_bytes(&[7; 200_000]).unwrap();
     assert!(writer.write_bytes(&[7; 400_000]).is_err(), "it was made for less");
-    let held: Vec<_> = reader.take(.., SOON).unwrap().collect();
+    let held: Vec<_> = reader.take_data(.., SOON).unwrap().collect();
     assert_eq!((held.len(), reader.copied_samples()), (1, 1), "nothing is lent");
 }

@@ -53,7 +53,7 @@ fn reader_in_other_participant_takes_samples_in_written_order() {
         writer.write(&attitude(n)).unwrap();
     }
     writer.wait_for_acknowledgments(SOON).unwrap();
-    let taken: Vec<_> = reader.take(.., SOON).unwrap().collect();
+    let taken: Vec<_> = reader.take_data(.., SOON).unwrap().collect();
     assert_eq!(taken.len(), 100);
     for (n, sample) in taken.iter().enumerate() {
         assert!(sample.is_borrowed(), "a plain sample is read in place");
@@ -85,7 +85,7 @@ fn all_samples_arrive_when_total_exceeds_writer_memory() {
             }
         });
         for n in 0..20_000 {
-            let sample = reader.take_next(SOON).unwrap().expect("nothing is lost");
+            let sample = reader.take_next_data(SOON).unwrap().expect("nothing is lost");
             assert_eq!(*sample, attitude(n));
         }
     });
@@ -103,10 +103,10 @@ fn samples_with_heap_data_travel_as_cdr() {
     let mut loan = writer.loan().unwrap();
     loan.text = "level".into();
     loan.publish().unwrap();
-    let first = reader.take_next(SOON).unwrap().expect("the first report");
+    let first = reader.take_next_data(SOON).unwrap().expect("the first report");
     assert_eq!(*first, report);
     assert!(!first.is_borrowed());
-    assert_eq!(reader.take_next(SOON).unwrap().expect("the second").text, "level");
+    assert_eq!(reader.take_next_data(SOON).unwrap().expect("the second").text, "level");
 }
 
 #[test]
@@ -134,9 +134,9 @@ fn write_waits_then_times_out_when_memory_is_full() {
     };
     assert!(matches!(&refusal, DdsError::Timeout(why) if why.contains("Attitude")), "{refusal}");
     // A held sample blocks only its part of the memory.
-    let held = reader.take_next(SOON).unwrap().expect("the first sample");
+    let held = reader.take_next_data(SOON).unwrap().expect("the first sample");
     for n in 1..written {
-        assert_eq!(*reader.take_next(SOON).unwrap().expect("the rest"), attitude(n));
+        assert_eq!(*reader.take_next_data(SOON).unwrap().expect("the rest"), attitude(n));
     }
     for n in 0..written / 2 {
         writer.write(&attitude(n)).unwrap();
@@ -159,7 +159,7 @@ fn dropped_and_forgotten_loans_do_not_block_writer() {
         let mut loan = writer.loan().unwrap();
         loan.aircraft = n;
         loan.publish().unwrap();
-        assert_eq!(reader.take_next(SOON).unwrap().expect("each loan").aircraft, n);
+        assert_eq!(reader.take_next_data(SOON).unwrap().expect("each loan").aircraft, n);
     }
     drop(held);
 }
@@ -176,7 +176,7 @@ fn loan_as_left_delivers_assigned_value() {
         let mut loan = writer.loan_as_left().unwrap();
         *loan = attitude(n);
         loan.publish().unwrap();
-        assert_eq!(*reader.take_next(SOON).unwrap().expect("each loan"), attitude(n));
+        assert_eq!(*reader.take_next_data(SOON).unwrap().expect("each loan"), attitude(n));
     }
 }
 
@@ -194,12 +194,13 @@ fn deletion_of_reader_or_writer_blocks_no_other_entity() {
         drop(passer_by);
         for n in 0..500 {
             writer.write(&attitude(round * 1000 + n)).unwrap();
-            let sample = reader.take_next(SOON).unwrap().expect("the other reader goes on");
+            let sample = reader.take_next_data(SOON).unwrap().expect("the other reader goes on");
             assert_eq!(sample.aircraft, round * 1000 + n);
         }
         writer.write(&attitude(7)).unwrap();
         drop(writer);
-        let last = reader.take_next(SOON).unwrap().expect("the last sample outlives its writer");
+        let last =
+            reader.take_next_data(SOON).unwrap().expect("the last sample outlives its writer");
         assert_eq!(*last, attitude(7));
     }
 }
@@ -223,14 +224,14 @@ fn misuse_returns_error_with_advice() {
     says(writer.write(&report).unwrap_err(), ".max_sample_size(");
     says(writer.wait_for_readers(1, Timeout::millis(1)).unwrap_err(), "0 of 1 readers");
     let reader = here.reader(&reports).create().unwrap();
-    assert!(reader.take_next(Timeout::NOW).unwrap().is_none());
-    assert!(reader.take(.., Timeout::millis(1)).unwrap().next().is_none());
+    assert!(reader.take_next_data(Timeout::NOW).unwrap().is_none());
+    assert!(reader.take_data(.., Timeout::millis(1)).unwrap().next().is_none());
     let other_type = there.topic::<Attitude>("Report").create().unwrap();
     let stranger = there.writer(&other_type).create().unwrap();
     let seen = std::time::Instant::now();
     while reader.inconsistent_writers() == 0 {
         assert!(seen.elapsed().as_secs() < 10, "the type is announced");
-        let _ = reader.take_next(Timeout::millis(1)).unwrap();
+        let _ = reader.take_next_data(Timeout::millis(1)).unwrap();
     }
     assert_eq!(stranger.matched_readers(), 0);
 }
@@ -253,7 +254,7 @@ fn wait_until_waits_for_room_or_samples_in_one_thread() {
             writer.write(&attitude(written)).unwrap();
             written += 1;
         }
-        for sample in reader.take(.., Timeout::NOW).unwrap() {
+        for sample in reader.take_data(.., Timeout::NOW).unwrap() {
             assert_eq!(*sample, attitude(taken));
             taken += 1;
         }
@@ -281,7 +282,7 @@ fn wait_until_condition_may_query_peers_and_never_blocks() {
         assert!(waits.join().unwrap());
         drop(other);
     });
-    let takes = || reader.take_next(Timeout::FOREVER).is_ok_and(|sample| sample.is_some());
+    let takes = || reader.take_next_data(Timeout::FOREVER).is_ok_and(|sample| sample.is_some());
     assert!(!participant.wait_until(Timeout::millis(5), takes).unwrap());
     let asks = || participant.stored_topics().len() == 7;
     let asked = || participant.wait_until(SOON, asks).unwrap();
@@ -291,7 +292,7 @@ fn wait_until_condition_may_query_peers_and_never_blocks() {
     assert!(participant.stored_topics().is_empty(), "it works on");
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&attitude(1)).unwrap();
-    assert_eq!(*reader.take_next(SOON).unwrap().unwrap(), attitude(1));
+    assert_eq!(*reader.take_next_data(SOON).unwrap().unwrap(), attitude(1));
 }
 
 #[test]

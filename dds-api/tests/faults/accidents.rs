@@ -69,7 +69,7 @@ fn act_exits(folder: &Path, end: ProcessEnd) {
     let participant = join(folder);
     let (writer, topic) = (small_writer(&participant), topic(&participant));
     let reader = participant.reader(&topic).create().unwrap();
-    let held = reader.take_next(SOON).unwrap().unwrap();
+    let held = reader.take_next_data(SOON).unwrap().unwrap();
     let loans = [writer.loan().unwrap(), writer.loan().unwrap()];
     if end != ProcessEnd::Exit {
         let second = participant.reader(&topic).create().unwrap();
@@ -98,7 +98,7 @@ fn process_that_exits_with_samples_and_loans_blocks_no_participant() {
         assert_eq!(actor.hear(), "ready");
         for number in 1..5000 {
             writer.write(&CheckedSample::new(number)).unwrap();
-            reader.take_next(SOON).unwrap().unwrap();
+            reader.take_next_data(SOON).unwrap().unwrap();
         }
         assert!(actor.try_hear().is_none(), "it has ended");
         until("it is gone", || writer.matched_readers() == 1 && participant.view().1 == 1);
@@ -123,7 +123,7 @@ fn act_forks(folder: &Path) {
     let follows = participant.reader(&topic).keep_last(10).create().unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
     writer.write(&CheckedSample::new(0)).unwrap();
-    let held = reader.take_next(SOON).unwrap().unwrap();
+    let held = reader.take_next_data(SOON).unwrap().unwrap();
     let mut loan = writer.loan().unwrap();
     *loan = CheckedSample::new(5);
     // More samples can be taken.
@@ -147,7 +147,7 @@ fn act_forks(folder: &Path) {
     let mut next = 1;
     let mut read = |count: u64| {
         for _ in 0..count {
-            let sample = reader.take_next(SOON).unwrap().unwrap();
+            let sample = reader.take_next_data(SOON).unwrap().unwrap();
             sample.assert_whole();
             next += 1;
         }
@@ -176,7 +176,7 @@ type AllEntities = (
     DataReader<CheckedSample>,
     DataReader<CheckedSample>,
     Topic<CheckedSample>,
-    Sample<CheckedSample>,
+    ValidSample<CheckedSample>,
 );
 
 /// Each call reports the error, no drop announces a departure of the parent, and a participant of
@@ -187,10 +187,10 @@ fn in_the_child(folder: &Path, (participant, writer, reader, follows, topic, hel
     assert!(is_refused(writer.wait_for_readers(1, SOON)));
     assert!(is_refused(writer.wait_for_acknowledgments(SOON)));
     assert!(is_refused(writer.dispose(&CheckedSample::new(9))));
-    assert!(is_refused(reader.take(.., Timeout::NOW).map(drop)));
-    assert!(is_refused(reader.take_next(SOON).map(drop)));
-    assert!(is_refused(reader.read(.., SOON).map(drop)));
-    assert!(is_refused(follows.take(.., SOON).map(drop)));
+    assert!(is_refused(reader.take_data(.., Timeout::NOW).map(drop)));
+    assert!(is_refused(reader.take_next_data(SOON).map(drop)));
+    assert!(is_refused(reader.read_data(.., SOON).map(drop)));
+    assert!(is_refused(follows.take_data(.., SOON).map(drop)));
     assert!(is_refused(reader.wait_for_writers(9, SOON)));
     assert!(is_refused(participant.topic::<CheckedSample>("Others").create().map(drop)));
     assert!(is_refused(participant.writer(&topic).create().map(drop)));
@@ -209,7 +209,7 @@ fn in_the_child(folder: &Path, (participant, writer, reader, follows, topic, hel
         (own.writer(&topic).create().unwrap(), own.reader(&topic).create().unwrap());
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&CheckedSample::new(7)).unwrap();
-    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 7);
+    assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, 7);
     assert!(factory.lookup_participant(0).is_some());
 }
 
@@ -221,13 +221,16 @@ fn forked_child_has_no_access_to_domain_of_parent() {
     let reader = participant.reader(&topic(&participant)).create().unwrap();
     let mut actor = Actor::start(module_path!(), "forks", &domain, 0);
     until("it has written all", || {
-        reader.take(.., Timeout::millis(10)).unwrap().for_each(|sample| sample.assert_whole());
+        reader.take_data(.., Timeout::millis(10)).unwrap().for_each(|sample| sample.assert_whole());
         reader.matched_writers() == 2
     });
     let line = std::thread::scope(|scope| {
         let line = scope.spawn(|| actor.try_hear());
         while !line.is_finished() {
-            reader.take(.., Timeout::millis(10)).unwrap().for_each(|sample| sample.assert_whole());
+            reader
+                .take_data(.., Timeout::millis(10))
+                .unwrap()
+                .for_each(|sample| sample.assert_whole());
         }
         line.join().unwrap()
     });
@@ -280,7 +283,7 @@ impl DataReaderListener<CheckedSample> for BlockingListener {
     fn on_data_available(&mut self, reader: &DataReader<CheckedSample>) {
         // The listener's own entity, through another handle.
         reader.clone().delete();
-        assert!(matches!(reader.take_next(Timeout::NOW), Err(DdsError::AlreadyDeleted(_))));
+        assert!(matches!(reader.take_next_data(Timeout::NOW), Err(DdsError::AlreadyDeleted(_))));
         self.0.send(()).unwrap();
         std::thread::sleep(PATIENCE);
     }
@@ -408,7 +411,7 @@ fn act_ahead(folder: &Path) {
 fn picture(reader: &DataReader<KeyedState>) -> String {
     let mut all = String::new();
     until("all instances are there", || {
-        let samples = reader.read(.., Timeout::millis(10)).unwrap();
+        let samples = reader.read_data(.., Timeout::millis(10)).unwrap();
         let mut states: Vec<_> = samples.into_iter().map(|state| (state.id, state.by)).collect();
         states.sort_unstable();
         all = format!("{states:?}");

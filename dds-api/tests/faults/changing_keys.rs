@@ -97,7 +97,7 @@ fn store_stays_valid_while_writer_changes_published_keys() {
         std::thread::spawn(move || writer.hear().parse::<u32>().map(|written| (writer, written)));
     let (mut taken, deadline) = (0, Instant::now() + PATIENCE);
     while !done.is_finished() && Instant::now() < deadline {
-        taken += reader.take(.., Timeout::millis(10)).unwrap().count();
+        taken += reader.take_data(.., Timeout::millis(10)).unwrap().count();
     }
     let (mut writer, written) = done.join().unwrap().unwrap();
     assert_eq!(written, SAMPLES);
@@ -108,5 +108,5 @@ fn store_stays_valid_while_writer_changes_published_keys() {
     let other = writer_of(&participant, "Marks");
     other.wait_for_readers(1, SOON).unwrap();
     other.write(&CheckedSample::new(5)).unwrap();
-    assert_eq!(marks.take_next(SOON).unwrap().unwrap().number, 5);
+    assert_eq!(marks.take_next_data(SOON).unwrap().unwrap().number, 5);
 }

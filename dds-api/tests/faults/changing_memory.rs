@@ -84,9 +84,9 @@ fn text_from_taken_bytes_stays_valid_while_writer_changes_memory() {
     let copying = participant.reader(&plain).copied().create().unwrap();
     let mut writer = Actor::start(module_path!(), "changes bytes", &domain, 0);
     assert_eq!(writer.hear(), "ready");
-    let frame = reader.take_next(SOON).unwrap().unwrap();
-    let lent = lending.take_next(SOON).unwrap().unwrap();
-    let copy = copying.take_next(SOON).unwrap().unwrap();
+    let frame = reader.take_next_data(SOON).unwrap().unwrap();
+    let lent = lending.take_next_data(SOON).unwrap().unwrap();
+    let copy = copying.take_next_data(SOON).unwrap().unwrap();
     assert!(frame.is_borrowed() && lent.is_borrowed() && !copy.is_borrowed());
     assert_eq!(writer.hear(), "changing");
 
@@ -122,6 +122,6 @@ fn readers_in_group_shared_domain_copy_samples_unless_limit_is_set() {
     let trusting = participant.reader(&topic).max_held_percent(25).create().unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
     writer.write(&Letters { all: TEXT }).unwrap();
-    assert!(!usual.take_next(SOON).unwrap().unwrap().is_borrowed());
-    assert!(trusting.take_next(SOON).unwrap().unwrap().is_borrowed());
+    assert!(!usual.take_next_data(SOON).unwrap().unwrap().is_borrowed());
+    assert!(trusting.take_next_data(SOON).unwrap().unwrap().is_borrowed());
 }

@@ -50,7 +50,7 @@ fn act() {
                 say("closed");
             }
             _ => {
-                let sample = reader.take_next(SOON).unwrap().expect("it was written");
+                let sample = reader.take_next_data(SOON).unwrap().expect("it was written");
                 say(&format!("{} in a view of {}", sample.number, participant.view().1));
             }
         }

@@ -34,7 +34,7 @@ fn act_hoarder(folder: &Path, with: impl Fn(Builder) -> Builder) {
     say("ready");
     let deadline = Instant::now() + PATIENCE;
     while (held.len() as u64) < MANY && Instant::now() < deadline {
-        held.extend(reader.take(.., Timeout::millis(100)).unwrap());
+        held.extend(reader.take_data(.., Timeout::millis(100)).unwrap());
         if reader.liveliness_changed_status().alive_count == 0 && !held.is_empty() {
             break;
         }
@@ -62,7 +62,7 @@ fn beside(role: &str) -> (u64, u64, u64) {
     writer.wait_for_readers(2, SOON).unwrap();
     for number in 0..MANY {
         writer.write(&CheckedSample::new(number)).unwrap();
-        let sample = reader.take_next(SOON).unwrap().unwrap();
+        let sample = reader.take_next_data(SOON).unwrap().unwrap();
         assert_eq!(*sample, CheckedSample::new(number));
     }
     assert_eq!(reader.copied_samples(), 0, "who drops what it takes gets no copies");
@@ -70,7 +70,7 @@ fn beside(role: &str) -> (u64, u64, u64) {
     // Held samples are not altered while the memory is reused once more.
     for number in 0..2000 {
         writer.write(&CheckedSample::new(number)).unwrap();
-        drop(reader.take_next(SOON).unwrap());
+        drop(reader.take_next_data(SOON).unwrap());
         if number * size_of::<CheckedSample>() as u64 > MEMORY as u64 / 4 {
             break;
         }
@@ -131,9 +131,9 @@ fn dropped_samples_no_longer_count_toward_held_limit() {
     writer.wait_for_readers(2, SOON).unwrap();
     let next = |number: u8| {
         writer.write_bytes(&[number; 10_000]).unwrap();
-        let copy = never.take_next(SOON).unwrap().unwrap();
+        let copy = never.take_next_data(SOON).unwrap().unwrap();
         assert!(!copy.is_borrowed() && **copy == [number; 10_000]);
-        reader.take_next(SOON).unwrap().unwrap()
+        reader.take_next_data(SOON).unwrap().unwrap()
     };
     // One sample is held while the next is taken.
     let mut last = next(0);

@@ -36,7 +36,7 @@ impl TestMember {
 
     /// Returns the number of the last received sample.
     fn last(&self) -> Option<u64> {
-        let samples = self.reader.take(.., Timeout::millis(2)).unwrap();
+        let samples = self.reader.take_data(.., Timeout::millis(2)).unwrap();
         samples.map(|sample| sample.number).last()
     }
 }

@@ -59,7 +59,7 @@ fn act_echo(folder: &Path) {
     say("ready");
     let mut got = ReceivedSequence::default();
     while !got.ended {
-        let Some(sample) = reader.take_next(Timeout::millis(100)).unwrap() else { continue };
+        let Some(sample) = reader.take_next_data(Timeout::millis(100)).unwrap() else { continue };
         // The malicious participant may have appeared as a writer of this topic.
         if sample.check != CheckedSample::new(sample.number).check {
             continue;
@@ -293,7 +293,7 @@ fn take_only_whole(reader: &DataReader<CheckedSample>, got: &mut ReceivedSequenc
     let deadline = Instant::now() + PATIENCE;
     while !got.ended {
         assert!(Instant::now() < deadline, "the last sample does not come: {got:?}");
-        if let Some(sample) = reader.take_next(Timeout::millis(100)).unwrap()
+        if let Some(sample) = reader.take_next_data(Timeout::millis(100)).unwrap()
             && sample.check == CheckedSample::new(sample.number).check
         {
             got.take_in(&sample);

@@ -59,10 +59,10 @@ mod display {
         let topic = participant.topic::<Altitude>("Altitude").create()?;
         let reader = participant.reader(&topic).keep_all().create()?;
         while let Some(sample) = reader.take_next(Timeout::secs(60))? {
-            if !sample.info().valid_data {
-                break;                                                // nobody writes this aircraft any more
+            match sample.data() {
+                Some(data) => println!("{} at {} ft", data.aircraft, data.feet),
+                None => break,                                        // nobody writes this aircraft any more
             }
-            println!("{} at {} ft", sample.aircraft, sample.feet);
         }
         Ok(())
     }
@@ -113,7 +113,7 @@ fn concepts() -> Outcome {
     writer.dispose(&Track { id: 7, height: 0.0 })?;           // 7 is no more
     writer.wait_for_acknowledgments(Timeout::secs(5))?;       // the reader has all of it
     for track in reader.take(.., Timeout::secs(1))? {
-        println!("{}: {:?}", track.id, track.info().instance_state);
+        println!("{}: {:?}", track.key_value().id, track.info().instance_state);
     }
     Ok(())
 }
@@ -159,7 +159,10 @@ fn lost_history(logs: &Path) -> Outcome {
     let past = reader.past(Since::Sample(1))?;                // an error if the log begins later, which says where
     for read in past {
         let (place, track) = read?;                           // an error if a log cannot be read, and no one else has it
-        println!("{place}: {} at {}", track.id, track.height);
+        match track.data() {
+            Some(data) => println!("{place}: {} at {}", data.id, data.height),
+            None => println!("{place}: {} is over", track.key_value().id),
+        }
     }
     let status = topic.storage_status().ok_or("it is not kept")?;
     if !status.waits_for.is_empty() {
@@ -184,22 +187,23 @@ fn failures() -> DdsResult<()> {
     }
     writer.wait_for_acknowledgments(Timeout::secs(5))?;
     let seen = RefCell::new(Vec::new());
-    let show = |track: &Sample<Track>| seen.borrow_mut().push(format!("{} is there", track.id));
-    let hide = |track: &Sample<Track>, why: &str| seen.borrow_mut().push(format!("{}: {why}", track.id));
+    let show = |track: &Track| seen.borrow_mut().push(format!("{} is there", track.id));
+    let hide = |id: u32, why: &str| seen.borrow_mut().push(format!("{id}: {why}"));
     for _ in 0..2 {
-        for track in reader.take(.., Timeout::secs(1))? {
-            match track.info().instance_state {
-                InstanceState::Alive => show(&track),
-                InstanceState::NotAliveDisposed => hide(&track, "it is over"),
-                InstanceState::NotAliveNoWriters => hide(&track, "nobody says anything of it any more"),
+        for sample in reader.take(.., Timeout::secs(1))? {
+            let id = sample.key_value().id;
+            match (sample.data(), sample.info().instance_state) {
+                (Some(track), _) => show(track),
+                (None, InstanceState::NotAliveDisposed) => hide(id, "it is over"),
+                (None, _) => hide(id, "nobody says anything of it any more"),
             }
         }
         writer.clone().delete();
     }
     assert_eq!(seen.take(), ["7 is there", "7: it is over"]);
-    let use_it = |sample: Option<Sample<Track>>| assert!(sample.is_none());
+    let use_it = |sample: Option<ValidSample<Track>>| assert!(sample.is_none());
     let join_anew = |why: &str| panic!("{why}");
-    match reader.take_next(Timeout::secs(1)) {
+    match reader.take_next_data(Timeout::secs(1)) {
         Ok(sample) => use_it(sample),
         Err(DdsError::Isolated(why)) => join_anew(&why),      // drop the participant, and make another one
         Err(other) => return Err(other),
@@ -263,9 +267,9 @@ fn what_others_have() -> DdsResult<()> {
 
     let writers = participant.builtin_reader::<PublicationBuiltinTopicData>()?;
     while let Some(writer) = writers.take_next(Timeout::secs(1))? {
-        match writer.info().instance_state {
-            InstanceState::Alive => println!("{} writes `{}`: {:?}", writer.key, writer.topic_name, writer.reliability),
-            _ => println!("{} is gone", writer.key),                            // of which only the key is left
+        match writer.data() {
+            Some(data) => println!("{} writes `{}`: {:?}", data.key, data.topic_name, data.reliability),
+            None => println!("{} is gone", writer.key_value().key),             // only the key is left
         }
     }
     Ok(())
@@ -322,7 +326,7 @@ fn coherent_changes() -> DdsResult<()> {
     publisher.end_coherent_changes()?;                  // now all of it is there, in one place of the order
     let subscriber = participant.subscriber().presentation(publisher.qos().presentation).create()?;
     let reader = subscriber.reader(&route).create()?;
-    assert_eq!(reader.take(.., Timeout::secs(5))?.count(), 2);
+    assert_eq!(reader.take_data(.., Timeout::secs(5))?.count(), 2);
     Ok(())
 }
 
@@ -332,16 +336,16 @@ fn instances() -> DdsResult<()> {
     let writer = participant.writer(&topic).create()?;
     let (track, timeout) = (Track { id: 7, height: 400.0 }, Timeout::secs(5));
     let hidden = RefCell::new(Vec::new());
-    let show = |track: &Sample<Track>| println!("{track:?}");
+    let show = |track: &Track| println!("{track:?}");
     let hide = |id: u32| hidden.borrow_mut().push(id);
     writer.write(&track)?;                                  // track 7 is there
     writer.dispose(&track)?;                                // it is no more
     writer.unregister_instance(&track)?;                    // this writer has nothing more to say of it
     let picture = participant.reader(&topic).keep_last(1).create()?;
-    for track in picture.read(.., timeout)? {               // read: it stays; take: it goes
-        match track.info().instance_state {
-            InstanceState::Alive => show(&track),
-            InstanceState::NotAliveDisposed | InstanceState::NotAliveNoWriters => hide(track.id),
+    for sample in picture.read(.., timeout)? {              // read: it stays; take: it goes
+        match sample.data() {
+            Some(track) => show(track),
+            None => hide(sample.key_value().id),
         }
     }
     assert!(hidden.take().contains(&7));
@@ -369,7 +373,7 @@ fn types_of_run_time() -> DdsResult<()> {
     let participant = DomainParticipant::new(0)?;
     let topic = participant.find_dynamic_topic("Attitude", Timeout::secs(5))?;
     let reader = participant.reader(&topic).create()?;
-    for sample in reader.take(.., Timeout::secs(5))? {
+    for sample in reader.take_data(.., Timeout::secs(5))? {
         println!("{}", sample.to_json());
     }
     Ok(())
@@ -421,7 +425,7 @@ fn byte_strings() -> DdsResult<()> {
     let length = receive(&mut loan);
     loan.truncate(length);
     loan.publish()?;
-    for sample in reader.take(.., Timeout::secs(1))? {
+    for sample in reader.take_data(.., Timeout::secs(1))? {
         show(sample.in_place());                                          // a `&[u8]`, in the writer's memory
     }
     assert_eq!(lengths.take().first(), Some(&100));

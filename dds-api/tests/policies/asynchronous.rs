@@ -86,7 +86,7 @@ fn task_is_woken_by_samples_of_another_process() {
     // There are no samples at first, so each of these futures sleeps.
     for number in 0..3 {
         let taken = {
-            let mut future = pin!(reader.take_next_async());
+            let mut future = pin!(reader.take_next_data_async());
             let mut context = Context::from_waker(Waker::noop());
             assert!(future.as_mut().poll(&mut context).is_pending());
             actor.tell("write");
@@ -96,9 +96,9 @@ fn task_is_woken_by_samples_of_another_process() {
     }
     actor.tell("write");
     let samples: Vec<u64> =
-        block_on(reader.take_async(..)).unwrap().map(|sample| sample.number).collect();
+        block_on(reader.take_data_async(..)).unwrap().map(|sample| sample.number).collect();
     assert_eq!(samples, [3]);
-    let mut stream = reader.stream();
+    let mut stream = reader.stream().data();
     for number in 4..8 {
         actor.tell("write");
         assert_eq!(block_on(stream.next()).unwrap().unwrap().number, number);
@@ -146,7 +146,7 @@ fn write_as_there_is_room(here: &DomainParticipant, there: &DomainParticipant) {
                 // The writer sleeps in the meantime.
                 std::thread::sleep(Duration::from_millis(5));
             }
-            assert_eq!(block_on(reader.take_next_async()).unwrap().number, number);
+            assert_eq!(block_on(reader.take_next_data_async()).unwrap().number, number);
         }
     });
 }
@@ -194,7 +194,7 @@ fn task_waiting_behind_a_write_is_woken_when_the_write_fails() {
     let mut held = Vec::new();
     while writer.has_room_for(&long) {
         writer.write(&middle).unwrap();
-        held.push(reader.take_next(SOON).unwrap().unwrap());
+        held.push(reader.take_next_data(SOON).unwrap().unwrap());
         writer.wait_for_acknowledgments(SOON).unwrap();
     }
     assert!(writer.has_room_for(&short), "for one that is short there is room");
@@ -234,16 +234,16 @@ fn task_is_woken_when_time_based_filter_releases_a_sample() {
     let reader = participant.reader(&topic).minimum_separation(separation).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&CheckedSample::new(0)).unwrap();
-    assert_eq!(block_on(reader.take_next_async()).unwrap().number, 0);
+    assert_eq!(block_on(reader.take_next_data_async()).unwrap().number, 0);
     // The sample is delivered only when its time is over, and nothing arrives by then.
     writer.write(&CheckedSample::new(1)).unwrap();
-    assert_eq!(block_on(reader.take_next_async()).unwrap().number, 1);
+    assert_eq!(block_on(reader.take_next_data_async()).unwrap().number, 1);
     writer.write(&CheckedSample::new(2)).unwrap();
     let (reader, wait_set) = (Arc::new(reader), WaitSet::new());
     let there = reader.condition(&ReadCondition::new(States::any()));
     wait_set.attach(&there).unwrap();
     assert_eq!(block_on(wait_set.wait_async()).unwrap(), [there]);
-    assert_eq!(reader.take_next(Timeout::NOW).unwrap().unwrap().number, 2);
+    assert_eq!(reader.take_next_data(Timeout::NOW).unwrap().unwrap().number, 2);
     let stop = GuardCondition::new();
     wait_set.attach(&stop).unwrap();
     std::thread::scope(|scope| {
@@ -259,10 +259,10 @@ fn futures_of_entities_can_be_sent_to_other_threads() {
     let domain = TestDomain::new();
     let participant = domain.join();
     let reader = reader_of(&participant, "Marks");
-    may_go(&reader.take_async(..));
-    may_go(&reader.take_next_async());
+    may_go(&reader.take_data_async(..));
+    may_go(&reader.take_next_data_async());
     may_go(&reader.wait_for_writers_async(1));
-    may_go(&reader.stream());
+    may_go(&reader.stream().data());
     let writer = writer_of(&participant, "Marks");
     may_go(&writer.write_async(&CheckedSample::new(0)));
     may_go(&writer.loan_async());

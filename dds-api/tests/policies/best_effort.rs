@@ -70,7 +70,7 @@ impl SampleCounts {
 
     /// Takes the available samples.
     fn take_all(&mut self, reader: &DataReader<CheckedSample>) {
-        while let Some(sample) = reader.take_next(Timeout::NOW).unwrap() {
+        while let Some(sample) = reader.take_next_data(Timeout::NOW).unwrap() {
             sample.assert_whole();
             self.take_in(sample.number);
         }
@@ -95,7 +95,7 @@ fn act() {
 
 /// Takes, with a pause after each sample, until it is told that all is written; then takes the
 /// rest. Returns the number of lost samples.
-fn take_all<T: DdsType>(reader: &DataReader<T>, mut take_in: impl FnMut(&Sample<T>)) -> u64 {
+fn take_all<T: DdsType>(reader: &DataReader<T>, mut take_in: impl FnMut(&ValidSample<T>)) -> u64 {
     let over = Arc::new(AtomicBool::new(false));
     let told = std::thread::spawn({
         let over = Arc::clone(&over);
@@ -107,7 +107,7 @@ fn take_all<T: DdsType>(reader: &DataReader<T>, mut take_in: impl FnMut(&Sample<
     say("ready");
     loop {
         let is_over = over.load(Ordering::Acquire);
-        let sample = reader.take_next(Timeout::millis(100)).unwrap();
+        let sample = reader.take_next_data(Timeout::millis(100)).unwrap();
         match &sample {
             Some(sample) => take_in(sample),
             // The end is checked before the take, so that all samples written by then are taken.
@@ -181,7 +181,7 @@ fn act_last_letters(folder: &Path) {
     let end = listen().unwrap().parse::<u64>().unwrap();
     let mut last = [0; 4];
     until("the last letter to each has come", || {
-        for letter in reader.take(.., Timeout::NOW).unwrap() {
+        for letter in reader.take_data(.., Timeout::NOW).unwrap() {
             letter.assert_whole();
             last[letter.to as usize] = letter.number;
         }
@@ -381,7 +381,7 @@ fn reader_receives_or_counts_samples_of_each_killed_writer() {
         let mut writer = Actor::start(module_path!(), "writer", &domain, 0);
         let mut seen = SampleCounts::default();
         while seen.got < 3000 {
-            if let Some(sample) = reader.take_next(Timeout::millis(100)).unwrap() {
+            if let Some(sample) = reader.take_next_data(Timeout::millis(100)).unwrap() {
                 sample.assert_whole();
                 seen.take_in(sample.number);
             }
@@ -557,7 +557,7 @@ fn a_best_effort_writer_never_waits() {
     assert_eq!(reliable.requested_incompatible_qos_status().total_count, 1);
     assert_eq!(reliable.matched_writers(), 0);
     let mut seen = SampleCounts::default();
-    let held: Vec<_> = readers[0].take(.., Timeout::NOW).unwrap().collect();
+    let held: Vec<_> = readers[0].take_data(.., Timeout::NOW).unwrap().collect();
     held.iter().for_each(|sample| seen.take_in(sample.number));
     for number in 50_000..60_000 {
         writer.write(&CheckedSample::new(number)).unwrap();
@@ -570,7 +570,7 @@ fn a_best_effort_writer_never_waits() {
     });
     assert_eq!(seen.next, 60_000);
     until("the last one is kept", || {
-        let last = readers[1].take(.., Timeout::NOW).unwrap().last();
+        let last = readers[1].take_data(.., Timeout::NOW).unwrap().last();
         last.is_some_and(|sample| sample.number == 59_999)
     });
     let reliable = participant.writer(&topic).reliable().create().unwrap();
@@ -597,9 +597,9 @@ fn lifespan_and_deadline_hold_for_best_effort_reader() {
     (0..10).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     until("the deadline is missed", || reader.requested_deadline_missed_status().total_count > 0);
     std::thread::sleep(2 * PERIOD);
-    assert_eq!(reader.take(.., Timeout::NOW).unwrap().count(), 0, "all of it is out of date");
+    assert_eq!(reader.take_data(.., Timeout::NOW).unwrap().count(), 0, "all of it is out of date");
     assert_eq!(reader.sample_lost_status().total_count, 0, "which is no loss");
     writer.write(&CheckedSample::new(10)).unwrap();
-    let next = reader.take_next(Timeout::from(PATIENCE)).unwrap();
+    let next = reader.take_next_data(Timeout::from(PATIENCE)).unwrap();
     assert!(next.is_none_or(|sample| sample.number == 10));
 }

@@ -73,7 +73,7 @@ fn set_of_encoded_samples_arrives_whole() {
         publisher.begin_coherent_changes().unwrap();
         notes.iter().for_each(|note| writer.write(note).unwrap());
         publisher.end_coherent_changes().unwrap();
-        let got: Vec<Note> = reader.take(.., SOON).unwrap().map(|note| note.clone()).collect();
+        let got: Vec<Note> = reader.take_data(.., SOON).unwrap().map(|note| note.clone()).collect();
         assert_eq!(got, notes, "{level}");
     }
 }
@@ -111,13 +111,13 @@ fn reader_without_coherence_receives_samples_of_sets_in_order() {
         assert_eq!(taken(&all), []);
         got.clear();
         while got.len() < whole.len() {
-            let leg = single.take_next(SOON).unwrap().unwrap();
+            let leg = single.take_next_data(SOON).unwrap().unwrap();
             got.push((leg.number, leg.route));
         }
         assert_eq!(got, whole, "{level}");
         got.clear();
         while got.len() < whole.len() {
-            let two: Vec<_> = some.take(..2, SOON).unwrap().collect();
+            let two: Vec<_> = some.take_data(..2, SOON).unwrap().collect();
             assert!((1..=2).contains(&two.len()));
             got.extend(two.iter().map(|leg| (leg.number, leg.route)));
         }
@@ -188,7 +188,7 @@ fn disposals_and_unregistrations_take_effect_when_their_set_ends() {
             .unwrap()
             .map(|sample| {
                 let info = sample.info();
-                (sample.number, info.valid_data, info.instance_state)
+                (sample.key_value().number, sample.data().is_some(), info.instance_state)
             })
             .collect();
         let disposed = InstanceState::NotAliveDisposed;
@@ -273,12 +273,12 @@ fn set_waits_for_room_at_its_reader_as_a_whole() {
     set(1, 3);
     set(2, 4);
     writer.wait_for_acknowledgments(SOON).unwrap();
-    until("the first is there", || reader.read(.., Timeout::NOW).unwrap().len() == 3);
+    until("the first is there", || reader.read_data(.., Timeout::NOW).unwrap().len() == 3);
     let status = reader.sample_rejected_status();
     assert_eq!((status.total_count, status.total_count_change), (4, 4));
     assert_eq!(status.last_reason, SampleRejectedStatusKind::RejectedBySamplesLimit);
     // Three more samples would find room, but not four.
-    assert_eq!(reader.take(..1, Timeout::NOW).unwrap().count(), 1);
+    assert_eq!(reader.take_data(..1, Timeout::NOW).unwrap().count(), 1);
     assert_eq!(taken(&reader), route(1, 3)[1..]);
     assert_eq!(taken(&reader), route(2, 4));
     set(3, 6);
@@ -488,11 +488,12 @@ fn sets_are_recovered_whole_from_a_log() {
     assert_eq!(got, all);
     // The log files give the same, with the position that all samples of a set share.
     let past: Vec<_> = reader.past(Since::Sample(1)).unwrap().map(Result::unwrap).collect();
-    assert_eq!(past.iter().map(|(_, leg)| (leg.number, leg.route)).collect::<Vec<_>>(), all);
+    let numbers = |leg: &Sample<Leg>| leg.data().map(|leg| (leg.number, leg.route)).unwrap();
+    assert_eq!(past.iter().map(|(_, leg)| numbers(leg)).collect::<Vec<_>>(), all);
     let places: Vec<u64> = past.iter().map(|(place, _)| *place).collect();
     assert_eq!(places, [1, 1, 1, 2, 3, 3, 3, 4, 5, 5, 5, 6]);
     let state = reader.state_at(between.unwrap()).unwrap();
-    let mut state: Vec<_> = state.iter().map(|(_, leg)| (leg.number, leg.route)).collect();
+    let mut state: Vec<_> = state.iter().map(|(_, leg)| numbers(leg)).collect();
     state.sort_unstable();
     assert_eq!(state, [(0, 2), (1, 20), (2, 2)]);
 }
@@ -510,7 +511,7 @@ fn samples_of_suspended_publisher_arrive_on_resume() {
     publisher.suspend_publications().unwrap();
     publisher.suspend_publications().unwrap();
     let sleeps = std::thread::spawn(move || {
-        let first = reader.take_next(SOON).unwrap().unwrap();
+        let first = reader.take_next_data(SOON).unwrap().unwrap();
         (first.number, reader)
     });
     std::thread::sleep(Duration::from_millis(30));

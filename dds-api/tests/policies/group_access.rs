@@ -35,8 +35,10 @@ fn reader_in_common_order_receives_only_samples_of_its_topic() {
         }
         let (mut of_winds, mut of_turns) = (Vec::new(), Vec::new());
         until("all have come", || {
-            of_winds.extend(plain.0.take(.., Timeout::NOW).unwrap().map(|it| (it.layer, it.set)));
-            of_turns.extend(plain.1.take(.., Timeout::NOW).unwrap().map(|it| (it.point, it.set)));
+            of_winds
+                .extend(plain.0.take_data(.., Timeout::NOW).unwrap().map(|it| (it.layer, it.set)));
+            of_turns
+                .extend(plain.1.take_data(.., Timeout::NOW).unwrap().map(|it| (it.point, it.set)));
             of_winds.len() == 100 && of_turns.len() == 100
         });
         assert!(of_winds.into_iter().eq((0..50).flat_map(|set| [(1, set), (3, set)])), "{level}");
@@ -118,9 +120,9 @@ fn readers_are_read_only_within_access_and_receive_nothing_meanwhile() {
             "{error}"
         );
     };
-    refused(display.winds.take(.., Timeout::NOW).map(Iterator::count));
-    refused(display.winds.read(.., Timeout::NOW).map(|all| all.len()));
-    refused(display.winds.take_next(SOON).map(|all| all.iter().count()));
+    refused(display.winds.take_data(.., Timeout::NOW).map(Iterator::count));
+    refused(display.winds.read_data(.., Timeout::NOW).map(|all| all.len()));
+    refused(display.winds.take_next_data(SOON).map(|all| all.iter().count()));
     refused(display.turns.read_next_sample().map(|all| all.iter().count()));
     refused(display.subscriber.data_readers(States::any()).map(|all| all.len()));
     refused(display.subscriber.end_access().map(|()| 0));
@@ -138,15 +140,15 @@ fn readers_are_read_only_within_access_and_receive_nothing_meanwhile() {
     planner.write_set(&[('w', 1, 2), ('t', 1, 2)]);
     planner.turns.wait_for_acknowledgments(SOON).unwrap();
     assert_eq!(
-        display.winds.read(.., SOON).unwrap().len(),
+        display.winds.read_data(.., SOON).unwrap().len(),
         1,
         "one that waits would wait for ever"
     );
     display.subscriber.end_access().unwrap();
     assert_eq!(display.taken(), [('w', 1, 1), ('t', 1, 1)][1..], "the other one is read");
-    assert_eq!(display.turns.take(.., SOON).unwrap().count(), 0);
+    assert_eq!(display.turns.take_data(.., SOON).unwrap().count(), 0);
     display.subscriber.end_access().unwrap();
-    refused(display.turns.take(.., Timeout::NOW).map(Iterator::count));
+    refused(display.turns.take_data(.., Timeout::NOW).map(Iterator::count));
     assert_eq!(display.look(), [('w', 1, 2), ('t', 1, 2)]);
 }
 
@@ -175,13 +177,13 @@ fn each_reader_that_has_samples_is_listed() {
     };
     until("they are there", || !names(&plain.0, States::any()).is_empty());
     assert_eq!(names(&plain.0, States::any()), ["Winds"]);
-    assert_eq!(plain.1.read(.., SOON).unwrap().len(), 3);
+    assert_eq!(plain.1.read_data(.., SOON).unwrap().len(), 3);
     assert!(names(&plain.0, States::not_read()).is_empty());
     group.0.begin_access().unwrap();
     assert_eq!(names(&group.0, States::not_read()), ["Winds"]);
     let first = &group.0.data_readers(States::any()).unwrap()[0];
     let first = first.as_any().downcast_ref::<DataReader<Wind>>().unwrap();
-    assert_eq!(first.take(.., Timeout::NOW).unwrap().count(), 3);
+    assert_eq!(first.take_data(.., Timeout::NOW).unwrap().count(), 3);
     assert!(names(&group.0, States::any()).is_empty());
     group.0.end_access().unwrap();
     drop((group.1, group.2, plain.2));
@@ -254,11 +256,11 @@ fn set_without_room_at_one_reader_is_seen_by_no_reader() {
     planner.write(('w', 3, 3));
     planner.winds.wait_for_acknowledgments(SOON).unwrap();
     display.subscriber.begin_access().unwrap();
-    assert_eq!(display.winds.take(.., Timeout::NOW).unwrap().count(), 1);
+    assert_eq!(display.winds.take_data(.., Timeout::NOW).unwrap().count(), 1);
     display.subscriber.end_access().unwrap();
     // There is no room yet.
     display.subscriber.begin_access().unwrap();
-    assert_eq!(display.winds.read(.., Timeout::NOW).unwrap().len(), 0);
+    assert_eq!(display.winds.read_data(.., Timeout::NOW).unwrap().len(), 0);
     assert_eq!(display.turns.sample_rejected_status().total_count, 2);
     assert_eq!(display.taken(), [('t', 1, 1), ('t', 2, 1)]);
     display.subscriber.end_access().unwrap();
@@ -320,9 +322,9 @@ fn last_sample_of_an_instance_is_kept_for_each_topic() {
     let of_turns = there.reader(&turns(&there)).create().unwrap();
     of_winds.wait_for_historical_data(SOON).unwrap();
     of_turns.wait_for_historical_data(SOON).unwrap();
-    let sets: Vec<u64> = of_winds.take(.., SOON).unwrap().map(|it| it.set).collect();
+    let sets: Vec<u64> = of_winds.take_data(.., SOON).unwrap().map(|it| it.set).collect();
     assert_eq!(sets.last(), Some(&9));
-    let sets: Vec<u64> = of_turns.take(.., SOON).unwrap().map(|it| it.set).collect();
+    let sets: Vec<u64> = of_turns.take_data(.., SOON).unwrap().map(|it| it.set).collect();
     assert_eq!(sets.last(), Some(&9));
 }
 
@@ -345,7 +347,7 @@ fn sets_contain_disposals_and_writers_are_lost_one_by_one() {
         display.subscriber.begin_access().unwrap();
         let winds = display.winds.take(.., Timeout::NOW).unwrap();
         states.extend(winds.map(|wind| wind.info().instance_state));
-        let turns = display.turns.take(.., Timeout::NOW).unwrap().count();
+        let turns = display.turns.take_data(.., Timeout::NOW).unwrap().count();
         display.subscriber.end_access().unwrap();
         assert_eq!(turns, states.len());
         turns > 0
@@ -424,5 +426,5 @@ fn group_scope_without_order_or_coherence_needs_no_access_calls() {
     let reader = subscriber.reader(&topic).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&Wind { layer: 1, set: 1 }).unwrap();
-    assert_eq!(reader.take(.., SOON).unwrap().count(), 1);
+    assert_eq!(reader.take_data(.., SOON).unwrap().count(), 1);
 }

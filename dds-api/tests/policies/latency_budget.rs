@@ -101,7 +101,7 @@ fn sleeping_reader_receives_sample_that_no_other_write_follows() {
         for number in 0..10 {
             std::thread::scope(|scope| {
                 let before = sleeps(&here);
-                let takes = scope.spawn(|| reader.take_next(SOON).unwrap());
+                let takes = scope.spawn(|| reader.take_next_data(SOON).unwrap());
                 until("the reader sleeps", || sleeps(&here) > before);
                 actor.tell("one");
                 assert_eq!(actor.hear(), "done");
@@ -124,7 +124,7 @@ fn sleeps_in_round(
     actor.tell("many");
     let mut taken = 0;
     while taken < 100 {
-        taken += reader.take(.., SOON).unwrap().count();
+        taken += reader.take_data(.., SOON).unwrap().count();
     }
     assert_eq!(actor.hear(), "done");
     sleeps(here) - before
@@ -156,7 +156,7 @@ fn wait_for_acknowledgments_is_not_delayed_by_latency_budget() {
             let takes = scope.spawn(|| {
                 for number in 0..20 {
                     assert_eq!(
-                        *reader.take_next(SOON).unwrap().unwrap(),
+                        *reader.take_next_data(SOON).unwrap().unwrap(),
                         CheckedSample::new(number)
                     );
                 }

@@ -66,7 +66,7 @@ fn ago(time: Duration) -> SystemTime {
     SystemTime::now() - time
 }
 
-fn numbers(samples: impl IntoIterator<Item = Sample<Fix>>) -> Vec<u32> {
+fn numbers(samples: impl IntoIterator<Item = ValidSample<Fix>>) -> Vec<u32> {
     samples.into_iter().map(|fix| fix.number).collect()
 }
 
@@ -118,13 +118,20 @@ fn expired_sample_is_delivered_to_no_reader() {
                 all.len() >= 4
             });
             let over = all.pop().unwrap();
-            assert_eq!((over.id, over.info().instance_state), (9, InstanceState::NotAliveDisposed));
-            assert_eq!(numbers(all), [1, 2, 3], "{level} {index}");
+            assert_eq!(
+                (over.key_value().id, over.info().instance_state),
+                (9, InstanceState::NotAliveDisposed)
+            );
+            assert_eq!(
+                numbers(all.into_iter().filter_map(Sample::into_data)),
+                [1, 2, 3],
+                "{level} {index}"
+            );
             assert!(!reader.has_samples(), "{level} {index}");
         }
         let mut texts = Vec::new();
         until("all notes came", || {
-            let taken = reader.take(.., Timeout::millis(20)).unwrap();
+            let taken = reader.take_data(.., Timeout::millis(20)).unwrap();
             texts.extend(taken.map(|note| note.text.clone()));
             texts.len() >= 3
         });
@@ -171,13 +178,15 @@ fn sample_that_expires_while_it_waits_is_not_delivered() {
             until("nothing is there any more", || triggers() == 0 && !reader.has_samples());
             assert!(SystemTime::now() >= ends, "{level}: gone too early");
             assert_eq!(triggers(), 0, "{level}");
-            assert_eq!(reader.take(.., Timeout::millis(5)).unwrap().count(), 0, "{level}");
+            assert_eq!(reader.take_data(.., Timeout::millis(5)).unwrap().count(), 0, "{level}");
             // A valid sample is found after expired ones.
             writer.write(&Fix { id: 1, number: 77 }).unwrap();
-            assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 77, "{level}");
-            readers.iter().for_each(|reader| drop(reader.take(.., Timeout::NOW).unwrap()));
+            assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, 77, "{level}");
+            readers.iter().for_each(|reader| drop(reader.take_data(.., Timeout::NOW).unwrap()));
             until("all are empty", || {
-                readers.iter().for_each(|it| it.take(.., Timeout::NOW).unwrap().for_each(drop));
+                readers
+                    .iter()
+                    .for_each(|it| it.take_data(.., Timeout::NOW).unwrap().for_each(drop));
                 readers.iter().all(|it| !it.has_samples())
             });
         }
@@ -194,7 +203,7 @@ fn expired_sample_does_not_end_the_wait_of_a_reader() {
         let reader = there.reader(&topic::<Fix>(&there, "Fixes", level)).create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| numbers(reader.take(.., SOON).unwrap()));
+            let waits = scope.spawn(|| numbers(reader.take_data(.., SOON).unwrap()));
             for number in 0..20 {
                 writer.write_w_timestamp(&Fix { id: 0, number }, ago(2 * HOUR)).unwrap();
                 std::thread::sleep(Duration::from_millis(1));
@@ -225,7 +234,7 @@ fn changed_lifespan_applies_to_samples_written_afterwards() {
         writer.wait_for_acknowledgments(SOON).unwrap();
         let mut got = Vec::new();
         until("the last came", || {
-            got.extend(numbers(reader.take(.., Timeout::millis(20)).unwrap()));
+            got.extend(numbers(reader.take_data(.., Timeout::millis(20)).unwrap()));
             got.last() == Some(&4)
         });
         assert_eq!(got, [0, 2, 4], "{level}");
@@ -247,7 +256,7 @@ fn writers_inherit_lifespan_of_their_topic() {
         writer.wait_for_readers(1, SOON).unwrap();
         writer.write_w_timestamp(&Fix { id: 1, number: 1 }, ago(2 * HOUR)).unwrap();
         writer.write(&Fix { id: 1, number: 2 }).unwrap();
-        assert_eq!(numbers(reader.take_next(SOON).unwrap()), [2], "{level}");
+        assert_eq!(numbers(reader.take_next_data(SOON).unwrap()), [2], "{level}");
     }
 }
 
@@ -263,7 +272,7 @@ fn late_joiner_receives_no_expired_sample() {
     let reader = there.reader(&topic::<Fix>(&there, "Fixes", "kept")).create().unwrap();
     let mut got = Vec::new();
     until("the last came", || {
-        got.extend(numbers(reader.take(.., Timeout::millis(20)).unwrap()));
+        got.extend(numbers(reader.take_data(.., Timeout::millis(20)).unwrap()));
         got.last() == Some(&3)
     });
     assert_eq!(got, [1, 3]);
@@ -343,7 +352,7 @@ fn lifespan_of_a_writer_in_another_process_applies() {
     for reader in &readers {
         let mut got = Vec::new();
         until("all came", || {
-            got.extend(numbers(reader.take(.., Timeout::millis(20)).unwrap()));
+            got.extend(numbers(reader.take_data(.., Timeout::millis(20)).unwrap()));
             got.len() >= 50
         });
         assert_eq!(got, (0..100).step_by(2).collect::<Vec<_>>());

@@ -35,7 +35,7 @@ fn act_reader(folder: &std::path::Path) {
     say("ready");
     let mut numbers = Vec::new();
     loop {
-        let Some(sample) = reader.take_next(SOON).unwrap() else { panic!("no last one") };
+        let Some(sample) = reader.take_next_data(SOON).unwrap() else { panic!("no last one") };
         sample.assert_whole();
         numbers.push(sample.number.to_string());
         if sample.last != 0 {
@@ -109,7 +109,7 @@ fn partition_of_a_writer_changes_at_the_same_sample_for_all_readers() {
 }
 
 fn taken(reader: &DataReader<CheckedSample>) -> Vec<u64> {
-    reader.take(.., Timeout::millis(50)).unwrap().map(|sample| sample.number).collect()
+    reader.take_data(.., Timeout::millis(50)).unwrap().map(|sample| sample.number).collect()
 }
 
 /// In an unordered topic each writer has its own stream, and a change of partitions begins and
@@ -128,7 +128,7 @@ fn partition_change_moves_matches_of_unordered_topic() {
     let reader_of_none = theirs.reader(&there).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&CheckedSample::new(1)).unwrap();
-    assert_eq!(reader_of_left.take_next(SOON).unwrap().unwrap().number, 1);
+    assert_eq!(reader_of_left.take_next_data(SOON).unwrap().unwrap().number, 1);
     assert_eq!(taken(&reader_of_none), []);
     let mut qos = publisher.qos();
     qos.partition.name = vec![String::new()];
@@ -138,15 +138,15 @@ fn partition_change_moves_matches_of_unordered_topic() {
     });
     until("the writer knows", || writer.matched_readers() == 1);
     writer.write(&CheckedSample::new(2)).unwrap();
-    assert_eq!(reader_of_none.take_next(SOON).unwrap().unwrap().number, 2);
+    assert_eq!(reader_of_none.take_next_data(SOON).unwrap().unwrap().number, 2);
     assert_eq!(taken(&reader_of_left), []);
     let mut qos = left.qos();
     qos.partition.name.clear();
     left.set_qos(&qos).unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
     writer.write(&CheckedSample::new(3)).unwrap();
-    assert_eq!(reader_of_left.take_next(SOON).unwrap().unwrap().number, 3);
-    assert_eq!(reader_of_none.take_next(SOON).unwrap().unwrap().number, 3);
+    assert_eq!(reader_of_left.take_next_data(SOON).unwrap().unwrap().number, 3);
+    assert_eq!(reader_of_none.take_next_data(SOON).unwrap().unwrap().number, 3);
 }
 
 /// Kept samples record their partitions: a reader that joins when the writers are gone receives
@@ -212,10 +212,10 @@ fn blocked_shard_does_not_block_another_shard() {
     }
     for number in 0..2000 {
         right.write(&CheckedSample::new(number)).unwrap();
-        assert_eq!(reader_of_right.take_next(SOON).unwrap().unwrap().number, number);
+        assert_eq!(reader_of_right.take_next_data(SOON).unwrap().unwrap().number, number);
     }
     for number in 0..written {
-        assert_eq!(reader_of_left.take_next(SOON).unwrap().unwrap().number, number);
+        assert_eq!(reader_of_left.take_next_data(SOON).unwrap().unwrap().number, number);
     }
     assert!(taken(reader_of_right).is_empty() && taken(reader_of_left).is_empty());
 }

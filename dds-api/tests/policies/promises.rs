@@ -107,7 +107,10 @@ fn a_deadline_may_be_set_later() {
     let mut qos = reader.qos();
     qos.deadline.period = PERIOD.into();
     reader.set_qos(&qos).unwrap();
-    assert_eq!(reader.take(.., SOON).unwrap().map(|track| track.id).collect::<Vec<_>>(), [0, 3]);
+    assert_eq!(
+        reader.take_data(.., SOON).unwrap().map(|track| track.id).collect::<Vec<_>>(),
+        [0, 3]
+    );
     until("it is missed there", || reader.requested_deadline_missed_status().total_count > 1);
     qos.deadline.period = dds_api::qos::Duration::INFINITE;
     let mut offered = writer.qos();

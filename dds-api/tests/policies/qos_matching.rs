@@ -127,17 +127,17 @@ fn refuse(order: Order, (policy, change): (PolicyId, PolicyChange)) {
     writer.write(&CheckedSample::new(7)).unwrap();
     if policy == PolicyId::Durability {
         // The topic has no samples for this reader.
-        return assert!(reader.take(.., Timeout::millis(50)).unwrap().is_empty());
+        return assert!(reader.take_data(.., Timeout::millis(50)).unwrap().is_empty());
     }
     let good = good_publisher.writer(&here).qos(&good_qos).create().unwrap();
     good.wait_for_readers(1, SOON).unwrap();
     good.write(&CheckedSample::new(8)).unwrap();
-    let sample = reader.take_next(SOON).unwrap().unwrap();
+    let sample = reader.take_next_data(SOON).unwrap().unwrap();
     assert_eq!(sample.number, 8, "{policy}, {order:?}");
     until("both know", || !good.matched_subscriptions().is_empty());
     assert_eq!(good.matched_subscriptions(), [reader.instance_handle()]);
     assert_eq!(reader.matched_publications(), [good.instance_handle()]);
-    assert!(reader.take(.., Timeout::millis(20)).unwrap().is_empty());
+    assert!(reader.take_data(.., Timeout::millis(20)).unwrap().is_empty());
 }
 
 #[test]
@@ -166,15 +166,15 @@ fn changed_policies_are_matched_again() {
         writer.wait_for_readers(1, SOON).unwrap();
         until("it is matched", || reader.subscription_matched_status().current_count == 1);
         writer.write(&CheckedSample::new(1)).unwrap();
-        assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 1);
+        assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, 1);
         offered.deadline.period = Duration::from_secs(1).into();
         writer.set_qos(&offered).unwrap();
         until("it is lost", || reader.subscription_matched_status().current_count == 0);
         until("it is lost here too", || writer.matched_readers() == 0);
         writer.write(&CheckedSample::new(2)).unwrap();
-        let after = reader.take(.., Timeout::millis(50)).unwrap();
+        let mut after = reader.take(.., Timeout::millis(50)).unwrap();
         // The reader is notified only that it has no writers any more.
-        assert!(after.into_iter().all(|sample| !sample.info().valid_data), "{order:?}");
+        assert!(after.all(|sample| sample.data().is_none()), "{order:?}");
         assert_eq!(writer.offered_incompatible_qos_status().total_count, 2);
     }
 }
@@ -281,7 +281,7 @@ fn matches_are_counted_as_they_come_and_go() {
     writer.write(&CheckedSample::new(1)).unwrap();
     assert!(wait_set.wait(SOON).unwrap().contains(of_own.as_ref()));
     assert!(own.status_changes().contains(StatusKind::DataAvailable));
-    own.take_next(SOON).unwrap().unwrap();
+    own.take_next_data(SOON).unwrap().unwrap();
     assert!(!own.status_changes().contains(StatusKind::DataAvailable));
     drop(own);
     wait_set.wait(SOON).unwrap();
@@ -311,7 +311,7 @@ fn samples_of_a_writer_wait_until_its_offer_is_known() {
     expected.push(200);
     let mut got = Vec::new();
     while got.last() != Some(&200) {
-        let sample = reader.take_next(PATIENCE).unwrap().expect("the last one comes");
+        let sample = reader.take_next_data(PATIENCE).unwrap().expect("the last one comes");
         got.push(sample.number);
     }
     assert_eq!(got, expected);
@@ -330,13 +330,13 @@ fn offer_of_a_deleted_writer_is_remembered() {
     drop(exclusive);
     let reader = theirs.reader(&topic(&theirs, Order::Kept)).create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
-    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 2);
+    assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, 2);
     let owner = theirs.reader(&topic(&theirs, Order::Kept)).exclusive_ownership().create().unwrap();
     owner.wait_for_historical_data(SOON).unwrap();
-    assert_eq!(owner.take_next(SOON).unwrap().unwrap().number, 1);
+    assert_eq!(owner.take_next_data(SOON).unwrap().unwrap().number, 1);
     // The end of its writer is reported, and nothing else.
     let rest: Vec<_> = owner.take(.., SOON).unwrap().collect();
-    assert!(rest.len() == 1 && !rest[0].info().valid_data);
+    assert!(rest.len() == 1 && rest[0].data().is_none());
     assert!(owner.take(.., Timeout::millis(20)).unwrap().is_empty());
 }
 
@@ -371,8 +371,8 @@ fn samples_of_departed_participant_go_only_to_compatible_readers() {
         drop((owner, quick, here, ours));
         until("they are alone", || theirs.view().1 == 1);
         let taken = |reader: &DataReader<CheckedSample>| -> Vec<u64> {
-            let all = reader.take(.., SOON).unwrap();
-            all.filter(|sample| sample.info().valid_data).map(|mark| mark.number).collect()
+            let all = reader.take_data(.., SOON).unwrap();
+            all.map(|mark| mark.number).collect()
         };
         assert_eq!(early.each_ref().map(taken), [[3, 4, 5], [0, 1, 2], [3, 4, 5]], "{order:?}");
         if order == Order::Kept {
@@ -411,5 +411,5 @@ fn groups_have_default_policies_for_their_entities() {
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&CheckedSample::new(1)).unwrap();
     publisher.wait_for_acknowledgments(SOON).unwrap();
-    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 1);
+    assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, 1);
 }

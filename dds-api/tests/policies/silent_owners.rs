@@ -62,8 +62,8 @@ fn reader_of(participant: &DomainParticipant, atomic: bool) -> DataReader<Comman
 
 /// Senders and numbers of the samples that are taken now.
 fn take_into(seen: &mut Vec<(i32, u64)>, reader: &DataReader<Command>) {
-    let samples = reader.take(.., Timeout::millis(1)).unwrap();
-    seen.extend(samples.filter(|it| it.info().valid_data).map(|it| (it.from, it.number)));
+    let samples = reader.take_data(.., Timeout::millis(1)).unwrap();
+    seen.extend(samples.map(|it| (it.from, it.number)));
 }
 
 /// A strong writer speaks, is silent, and speaks again, while a weak one writes all the time. One
@@ -137,7 +137,7 @@ fn missed_deadline_ends_no_instance_and_concerns_no_other_one() {
         strong.write(&command(2, 9)).unwrap();
         weak.write(&command(1, 1)).unwrap();
         weak.write(&command(2, 1)).unwrap();
-        for sample in reader.take(.., Timeout::millis(1)).unwrap() {
+        for sample in reader.take_data(.., Timeout::millis(1)).unwrap() {
             assert_eq!(sample.info().instance_state, InstanceState::Alive);
             senders.push((sample.actuator, sample.from));
         }
@@ -214,8 +214,8 @@ fn lost_liveliness_ends_instances_without_another_live_writer() {
             let mut take = |wanted: usize| {
                 until("an instance is over", || {
                     for sample in reader.take(.., Timeout::millis(1)).unwrap() {
-                        if !sample.info().valid_data {
-                            ended.push((sample.actuator, sample.info().instance_state));
+                        if sample.data().is_none() {
+                            ended.push((sample.key_value().actuator, sample.info().instance_state));
                         }
                     }
                     ended.len() >= wanted
@@ -280,14 +280,14 @@ fn reader_notices_the_end_of_one_of_two_writers_of_its_own_participant() {
     other.write(&Command { actuator: 2, from: 2, number: 2 }).unwrap();
     let mut seen = 0;
     until("both samples came", || {
-        seen += reader.take(.., Timeout::millis(1)).unwrap().count();
+        seen += reader.take_data(.., Timeout::millis(1)).unwrap().count();
         seen == 2
     });
     drop(one);
     let mut ended = Vec::new();
     until("the instance is over", || {
         let notices = reader.take(.., Timeout::millis(1)).unwrap();
-        ended.extend(notices.map(|it| (it.actuator, it.info().instance_state)));
+        ended.extend(notices.map(|it| (it.key_value().actuator, it.info().instance_state)));
         !ended.is_empty()
     });
     assert_eq!(ended, [(1, InstanceState::NotAliveNoWriters)]);

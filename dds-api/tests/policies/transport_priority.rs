@@ -33,7 +33,7 @@ struct GatedListener(Receiver<()>);
 
 impl DataReaderListener<CheckedSample> for GatedListener {
     fn on_data_available(&mut self, reader: &DataReader<CheckedSample>) {
-        if reader.take(.., Timeout::NOW).into_iter().flatten().count() > 0 {
+        if reader.take_data(.., Timeout::NOW).into_iter().flatten().count() > 0 {
             say("held");
             self.0.recv().unwrap();
         }
@@ -45,7 +45,7 @@ struct RecordingListener(Arc<Mutex<Vec<String>>>);
 
 impl DataReaderListener<CheckedSample> for RecordingListener {
     fn on_data_available(&mut self, reader: &DataReader<CheckedSample>) {
-        let count = reader.take(.., Timeout::NOW).into_iter().flatten().count();
+        let count = reader.take_data(.., Timeout::NOW).into_iter().flatten().count();
         if count > 0 {
             self.0.lock().unwrap().push(reader.topic().name().to_owned());
         }

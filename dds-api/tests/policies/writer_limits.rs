@@ -56,7 +56,7 @@ fn limited(
     let writer = here.writer(&topic).resource_limits(limits).max_blocking_time(A_MOMENT);
     let writer = writer.create().unwrap();
     while writer.matched_readers() == 0 || reader.matched_writers() == 0 {
-        assert_eq!(reader.take(.., Timeout::millis(1)).unwrap().count(), 0);
+        assert_eq!(reader.take_data(.., Timeout::millis(1)).unwrap().count(), 0);
     }
     (writer, reader)
 }
@@ -173,7 +173,7 @@ fn instance_beyond_max_instances_is_refused_until_one_is_unregistered() {
     writer.write_with(|slot| *slot = track(3, 2)).unwrap();
     publisher.end_coherent_changes().unwrap();
     writer.wait_for_acknowledgments(SOON).unwrap();
-    let alive = reader.take(.., SOON).unwrap().filter(|sample| sample.info().valid_data);
+    let alive = reader.take_data(.., SOON).unwrap();
     assert_eq!(alive.map(|sample| sample.id).collect::<Vec<_>>(), [2, 1, 3, 3, 3]);
 }
 
@@ -237,7 +237,7 @@ fn instances_of_a_set_that_is_discarded_count_as_before() {
     publisher.discard_coherent_changes().unwrap();
     refused(writer.write(&track(9, 3)));
     writer.wait_for_acknowledgments(SOON).unwrap();
-    let alive = reader.take(.., SOON).unwrap().filter(|sample| sample.info().valid_data);
+    let alive = reader.take_data(.., SOON).unwrap();
     let alive: Vec<_> = alive.map(|sample| (sample.id, sample.number)).collect();
     assert_eq!(alive, [(7, 2), (1, 2), (8, 3)]);
 }

@@ -28,7 +28,7 @@ fn take(reader: &DataReader<CheckedSample>, count: usize) -> Vec<(InstanceHandle
     let mut order = Vec::new();
     while order.len() < count {
         assert!(Instant::now() < deadline, "only {} of {count} came", order.len());
-        for sample in reader.take(.., Timeout::millis(100)).unwrap() {
+        for sample in reader.take_data(.., Timeout::millis(100)).unwrap() {
             sample.assert_whole();
             order.push((sample.info().publication_handle, sample.number));
         }
@@ -137,7 +137,7 @@ fn late_reader_receives_every_sample_from_some_sample_on() {
             let reader = three.reader(&topic(&three)).create().unwrap();
             let mut got = ReceivedSequence::default();
             until("many have come", || {
-                let samples = reader.take(.., Timeout::millis(100)).unwrap();
+                let samples = reader.take_data(.., Timeout::millis(100)).unwrap();
                 samples.for_each(|sample| got.take_in(&sample));
                 got.first.is_some_and(|first| got.next > first + 20_000)
             });
@@ -188,7 +188,7 @@ fn participant_leaves_a_topic_and_joins_it_again() {
         let reader = two.reader(&topic(&two)).create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
         writer.write(&CheckedSample::new(number)).unwrap();
-        let sample = reader.take_next(SOON).unwrap().unwrap();
+        let sample = reader.take_next_data(SOON).unwrap().unwrap();
         assert_eq!(sample.number, number, "round {round}");
         number += 1;
         // From time to time its application keeps its samples.
@@ -217,7 +217,7 @@ fn participants_with_conflicting_topic_levels_are_not_matched() {
     let deadline = Instant::now() + PATIENCE;
     while reader.inconsistent_writers() == 0 {
         assert!(Instant::now() < deadline, "nobody is told");
-        let _ = reader.take_next(Timeout::millis(1));
+        let _ = reader.take_next_data(Timeout::millis(1));
     }
 }
 
@@ -249,7 +249,7 @@ fn partly_unused_chunks_are_reclaimed() {
         let mut next = 0;
         while next < 100_000 {
             assert!(Instant::now() < deadline, "only {next} came");
-            for sample in reader.take(.., Timeout::millis(100)).unwrap() {
+            for sample in reader.take_data(.., Timeout::millis(100)).unwrap() {
                 assert_eq!((sample.number, sample.rest), (next, [next; 15]));
                 next += 1;
             }

@@ -74,19 +74,19 @@ fn reader_of_filtered_topic_receives_only_samples_that_pass() {
     for told in ["D-A 5", "F-A 1000", "F-A 2000", "F-B 999"] {
         actor.tell(told);
     }
-    let next = some.take_next(SOON).unwrap().unwrap();
+    let next = some.take_next_data(SOON).unwrap().unwrap();
     assert_eq!(*next, track("F-B", 999));
     low.set_expression_parameters(&strings(&["3000"])).unwrap();
     assert_eq!(low.expression_parameters(), ["3000"]);
     actor.tell("F-A 2999");
     actor.tell("F-A 3000");
-    assert_eq!(*some.take_next(SOON).unwrap().unwrap(), track("F-A", 2999));
+    assert_eq!(*some.take_next_data(SOON).unwrap().unwrap(), track("F-A", 2999));
     // The end of an instance is reported whatever the filter.
     actor.tell("F-A dispose");
     let over = some.take_next(SOON).unwrap().unwrap();
     assert_eq!(over.info().instance_state, InstanceState::NotAliveDisposed);
     assert!(some.take_next(Timeout::millis(5)).unwrap().is_none());
-    assert_eq!(all.take(.., SOON).unwrap().filter(|sample| sample.info().valid_data).count(), 6);
+    assert_eq!(all.take_data(.., SOON).unwrap().count(), 6);
     drop((some, all));
     actor.finish();
 }
@@ -126,7 +126,7 @@ fn query_condition_returns_samples_in_its_order() {
     let low = ReadCondition::query(States::any(), expression, &strings(&["1000"])).unwrap();
     assert!(reader.wait_for_condition(&low, SOON).unwrap());
     let names = |samples: &[Sample<Track>]| -> String {
-        samples.iter().map(|sample| sample.callsign.as_str()).collect()
+        samples.iter().map(|sample| sample.data().unwrap().callsign.as_str()).collect()
     };
     assert_eq!(names(&reader.read_w_condition(.., &low).unwrap()), "BDA");
     low.set_query_parameters(&strings(&["250"])).unwrap();
@@ -171,7 +171,7 @@ fn a_wait_set_waits_for_samples_of_several_readers_and_participants() {
         assert!(!there[index].trigger_value());
         assert!(matches!(wait_set.wait(Timeout::millis(2)), Err(DdsError::Timeout(_))));
         assert!(
-            !reader.read(.., Timeout::NOW).unwrap().is_empty(),
+            !reader.read_data(.., Timeout::NOW).unwrap().is_empty(),
             "the high ones are still there"
         );
     }

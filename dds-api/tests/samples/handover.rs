@@ -75,9 +75,8 @@ fn act() {
 
 /// Takes into `seen`; only samples of the owners are delivered.
 fn take_into(seen: &mut Vec<(u64, u64)>, reader: &DataReader<Command>) {
-    let samples = reader.take(.., Timeout::millis(1)).unwrap();
-    let said = samples.filter(|sample| sample.info().valid_data);
-    seen.extend(said.map(|sample| (sample.from, sample.number)));
+    let samples = reader.take_data(.., Timeout::millis(1)).unwrap();
+    seen.extend(samples.map(|sample| (sample.from, sample.number)));
 }
 
 /// Takes until no writer is left, and all samples have arrived.
@@ -86,8 +85,8 @@ fn take_to_the_end(reader: &DataReader<Command>) -> Vec<(u64, u64)> {
     until("the last writer is lost", || {
         for sample in reader.take(.., Timeout::millis(1)).unwrap() {
             is_over = sample.info().instance_state == InstanceState::NotAliveNoWriters;
-            if sample.info().valid_data {
-                seen.push((sample.from, sample.number));
+            if let Some(data) = sample.data() {
+                seen.push((data.from, data.number));
             }
         }
         is_over

@@ -97,7 +97,7 @@ fn take<T: TopicData>(readers: &[DataReader<T>], count: usize) {
     while taken.iter().any(|taken| *taken < count) {
         assert!(Instant::now() < deadline, "{taken:?} samples of {count} came");
         for (reader, taken) in readers.iter().zip(&mut taken) {
-            *taken += reader.take(.., Timeout::millis(10)).unwrap().count();
+            *taken += reader.take_data(.., Timeout::millis(10)).unwrap().count();
         }
     }
 }
@@ -128,7 +128,7 @@ impl Numbered for Bytes {
 
 /// Held samples, with the numbers that they had when they were taken.
 struct HeldSamples<T> {
-    samples: Vec<Sample<T>>,
+    samples: Vec<ValidSample<T>>,
     numbers: Vec<u64>,
 }
 
@@ -138,10 +138,13 @@ impl<T: Numbered> HeldSamples<T> {
         let (mut samples, deadline) = (Vec::new(), Instant::now() + PATIENCE);
         while samples.len() < 4 {
             assert!(Instant::now() < deadline, "no sample comes");
-            samples.extend(reader.take_next(Timeout::millis(1)).unwrap());
-            observing.take(.., Timeout::NOW).unwrap().for_each(drop);
+            samples.extend(reader.take_next_data(Timeout::millis(1)).unwrap());
+            observing.take_data(.., Timeout::NOW).unwrap().for_each(drop);
         }
-        assert!(samples.iter().all(Sample::is_borrowed), "samples are read where they were built");
+        assert!(
+            samples.iter().all(ValidSample::is_borrowed),
+            "samples are read where they were built"
+        );
         let numbers = samples.iter().map(|sample| sample.number()).collect();
         HeldSamples { samples, numbers }
     }
@@ -289,7 +292,7 @@ fn act_holder(folder: &Path) {
     until("the participant learns that it is excluded", || participant.is_isolated());
     // One turn processes all consequences.
     participant.describe();
-    let words = |sample: &Sample<CheckedSample>| -> [u64; 8] {
+    let words = |sample: &ValidSample<CheckedSample>| -> [u64; 8] {
         let CheckedSample { number, check, last } = *std::hint::black_box(&**sample);
         let mut words = [number; 8];
         words[1..7].copy_from_slice(&check);
@@ -334,7 +337,7 @@ fn samples_of_excluded_process_stay_unchanged_once_exclusion_is_detected() {
         while !done() {
             assert!(Instant::now() < deadline, "the writer is held up");
             for reader in &observing {
-                reader.take(.., Timeout::millis(1)).unwrap().for_each(drop);
+                reader.take_data(.., Timeout::millis(1)).unwrap().for_each(drop);
             }
         }
     };
@@ -366,7 +369,7 @@ fn deleted_reader_is_not_matched_while_its_samples_are_held() {
         let [first, second] = readers.map(unordered_reader);
         writer.wait_for_readers(2, SOON).unwrap();
         writer.write(&CheckedSample::new(7)).unwrap();
-        let held = [&first, &second].map(|reader| reader.take_next(SOON).unwrap().unwrap());
+        let held = [&first, &second].map(|reader| reader.take_next_data(SOON).unwrap().unwrap());
         first.delete();
         until("one reader is matched", || writer.matched_readers() == 1);
         second.delete();
@@ -413,7 +416,7 @@ fn new_reader_beside_held_samples_of_deleted_reader_has_no_gap() {
             let reader = new_reader();
             let mut got = ReceivedSequence::default();
             let held = loop {
-                let sample = reader.take_next(SOON).unwrap().unwrap();
+                let sample = reader.take_next_data(SOON).unwrap().unwrap();
                 got.take_in(&sample);
                 // The samples of a replay lie in this participant's own store.
                 if got.next > got.first.unwrap_or_default() + 50 {
@@ -424,7 +427,7 @@ fn new_reader_beside_held_samples_of_deleted_reader_has_no_gap() {
             let (reader, mut got) = (new_reader(), ReceivedSequence::default());
             let until = Instant::now() + Duration::from_millis(20);
             while Instant::now() < until || got.first.is_none() {
-                let sample = reader.take_next(SOON).unwrap().unwrap();
+                let sample = reader.take_next_data(SOON).unwrap().unwrap();
                 got.take_in(&sample);
                 assert!(sample.number >= held.number, "round {round}: out of the past");
             }

@@ -54,7 +54,11 @@ fn take<T: DdsType>(reader: &DataReader<T>, count: usize) -> Vec<Sample<T>> {
 
 /// Returns the instance information of a sample.
 fn told(sample: &Sample<Track>) -> (u32, InstanceState, bool) {
-    (sample.id, sample.info().instance_state, sample.info().valid_data)
+    (sample.key_value().id, sample.info().instance_state, sample.data().is_some())
+}
+
+fn height(sample: &Sample<Track>) -> f64 {
+    sample.data().unwrap().height
 }
 
 use InstanceState::{Alive, NotAliveDisposed, NotAliveNoWriters};
@@ -89,7 +93,7 @@ fn an_instance_is_disposed_and_lives_again() {
 
         writer.write(&track(1, 11.0)).unwrap();
         let again = take(&reader, 1);
-        assert_eq!((told(&again[0]), again[0].height), ((1, Alive, true), 11.0));
+        assert_eq!((told(&again[0]), again[0].data().unwrap().height), ((1, Alive, true), 11.0));
         let info = again[0].info();
         assert_eq!((info.disposed_generation_count, info.view_state), (1, ViewState::New));
 
@@ -159,17 +163,17 @@ fn instance_handle_of_a_key_is_equal_in_all_participants() {
     writer.write(&named("AB 1234 from far away")).unwrap();
     let first = take(&reader, 1);
     assert_eq!(first[0].info().instance_handle, handle);
-    assert_eq!(reader.lookup_instance(&first[0]), Some(handle));
+    assert_eq!(reader.lookup_instance(first[0].key_value()), Some(handle));
     assert_eq!(reader.get_key_value(handle).unwrap().name, "AB 1234 from far away");
     assert!(writer.get_key_value(writer.instance_handle()).is_err(), "that is the writer's own");
 
     writer.unregister_instance(&named("AB 1234 from far away")).unwrap();
     assert_eq!(writer.lookup_instance(&named("AB 1234 from far away")), None);
     let over = take(&reader, 1);
-    let (text, info) = (over[0].text.as_str(), over[0].info());
-    assert_eq!((over[0].name.as_str(), text), ("AB 1234 from far away", ""), "the key alone");
-    assert!(!info.valid_data);
-    assert_eq!(reader.lookup_instance(&first[0]), None, "it is over, and has no sample");
+    assert!(over[0].data().is_none() && !over[0].info().valid_data);
+    let key = over[0].key_value();
+    assert_eq!((&*key.name, &*key.text), ("AB 1234 from far away", ""), "the key alone");
+    assert_eq!(reader.lookup_instance(first[0].key_value()), None, "it is over, and has no sample");
 }
 
 /// A reader that does not follow instances receives the samples in order, and the notice of
@@ -190,7 +194,7 @@ fn take_without_following_instances_reports_disposed_instances() {
     writer.wait_for_acknowledgments(SOON).unwrap();
     let read = reader.read_next_sample().unwrap().unwrap();
     assert_eq!((told(&read), read.info().view_state), ((2, Alive, true), ViewState::New));
-    let handle = reader.lookup_instance(&read).unwrap();
+    let handle = reader.lookup_instance(read.key_value()).unwrap();
     assert_eq!(reader.read_instance(.., handle, States::any()).unwrap().len(), 1);
 }
 
@@ -213,7 +217,7 @@ fn late_joiner_is_notified_of_disposed_instance() {
     let mut comes_to = |expected: [(u32, InstanceState); 4]| {
         until("all instances are as they should be", || {
             for sample in late.take(.., Timeout::millis(20)).unwrap() {
-                last.insert(sample.id, sample.info().instance_state);
+                last.insert(sample.key_value().id, sample.info().instance_state);
             }
             last.clone().into_iter().eq(expected)
         });
@@ -252,7 +256,7 @@ fn writer_loss_is_reported_while_other_writers_use_its_stream() {
             assert_eq!(all[3..], last, "kept: {is_kept}");
         }
         // The notice is not a sample.
-        let heights: Vec<f64> = take(&plain, 4).iter().map(|it| it.height).collect();
+        let heights: Vec<f64> = take(&plain, 4).iter().map(height).collect();
         assert_eq!(heights, [1.0, 1.0, 2.0, 3.0]);
         assert!(!plain.has_samples());
         assert_eq!(plain.unreadable_samples(), 0);
@@ -286,7 +290,7 @@ fn instances_of_deleted_owner_go_to_another_writer_of_its_stream() {
     drop(strong);
     weak.write(&track(1, 3.0)).unwrap();
     for reader in readers {
-        let heights: Vec<f64> = take(&reader, 2).iter().map(|it| it.height).collect();
+        let heights: Vec<f64> = take(&reader, 2).iter().map(height).collect();
         assert_eq!(heights, [1.0, 3.0]);
     }
 }
@@ -320,7 +324,7 @@ fn samples_are_ordered_by_source_timestamp() {
     writer.write_w_timestamp(&track(1, 1.0), time(1)).unwrap();
     writer.write_w_timestamp(&track(1, 2.0), time(2)).unwrap();
     writer.wait_for_acknowledgments(SOON).unwrap();
-    let heights: Vec<_> = reader.take(.., SOON).unwrap().map(|it| it.height).collect();
+    let heights: Vec<_> = reader.take_data(.., SOON).unwrap().map(|it| it.height).collect();
     assert_eq!(heights, [1.0, 2.0, 3.0]);
     writer.dispose_w_timestamp(&track(1, 0.0), time(9)).unwrap();
     writer.write_w_timestamp(&track(1, 4.0), time(4)).unwrap();
@@ -385,7 +389,7 @@ fn owner_with_reduced_strength_loses_the_instance() {
             writer.write(&track(1, by + height)).unwrap();
             writer.wait_for_acknowledgments(SOON).unwrap();
         }
-        got.extend(reader.take(.., Timeout::millis(20)).unwrap().map(|it| it.height));
+        got.extend(reader.take_data(.., Timeout::millis(20)).unwrap().map(|it| it.height));
         got.last().copied()
     };
     assert_eq!(round(1.0), Some(101.0));
@@ -439,10 +443,10 @@ fn act_reader(folder: &std::path::Path) {
     let mut last = String::new();
     loop {
         for sample in reader.take(.., Timeout::millis(50)).unwrap() {
-            let info = sample.info();
-            let what = match info.valid_data {
-                true => format!("{} by {}", sample.id, sample.height),
-                false => format!("{} {:?}", sample.id, info.instance_state),
+            let id = sample.key_value().id;
+            let what = match sample.data() {
+                Some(data) => format!("{id} by {}", data.height),
+                None => format!("{id} {:?}", sample.info().instance_state),
             };
             if what != last {
                 say(&what);

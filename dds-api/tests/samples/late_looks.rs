@@ -55,7 +55,7 @@ fn take_late(reader: &DataReader<Command>) -> Vec<(Result<u64, InstanceState>, u
     let taken = reader.take(.., SOON).unwrap();
     let seen = taken.map(|sample| {
         let info = sample.info();
-        let what = if info.valid_data { Ok(sample.number) } else { Err(info.instance_state) };
+        let what = sample.data().map(|data| data.number).ok_or(info.instance_state);
         (what, info.no_writers_generation_count)
     });
     seen.collect()

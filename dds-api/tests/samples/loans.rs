@@ -61,7 +61,7 @@ fn padding_of_plain_samples_shows_nothing_of_their_writer() {
         secret.assume_init_ref()
     };
     writer.write(secret).unwrap();
-    let taken = reader.take_next(SOON).unwrap().unwrap();
+    let taken = reader.take_next_data(SOON).unwrap().unwrap();
     assert_eq!((taken.first, taken.second), (0x55, 0x5555_5555_5555_5555));
     assert!(bytes_of(&taken)[PADDING].iter().all(|byte| *byte == 0), "{:x?}", bytes_of(&taken));
     let mut loan = writer.loan_as_left().unwrap();
@@ -69,7 +69,7 @@ fn padding_of_plain_samples_shows_nothing_of_their_writer() {
     // SAFETY: the memory belongs to the loan, and every bit pattern is a `Padded`.
     unsafe { place.write_bytes(0x77, 1) };
     loan.publish().unwrap();
-    let taken = reader.take_next(SOON).unwrap().unwrap();
+    let taken = reader.take_next_data(SOON).unwrap().unwrap();
     assert_eq!(taken.first, 0x77);
     assert!(bytes_of(&taken)[PADDING].iter().all(|byte| *byte == 0), "{:x?}", bytes_of(&taken));
 }

@@ -7,12 +7,14 @@ mod support;
 
 mod atomic;
 mod content_filter;
+mod handles;
 mod handover;
 mod held_samples;
 mod instances;
 mod late_looks;
 mod loans;
 mod multi_topic;
+mod notices;
 mod passing;
 mod reading;
 mod reported_ends;

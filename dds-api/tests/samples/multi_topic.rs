@@ -116,7 +116,7 @@ fn next(reader: &DataReader<View>, count: usize) -> Vec<(View, bool)> {
         let sample = reader.take_next(SOON).unwrap().expect("another one comes");
         let info = sample.info();
         assert_eq!(info.valid_data, info.instance_state == InstanceState::Alive);
-        all.push((View::clone(&sample), info.valid_data));
+        all.push((View::clone(sample.key_value()), info.valid_data));
     }
     assert!(reader.take_next(Timeout::millis(30)).unwrap().is_none(), "and no more");
     all
@@ -199,7 +199,7 @@ fn waiting_threads_are_woken_by_a_sample_of_a_joined_topic() {
         let waits = scope.spawn(|| {
             assert_eq!(set.wait(SOON).unwrap().len(), 1);
             assert!(condition.trigger_value());
-            View::clone(&reader.read_w_condition(.., &wanted).unwrap()[0])
+            reader.read_w_condition(.., &wanted).unwrap()[0].data().unwrap().clone()
         });
         let takes = scope.spawn(|| air.here.wait_until(SOON, || reader.has_samples()).unwrap());
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -225,7 +225,7 @@ fn late_multi_topic_reader_receives_kept_samples_of_its_topics() {
         air.locate(1, f64::from(height));
     }
     until("the last one has come", || {
-        last.read(.., Timeout::NOW).unwrap().iter().any(|sample| sample.height == 1999.0)
+        last.read_data(.., Timeout::NOW).unwrap().iter().any(|sample| sample.height == 1999.0)
     });
     assert_eq!(last.read(.., Timeout::NOW).unwrap().len(), 1);
 }
@@ -269,7 +269,7 @@ fn all_members_are_selected_and_unrelated_topics_are_cross_joined() {
     wind.write(&Wind { station: 2, knots: 5 }).unwrap();
     let mut found = Vec::new();
     until("two flights are in it", || {
-        for sample in reader.take(.., Timeout::NOW).unwrap() {
+        for sample in reader.take_data(.., Timeout::NOW).unwrap() {
             assert!(matches!(sample.get("knots"), Ok(ValueRef::Signed(20))));
             let Ok(ValueRef::Unsigned(flight)) = sample.get("flight") else { panic!("{sample:?}") };
             found.push(flight);

@@ -72,7 +72,7 @@ fn compare<T: DdsType + Clone + PartialEq + std::fmt::Debug>(
                 0 => reader.take(..most, Timeout::NOW).unwrap(),
                 _ => reader.take(.., Timeout::NOW).unwrap(),
             };
-            taken.map(|sample| ((*sample).clone(), sample.info())).collect()
+            taken.map(|sample| (sample.key_value().clone(), sample.info())).collect()
         };
         // Every query of the cache fills it.
         assert_eq!(lies.lookup_instance(&nobody), None);

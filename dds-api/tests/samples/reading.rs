@@ -53,11 +53,11 @@ impl Pair {
 
 /// Takes until this value arrives.
 fn until_last(reader: &DataReader<Reading>, last: u64) {
-    while reader.take_next(SOON).unwrap().expect("it does not come").value != last {}
+    while reader.take_next_data(SOON).unwrap().expect("it does not come").value != last {}
 }
 
 fn values(samples: &[Sample<Reading>]) -> Vec<u64> {
-    samples.iter().map(|sample| sample.value).collect()
+    samples.iter().filter_map(Sample::data).map(|data| data.value).collect()
 }
 
 #[test]
@@ -75,18 +75,22 @@ fn read_samples_stay_and_taken_samples_are_removed() {
     assert_eq!(read(SampleStateMask::READ), [1, 2, 3]);
     assert_eq!(read(SampleStateMask::NOT_READ), [4]);
     assert_eq!(read(SampleStateMask::NOT_READ), []);
-    assert_eq!(reader.read_next_sample().unwrap().map(|it| it.value), None);
+    assert_eq!(reader.read_next_sample().unwrap().map(|it| it.info()), None);
     pair.write(1, 5);
     let next = reader.read_next_sample().unwrap().unwrap();
-    assert_eq!((next.value, next.info().view_state), (5, ViewState::NotNew));
+    assert_eq!((next.data().unwrap().value, next.info().view_state), (5, ViewState::NotNew));
     let odd = ReadCondition::new(States::any()).matching(|it: &Reading| it.value % 2 == 1);
     assert_eq!(values(&reader.take_w_condition(.., &odd).unwrap()), [1, 3, 5]);
-    let rest: Vec<_> = reader.take(.., SOON).unwrap().map(|it| it.value).collect();
-    assert_eq!(rest, [2, 4]);
+    let rest: Vec<_> = reader.take(.., SOON).unwrap().collect();
+    assert_eq!(values(&rest), [2, 4]);
     assert!(!reader.has_samples());
-    assert_eq!(first[0].value, 1, "what was read is held though the cache has let it go");
+    assert_eq!(
+        first[0].data().unwrap().value,
+        1,
+        "what was read is held though the cache has let it go"
+    );
     pair.write(1, 6);
-    assert_eq!(reader.take_next_sample().unwrap().map(|it| it.value), Some(6));
+    assert_eq!(reader.take_next_sample().unwrap().unwrap().data(), Some(&reading(1, 6)));
 }
 
 #[test]
@@ -101,7 +105,7 @@ fn instances_are_gone_through_one_by_one() {
         let of_one = reader.read_next_instance(.., previous, States::any()).unwrap();
         let Some(last) = of_one.last() else { break };
         previous = Some(last.info().instance_handle);
-        seen.push((last.sensor, values(&of_one)));
+        seen.push((last.key_value().sensor, values(&of_one)));
     }
     assert_eq!(seen, [(0, vec![0, 3]), (10, vec![1, 4]), (20, vec![2, 5])]);
     let ten = reader.lookup_instance(&reading(10, 0)).unwrap();
@@ -124,7 +128,7 @@ fn keep_last_reader_that_only_queries_blocks_no_writer() {
             assert!(pair.reader.has_samples());
         }
     }
-    let mut last: Vec<_> = pair.reader.take(.., SOON).unwrap().map(|it| it.value).collect();
+    let mut last: Vec<_> = pair.reader.take_data(.., SOON).unwrap().map(|it| it.value).collect();
     last.sort_unstable();
     assert_eq!(last, [996, 997, 998, 999]);
 }
@@ -146,7 +150,7 @@ fn sample_without_room_waits_and_is_counted_as_rejected() {
     assert_eq!(status.last_instance_handle, reader.lookup_instance(&reading(1, 0)));
     let mut all = Vec::new();
     while all.len() < 8 {
-        all.extend(reader.take(.., SOON).unwrap().map(|it| it.value));
+        all.extend(reader.take_data(.., SOON).unwrap().map(|it| it.value));
     }
     assert_eq!(all, (0..8).collect::<Vec<_>>(), "nothing is lost");
     assert_eq!(reader.sample_rejected_status().total_count_change, 1, "3 in, 3 in, 2 in");
@@ -155,7 +159,7 @@ fn sample_without_room_waits_and_is_counted_as_rejected() {
     while pair.writer.write(&reading(1, written)).is_ok() {
         written += 1;
     }
-    assert!(reader.read(.., SOON).unwrap().len() == 3);
+    assert!(reader.read_data(.., SOON).unwrap().len() == 3);
 }
 
 #[test]
@@ -165,9 +169,9 @@ fn time_based_filter_delivers_last_sample_after_the_separation() {
     let begin = Instant::now();
     (1..=5).for_each(|value| pair.write(1, value));
     let reader = &pair.reader;
-    assert_eq!(reader.take_next(SOON).unwrap().map(|it| it.value), Some(1));
-    assert_eq!(reader.take_next(Timeout::NOW).unwrap().map(|it| it.value), None);
-    assert_eq!(reader.take_next(SOON).unwrap().map(|it| it.value), Some(5));
+    assert_eq!(reader.take_next_data(SOON).unwrap().map(|it| it.value), Some(1));
+    assert_eq!(reader.take_next_data(Timeout::NOW).unwrap().map(|it| it.value), None);
+    assert_eq!(reader.take_next_data(SOON).unwrap().map(|it| it.value), Some(5));
     assert!(begin.elapsed() >= separation);
 }
 
@@ -183,7 +187,7 @@ fn a_filter_by_time_may_change_while_samples_wait_for_it() {
         qos.time_based_filter.minimum_separation = separation.into();
         reader.set_qos(&qos).unwrap();
     };
-    let next = |timeout: Timeout| reader.take_next(timeout).unwrap().map(|it| it.value);
+    let next = |timeout: Timeout| reader.take_next_data(timeout).unwrap().map(|it| it.value);
     (1..=3).for_each(|value| pair.write(1, value));
     assert_eq!((next(SOON), next(Timeout::millis(5))), (Some(1), None));
     std::thread::scope(|scope| {
@@ -223,11 +227,11 @@ fn wait_succeeds_only_when_its_condition_holds() {
         scope.spawn(|| (4..=7).for_each(|value| pair.write(1, value)));
         assert!(reader.wait_for_condition(&large, SOON).unwrap());
     });
-    assert_eq!(reader.take_w_condition(..1, &large).unwrap()[0].value, 6);
+    assert_eq!(reader.take_w_condition(..1, &large).unwrap()[0].data(), Some(&reading(1, 6)));
     // Samples that were read before do not end the wait, but are returned with new ones.
-    reader.read(.., SOON).unwrap();
+    reader.read_data(.., SOON).unwrap();
     let begin = Instant::now();
-    let again = reader.read(.., Timeout::millis(30)).unwrap();
+    let again = reader.read_data(.., Timeout::millis(30)).unwrap();
     assert!(begin.elapsed() >= Duration::from_millis(30) && !again.is_empty());
     assert!(pair.participant.topic::<Reading>("Readings").create().is_ok());
 }
@@ -248,7 +252,7 @@ fn policies_that_contradict_each_other_are_refused() {
     for value in 0..6 {
         pair.write(value as u32 % 2, value);
     }
-    let by_instance: Vec<_> = reader.take(.., SOON).unwrap().map(|it| it.value).collect();
+    let by_instance: Vec<_> = reader.take_data(.., SOON).unwrap().map(|it| it.value).collect();
     assert_eq!(by_instance, [2, 4, 3, 5], "instance by instance, as the standard's default is");
 }
 
@@ -262,10 +266,10 @@ fn instances_are_taken_one_by_one() {
         let of_one = reader.take_next_instance(..1, previous, States::any()).unwrap();
         let Some(last) = of_one.last() else { break };
         previous = Some(last.info().instance_handle);
-        taken.push(last.value);
+        taken.push(last.data().unwrap().value);
     }
     assert_eq!(taken, [0, 1, 2], "one of each");
-    let rest: Vec<_> = reader.take(.., SOON).unwrap().map(|it| it.value).collect();
+    let rest: Vec<_> = reader.take_data(.., SOON).unwrap().map(|it| it.value).collect();
     assert_eq!(rest, [3, 4, 5], "the others have stayed");
 }
 
@@ -332,7 +336,7 @@ fn changes_are_delivered_in_the_requested_access_order() {
     (1..=4).for_each(|value| writer.write(&reading(value as u32 % 2, value)).unwrap());
     writer.wait_for_acknowledgments(SOON).unwrap();
     for (reader, expected) in [(by_topic, [1, 2, 3, 4]), (by_instance, [1, 3, 2, 4])] {
-        let got: Vec<_> = reader.take(.., SOON).unwrap().map(|it| it.value).collect();
+        let got: Vec<_> = reader.take_data(.., SOON).unwrap().map(|it| it.value).collect();
         assert_eq!(got, expected);
     }
 }

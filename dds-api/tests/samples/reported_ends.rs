@@ -41,7 +41,7 @@ fn scene((atomic, disposes): (bool, bool)) -> Scene {
     let writer = writer.create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&Track { id: 1 }).unwrap();
-    assert_eq!(reader.take(..1, SOON).unwrap().count(), 1);
+    assert_eq!(reader.take_data(..1, SOON).unwrap().count(), 1);
     Scene { subscriber, reader, writer, _domain: domain }
 }
 

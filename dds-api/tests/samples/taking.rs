@@ -44,11 +44,11 @@ fn each_sample_goes_to_exactly_one_of_several_taking_threads() {
                 };
                 match begin % 2 {
                     0 => reader
-                        .take(.., Timeout::millis(1))
+                        .take_data(.., Timeout::millis(1))
                         .unwrap()
                         .for_each(|sample| took(sample.number)),
                     _ => reader
-                        .take_next(Timeout::NOW)
+                        .take_next_data(Timeout::NOW)
                         .unwrap()
                         .into_iter()
                         .for_each(|sample| took(sample.number)),
@@ -81,7 +81,7 @@ fn queries_do_not_disturb_a_take_and_deletion_of_the_reader_ends_it() {
             let takes = scope.spawn(|| {
                 let mut next = 0;
                 loop {
-                    match reader.take_next(SOON) {
+                    match reader.take_next_data(SOON) {
                         Ok(Some(sample)) => {
                             assert_eq!(sample.number, next);
                             next += 1;

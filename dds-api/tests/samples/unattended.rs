@@ -57,7 +57,7 @@ impl Two {
 
 /// Returns the numbers of the available samples, the last ones of each track.
 fn numbers(reader: &DataReader<Track>) -> Vec<u64> {
-    let samples = reader.read(.., Timeout::NOW).unwrap();
+    let samples = reader.read_data(.., Timeout::NOW).unwrap();
     let mut numbers: Vec<u64> = samples.iter().map(|sample| sample.number).collect();
     numbers.sort_unstable();
     numbers
@@ -109,7 +109,7 @@ fn unread_keep_all_reader_blocks_its_writer_and_loses_no_sample() {
         assert!(written < MANY, "nothing holds the writer up");
     };
     assert!(matches!(error, DdsError::Timeout(_)), "{error}");
-    let taken: Vec<u64> = reader.take(.., SOON).unwrap().map(|sample| sample.number).collect();
+    let taken: Vec<u64> = reader.take_data(.., SOON).unwrap().map(|sample| sample.number).collect();
     assert!(taken.iter().copied().eq(0..written), "{} of {written} came", taken.len());
     writer.write(&CheckedSample::new(written)).unwrap();
 }
@@ -121,7 +121,7 @@ fn held_samples_stay_unchanged_while_the_writer_continues() {
     two.write(0..3);
     let mut held = Vec::new();
     while held.len() < 3 {
-        held = reader.read(.., SOON).unwrap();
+        held = reader.read_data(.., SOON).unwrap();
     }
     two.write(3..MANY);
     for sample in held {
@@ -145,7 +145,7 @@ fn waiting_thread_receives_each_sample() {
         });
         scope.spawn(|| {
             for number in 0..ROUNDS {
-                let sample = reader.take_next(Timeout::secs(5)).unwrap();
+                let sample = reader.take_next_data(Timeout::secs(5)).unwrap();
                 let sample =
                     sample.expect("a sample was written, and whoever waits for it not told");
                 assert_eq!(sample.number, number);
@@ -172,7 +172,7 @@ fn waiting_thread_receives_the_last_sample_at_any_rate() {
         let waits = scope.spawn(|| {
             let mut last = None;
             while last != Some(MANY - 1) {
-                let samples = reader.take(.., SOON).unwrap();
+                let samples = reader.take_data(.., SOON).unwrap();
                 last = samples.map(|sample| sample.number).max().or(last);
             }
             over.store(true, Ordering::Release);

@@ -86,7 +86,7 @@ fn write_on(
     most: u64,
 ) -> u64 {
     for number in from..from + most {
-        while reader.take_next(Timeout::NOW).unwrap().is_some() {}
+        while reader.take_next_data(Timeout::NOW).unwrap().is_some() {}
         match writer.write(&block(number)) {
             Ok(()) => {}
             Err(DdsError::Timeout(_)) => return number - from,
@@ -170,7 +170,8 @@ fn full_log_is_detached_and_writers_continue() {
     writer.write(&block(2_000)).unwrap();
     let mut last = None;
     until("all are there", || {
-        last = reader.take_next(Timeout::millis(10)).unwrap().map(|block| block.number).or(last);
+        last =
+            reader.take_next_data(Timeout::millis(10)).unwrap().map(|block| block.number).or(last);
         last == Some(2_000)
     });
     drop((reader, writer, topic, participant));
@@ -242,6 +243,6 @@ fn read_only_file_system_for_logs_is_reported() {
     let participant = join(&folder, &disk);
     let topic = blocks(&participant);
     let reader = participant.reader(&topic).create().unwrap();
-    assert_eq!(*reader.take_next(SOON).unwrap().unwrap(), block(1));
+    assert_eq!(*reader.take_next_data(SOON).unwrap().unwrap(), block(1));
     drop((reader, topic, participant));
 }

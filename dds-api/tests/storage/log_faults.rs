@@ -74,7 +74,7 @@ fn act_keeper(folder: &Path, detaches: bool) {
                     if written == begin + count {
                         break None;
                     }
-                    while reader.take_next(Timeout::NOW).unwrap().is_some() {}
+                    while reader.take_next_data(Timeout::NOW).unwrap().is_some() {}
                     match writer.write(&block(written)) {
                         Ok(()) => written += 1,
                         Err(error) => break Some(error),

@@ -48,7 +48,7 @@ fn mark(writer: u64, number: u64) -> CheckedSample {
 type SeenSamples = Vec<(u64, u64)>;
 
 fn take_into(seen: &mut SeenSamples, reader: &DataReader<CheckedSample>, wait: Duration) {
-    for sample in reader.take(.., wait).unwrap() {
+    for sample in reader.take_data(.., wait).unwrap() {
         sample.assert_whole();
         seen.push((sample.last, sample.number));
     }
@@ -189,7 +189,7 @@ fn topic_without_logs_waits_and_reports_that_no_log_is_kept() {
     writer.write(&mark(1, 0)).unwrap();
     let error = writer.wait_for_acknowledgments(Timeout::millis(50)).unwrap_err().to_string();
     assert!(error.contains("keeps logs") && error.contains("squall store"), "{error}");
-    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
+    assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none());
     let with = join(&folder, Some(&logs(&folder, "logs")));
     let log = marks(&with, false);
     let log_reader = with.reader(&log).create().unwrap();
@@ -198,7 +198,7 @@ fn topic_without_logs_waits_and_reports_that_no_log_is_kept() {
     let status = log.storage_status().unwrap();
     assert_eq!((status.logs, status.log, status.waits_for.len()), (1, Some(LogCondition::Open), 0));
     for reader in [&reader, &log_reader] {
-        assert_eq!(reader.take_next(SOON).unwrap().map(|sample| sample.number), Some(0));
+        assert_eq!(reader.take_next_data(SOON).unwrap().map(|sample| sample.number), Some(0));
     }
 }
 
@@ -312,21 +312,22 @@ fn samples_no_longer_kept_can_be_read_from_the_log() {
     let mut times = Vec::new();
     for value in 0..300 {
         writer.write(&Reading { sensor: value % 3, value }).unwrap();
-        let sample = reader.take_next(SOON).unwrap().unwrap();
+        let sample = reader.take_next_data(SOON).unwrap().unwrap();
         times.push(sample.info().source_timestamp);
     }
     writer.wait_for_acknowledgments(SOON).unwrap();
     assert_eq!(topic.storage_status().unwrap().kept, 3, "the last of each");
     let values = |since: Since| -> Vec<(u64, u32)> {
         let past = reader.past(since).unwrap().map(|read| read.unwrap());
-        past.map(|(place, sample)| (place, sample.value)).collect()
+        past.map(|(place, sample)| (place, sample.data().unwrap().value)).collect()
     };
     let all = values(Since::Sample(1));
     assert_eq!(all, (0..300).map(|value| (u64::from(value) + 1, value)).collect::<Vec<_>>());
     assert_eq!(values(Since::Sample(250)), all[249..]);
     assert_eq!(values(Since::Time(times[100])), all[100..]);
     let state = reader.state_at(times[100]).unwrap();
-    let state: Vec<(u64, u32)> = state.iter().map(|(place, it)| (*place, it.value)).collect();
+    let state: Vec<(u64, u32)> =
+        state.iter().map(|(place, it)| (*place, it.data().unwrap().value)).collect();
     assert_eq!(state, all[98..101], "of each sensor the last one then");
     assert!(matches!(reader.past(Since::Sample(302)), Err(DdsError::BadParameter(_))));
     let without = join(&folder, None);
@@ -374,7 +375,7 @@ fn late_writer_is_acknowledged_only_when_its_samples_are_durable() {
         writer.wait_for_acknowledgments(SOON).unwrap();
         assert_eq!(topic.storage_status().unwrap().durable, number + 1);
         drop(writer);
-        assert_eq!(reader.take_next(SOON).unwrap().map(|sample| sample.number), Some(number));
+        assert_eq!(reader.take_next_data(SOON).unwrap().map(|sample| sample.number), Some(number));
     }
     drop((reader, topic, a));
     std::fs::remove_dir_all(here).unwrap();
@@ -424,7 +425,7 @@ fn reader_created_right_after_a_dropped_reader_receives_samples() {
             writer.write(&mark(1, number)).unwrap();
             let deadline = Instant::now() + Duration::from_secs(5);
             loop {
-                let taken = reader.take_next(Timeout::millis(100)).unwrap();
+                let taken = reader.take_next_data(Timeout::millis(100)).unwrap();
                 if taken.is_some_and(|sample| sample.number == number) {
                     break;
                 }
@@ -494,7 +495,7 @@ fn log_drops_old_samples_and_keeps_the_state() {
         reader.wait_for_historical_data(SOON).unwrap();
         for number in 0..COUNT {
             loop {
-                while reader.take_next(Timeout::NOW).unwrap().is_some() {}
+                while reader.take_next_data(Timeout::NOW).unwrap().is_some() {}
                 match writer.write(&frame(number)) {
                     Err(DdsError::Timeout(_)) => {}
                     other => break other.unwrap(),
@@ -509,7 +510,8 @@ fn log_drops_old_samples_and_keeps_the_state() {
         let from: u64 =
             error.rsplit("sample ").next().unwrap().split(' ').next().unwrap().parse().unwrap();
         let past = reader.past(Since::Sample(from)).unwrap().map(|read| read.unwrap());
-        let past: Vec<u64> = past.map(|(place, frame)| frame.number + 1 - place).collect();
+        let past: Vec<u64> =
+            past.map(|(place, frame)| frame.data().unwrap().number + 1 - place).collect();
         assert!(past.len() as u64 == COUNT + 1 - from && past.iter().all(|differ| *differ == 0));
         assert!(from > 1_000 && past.len() >= 100, "from {from}");
         assert!(reader.past(Since::Time(at_first)).is_err(), "some of it is gone");
@@ -519,7 +521,8 @@ fn log_drops_old_samples_and_keeps_the_state() {
     let topic = topic_of(&a);
     let reader = a.reader(&topic).create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
-    let mut state: Vec<u64> = reader.take(.., SOON).unwrap().map(|frame| frame.number).collect();
+    let mut state: Vec<u64> =
+        reader.take_data(.., SOON).unwrap().map(|frame| frame.number).collect();
     state.sort_unstable();
     assert_eq!(state, [0, COUNT - 5, COUNT - 4, COUNT - 3, COUNT - 2, COUNT - 1]);
     assert_eq!(topic.storage_status().unwrap().samples, COUNT);
@@ -560,7 +563,7 @@ fn forgotten_instance_does_not_return_from_the_log() {
         let reader = participant.reader(topic).keep_all().create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
         let taken = reader.take(.., SOON).unwrap();
-        taken.map(|it| (it.sensor, it.info().valid_data)).collect::<Vec<_>>()
+        taken.map(|it| (it.key_value().sensor, it.data().is_some())).collect::<Vec<_>>()
     };
     // Disposed one second apart, the last at COUNT: those of the last 100 seconds are kept.
     let left: Vec<(u32, bool)> =

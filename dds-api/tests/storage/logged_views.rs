@@ -53,7 +53,7 @@ fn take(reader: &DataReader<CheckedSample>, count: usize) -> Vec<u64> {
     let (mut seen, deadline) = (Vec::new(), std::time::Instant::now() + PATIENCE);
     while seen.len() < count {
         assert!(std::time::Instant::now() < deadline, "{} of {count}", seen.len());
-        let some = reader.take(.., Timeout::millis(10)).unwrap();
+        let some = reader.take_data(.., Timeout::millis(10)).unwrap();
         seen.extend(some.into_iter().map(|sample| sample.number));
     }
     seen

@@ -71,8 +71,9 @@ fn history_read_continues_at_another_log_keeper_when_one_leaves() {
         let mut take = |count: usize| {
             for read in past.by_ref().take(count) {
                 let (place, sample) = read.unwrap();
-                sample.assert_whole();
-                seen.push((place, sample.number));
+                let data = sample.data().unwrap();
+                data.assert_whole();
+                seen.push((place, data.number));
             }
         };
         take(10);
@@ -86,7 +87,7 @@ fn history_read_continues_at_another_log_keeper_when_one_leaves() {
         // The same result as for a participant with a log, from a time on and at a time.
         let other = readers[1 - leaves].as_ref().unwrap();
         let number = |read: DdsResult<(u64, Sample<CheckedSample>)>| {
-            read.map(|(place, sample)| (place, sample.number)).unwrap()
+            read.map(|(place, sample)| (place, sample.data().unwrap().number)).unwrap()
         };
         let middle = other.past(Since::Sample(MANY / 2)).unwrap().next().unwrap().unwrap();
         let time = middle.1.info().source_timestamp;
@@ -130,12 +131,14 @@ fn past_is_whole_while_the_own_log_is_being_completed() {
             let before = !is_complete();
             if reading % 2 == 0 {
                 let past = reader.past(Since::Sample(1)).unwrap();
-                let numbers: Vec<u64> = past.map(|read| read.unwrap().1.number).collect();
+                let numbers: Vec<u64> =
+                    past.map(|read| read.unwrap().1.data().unwrap().number).collect();
                 assert_eq!(numbers.len() as u64, LONG, "reading {reading} of {newcomer}");
                 assert!(numbers.iter().copied().eq(0..LONG));
             } else {
                 let state = reader.state_at(SystemTime::now()).unwrap();
-                let numbers: Vec<u64> = state.iter().map(|(_, sample)| sample.number).collect();
+                let numbers: Vec<u64> =
+                    state.iter().map(|(_, sample)| sample.data().unwrap().number).collect();
                 assert_eq!(numbers, [LONG - 1], "reading {reading} of {newcomer}");
             }
             if !before {
@@ -167,7 +170,7 @@ fn past_is_whole_at_once_after_a_restart() {
         let reader = participant.reader(&topic).keep_last(1).create().unwrap();
         let numbers = |reader: &DataReader<CheckedSample>| -> Vec<u64> {
             let past = reader.past(Since::Sample(1)).unwrap();
-            past.map(|read| read.unwrap().1.number).collect()
+            past.map(|read| read.unwrap().1.data().unwrap().number).collect()
         };
         let before: Vec<u64> = (0..(round - 1) * MANY).collect();
         assert_eq!(numbers(&reader), before);
@@ -209,7 +212,7 @@ fn history_request_to_unresponsive_log_keeper_times_out() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stands_still.load(Ordering::Acquire) {
-                kept.take(.., Timeout::millis(5)).unwrap();
+                kept.take_data(.., Timeout::millis(5)).unwrap();
             }
         });
         let asker = DomainParticipant::with_config(0, patient(config(&folder, None))).unwrap();
@@ -225,7 +228,7 @@ fn history_request_to_unresponsive_log_keeper_times_out() {
         stands_still.store(false, Ordering::Release);
         scope.spawn(|| {
             while !stands_still.load(Ordering::Acquire) {
-                kept.take(.., Timeout::millis(5)).unwrap();
+                kept.take_data(.., Timeout::millis(5)).unwrap();
             }
         });
         drop((past, reader, topic, asker));

@@ -44,9 +44,9 @@ fn take_all<T: DdsType + Clone>(reader: &DataReader<T>, count: usize) -> Vec<T> 
     let mut all = Vec::new();
     while all.len() < count {
         assert!(Instant::now() < deadline, "only {} of {count} came", all.len());
-        all.extend(reader.take(.., Timeout::millis(50)).unwrap().map(|sample| sample.clone()));
+        all.extend(reader.take_data(.., Timeout::millis(50)).unwrap().map(|sample| sample.clone()));
     }
-    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none(), "and no more");
+    assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none(), "and no more");
     all
 }
 
@@ -88,7 +88,7 @@ fn act_keeper(folder: &std::path::Path) {
     say("has it");
     let mut got = ReceivedSequence::default();
     loop {
-        for sample in reader.take(.., Timeout::millis(10)).unwrap() {
+        for sample in reader.take_data(.., Timeout::millis(10)).unwrap() {
             got.take_in(&sample);
         }
     }
@@ -215,13 +215,13 @@ fn last_samples_of_each_instance_are_kept() {
     assert_eq!(values, (9_986..=10_000).collect::<Vec<u64>>());
     let current = there.reader(&theirs).volatile().create().unwrap();
     current.wait_for_historical_data(SOON).unwrap();
-    assert!(current.take_next(Timeout::millis(50)).unwrap().is_none());
+    assert!(current.take_next_data(Timeout::millis(50)).unwrap().is_none());
     let again = here.reader(&ours).create().unwrap();
     assert_eq!(take_all(&again, 15).len(), 15);
     for reader in [&reader, &current, &again] {
         until("all get what is new", || {
             writer.write(&Reading { sensor: 1, value: 20_000 }).unwrap();
-            reader.take_next(Timeout::millis(50)).unwrap().is_some_and(|it| it.value == 20_000)
+            reader.take_next_data(Timeout::millis(50)).unwrap().is_some_and(|it| it.value == 20_000)
         });
     }
 }
@@ -235,14 +235,14 @@ fn batch_reads_continue_with_live_samples_after_kept_samples() {
     let writer = writer_of(&here, &ours);
     let reader = there.reader(&all_marks(&there)).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
-    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
+    assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none());
     let mut next = 0;
     for number in 0..300 {
         writer.write(&CheckedSample::new(number)).unwrap();
         let start = Instant::now();
         while next <= number {
             assert!(start.elapsed() < PATIENCE, "sample {next} does not come");
-            for sample in reader.take(.., Timeout::millis(100)).unwrap() {
+            for sample in reader.take_data(.., Timeout::millis(100)).unwrap() {
                 assert_eq!(*sample, CheckedSample::new(next));
                 next += 1;
             }
@@ -357,7 +357,7 @@ fn counted_reader_receives_every_sample_written_from_then_on() {
                 end = write();
             }
             let timeout = if end < counted + 500 { Timeout::NOW } else { Timeout::millis(10) };
-            reader.take(.., timeout).unwrap().for_each(|sample| got.take_in(&sample));
+            reader.take_data(.., timeout).unwrap().for_each(|sample| got.take_in(&sample));
         }
         let first = got.first.unwrap();
         assert!(first <= counted, "{first} is the first, and {counted} was written then");
@@ -461,8 +461,8 @@ fn kept_samples_of_departed_writer_go_only_to_compatible_readers() {
     }
     until("the writer is gone", || owned.matched_writers() == 0);
     let values = |reader: &DataReader<Reading>| {
-        let samples = reader.take(.., Timeout::millis(20)).unwrap();
-        let told = samples.filter(|sample| sample.info().valid_data);
+        let samples = reader.take_data(.., Timeout::millis(20)).unwrap();
+        let told = samples;
         told.map(|sample| sample.value).collect::<Vec<u64>>()
     };
     // A reader that was present then, and reads only now.
@@ -502,9 +502,9 @@ fn transient_samples_outlive_their_writer() {
     for reader in [&reader, &late] {
         let mut numbers = Vec::new();
         until("all have come", || {
-            let taken = reader.take(.., Timeout::millis(20)).unwrap();
+            let taken = reader.take_data(.., Timeout::millis(20)).unwrap();
             // The reader is also notified that the one instance has no writer any more.
-            numbers.extend(taken.filter(|it| it.info().valid_data).map(|sample| sample.number));
+            numbers.extend(taken.map(|sample| sample.number));
             numbers.len() == 10
         });
         assert_eq!(numbers, (0..10).collect::<Vec<u64>>());
@@ -557,7 +557,7 @@ fn of_late_reader(participant: &DomainParticipant, topic: &Topic<Reading>) -> Ve
     loop {
         let before = all.len();
         let taken = reader.take(.., Timeout::millis(20)).unwrap();
-        all.extend(taken.map(|sample| (sample.sensor, sample.info().valid_data)));
+        all.extend(taken.map(|sample| (sample.key_value().sensor, sample.data().is_some())));
         if all.len() == before {
             return all;
         }
@@ -619,7 +619,7 @@ fn disposed_instance_is_forgotten_after_the_cleanup_delay() {
         assert_eq!(of_late_reader(&latest, &topic), left, "{name}: of who was not there");
         let mut seen = 0;
         until("who was there hears of all", || {
-            seen += keeps.take(.., Timeout::millis(20)).unwrap().count();
+            seen += keeps.take_data(.., Timeout::millis(20)).unwrap().count();
             seen == all.len() + 2
         });
     }
@@ -647,7 +647,7 @@ fn disposed_instances_do_not_accumulate_in_the_store() {
         let deadline = Instant::now() + PATIENCE;
         while disposed < COUNT && Instant::now() < deadline {
             let taken = reader.take(.., Timeout::millis(20)).unwrap();
-            disposed += taken.filter(|it| !it.info().valid_data).count() as u32;
+            disposed += taken.filter(|it| it.data().is_none()).count() as u32;
         }
         (disposed, reader)
     });

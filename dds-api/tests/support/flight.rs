@@ -116,11 +116,11 @@ impl Display {
             match reader.instance_handle() == self.winds.instance_handle() {
                 true => {
                     let wind = self.winds.take_next_sample().unwrap().unwrap();
-                    wind.info().valid_data.then(|| ('w', wind.layer, wind.set))
+                    wind.data().map(|wind| ('w', wind.layer, wind.set))
                 }
                 false => {
                     let turn = self.turns.take_next_sample().unwrap().unwrap();
-                    turn.info().valid_data.then(|| ('t', turn.point, turn.set))
+                    turn.data().map(|turn| ('t', turn.point, turn.set))
                 }
             }
         });

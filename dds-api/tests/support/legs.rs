@@ -51,7 +51,7 @@ pub(crate) fn writer<T: DdsType>(publisher: &Publisher, topic: &Topic<T>) -> Dat
 
 /// Takes with one call, without notices of ended instances.
 pub(crate) fn take(reader: &DataReader<Leg>, timeout: Timeout) -> Vec<(u32, u64)> {
-    let legs = reader.take(.., timeout).unwrap().filter(|leg| leg.info().valid_data);
+    let legs = reader.take_data(.., timeout).unwrap();
     legs.map(|leg| (leg.number, leg.route)).collect()
 }
 

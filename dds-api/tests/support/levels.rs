@@ -30,20 +30,30 @@ pub(crate) fn take<T: TopicData, R>(
     count: usize,
     of: impl Fn(&T) -> R,
 ) -> Vec<R> {
-    take_samples(reader, count, |sample| of(sample))
+    collect(reader, count, |sample| sample.data().map(&of))
 }
 
-/// Takes at least the given number of next samples and converts them with their sample information.
+/// Takes at least the given number of next samples, with data and without, and converts them with
+/// their sample information.
 pub(crate) fn take_samples<T: TopicData, R>(
     reader: &DataReader<T>,
     count: usize,
     of: impl Fn(&Sample<T>) -> R,
 ) -> Vec<R> {
+    collect(reader, count, |sample| Some(of(sample)))
+}
+
+fn collect<T: TopicData, R>(
+    reader: &DataReader<T>,
+    count: usize,
+    of: impl Fn(&Sample<T>) -> Option<R>,
+) -> Vec<R> {
     let deadline = Instant::now() + PATIENCE;
     let mut all = Vec::new();
     while all.len() < count {
         assert!(Instant::now() < deadline, "{} of {count} on {}", all.len(), reader.topic().name());
-        all.extend(reader.take(.., Timeout::millis(50)).unwrap().map(|sample| of(&sample)));
+        let taken = reader.take(.., Timeout::millis(50)).unwrap();
+        all.extend(taken.filter_map(|sample| of(&sample)));
     }
     assert_eq!(reader.unreadable_samples(), 0);
     all

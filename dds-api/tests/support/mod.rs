@@ -146,7 +146,7 @@ pub(crate) fn take_to_the_end(reader: &DataReader<CheckedSample>, got: &mut Rece
     let deadline = Instant::now() + PATIENCE;
     while !got.ended {
         assert!(Instant::now() < deadline, "the last sample does not come: {got:?}");
-        if let Some(sample) = reader.take_next(Timeout::millis(100)).unwrap() {
+        if let Some(sample) = reader.take_next_data(Timeout::millis(100)).unwrap() {
             got.take_in(&sample);
         }
     }

@@ -43,13 +43,13 @@ fn act_sink(folder: &Path) {
         say(level);
         let deadline = Instant::now() + PATIENCE;
         for (number, length) in LENGTHS.iter().cycle().take(seed() as usize).enumerate() {
-            let sample = reader.take_next(SOON).unwrap().unwrap();
+            let sample = reader.take_next_data(SOON).unwrap().unwrap();
             assert!(Instant::now() < deadline);
             assert_eq!(**sample, *bytes(number, *length), "{level} {number}");
             assert!(sample.is_borrowed(), "{level}: read where it lies");
             assert!(sample.info().valid_data && sample.info().sequence_number == number as u64);
         }
-        assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
+        assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none());
         assert_eq!(reader.unreadable_samples(), 0);
         say("all");
     }
@@ -109,18 +109,18 @@ fn held_byte_sample_stays_in_place_and_kept_sample_is_a_copy() {
     );
     writer.wait_for_readers(2, SOON).unwrap();
     writer.write_bytes(&bytes(0, 900)).unwrap();
-    let held = reader.take_next(SOON).unwrap().unwrap();
+    let held = reader.take_next_data(SOON).unwrap().unwrap();
     let copy = Bytes::clone(&held);
     // The writer's memory is reused many times while samples are held.
     for number in 1..100 {
         writer.write_bytes(&bytes(number, 900)).unwrap();
-        let next = reader.take_next(SOON).unwrap().unwrap();
+        let next = reader.take_next_data(SOON).unwrap().unwrap();
         assert_eq!(**next, *bytes(number, 900));
     }
     assert!(held.is_borrowed());
     assert_eq!((&**held, copy.into_vec()), (&*bytes(0, 900), bytes(0, 900)));
     until("the last one is there", || {
-        let all = last.read(.., Timeout::NOW).unwrap();
+        let all = last.read_data(.., Timeout::NOW).unwrap();
         all.into_iter().any(|frame| **frame == *bytes(99, 900) && !frame.is_borrowed())
     });
     drop(held);
@@ -149,8 +149,8 @@ fn unpublished_loans_send_no_sample_and_excessive_lengths_are_refused() {
         );
     }
     writer.write_bytes(b"seen").unwrap();
-    assert_eq!(**reader.take_next(SOON).unwrap().unwrap(), *b"seen");
-    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
+    assert_eq!(**reader.take_next_data(SOON).unwrap().unwrap(), *b"seen");
+    assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none());
 }
 
 #[test]
@@ -171,9 +171,9 @@ fn byte_samples_of_a_coherent_set_arrive_together() {
     publisher.begin_coherent_changes().unwrap();
     writer.write_bytes(b"one").unwrap();
     writer.write_bytes_with(3, |slot| slot.copy_from_slice(b"two")).unwrap();
-    assert!(reader.take(.., Timeout::millis(50)).unwrap().is_empty());
+    assert!(reader.take_data(.., Timeout::millis(50)).unwrap().is_empty());
     publisher.end_coherent_changes().unwrap();
-    let all: Vec<Vec<u8>> = reader.take(.., SOON).unwrap().map(|it| it.to_vec()).collect();
+    let all: Vec<Vec<u8>> = reader.take_data(.., SOON).unwrap().map(|it| it.to_vec()).collect();
     assert_eq!(all, [b"one", b"two"]);
 }
 
@@ -194,21 +194,21 @@ fn other_programs_see_a_byte_topic_as_struct_of_a_sequence() {
     writer.wait_for_readers(3, SOON).unwrap();
     given.wait_for_readers(3, SOON).unwrap();
     writer.write_bytes(&[1, 2, 255]).unwrap();
-    let sample = seen.take_next(SOON).unwrap().unwrap();
+    let sample = seen.take_next_data(SOON).unwrap().unwrap();
     assert_eq!(sample.to_json_line(), r#"{"value": [1, 2, 255]}"#);
-    let sample = taken.take_next(SOON).unwrap().unwrap();
+    let sample = taken.take_next_data(SOON).unwrap().unwrap();
     assert_eq!(*sample, AsIdlHasIt { value: vec![1, 2, 255] });
-    assert_eq!(**reader.take_next(SOON).unwrap().unwrap(), [1, 2, 255]);
+    assert_eq!(**reader.take_next_data(SOON).unwrap().unwrap(), [1, 2, 255]);
     given.write(&AsIdlHasIt { value: vec![9; 7] }).unwrap();
-    assert_eq!(**reader.take_next(SOON).unwrap().unwrap(), [9; 7]);
+    assert_eq!(**reader.take_next_data(SOON).unwrap().unwrap(), [9; 7]);
     // Filters can use the contents, as for any topic.
     let filtered = here.content_filtered_topic("Nines", &topic, "value[0] = 9", &[]).unwrap();
     let nines = here.reader(&filtered).create().unwrap();
     writer.wait_for_readers(4, SOON).unwrap();
     writer.write_bytes(b"no").unwrap();
     writer.write_bytes(&[9]).unwrap();
-    assert_eq!(**nines.take_next(SOON).unwrap().unwrap(), [9]);
-    assert!(nines.take_next(Timeout::millis(20)).unwrap().is_none());
+    assert_eq!(**nines.take_next_data(SOON).unwrap().unwrap(), [9]);
+    assert!(nines.take_next_data(Timeout::millis(20)).unwrap().is_none());
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn ends<T: TopicData>(topic: &Topic<T>, by: &DomainParticipant) -> (DataReader<T
 /// Takes the next samples of a reader, and checks that there are no more than the given number.
 fn take<T: TopicData, R>(reader: &DataReader<T>, count: usize, of: impl Fn(&T) -> R) -> Vec<R> {
     let all = levels::take(reader, count, of);
-    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none(), "and no more");
+    assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none(), "and no more");
     all
 }
 
@@ -203,7 +203,7 @@ fn program_without_the_type_exchanges_samples_with_compiled_program() {
             fixes.take(.., Timeout::millis(1)).unwrap().any(|sample| {
                 let info = sample.info();
                 info.instance_state == InstanceState::NotAliveDisposed
-                    && matches!(sample.get("id"), Ok(ValueRef::Unsigned(7)))
+                    && matches!(sample.key_value().get("id"), Ok(ValueRef::Unsigned(7)))
                     && fixes.lookup_instance(&key) == Some(info.instance_handle)
             })
         });
@@ -275,13 +275,13 @@ fn run_time_type_works_like_a_compiled_type() {
     writer.write(&one).unwrap();
     one.set("altitude", Value::Double(70.0)).unwrap();
     writer.write(&one).unwrap();
-    assert_eq!(compiled.take_next(SOON).unwrap().unwrap().callsign, "SQL7");
+    assert_eq!(compiled.take_next_data(SOON).unwrap().unwrap().callsign, "SQL7");
     let low =
         ReadCondition::query_in(&topic, States::any(), "altitude < 100 ORDER BY altitude", &[]);
     let low = low.unwrap();
     until("both are there", || reader.read_w_condition(.., &low).unwrap().len() == 2);
     let found = reader.take_w_condition(.., &low).unwrap();
-    assert_eq!((&*found[1], found.len()), (&one, 2));
+    assert_eq!((found[1].data(), found.len()), (Some(&one), 2));
     let error = ReadCondition::<DynamicData>::query_in(&topic, States::any(), "speed < 1", &[]);
     assert!(error.err().unwrap().to_string().contains("has no member `speed`"));
     let nobody = participant.find_dynamic_topic("Nothing", Timeout::millis(10)).err().unwrap();

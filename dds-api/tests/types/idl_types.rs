@@ -33,7 +33,7 @@ fn samples_of_idl_types_are_loaned_and_written_in_every_way() {
     writer.write(&Aircraft { aircraft_id: 3, ..Aircraft::default() }).unwrap();
 
     for expected in 1..=3 {
-        let sample = reader.take_next(Timeout::secs(30)).unwrap().unwrap();
+        let sample = reader.take_next_data(Timeout::secs(30)).unwrap().unwrap();
         assert_eq!(*sample, Aircraft { aircraft_id: expected, ..Aircraft::default() });
     }
 }
@@ -47,6 +47,6 @@ fn plain_samples_of_idl_types_are_loaned_in_place() {
     assert_eq!(*loan, Position { latitude: 0.0, longitude: 0.0, altitude: 0.0 });
     loan.altitude = 400.0;
     loan.publish().unwrap();
-    let sample = reader.take_next(Timeout::secs(30)).unwrap().unwrap();
+    let sample = reader.take_next_data(Timeout::secs(30)).unwrap().unwrap();
     assert_eq!(sample.altitude, 400.0);
 }

@@ -130,7 +130,7 @@ fn act_looker(folder: &Path) {
     reader.wait_for_writers(2, SOON).unwrap();
     say("there");
     until("it is there", || {
-        reader.take(.., Timeout::millis(20)).unwrap().any(|sample| {
+        reader.take_data(.., Timeout::millis(20)).unwrap().any(|sample| {
             matches!(sample.get("P39.wind_direction"), Ok(ValueRef::Double(3.0)))
                 && matches!(sample.get("id"), Ok(ValueRef::Unsigned(3)))
         })

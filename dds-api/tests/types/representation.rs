@@ -91,8 +91,19 @@ fn remark(id: u32) -> Remark {
     }
 }
 
-/// Takes like [`levels::take_samples`], and checks that there are no more.
+/// Takes like [`levels::take`], and checks that there are no more.
 fn take<T: dds_api::types::TopicData, R>(
+    reader: &DataReader<T>,
+    count: usize,
+    of: impl Fn(&T) -> R,
+) -> Vec<R> {
+    let all = levels::take(reader, count, of);
+    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none(), "and no more");
+    all
+}
+
+/// Takes like [`levels::take_samples`], and checks that there are no more.
+fn take_samples<T: dds_api::types::TopicData, R>(
     reader: &DataReader<T>,
     count: usize,
     of: impl Fn(&Sample<T>) -> R,
@@ -139,7 +150,7 @@ fn act() {
         say("written");
         // Samples of both, distinguished by the header of each.
         for (reader, _) in &ends {
-            let mut alive = take(reader, 22, |sample| sample.info().valid_data.then(|| sample.id));
+            let mut alive = take_samples(reader, 22, |sample| sample.data().map(|data| data.id));
             alive.sort_unstable();
             assert!(alive.into_iter().flatten().eq(0..20));
         }
@@ -174,7 +185,7 @@ fn programs_that_write_either_representation_read_each_other() {
         assert_eq!(actor.hear(), "read");
     }
     for (topic, reader, raw) in &readers {
-        let got = take(reader, 22, |sample| sample.info().valid_data.then(|| (**sample).clone()));
+        let got = take_samples(reader, 22, |sample| sample.data().cloned());
         let mut got: Vec<Remark> = got.into_iter().flatten().collect();
         got.sort_by_key(|remark| remark.id);
         assert!(got.into_iter().eq((0..20).map(remark)), "{}", topic.name());
@@ -182,10 +193,9 @@ fn programs_that_write_either_representation_read_each_other() {
             // Kept samples have the bytes in which they were written.
             let late = participant.reader(raw).representations([Xcdr, Xcdr2]).create().unwrap();
             late.wait_for_historical_data(SOON).unwrap();
-            let kept = take(&late, 20, |sample| {
-                let of_key = !sample.info().valid_data;
-                let id = (!of_key).then(|| from_cdr::<Remark>(sample.payload()).unwrap().id);
-                (id, version(sample.payload()))
+            let kept = take_samples(&late, 20, |sample| {
+                let id = sample.data().map(|data| from_cdr::<Remark>(data.payload()).unwrap().id);
+                (id, version(sample.key_value().payload()))
             });
             for (id, found) in kept {
                 let Some(id) = id else { continue };
@@ -250,15 +260,15 @@ fn writer_uses_the_first_representation_that_it_offers() {
                 passed.unregister_instance(&SerializedData::of_key(&of, other)).unwrap();
             }
             until("the instance is over", || {
-                let over = |sample: &Sample<SerializedData>| !sample.info().valid_data;
+                let over = |sample: &Sample<SerializedData>| sample.data().is_none();
                 raw.take(.., Timeout::millis(5)).unwrap().any(|sample| {
                     let is_over = over(&sample);
-                    assert!(!is_over || sample.payload() == key, "{level} {list:?}");
+                    assert!(!is_over || sample.key_value().payload() == key, "{level} {list:?}");
                     is_over
                 })
             });
             drop((compiled, dynamic, passed));
-            while raw.take_next(Timeout::millis(20)).unwrap().is_some() {}
+            while raw.take_next_data(Timeout::millis(20)).unwrap().is_some() {}
         }
     }
     drop(participant);
@@ -283,7 +293,8 @@ fn instance_is_the_same_in_either_representation() {
         first.write(&remark(id)).unwrap();
         second.write(&remark(id)).unwrap();
     }
-    let handles = take(&reader, 20, |sample| (sample.id, sample.info().instance_handle));
+    let handles =
+        take_samples(&reader, 20, |sample| (sample.key_value().id, sample.info().instance_handle));
     for id in 0..10 {
         let of_it: Vec<_> = handles.iter().filter(|(one, _)| *one == id).collect();
         assert_eq!(of_it.len(), 2);
@@ -294,7 +305,8 @@ fn instance_is_the_same_in_either_representation() {
     assert!(texts.chunks(2).all(|pair| pair[0] == pair[1]), "{texts:?}");
     // One writer disposes the instance of the other.
     second.dispose(&remark(3)).unwrap();
-    let over = take(&reader, 1, |sample| (sample.info().instance_state, sample.id));
+    let over =
+        take_samples(&reader, 1, |sample| (sample.info().instance_state, sample.key_value().id));
     assert_eq!(over, [(InstanceState::NotAliveDisposed, 3)]);
     drop((reader, some, met, first, second, filtered, dynamic, topic, participant));
     domain.assert_empty();
@@ -377,7 +389,7 @@ fn kept_samples_of_departed_writers_are_matched_by_representation() {
             let reader = reader.create().unwrap();
             reader.wait_for_historical_data(SOON).unwrap();
             let mut ids = take(&reader, count, |sample| {
-                assert_eq!(**sample, remark(sample.id));
+                assert_eq!(*sample, remark(sample.id));
                 sample.id
             });
             ids.sort_unstable();

@@ -106,7 +106,7 @@ fn type_restricts_default_representations_of_its_entities() {
     assert_eq!(reader.qos().representation.value, XCDR2);
     until("they meet", || writer.matched_readers() == 1);
     writer.write(&Track { id: 7, place: NestedPosition { x: 1.5 } }).unwrap();
-    let got = reader.take_next(Timeout::secs(60)).unwrap().unwrap();
+    let got = reader.take_next_data(Timeout::secs(60)).unwrap().unwrap();
     assert_eq!(*got, Track { id: 7, place: NestedPosition { x: 1.5 } });
     // Setting the open representation again is not a change of the policy.
     let said = DataWriterQos { representation: Default::default(), ..writer.qos() };
@@ -218,7 +218,7 @@ fn any_value_carries_its_type() {
 
     let mut taken = Vec::new();
     until("both", || {
-        taken.extend(reader.take(.., Timeout::NOW).unwrap().map(|it| it.clone()));
+        taken.extend(reader.take_data(.., Timeout::NOW).unwrap().map(|it| it.clone()));
         taken.len() == 2
     });
     assert_eq!(taken[0].what.get::<NestedPosition>(), Ok(place));
@@ -227,7 +227,7 @@ fn any_value_carries_its_type() {
     assert!(taken[1].what.is_empty());
     let mut seen = Vec::new();
     until("both", || {
-        seen.extend(looker.take(.., Timeout::NOW).unwrap().map(|it| it.clone()));
+        seen.extend(looker.take_data(.., Timeout::NOW).unwrap().map(|it| it.clone()));
         seen.len() == 2
     });
     let held = seen[0].any("what").unwrap().data().unwrap();

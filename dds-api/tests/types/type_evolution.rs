@@ -112,9 +112,9 @@ fn take<T: DdsType + Clone>(reader: &DataReader<T>, count: usize) -> Vec<T> {
     let mut all = Vec::new();
     while all.len() < count {
         assert!(Instant::now() < deadline, "{} of {count} on {}", all.len(), reader.topic().name());
-        all.extend(reader.take(.., Timeout::millis(50)).unwrap().map(|sample| sample.clone()));
+        all.extend(reader.take_data(.., Timeout::millis(50)).unwrap().map(|sample| sample.clone()));
     }
-    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none(), "and no more");
+    assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none(), "and no more");
     assert_eq!(reader.unreadable_samples(), 0);
     all
 }
@@ -308,7 +308,7 @@ fn reader_policy_decides_how_far_types_may_differ() {
     let mut states = Vec::new();
     until("the instance is disposed", || {
         let taken = lenient.take(.., Timeout::from(Duration::from_millis(20))).unwrap();
-        states.extend(taken.map(|sample| (sample.id, sample.info().instance_state)));
+        states.extend(taken.map(|sample| (sample.key_value().id, sample.info().instance_state)));
         states.last() == Some(&(3, InstanceState::NotAliveDisposed))
     });
 }

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     alarms.write(&DynamicData::parse(&of, "{code: 2, severity: WARNING, text: \"Fire\"}")?)?;
 
     for reader in ["Screen::Attitude", "Screen::Warnings"] {
-        for sample in display.reader(reader)?.take(.., Timeout::secs(5))? {
+        for sample in display.reader(reader)?.take_data(.., Timeout::secs(5))? {
             println!("{reader}: {}", sample.to_json().replace("\n", " "));
         }
     }

@@ -59,7 +59,7 @@ fn watch() -> ExampleResult {
 
     let mut seen = 0;
     while seen < SAMPLES {
-        let mut samples = reader.take(.., Timeout::secs(30))?.peekable();
+        let mut samples = reader.take_data(.., Timeout::secs(30))?.peekable();
         if samples.peek().is_none() {
             return Err(format!("only {seen} of {SAMPLES} attitudes came within 30 s").into());
         }

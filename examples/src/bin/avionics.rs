@@ -98,8 +98,10 @@ fn compute(computer: u32, strength: i32) -> ExampleResult {
     let mut last_seen: [Option<Instant>; 2] = [None, None];
     let mut is_on = false;
     for step in 0.. {
-        let counts =
-            [air.take(.., Timeout::NOW)?.count(), attitude.take(.., Timeout::NOW)?.count()];
+        let counts = [
+            air.take_data(.., Timeout::NOW)?.count(),
+            attitude.take_data(.., Timeout::NOW)?.count(),
+        ];
         for (last_seen, _) in last_seen.iter_mut().zip(counts).filter(|(_, news)| *news > 0) {
             *last_seen = Some(Instant::now());
         }
@@ -114,10 +116,6 @@ fn compute(computer: u32, strength: i32) -> ExampleResult {
         sleep(TICK);
     }
     Ok(())
-}
-
-fn says_something<T: DdsType>(sample: &Sample<T>) -> bool {
-    sample.info().valid_data
 }
 
 /// A display, which records what it shows, until the flight is over.
@@ -135,15 +133,15 @@ fn display() -> ExampleResult {
         let is_news = || events.has_samples() || guidance.has_samples() || alarms.has_samples();
         participant.wait_until(SOON, is_news)?;
         // A sample acknowledged before the end is received before the end.
-        is_over = events.take(.., Timeout::NOW)?.any(|event| event.what == "landed");
-        // A sample without data only says that a source is gone; its last values stay valid.
-        for shown in guidance.take(.., Timeout::NOW)?.filter(says_something) {
+        is_over = events.take_data(.., Timeout::NOW)?.any(|event| event.what == "landed");
+        // The last values of a source that is gone stay valid, so notices of its end do not matter.
+        for shown in guidance.take_data(.., Timeout::NOW)? {
             println!(
                 "guidance {} of computer {} by {} sensors",
                 shown.step, shown.computer, shown.sensors
             );
         }
-        for alarm in alarms.take(.., Timeout::NOW)?.filter(says_something) {
+        for alarm in alarms.take_data(.., Timeout::NOW)? {
             println!("alarm {} {}", alarm.code, if alarm.on { "on" } else { "off" });
         }
     }

@@ -55,7 +55,7 @@ fn display() -> ExampleResult {
 
     let (mut setting, mut executed) = (1_u32, 0);
     while executed < 2 * COMMANDS {
-        let Some(command) = reader.take_next(Timeout::secs(30))? else {
+        let Some(command) = reader.take_next_data(Timeout::secs(30))? else {
             return Err(format!("only {executed} commands came").into());
         };
         setting = setting.wrapping_mul(command.factor).wrapping_add(command.offset);

@@ -25,7 +25,7 @@ fn main() -> DdsResult<()> {
 
     writer.wait_for_readers(1, Timeout::secs(1))?;
     writer.write(&Attitude { aircraft: 7, pitch: 1.5, roll: 0.0, yaw: 271.0 })?;
-    for sample in reader.take(.., Timeout::secs(1))? {
+    for sample in reader.take_data(.., Timeout::secs(1))? {
         println!("{:?}", *sample);
     }
 
@@ -33,7 +33,7 @@ fn main() -> DdsResult<()> {
     sample.aircraft = 7;
     sample.pitch = 1.6;
     sample.publish()?;
-    for sample in reader.take(.., Timeout::secs(1))? {
+    for sample in reader.take_data(.., Timeout::secs(1))? {
         println!("{:?}", *sample);
     }
     Ok(())

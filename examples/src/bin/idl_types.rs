@@ -27,7 +27,7 @@ fn main() -> DdsResult<()> {
     writer.write_with(|track| track.aircraft = 3)?;
 
     for _ in 0..3 {
-        if let Some(track) = reader.take_next(Timeout::secs(30))? {
+        if let Some(track) = reader.take_next_data(Timeout::secs(30))? {
             println!("aircraft {} {:?} at {} m", track.aircraft, track.phase, track.altitude);
         }
     }

@@ -55,29 +55,30 @@ impl Store {
         let entry = Entry { key: key.to_owned(), value: 0 };
         let Some(instance) = self.replica.lookup_instance(&entry) else { return Ok(None) };
         let last = self.replica.read_instance(..1, instance, States::any())?;
-        let alive = last.first().filter(|last| is_there(last));
-        Ok(alive.map(|entry| entry.value))
+        let alive = last.first().filter(|last| is_there(&last.info()));
+        Ok(alive.and_then(Sample::data).map(|entry| entry.value))
     }
 
     /// Returns all keys of this kind, with their values.
     fn list(&self, kind: &str) -> DdsResult<BTreeMap<String, u64>> {
-        let all = self.replica.read(.., Timeout::NOW)?;
-        let chosen = all.iter().filter(|entry| is_there(entry) && entry.key.starts_with(kind));
+        let all = self.replica.read_data(.., Timeout::NOW)?;
+        let chosen =
+            all.iter().filter(|entry| is_there(&entry.info()) && entry.key.starts_with(kind));
         Ok(chosen.map(|entry| (entry.key.clone(), entry.value)).collect())
     }
 
     /// Waits until there is a number of keys of this kind.
     fn wait_for(&self, kind: &str, count: usize) -> DdsResult<()> {
         while self.list(kind)?.len() < count {
-            self.replica.read(.., Timeout::millis(100))?; // until there is something new
+            self.replica.read_data(.., Timeout::millis(100))?; // until there is something new
         }
         Ok(())
     }
 }
 
 /// Whether the entry has a value. The process that put it may be gone.
-fn is_there(entry: &Sample<Entry>) -> bool {
-    entry.info().instance_state != InstanceState::NotAliveDisposed
+fn is_there(entry: &SampleInfo) -> bool {
+    entry.instance_state != InstanceState::NotAliveDisposed
 }
 
 /// Two replicas put to the same keys at the same time; a third one joins when they are done.

@@ -46,12 +46,14 @@ fn main() -> ExampleResult {
     let (participant, topic) = join(logs.path())?;
     let reader = participant.reader(&topic).create()?;
     reader.wait_for_historical_data(SOON)?;
-    for altitude in reader.take(.., SOON)? {
+    for altitude in reader.take_data(.., SOON)? {
         println!("aircraft {} was last seen at {} feet", altitude.aircraft, altitude.feet);
     }
     for read in reader.past(Since::Sample(1))? {
         let (place, altitude) = read?;
-        println!("record {place}: {} feet", altitude.feet);
+        if let Some(data) = altitude.data() {
+            println!("record {place}: {} feet", data.feet);
+        }
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ fn display(name: &str) -> DdsResult<(DomainParticipant, DataReader<Setting>)> {
     let participant = DomainParticipant::new(0)?;
     let reader = participant.reader(&settings(&participant)?).create()?;
     reader.wait_for_historical_data(SOON)?;
-    for setting in reader.take(.., SOON)? {
+    for setting in reader.take_data(.., SOON)? {
         println!("{name} shows {} = {}", setting.name, setting.value);
     }
     Ok((participant, reader))
@@ -53,6 +53,6 @@ fn main() -> ExampleResult {
     println!("the panel has left");
 
     let (_participant, reader) = display("a late display")?;
-    assert!(reader.take_next(Timeout::millis(50))?.is_none(), "and nothing twice");
+    assert!(reader.take_next_data(Timeout::millis(50))?.is_none(), "and nothing twice");
     Ok(())
 }

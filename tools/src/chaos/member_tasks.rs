@@ -23,7 +23,7 @@ const BEFORE_PLANT: u64 = 200;
 
 /// A sample held by the application, with its value at the time it was taken.
 pub(crate) struct HeldSample {
-    sample: Sample<CheckedSample>,
+    sample: ValidSample<CheckedSample>,
     then: CheckedSample,
 }
 
@@ -164,11 +164,11 @@ impl ReaderLoop {
         let holds = if is_settled { 0 } else { shared.holds.load(Ordering::Relaxed) as usize };
         let pause = if is_settled { 0 } else { shared.pause.load(Ordering::Relaxed) };
         let before = reader.membership_changes();
-        let Some(samples) = shared.succeeds("taking samples", reader.take(..64, timeout)) else {
+        let Some(samples) = shared.succeeds("taking samples", reader.take_data(..64, timeout))
+        else {
             return;
         };
-        let samples: Vec<(Sample<CheckedSample>, CheckedSample)> = samples
-            .filter(|sample| sample.info().valid_data)
+        let samples: Vec<(ValidSample<CheckedSample>, CheckedSample)> = samples
             .map(|sample| {
                 let mark = *sample;
                 (sample, mark)

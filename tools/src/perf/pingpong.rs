@@ -191,13 +191,13 @@ impl WithPayload for Ping {
 fn await_answer<P: Payload>(
     reader: &DataReader<P>,
     control: &HarnessControl,
-) -> Result<Option<Sample<P>>, Failure> {
-    if let Some(sample) = reader.take_next(LOOK)? {
+) -> Result<Option<ValidSample<P>>, Failure> {
+    if let Some(sample) = reader.take_next_data(LOOK)? {
         return Ok(Some(sample));
     }
     let started = Instant::now();
     while started.elapsed() < ANSWER_LIMIT {
-        if let Some(sample) = reader.take_next(LOOK)? {
+        if let Some(sample) = reader.take_next_data(LOOK)? {
             return Ok(Some(sample));
         }
         if control.ended() {
@@ -231,7 +231,7 @@ impl WithPayload for Pong {
         let (mut answered, all) = (0, settings.warm_up() + settings.rounds);
         let mut idle: Option<Instant> = None;
         while answered < all && !control.ended() {
-            let Some(sample) = reader.take_next(LOOK)? else {
+            let Some(sample) = reader.take_next_data(LOOK)? else {
                 let waited = idle.get_or_insert_with(Instant::now).elapsed();
                 if reader.matched_writers() == 0 || waited >= IDLE_LIMIT {
                     break;

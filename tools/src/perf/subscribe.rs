@@ -122,7 +122,7 @@ impl WithPayload for SubscriberRun {
             p99_ns: latency(0.99),
             latency_samples: stats.latency.len(),
             copies: run.copied as f64 / stats.seen().max(1) as f64,
-            sample_bytes: size_of::<Sample<P>>(),
+            sample_bytes: size_of::<ValidSample<P>>(),
             order: stats.order,
             used,
         })?;
@@ -137,7 +137,7 @@ pub(super) const fn carries_payload<P: Payload>() -> bool {
     const SMALL: usize = 64;
     P::PLAIN
         && size_of::<P>() >= SMALL
-        && size_of::<Sample<P>>() >= size_of::<P>() + size_of::<SampleInfo>()
+        && size_of::<ValidSample<P>>() >= size_of::<P>() + size_of::<SampleInfo>()
 }
 
 /// Takes samples until there are enough, no writer is left, or the role must end.
@@ -151,7 +151,7 @@ fn take_all<P: Payload>(
     let mut quiet: Option<Instant> = None;
     loop {
         let mut any = false;
-        for sample in reader.take(.., LOOK)? {
+        for sample in reader.take_data(.., LOOK)? {
             if run.t_first_ns == 0 {
                 run.t_first_ns = clock::now();
             }
@@ -173,7 +173,7 @@ fn take_all<P: Payload>(
             return Ok(run);
         }
         // The samples of the last writer were queued before its departure was counted.
-        if reader.matched_writers() == 0 && reader.take(.., Timeout::NOW)?.is_empty() {
+        if reader.matched_writers() == 0 && reader.take_data(.., Timeout::NOW)?.is_empty() {
             return Ok(run);
         }
         let limit = if run.t_first_ns == 0 { START_LIMIT } else { SILENCE_LIMIT };

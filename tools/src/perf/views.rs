@@ -81,7 +81,7 @@ impl MemberTraffic {
         let (count, ends) = (Arc::clone(&taken), Arc::clone(&over));
         let taking = std::thread::spawn(move || {
             while !ends.load(Ordering::Relaxed) {
-                for _ in reader.take(.., Timeout::millis(20))? {
+                for _ in reader.take_data(.., Timeout::millis(20))? {
                     count.fetch_add(1, Ordering::Relaxed);
                 }
             }

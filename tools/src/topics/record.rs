@@ -181,6 +181,6 @@ fn recorded(topic: u32, came: u64, sample: &Sample<SerializedData>) -> RecordedS
         came,
         source_timestamp: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),
         fate,
-        payload: sample.payload().to_vec(),
+        payload: sample.key_value().payload().to_vec(),
     }
 }

@@ -91,7 +91,7 @@ pub(crate) fn run(args: &SpyArgs, json: bool) -> CommandResult {
 
 fn state(sample: &Sample<DynamicData>) -> &'static str {
     match sample.info().instance_state {
-        _ if sample.info().valid_data => "alive",
+        _ if sample.data().is_some() => "alive",
         InstanceState::NotAliveNoWriters => "no writers",
         _ => "disposed",
     }
@@ -101,7 +101,7 @@ fn text(sample: &Sample<DynamicData>) -> String {
     let info = sample.info();
     let (when, by, state) =
         (time_of_day(info.source_timestamp), info.publication_handle, state(sample));
-    format!("-- {when} by {by}, {state}\n{}", sample.to_text())
+    format!("-- {when} by {by}, {state}\n{}", sample.key_value().to_text())
 }
 
 /// Returns the sample as one line. No JSON library is used, because some numbers of IDL types
@@ -109,7 +109,7 @@ fn text(sample: &Sample<DynamicData>) -> String {
 fn line(sample: &Sample<DynamicData>) -> String {
     let info = sample.info();
     let nanos = info.source_timestamp.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let data = sample.to_json_line();
+    let data = sample.key_value().to_json_line();
     let (writer, number) = (info.publication_handle, info.sequence_number);
     let state = state(sample);
     format!(

@@ -85,7 +85,7 @@ impl ApplicationFiles {
 /// # use dds_api::prelude::*;
 /// # fn example() -> DdsResult<()> {
 /// let application = DomainParticipant::from_xml(["avionics.xml"], "Avionics::Display")?;
-/// for sample in application.reader("Screen::Attitude")?.take(.., Timeout::secs(1))? {
+/// for sample in application.reader("Screen::Attitude")?.take_data(.., Timeout::secs(1))? {
 ///     println!("{}", sample.to_json());
 /// }
 /// # Ok(())

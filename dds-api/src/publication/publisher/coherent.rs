@@ -40,7 +40,7 @@ use crate::infrastructure::{DdsResult, Readiness, ReadyFuture, Timeout};
 ///     writer.write(&Leg { number, heading: 271.0 })?;
 /// }
 /// publisher.end_coherent_changes()?;                  // now all three are there, for everybody
-/// assert_eq!(reader.take(.., Timeout::secs(1))?.count(), 3);
+/// assert_eq!(reader.take_data(.., Timeout::secs(1))?.count(), 3);
 /// # Ok(())
 /// # }
 /// ```

@@ -5,14 +5,14 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 use idl_xtypes::TopicData;
 
-use super::{DataReader, Limit, Samples};
+use super::{DataReader, DataSamples, Limit, Samples};
 use crate::infrastructure::{DdsResult, Readiness, ReadyFuture, Timeout, WaitDriver, WakerSlot};
-use crate::subscription::Sample;
+use crate::subscription::{Sample, ValidSample};
 
 impl<T: TopicData> DataReader<T> {
     /// Does what [`DataReader::take`] does, once there is a sample.
@@ -38,6 +38,28 @@ impl<T: TopicData> DataReader<T> {
                 Ok(None) => {}
                 Err(error) if self.membership().outlasts(&error) => {}
                 Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Does what [`DataReader::take_data`] does, once there is a sample with data.
+    pub async fn take_data_async(&self, limit: impl Limit) -> DdsResult<DataSamples<'_, T>> {
+        let limit = limit.limit();
+        loop {
+            self.until(|| self.has_samples()).await;
+            match self.take_data(..limit, Timeout::NOW) {
+                Ok(samples) if samples.is_empty() => {}
+                Err(error) if self.membership().outlasts(&error) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Does what [`DataReader::take_next_data`] does, once there is a sample with data.
+    pub async fn take_next_data_async(&self) -> DdsResult<ValidSample<T>> {
+        loop {
+            if let Some(valid) = self.take_next_async().await?.into_data() {
+                return Ok(valid);
             }
         }
     }
@@ -73,7 +95,7 @@ impl<T: TopicData> DataReader<T> {
     /// # #[derive(DdsType, Clone, Debug, Default)]
     /// # struct Altitude { feet: f64 }
     /// # async fn show(reader: DataReader<Altitude>) -> DdsResult<()> {
-    /// let mut samples = reader.stream();
+    /// let mut samples = reader.stream().data();
     /// while let Some(sample) = samples.next().await {
     ///     println!("{} ft", sample?.feet);
     /// }
@@ -106,7 +128,11 @@ impl<T: TopicData> DataReader<T> {
 /// async fn show(reader: &DataReader<Track>) -> DdsResult<()> {
 ///     let mut tracks = reader.stream();
 ///     while let Some(track) = tracks.next().await {
-///         println!("{} m", track?.height);
+///         let track = track?;
+///         match track.data() {
+///             Some(data) => println!("{} m", data.height),
+///             None => println!("{} is over", track.key_value().id),
+///         }
 ///     }
 ///     Ok(())
 /// }
@@ -142,5 +168,50 @@ impl<T: TopicData> Stream for SampleStream<'_, T> {
             }
         }
         Poll::Ready(None)
+    }
+}
+
+impl<'a, T: TopicData> SampleStream<'a, T> {
+    /// The samples with data alone.
+    pub fn data(self) -> DataStream<'a, T> {
+        DataStream { samples: self }
+    }
+}
+
+/// The samples of a reader that have data: see [`SampleStream::data`].
+///
+/// ```
+/// use futures_util::StreamExt;
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+///
+/// async fn show(reader: &DataReader<Track>) -> DdsResult<()> {
+///     let mut tracks = reader.stream().data();
+///     while let Some(track) = tracks.next().await {
+///         println!("{} m", track?.height);
+///     }
+///     Ok(())
+/// }
+/// ```
+pub struct DataStream<'a, T: TopicData> {
+    samples: SampleStream<'a, T>,
+}
+
+impl<T: TopicData> Stream for DataStream<'_, T> {
+    type Item = DdsResult<ValidSample<T>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            match ready!(Pin::new(&mut self.samples).poll_next(context)) {
+                None => return Poll::Ready(None),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Some(Ok(sample)) => {
+                    if let Some(valid) = sample.into_data() {
+                        return Poll::Ready(Some(Ok(valid)));
+                    }
+                }
+            }
+        }
     }
 }

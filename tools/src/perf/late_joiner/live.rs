@@ -152,7 +152,7 @@ pub(super) fn read<P: Payload>(
     let mut lived = ReaderResult { start_ns: clock::now(), ..ReaderResult::default() };
     loop {
         let before = stats.seen();
-        for sample in reader.take(.., LOOK)? {
+        for sample in reader.take_data(.., LOOK)? {
             stats.look(sample.bytes(), sample.info().publication_handle);
         }
         let seen = stats.seen() - before;

@@ -105,7 +105,7 @@ fn come<P: Payload>(part: &ProcessSettings, control: &HarnessControl) -> Result<
     let mut stats = SubscriberStats::new(part.read);
     let (mut first, mut has_come) = (None, false);
     loop {
-        for sample in reader.take(.., LOOK)? {
+        for sample in reader.take_data(.., LOOK)? {
             let bytes = sample.bytes();
             // Samples before the kept history are not missed.
             first.get_or_insert_with(|| {

@@ -113,7 +113,7 @@ impl<P: Payload> TopicAccess for DdsAccess<P> {
     fn take(&mut self, stats: &mut SubscriberStats<InstanceHandle>) -> Result<u64, Failure> {
         let Some(reader) = &self.reader else { return Ok(0) };
         let mut taken = 0;
-        for sample in reader.take(.., Timeout::NOW)? {
+        for sample in reader.take_data(.., Timeout::NOW)? {
             taken += 1;
             self.copied += u64::from(!sample.is_borrowed() || carries_payload::<P>());
             stats.look(sample.bytes(), sample.info().publication_handle);
@@ -134,6 +134,6 @@ impl<P: Payload> TopicAccess for DdsAccess<P> {
     }
 
     fn sample_bytes(&self) -> usize {
-        size_of::<Sample<P>>()
+        size_of::<ValidSample<P>>()
     }
 }
