@@ -20,6 +20,7 @@ use super::object_host::{ApplicationEvent, ObjectOrigin};
 use super::query_table::QueryTable;
 use super::shard::ShardStatus;
 use super::{Object, ObjectPosition, ObjectVersion};
+use crate::fault::{Fault, planted};
 use crate::group::report::StreamId;
 use crate::ids::NodeId;
 use crate::multicast::inbox::Record;
@@ -128,6 +129,9 @@ pub(super) struct ObjectReplica<O> {
     readers: Vec<NodeId>,
     seated: bool,
     waiting: VecDeque<WaitingEvent>,
+    /// Beginning of a logged object to which `waiting` belongs, and the members that may begin it,
+    /// until the first epoch is known in which one of them reads (I-338).
+    origin: (u128, Vec<NodeId>),
     status: ShardStatus,
     /// Requests to holders, with the bytes received so far, and announcements of this member.
     requester: TransferRequester<Vec<u8>>,
@@ -148,6 +152,7 @@ impl<O: Object> ObjectReplica<O> {
             readers: Vec::new(),
             seated: false,
             waiting: VecDeque::new(),
+            origin: (0, Vec::new()),
             status: ShardStatus::default(),
             requester: TransferRequester::default(),
             request_queue: RequestQueue::default(),
@@ -180,6 +185,8 @@ impl<O: Object> ObjectReplica<O> {
         if !self.ordered {
             return;
         }
+        self.note_origin();
+        self.drop_before_origin(context);
         let is_older = self.is_older();
         let named = self.is_named(context.me);
         if is_older && named && !self.is_logged() {
@@ -257,6 +264,7 @@ impl<O: Object> ObjectReplica<O> {
             });
         }
         self.take(WaitingEvent::Begun { epoch, readers, numbers }, context);
+        self.drop_before_origin(context);
         self.pursue(context);
     }
 
@@ -284,14 +292,51 @@ impl<O: Object> ObjectReplica<O> {
         context.queries.left(self.key);
     }
 
-    /// Drops the waiting messages because the object did not arrive in time: queries among them get
-    /// no answer from this member.
+    /// Drops the waiting messages because the object did not arrive in time.
     fn give_up_kept(&mut self, context: &mut ReplicaContext<'_>) {
-        for kept in core::mem::take(&mut self.waiting) {
+        let all = self.waiting.len();
+        self.drop_kept(all, context);
+    }
+
+    /// Drops the first waiting events: queries among them get no answer from this member.
+    fn drop_kept(&mut self, count: usize, context: &mut ReplicaContext<'_>) {
+        for kept in self.waiting.drain(..count) {
             let WaitingEvent::Message(from, record) = kept else { continue };
             if let Some(DecodedMessage { query: Some(query), .. }) = split(record.bytes()) {
                 context.reply(from.node, query, QueryOutcome::NoObject);
             }
+        }
+    }
+
+    /// Notes which members begin a logged object anew: the one that is named first, and for a member
+    /// that learns of an earlier beginning all that are named. This member keeps the deliveries from
+    /// before until it knows where they began.
+    fn note_origin(&mut self) {
+        let holders = &self.status.holders;
+        if self.is_logged() && self.origin.0 != holders.beginning() {
+            let is_late = self.origin.0 == 0;
+            let count = if is_late { holders.names().len() } else { 1 };
+            self.origin =
+                (holders.beginning(), holders.names().iter().take(count).copied().collect());
+        }
+    }
+
+    /// I-338: drops the deliveries from before the epoch with which the object begins anew.
+    fn drop_before_origin(&mut self, context: &mut ReplicaContext<'_>) {
+        let (mut reads, mut start) = (false, None);
+        for (index, kept) in self.waiting.iter().enumerate() {
+            let WaitingEvent::Begun { readers, .. } = kept else { continue };
+            let read = reads;
+            reads = readers.iter().any(|reader| self.origin.1.contains(reader));
+            if reads && !read {
+                start = Some(index);
+            }
+        }
+        // A member that does not read yet begins in a later epoch.
+        let Some(start) = start.filter(|_| reads) else { return };
+        self.origin.1 = Vec::new();
+        if !planted(Fault::KeptBeforeOrigin) {
+            self.drop_kept(start, context);
         }
     }
 
