@@ -278,8 +278,8 @@ pub(crate) fn label_of<T: DdsUnion>(case: usize) -> Option<i64> {
     (0..).map_while(T::Discriminator::nth_label).find(|label| !is_taken(label))
 }
 
-/// Whether no label occurs twice, and at most one case is the default. `LABELS` is the number of all
-/// labels. The time is that of sorting, because the compiler limits the steps of a constant.
+/// Whether no label occurs twice, and at most one case is the default. `LABELS` is the number of
+/// all labels. The time is that of sorting, because the compiler limits the steps of a constant.
 pub const fn are_distinct<const LABELS: usize>(cases: &[CaseDescriptor]) -> bool {
     let (mut all, mut found, mut defaults, mut one) = ([0; LABELS], 0, 0, 0);
     while one < cases.len() {

@@ -427,7 +427,7 @@ impl Discriminator {
     }
 }
 
-/// Returns the number of a label. The label of a bitmask is a value of its tuple struct: `Parts(3)`.
+/// Returns the number of a label. The label of a bitmask is a value of its struct: `Parts(3)`.
 fn label_number(label: &Expr) -> TokenStream {
     match label {
         Expr::Call(_) => quote!((#label).0 as i64),
