@@ -13,7 +13,8 @@ const BEGINNING: &str = "\
 
 What DDS 1.4 asks for, row by row: every operation of its platform-independent model, every status with its counts, and every rule of
 every policy, those that DDS-XTypes adds among them; and, in a chapter of its own, what this product adds. A row is *shown* by the
-tests that it names, or **absent**, with the reason and with what there is instead. The list stands in [`dds-api/tests/conformance`](../../dds-api/tests/conformance); this page is made of it by
+tests that it names, or **absent**, with the reason and with what there is instead. The list stands in
+[`dds-api/tests/conformance`](../../dds-api/tests/conformance); this page is made of it by
 `UPDATE_CONFORMANCE=1 cargo test -p dds-api --test conformance`. Without that, the same test checks that the page is the list's, that each
 named test is there and is run, that each named call is public, and that the tests of a row use it.
 ";
