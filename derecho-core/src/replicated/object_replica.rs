@@ -301,10 +301,20 @@ impl<O: Object> ObjectReplica<O> {
     /// Drops the first waiting events: queries among them get no answer from this member.
     fn drop_kept(&mut self, count: usize, context: &mut ReplicaContext<'_>) {
         for kept in self.waiting.drain(..count) {
-            let WaitingEvent::Message(from, record) = kept else { continue };
-            if let Some(DecodedMessage { query: Some(query), .. }) = split(record.bytes()) {
-                context.reply(from.node, query, QueryOutcome::NoObject);
+            let (from, record) = match kept {
+                WaitingEvent::Begun { readers, .. } => {
+                    self.readers = readers;
+                    continue;
+                }
+                WaitingEvent::Message(from, record) => (from, record),
+            };
+            let Some(DecodedMessage { query: Some(query), .. }) = split(record.bytes()) else {
+                continue;
+            };
+            if from.node == context.me {
+                context.queries.delivered(query, None, self.readers.clone(), context.members);
             }
+            context.reply(from.node, query, QueryOutcome::NoObject);
         }
     }
 
