@@ -20,7 +20,6 @@ use super::object_host::{ApplicationEvent, ObjectOrigin};
 use super::query_table::QueryTable;
 use super::shard::ShardStatus;
 use super::{Object, ObjectPosition, ObjectVersion};
-use crate::fault::{Fault, planted};
 use crate::group::report::StreamId;
 use crate::ids::NodeId;
 use crate::multicast::inbox::Record;
@@ -345,9 +344,7 @@ impl<O: Object> ObjectReplica<O> {
         // A member that does not read yet begins in a later epoch.
         let Some(start) = start.filter(|_| reads) else { return };
         self.origin.1 = Vec::new();
-        if !planted(Fault::KeptBeforeOrigin) {
-            self.drop_kept(start, context);
-        }
+        self.drop_kept(start, context);
     }
 
     fn take(&mut self, kept: WaitingEvent, context: &mut ReplicaContext<'_>) {
