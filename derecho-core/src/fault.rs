@@ -82,8 +82,6 @@ pub enum Fault {
     AppendedTwice,
     /// A member that restores an object from a log applies messages again that it had kept (I-110).
     RecallUncut,
-    /// A member that waits for an object keeps deliveries from before the object began anew (I-338).
-    KeptBeforeOrigin,
     /// Messages delivered in a view are reported as durable before the view is (I-150).
     DurableBeforeView,
     /// A returning member knows nothing of the last logged view (I-151).

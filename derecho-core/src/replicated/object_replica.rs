@@ -20,7 +20,6 @@ use super::object_host::{ApplicationEvent, ObjectOrigin};
 use super::query_table::QueryTable;
 use super::shard::ShardStatus;
 use super::{Object, ObjectPosition, ObjectVersion};
-use crate::fault::{Fault, planted};
 use crate::group::report::StreamId;
 use crate::ids::NodeId;
 use crate::multicast::inbox::Record;
@@ -301,10 +300,20 @@ impl<O: Object> ObjectReplica<O> {
     /// Drops the first waiting events: queries among them get no answer from this member.
     fn drop_kept(&mut self, count: usize, context: &mut ReplicaContext<'_>) {
         for kept in self.waiting.drain(..count) {
-            let WaitingEvent::Message(from, record) = kept else { continue };
-            if let Some(DecodedMessage { query: Some(query), .. }) = split(record.bytes()) {
-                context.reply(from.node, query, QueryOutcome::NoObject);
+            let (from, record) = match kept {
+                WaitingEvent::Begun { readers, .. } => {
+                    self.readers = readers;
+                    continue;
+                }
+                WaitingEvent::Message(from, record) => (from, record),
+            };
+            let Some(DecodedMessage { query: Some(query), .. }) = split(record.bytes()) else {
+                continue;
+            };
+            if from.node == context.me {
+                context.queries.delivered(query, None, self.readers.clone(), context.members);
             }
+            context.reply(from.node, query, QueryOutcome::NoObject);
         }
     }
 
@@ -335,9 +344,7 @@ impl<O: Object> ObjectReplica<O> {
         // A member that does not read yet begins in a later epoch.
         let Some(start) = start.filter(|_| reads) else { return };
         self.origin.1 = Vec::new();
-        if !planted(Fault::KeptBeforeOrigin) {
-            self.drop_kept(start, context);
-        }
+        self.drop_kept(start, context);
     }
 
     fn take(&mut self, kept: WaitingEvent, context: &mut ReplicaContext<'_>) {
