@@ -95,7 +95,9 @@ impl<T: TopicData> DataWriter<T> {
 
     fn check_handle(&self, sample: &T, handle: InstanceHandle) -> DdsResult<()> {
         self.enabling.check()?;
-        let named = handle.instance_key().filter(|key| self.known.knows(*key));
+        // A type without a key has one instance, which is known without being noted.
+        let is_known = |key: &u128| !self.known.has_key() || self.known.knows(*key);
+        let named = handle.instance_key().filter(is_known);
         match named {
             None => Err(self.unknown_instance(handle)),
             Some(key) if key == self.key_of(sample)? => Ok(()),

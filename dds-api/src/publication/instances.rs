@@ -208,7 +208,8 @@ impl<T: TopicData> DataWriter<T> {
         let is_counted = limited.map_or(Ok(false), |key| self.enter_instance(key))?;
         let entered = fresh.map(|fresh| (fresh.key, self.known.enter(fresh)));
         let key = entered.filter(|(_, is_new)| *is_new).map(|(key, _)| key);
-        Ok(key.or(limited.filter(|_| is_counted)).map(SampleSideEffect::Entered))
+        let counted = limited.filter(|_| is_counted);
+        Ok(key.map(SampleSideEffect::Entered).or(counted.map(SampleSideEffect::Counted)))
     }
 
     /// Returns an error if the writer does not know an instance.
@@ -250,8 +251,16 @@ impl<T: TopicData> DataWriter<T> {
         }
         let mut claim = self.claim(size + metadata.size())?;
         fill(claim.bytes());
-        self.commit_at(claim, size, (metadata, time))?;
-        affect().map(drop)
+        if effect == RecordEffect::Disposed {
+            self.commit_at(claim, size, (metadata, time))?;
+            return affect().map(drop);
+        }
+        // The instance is forgotten before the commit, and a write makes it known after its own: a
+        // write that comes later than this record finds the instance unknown.
+        let left = affect()?;
+        self.commit_at(claim, size, (metadata, time)).inspect_err(|_| {
+            left.into_iter().for_each(|left| self.revert(left));
+        })
     }
 
     /// Removes an instance from the known and counted ones.
@@ -264,12 +273,11 @@ impl<T: TopicData> DataWriter<T> {
     /// Reverts the effect of a sample whose set was discarded.
     pub(super) fn revert(&self, effect: SampleSideEffect) {
         match effect {
-            SampleSideEffect::Entered(key) => {
-                if self.known.revert_entry(key) {
-                    self.limits().into_iter().for_each(|limits| {
-                        limits.uncount_instance(key);
-                    });
-                }
+            SampleSideEffect::Entered(key) if !self.known.revert_entry(key) => {}
+            SampleSideEffect::Entered(key) | SampleSideEffect::Counted(key) => {
+                self.limits().into_iter().for_each(|limits| {
+                    limits.uncount_instance(key);
+                });
             }
             SampleSideEffect::Left { key, known, counted } => {
                 known.into_iter().for_each(|known| self.known.enter_again(key, known));

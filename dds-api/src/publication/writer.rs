@@ -501,18 +501,20 @@ impl<T: TopicData> DataWriter<T> {
     #[cold]
     fn commit_anew<'a>(
         &'a self,
-        mut writer_claim: WriterClaim<'a>,
+        writer_claim: WriterClaim<'a>,
         size: usize,
         with: (RecordMetadata, Option<u64>),
     ) -> DdsResult<()> {
-        loop {
+        // The room of the old claim may be the room that the new one waits for.
+        let built = writer_claim.seen()[..size].to_vec();
+        self.give_back(writer_claim);
+        let writer_claim = loop {
             let mut next = self.claim_slowly(size + with.0.size(), self.max_blocking())?;
-            next.bytes()[..size].copy_from_slice(&writer_claim.seen()[..size]);
-            writer_claim = next;
-            if self.participant.membership.is_in(self.life_of(&writer_claim)) {
-                break;
+            next.bytes()[..size].copy_from_slice(&built);
+            if self.participant.membership.is_in(self.life_of(&next)) {
+                break next;
             }
-        }
+        };
         self.commit_here(writer_claim, size, with);
         Ok(())
     }

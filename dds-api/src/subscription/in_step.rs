@@ -191,8 +191,9 @@ impl<T: TopicData> NotifiedReader for ActiveReader<T> {
         let kind = StatusKind::DataAvailable;
         if self.core.listener.mask().contains(kind) && self.core.has_news(DataStatus::Available) {
             let reader = DataReader::alive(self);
-            reader.note_read(ArrivalMark::InCache(reader.cache().arrivals()));
             reader.listener.call_unless_busy(kind, |it| {
+                // Only here: a status that is reset without a call would be lost.
+                reader.note_read(ArrivalMark::InCache(reader.cache().arrivals()));
                 it.on_data_available(&reader);
             });
         }

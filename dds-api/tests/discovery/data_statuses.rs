@@ -75,6 +75,11 @@ fn take_that_leaves_samples_resets_the_status_until_more_arrive() {
         assert_eq!(rest.collect::<Vec<_>>(), [2, 3]);
         assert_eq!(scene.flags(), [false; 3], "follows: {follows}");
         assert_eq!(scene.take_one(0), 4);
+        scene.write(0, &[5, 6]);
+        assert_eq!(scene.flags(), [true, false, true], "follows: {follows}");
+        let next = scene.readers[0].take_next_data(SOON).unwrap().unwrap();
+        assert_eq!(next.number, 5);
+        assert_eq!(scene.flags(), [false; 3], "follows: {follows}");
     }
 }
 

@@ -86,3 +86,21 @@ fn handle_of_another_instance_or_of_none_is_refused_and_nothing_is_written() {
     assert_eq!(taken(&reader), []);
     assert_eq!(writer.lookup_instance(&track(1)), Some(one));
 }
+
+#[test]
+fn handle_of_a_type_without_key_is_accepted() {
+    #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+    struct Pressure {
+        pascal: f64,
+    }
+    let domain = TestDomain::new();
+    let participant = domain.join();
+    let topic = participant.topic::<Pressure>("Pressures").create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    let reader = participant.reader(&topic).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let sample = Pressure { pascal: 101_325.0 };
+    let handle = writer.register_instance(&sample).unwrap();
+    writer.write_w_handle(&sample, handle).unwrap();
+    assert_eq!(*reader.take_next_data(SOON).unwrap().unwrap(), sample);
+}

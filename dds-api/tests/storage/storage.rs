@@ -619,7 +619,7 @@ fn disposed_instance_is_forgotten_after_the_cleanup_delay() {
         assert_eq!(of_late_reader(&latest, &topic), left, "{name}: of who was not there");
         let mut seen = 0;
         until("who was there hears of all", || {
-            seen += keeps.take_data(.., Timeout::millis(20)).unwrap().count();
+            seen += keeps.take(.., Timeout::millis(20)).unwrap().count();
             seen == all.len() + 2
         });
     }

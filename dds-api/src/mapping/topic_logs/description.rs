@@ -69,6 +69,15 @@ pub(super) fn text(endpoint: &Endpoint, described_type: Option<&[u8]>) -> String
 }
 
 /// Description of a logged topic, from the file beside its log.
+///
+/// ```no_run
+/// # use std::path::Path;
+/// use dds_api::topic::LogDescription;
+///
+/// let folder = Path::new("/var/lib/squall/domain-0/0");
+/// let description = LogDescription::read(folder, "00000000000000000000000000000102");
+/// println!("{:?} has samples of {:?}", description.value("topic"), description.value("type"));
+/// ```
 #[derive(Default)]
 pub struct LogDescription {
     fields: Vec<(String, String)>,
@@ -76,6 +85,14 @@ pub struct LogDescription {
 }
 
 /// A sample in a log.
+///
+/// ```
+/// use dds_api::topic::LoggedSample;
+///
+/// fn show(sample: &LoggedSample) {
+///     println!("{:?}: {}", sample.instance_state, sample.data.to_text());
+/// }
+/// ```
 pub struct LoggedSample {
     /// State of the instance after the sample.
     pub instance_state: InstanceState,

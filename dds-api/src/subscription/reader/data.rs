@@ -42,16 +42,19 @@ impl<T: TopicData> DataReader<T> {
     /// [without](Sample::data) data before that.
     #[inline]
     pub fn take_next_data(&self, timeout: impl Into<Timeout>) -> DdsResult<Option<ValidSample<T>>> {
-        if self.cache.get().is_none()
-            && let Some(valid) = self.pop_sample().and_then(Sample::into_data)
-        {
-            return Ok(Some(valid));
+        if self.cache.get().is_none() {
+            let mark = self.mark_if_asked();
+            if let Some(valid) = self.pop_sample().and_then(Sample::into_data) {
+                self.note_read_if(mark);
+                return Ok(Some(valid));
+            }
         }
         Ok(self.take_data(..1, timeout.into())?.next())
     }
 
     /// Reads samples with data, and leaves them in the reader: [`DataReader::read`] without the
-    /// samples that report that instances are over.
+    /// samples that report that instances are over. `limit` counts those too, and the call returns
+    /// as soon as there are samples of either kind, so the result may be empty.
     pub fn read_data(
         &self,
         limit: impl Limit,

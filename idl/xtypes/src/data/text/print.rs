@@ -137,7 +137,7 @@ impl Printer<'_> {
                 '\n' => self.out.write_str("\\n")?,
                 '\r' => self.out.write_str("\\r")?,
                 '\t' => self.out.write_str("\\t")?,
-                c if c < ' ' || c == '\u{7f}' => write!(self.out, "\\u{:04x}", u32::from(c))?,
+                c if c.is_control() => write!(self.out, "\\u{:04x}", u32::from(c))?,
                 c => self.out.write_char(c)?,
             }
         }
