@@ -81,9 +81,9 @@ fn log_dump_shows_samples_of_plain_and_other_types_and_disposals() {
     let folder = folder.to_str().unwrap();
     let dump = test_folder.run(&["log", "dump", folder]).code(0).out;
     for line in [
-        "  {\"sensor\": 1, \"value\": 7}\n",
-        "  {\"sensor\": 1, \"value\": 8}\n",
-        "  {\"id\": 3, \"text\": \"gear\\u001b up\"}\n",
+        "  {\"sensor\": 1,\"value\": 7}\n",
+        "  {\"sensor\": 1,\"value\": 8}\n",
+        "  {\"id\": 3,\"text\": \"gear\\u001b up\"}\n",
         "  disposed {\"id\": 3",
     ] {
         assert!(dump.contains(line), "{line}: {dump}");
@@ -92,7 +92,7 @@ fn log_dump_shows_samples_of_plain_and_other_types_and_disposals() {
     let report = test_folder.run(&["log", "dump", folder, "--json"]).code(0).json();
     let records = report["dump"].as_array().unwrap();
     let samples: Vec<&str> = records.iter().filter_map(|it| it["samples"][0].as_str()).collect();
-    assert!(samples.contains(&"{\"sensor\": 1, \"value\": 8}"), "{samples:?}");
+    assert!(samples.contains(&"{\"sensor\": 1,\"value\": 8}"), "{samples:?}");
     assert!(samples.iter().any(|sample| sample.starts_with("disposed {\"id\": 3")), "{samples:?}");
     // Without the description there are no samples, and nothing else is missing.
     for entry in std::fs::read_dir(folder).unwrap() {

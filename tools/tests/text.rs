@@ -56,8 +56,16 @@ const TUPLES_ALLOWED: [&str; 8] = [
 /// Folders of generated or foreign text.
 const LEFT_OUT: [&str; 3] = ["target", ".git", "idl/tests/golden"];
 /// File names in documents that stand for files of the reader's own.
-const OF_THE_READER: [&str; 3] =
-    ["SQUALL_QOS_PROFILES.xml", "src/bin/display.rs", "src/bin/sensor.rs"];
+const OF_THE_READER: [&str; 7] = [
+    "SQUALL_QOS_PROFILES.xml",
+    "src/bin/display.rs",
+    "src/bin/sensor.rs",
+    // Of the standard.
+    "dds_dcps.idl",
+    "dds_rtf2_dcps.idl",
+    "dds_primitives.idl",
+    "dds_builtin_types.idl",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tools is in the repository").to_owned()

@@ -41,8 +41,8 @@ pub(super) enum SampleSideEffect {
     /// The sample is the first one of an instance, which its writer knows since then, and which
     /// counts towards max_instances.
     Entered(u128),
-    /// The sample is the first one of an instance that counts towards max_instances. The writer knew
-    /// the instance before.
+    /// The sample is the first one of an instance that counts towards max_instances. The writer
+    /// knew the instance before.
     Counted(u128),
     /// The sample unregisters an instance. `known` is what the writer knew of it; `counted` says
     /// whether it counted towards max_instances.

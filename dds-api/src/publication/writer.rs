@@ -442,8 +442,8 @@ impl<T: TopicData> DataWriter<T> {
         record_size(sample, || self.encoding())
     }
 
-    /// Publishes a sample that was built in this claim: `size` bytes, to which a set or the metadata
-    /// are still to be added. Gives the room back if the sample does not become a record there.
+    /// Publishes a sample that was built in this claim, as `size` bytes without metadata. Gives the
+    /// room back if the sample does not become a record there.
     pub(super) fn publish_built(
         &self,
         writer_claim: WriterClaim<'_>,

@@ -123,9 +123,9 @@ fn logged_objects_keep_durable_versions_through_random_faults() {
     assert!(durable > 20 * (seeds().end - seeds().start));
 }
 
-/// I-338: a reader waits for the object, all holders die, a log from outside the shard wins, and its
-/// member dies as well before the reader has the object. The reader then begins from its own log,
-/// without the deliveries that no member applied.
+/// I-338: a reader waits for the object, all holders die, a log from outside the shard wins, and
+/// its member dies as well before the reader has the object. The reader then begins from its own
+/// log, without the deliveries that no member applied.
 #[test]
 fn reader_applies_no_deliveries_from_before_object_began_anew() {
     assert!(anything(1211) > 20);

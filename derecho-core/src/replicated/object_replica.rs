@@ -317,9 +317,9 @@ impl<O: Object> ObjectReplica<O> {
         }
     }
 
-    /// Notes which members begin a logged object anew: the one that is named first, and for a member
-    /// that learns of an earlier beginning all that are named. This member keeps the deliveries from
-    /// before until it knows where they began.
+    /// Notes which members begin a logged object anew: the one that is named first, and for a
+    /// member that learns of an earlier beginning all that are named. This member keeps the
+    /// deliveries from before until it knows where they began.
     fn note_origin(&mut self) {
         let holders = &self.status.holders;
         if self.is_logged() && self.origin.0 != holders.beginning() {

@@ -1,7 +1,7 @@
 //! Description of a logged topic in a file beside its log, for programs that examine logs.
 //!
 //! Owns: the text, the name of the file, and the reading of both. Never does: serve the use of a
-//! log, which needs no more than its topic's key. `docs/reference/log-format.md` describes the file.
+//! log, which needs its topic's key alone. `docs/reference/log-format.md` describes the file.
 
 use std::fmt::{Display, Write};
 use std::fs::File;

@@ -35,8 +35,8 @@ impl<T: TopicData> DataWriter<T> {
         size: usize,
         blocking: Timeout,
     ) -> DdsResult<WriterClaim<'_>> {
-        // The slow call returns its claim in memory. The claim of the usual case must not share that
-        // memory: it would be stored in parts and loaded as a whole, which waits for the stores.
+        // The slow call returns its claim in memory. The claim of the usual case must not share
+        // that memory: it would be stored in parts and loaded as a whole, which waits.
         let claim = match self.claim_at_once(size) {
             Some(claim) => claim,
             None => self.claim_slowly(size, blocking)?,
