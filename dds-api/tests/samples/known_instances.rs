@@ -48,7 +48,8 @@ fn lookup_finds_what_the_writer_has_written() {
     let domain = TestDomain::new();
     let participant = domain.join();
     let (tracks, others) = (writer::<Track>(&participant), writer::<Track>(&participant));
-    let ways: [(&str, fn(&DataWriter<Track>, Track)); 4] = [
+    type Write = fn(&DataWriter<Track>, Track);
+    let ways: [(&str, Write); 4] = [
         ("write", |writer, track| writer.write(&track).unwrap()),
         ("write_with", |writer, track| writer.write_with(|slot| *slot = track).unwrap()),
         ("dispose", |writer, track| writer.dispose(&track).unwrap()),

@@ -438,6 +438,8 @@ fn engine_continues_after_panic_in_wait_condition() {
     // No application thread drives any more.
     test_machine.given.fetch_add(1, Ordering::SeqCst);
     test_machine.due.store(clock::now().0 + 1_000_000, Ordering::SeqCst);
+    // The engine's thread may sleep already, and then does not know the new time.
+    engine.nudge();
     watch("a turn", || test_machine.taken.load(Ordering::SeqCst) == 1);
     engine.stop();
 }
