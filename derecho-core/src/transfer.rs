@@ -10,13 +10,13 @@
 //!     takes in the chunks of this request <───   chunk, chunk, ..., last chunk
 //!     Holds, to all members
 //! ```
-//! * **requester** ([`requester`]): a member that lacks the data asks one of the [`holders`] at a
+//! * **requester** (`requester`): a member that lacks the data asks one of the [`holders`] at a
 //!   time, in rotation. While no member is known to have the data, the member announces that it
 //!   lacks it, once for each vacancy. When it has the data, it announces this.
-//! * **holder** ([`request_queue`]): answers requests in the order of their arrival, as soon as it
+//! * **holder** (`request_queue`): answers requests in the order of their arrival, as soon as it
 //!   has reached the place in the order that the requester needs. A later request of the same
 //!   member for the same data replaces the earlier one.
-//! * **chunks**: the data is one run of bytes, in chunks of at most [`CHUNK`] bytes that name the
+//! * **chunks**: the data is one run of bytes, in chunks of at most `CHUNK` bytes that name the
 //!   request. The requester accepts chunks of its pending request alone, from the member that it
 //!   asked, in the order of the link; the last chunk is marked. A store's chunks are the blocks of
 //!   a stream, because stores are large; an object's chunks are direct messages.
