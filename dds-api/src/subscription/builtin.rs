@@ -119,15 +119,14 @@ impl DomainParticipant {
     /// ```no_run
     /// use dds_api::domain::PublicationBuiltinTopicData;
     /// use dds_api::prelude::*;
-    /// use dds_api::subscription::InstanceState;
     ///
     /// # fn main() -> DdsResult<()> {
     /// let participant = DomainParticipant::new(0)?;
     /// let writers = participant.builtin_reader::<PublicationBuiltinTopicData>()?;
     /// while let Some(writer) = writers.take_next(Timeout::secs(10))? {
-    ///     match writer.info().instance_state {
-    ///         InstanceState::Alive => println!("{} writes `{}`", writer.key, writer.topic_name),
-    ///         _ => println!("{} writes no more", writer.key), // the key is all there is of it
+    ///     match writer.data() {
+    ///         Some(data) => println!("{} writes `{}`", data.key, data.topic_name),
+    ///         None => println!("{} writes no more", writer.key_value().key),
     ///     }
     /// }
     /// # Ok(())
@@ -154,7 +153,7 @@ impl DomainParticipant {
     /// let subscriber = participant.builtin_subscriber()?;
     /// let reader = subscriber.lookup_reader::<ParticipantBuiltinTopicData>("DCPSParticipant");
     /// for other in reader.into_iter().flat_map(|reader| reader.read(.., Timeout::NOW)).flatten() {
-    ///     println!("{}: {:?}", other.key, other.info().instance_state);
+    ///     println!("{}: {:?}", other.key_value().key, other.info().instance_state);
     /// }
     /// # let _ = States::not_read();
     /// # Ok(())

@@ -41,9 +41,9 @@ use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusKind, Tim
 /// let reader = participant.reader(&topic).keep_last(1).create()?; // the picture of now
 /// for track in reader.read(.., Timeout::secs(1))? {
 ///     match track.info().instance_state {
-///         InstanceState::Alive => println!("{track:?}"),
-///         InstanceState::NotAliveDisposed => println!("{} has landed", track.id),
-///         InstanceState::NotAliveNoWriters => println!("nobody sees {} any more", track.id),
+///         InstanceState::Alive => println!("{:?}", track.data()),
+///         InstanceState::NotAliveDisposed => println!("{} has landed", track.key_value().id),
+///         InstanceState::NotAliveNoWriters => println!("nobody sees {} any more", track.key_value().id),
 ///     }
 /// }
 /// # Ok(())

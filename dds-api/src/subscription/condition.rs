@@ -34,7 +34,7 @@ type Query<T> = Arc<dyn Fn(&T) -> bool + Send + Sync>;
 /// # fn low(reader: &DataReader<Track>) -> DdsResult<()> {
 /// let low = ReadCondition::new(States::not_read()).matching(|track: &Track| track.height < 300.0);
 /// for track in reader.read_w_condition(.., &low)? {
-///     println!("track {} is low: {:?}", track.id, track.info());
+///     println!("track {} is low: {:?}", track.key_value().id, track.info());
 /// }
 /// # Ok(())
 /// # }
@@ -207,7 +207,7 @@ impl<T: TopicData> DataReader<T> {
     /// wait_set.attach(&low_there)?;
     /// wait_set.attach(stop)?;
     /// while !wait_set.wait(Timeout::FOREVER)?.contains(stop.as_ref()) {
-    ///     for track in reader.take_w_condition(.., &low)? {
+    ///     for track in reader.take_w_condition(.., &low)?.iter().filter_map(|it| it.data()) {
     ///         println!("track {} is at {} m", track.id, track.height);
     ///     }
     /// }

@@ -70,7 +70,7 @@ pub enum Since {
 /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
 /// for read in reader.past(Since::Sample(1))?.within(Timeout::secs(5)) {
 ///     let (place, track) = read?;
-///     println!("{place}: track {} at {} m", track.id, track.height);
+///     println!("{place}: {:?}", track.data());
 /// }
 /// # Ok(())
 /// # }
