@@ -14,9 +14,9 @@ use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
 /// the sample. The calls without a handle determine the instance by the key alone.
 ///
 /// # Errors
-/// [`DdsError::BadParameter`] if the handle is not that of an instance that this writer has
-/// registered; [`DdsError::PreconditionNotMet`] if the instance has another key than the sample. In
-/// both cases nothing is written.
+/// [`DdsError::BadParameter`] if the handle is not that of an instance that
+/// [`lookup_instance`](DataWriter::lookup_instance) finds; [`DdsError::PreconditionNotMet`] if the
+/// instance has another key than the sample. In both cases nothing is written.
 ///
 /// ```
 /// # use dds_api::prelude::*;

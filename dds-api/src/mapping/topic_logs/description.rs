@@ -149,7 +149,8 @@ impl LogDescription {
 
     /// Reads the samples in the payload of a record of the log: one, those of a coherent set, or
     /// none if the record only tells that a writer is gone. `None` if the type is not known, or the
-    /// payload is of another version of it.
+    /// payload cannot be read as that type. A payload of another version of the type that can be
+    /// read as this one is read as such.
     pub fn samples(&self, payload: &[u8]) -> Option<Vec<LoggedSample>> {
         let (of, layouts) = self.of.as_ref()?;
         let context = RecordContext::<DynamicData> { support: of, layouts };
