@@ -133,10 +133,10 @@ impl<T: DdsType, F: Fn(u64) -> T> Dds<T, F> {
         let made = || {
             let topic = participant.topic::<T>(name).create()?;
             let writer = participant.writer(&topic).create()?;
-            let reader = participant.reader(&topic);
+            let reader = participant.reader(&topic).reliable_all();
             let reader = match manner {
                 ReaderPath::Straight => reader,
-                ReaderPath::Follows => reader.follow_instances(),
+                ReaderPath::Follows => reader,
                 ReaderPath::KeepsLast => reader.keep_last(1),
             };
             let reader = reader.create()?;

@@ -29,7 +29,7 @@ fn pair<T: DdsType>(
 ) -> DdsResult<(DataWriter<T>, DataReader<T>)> {
     let topic = participant.topic::<T>(name).create()?;
     let writer = participant.writer(&topic).create()?;
-    let reader = participant.reader(&topic).create()?;
+    let reader = participant.reader(&topic).reliable_all().create()?;
     writer.wait_for_readers(1, SOON)?;
     Ok((writer, reader))
 }

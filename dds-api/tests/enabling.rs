@@ -74,7 +74,7 @@ fn writer_refuses_calls_and_stays_unmatched_until_enabled() {
         };
         let (topic, theirs) = (of(&here), of(&there));
         assert!(!topic.is_enabled() && here.is_enabled());
-        let reader = there.reader(&theirs).create().unwrap();
+        let reader = there.reader(&theirs).reliable_all().create().unwrap();
         let writer = here.writer(&topic).create().unwrap();
         too_early(writer.enable());
         topic.enable().unwrap();
@@ -119,7 +119,7 @@ fn reader_receives_no_sample_until_enabled() {
     let writer = there.writer(&theirs).create().unwrap();
     let topic = here.topic::<Track>("Tracks").transient_local().create().unwrap();
     topic.enable().unwrap();
-    let reader = here.reader(&topic).create().unwrap();
+    let reader = here.reader(&topic).reliable_all().create().unwrap();
     writer.write(&track(1)).unwrap();
     not_enabled(reader.take_data(.., SOON).map(drop));
     not_enabled(reader.take_next_data(SOON));
@@ -148,7 +148,7 @@ fn immutable_policies_may_change_until_entity_is_enabled() {
     topic.set_qos(&qos).unwrap();
     assert!(topic.is_kept() && topic.is_atomic());
     let writer = here.writer(&topic).create().unwrap();
-    let reader = here.reader(&topic).create().unwrap();
+    let reader = here.reader(&topic).reliable_all().create().unwrap();
     topic.enable().unwrap();
     qos.durability.kind = DurabilityQosPolicyKind::Volatile;
     assert!(matches!(topic.set_qos(&qos), Err(DdsError::ImmutablePolicy(_))));
@@ -183,7 +183,7 @@ fn immutable_policies_may_change_until_entity_is_enabled() {
 
     // A late joiner receives the samples that the topic keeps: two, as set before it was enabled.
     let found = there.find_topic::<Track>("Tracks", SOON).unwrap();
-    let late = there.reader(&found).exclusive_ownership().create().unwrap();
+    let late = there.reader(&found).reliable_all().exclusive_ownership().create().unwrap();
     late.wait_for_historical_data(SOON).unwrap();
     let kept: Vec<f64> = late.take_data(.., SOON).unwrap().map(|it| it.altitude).collect();
     assert_eq!(kept, [2.0, 3.0]);
@@ -201,7 +201,7 @@ fn container_is_enabled_first_and_autoenables_entities_if_configured() {
     assert!(!publisher.is_enabled() && !subscriber.is_enabled());
     not_enabled(publisher.wait_for_acknowledgments(SOON));
     let writer = publisher.writer(&topic).create().unwrap();
-    let reader = subscriber.reader(&topic).create().unwrap();
+    let reader = subscriber.reader(&topic).reliable_all().create().unwrap();
     assert_eq!(
         publisher.lookup_writer::<Track>("Tracks").unwrap().instance_handle(),
         writer.instance_handle()
@@ -228,7 +228,7 @@ fn container_is_enabled_first_and_autoenables_entities_if_configured() {
     writer.write(&track(1)).unwrap();
     assert_eq!(*reader.take_next_data(SOON).unwrap().unwrap(), track(1));
     assert!(publisher.writer(&topic).create().unwrap().is_enabled());
-    assert!(!subscriber.reader(&topic).create().unwrap().is_enabled());
+    assert!(!subscriber.reader(&topic).reliable_all().create().unwrap().is_enabled());
     let publisher = here.publisher().qos(&PublisherQos::default()).create().unwrap();
     assert!(!publisher.writer(&topic).create().unwrap().is_enabled(), "nor is its publisher");
 }
@@ -268,7 +268,7 @@ fn participant_announces_itself_and_its_entities_only_when_enabled() {
     assert!(topic.is_enabled() && publisher.is_enabled());
     assert!(writer.is_enabled() && own.is_enabled());
     let theirs = there.find_topic::<Track>("Tracks", SOON).unwrap();
-    let reader = there.reader(&theirs).create().unwrap();
+    let reader = there.reader(&theirs).reliable_all().create().unwrap();
     reader.wait_for_writers(2, SOON).unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&track(7)).unwrap();
@@ -281,7 +281,7 @@ fn entities_never_enabled_leave_no_files() {
     let here = join(&domain);
     let topic = here.topic::<Track>("Tracks").atomic().create().unwrap();
     let writer = here.writer(&topic).create().unwrap();
-    let reader = here.reader(&topic).create().unwrap();
+    let reader = here.reader(&topic).reliable_all().create().unwrap();
     let waits = std::thread::scope(|scope| {
         let waits = scope.spawn(|| reader.take_next_data(SOON));
         std::thread::sleep(Duration::from_millis(10));
@@ -304,7 +304,7 @@ fn async_calls_on_disabled_entities_return_not_enabled() {
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     topic.enable().unwrap();
     let writer = here.writer(&topic).create().unwrap();
-    let reader = here.reader(&topic).create().unwrap();
+    let reader = here.reader(&topic).reliable_all().create().unwrap();
     not_enabled(writer.write_async(&track(1)).now_or_never().unwrap());
     not_enabled(writer.wait_for_readers_async(1).now_or_never().unwrap());
     not_enabled(reader.take_next_data_async().now_or_never().unwrap());

@@ -145,7 +145,7 @@ fn participant_contains_each_entity_under_unique_handle() {
     let (publisher, subscriber) =
         (here.publisher().create().unwrap(), here.subscriber().create().unwrap());
     let writer = publisher.writer(&topic).create().unwrap();
-    let reader = subscriber.reader(&topic).create().unwrap();
+    let reader = subscriber.reader(&topic).reliable_all().create().unwrap();
     let handles = [
         topic.instance_handle(),
         publisher.instance_handle(),
@@ -177,13 +177,13 @@ fn delete_contained_entities_ends_waiting_calls_and_unmatches_partners() {
     let domain = TestDomain::new();
     let (here, there) = (domain.join(), domain.join());
     let theirs = there.topic::<Track>("Tracks").create().unwrap();
-    let their_reader = there.reader(&theirs).follow_instances().create().unwrap();
+    let their_reader = there.reader(&theirs).reliable_all().create().unwrap();
     let their_writer = there.writer(&theirs).create().unwrap();
 
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     let publisher = here.publisher().create().unwrap();
     let writer = publisher.writer(&topic).create().unwrap();
-    let reader = here.reader(&topic).create().unwrap();
+    let reader = here.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
     their_writer.wait_for_readers(2, SOON).unwrap();
     writer.write(&Track { id: 1, altitude: 2.0 }).unwrap();
@@ -241,10 +241,10 @@ fn publisher_and_subscriber_delete_only_contained_entities() {
     let (publisher, subscriber) =
         (participant.publisher().create().unwrap(), participant.subscriber().create().unwrap());
     let writer = publisher.writer(&topic).create().unwrap();
-    let reader = subscriber.reader(&topic).create().unwrap();
+    let reader = subscriber.reader(&topic).reliable_all().create().unwrap();
     let (own_writer, own_reader) = (
         participant.writer(&topic).create().unwrap(),
-        participant.reader(&topic).create().unwrap(),
+        participant.reader(&topic).reliable_all().create().unwrap(),
     );
     assert!(publisher.clone().delete().is_err() && subscriber.clone().delete().is_err());
     publisher.delete_contained_entities().unwrap();
@@ -321,7 +321,7 @@ fn find_topic_returns_remote_topic_with_its_policies() {
     assert_eq!(again.instance_handle(), topic.instance_handle(), "one that is here is found first");
 
     let writer = there.writer(&theirs).create().unwrap();
-    let reader = here.reader(&topic).create().unwrap();
+    let reader = here.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&Track { id: 5, altitude: 0.0 }).unwrap();
     assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().id, 5);
@@ -358,13 +358,13 @@ fn entities_report_parent_name_and_type() {
     let low = participant.content_filtered_topic("Low", &topic, "altitude < 1", &[]).unwrap();
     assert_eq!((low.name(), low.related_topic().name()), ("Low", "Tracks"));
     let subscriber = participant.subscriber().create().unwrap();
-    let reader = subscriber.reader(&low).create().unwrap();
+    let reader = subscriber.reader(&low).reliable_all().create().unwrap();
     assert_eq!(reader.topic().instance_handle(), topic.instance_handle());
     let of_it = reader.subscriber().unwrap().instance_handle();
     assert_eq!(of_it, subscriber.instance_handle());
     let (writer, alone) = (
         participant.writer(&topic).create().unwrap(),
-        participant.reader(&topic).create().unwrap(),
+        participant.reader(&topic).reliable_all().create().unwrap(),
     );
     assert_eq!(writer.topic().instance_handle(), topic.instance_handle());
     assert!(writer.publisher().is_none() && alone.subscriber().is_none());
@@ -392,7 +392,7 @@ fn entities_return_participant_and_conditions_return_entity() {
     drop(given);
 
     let writer = publisher.writer(&topic).create().unwrap();
-    let reader = subscriber.reader(&topic).create().unwrap();
+    let reader = subscriber.reader(&topic).reliable_all().create().unwrap();
     let there = reader.condition(&ReadCondition::new(States::any()));
     let conditions = [
         topic.status_condition(),
@@ -464,8 +464,10 @@ fn delete_of_reader_takes_effect_despite_other_handles() {
     let (here, there) = (domain.join(), domain.join());
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     let theirs = there.topic::<Track>("Tracks").create().unwrap();
-    let (writer, reader) =
-        (there.writer(&theirs).create().unwrap(), here.reader(&topic).create().unwrap());
+    let (writer, reader) = (
+        there.writer(&theirs).create().unwrap(),
+        here.reader(&topic).reliable_all().create().unwrap(),
+    );
     writer.wait_for_readers(1, SOON).unwrap();
     let handle = reader.instance_handle();
     reader.clone().delete();

@@ -64,7 +64,7 @@ fn live(folder: &Path, life: u64, stops: &AtomicBool) -> Option<DdsError> {
     let mut log = File::create(log_of(folder, seed(), life)).unwrap();
     let mut lives = || -> DdsResult<()> {
         let topic = participant.topic::<CheckedSample>("Marks").atomic().create()?;
-        let reader = participant.reader(&topic).create()?;
+        let reader = participant.reader(&topic).reliable_all().create()?;
         let writer = participant.writer(&topic).memory(32 << 10).in_flight(usize::from(IN_FLIGHT));
         let writer = writer.max_blocking_time(Timeout::millis(5)).create()?;
         writer.wait_for_readers(1, SOON)?;

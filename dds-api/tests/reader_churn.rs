@@ -36,7 +36,7 @@ fn topic(participant: &DomainParticipant) -> Topic<CheckedSample> {
 
 fn act_reads(folder: &Path) {
     let participant = join(folder);
-    let reader = participant.reader(&topic(&participant)).create().unwrap();
+    let reader = participant.reader(&topic(&participant)).reliable_all().create().unwrap();
     say("ready");
     let mut got = ReceivedSequence::default();
     take_to_the_end(&reader, &mut got);
@@ -49,7 +49,7 @@ fn act_comes_and_goes(folder: &Path) {
     let topic = topic(&participant);
     let mut dice = Dice(seed());
     for _ in 0..ROUNDS {
-        let reader = participant.reader(&topic).create().unwrap();
+        let reader = participant.reader(&topic).reliable_all().create().unwrap();
         let mut held = Vec::new();
         let mut got = ReceivedSequence::default();
         // The first sample shows that the reader takes part; some of the following ones are taken.
@@ -76,7 +76,7 @@ fn act_comes_and_goes_beside_a_writer(folder: &Path) {
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| write_until(&over, &written, &writer));
         for _ in 0..ROUNDS {
-            let reader = participant.reader(&topic).create().unwrap();
+            let reader = participant.reader(&topic).reliable_all().create().unwrap();
             let mut got: BTreeMap<_, ReceivedSequence> = BTreeMap::new();
             for _ in 0..400 {
                 let sample = reader.take_next_data(SOON).unwrap().unwrap();
@@ -96,7 +96,7 @@ fn act_comes_and_goes_beside_a_writer(folder: &Path) {
 fn reader_that_replaces_deleted_reader_lacks_no_sample() {
     let domain = TestDomain::new();
     let participant = domain.join();
-    let reader = participant.reader(&topic(&participant)).create().unwrap();
+    let reader = participant.reader(&topic(&participant)).reliable_all().create().unwrap();
     let mut restless = Actor::start(module_path!(), "comes and goes, and writes", &domain, 3);
     let (mut got, ended) = (ReceivedSequence::default(), AtomicBool::new(false));
     let line = std::thread::scope(|scope| {

@@ -130,7 +130,8 @@ fn exchange(folder: &Path, config: ParticipantConfig, inspect: impl FnOnce()) ->
     let other = support::join(folder);
     let writer =
         participant.writer(&participant.topic::<CheckedSample>("Marks").create()?).create()?;
-    let reader = other.reader(&other.topic::<CheckedSample>("Marks").create()?).create()?;
+    let reader =
+        other.reader(&other.topic::<CheckedSample>("Marks").create()?).reliable_all().create()?;
     writer.wait_for_readers(1, SOON)?;
     for number in 0..100 {
         writer.write(&CheckedSample::new(number))?;

@@ -83,7 +83,7 @@ fn log_of(folder: &Path, seed: u64, membership: u64) -> PathBuf {
 fn act_starter(folder: &Path) {
     let participant = DomainParticipant::with_config(0, config(folder, "atomic")).unwrap();
     let topic = topic(&participant, "atomic");
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     let met = writer.wait_for_readers(MEMBERS as usize, SOON);
     met.unwrap_or_else(|error| panic!("{error}: {}", participant.describe()));
@@ -142,7 +142,7 @@ fn act_member(folder: &Path, role: &str) {
     let patience = if seed().is_multiple_of(2) { SOON } else { Timeout::millis(20) };
     let participant = DomainParticipant::with_config(0, config(folder, role)).unwrap();
     let topic = topic(&participant, role);
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let writer = participant.writer(&topic).memory(32 << 10).in_flight(128);
     let writer = writer.max_blocking_time(patience).create().unwrap();
     std::thread::scope(|scope| {
@@ -412,7 +412,7 @@ fn assert_same((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
 fn check_logged(domain: &TestDomain, taken: &[(String, Vec<u64>)]) {
     let folder = domain.runtime_dir();
     let participant = DomainParticipant::with_config(0, config(&folder, LOGGED)).unwrap();
-    let reader = participant.reader(&topic(&participant, LOGGED)).create().unwrap();
+    let reader = participant.reader(&topic(&participant, LOGGED)).reliable_all().create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     let most = taken.iter().map(|(_, log)| log.len()).max().unwrap();
     let mut history = Vec::new();

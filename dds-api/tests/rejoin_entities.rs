@@ -53,7 +53,7 @@ impl TestEndpoints {
             TopicKind::LastKept => topic.transient_local(),
         };
         let topic = topic.create().unwrap();
-        let reader = participant.reader(&topic).create().unwrap();
+        let reader = participant.reader(&topic).reliable_all().create().unwrap();
         let writer = participant.writer(&topic).memory(32 << 10).in_flight(128);
         let writer = writer.max_blocking_time(blocking).create().unwrap();
         TestEndpoints { participant, writer, reader }
@@ -299,7 +299,9 @@ fn calls_wait_for_rejoin_or_report_that_participant_is_rejoining() {
         assert_rejoining(idle.writer.wait_for_readers(1, BRIEF));
         assert_rejoining(idle.reader.wait_for_writers(1, BRIEF));
         assert_rejoining(idle.writer.wait_for_acknowledgments(SOON));
-        assert_rejoining(idle.participant.reader(idle.reader.topic()).create().map(|_| ()));
+        assert_rejoining(
+            idle.participant.reader(idle.reader.topic()).reliable_all().create().map(|_| ()),
+        );
         assert!(!idle.writer.has_room_for(&CheckedSample::new(0)) && !idle.reader.has_samples());
         let (is_over, has_written) = (&AtomicBool::new(false), &AtomicBool::new(false));
         std::thread::scope(|scope| {
@@ -360,7 +362,9 @@ fn reader_of_keep_all_topic_receives_each_sample_once_across_rejoin() {
     (0..10).for_each(|number| busy.writer.write(&CheckedSample::new(number)).unwrap());
     let first = take_numbers(&idle.reader, 10);
     let volatile = || {
-        let reader = again(|| idle.participant.reader(idle.reader.topic()).volatile().create());
+        let reader = again(|| {
+            idle.participant.reader(idle.reader.topic()).reliable_all().volatile().create()
+        });
         again(|| reader.wait_for_writers(2, SOON));
         reader
     };

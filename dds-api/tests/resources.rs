@@ -35,7 +35,7 @@ fn act_modest(folder: &Path) {
     let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
     let (writer, reader) = (
         participant.writer(&topic).max_blocking_time(SOON).create().unwrap(),
-        participant.reader(&topic).create().unwrap(),
+        participant.reader(&topic).reliable_all().create().unwrap(),
     );
     writer.wait_for_readers(2, SOON).unwrap();
     let mut got = ReceivedSequence::default();
@@ -57,7 +57,7 @@ fn act_busy(folder: &Path) {
         let topic =
             participant.topic::<CheckedSample>(&format!("Marks {number}")).create().unwrap();
         let writer = participant.writer(&topic).memory(4096).in_flight(16).create().unwrap();
-        all.push((writer, participant.reader(&topic).create().unwrap()));
+        all.push((writer, participant.reader(&topic).reliable_all().create().unwrap()));
     }
     for (number, (writer, reader)) in all.iter().enumerate() {
         writer.wait_for_readers(1, SOON).unwrap();

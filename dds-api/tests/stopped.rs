@@ -76,8 +76,9 @@ impl TestMember {
         topic: &Topic<CheckedSample>,
         part: TopicRole,
     ) -> TestMember {
-        let reader =
-            part.reads().then(|| participant.reader(topic).max_held_percent(100).create().unwrap());
+        let reader = part.reads().then(|| {
+            participant.reader(topic).reliable_all().max_held_percent(100).create().unwrap()
+        });
         let writer = part.writes().then(|| {
             let writer = participant.writer(topic).memory(32 << 10).in_flight(64);
             writer.max_blocking_time(Timeout::millis(1)).create().unwrap()
@@ -291,7 +292,7 @@ fn participant_joins_idle_domain_whose_first_member_is_stopped() {
     let second = DomainParticipant::with_config(0, config.clone()).unwrap();
     until("the two are in one view", || second.view().1 == 2);
     let topic = second.topic::<CheckedSample>("Other").atomic().create().unwrap();
-    let reader = second.reader(&topic).create().unwrap();
+    let reader = second.reader(&topic).reliable_all().create().unwrap();
     // No message is in flight any more: the participants have exchanged all of them.
     std::thread::sleep(MEMBER_TIMEOUT);
     child.signal(Signal::STOP);

@@ -26,7 +26,7 @@ fn stream_continues_while_hundred_topics_are_created_and_deleted() {
     let domain = TestDomain::new();
     let (one, two) = (domain.join(), domain.join());
     let writer = one.writer(&topic(&one, "Steady")).max_blocking_time(SOON).create().unwrap();
-    let reader = two.reader(&topic(&two, "Steady")).create().unwrap();
+    let reader = two.reader(&topic(&two, "Steady")).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let (views, _) = one.view();
     let (written, over) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -46,7 +46,7 @@ fn stream_continues_while_hundred_topics_are_created_and_deleted() {
         for number in 0..TOPICS {
             let name = format!("Passing {}", number % 7);
             let to = one.writer(&topic(&one, &name)).create().unwrap();
-            let from = two.reader(&topic(&two, &name)).create().unwrap();
+            let from = two.reader(&topic(&two, &name)).reliable_all().create().unwrap();
             to.wait_for_readers(1, SOON).unwrap();
             to.write(&CheckedSample::new(number)).unwrap();
             assert_eq!(from.take_next_data(SOON).unwrap().unwrap().number, number);
@@ -74,7 +74,7 @@ fn thousand_topics_deliver_samples_and_use_little_cpu_when_idle() {
         .map(|participant| {
             let reader = |number| {
                 let topic = topic(participant, &format!("Topic {number}"));
-                participant.reader(&topic).create().unwrap()
+                participant.reader(&topic).reliable_all().create().unwrap()
             };
             (0..TOPICS).map(reader).collect()
         })

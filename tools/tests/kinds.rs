@@ -76,7 +76,7 @@ fn program(test_folder: &TestFolder) -> Program {
     let topic = participant.dynamic_topic("Every", &of("Kinds::Every"));
     let topic = topic.transient_local().keep_all().create().unwrap();
     Program {
-        reader: participant.reader(&topic).create().unwrap(),
+        reader: participant.reader(&topic).reliable_all().create().unwrap(),
         writer: participant.writer(&topic).create().unwrap(),
         _participant: participant,
     }

@@ -40,7 +40,7 @@ fn write(test_folder: &TestFolder, values: std::ops::Range<u32>) {
 fn read(test_folder: &TestFolder, count: usize) -> Vec<u32> {
     let mut all = Vec::new();
     with_application(test_folder, |participant, topic| {
-        let reader = participant.reader(topic).create().unwrap();
+        let reader = participant.reader(topic).reliable_all().create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
         while all.len() < count {
             let taken = reader.take_data(.., SOON).unwrap();

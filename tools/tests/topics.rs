@@ -83,11 +83,11 @@ fn program(test_folder: &TestFolder) -> Program {
     let alarms = participant.topic::<Alarm>("Alarm").transient_local().keep_all().create().unwrap();
     Program {
         fixes: (
-            participant.reader(&fixes).create().unwrap(),
+            participant.reader(&fixes).reliable_all().create().unwrap(),
             participant.writer(&fixes).create().unwrap(),
         ),
         alarms: (
-            participant.reader(&alarms).create().unwrap(),
+            participant.reader(&alarms).reliable_all().create().unwrap(),
             participant.writer(&alarms).create().unwrap(),
         ),
         _participant: participant,
@@ -240,7 +240,7 @@ fn samples_with_hundreds_of_members_are_shown_and_published() {
     let config = ParticipantConfig::new().runtime_dir(test_folder.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
     let topic = participant.topic::<Report>("Reports").create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     let report = |id, remark: &str| {
         let of_last = G57 { wind_direction_in_degrees: 270.5, ..G57::default() };

@@ -35,7 +35,5 @@ pub use factory::{DomainParticipantFactory, DomainParticipantFactoryQos};
 pub(crate) use listener_dispatcher::ListenedEntity;
 pub use participant::DomainParticipant;
 pub(crate) use participant::ParticipantInner;
-pub(crate) use profiles::{
-    ProfileBinding, ProfiledEntity, default_reader_qos, default_topic_qos, default_writer_qos,
-};
+pub(crate) use profiles::{ProfileBinding, ProfiledEntity, default_reader_qos, default_writer_qos};
 pub use profiles::{QosReload, ReloadedEntity};

@@ -16,8 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use qos_profiles::xml::{QosProvider, ResolvedEntity};
 use qos_profiles::{
     DataReaderQos, DataWriterQos, DomainParticipantQos, DurabilityQosPolicyKind, EntityKind,
-    EntityQos, HistoryQosPolicyKind, PublisherQos, ReliabilityQosPolicyKind,
-    ResourceLimitsQosPolicy, SubscriberQos, TopicQos,
+    EntityQos, PublisherQos, ResourceLimitsQosPolicy, SubscriberQos, TopicQos,
 };
 
 use super::factory::DomainParticipantFactory;
@@ -202,7 +201,7 @@ impl Profiles {
     ) -> DdsResult<ProfilePolicies> {
         let settings = self.find(kind, profile, topic)?;
         let default_qos = || match kind {
-            EntityKind::Topic => default_topic_qos().into(),
+            EntityKind::Topic => TopicQos::default().into(),
             kind => kind.default_qos(),
         };
         let qos = settings.as_ref().map_or_else(default_qos, |said| said.qos.clone());
@@ -280,18 +279,16 @@ impl Profiles {
     }
 }
 
-/// Policies of a topic for which nothing is specified: delivery is reliable.
-pub(crate) fn default_topic_qos() -> TopicQos {
-    let mut qos = TopicQos::default();
-    qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
-    qos
-}
-
-/// Policies of a writer for which nothing is specified: those of its topic, except the topic's
-/// limits on kept samples.
+/// Policies of a writer for which nothing is specified: the standard's defaults, except for the
+/// policies that its topic sets. The topic's limits on kept samples do not limit a writer.
 pub(crate) fn default_writer_qos(topic: &TopicQos) -> DataWriterQos {
     let mut qos = DataWriterQos::default();
+    let reliability = qos.reliability.clone();
     qos.copy_from_topic_qos(topic);
+    // The standard's default is reliable for writers, and best effort for topics.
+    if topic.reliability == TopicQos::default().reliability {
+        qos.reliability = reliability;
+    }
     if topic.durability.kind != DurabilityQosPolicyKind::Volatile {
         // The topic's limits say how many samples are kept.
         qos.resource_limits = ResourceLimitsQosPolicy::default();
@@ -299,12 +296,11 @@ pub(crate) fn default_writer_qos(topic: &TopicQos) -> DataWriterQos {
     qos
 }
 
-/// Policies of a reader for which nothing is specified: those of its topic, and it keeps
-/// all samples.
+/// Policies of a reader for which nothing is specified: the standard's defaults, except for the
+/// policies that its topic sets.
 pub(crate) fn default_reader_qos(topic: &TopicQos) -> DataReaderQos {
     let mut qos = DataReaderQos::default();
     qos.copy_from_topic_qos(topic);
-    qos.history.kind = HistoryQosPolicyKind::KeepAll;
     qos
 }
 

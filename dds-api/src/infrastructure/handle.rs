@@ -50,7 +50,7 @@ impl DdsType for InstanceHandle {
     const LENGTH_CODE: u32 = EncodedHandle::LENGTH_CODE;
 
     fn default_value() -> Self {
-        InstanceHandle::LOWEST
+        InstanceHandle::NIL
     }
 
     fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {

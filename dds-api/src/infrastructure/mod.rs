@@ -75,8 +75,11 @@ pub struct InstanceHandle {
 const INSTANCE: u64 = u64::MAX;
 
 impl InstanceHandle {
-    /// Lowest handle in the order of handles.
-    pub(crate) const LOWEST: Self = InstanceHandle { node: NodeId(0), entity: 0 };
+    /// Handle of no entity and of no instance: the standard's `HANDLE_NIL`. It is the lowest handle
+    /// in the order of handles. Calls that write with a handle determine the instance by the sample
+    /// alone if they are given this one.
+    #[doc(alias = "HANDLE_NIL")]
+    pub const NIL: Self = InstanceHandle { node: NodeId(0), entity: 0 };
     /// Highest handle in the order of handles.
     pub(crate) const HIGHEST: Self = InstanceHandle { node: NodeId(u128::MAX), entity: u64::MAX };
 

@@ -28,7 +28,7 @@ mod policy_metadata;
 use std::mem::MaybeUninit;
 
 use derecho_core::storage::store::KeyLiveness;
-use idl_cdr::{CdrVersion, Encoding, Endianness};
+use idl_cdr::{CdrVersion, Encoding, Endianness, Extensibility};
 use idl_xtypes::TopicData;
 use qos_profiles::DataRepresentationId;
 
@@ -329,6 +329,12 @@ pub(crate) fn key_payload<T: TopicData>(value: &T) -> Result<Vec<u8>, T::Error> 
     value.key_cdr(KEY_ENCODING)
 }
 
+/// The key-only payload of a type without a key, as [`key_payload`] gives it for any value.
+pub(crate) fn keyless_payload(extensibility: Extensibility) -> Box<[u8]> {
+    let [high, low] = KEY_ENCODING.representation_id(extensibility).to_be_bytes();
+    Box::new([high, low, 0, 0])
+}
+
 /// Kind of a payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PayloadKind {
@@ -383,6 +389,14 @@ impl RecordOrigin<'_> {
 #[inline(always)]
 pub(crate) fn is_notice(record: &[u8]) -> bool {
     RecordHeader::read(record).is_some_and(RecordHeader::is_notice)
+}
+
+/// Whether a record is no data: a notice about its writer, or the end of an instance.
+#[inline]
+pub(crate) fn is_end(record: &[u8]) -> bool {
+    let is_end =
+        |header: RecordHeader| header.is_notice() || header.effect() != RecordEffect::Alive;
+    RecordHeader::read(record).is_some_and(is_end)
 }
 
 /// Returns the origin of a record.

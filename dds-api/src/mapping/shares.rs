@@ -158,6 +158,12 @@ impl ReaderShared {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
+    /// Whether there are writers that are ignored since the last
+    /// [`take_ignored_writers`](Self::take_ignored_writers).
+    pub(crate) fn ignores_writers(&self) -> bool {
+        self.has_ignored_writers.load(Ordering::Relaxed)
+    }
+
     /// Writers that are ignored since the last call, if any.
     #[inline]
     pub(crate) fn take_ignored_writers(&self) -> Option<Vec<InstanceHandle>> {

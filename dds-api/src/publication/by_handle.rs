@@ -11,7 +11,8 @@ use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
 
 /// Calls of the standard with the handle of an instance. The handle is one that
 /// [`register_instance`](DataWriter::register_instance) of this writer has returned for the key of
-/// the sample. The calls without a handle determine the instance by the key alone.
+/// the sample. The calls without a handle determine the instance by the key alone, and so do these
+/// calls with [`InstanceHandle::NIL`].
 ///
 /// # Errors
 /// [`DdsError::BadParameter`] if the handle is not that of an instance that
@@ -95,6 +96,9 @@ impl<T: TopicData> DataWriter<T> {
 
     fn check_handle(&self, sample: &T, handle: InstanceHandle) -> DdsResult<()> {
         self.enabling.check()?;
+        if handle == InstanceHandle::NIL {
+            return Ok(());
+        }
         // A type without a key has one instance, which is known without being noted.
         let is_known = |key: &u128| !self.known.has_key() || self.known.knows(*key);
         let named = handle.instance_key().filter(is_known);

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use qos_profiles::PresentationQosPolicy;
 
-use super::known_instances::KnownInstance;
+use super::known_instances::InstanceKnowledge;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::set::GatheredSamples;
 use crate::subscription::{check_order, is_one};
@@ -46,7 +46,7 @@ pub(super) enum SampleSideEffect {
     Counted(u128),
     /// The sample unregisters an instance. `known` is what the writer knew of it; `counted` says
     /// whether it counted towards max_instances.
-    Left { key: u128, known: Option<KnownInstance>, counted: bool },
+    Left { key: u128, known: Option<InstanceKnowledge>, counted: bool },
 }
 
 /// A writer, as seen by its publisher.

@@ -9,10 +9,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use idl_xtypes::TopicData;
 
 use super::changes::SampleSideEffect;
-use super::known_instances::FreshInstance;
+use super::known_instances::{BuiltInstance, FreshInstance};
 use super::writer::DataWriter;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
-use crate::mapping::record::{HEADER, RecordEffect, RecordMetadata, key_payload};
+use crate::mapping::record::{HEADER, RecordEffect, RecordMetadata, key_payload, keyless_payload};
 
 /// Nanoseconds since 1970.
 fn nanos(time: SystemTime) -> DdsResult<u64> {
@@ -129,8 +129,13 @@ impl<T: TopicData> DataWriter<T> {
     /// [`DdsError::BadParameter`] if the handle belongs to no such instance.
     pub fn get_key_value(&self, handle: InstanceHandle) -> DdsResult<T> {
         let read = |value: &[u8]| T::read_key(self.topic().support(), value).ok();
-        let value = handle.instance_key().and_then(|key| self.known.value(key, read));
-        value.flatten().ok_or_else(|| self.unknown_instance(handle))
+        let value = match handle.instance_key() {
+            Some(0) if !self.known.has_key() => {
+                read(&keyless_payload(T::extensibility(self.topic().support())))
+            }
+            key => key.and_then(|key| self.known.value(key, read)).flatten(),
+        };
+        value.ok_or_else(|| self.unknown_instance(handle))
     }
 
     pub(super) fn unknown_instance(&self, handle: InstanceHandle) -> DdsError {
@@ -176,8 +181,36 @@ impl<T: TopicData> DataWriter<T> {
         if T::NEVER_KEYED || !self.known.has_key() {
             return Ok(None);
         }
-        let key = self.key_of(sample)?;
+        self.fresh_instance_of(self.key_of(sample)?, sample)
+    }
+
+    /// The instance with this key, if the writer does not know it yet.
+    #[inline(always)]
+    fn fresh_instance_of(&self, key: u128, sample: &T) -> DdsResult<Option<FreshInstance>> {
         if self.known.is_recent(key) { Ok(None) } else { self.seldom_instance(key, sample) }
+    }
+
+    /// The instance of a sample that is built, for [`note_built`](Self::note_built); `None` for a
+    /// type without a key.
+    #[inline(always)]
+    pub(super) fn built_instance(&self, sample: &T) -> DdsResult<Option<BuiltInstance>> {
+        if T::NEVER_KEYED || !self.known.has_key() {
+            return Ok(None);
+        }
+        let (departures, key) = (self.known.departures(), self.key_of(sample)?);
+        let fresh = self.fresh_instance_of(key, sample)?;
+        Ok(Some(BuiltInstance { key, departures, fresh }))
+    }
+
+    /// Makes the instance of a sample known that was built and is published. Another thread may
+    /// have left the instance before.
+    #[inline(always)]
+    pub(super) fn note_built(&self, built: Option<BuiltInstance>) {
+        let Some(BuiltInstance { key, departures, fresh }) = built else { return };
+        self.note_fresh(fresh);
+        if self.known.departures() != departures {
+            self.known.enter_left(key);
+        }
     }
 
     #[cold]
@@ -239,7 +272,7 @@ impl<T: TopicData> DataWriter<T> {
         let size = HEADER + payload.len();
         let fill = |record: &mut [u8]| record[HEADER..size].copy_from_slice(&payload);
         let affect = || match effect {
-            RecordEffect::Disposed => self.entering(None, self.fresh_instance(sample)?),
+            RecordEffect::Disposed => self.entering_sample(sample),
             _ => self.key_of(sample).map(|key| Some(self.leave_instance(key))),
         };
         let held = self.hold(&metadata, time, size, affect, |record| {
@@ -252,8 +285,18 @@ impl<T: TopicData> DataWriter<T> {
         let mut claim = self.claim(size + metadata.size())?;
         fill(claim.bytes());
         if effect == RecordEffect::Disposed {
-            self.commit_at(claim, size, (metadata, time))?;
-            return affect().map(drop);
+            let counted = self.limited_key(sample)?;
+            let counted = match counted.map(|key| self.enter_instance(key)).transpose() {
+                Ok(is_new) => counted.filter(|_| is_new == Some(true)),
+                Err(error) => {
+                    self.give_back(claim);
+                    return Err(error);
+                }
+            };
+            let committed = self.commit_at(claim, size, (metadata, time));
+            return committed.map(|()| self.note_written(sample)).inspect_err(|_| {
+                counted.into_iter().for_each(|it| self.revert(SampleSideEffect::Counted(it)));
+            });
         }
         // The instance is forgotten before the commit, and a write makes it known after its own: a
         // write that comes later than this record finds the instance unknown.

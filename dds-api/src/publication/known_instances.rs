@@ -8,7 +8,7 @@
 //! Owns: the keys of these instances. Never does: take a lock for a key that was written shortly
 //! before.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,18 +26,83 @@ pub(super) struct FreshInstance {
     pub(super) value: Vec<u8>,
 }
 
-/// An instance that the writer knows.
-pub(super) struct KnownInstance {
+/// Instance of a sample that is built in memory, which belongs to the readers once it is published.
+pub(super) struct BuiltInstance {
+    pub(super) key: u128,
+    /// Number of instances that were left before the key was read.
+    pub(super) departures: u64,
+    /// The instance, if the writer did not know it then.
+    pub(super) fresh: Option<FreshInstance>,
+}
+
+/// How a writer knows an instance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum InstanceKnowledge {
+    /// The application has registered the instance.
+    Registered,
+    /// The application has written or disposed the instance.
+    Written,
+    /// The application has unregistered the instance. The key remains for a while, because another
+    /// thread may be writing a sample of the instance.
+    Left,
+}
+
+/// An instance that the writer knows, or has left shortly before.
+struct KnownInstance {
     /// The key, encoded.
     value: Box<[u8]>,
-    /// Whether the application has registered the instance. Otherwise a write or dispose has.
-    is_registered: bool,
+    knowledge: InstanceKnowledge,
+}
+
+/// Maximum number of instances whose keys remain after they were left.
+const LEFT: usize = 64;
+
+/// All instances of a writer, by their keys.
+#[derive(Default)]
+struct InstancesByKey {
+    known: HashMap<u128, KnownInstance, BuildHasherDefault<KeyHasher>>,
+    /// Instances in the order in which they were left.
+    left: VecDeque<u128>,
+}
+
+impl InstancesByKey {
+    fn get(&self, key: u128) -> Option<&KnownInstance> {
+        self.known.get(&key).filter(|it| it.knowledge != InstanceKnowledge::Left)
+    }
+
+    /// Forgets an instance. Returns how it was known.
+    fn leave(&mut self, key: u128) -> Option<InstanceKnowledge> {
+        let known = self.known.get_mut(&key)?;
+        let before = std::mem::replace(&mut known.knowledge, InstanceKnowledge::Left);
+        if before == InstanceKnowledge::Left {
+            return None;
+        }
+        self.left.push_back(key);
+        if self.left.len() > LEFT
+            && let Some(first) = self.left.pop_front()
+            && self.get(first).is_none()
+        {
+            self.known.remove(&first);
+        }
+        Some(before)
+    }
+
+    /// Makes an instance known that was left, in this way.
+    fn enter_again(&mut self, key: u128, knowledge: InstanceKnowledge) {
+        if let Some(known) = self.known.get_mut(&key)
+            && known.knowledge == InstanceKnowledge::Left
+        {
+            known.knowledge = knowledge;
+        }
+    }
 }
 
 /// See the [module](self). All keys are key hashes.
 #[derive(Default)]
 pub(super) struct KnownInstances {
-    all: Mutex<HashMap<u128, KnownInstance, BuildHasherDefault<KeyHasher>>>,
+    all: Mutex<InstancesByKey>,
+    /// Number of instances that were left so far.
+    departures: AtomicU64,
     /// Known keys, each at the place that follows from the key. Empty for a type without key.
     /// Written only under the lock of `all`, so that a key is here only while it is there.
     recent: Box<[RecentKey]>,
@@ -57,7 +122,7 @@ impl KnownInstances {
         !self.recent.is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u128, KnownInstance, BuildHasherDefault<KeyHasher>>> {
+    fn lock(&self) -> MutexGuard<'_, InstancesByKey> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,18 +140,18 @@ impl KnownInstances {
 
     /// Whether an instance is known.
     pub(super) fn knows(&self, key: u128) -> bool {
-        self.lock().contains_key(&key)
+        self.lock().get(key).is_some()
     }
 
     /// The encoded key of a known instance, as `read` reads it.
     pub(super) fn value<R>(&self, key: u128, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        self.lock().get(&key).map(|instance| read(&instance.value))
+        self.lock().get(key).map(|instance| read(&instance.value))
     }
 
     /// Makes a known instance a recent one. Returns whether it is known.
     pub(super) fn touch(&self, key: u128) -> bool {
         let all = self.lock();
-        let is_known = all.contains_key(&key);
+        let is_known = all.get(key).is_some();
         if is_known {
             self.set_recent(key);
         }
@@ -97,18 +162,20 @@ impl KnownInstances {
     /// before.
     pub(super) fn enter(&self, FreshInstance { key, value }: FreshInstance) -> bool {
         let mut all = self.lock();
-        let before = all.len();
-        let new = || KnownInstance { value: value.into_boxed_slice(), is_registered: false };
-        all.entry(key).or_insert_with(new);
+        let is_new = all.get(key).is_none();
+        if is_new {
+            let (value, knowledge) = (value.into_boxed_slice(), InstanceKnowledge::Written);
+            all.known.insert(key, KnownInstance { value, knowledge });
+        }
         self.set_recent(key);
-        all.len() > before
+        is_new
     }
 
     /// Makes an instance known that the application registers.
     pub(super) fn register(&self, FreshInstance { key, value }: FreshInstance) {
         let mut all = self.lock();
-        let new = || KnownInstance { value: value.into_boxed_slice(), is_registered: true };
-        all.entry(key).or_insert_with(new).is_registered = true;
+        let (value, knowledge) = (value.into_boxed_slice(), InstanceKnowledge::Registered);
+        all.known.insert(key, KnownInstance { value, knowledge });
         self.set_recent(key);
     }
 
@@ -116,28 +183,42 @@ impl KnownInstances {
         self.place(key).into_iter().for_each(|place| place.set(key));
     }
 
-    /// Forgets an instance. Returns what was known of it.
-    pub(super) fn leave(&self, key: u128) -> Option<KnownInstance> {
+    /// Forgets an instance. Returns how it was known.
+    pub(super) fn leave(&self, key: u128) -> Option<InstanceKnowledge> {
         let mut all = self.lock();
-        let known = all.remove(&key);
+        let known = all.leave(key);
         self.forget_recent(key);
+        self.departures.fetch_add(1, Ordering::Relaxed);
         known
+    }
+
+    /// Number of instances that were left so far.
+    #[inline(always)]
+    pub(super) fn departures(&self) -> u64 {
+        self.departures.load(Ordering::Relaxed)
+    }
+
+    /// Makes an instance known again that was left since the caller found it known, and before the
+    /// caller's sample of it.
+    #[cold]
+    pub(super) fn enter_left(&self, key: u128) {
+        self.enter_again(key, InstanceKnowledge::Written);
     }
 
     /// Reverts [`leave`](Self::leave). An instance that was entered in the meantime remains as it
     /// is.
-    pub(super) fn enter_again(&self, key: u128, known: KnownInstance) {
-        self.lock().entry(key).or_insert(known);
+    pub(super) fn enter_again(&self, key: u128, known: InstanceKnowledge) {
+        self.lock().enter_again(key, known);
     }
 
     /// Reverts [`enter`](Self::enter), unless the application has registered the instance since.
     /// Returns whether the instance is unknown from now on.
     pub(super) fn revert_entry(&self, key: u128) -> bool {
         let mut all = self.lock();
-        if all.get(&key).is_some_and(|known| known.is_registered) {
+        if all.get(key).is_some_and(|it| it.knowledge == InstanceKnowledge::Registered) {
             return false;
         }
-        all.remove(&key);
+        all.known.remove(&key);
         self.forget_recent(key);
         true
     }
@@ -231,6 +312,40 @@ mod tests {
             assert!(instances.knows(key));
             assert!(instances.revert_entry(key) && !instances.knows(key));
         }
+    }
+
+    #[test]
+    fn instance_that_is_left_while_its_sample_is_published_is_known_again() {
+        let instances = KnownInstances::new(true);
+        enter(&instances, 5);
+        let before = instances.departures();
+        assert_eq!(instances.leave(5), Some(InstanceKnowledge::Written));
+        assert!(instances.departures() != before && !instances.knows(5));
+        instances.enter_left(5);
+        assert!(instances.knows(5));
+        assert_eq!(instances.value(5, <[u8]>::to_vec), Some(5_u128.to_be_bytes().to_vec()));
+        assert_eq!(instances.leave(5), Some(InstanceKnowledge::Written));
+        assert_eq!(instances.leave(5), None, "the instance was left before");
+    }
+
+    #[test]
+    fn only_the_last_instances_that_were_left_remain() {
+        let instances = KnownInstances::new(true);
+        for key in 0..3 * LEFT as u128 {
+            enter(&instances, key);
+            instances.leave(key);
+        }
+        assert_eq!(instances.lock().known.len(), LEFT);
+        instances.enter_left(0);
+        assert!(!instances.knows(0));
+        // An instance that was entered again is no longer a left one.
+        let last = 3 * LEFT as u128 - 1;
+        enter(&instances, last);
+        for key in 1000..1000 + 2 * LEFT as u128 {
+            enter(&instances, key);
+            instances.leave(key);
+        }
+        assert!(instances.knows(last));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use idl_xtypes::TopicData;
 
 use super::acknowledgment::are_acknowledged;
 use super::enabling::{EnabledWriter, WriterDraft};
-use super::known_instances::{FreshInstance, KnownInstances};
+use super::known_instances::{BuiltInstance, KnownInstances};
 use super::limits::WriterLimits;
 use super::loan::Loan;
 use super::publisher::Publisher;
@@ -449,7 +449,7 @@ impl<T: TopicData> DataWriter<T> {
         writer_claim: WriterClaim<'_>,
         size: usize,
         metadata: RecordMetadata,
-        (key, mut fresh): (Option<u128>, Option<FreshInstance>),
+        (key, mut instance): (Option<u128>, Option<BuiltInstance>),
     ) -> DdsResult<()> {
         let mut room = Some(writer_claim);
         let publish = || {
@@ -459,7 +459,7 @@ impl<T: TopicData> DataWriter<T> {
                 record[HEADER..size].copy_from_slice(&built[HEADER..size]);
                 Ok(size)
             };
-            let enter = || self.entering(key, fresh.take());
+            let enter = || self.entering(key, instance.take().and_then(|it| it.fresh));
             let held = self.hold(&metadata, None, size, enter, fill);
             match (held, room.take()) {
                 (Some(held), claim) => {
@@ -468,7 +468,7 @@ impl<T: TopicData> DataWriter<T> {
                 }
                 (None, Some(claim)) => {
                     self.commit_at(claim, size, (metadata, None))?;
-                    self.note_fresh(fresh.take());
+                    self.note_built(instance.take());
                     Ok(())
                 }
                 (None, None) => Ok(()),

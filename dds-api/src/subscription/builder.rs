@@ -2,7 +2,7 @@
 //!
 //! Owns: the policies requested for the reader. Never does: read anything.
 
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -10,10 +10,9 @@ use derecho_core::link::Link;
 use idl_xtypes::TopicData;
 use qos_profiles::{
     DataReaderQos, DataRepresentationId, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind,
-    EntityKind, EntityQos, HistoryQosPolicy, HistoryQosPolicyKind, OwnershipQosPolicyKind,
-    PresentationQosPolicy, PresentationQosPolicyAccessScopeKind, ReaderDataLifecycleQosPolicy,
-    ReliabilityQosPolicyKind, ResourceLimitsQosPolicy, SubscriberQos,
-    TypeConsistencyEnforcementQosPolicy,
+    EntityKind, EntityQos, HistoryQosPolicyKind, OwnershipQosPolicyKind, PresentationQosPolicy,
+    PresentationQosPolicyAccessScopeKind, ReaderDataLifecycleQosPolicy, ReliabilityQosPolicyKind,
+    ResourceLimitsQosPolicy, SubscriberQos, TypeConsistencyEnforcementQosPolicy,
 };
 
 use super::cache::CacheSettings;
@@ -37,17 +36,18 @@ use crate::topic::{JoinedTopics, PolicyOwner, SharedFilter, Topic, TopicDescript
 
 /// Builder of a data reader.
 ///
-/// By default the reader requests what its topic offers, and gives all samples in their order of
-/// arrival: HISTORY keep-all, and PRESENTATION with ordered access to a topic. [`qos`](Self::qos)
-/// sets all policies at once. Their defaults are the standard's, with which a reader keeps only the
-/// last sample of each instance.
+/// By default the reader has the standard's policies, except those that its topic sets. The
+/// standard's reader is best effort and keeps the last sample of each instance. The reader of an
+/// [atomic](crate::topic::TopicBuilder::atomic) topic gets all samples in the topic's order, because
+/// the topic says so. [`reliable_all`](Self::reliable_all) requests that of any topic.
 ///
 /// ```
 /// # use dds_api::prelude::*;
 /// # #[derive(DdsType, Clone, Debug, Default)]
 /// # struct Track { #[dds(key)] id: u32, height: f64 }
 /// # fn example(participant: &DomainParticipant, topic: &Topic<Track>) -> DdsResult<()> {
-/// let picture = participant.reader(topic).keep_last(1).exclusive_ownership().create()?;
+/// let picture = participant.reader(topic).exclusive_ownership().create()?;
+/// let all = participant.reader(topic).reliable_all().create()?;
 /// # Ok(())
 /// # }
 /// ```
@@ -63,8 +63,6 @@ pub struct DataReaderBuilder<T: TopicData> {
     group: SubscriberQos,
     /// PRESENTATION as the cache applies it.
     presentation: PresentationQosPolicy,
-    /// Whether a policy requires the cache.
-    follows: bool,
     filter: Option<Arc<SharedFilter>>,
     /// The listener that receives what discovery reports, if the topic is a builtin topic.
     sink: Option<Arc<dyn DiscoverySink>>,
@@ -83,8 +81,6 @@ impl<T: TopicData> DataReaderBuilder<T> {
     ) -> Self {
         let mut builder = DataReaderBuilder::new(participant, description.topic());
         (builder.filter, builder.joined) = (description.filter(), description.joined());
-        // A sample that the filter rejects must not wake a waiting thread. This requires the cache.
-        builder.follows |= builder.filter.is_some();
         builder
     }
 
@@ -92,14 +88,11 @@ impl<T: TopicData> DataReaderBuilder<T> {
     pub(super) fn new(participant: Arc<ParticipantInner>, topic: &Topic<T>) -> Self {
         let topic = topic.clone();
         let (qos, profile) = (default_reader_qos(&topic.qos()), topic.policies().profile.clone());
-        let presentation = PresentationQosPolicy {
-            access_scope: PresentationQosPolicyAccessScopeKind::Topic,
-            ordered_access: true,
-            ..PresentationQosPolicy::default()
+        let presentation = match topic.level().is_ordered() {
+            true => in_order(),
+            false => PresentationQosPolicy::default(),
         };
         let (subscriber, group) = (None, SubscriberQos::default());
-        // The topic's policies may require the cache.
-        let follows = CacheSettings::new(&qos, &presentation) != CacheSettings::default();
         let builder = DataReaderBuilder {
             participant,
             topic,
@@ -109,7 +102,6 @@ impl<T: TopicData> DataReaderBuilder<T> {
             wrong: None,
             group,
             presentation,
-            follows,
             filter: None,
             sink: None,
             joined: None,
@@ -122,11 +114,13 @@ impl<T: TopicData> DataReaderBuilder<T> {
         }
     }
 
-    /// Makes the reader follow instances, with this HISTORY.
-    pub(super) fn following(self, history: &HistoryQosPolicy) -> Self {
-        let mut builder = self.with(|qos| qos.history.clone_from(history));
-        builder.follows = true;
-        builder
+    /// Makes a reader that provides another reader with samples, and requests what that one does.
+    pub(super) fn providing(mut self, qos: &DataReaderQos) -> Self {
+        self.presentation = in_order();
+        self.with(|own| {
+            own.history.clone_from(&qos.history);
+            own.reliability.clone_from(&qos.reliability);
+        })
     }
 
     /// Makes the reader belong to this subscriber.
@@ -135,8 +129,6 @@ impl<T: TopicData> DataReaderBuilder<T> {
         if self.group.presentation != PresentationQosPolicy::default() {
             self.presentation = self.group.presentation.clone();
         }
-        // The cache takes in a coherent set as a whole.
-        self.follows |= self.group.presentation.coherent_access;
         if let Some(qos) = subscriber.default_reader_qos() {
             self = self.qos(&qos);
         }
@@ -172,9 +164,30 @@ impl<T: TopicData> DataReaderBuilder<T> {
         self
     }
 
+    /// RELIABILITY reliable, HISTORY keep-all, and the samples in their order across instances: the
+    /// application gets every sample that is written while the reader is matched. A reader that
+    /// takes slowly delays its writers once their memory is full.
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Command { code: u32 }
+    /// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+    /// let topic = participant.topic::<Command>("Commands").create()?;
+    /// let commands = participant.reader(&topic).reliable_all().create()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reliable_all(mut self) -> Self {
+        if self.group.presentation == PresentationQosPolicy::default() {
+            self.presentation = in_order();
+        }
+        self.reliable().keep_all()
+    }
+
     /// RELIABILITY reliable: the reader receives all samples, and its writers wait for it.
-    /// Best-effort writers do not offer this. Reliable is the default, unless the topic is
-    /// best effort.
+    /// Best-effort writers do not offer this. The default is best effort, unless the topic is
+    /// reliable. HISTORY determines how many of the samples the reader keeps until they are taken.
     pub fn reliable(mut self) -> Self {
         self.qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
         self
@@ -210,7 +223,6 @@ impl<T: TopicData> DataReaderBuilder<T> {
         (self.profile_binding, self.wrong) = (None, None);
         self.qos = qos.clone();
         self.presentation = self.group.presentation.clone();
-        self.follows = true;
         self
     }
 
@@ -235,9 +247,6 @@ impl<T: TopicData> DataReaderBuilder<T> {
                     self.max_held_percent =
                         settings.number("squall.reader.max_held_percent").or(self.max_held_percent);
                 }
-                // The profile's reader policies concern the cache, now or when the profile is
-                // read again.
-                self.follows |= given.settings.is_some();
                 self.profile_binding = Some(ProfileBinding::new(profile, by_topic, given));
                 self.wrong = None;
             }
@@ -283,14 +292,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
 
     fn with(mut self, change: impl FnOnce(&mut DataReaderQos)) -> Self {
         change(&mut self.qos);
-        self.follows = true;
         self
-    }
-
-    /// Makes the reader follow instances from its first sample on, so that each sample has its
-    /// complete [`SampleInfo`](super::SampleInfo).
-    pub fn follow_instances(self) -> Self {
-        self.with(|_| {})
     }
 
     /// HISTORY keep-last: keeps the last `depth` samples of each instance. The samples are copied
@@ -378,7 +380,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             self.group.presentation.clone_from(&policy);
         }
         self.presentation = policy;
-        self.with(|_| {})
+        self
     }
 
     /// TYPE_CONSISTENCY_ENFORCEMENT: the other versions of the type whose samples the
@@ -422,14 +424,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             return Err(error);
         }
         let DataReaderBuilder { participant, topic, mut qos, presentation, .. } = self;
-        let DataReaderBuilder {
-            subscriber,
-            group,
-            follows,
-            filter,
-            profile_binding: following,
-            ..
-        } = self;
+        let DataReaderBuilder { subscriber, group, filter, profile_binding: following, .. } = self;
         let DataReaderBuilder { sink, joined, max_held_percent, listener, .. } = self;
         let is_elsewhere = |subscriber: &Subscriber| !subscriber.is_of(&participant);
         if !topic.is_of(&participant) || subscriber.as_ref().is_some_and(is_elsewhere) {
@@ -447,15 +442,8 @@ impl<T: TopicData> DataReaderBuilder<T> {
         let settings = CacheSettings::new(&qos, &presentation);
         let of =
             subscriber.as_ref().map_or_else(|| Arc::clone(&participant) as _, Subscriber::encloses);
-        let draft = ReaderDraft {
-            qos,
-            profile_binding: following,
-            group,
-            presentation,
-            follows,
-            sink,
-            joined,
-        };
+        let draft =
+            ReaderDraft { qos, profile_binding: following, group, presentation, sink, joined };
         let provisional = participant.provisional();
         let enabling = EnablingState::new("a reader", of, provisional, topic.entity(), draft);
         let shared = Arc::new(ReaderShared::new(participant.dispatcher.reordered()));
@@ -483,8 +471,18 @@ impl<T: TopicData> DataReaderBuilder<T> {
             fill_count: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
             listener,
+            has_given: AtomicBool::new(false),
             data_available: DataAvailable::default(),
             notified_arrivals: AtomicU64::new(0),
         }))
+    }
+}
+
+/// PRESENTATION of a reader that gives the samples of its topic in their order.
+fn in_order() -> PresentationQosPolicy {
+    PresentationQosPolicy {
+        access_scope: PresentationQosPolicyAccessScopeKind::Topic,
+        ordered_access: true,
+        ..PresentationQosPolicy::default()
     }
 }

@@ -16,13 +16,11 @@ use super::intake::ReaderCore;
 use super::lending::LendingCheck;
 use super::reader::{DataReader, Limit};
 use super::reader_cache::{SampleRejectedStatus, wall};
-use super::sample::{Sample, SampleBody, key_of};
+use super::sample::{Sample, SampleBody, ValidSample, key_of};
 use super::states::States;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusKind, Timeout};
 
-/// Reading by states and by instance. The first such call makes the reader follow instances, unless
-/// its policies already do. From then on each sample has its complete
-/// [`SampleInfo`](super::SampleInfo), also the samples of [`DataReader::take`].
+/// Reading by states and by instance.
 ///
 /// `read` leaves samples in the cache, marked as read; `take` removes them. Only the two calls that
 /// have a time-out wait; the others give what is there. In all calls, samples without data report
@@ -57,9 +55,25 @@ impl<T: TopicData> DataReader<T> {
         limit: impl Limit,
         timeout: impl Into<Timeout>,
     ) -> DdsResult<Vec<Sample<T>>> {
-        let wanted = Selection { max: limit.limit(), ..Selection::default() };
+        self.read_any(Selection { max: limit.limit(), ..Selection::default() }, timeout.into())
+    }
+
+    /// Reads samples with data, and leaves them in the reader: [`DataReader::read`] without the
+    /// samples that report that instances are over. Waits until there is an unread sample with
+    /// data. If none comes in time, the call gives the samples that are there.
+    pub fn read_data(
+        &self,
+        limit: impl Limit,
+        timeout: impl Into<Timeout>,
+    ) -> DdsResult<Vec<ValidSample<T>>> {
+        let wanted = Selection { max: limit.limit(), data_alone: true, ..Selection::default() };
+        let found = self.read_any(wanted, timeout.into())?;
+        Ok(found.into_iter().filter_map(Sample::into_data).collect())
+    }
+
+    fn read_any(&self, wanted: Selection, timeout: Timeout) -> DdsResult<Vec<Sample<T>>> {
         let awaited = Selection { states: States::not_read(), ..wanted };
-        self.access(false, &wanted, &awaited, None, timeout.into())
+        self.access(false, &wanted, &awaited, None, timeout)
     }
 
     /// Takes samples: [`DataReader::take`] of a reader that follows instances.
@@ -228,7 +242,7 @@ impl<T: TopicData> DataReader<T> {
 
     fn scope_behind(&self, previous: Option<InstanceHandle>) -> DdsResult<InstanceScope> {
         match previous.map(|previous| (previous, previous.instance_key())) {
-            None => Ok(InstanceScope::NextAfter(None)),
+            None | Some((InstanceHandle::NIL, _)) => Ok(InstanceScope::NextAfter(None)),
             Some((_, Some(key))) => Ok(InstanceScope::NextAfter(Some(key))),
             Some((previous, None)) => Err(self.unknown(previous)),
         }
@@ -249,21 +263,9 @@ impl<T: TopicData> DataReader<T> {
         limit: impl Limit,
         condition: &ReadCondition<T>,
     ) -> DdsResult<Vec<Sample<T>>> {
-        let wanted = Selection { states: condition.states, scope, max: limit.limit() };
+        let states = condition.states;
+        let wanted = Selection { states, scope, max: limit.limit(), ..Selection::default() };
         self.access(takes, &wanted, &wanted, Some(condition), Timeout::NOW)
-    }
-
-    /// Lends samples that came out of the cache and lie in writers' memory, up to the limit that
-    /// may be held. Copies the others.
-    fn lend(&self, found: &mut [Sample<T>]) {
-        let mut lending_check = LendingCheck::default();
-        for sample in found {
-            if sample.is_over_limit(&mut lending_check, self.max_held_percent) {
-                self.copied.fetch_add(1, Ordering::Relaxed);
-                sample.own();
-                lending_check.forget();
-            }
-        }
     }
 
     /// Gives what is wanted as soon as something exists that is waited for, or at the end of
@@ -338,7 +340,12 @@ impl<T: TopicData> DataReader<T> {
                     || !is_stalled && self.has_queued()
             };
             match self.wait_until(until, ready)? {
-                WaitOutcome::TimedOut => is_over = deadline.is_some_and(|end| clock::now() >= end),
+                WaitOutcome::TimedOut => {
+                    let now = clock::now();
+                    // A wait within a condition ends at once.
+                    let is_in_condition = until.is_none_or(|until| now < until);
+                    is_over = is_in_condition || deadline.is_some_and(|end| now >= end);
+                }
                 _ => is_over = false,
             }
         }
@@ -346,6 +353,19 @@ impl<T: TopicData> DataReader<T> {
 }
 
 impl<T: TopicData> ReaderCore<T> {
+    /// Lends samples that came out of the cache and lie in writers' memory, up to the limit that
+    /// may be held. Copies the others.
+    pub(super) fn lend(&self, found: &mut [Sample<T>]) {
+        let mut lending_check = LendingCheck::default();
+        for sample in found {
+            if sample.is_over_limit(&mut lending_check, self.max_held_percent) {
+                self.copied.fetch_add(1, Ordering::Relaxed);
+                sample.own();
+                lending_check.forget();
+            }
+        }
+    }
+
     /// Whether a call with this condition has something to return, be it an error.
     pub(super) fn has_wanted(&self, condition: &ReadCondition<T>) -> bool {
         let is_out =

@@ -24,8 +24,8 @@ use super::states::States;
 pub(super) enum ArrivalMark {
     /// Number of arrivals in the cache.
     InCache(u64),
-    /// Change number of the queues, and number of records that have come into these queues.
-    InQueues { changes: u64, records: u64 },
+    /// Number of records that have come into the queues.
+    InQueues(u64),
 }
 
 /// A status that is reset when data are read.
@@ -72,8 +72,8 @@ impl<T: TopicData> ReaderCore<T> {
     pub(super) fn has_news(&self, status: DataStatus) -> bool {
         let data = &self.data_available;
         data.is_asked.store(true, Ordering::Relaxed);
-        if self.cache.get().is_none() {
-            return self.has_queued() && data.is_news(status, self.mark_of_queues());
+        if let Some(has_data) = self.has_data() {
+            return has_data && data.is_news(status, self.mark_of_queues());
         }
         let mut reader_cache = self.cache();
         let unread = Selection { states: States::not_read(), ..Selection::default() };
@@ -93,9 +93,8 @@ impl<T: TopicData> ReaderCore<T> {
 
     #[cold]
     fn mark_of_queues(&self) -> ArrivalMark {
-        let queues = self.queues();
-        let records = queues.received(&self.shared).wrapping_add(self.opened_sets.received());
-        ArrivalMark::InQueues { changes: queues.seen, records }
+        let received = self.queues().received(&self.shared);
+        ArrivalMark::InQueues(received.wrapping_add(self.opened_sets.received()))
     }
 
     /// Resets both statuses: a call has read or taken what had arrived by this mark, or a listener

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use derecho_core::group::report::StreamId;
 
+use super::authors::SampleAuthors;
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::record::WriterNotice;
 
@@ -61,6 +62,23 @@ impl WriterDepartures {
         let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut departed);
         self.is_any.store(!departed.is_empty(), Ordering::Release);
+    }
+
+    /// Whether a writer of samples that were given out has ended. If none has, what has ended is
+    /// forgotten.
+    #[cold]
+    pub(super) fn concern(&self, authors: &SampleAuthors) -> bool {
+        let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
+        let concerned = departed.iter().any(|departure| match departure {
+            Departure::Streams(ended) => authors.any_stream(|stream| ended.contains(&stream)),
+            Departure::OthersThan(left) => authors.any_stream(|stream| !left.contains(&stream)),
+            Departure::Notice(writer, ..) => authors.has(*writer),
+        });
+        if !concerned {
+            departed.clear();
+            self.is_any.store(false, Ordering::Release);
+        }
+        concerned
     }
 
     /// Whether anything has ended since the last [`take`](Self::take).

@@ -4,7 +4,7 @@
 //! anything, or decide when the reader may be enabled.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
 use idl_xtypes::TopicData;
 use qos_profiles::{
@@ -17,7 +17,6 @@ use super::intake::ReaderCore;
 use super::joined::{JoinedReaders, NullDiscoverySink};
 use super::queues::Queues;
 use super::reader::{ActiveReader, DataReader};
-use super::reader_cache::ReaderCache;
 use super::subscriber::Subscriber;
 use crate::domain::{ParticipantInner, ProfileBinding, enabling};
 use crate::infrastructure::{DdsError, DdsResult};
@@ -38,8 +37,6 @@ pub(super) struct ReaderDraft {
     pub(super) group: SubscriberQos,
     /// PRESENTATION as the cache applies it.
     pub(super) presentation: PresentationQosPolicy,
-    /// Whether a policy requires the cache.
-    pub(super) follows: bool,
     /// The listener that receives what discovery reports, if the topic is a builtin topic.
     pub(super) sink: Option<Arc<dyn DiscoverySink>>,
     /// The topics that are joined, if the topic is a multi-topic.
@@ -114,7 +111,7 @@ impl<T: TopicData> DataReader<T> {
 
 impl<T: TopicData> ReaderCore<T> {
     fn start(&self, draft: &ReaderDraft) -> DdsResult<EnabledReader> {
-        let ReaderDraft { qos, group: former, presentation, follows, .. } = draft;
+        let ReaderDraft { qos, group: former, presentation, .. } = draft;
         let group = self.subscriber.as_ref().map_or_else(|| former.clone(), Subscriber::qos);
         check(&self.topic, qos, &group)?;
         // A change of the subscriber's PRESENTATION also applies to its readers' caches.
@@ -131,14 +128,18 @@ impl<T: TopicData> ReaderCore<T> {
             lifespan,
             self.max_held_percent,
         );
-        let has_instances = || T::dynamic_type(self.topic.support()).is_keyed();
-        if !level.is_ordered() && (settings.exclusive || has_instances()) {
+        let has_instances = T::dynamic_type(self.topic.support()).is_keyed();
+        if !level.is_ordered() && (settings.exclusive || has_instances) {
             self.queues.lock().order_by_time();
         }
         // The thread that reads may differ from the thread that makes the reader.
         self.queues.hand_over();
-        if *follows || anew || self.leader().is_some() {
-            self.cache.get_or_init(|| Mutex::new(ReaderCache::new(settings, self.topic.support())));
+        // A sample that a filter rejects must not wake a waiting thread, and a coherent set comes
+        // as a whole: only the cache provides for that.
+        let is_whole = self.filter.is_none() && !group.presentation.coherent_access;
+        let is_alone = self.leader().is_none() && draft.joined.is_none() && draft.sink.is_none();
+        if has_instances || !settings.keep_all_as_they_come() || !is_whole || !is_alone {
+            drop(self.cache_as_is());
         }
         let policies = EndpointPolicies::Requested { reader: qos.clone(), subscriber: group };
         if let Some(sink) = &draft.sink {
@@ -146,7 +147,7 @@ impl<T: TopicData> ReaderCore<T> {
         }
         if let Some(joined) = &draft.joined {
             let (participant, subscriber) = (&self.participant, self.subscriber.as_ref());
-            let joined_readers = JoinedReaders::new(joined, participant, subscriber, &qos.history)?;
+            let joined_readers = JoinedReaders::new(joined, participant, subscriber, qos)?;
             self.joined_readers.get_or_init(|| joined_readers);
             return Ok(self.listen(Arc::new(NullDiscoverySink), policies));
         }

@@ -3,7 +3,7 @@
 //! Owns: the order in which coherent sets, kept samples and queued samples are given out, and which
 //! of them the reader never gets. Never does: decode a sample under the queues' lock, or wait.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use derecho_core::group::report::StreamId;
@@ -11,15 +11,17 @@ use derecho_core::multicast::inbox::Record;
 use idl_cdr::Extensibility;
 use idl_xtypes::TopicData;
 
-use super::cache::CacheSettings;
+use super::authors::SampleAuthors;
+use super::cache::{CacheSettings, Selection};
 use super::data_available::DataAvailable;
 use super::departures::WriterDepartures;
 use super::enabling::{EnabledReader, ReaderDraft};
 use super::joined::JoinedReaders;
 use super::queues::{Queues, is_over, pass_over};
-use super::reader_cache::ReaderCache;
+use super::reader_cache::{ReaderCache, wall};
 use super::sample::{Sample, SampleBody};
 use super::sets::OpenedSets;
+use super::states::ViewState;
 use super::subscriber::Subscriber;
 use crate::domain::ParticipantInner;
 use crate::domain::enabling::EnablingState;
@@ -69,6 +71,8 @@ pub struct ReaderCore<T: TopicData> {
     /// Number of threads that wait for something in the cache.
     pub(super) waiting: AtomicU32,
     pub(super) listener: ListenerSlot<dyn DataReaderListener<T>>,
+    /// Whether a sample was given to the application.
+    pub(super) has_given: AtomicBool,
     /// DATA_AVAILABLE.
     pub(super) data_available: DataAvailable,
     /// Number of samples that had come when a listener was last called for data.
@@ -116,9 +120,46 @@ impl<T: TopicData> ReaderCore<T> {
         if let Some(joined_readers) = self.joined_readers.get() {
             self.join_changes(joined_readers);
         }
-        let follows = self.cache.get().is_some();
         self.opened_sets.has_next()
-            || self.queues().has_any(&self.shared, &self.participant.membership, follows)
+            || self.queues().has_any(&self.shared, &self.participant.membership)
+    }
+
+    /// Whether samples wait in the queues of a reader that does not follow instances. `None` if it
+    /// follows them, as it does from now on if the end of a writer or of an instance comes next.
+    pub(super) fn has_data(&self) -> Option<bool> {
+        if self.cache.get().is_some() {
+            return None;
+        }
+        let mut queues = self.queues();
+        let has_any = self.opened_sets.has_next()
+            || queues.has_any(&self.shared, &self.participant.membership);
+        let is_end = has_any && queues.ends_come_next()
+            || self.departures.are_any() && queues.has_lost_author();
+        let (changes, is_idle) = (queues.seen, !has_any && self.has_given.load(Ordering::Relaxed));
+        let must_check =
+            is_idle && queues.authors().is_some_and(|authors| authors.must_be_checked(changes));
+        drop(queues);
+        let needs_cache = |settings: CacheSettings| !settings.keep_all_as_they_come();
+        let follows = is_end
+            || must_check && self.has_lost_author_for_good()
+            || self.new_settings().is_some_and(needs_cache);
+        if follows {
+            drop(self.cache_as_is());
+            return None;
+        }
+        Some(has_any)
+    }
+
+    /// Whether an author of samples given out sends nothing more, or is ignored from now on. No
+    /// samples wait.
+    #[cold]
+    fn has_lost_author_for_good(&self) -> bool {
+        let sending = self.sending();
+        let mut queues = self.queues();
+        let is_lost = |authors: &mut SampleAuthors| {
+            authors.any_stream(|stream| !sending.contains(&stream)) || self.shared.ignores_writers()
+        };
+        !self.reads_history() && queues.authors().is_some_and(is_lost)
     }
 
     /// Whether the queued records hold up a writer, or soon will.
@@ -165,16 +206,26 @@ impl<T: TopicData> ReaderCore<T> {
         self.enabling.started().filter(|_| !self.enabling.lifecycle().is_inherited())
     }
 
-    /// The next sample for the application, for a reader that does not follow instances. The common
-    /// case, a record that is read in place, is inlined into the caller, and the sample is written
-    /// only to its destination: moving a sample from one place on the stack to another costs as
-    /// much as a lock.
+    /// View of the only instance of a type without a key, for a reader that does not follow
+    /// instances.
     #[inline(always)]
-    pub(super) fn pop_sample(&self) -> Option<Sample<T>> {
+    pub(super) fn view(&self) -> ViewState {
+        match self.has_given.load(Ordering::Relaxed) {
+            true => ViewState::NotNew,
+            false => ViewState::New,
+        }
+    }
+
+    /// The next sample for the application, for a reader that does not follow instances, with this
+    /// view of the instance and this rank. The common case, a record that is read in place, is
+    /// inlined into the caller, and the sample is written only to its destination: moving a sample
+    /// from one place on the stack to another costs as much as a lock.
+    #[inline(always)]
+    pub(super) fn pop_sample(&self, view: ViewState, rank: usize) -> Option<Sample<T>> {
         // Uncommon cases return their sample through this variable.
         let mut other = None;
-        if self.enabled()?.is_kept || self.opened_sets.has_next() {
-            self.pop_any_sample(&mut other);
+        if self.enabled()?.is_kept || self.opened_sets.has_next() || self.cache.get().is_some() {
+            self.pop_any_sample((view, rank), &mut other);
             return other;
         }
         // Decoding happens without the lock, because it runs code of the type.
@@ -182,8 +233,9 @@ impl<T: TopicData> ReaderCore<T> {
         let (record, writer, life) = queues.take(&self.shared)?;
         let is_full = queues.lending.is_full(&record);
         drop(queues);
-        if is_full || self.is_refused(record.bytes()) || !lies_in_place::<T>(record.bytes()) {
-            self.unpack_sample((record, writer, life), is_full, &mut other);
+        let is_apart = is_full || self.departures.are_any() || view == ViewState::New;
+        if is_apart || self.is_refused(record.bytes()) || !lies_in_place::<T>(record.bytes()) {
+            self.unpack_sample((record, writer, life), (view, rank), is_full, &mut other);
             return other;
         }
         // This process may have been stopped, and the memory that it has read may have
@@ -193,20 +245,48 @@ impl<T: TopicData> ReaderCore<T> {
             self.discard();
             return None;
         }
-        Some(Sample::in_place(record, writer.node))
+        Some(Sample::in_place(record, writer.node, rank))
     }
 
-    /// The next sample for the application, in the general case. An unregistration by one of
-    /// several writers is passed over, because it means nothing to a reader that does not follow
-    /// instances.
+    /// The next sample for the application, in the general case.
     #[inline(never)]
-    fn pop_any_sample(&self, found: &mut Option<Sample<T>>) {
-        while let Some((sample, _)) = self.pop(SampleDestination::Application) {
-            if sample.effect() != RecordEffect::Unregistered {
-                *found = Some(sample.fresh());
+    fn pop_any_sample(&self, with: (ViewState, usize), found: &mut Option<Sample<T>>) {
+        while self.cache.get().is_none() {
+            let Some(popped) = self.pop(SampleDestination::Application) else { return };
+            self.give(popped, with, found);
+            if found.is_some() {
                 return;
             }
         }
+        let mut reader_cache = self.cache();
+        let wanted = Selection { max: 1, ..Selection::default() };
+        let mut next = reader_cache.access(wall(), true, &wanted, &|_| true);
+        drop(reader_cache);
+        self.lend(&mut next);
+        *found = next.pop().filter(|_| !self.is_evicted() || self.may_rejoin());
+    }
+
+    /// Gives a sample. If the sample ends an instance, or a writer has ended before it, the reader
+    /// follows instances from now on, and the sample comes into its cache instead.
+    fn give(
+        &self,
+        (sample, stream): (SampleBody<T>, StreamId),
+        (view, rank): (ViewState, usize),
+        found: &mut Option<Sample<T>>,
+    ) {
+        let has_lost = || self.departures.are_any() && self.queues().has_lost_author();
+        if sample.effect() == RecordEffect::Alive && !has_lost() {
+            self.has_given.store(true, Ordering::Relaxed);
+            *found = Some(sample.as_next(view, rank));
+            return;
+        }
+        // If the sample is the first one of its writer, the others had ended before.
+        let mut reader_cache = self.follow(Some((sample.publication(), sample.number())));
+        self.take_departures(&mut reader_cache);
+        let Some(sample) = self.own(sample, reader_cache.cache.settings()) else { return };
+        let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
+        let arrival = reader_cache.arrival(sample, stream, lifespan);
+        reader_cache.put(wall(), arrival, false);
     }
 
     /// The next sample for the application, if a record was already taken out of the queues.
@@ -214,15 +294,17 @@ impl<T: TopicData> ReaderCore<T> {
     fn unpack_sample(
         &self,
         taken: (Record, StreamId, Life),
+        with: (ViewState, usize),
         is_full: bool,
         found: &mut Option<Sample<T>>,
     ) {
         match self.unpack(taken, is_full) {
-            Unpacked::Sample(sample, _) if sample.effect() != RecordEffect::Unregistered => {
-                *found = Some(sample.fresh());
-            }
-            Unpacked::Evicted => {}
-            Unpacked::Sample(..) | Unpacked::Nothing => self.pop_any_sample(found),
+            Unpacked::Sample(sample, stream) => self.give((sample, stream), with, found),
+            Unpacked::Evicted => return,
+            Unpacked::Nothing => {}
+        }
+        if found.is_none() {
+            self.pop_any_sample(with, found);
         }
     }
 

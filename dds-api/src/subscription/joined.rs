@@ -11,7 +11,7 @@ use std::time::UNIX_EPOCH;
 
 use idl_cdr::Encoding;
 use idl_xtypes::{DynamicData, TopicData};
-use qos_profiles::HistoryQosPolicy;
+use qos_profiles::DataReaderQos;
 
 use super::cache::Selection;
 use super::intake::ReaderCore;
@@ -45,15 +45,15 @@ impl DiscoverySink for NullDiscoverySink {
 }
 
 impl JoinedReaders {
-    /// Makes readers of these topics, with the HISTORY of the multi-topic's reader.
+    /// Makes readers of these topics, with HISTORY and RELIABILITY of the multi-topic's reader.
     pub(super) fn new(
         joined: &JoinedTopics,
         participant: &Arc<ParticipantInner>,
         subscriber: Option<&Subscriber>,
-        history: &HistoryQosPolicy,
+        qos: &DataReaderQos,
     ) -> DdsResult<JoinedReaders> {
         let reader = |topic| {
-            let builder = DataReaderBuilder::new(Arc::clone(participant), topic).following(history);
+            let builder = DataReaderBuilder::new(Arc::clone(participant), topic).providing(qos);
             let reader = match subscriber {
                 Some(subscriber) => builder.within(subscriber.clone()).create()?,
                 None => builder.create()?,

@@ -1,5 +1,6 @@
 //! The subscription module of the standard: readers and their samples.
 
+mod authors;
 mod builder;
 mod builtin;
 #[doc(hidden)]

@@ -43,8 +43,7 @@ impl<T: TopicData> AnyDataReader for DataReader<T> {
 impl<T: TopicData> DataReader<T> {
     /// Sets the listener that is called for changes of these statuses, on the thread of the
     /// participant that calls all its listeners. The listener may make any call. It may wait, which
-    /// delays other listeners. It may panic, which affects nothing else. A reader with a listener
-    /// for samples follows instances from then on.
+    /// delays other listeners. It may panic, which affects nothing else.
     pub fn set_listener(
         &self,
         listener: impl DataReaderListener<T> + 'static,

@@ -12,13 +12,14 @@ use derecho_core::multicast::inbox::Record;
 use derecho_core::storage::cursor::StoredRecord;
 use derecho_node::clock;
 
+use super::authors::SampleAuthors;
 use super::departures::WriterDepartures;
 use super::lending::LendingLimit;
 use super::queues_by_time::QueuesByTime;
 use crate::mapping::kept_replay::{DeliveredNumbers, KeptReplay, ReplayStep};
 use crate::mapping::known_writers::{KnownWriters, WriterAcceptance};
 use crate::mapping::membership_state::{Life, MembershipState};
-use crate::mapping::record::{NEVER, expiry_of, is_notice, origin};
+use crate::mapping::record::{NEVER, expiry_of, is_end, origin};
 use crate::mapping::set::OF_SEVERAL;
 use crate::mapping::shares::{OrderPosition, ReaderShared, ReaderSource};
 
@@ -42,6 +43,9 @@ pub(super) struct Queues {
     /// Index of the queue to look at first. Each take continues after the last, so that no writer
     /// starves another.
     next: usize,
+    /// Number of records that have come into queues that are gone, less the places at which the
+    /// present queues began.
+    received_before: u64,
     /// Number of records that were received in an earlier life of the participant and never taken.
     pub(super) discarded: u64,
     /// The life of the participant that the queues belong to.
@@ -54,9 +58,10 @@ pub(super) struct Queues {
     front_kept: Option<(StoredRecord, StreamId)>,
     /// Information about the writers of an ordered topic.
     known_writers: Option<Arc<KnownWriters>>,
-    /// The last accepted writer: the queue's index, its number for the sender, and the writer. Most
-    /// samples have the same writer as the one before.
-    accepted: Option<(usize, usize, u32)>,
+    /// Writers accepted last. Most samples have the same writer as one of the samples before.
+    accepted: AcceptedWriters,
+    /// Writers of the samples given out, for a reader that does not follow instances.
+    authors: Option<SampleAuthors>,
     /// The records that were given out. Present only if records may come again: they are kept, and
     /// the participant may rejoin.
     delivered: Option<DeliveredNumbers>,
@@ -71,6 +76,44 @@ pub(super) struct Queues {
     lifespan: u64,
     /// Order between the queues.
     by_time: QueuesByTime,
+}
+
+/// Source of a record: the queue's index, its number for the sender, and the writer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct RecordSource {
+    queue: usize,
+    sender: u32,
+    writer: u32,
+}
+
+impl RecordSource {
+    #[inline(always)]
+    fn new(queue: usize, sender: usize, writer: u32) -> RecordSource {
+        RecordSource { queue, sender: sender as u32, writer }
+    }
+}
+
+/// Number of sources in [`AcceptedWriters`].
+const ACCEPTED: usize = 4;
+
+/// Sources whose records the reader gets, each at the position that follows from its numbers.
+#[derive(Default)]
+struct AcceptedWriters([Option<RecordSource>; ACCEPTED]);
+
+impl AcceptedWriters {
+    #[inline(always)]
+    fn position(source: RecordSource) -> usize {
+        (source.queue ^ (source.sender ^ source.writer) as usize) % ACCEPTED
+    }
+
+    #[inline(always)]
+    fn has(&self, source: RecordSource) -> bool {
+        self.0[AcceptedWriters::position(source)] == Some(source)
+    }
+
+    fn note(&mut self, source: RecordSource) {
+        self.0[AcceptedWriters::position(source)] = Some(source);
+    }
 }
 
 /// Whether an expiry time has come, by the wall clock (I-201).
@@ -89,6 +132,12 @@ fn has_expired(expiry: u64) -> bool {
     expiry <= clock::wall(clock::now())
 }
 
+/// Place of the record that comes into a queue next.
+fn place_of_end(source: &ReaderSource) -> u64 {
+    let queue = source.consumer();
+    queue.place().wrapping_add(queue.len() as u64)
+}
+
 /// Whether a queue brings nothing more.
 fn has_ended(source: &ReaderSource) -> bool {
     source.ended && source.consumer().is_empty()
@@ -103,7 +152,25 @@ impl Queues {
         max_held_percent: u8,
     ) -> Queues {
         let (departures, lending) = (Arc::clone(departures), LendingLimit::new(max_held_percent));
-        Queues { delivered: given, departures, lending, lifespan, ..Queues::default() }
+        let authors = Some(SampleAuthors::default());
+        Queues { delivered: given, departures, lending, lifespan, authors, ..Queues::default() }
+    }
+
+    /// Writers of the samples given out so far. They are noted no longer, because the reader
+    /// follows instances from now on.
+    pub(super) fn take_authors(&mut self) -> SampleAuthors {
+        self.authors.take().unwrap_or_default()
+    }
+
+    /// Writers of the samples given out so far; `None` if the reader follows instances.
+    pub(super) fn authors(&mut self) -> Option<&mut SampleAuthors> {
+        self.authors.as_mut()
+    }
+
+    /// Whether an author of samples given out has ended before the record taken last.
+    #[cold]
+    pub(super) fn has_lost_author(&self) -> bool {
+        self.authors.as_ref().is_some_and(|authors| self.departures.concern(authors))
     }
 
     /// Orders the queues by time from now on (I-217).
@@ -144,7 +211,7 @@ impl Queues {
             self.departures.note_others_than(Vec::new());
         }
         let known = shared.known_writers.lock().unwrap_or_else(PoisonError::into_inner);
-        (self.known_writers, self.accepted) = (known.clone(), None);
+        (self.known_writers, self.accepted) = (known.clone(), AcceptedWriters::default());
         drop(known);
         sources.retain(|source| {
             let is_over = has_ended(source);
@@ -154,6 +221,14 @@ impl Queues {
             source.life == life && !is_over
         });
         self.front_position = self.position_of_front();
+        let is_of = |all: &[ReaderSource], it: &ReaderSource| {
+            all.iter().any(|other| (other.id, other.life) == (it.id, it.life))
+        };
+        let gone = self.sources.iter().filter(|source| !is_of(&sources, source));
+        let gone = gone.map(place_of_end).fold(0, u64::wrapping_add);
+        let come = sources.iter().filter(|source| !is_of(&self.sources, source));
+        let come = come.map(|source| source.consumer().place()).fold(0, u64::wrapping_add);
+        self.received_before = self.received_before.wrapping_add(gone).wrapping_sub(come);
         self.sources.clone_from(&sources);
         self.by_time.renew(&self.sources);
         self.seen = changes;
@@ -266,31 +341,33 @@ impl Queues {
         if self.is_late(record.bytes()) {
             return WriterAcceptance::No;
         }
-        if self.known_writers.is_none() {
-            return WriterAcceptance::Yes;
-        }
         let origin = origin(record.bytes());
-        let from = Some((self.next, record.sender(), origin.writer));
-        if origin.names.is_none() && self.accepted == from {
+        let from = RecordSource::new(self.next, record.sender(), origin.writer);
+        if origin.names.is_none() && self.accepted.has(from) {
             return WriterAcceptance::Yes;
         }
-        let verdict = self.judge_anew(stream, record.bytes());
+        let verdict = self.judge_anew(stream, record.bytes(), record.number());
         let is_of_one = origin.names.is_none() && origin.writer != OF_SEVERAL;
         if is_of_one && verdict == WriterAcceptance::Yes {
-            self.accepted = from;
+            self.accepted.note(from);
         }
         verdict
     }
 
     #[cold]
-    fn judge_anew(&self, stream: StreamId, record: &[u8]) -> WriterAcceptance {
-        self.known_writers
-            .as_ref()
-            .map_or(WriterAcceptance::Yes, |known| known.judge(stream.node, record))
+    fn judge_anew(&mut self, stream: StreamId, record: &[u8], number: u64) -> WriterAcceptance {
+        let known = self.known_writers.as_ref();
+        let verdict = known.map_or(WriterAcceptance::Yes, |known| known.judge(stream.node, record));
+        if verdict == WriterAcceptance::Yes
+            && let Some(authors) = &mut self.authors
+        {
+            authors.note(stream, origin(record).writer, number);
+        }
+        verdict
     }
 
     /// The replay of kept records, while it lasts.
-    fn replay(&self, shared: &ReaderShared) -> Option<Arc<KeptReplay>> {
+    fn replay(&mut self, shared: &ReaderShared) -> Option<Arc<KeptReplay>> {
         if !shared.reads_history.load(Ordering::Acquire) {
             return None;
         }
@@ -298,7 +375,8 @@ impl Queues {
         let is_over = |replay: &Arc<KeptReplay>| replay.is_over(self.delivered.as_ref());
         if self.front_kept.is_none() && replay.as_ref().is_none_or(is_over) {
             // From now on records come through a queue.
-            *replay = None;
+            let received = replay.take().map_or(0, |it| it.position() + it.len() as u64);
+            self.received_before = self.received_before.wrapping_add(received);
             shared.reads_history.store(false, Ordering::Release);
         }
         replay.clone()
@@ -342,7 +420,7 @@ impl Queues {
             }
             let verdict = match self.is_late(kept.bytes()) {
                 true => WriterAcceptance::No,
-                false => self.judge_anew(stream, kept.bytes()),
+                false => self.judge_anew(stream, kept.bytes(), kept.number()),
             };
             match verdict {
                 WriterAcceptance::Yes => return ReplayStep::Kept(kept, stream),
@@ -361,39 +439,34 @@ impl Queues {
         }
     }
 
-    /// Whether a record for the reader waits, in the present life. A notice about a writer counts
-    /// only for a reader that follows instances.
-    pub(super) fn has_any(
-        &mut self,
-        shared: &ReaderShared,
-        membership: &MembershipState,
-        follows: bool,
-    ) -> bool {
-        while let ReplayStep::Kept(kept, stream) = self.find_kept(shared, membership) {
-            if follows || !is_notice(kept.bytes()) {
-                self.front_kept = Some((kept, stream));
-                return true;
-            }
-            self.note(stream, kept.number());
+    /// Whether a record for the reader waits, in the present life.
+    pub(super) fn has_any(&mut self, shared: &ReaderShared, membership: &MembershipState) -> bool {
+        if let ReplayStep::Kept(kept, stream) = self.find_kept(shared, membership) {
+            self.front_kept = Some((kept, stream));
+            return true;
         }
-        while self.known_writers.is_some() {
+        if self.known_writers.is_some() {
             // Only the record itself shows whether the reader gets it.
             let Some((record, stream, life)) = self.take(shared) else { return false };
-            if follows || !is_notice(record.bytes()) {
-                self.front = Some((record, stream, life));
-                return membership.is_in(life);
-            }
-            self.note(stream, record.number());
+            self.front = Some((record, stream, life));
+            return membership.is_in(life);
         }
         let present = self.sources.iter().filter(|source| membership.is_in(source.life));
         present.into_iter().any(|source| {
             // An expired record does not count, and holds up no writer.
-            let passes_over = |record: &[u8]| self.is_late(record) || !follows && is_notice(record);
-            while source.consumer().next_is(passes_over) {
+            while source.consumer().next_is(|record| self.is_late(record)) {
                 source.consumer().take();
             }
             !source.consumer().is_empty()
         })
+    }
+
+    /// Whether one of the records that come next is no data: a notice about a writer, or the end of
+    /// an instance.
+    pub(super) fn ends_come_next(&self) -> bool {
+        let kept = self.front_kept.as_ref().is_some_and(|(kept, _)| is_end(kept.bytes()));
+        let front = self.front.as_ref().is_some_and(|(record, ..)| is_end(record.bytes()));
+        kept || front || self.sources.iter().any(|source| source.consumer().next_is(is_end))
     }
 
     /// The reader's position in its topic's order.
@@ -409,7 +482,8 @@ impl Queues {
                 return QueueHead::Ready(position);
             }
             ReplayStep::NoneYet => {
-                let version = match (&self.front_kept, self.replay(shared)) {
+                let replay = self.replay(shared);
+                let version = match (&self.front_kept, replay) {
                     (Some((kept, _)), _) => kept.version(),
                     (None, Some(replay)) => replay.position(),
                     (None, None) => return QueueHead::Outside,
@@ -442,7 +516,7 @@ impl Queues {
     }
 
     /// Upper limit of the number of waiting records.
-    pub(super) fn waiting(&self, shared: &ReaderShared) -> usize {
+    pub(super) fn waiting(&mut self, shared: &ReaderShared) -> usize {
         match self.replay(shared) {
             Some(replay) => {
                 let waits = usize::from(self.front_kept.is_some());
@@ -456,15 +530,12 @@ impl Queues {
         }
     }
 
-    /// Number of records that have come into the queues, including those that were taken. Grows
-    /// with each record, as long as the queues do not [change](Queues::seen).
-    pub(super) fn received(&self, shared: &ReaderShared) -> u64 {
+    /// Number of records that have come into the queues, including those that were taken. Changes
+    /// with each record, and only with records.
+    pub(super) fn received(&mut self, shared: &ReaderShared) -> u64 {
         let replayed = self.replay(shared).map_or(0, |it| it.position() + it.len() as u64);
-        let received = self.sources.iter().map(|source| {
-            let queue = source.consumer();
-            queue.place().wrapping_add(queue.len() as u64)
-        });
-        received.fold(replayed, u64::wrapping_add)
+        let received = self.sources.iter().map(place_of_end);
+        received.fold(self.received_before.wrapping_add(replayed), u64::wrapping_add)
     }
 
     /// Moves to the queue whose next record was written first.

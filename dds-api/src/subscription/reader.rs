@@ -9,24 +9,22 @@ mod data;
 use std::ops::{Deref, RangeFull, RangeTo};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use derecho_core::ids::Time;
-use derecho_node::WaitOutcome;
+use derecho_node::{WaitOutcome, clock};
 use idl_xtypes::TopicData;
 
 use super::intake::ReaderCore;
 use super::past::{PastSamples, RemoteLogs, Since, own_log};
 use super::sample::Sample;
+use super::states::ViewState;
 use crate::domain::FillerEntry;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::membership_state::MembershipState;
 use crate::topic::Topic;
 
 /// Reads samples of one topic. Any number of threads may take at once; each sample goes to one.
-///
-/// By default the reader keeps all samples, in their order of arrival, and does not follow
-/// instances: samples go straight from the reader's queues to the thread that takes them.
 ///
 /// Clones are handles on the same reader. Dropping the last handle deletes the reader.
 ///
@@ -233,21 +231,25 @@ impl<T: TopicData> DataReader<T> {
         timeout: impl Into<Timeout>,
     ) -> DdsResult<Samples<'_, T>> {
         let (limit, timeout) = (limit.limit(), timeout.into());
-        if self.cache.get().is_some() {
-            let taken = self.take_all(limit, timeout)?.into_iter();
-            return Ok(Samples { reader: self, left: 0, more: 0, taken });
-        }
         let deadline = timeout.deadline();
-        loop {
+        while self.cache.get().is_none() {
             let waited = self.wait_for_samples(timeout, deadline)?;
+            if self.cache.get().is_some() {
+                break;
+            }
             let mark = self.mark_if_asked();
             let waiting = self.queues().waiting(&self.shared);
-            if self.goes_on(waited)? {
+            // Another thread may have taken what was waited for.
+            let is_there = waiting > 0 || self.opened_sets.has_next() || limit == 0;
+            if (is_there || waited == WaitOutcome::TimedOut) && self.goes_on(waited)? {
                 self.note_read_if(mark);
                 let (left, taken) = (limit.min(waiting), Vec::new().into_iter());
-                return Ok(Samples { reader: self, left, more: limit - left, taken });
+                let (more, view) = (limit - left, self.view());
+                return Ok(Samples { reader: self, left, more, view, taken });
             }
         }
+        let taken = self.take_all(limit, left_until(timeout, deadline))?.into_iter();
+        Ok(Samples { reader: self, left: 0, more: 0, view: ViewState::New, taken })
     }
 
     /// Takes the next sample, if one comes in time.
@@ -257,7 +259,7 @@ impl<T: TopicData> DataReader<T> {
             return Ok(self.take_all(1, timeout.into())?.pop());
         }
         let mark = self.mark_if_asked();
-        match self.pop_sample() {
+        match self.pop_sample(self.view(), 0) {
             Some(sample) => {
                 self.note_read_if(mark);
                 Ok(Some(sample))
@@ -270,8 +272,11 @@ impl<T: TopicData> DataReader<T> {
         let deadline = timeout.deadline();
         loop {
             let waited = self.wait_for_samples(timeout, deadline)?;
+            if self.cache.get().is_some() {
+                return Ok(self.take_all(1, left_until(timeout, deadline))?.pop());
+            }
             let mark = self.mark_if_asked();
-            let sample = self.pop_sample();
+            let sample = self.pop_sample(self.view(), 0);
             // Another thread may have taken the sample, or it may have been discarded.
             if sample.is_some() || (self.goes_on(waited)? && waited == WaitOutcome::TimedOut) {
                 self.note_read_if(mark);
@@ -315,20 +320,18 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// Whether a sample waits to be taken. If the reader follows instances, a queued record that
-    /// may turn out to be a sample counts too.
+    /// Whether a sample waits to be taken. A queued record that may turn out to be a sample
+    /// counts too.
     #[inline]
     pub fn has_samples(&self) -> bool {
-        match self.cache.get() {
-            // Queued records are not examined here. The call that returns them does so.
-            Some(reader_cache) => {
-                let mut reader_cache = reader_cache.lock().unwrap_or_else(PoisonError::into_inner);
-                reader_cache.let_time_pass();
-                let has_changed = !reader_cache.has_seen(self.changes()) || self.has_queued();
-                !reader_cache.cache.is_empty() || !reader_cache.is_stalled() && has_changed
-            }
-            None => self.has_queued(),
+        if let Some(has_data) = self.has_data() {
+            return has_data;
         }
+        // Queued records are not examined here. The call that returns them does so.
+        let mut reader_cache = self.cache_as_is();
+        reader_cache.let_time_pass();
+        let has_changed = !reader_cache.has_seen(self.changes()) || self.has_queued();
+        !reader_cache.cache.is_empty() || !reader_cache.is_stalled() && has_changed
     }
 
     /// Lets the participant's machine take a turn.
@@ -445,6 +448,12 @@ impl<T: TopicData> DataReader<T> {
     }
 }
 
+/// Rest of the time of a call that began with this time-out.
+fn left_until(timeout: Timeout, deadline: Option<Time>) -> Timeout {
+    let left = |end: Time| Duration::from_nanos(end.0.saturating_sub(clock::now().0)).into();
+    deadline.map_or(timeout, left)
+}
+
 impl<T: TopicData> Drop for ActiveReader<T> {
     fn drop(&mut self) {
         self.end();
@@ -471,6 +480,8 @@ pub struct Samples<'a, T: TopicData> {
     /// Number of further samples that may be given, if some records are coherent sets of
     /// several samples.
     more: usize,
+    /// The reader's view of the instance when the call began.
+    view: ViewState,
     /// Samples of a reader that follows instances.
     taken: std::vec::IntoIter<Sample<T>>,
 }
@@ -490,7 +501,7 @@ impl<T: TopicData> Samples<'_, T> {
     fn next_of_set(&mut self, next: &mut Option<Sample<T>>) {
         if self.reader.opened_sets.has_next() {
             self.more -= 1;
-            *next = self.reader.pop_sample();
+            *next = self.reader.pop_sample(self.view, 0);
         }
     }
 }
@@ -503,7 +514,7 @@ impl<T: TopicData> Iterator for Samples<'_, T> {
         match self.left.checked_sub(1) {
             Some(left) => {
                 self.left = left;
-                self.reader.pop_sample()
+                self.reader.pop_sample(self.view, left)
             }
             None if self.more > 0 => {
                 let mut next = None;

@@ -26,7 +26,7 @@ use super::in_step::StagedSamples;
 use super::sample::{Sample, SampleBody};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::deadlines::Deadlines;
-use crate::mapping::record::{RecordEffect, WriterNotice, key_payload};
+use crate::mapping::record::{RecordEffect, WriterNotice, key_payload, keyless_payload};
 
 /// Reason for which samples were rejected: the limit of RESOURCE_LIMITS that was reached.
 ///
@@ -151,6 +151,16 @@ impl<T: TopicData> ReaderCache<T> {
             deadlines: deadlines(&settings),
             arrivals: 0,
         }
+    }
+
+    /// Continues after samples without a key that these writers wrote, each by its stream, and that
+    /// were given out.
+    pub(super) fn continue_from(&mut self, writers: BTreeMap<InstanceHandle, StreamId>) {
+        let key_value = keyless_payload(T::extensibility(&self.support));
+        self.cache.continue_instance(0, key_value, writers.keys().copied());
+        self.writers = writers;
+        // Some of the writers may have ended.
+        self.has_new_writer = true;
     }
 
     /// Removes everything.

@@ -23,10 +23,7 @@ pub use valid::ValidSample;
 
 /// Information about a sample besides its data.
 ///
-/// States, counts and ranks are as of the call that gave the sample. A reader that takes straight
-/// from its queues (see [`DataReader::take`](super::DataReader::take)) does not follow instances.
-/// Each of its samples is the only one of a new instance, which is alive unless the sample says
-/// that it is disposed.
+/// States, counts and ranks are as of the call that gave the sample.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -56,7 +53,9 @@ pub struct SampleInfo {
     pub disposed_generation_count: u32,
     /// Number of rebirths of the instance after it had lost its writers, when the sample came.
     pub no_writers_generation_count: u32,
-    /// Number of samples of the same instance that follow in the result of the call.
+    /// Number of samples of the same instance that follow in the result of the call. If samples are
+    /// given one by one while they are taken ([`Samples`](super::Samples)), this is the number that
+    /// may follow; fewer do if another thread takes some, or some expire.
     pub sample_rank: u32,
     /// Number of generations between the sample and the last sample of its instance in the result
     /// of the call.
@@ -160,12 +159,17 @@ struct CallInfo {
 }
 
 impl CallInfo {
-    /// Information about the only sample of a new instance.
+    /// Information about an unread sample of the first generation of its instance.
     #[inline(always)]
-    fn fresh(instance_state: InstanceState) -> CallInfo {
-        let (sample_state, view_state) = (SampleState::NotRead, ViewState::New);
-        let (generations, ranks) = ([0; 2], [0; 3]);
-        CallInfo { sample_state, view_state, instance_state, generations, ranks }
+    fn unread(view_state: ViewState, instance_state: InstanceState, rank: usize) -> CallInfo {
+        let (sample_state, generations) = (SampleState::NotRead, [0; 2]);
+        CallInfo {
+            sample_state,
+            view_state,
+            instance_state,
+            generations,
+            ranks: [rank as u32, 0, 0],
+        }
     }
 }
 
@@ -363,9 +367,8 @@ impl<T: TopicData> SampleBody<T> {
         }
     }
 
-    /// The sample as a reader gives it that does not follow instances.
-    #[inline(always)]
-    pub(super) fn fresh(self) -> Sample<T> {
+    /// The sample as a log gives it: the only sample of a new instance.
+    pub(super) fn alone(self) -> Sample<T> {
         let instance_state = match self.effect() {
             RecordEffect::Alive => InstanceState::Alive,
             RecordEffect::Unregistered => InstanceState::NotAliveNoWriters,
@@ -373,7 +376,12 @@ impl<T: TopicData> SampleBody<T> {
                 InstanceState::NotAliveDisposed
             }
         };
-        Sample { body: self, facts: CallInfo::fresh(instance_state) }
+        Sample { body: self, facts: CallInfo::unread(ViewState::New, instance_state, 0) }
+    }
+
+    /// The sample, which has data, as a reader gives it that does not follow instances.
+    pub(super) fn as_next(self, view: ViewState, rank: usize) -> Sample<T> {
+        Sample { body: self, facts: CallInfo::unread(view, InstanceState::Alive, rank) }
     }
 
     /// The sample with the information that the cache has about it.
@@ -448,7 +456,7 @@ impl<T: TopicData> SampleBody<T> {
     }
 
     /// The sample's position in its writer's order.
-    fn number(&self) -> u64 {
+    pub(super) fn number(&self) -> u64 {
         match &self.data {
             SampleData::InPlace(record) => record.number(),
             SampleData::Kept(kept) => kept.number(),
@@ -459,13 +467,13 @@ impl<T: TopicData> SampleBody<T> {
 
 impl<T: TopicData> Sample<T> {
     /// The sample in a record that can be [read in place](record::lies_in_place), as a reader gives
-    /// it that does not follow instances.
+    /// it that does not follow instances and has given samples before.
     #[inline(always)]
-    pub(super) fn in_place(record: Record, writer: NodeId) -> Sample<T> {
+    pub(super) fn in_place(record: Record, writer: NodeId, rank: usize) -> Sample<T> {
         // Records with other effects cannot be read in place.
         Sample {
             body: SampleBody::in_place(record, writer),
-            facts: CallInfo::fresh(InstanceState::Alive),
+            facts: CallInfo::unread(ViewState::NotNew, InstanceState::Alive, rank),
         }
     }
 
@@ -475,7 +483,7 @@ impl<T: TopicData> Sample<T> {
         writer: NodeId,
         with: &RecordContext<'_, T>,
     ) -> Option<Sample<T>> {
-        SampleBody::of_kept(kept, writer, with).map(SampleBody::fresh)
+        SampleBody::of_kept(kept, writer, with).map(SampleBody::alone)
     }
 
     /// The sample in a record of a coherent set.
@@ -484,7 +492,7 @@ impl<T: TopicData> Sample<T> {
         from: (u64, NodeId),
         with: &RecordContext<'_, T>,
     ) -> Option<Sample<T>> {
-        SampleBody::of_bytes(record, from, with).map(SampleBody::fresh)
+        SampleBody::of_bytes(record, from, with).map(SampleBody::alone)
     }
 
     /// Whether the sample has data.

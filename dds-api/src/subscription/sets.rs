@@ -127,12 +127,10 @@ impl<T: TopicData> ReaderCore<T> {
     ) -> Option<PositionedSamples<T>> {
         if is_notice(record) {
             let notice = WriterNotice::of(record)?;
-            if self.cache.get().is_some() {
-                // Only this thread brings earlier samples into the cache.
-                let entity = u64::from(origin(record).writer);
-                let writer = InstanceHandle { node: stream.node, entity };
-                self.departures.note_notice(writer, notice, time_of(record));
-            }
+            // Only this thread brings earlier samples to the application, or into the cache.
+            let entity = u64::from(origin(record).writer);
+            let writer = InstanceHandle { node: stream.node, entity };
+            self.departures.note_notice(writer, notice, time_of(record));
             return Some(Vec::new());
         }
         let (from, with) = ((number, stream.node), self.reading());

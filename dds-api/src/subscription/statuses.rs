@@ -7,7 +7,6 @@ use std::sync::{Arc, PoisonError, Weak};
 use idl_xtypes::TopicData;
 use qos_profiles::DataReaderQos;
 
-use super::cache::CacheSettings;
 use super::data_available::DataStatus;
 use super::enabling::check;
 use super::intake::ReaderCore;
@@ -55,8 +54,6 @@ impl<T: TopicData> DataReader<T> {
                 self.subscriber.as_ref().map_or_else(|| draft.group.clone(), Subscriber::qos);
             check(&self.topic, qos, &group)?;
             draft.qos.clone_from(qos);
-            draft.follows |=
-                CacheSettings::new(qos, &draft.presentation) != CacheSettings::default();
             return Ok(());
         }
         immutable("reader", &self.qos().immutable_changes(qos))?;
@@ -170,7 +167,7 @@ impl<T: TopicData> DataReader<T> {
     /// Applies these policies to the cache. Starts a cache if the policies require one.
     fn follow_policies(&self, qos: &DataReaderQos) {
         let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner).changed_to(qos);
-        if self.cache.get().is_some() || settings != CacheSettings::default() {
+        if self.cache.get().is_some() || !settings.keep_all_as_they_come() {
             drop(self.cache());
         }
     }

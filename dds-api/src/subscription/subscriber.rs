@@ -81,7 +81,7 @@ impl Subscriber {
     }
 
     /// Default policies of readers for which nothing else is set. If `None`, a reader has the
-    /// policies of its topic and keeps all samples until they are taken.
+    /// policies that its topic sets, and the standard's otherwise.
     #[doc(alias = "get_default_datareader_qos")]
     pub fn default_reader_qos(&self) -> Option<DataReaderQos> {
         self.0.default()

@@ -8,7 +8,7 @@ use idl_xtypes::{DynamicData, DynamicType, SerializedData, TopicData};
 use qos_profiles::{EntityQos, PolicyId, TopicQos};
 
 use super::Topic;
-use crate::domain::{DomainParticipant, default_topic_qos};
+use crate::domain::DomainParticipant;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::directory::TopicFacts;
 use crate::mapping::endpoint::Endpoint;
@@ -194,7 +194,7 @@ impl DomainParticipant {
 /// topic keeps.
 fn agreed(of: &Endpoint, topic: Option<TopicQos>) -> TopicQos {
     let [own, _] = of.policies.both();
-    let mut qos = EntityQos::from(default_topic_qos());
+    let mut qos = EntityQos::from(TopicQos::default());
     AGREED.into_iter().for_each(|policy| qos.adopt(&own, policy));
     if let Some(topic) = topic {
         let topic = EntityQos::from(topic);
@@ -202,6 +202,6 @@ fn agreed(of: &Endpoint, topic: Option<TopicQos>) -> TopicQos {
     }
     match qos {
         EntityQos::Topic(qos) => qos,
-        _ => default_topic_qos(),
+        _ => TopicQos::default(),
     }
 }

@@ -10,13 +10,13 @@ use qos_profiles::xml::DeliveryLevel;
 use qos_profiles::{
     DeadlineQosPolicy, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind,
     DurabilityServiceQosPolicy, EntityKind, EntityQos, HistoryQosPolicyKind,
-    OwnershipQosPolicyKind, TopicQos,
+    OwnershipQosPolicyKind, ReliabilityQosPolicyKind, TopicQos,
 };
 
 use super::representation::{PolicyOwner, TypeRepresentations};
 use super::storage_options::StorageOptions;
 use super::{Topic, TopicPolicies};
-use crate::domain::{ParticipantInner, ProfileBinding, ProfiledEntity, default_topic_qos};
+use crate::domain::{ParticipantInner, ProfileBinding, ProfiledEntity};
 use crate::infrastructure::{DdsError, DdsResult, LogRetention, TopicListener};
 use crate::mapping::level::TopicLevel;
 use crate::mapping::order::TopicOrder;
@@ -70,7 +70,7 @@ impl<T: TopicData> TopicBuilder<T> {
             wrong: None,
             level: TopicLevel::Unordered,
             order: TopicOrder::Own,
-            qos: default_topic_qos(),
+            qos: TopicQos::default(),
             service: StorageOptions::default_service(),
             lifespan: None,
             options: StorageOptions::default(),
@@ -232,8 +232,29 @@ impl<T: TopicData> TopicBuilder<T> {
     /// samples from a certain sample on, which is the same for all readers of its participant. A
     /// reader that is there before others write gets all samples:
     /// [`DataWriter::wait_for_readers`](crate::publication::DataWriter::wait_for_readers).
-    pub fn atomic(mut self) -> Self {
-        self.level = TopicLevel::Atomic;
+    ///
+    /// RELIABILITY of the topic is reliable and its HISTORY keep-all, so a reader of the topic gets
+    /// all samples unless its own policies say otherwise.
+    pub fn atomic(self) -> Self {
+        self.at_level(TopicLevel::Atomic).with_history(HistoryQosPolicyKind::KeepAll, 1)
+    }
+
+    /// Sets HISTORY of the topic's readers.
+    fn with_history(mut self, kind: HistoryQosPolicyKind, depth: u32) -> Self {
+        (self.qos.history.kind, self.qos.history.depth) = (kind, depth);
+        self
+    }
+
+    /// Sets a level that keeps samples. HISTORY says how many, also to the topic's readers.
+    fn at_kept_level(self, level: TopicLevel) -> Self {
+        let (kind, depth) = (self.service.history_kind, self.service.history_depth);
+        self.at_level(level).with_history(kind, depth)
+    }
+
+    /// Sets an ordered level, with RELIABILITY reliable.
+    fn at_level(mut self, level: TopicLevel) -> Self {
+        self.level = level;
+        self.qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
         self
     }
 
@@ -247,10 +268,10 @@ impl<T: TopicData> TopicBuilder<T> {
     /// The last sample of each instance is kept, unless [`keep_last`](Self::keep_last),
     /// [`keep_all`](Self::keep_all) or [`durability_service`](Self::durability_service) says
     /// otherwise. All samples without a key are of one instance. All participants must use the
-    /// same settings.
-    pub fn transient_local(mut self) -> Self {
-        self.level = TopicLevel::Kept;
-        self
+    /// same settings. The same HISTORY applies to the topic's readers, unless their own policies
+    /// say otherwise.
+    pub fn transient_local(self) -> Self {
+        self.at_kept_level(TopicLevel::Kept)
     }
 
     /// Makes the topic atomic, and keeps its samples in memory and in logs: DURABILITY persistent.
@@ -264,9 +285,8 @@ impl<T: TopicData> TopicBuilder<T> {
     /// [`wait_for_acknowledgments`](crate::publication::DataWriter::wait_for_acknowledgments)
     /// waits until they are durable. Late joiners get the same samples as
     /// with [`transient_local`](Self::transient_local).
-    pub fn persistent(mut self) -> Self {
-        self.level = TopicLevel::Logged;
-        self
+    pub fn persistent(self) -> Self {
+        self.at_kept_level(TopicLevel::Logged)
     }
 
     /// For a [persistent](Self::persistent) topic: delivers samples only when they are durable in
@@ -293,18 +313,20 @@ impl<T: TopicData> TopicBuilder<T> {
         self
     }
 
-    /// Keeps the last `depth` samples of each instance.
+    /// Keeps the last `depth` samples of each instance. HISTORY of the topic's readers is the same,
+    /// unless their own policies say otherwise.
     pub fn keep_last(mut self, depth: u32) -> Self {
         self.service.history_kind = HistoryQosPolicyKind::KeepLast;
         self.service.history_depth = depth;
-        self
+        self.with_history(HistoryQosPolicyKind::KeepLast, depth)
     }
 
     /// Keeps all samples, without an end except for the limits of
-    /// [`durability_service`](Self::durability_service) and [`lifespan`](Self::lifespan).
+    /// [`durability_service`](Self::durability_service) and [`lifespan`](Self::lifespan). HISTORY
+    /// of the topic's readers is the same, unless their own policies say otherwise.
     pub fn keep_all(mut self) -> Self {
         self.service.history_kind = HistoryQosPolicyKind::KeepAll;
-        self
+        self.with_history(HistoryQosPolicyKind::KeepAll, 1)
     }
 
     /// DURABILITY_SERVICE: determines which samples are kept. Beyond `max_samples` the oldest are
@@ -368,7 +390,11 @@ impl<T: TopicData> TopicBuilder<T> {
                 "`{name}` is the name of a builtin topic: its reader comes from builtin_reader"
             )));
         }
-        qos.durability_service = service;
+        qos.durability_service =
+            match level.is_kept() || service != StorageOptions::default_service() {
+                true => service,
+                false => DurabilityServiceQosPolicy::default(),
+            };
         if let Some(lifespan) = lifespan {
             qos.lifespan.duration = lifespan.into();
         }

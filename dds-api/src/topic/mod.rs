@@ -18,7 +18,7 @@ use qos_profiles::{PartitionQosPolicy, TopicQos};
 use self::representation::TypeRepresentations;
 use self::storage_options::{ResolvedTopic, StorageOptions};
 use crate::domain::enabling::EndpointContainer;
-use crate::domain::{DomainParticipant, Entity, ParticipantInner, default_topic_qos};
+use crate::domain::{DomainParticipant, Entity, ParticipantInner};
 use crate::infrastructure::{
     DdsError, DdsResult, InconsistentTopicStatus, InstanceHandle, StatusCondition, StatusKind,
     StatusMask, StorageStatus, TopicListener,
@@ -321,7 +321,7 @@ impl<T: TopicData> Topic<T> {
         origin: TopicOrigin,
     ) -> DdsResult<Topic<T>> {
         let retention = StorageOptions::default();
-        let resolved = retention.resolve(name, TopicLevel::Unordered, default_topic_qos())?;
+        let resolved = retention.resolve(name, TopicLevel::Unordered, TopicQos::default())?;
         let policies = TopicPolicies::new(
             name.into(),
             None,

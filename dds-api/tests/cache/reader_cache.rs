@@ -192,7 +192,8 @@ fn live_with(seed: u64, passes: bool) {
                     _ => InstanceScope::All,
                 };
                 let max = dice.pick(&[usize::MAX, usize::MAX, 1, 3]);
-                let wanted = Selection { states: states(&mut dice), scope, max };
+                let states = states(&mut dice);
+                let wanted = Selection { states, scope, max, ..Selection::default() };
                 let asks = dice.one_in(4);
                 let condition = |data: Option<u64>| !asks || data.is_some_and(|it| it % 3 != 0);
                 let takes = dice.one_in(2);

@@ -51,7 +51,10 @@ fn user_topic_and_group_data_beyond_limit_are_refused_by_each_call() {
     assert_eq!(topic.qos().topic_data.value.len(), MUCH);
 
     too_long(participant.writer(&topic).user_data(vec![7; TOO_MUCH]).create(), "USER_DATA");
-    too_long(participant.reader(&topic).user_data(vec![7; TOO_MUCH]).create(), "USER_DATA");
+    too_long(
+        participant.reader(&topic).reliable_all().user_data(vec![7; TOO_MUCH]).create(),
+        "USER_DATA",
+    );
     let writer = participant.writer(&topic).user_data(vec![7; MUCH]).create().unwrap();
     let mut of_writer = writer.qos();
     of_writer.user_data.value = vec![7; TOO_MUCH];
@@ -92,7 +95,7 @@ fn participants_join_and_communicate_with_large_announced_data() {
     }
     let writer = here.writer(&topics[3]).create().unwrap();
     let topic = there.find_topic::<Track>("Tracks 3", SOON).unwrap();
-    let reader = there.reader(&topic).create().unwrap();
+    let reader = there.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&Track { id: 3, altitude: 0.0 }).unwrap();
     assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().id, 3);
@@ -160,7 +163,8 @@ fn matched_writers_and_readers_are_known_with_their_policies() {
         let subscriber =
             participant.subscriber().partition(["l*"]).group_data(*b"readers").create().unwrap();
         let writer = publisher.writer(&topic).user_data(*b"writer").create().unwrap();
-        let reader = subscriber.reader(&theirs).user_data(*b"reader").create().unwrap();
+        let reader =
+            subscriber.reader(&theirs).reliable_all().user_data(*b"reader").create().unwrap();
         let (of_writer, of_reader) = (writer.instance_handle(), reader.instance_handle());
         until("they are matched", || {
             writer.matched_subscriptions() == [of_reader]

@@ -44,7 +44,8 @@ fn late_builtin_reader_receives_all_existing_entities() {
         there.topic::<CheckedSample>("Marks").topic_data(*b"marks").atomic().create().unwrap();
     let publisher = there.publisher().partition(["left"]).group_data(*b"group").create().unwrap();
     let writer = publisher.writer(&topic).user_data(*b"writer").create().unwrap();
-    let reader = there.reader(&topic).user_data(*b"reader").keep_last(3).create().unwrap();
+    let reader =
+        there.reader(&topic).reliable_all().user_data(*b"reader").keep_last(3).create().unwrap();
 
     let here = domain.join();
     let _own = (writer_of(&here, "Own"), reader_of(&here, "Own"));
@@ -194,10 +195,10 @@ fn builtin_readers_are_looked_up_by_topic_name() {
     refused(subscriber.clone().delete());
     refused(topics.topic().clone().delete());
     refused(topics.topic().set_qos(&topics.topic().qos()));
-    refused(here.reader(topics.topic()).create().map(drop));
+    refused(here.reader(topics.topic()).reliable_all().create().map(drop));
     refused(here.writer(topics.topic()).create().map(drop));
     let topic = here.topic::<CheckedSample>("Marks").create().unwrap();
-    refused(subscriber.reader(&topic).create().map(drop));
+    refused(subscriber.reader(&topic).reliable_all().create().map(drop));
     let named_so = here.topic::<CheckedSample>("DCPSTopic").create();
     assert!(matches!(named_so, Err(DdsError::BadParameter(_))));
     drop((topic, named_so));

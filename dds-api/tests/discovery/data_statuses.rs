@@ -26,8 +26,8 @@ fn scene(follows: bool) -> Scene {
     let subscriber = here.subscriber().create().unwrap();
     let made = ["Left", "Right"].map(|name| {
         let topics = [&here, &there].map(|at| at.topic::<CheckedSample>(name).create().unwrap());
-        let reader = subscriber.reader(&topics[0]);
-        let reader = if follows { reader.keep_all().follow_instances() } else { reader };
+        let reader = subscriber.reader(&topics[0]).reliable_all();
+        let reader = if follows { reader.keep_all() } else { reader };
         let (reader, writer) = (reader.create().unwrap(), there.writer(&topics[1]));
         let writer = writer.create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
@@ -182,7 +182,7 @@ fn sample_held_back_by_time_based_filter_sets_the_status_later() {
     let domain = TestDomain::new();
     let (here, there) = (domain.join(), domain.join());
     let topics = [&here, &there].map(|at| at.topic::<CheckedSample>("Marks").create().unwrap());
-    let reader = here.reader(&topics[0]).keep_all();
+    let reader = here.reader(&topics[0]).reliable_all();
     let reader = reader.minimum_separation(Duration::from_millis(300)).create().unwrap();
     let writer = there.writer(&topics[1]).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();

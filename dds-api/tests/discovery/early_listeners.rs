@@ -130,14 +130,14 @@ fn in_a_flood(domain: &TestDomain, level: &str, make: impl FnOnce()) {
             let others = domain.join();
             let topic = topic(&others, level);
             let writer = others.writer(&topic).create().unwrap();
-            let _reader = others.reader(&topic).keep_last(1).create().unwrap();
+            let _reader = others.reader(&topic).reliable().keep_last(1).create().unwrap();
             for number in 0.. {
                 if over.load(Ordering::Relaxed) {
                     return;
                 }
                 let _ = writer.write(&CheckedSample::new(number));
                 if number % 512 == 0 {
-                    let _passing = others.reader(&topic).keep_last(1).create().unwrap();
+                    let _passing = others.reader(&topic).reliable().keep_last(1).create().unwrap();
                 }
             }
         });
@@ -166,7 +166,7 @@ fn participant_listener_finds_new_writers_and_readers_usable() {
             let topic = topic(&ours, level);
             let mut made = BTreeSet::new();
             for round in 0..ROUNDS {
-                let reader = ours.reader(&topic).keep_last(1).create().unwrap();
+                let reader = ours.reader(&topic).reliable().keep_last(1).create().unwrap();
                 let writer = ours.writer(&topic).create().unwrap();
                 made.extend([reader.instance_handle(), writer.instance_handle()]);
                 if round % 16 == 0 {
@@ -196,7 +196,7 @@ fn listener_of_a_group_finds_new_writers_and_readers_usable() {
             subscriber.set_listener(listener.clone(), StatusMask::ALL).unwrap();
             let publisher = ours.publisher().create().unwrap();
             publisher.set_listener(listener.clone(), StatusMask::ALL).unwrap();
-            let reader = subscriber.reader(&topic).keep_last(1).create().unwrap();
+            let reader = subscriber.reader(&topic).reliable().keep_last(1).create().unwrap();
             let writer = publisher.writer(&topic).create().unwrap();
             made.extend([reader.instance_handle(), writer.instance_handle()]);
             writer.wait_for_readers(1, SOON).unwrap();
@@ -225,7 +225,7 @@ fn own_listener_set_before_enabling_finds_its_entity_usable() {
             let (of_writer, of_reader) = (UsingListener::default(), UsingListener::default());
             let writer = publisher.writer(&topic).create().unwrap();
             writer.set_listener(of_writer.clone(), StatusKind::PublicationMatched).unwrap();
-            let reader = subscriber.reader(&topic).keep_last(1).create().unwrap();
+            let reader = subscriber.reader(&topic).reliable().keep_last(1).create().unwrap();
             reader.set_listener(of_reader.clone(), StatusMask::ALL).unwrap();
             writer.enable().unwrap();
             reader.enable().unwrap();

@@ -86,7 +86,7 @@ fn instances_of_ignored_writer_become_not_alive_no_writers() {
     let of =
         |participant: &DomainParticipant| participant.topic::<Track>("Tracks").create().unwrap();
     let (ours, theirs) = (of(&here), of(&there));
-    let reader = here.reader(&ours).follow_instances().create().unwrap();
+    let reader = here.reader(&ours).reliable_all().create().unwrap();
     let writer = there.writer(&theirs).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&Track { id: 1, count: 1 }).unwrap();
@@ -108,7 +108,7 @@ fn ownership_passes_to_next_writer_when_owner_is_ignored() {
         topic.create().unwrap()
     };
     let (ours, theirs) = (of(&here), of(&there));
-    let reader = here.reader(&ours).create().unwrap();
+    let reader = here.reader(&ours).reliable_all().create().unwrap();
     let strong = there.writer(&theirs).ownership_strength(9).create().unwrap();
     let weak = there.writer(&theirs).ownership_strength(1).create().unwrap();
     strong.wait_for_readers(1, SOON).unwrap();
@@ -139,8 +139,8 @@ fn ordered_topic_keeps_its_order_without_ignored_writer() {
     let domain = TestDomain::new();
     let (here, witness, there) = (domain.join(), domain.join(), domain.join());
     let topics = [topic(&here, false), topic(&witness, false), topic(&there, false)];
-    let reader = here.reader(&topics[0]).create().unwrap();
-    let observer = witness.reader(&topics[1]).create().unwrap();
+    let reader = here.reader(&topics[0]).reliable_all().create().unwrap();
+    let observer = witness.reader(&topics[1]).reliable_all().create().unwrap();
     let writers = [
         there.writer(&topics[2]).create().unwrap(),
         there.writer(&topics[2]).create().unwrap(),
@@ -183,7 +183,7 @@ fn late_reader_receives_no_kept_sample_of_ignored_writer() {
     // The ignored writer is remembered even after it is gone.
     drop(bad);
     let ours = topic(&here, true);
-    let reader = here.reader(&ours).create().unwrap();
+    let reader = here.reader(&ours).reliable_all().create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     assert_eq!(take_until(&reader, 2, 1), [Track { id: 1, count: 2 }]);
     assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none());
@@ -262,7 +262,7 @@ fn ignore_topic_applies_to_all_other_participants() {
     here.ignore_topic(instance).unwrap();
     let ours = topic(&here, false);
     let (reader, own) =
-        (here.reader(&ours).create().unwrap(), here.writer(&ours).create().unwrap());
+        (here.reader(&ours).reliable_all().create().unwrap(), here.writer(&ours).create().unwrap());
     let writers = [
         there.writer(&theirs).create().unwrap(),
         other.writer(&topic(&other, false)).create().unwrap(),
@@ -291,8 +291,10 @@ fn ignored_reader_is_unmatched_and_still_receives_samples() {
         };
         let writer = here.writer(&of(&here)).create().unwrap();
         let theirs = of(&there);
-        let readers =
-            [there.reader(&theirs).create().unwrap(), there.reader(&theirs).create().unwrap()];
+        let readers = [
+            there.reader(&theirs).reliable_all().create().unwrap(),
+            there.reader(&theirs).reliable_all().create().unwrap(),
+        ];
         // For an ordered topic, participants are counted.
         writer.wait_for_readers(if is_ordered { 1 } else { 2 }, SOON).unwrap();
         until("both are matched", || writer.matched_subscriptions().len() == 2);

@@ -16,7 +16,7 @@ fn both(
     topic: &Topic<CheckedSample>,
 ) -> (DataWriter<CheckedSample>, DataReader<CheckedSample>) {
     let writer = participant.writer(topic).create().unwrap();
-    (writer, participant.reader(topic).create().unwrap())
+    (writer, participant.reader(topic).reliable_all().create().unwrap())
 }
 
 fn sees(reader: &DataReader<CheckedSample>, number: u64) {
@@ -91,7 +91,11 @@ fn topic_excluded_from_common_order_reports_inconsistency() {
         drop(goes);
         let mut made = None;
         until("the order is its own", || {
-            let reader = if is_first { there.reader(&kept) } else { here.reader(&plain) };
+            let reader = if is_first {
+                there.reader(&kept).reliable_all()
+            } else {
+                here.reader(&plain).reliable_all()
+            };
             made = reader.create().ok();
             made.is_some()
         });
@@ -125,7 +129,7 @@ fn recreated_topic_follows_its_new_durability_despite_held_sample() {
         sees(&elsewhere, 2);
         let late = domain.join();
         let marks = topic(&late, "Marks", is_kept);
-        let reader = late.reader(&marks).create().unwrap();
+        let reader = late.reader(&marks).reliable_all().create().unwrap();
         writer.wait_for_readers(3, SOON).unwrap();
         writer.write(&CheckedSample::new(3)).unwrap();
         if is_kept {

@@ -122,7 +122,7 @@ fn writer_and_reader_call_their_own_listeners() {
     let (sender, reports) = channel();
     let writer = ours.writer(&topic(&ours)).create().unwrap();
     writer.set_listener(ReportingListener("writer", sender.clone()), StatusMask::ALL).unwrap();
-    let reader = theirs.reader(&topic(&theirs)).create().unwrap();
+    let reader = theirs.reader(&topic(&theirs)).reliable_all().create().unwrap();
     assert_eq!(next(&reports), "writer: 1 readers");
     // Earlier changes are reported, too.
     reader.set_listener(ReportingListener("reader", sender.clone()), StatusMask::ALL).unwrap();
@@ -132,7 +132,8 @@ fn writer_and_reader_call_their_own_listeners() {
         writer.write(&CheckedSample::new(number)).unwrap();
         assert_eq!(next(&reports), format!("reader: sample {number}"));
     }
-    let picky = theirs.reader(&topic(&theirs)).exclusive_ownership().create().unwrap();
+    let picky =
+        theirs.reader(&topic(&theirs)).reliable_all().exclusive_ownership().create().unwrap();
     assert_eq!(next(&reports), "writer: OWNERSHIP of Marks");
     drop(picky);
     nothing(&reports);
@@ -175,7 +176,7 @@ fn event_outside_listener_mask_is_reported_to_enclosing_listener() {
         .set_listener(ReportingListener("writer", sender.clone()), StatusKind::LivelinessLost)
         .unwrap();
     let subscriber = participant.subscriber().create().unwrap();
-    let reader = subscriber.reader(&here).create().unwrap();
+    let reader = subscriber.reader(&here).reliable_all().create().unwrap();
     let mut first = [next(&reports), next(&reports)];
     first.sort();
     assert_eq!(first, ["participant: 1 writers", "publisher: 1 readers of Marks"]);
@@ -201,7 +202,7 @@ fn event_outside_listener_mask_is_reported_to_enclosing_listener() {
     here.set_listener(ReportingListener("topic", sender)).unwrap();
     let theirs = domain.join();
     let other = theirs.topic::<CheckedSample>("Marks").create().unwrap();
-    let _other = theirs.reader(&other).create().unwrap();
+    let _other = theirs.reader(&other).reliable_all().create().unwrap();
     assert_eq!(next(&reports), "topic: 1 others by Marks");
 }
 
@@ -213,7 +214,7 @@ fn entities_report_their_listener_masks() {
     let publisher = participant.publisher().create().unwrap();
     let subscriber = participant.subscriber().create().unwrap();
     let writer = publisher.writer(&here).create().unwrap();
-    let reader = subscriber.reader(&here).create().unwrap();
+    let reader = subscriber.reader(&here).reliable_all().create().unwrap();
     let masks = || {
         [
             participant.listener_mask(),
@@ -258,7 +259,7 @@ fn writers_and_readers_are_looked_up_by_topic_name() {
     assert_eq!(found.instance_handle(), writer.instance_handle());
     assert!(publisher.lookup_writer::<CheckedSample>("Others").is_none());
     let subscriber = participant.subscriber().create().unwrap();
-    let reader = subscriber.reader(&here).create().unwrap();
+    let reader = subscriber.reader(&here).reliable_all().create().unwrap();
     let again = subscriber.lookup_reader::<CheckedSample>("Marks").unwrap();
     found.wait_for_readers(1, SOON).unwrap();
     drop(writer);
@@ -285,7 +286,7 @@ fn panic_in_listener_does_not_stop_later_calls() {
     let participant = domain.join();
     let (sender, reports) = channel();
     let here = topic(&participant);
-    let reader = participant.reader(&here).create().unwrap();
+    let reader = participant.reader(&here).reliable_all().create().unwrap();
     reader.set_listener(PanickingListener(sender), StatusKind::DataAvailable).unwrap();
     let writer = participant.writer(&here).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
@@ -330,7 +331,7 @@ fn listener_may_block_make_calls_and_drop_any_entity() {
     let (sender, reports) = channel();
     let (allow, go_on) = channel();
     let here = topic(&participant);
-    let reader = participant.reader(&here).create().unwrap();
+    let reader = participant.reader(&here).reliable_all().create().unwrap();
     let writer = participant.writer(&here).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let busy = ReentrantListener {
@@ -369,11 +370,11 @@ fn subscriber_condition_holds_while_any_of_its_readers_has_data() {
     for name in ["Left", "Right"] {
         let topics = [&here, &there].map(|of| of.topic::<CheckedSample>(name).create().unwrap());
         writers.push(here.writer(&topics[0]).create().unwrap());
-        readers.push(subscriber.reader(&topics[1]).create().unwrap());
+        readers.push(subscriber.reader(&topics[1]).reliable_all().create().unwrap());
     }
     // Data at another subscriber's reader does not trigger the condition.
     let topic = there.topic::<CheckedSample>("Left").create().unwrap();
-    let other = there.reader(&topic).create().unwrap();
+    let other = there.reader(&topic).reliable_all().create().unwrap();
     writers[0].wait_for_readers(2, SOON).unwrap();
     writers[1].wait_for_readers(1, SOON).unwrap();
     assert_eq!(subscriber.status_changes(), StatusMask::NONE);
@@ -419,7 +420,8 @@ fn listeners_given_to_builders_are_told_of_the_first_events() {
     let first = there.writer(&marks(&there)).create().unwrap();
     first.write(&CheckedSample::new(7)).unwrap();
     let mask = StatusKind::DataAvailable | StatusKind::SubscriptionMatched;
-    let reader = here.reader(&ours).listener(listener("reader"), mask).create().unwrap();
+    let reader =
+        here.reader(&ours).reliable_all().listener(listener("reader"), mask).create().unwrap();
     assert_eq!(reader.listener_mask(), mask);
     let mut told = [hear(), hear()];
     told.sort();

@@ -28,7 +28,7 @@ fn topic(participant: &DomainParticipant, level: &str) -> Topic<CheckedSample> {
 }
 
 fn reader(participant: &DomainParticipant, level: &str) -> DataReader<CheckedSample> {
-    participant.reader(&topic(participant, level)).create().unwrap()
+    participant.reader(&topic(participant, level)).reliable_all().create().unwrap()
 }
 
 fn writer(participant: &DomainParticipant, level: &str) -> DataWriter<CheckedSample> {
@@ -105,7 +105,7 @@ fn readers_and_writers_that_do_not_match_are_not_counted() {
         let (ours, theirs) = (domain.join(), domain.join());
         let writer = writer(&ours, level);
         let (fitting, picky) = (reader(&theirs, level), topic(&theirs, level));
-        let picky = theirs.reader(&picky).exclusive_ownership().create().unwrap();
+        let picky = theirs.reader(&picky).reliable_all().exclusive_ownership().create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
         until("the other reader is refused", || {
             picky.requested_incompatible_qos_status().total_count == 1

@@ -45,8 +45,11 @@ fn reader_in_other_participant_takes_samples_in_written_order() {
     let (here, there) = (domain.join(), domain.join());
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let writer = here.writer(&topic).create().unwrap();
-    let reader =
-        there.reader(&there.topic::<Attitude>("Attitude").create().unwrap()).create().unwrap();
+    let reader = there
+        .reader(&there.topic::<Attitude>("Attitude").create().unwrap())
+        .reliable_all()
+        .create()
+        .unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     reader.wait_for_writers(1, SOON).unwrap();
     for n in 0..100 {
@@ -76,7 +79,7 @@ fn all_samples_arrive_when_total_exceeds_writer_memory() {
         .create()
         .unwrap();
     let theirs = there.topic::<Attitude>("Attitude").create().unwrap();
-    let reader = there.reader(&theirs).create().unwrap();
+    let reader = there.reader(&theirs).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -96,7 +99,11 @@ fn samples_with_heap_data_travel_as_cdr() {
     let domain = TestDomain::new();
     let (here, there) = (domain.join(), domain.join());
     let writer = here.writer(&here.topic::<Report>("Report").create().unwrap()).create().unwrap();
-    let reader = there.reader(&there.topic::<Report>("Report").create().unwrap()).create().unwrap();
+    let reader = there
+        .reader(&there.topic::<Report>("Report").create().unwrap())
+        .reliable_all()
+        .create()
+        .unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let report = Report { aircraft: 1, text: "climbing".into(), readings: vec![1.0, 2.0] };
     writer.write(&report).unwrap();
@@ -122,7 +129,7 @@ fn write_waits_then_times_out_when_memory_is_full() {
         .create()
         .unwrap();
     let theirs = there.topic::<Attitude>("Attitude").create().unwrap();
-    let reader = there.reader(&theirs).create().unwrap();
+    let reader = there.reader(&theirs).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let mut written = 0;
     let refusal = loop {
@@ -150,7 +157,7 @@ fn dropped_and_forgotten_loans_do_not_block_writer() {
     let here = domain.join();
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let writer = here.writer(&topic).memory(64 << 10).create().unwrap();
-    let reader = here.reader(&topic).create().unwrap();
+    let reader = here.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let _forgotten = std::mem::ManuallyDrop::new(writer.loan().unwrap());
     let held = writer.loan().unwrap();
@@ -170,7 +177,7 @@ fn loan_as_left_delivers_assigned_value() {
     let here = domain.join();
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let writer = here.writer(&topic).create().unwrap();
-    let reader = here.reader(&topic).create().unwrap();
+    let reader = here.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     for n in 0..100 {
         let mut loan = writer.loan_as_left().unwrap();
@@ -186,10 +193,10 @@ fn deletion_of_reader_or_writer_blocks_no_other_entity() {
     let (here, there) = (domain.join(), domain.join());
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     let theirs = there.topic::<Attitude>("Attitude").create().unwrap();
-    let reader = there.reader(&theirs).create().unwrap();
+    let reader = there.reader(&theirs).reliable_all().create().unwrap();
     for round in 0..20 {
         let writer = here.writer(&topic).memory(64 << 10).create().unwrap();
-        let passer_by = there.reader(&theirs).create().unwrap();
+        let passer_by = there.reader(&theirs).reliable_all().create().unwrap();
         writer.wait_for_readers(2, SOON).unwrap();
         drop(passer_by);
         for n in 0..500 {
@@ -216,14 +223,14 @@ fn misuse_returns_error_with_advice() {
     says(here.topic::<Attitude>("").create().err().unwrap(), "1 to 255 bytes");
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
     says(there.writer(&topic).create().err().unwrap(), "another participant");
-    says(there.reader(&topic).create().err().unwrap(), "another participant");
+    says(there.reader(&topic).reliable_all().create().err().unwrap(), "another participant");
     says(here.writer(&topic).memory(usize::MAX).create().err().unwrap(), "limits");
     let reports = here.topic::<Report>("Report").create().unwrap();
     let writer = here.writer(&reports).memory(16 << 10).create().unwrap();
     let report = Report { text: "x".repeat(100_000), ..Report::default() };
     says(writer.write(&report).unwrap_err(), ".max_sample_size(");
     says(writer.wait_for_readers(1, Timeout::millis(1)).unwrap_err(), "0 of 1 readers");
-    let reader = here.reader(&reports).create().unwrap();
+    let reader = here.reader(&reports).reliable_all().create().unwrap();
     assert!(reader.take_next_data(Timeout::NOW).unwrap().is_none());
     assert!(reader.take_data(.., Timeout::millis(1)).unwrap().next().is_none());
     let other_type = there.topic::<Attitude>("Report").create().unwrap();
@@ -242,7 +249,7 @@ fn wait_until_waits_for_room_or_samples_in_one_thread() {
     let domain = TestDomain::new();
     let participant = domain.join();
     let topic = participant.topic::<Attitude>("Both").create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let writer = participant.writer(&topic).memory(4096).in_flight(8).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let (mut written, mut taken) = (0, 0);
@@ -271,7 +278,7 @@ fn wait_until_condition_may_query_peers_and_never_blocks() {
     let domain = TestDomain::new();
     let participant = &domain.join();
     let topic = participant.topic::<Attitude>("Both").create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     let alone = || participant.peer_count() == 0 && participant.view().1 == 1;
     assert!(participant.wait_until(SOON, alone).unwrap());

@@ -139,7 +139,7 @@ fn reading_status_resets_its_change_counts() {
 
     let third = domain.join();
     let atomic = third.topic::<CheckedSample>("Marks").atomic().create().unwrap();
-    let _stranger = third.reader(&atomic).create().unwrap();
+    let _stranger = third.reader(&atomic).reliable_all().create().unwrap();
     until("it is counted", || here.status_changes().contains(StatusKind::InconsistentTopic));
     let status = here.inconsistent_topic_status();
     assert_eq!((status.total_count, status.total_count_change), (1, 1));
@@ -157,7 +157,7 @@ fn status_changes_without_listener_stay_until_read() {
     let participant = domain.join();
     let here = topic(&participant);
     let writer = participant.writer(&here).create().unwrap();
-    let reader = participant.reader(&here).create().unwrap();
+    let reader = participant.reader(&here).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     until("both know", || {
         writer.status_changes().contains(StatusKind::PublicationMatched)

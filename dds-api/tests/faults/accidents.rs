@@ -68,11 +68,11 @@ impl DataReaderListener<CheckedSample> for EndingListener {
 fn act_exits(folder: &Path, end: ProcessEnd) {
     let participant = join(folder);
     let (writer, topic) = (small_writer(&participant), topic(&participant));
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let held = reader.take_next_data(SOON).unwrap().unwrap();
     let loans = [writer.loan().unwrap(), writer.loan().unwrap()];
     if end != ProcessEnd::Exit {
-        let second = participant.reader(&topic).create().unwrap();
+        let second = participant.reader(&topic).reliable_all().create().unwrap();
         second.set_listener(EndingListener(end), StatusKind::DataAvailable).unwrap();
         say("ready");
         std::thread::sleep(PATIENCE);
@@ -91,7 +91,7 @@ fn process_that_exits_with_samples_and_loans_blocks_no_participant() {
         let domain = TestDomain::new();
         let participant = domain.join();
         let writer = small_writer(&participant);
-        let reader = participant.reader(&topic(&participant)).create().unwrap();
+        let reader = participant.reader(&topic(&participant)).reliable_all().create().unwrap();
         let mut actor = Actor::start(module_path!(), role, &domain, 0);
         writer.wait_for_readers(2, SOON).unwrap();
         writer.write(&CheckedSample::new(0)).unwrap();
@@ -119,8 +119,8 @@ fn is_refused<T>(result: DdsResult<T>) -> bool {
 fn act_forks(folder: &Path) {
     let participant = join(folder);
     let (writer, topic) = (small_writer(&participant), topic(&participant));
-    let reader = participant.reader(&topic).create().unwrap();
-    let follows = participant.reader(&topic).keep_last(10).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
+    let follows = participant.reader(&topic).reliable().keep_last(10).create().unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
     writer.write(&CheckedSample::new(0)).unwrap();
     let held = reader.take_next_data(SOON).unwrap().unwrap();
@@ -206,7 +206,7 @@ fn in_the_child(folder: &Path, (participant, writer, reader, follows, topic, hel
     let own = join(&folder.with_file_name("of the child"));
     let topic = own.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let (writer, reader) =
-        (own.writer(&topic).create().unwrap(), own.reader(&topic).create().unwrap());
+        (own.writer(&topic).create().unwrap(), own.reader(&topic).reliable_all().create().unwrap());
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&CheckedSample::new(7)).unwrap();
     assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, 7);
@@ -218,7 +218,7 @@ fn forked_child_has_no_access_to_domain_of_parent() {
     let domain = TestDomain::new();
     let participant = domain.join();
     let writer = small_writer(&participant);
-    let reader = participant.reader(&topic(&participant)).create().unwrap();
+    let reader = participant.reader(&topic(&participant)).reliable_all().create().unwrap();
     let mut actor = Actor::start(module_path!(), "forks", &domain, 0);
     until("it has written all", || {
         reader.take_data(.., Timeout::millis(10)).unwrap().for_each(|sample| sample.assert_whole());
@@ -244,7 +244,7 @@ fn forked_child_has_no_access_to_domain_of_parent() {
 /// Has a child that lives on.
 fn act_forks_and_waits(folder: &Path) {
     let participant = join(folder);
-    let _reader = participant.reader(&topic(&participant)).create().unwrap();
+    let _reader = participant.reader(&topic(&participant)).reliable_all().create().unwrap();
     // SAFETY: the child only sleeps and ends.
     let child = unsafe { fork() };
     if child == 0 {
@@ -295,7 +295,7 @@ fn participant_is_deleted_despite_listener_that_never_returns() {
     let domain = TestDomain::new();
     let participant = domain.join();
     let (sender, reports) = channel();
-    let reader = participant.reader(&topic(&participant)).create().unwrap();
+    let reader = participant.reader(&topic(&participant)).reliable_all().create().unwrap();
     reader.set_listener(BlockingListener(sender), StatusKind::DataAvailable).unwrap();
     let writer = small_writer(&participant);
     writer.wait_for_readers(1, SOON).unwrap();
@@ -314,7 +314,7 @@ fn participant_is_deleted_despite_listener_that_never_returns() {
 /// Takes nothing; may be stopped.
 fn act_reads(folder: &Path) {
     let participant = join(folder);
-    let _reader = participant.reader(&topic(&participant)).create().unwrap();
+    let _reader = participant.reader(&topic(&participant)).reliable_all().create().unwrap();
     say("ready");
     while listen().is_some() {}
 }
@@ -359,7 +359,7 @@ fn writer_deletion_fails_calls_waiting_for_stopped_reader() {
 fn reader_deletion_ends_wait_sets_and_fails_waiting_calls() {
     let domain = TestDomain::new();
     let participant = domain.join();
-    let reader = participant.reader(&topic(&participant)).create().unwrap();
+    let reader = participant.reader(&topic(&participant)).reliable_all().create().unwrap();
     let set = WaitSet::new();
     let condition = reader.condition(&ReadCondition::new(States::not_read()));
     set.attach(&condition).unwrap();
@@ -395,7 +395,7 @@ fn act_ahead(folder: &Path) {
     let participant = join(folder);
     let topic = by_source(&participant);
     let writer = participant.writer(&topic).create().unwrap();
-    let reader = participant.reader(&topic).keep_last(1).create().unwrap();
+    let reader = participant.reader(&topic).reliable().keep_last(1).create().unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
     let hour = SystemTime::now() + Duration::from_secs(3600);
     for id in 0..10 {
@@ -427,7 +427,7 @@ fn readers_agree_despite_different_clocks_of_writers() {
     let participant = domain.join();
     let topic = by_source(&participant);
     let writer = participant.writer(&topic).create().unwrap();
-    let reader = participant.reader(&topic).keep_last(1).create().unwrap();
+    let reader = participant.reader(&topic).reliable().keep_last(1).create().unwrap();
     let mut ahead = Actor::start(module_path!(), "has a clock ahead", &domain, 0);
     writer.wait_for_readers(2, SOON).unwrap();
     assert_eq!(ahead.hear(), "written");

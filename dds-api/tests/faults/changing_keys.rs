@@ -90,7 +90,7 @@ fn change(addresses: &[usize]) {
 fn store_stays_valid_while_writer_changes_published_keys() {
     let domain = TestDomain::new();
     let participant = domain.join();
-    let reader = participant.reader(&topic(&participant)).create().unwrap();
+    let reader = participant.reader(&topic(&participant)).reliable_all().create().unwrap();
     let mut writer = Actor::start(module_path!(), "changes keys", &domain, 0);
     assert_eq!(writer.hear(), "ready");
     let done =

@@ -79,9 +79,9 @@ fn text_from_taken_bytes_stays_valid_while_writer_changes_memory() {
     let participant = domain.join();
     let bytes = participant.topic::<Bytes>("Bytes").create().unwrap();
     let plain = participant.topic::<Letters>("Letters").create().unwrap();
-    let reader = participant.reader(&bytes).create().unwrap();
-    let lending = participant.reader(&plain).create().unwrap();
-    let copying = participant.reader(&plain).copied().create().unwrap();
+    let reader = participant.reader(&bytes).reliable_all().create().unwrap();
+    let lending = participant.reader(&plain).reliable_all().create().unwrap();
+    let copying = participant.reader(&plain).reliable_all().copied().create().unwrap();
     let mut writer = Actor::start(module_path!(), "changes bytes", &domain, 0);
     assert_eq!(writer.hear(), "ready");
     let frame = reader.take_next_data(SOON).unwrap().unwrap();
@@ -118,8 +118,8 @@ fn readers_in_group_shared_domain_copy_samples_unless_limit_is_set() {
     let participant = DomainParticipant::with_config(0, config().group(gid)).unwrap();
     let topic = participant.topic::<Letters>("Letters").create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
-    let usual = participant.reader(&topic).create().unwrap();
-    let trusting = participant.reader(&topic).max_held_percent(25).create().unwrap();
+    let usual = participant.reader(&topic).reliable_all().create().unwrap();
+    let trusting = participant.reader(&topic).reliable_all().max_held_percent(25).create().unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
     writer.write(&Letters { all: TEXT }).unwrap();
     assert!(!usual.take_next_data(SOON).unwrap().unwrap().is_borrowed());

@@ -70,8 +70,8 @@ fn survive(level: &str, rounds: u64) {
         let there = join(&domain.runtime_dir());
         let (near, far) = (subscriber(&here), subscriber(&there));
         let readers = [
-            near.reader(&topic::<Leg>(&here, level)).create().unwrap(),
-            far.reader(&topic::<Leg>(&there, level)).create().unwrap(),
+            near.reader(&topic::<Leg>(&here, level)).reliable_all().create().unwrap(),
+            far.reader(&topic::<Leg>(&there, level)).reliable_all().create().unwrap(),
         ];
         let mut actor = Actor::start(module_path!(), "writer", &domain, round * 4 + level_seed);
         assert_eq!(actor.hear(), "begins");
@@ -111,7 +111,7 @@ fn survive(level: &str, rounds: u64) {
             assert_eq!(first, second, "{level}, round {round}");
         }
         if level == "kept" || level == "logged" {
-            let late = near.reader(&topic::<Leg>(&here, level)).create().unwrap();
+            let late = near.reader(&topic::<Leg>(&here, level)).reliable_all().create().unwrap();
             late.wait_for_historical_data(SOON).unwrap();
             let (mut all, deadline) = (Vec::new(), Instant::now() + PATIENCE);
             while all.len() < first.len() {

@@ -35,7 +35,7 @@ fn act() {
     }
     let participant = participant(&folder).unwrap();
     let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let mut files = Vec::new();
     say("ready");
     while let Some(order) = listen() {

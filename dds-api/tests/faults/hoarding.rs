@@ -29,7 +29,7 @@ type Builder = dds_api::subscription::DataReaderBuilder<CheckedSample>;
 fn act_hoarder(folder: &Path, with: impl Fn(Builder) -> Builder) {
     let participant = join(folder);
     let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
-    let reader = with(participant.reader(&topic)).create().unwrap();
+    let reader = with(participant.reader(&topic).reliable_all()).create().unwrap();
     let mut held = Vec::new();
     say("ready");
     let deadline = Instant::now() + PATIENCE;
@@ -56,7 +56,7 @@ fn beside(role: &str) -> (u64, u64, u64) {
     let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let writer = participant.writer(&topic).memory(MEMORY).in_flight(1024);
     let writer = writer.max_blocking_time(Timeout::secs(20)).create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let mut hoarder = Actor::start(module_path!(), role, &domain, 0);
     assert_eq!(hoarder.hear(), "ready");
     writer.wait_for_readers(2, SOON).unwrap();
@@ -126,8 +126,8 @@ fn dropped_samples_no_longer_count_toward_held_limit() {
     let topics = [&here, &there].map(|by| by.topic::<Bytes>("Frames").create().unwrap());
     let writer = here.writer(&topics[0]).memory(64 << 10).max_sample_size(12 << 10);
     let writer = writer.max_blocking_time(Timeout::secs(20)).create().unwrap();
-    let reader = there.reader(&topics[1]).create().unwrap();
-    let never = there.reader(&topics[1]).max_held_percent(0).create().unwrap();
+    let reader = there.reader(&topics[1]).reliable_all().create().unwrap();
+    let never = there.reader(&topics[1]).reliable_all().max_held_percent(0).create().unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
     let next = |number: u8| {
         writer.write_bytes(&[number; 10_000]).unwrap();

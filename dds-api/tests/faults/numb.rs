@@ -28,7 +28,7 @@ impl TestMember {
         let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(MEMBER_TIMEOUT);
         let participant = DomainParticipant::with_config(0, config).unwrap();
         let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
-        let reader = participant.reader(&topic).create().unwrap();
+        let reader = participant.reader(&topic).reliable_all().create().unwrap();
         let writer = participant.writer(&topic).max_blocking_time(Timeout::millis(20));
         let writer = writer.create().unwrap();
         TestMember { participant, reader, writer }

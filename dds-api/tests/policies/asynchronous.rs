@@ -122,7 +122,7 @@ fn write_as_there_is_room(here: &DomainParticipant, there: &DomainParticipant) {
     let topic = here.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = here.writer(&topic).memory(4096).in_flight(4).create().unwrap();
     let theirs = there.topic::<CheckedSample>("Marks").create().unwrap();
-    let reader = there.reader(&theirs).create().unwrap();
+    let reader = there.reader(&theirs).reliable_all().create().unwrap();
     block_on(writer.wait_for_readers_async(1)).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -188,7 +188,7 @@ fn task_waiting_behind_a_write_is_woken_when_the_write_fails() {
     let writer = writer.max_blocking_time(Timeout::millis(100)).resource_limits(one);
     let writer = writer.max_sample_size(4000);
     let writer = writer.create().unwrap();
-    let reader = participant.reader(&topic).max_held_percent(100).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().max_held_percent(100).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let [short, middle, long] = [8, 500, 3 << 10].map(|length| Bytes::from(vec![0; length]));
     let mut held = Vec::new();
@@ -231,7 +231,8 @@ fn task_is_woken_when_time_based_filter_releases_a_sample() {
     let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     let separation = Duration::from_millis(50);
-    let reader = participant.reader(&topic).minimum_separation(separation).create().unwrap();
+    let reader =
+        participant.reader(&topic).reliable_all().minimum_separation(separation).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&CheckedSample::new(0)).unwrap();
     assert_eq!(block_on(reader.take_next_data_async()).unwrap().number, 0);

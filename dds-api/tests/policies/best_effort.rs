@@ -125,7 +125,7 @@ fn take_all<T: DdsType>(reader: &DataReader<T>, mut take_in: impl FnMut(&ValidSa
 fn act_best_effort(folder: &Path) {
     let participant = join(folder);
     let topic = participant.topic::<CheckedSample>(TOPIC).create().unwrap();
-    let reader = participant.reader(&topic).best_effort().create().unwrap();
+    let reader = participant.reader(&topic).best_effort().keep_all().create().unwrap();
     let mut seen = SampleCounts::default();
     let lost = take_all(&reader, |sample| {
         sample.assert_whole();
@@ -161,7 +161,8 @@ fn act_writer(folder: &Path) {
 
 fn act_letters(folder: &Path) {
     let participant = join(folder);
-    let reader = participant.reader(&letters(&participant)).best_effort().create().unwrap();
+    let reader =
+        participant.reader(&letters(&participant)).best_effort().keep_all().create().unwrap();
     let mut seen = SampleCounts::default();
     let lost = take_all(&reader, |letter| {
         letter.assert_whole();
@@ -196,7 +197,7 @@ fn act_some_letters(folder: &Path) {
     let participant = join(folder);
     let topic = letters(&participant);
     let some = participant.content_filtered_topic("Some", &topic, "to = 1", &[]).unwrap();
-    let reader = participant.reader(&some).best_effort().create().unwrap();
+    let reader = participant.reader(&some).best_effort().keep_all().create().unwrap();
     let mut seen = SampleCounts::default();
     let lost = take_all(&reader, |letter| {
         letter.assert_whole();
@@ -212,7 +213,7 @@ fn act_sets(folder: &Path) {
     let participant = join(folder);
     let subscriber = participant.subscriber().presentation(coherent()).create().unwrap();
     let topic = legs::topic::<Leg>(&participant, "unordered");
-    let reader = subscriber.reader(&topic).best_effort().create().unwrap();
+    let reader = subscriber.reader(&topic).best_effort().keep_all().create().unwrap();
     let (mut seen, mut legs) = (SampleCounts::default(), 0);
     let lost = take_all(&reader, |leg| {
         assert_eq!(u64::from(leg.number), legs % 3, "route {}", leg.route);
@@ -310,7 +311,7 @@ fn reliable_reader_receives_all_samples_beside_stopped_best_effort_reader() {
     let participant = domain.join();
     let writer = writer_of(&participant, TOPIC);
     let (mut reliable, sleeper) = (actor("reliable", &domain, 0), actor("best effort", &domain, 0));
-    let near = participant.reader(writer.topic()).best_effort().create().unwrap();
+    let near = participant.reader(writer.topic()).best_effort().keep_all().create().unwrap();
     writer.wait_for_readers(3, SOON).unwrap();
     sleeper.signal(Signal::STOP);
     (0..COUNT).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
@@ -375,7 +376,7 @@ fn reader_receives_or_counts_samples_of_each_killed_writer() {
     let domain = TestDomain::new();
     let participant = domain.join();
     let topic = participant.topic::<CheckedSample>(TOPIC).create().unwrap();
-    let reader = participant.reader(&topic).best_effort().create().unwrap();
+    let reader = participant.reader(&topic).best_effort().keep_all().create().unwrap();
     let mut lost_before = 0;
     for _ in 0..4 {
         let mut writer = Actor::start(module_path!(), "writer", &domain, 0);
@@ -494,8 +495,8 @@ fn lost_samples_are_reported() {
     let (here, there) = (domain.join(), domain.join());
     let writer = hasty_writer(&here);
     let topic = there.topic::<CheckedSample>(TOPIC).create().unwrap();
-    let reader = there.reader(&topic).best_effort().create().unwrap();
-    let heard = there.reader(&topic).best_effort().create().unwrap();
+    let reader = there.reader(&topic).best_effort().keep_all().create().unwrap();
+    let heard = there.reader(&topic).best_effort().keep_all().create().unwrap();
     let count = Arc::new(AtomicU64::new(0));
     heard.set_listener(LossCounter(Arc::clone(&count)), StatusKind::SampleLost).unwrap();
     let reliable = reader_of(&there, "Other");
@@ -534,22 +535,16 @@ fn lost_samples_are_reported() {
 fn a_best_effort_writer_never_waits() {
     let domain = TestDomain::new();
     let participant = domain.join();
-    let mut qos = TopicQos::default();
-    qos.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
-    let topic = participant.topic::<CheckedSample>(TOPIC).qos(&qos).create().unwrap();
-    let writer = participant.writer(&topic).memory(64 << 10).in_flight(256);
-    // A writer with the topic's policy, and one with its own.
+    let topic = participant.topic::<CheckedSample>(TOPIC).qos(&TopicQos::default());
+    let topic = topic.create().unwrap();
+    let writer = participant.writer(&topic).best_effort().memory(64 << 10).in_flight(256);
     let writer = writer.max_blocking_time(Timeout::NOW).create().unwrap();
-    let same = participant.writer(&participant.topic::<CheckedSample>("Others").create().unwrap());
-    let same = same.best_effort().create().unwrap();
-    assert_eq!(same.qos().reliability.kind, ReliabilityQosPolicyKind::BestEffort);
     assert_eq!(writer.qos().reliability.kind, ReliabilityQosPolicyKind::BestEffort);
     let readers = [
-        // Readers with the topic's policy, and with their own.
-        participant.reader(&topic).create().unwrap(),
+        participant.reader(&topic).best_effort().keep_all().create().unwrap(),
         participant.reader(&topic).qos(&DataReaderQos::default()).create().unwrap(),
     ];
-    let reliable = participant.reader(&topic).reliable().create().unwrap();
+    let reliable = participant.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
     for number in 0..50_000 {
         writer.write(&CheckedSample::new(number)).unwrap();
@@ -592,7 +587,7 @@ fn lifespan_and_deadline_hold_for_best_effort_reader() {
     let mut qos = writer.qos();
     qos.lifespan = LifespanQosPolicy { duration: Some(PERIOD).into() };
     writer.set_qos(&qos).unwrap();
-    let reader = there.reader(&topic(&there)).best_effort().create().unwrap();
+    let reader = there.reader(&topic(&there)).best_effort().keep_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     (0..10).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     until("the deadline is missed", || reader.requested_deadline_missed_status().total_count > 0);

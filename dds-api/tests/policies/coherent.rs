@@ -31,8 +31,8 @@ fn set_becomes_visible_at_once_and_only_when_it_ends() {
         let far = subscriber(&there);
         let writer = writer(&publisher, &topic(&here, level));
         let readers = [
-            near.reader(&topic::<Leg>(&here, level)).create().unwrap(),
-            far.reader(&topic::<Leg>(&there, level)).create().unwrap(),
+            near.reader(&topic::<Leg>(&here, level)).reliable_all().create().unwrap(),
+            far.reader(&topic::<Leg>(&there, level)).reliable_all().create().unwrap(),
         ];
         writer.wait_for_readers(2, SOON).unwrap();
         write(&writer, &[(9, 0)]);
@@ -66,7 +66,11 @@ fn set_of_encoded_samples_arrives_whole() {
         let (here, there) = (domain.join(), domain.join());
         let publisher = publisher(&here);
         let writer = writer(&publisher, &topic::<Note>(&here, level));
-        let reader = subscriber(&there).reader(&topic::<Note>(&there, level)).create().unwrap();
+        let reader = subscriber(&there)
+            .reader(&topic::<Note>(&there, level))
+            .reliable_all()
+            .create()
+            .unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
         let notes: Vec<Note> =
             (0..20).map(|number| Note { number, text: "x".repeat(number as usize * 7) }).collect();
@@ -88,7 +92,7 @@ fn reader_without_coherence_receives_samples_of_sets_in_order() {
         let publisher = publisher(&here);
         let legs = topic::<Leg>(&here, level);
         let writer = writer(&publisher, &legs);
-        let plain = || here.reader(&legs).create().unwrap();
+        let plain = || here.reader(&legs).reliable_all().create().unwrap();
         let (all, single, some) = (plain(), plain(), plain());
         writer.wait_for_readers(1, SOON).unwrap();
         let set = |of: u64| {
@@ -134,7 +138,8 @@ fn one_take_returns_all_available_samples() {
     let here = domain.join();
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "unordered");
-    let (writer, reader) = (writer(&publisher, &legs), here.reader(&legs).create().unwrap());
+    let (writer, reader) =
+        (writer(&publisher, &legs), here.reader(&legs).reliable_all().create().unwrap());
     writer.wait_for_readers(1, SOON).unwrap();
     publisher.begin_coherent_changes().unwrap();
     write(&writer, &route(1, 10));
@@ -148,7 +153,8 @@ fn a_publisher_without_coherence_writes_at_once() {
     let here = domain.join();
     let publisher = here.publisher().create().unwrap();
     let legs = topic::<Leg>(&here, "atomic");
-    let (writer, reader) = (writer(&publisher, &legs), here.reader(&legs).create().unwrap());
+    let (writer, reader) =
+        (writer(&publisher, &legs), here.reader(&legs).reliable_all().create().unwrap());
     writer.wait_for_readers(1, SOON).unwrap();
     publisher.begin_coherent_changes().unwrap();
     write(&writer, &[(1, 1)]);
@@ -156,7 +162,7 @@ fn a_publisher_without_coherence_writes_at_once() {
     publisher.end_coherent_changes().unwrap();
     assert!(publisher.end_coherent_changes().is_err());
     // A reader that requests coherence does not match it.
-    let refused = subscriber(&here).reader(&legs).create().unwrap();
+    let refused = subscriber(&here).reader(&legs).reliable_all().create().unwrap();
     until("it is refused", || refused.requested_incompatible_qos_status().total_count == 1);
 }
 
@@ -168,7 +174,11 @@ fn disposals_and_unregistrations_take_effect_when_their_set_ends() {
         let (here, there) = (domain.join(), domain.join());
         let publisher = publisher(&here);
         let writer = writer(&publisher, &topic::<Leg>(&here, level));
-        let reader = subscriber(&there).reader(&topic::<Leg>(&there, level)).create().unwrap();
+        let reader = subscriber(&there)
+            .reader(&topic::<Leg>(&there, level))
+            .reliable_all()
+            .create()
+            .unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
         write(&writer, &route(1, 3));
         let mut got = Vec::new();
@@ -213,9 +223,9 @@ fn remaining_samples_of_a_reduced_set_appear_at_once() {
     let legs = topic::<Leg>(&here, "atomic");
     let writer = writer(&publisher, &legs);
     let subscriber = subscriber(&here);
-    let last = subscriber.reader(&legs).keep_last(1).create().unwrap();
+    let last = subscriber.reader(&legs).reliable().keep_last(1).create().unwrap();
     let odd = here.content_filtered_topic("Odd", &legs, "route = 1", &[]).unwrap();
-    let odd = subscriber.reader(&odd).create().unwrap();
+    let odd = subscriber.reader(&odd).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     for of in 0..3 {
         publisher.begin_coherent_changes().unwrap();
@@ -237,7 +247,7 @@ fn one_take_returns_a_set_and_the_samples_after_it() {
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "atomic");
     let writer = writer(&publisher, &legs);
-    let reader = subscriber(&here).reader(&legs).keep_last(8).create().unwrap();
+    let reader = subscriber(&here).reader(&legs).reliable().keep_last(8).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     for of in 0..3 {
         publisher.begin_coherent_changes().unwrap();
@@ -263,7 +273,8 @@ fn set_waits_for_room_at_its_reader_as_a_whole() {
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "atomic");
     let writer = writer(&publisher, &legs);
-    let reader = subscriber(&here).reader(&legs).resource_limits(limits(5)).create().unwrap();
+    let reader =
+        subscriber(&here).reader(&legs).reliable_all().resource_limits(limits(5)).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let set = |of, legs| {
         publisher.begin_coherent_changes().unwrap();
@@ -298,7 +309,7 @@ fn sample_that_makes_a_set_too_large_is_refused() {
     let legs = topic::<Leg>(&here, "atomic");
     let writer = publisher.writer(&legs).memory(16 << 10).max_blocking_time(SOON);
     let writer = writer.create().unwrap();
-    let reader = subscriber(&here).reader(&legs).create().unwrap();
+    let reader = subscriber(&here).reader(&legs).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let fill = |of: u64| {
         publisher.begin_coherent_changes().unwrap();
@@ -326,7 +337,7 @@ fn sample_that_makes_a_set_too_large_is_refused() {
     drop((writer, reader));
     let legs = topic::<Leg>(&here, "unordered");
     let larger = publisher.writer(&legs).max_sample_size(1 << 20).create().unwrap();
-    let reader = subscriber(&here).reader(&legs).create().unwrap();
+    let reader = subscriber(&here).reader(&legs).reliable_all().create().unwrap();
     larger.wait_for_readers(1, SOON).unwrap();
     publisher.begin_coherent_changes().unwrap();
     write(&larger, &route(4, 20_000));
@@ -343,7 +354,7 @@ fn set_without_room_at_its_writer_can_be_ended_later() {
     let legs = topic::<Leg>(&here, "unordered");
     let writer = publisher.writer(&legs).memory(4 << 10).max_blocking_time(Timeout::millis(20));
     let writer = writer.create().unwrap();
-    let reader = subscriber(&here).reader(&legs).create().unwrap();
+    let reader = subscriber(&here).reader(&legs).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let mut written = 0;
     while writer.write(&Leg { number: written, route: 0 }).is_ok() {
@@ -375,7 +386,7 @@ fn set_has_the_partitions_of_its_writer_at_its_end() {
     let writer = writer(&publisher, &legs);
     let [left, right] = ["left", "right"].map(|name| {
         let subscriber = here.subscriber().presentation(coherent()).partition([name]);
-        subscriber.create().unwrap().reader(&legs).create().unwrap()
+        subscriber.create().unwrap().reader(&legs).reliable_all().create().unwrap()
     });
     writer.wait_for_readers(1, SOON).unwrap();
     publisher.begin_coherent_changes().unwrap();
@@ -397,7 +408,7 @@ fn dropped_writer_removes_its_samples_from_the_set() {
     let publisher = publisher(&here);
     let legs = topic::<Leg>(&here, "atomic");
     let (stays, goes) = (writer(&publisher, &legs), writer(&publisher, &legs));
-    let reader = subscriber(&here).reader(&legs).create().unwrap();
+    let reader = subscriber(&here).reader(&legs).reliable_all().create().unwrap();
     stays.wait_for_readers(1, SOON).unwrap();
     publisher.begin_coherent_changes().unwrap();
     write(&goes, &route(1, 2));
@@ -427,7 +438,7 @@ fn late_joiner_receives_sets_whole() {
     publisher.begin_coherent_changes().unwrap();
     write(&writer, &route(2, 4));
     let (subscriber, topic) = (subscriber(&there), last(&there));
-    let late = || subscriber.reader(&topic).keep_all().create().unwrap();
+    let late = || subscriber.reader(&topic).reliable_all().create().unwrap();
     let first = late();
     assert_eq!(next(&first), route(1, 4));
     publisher.discard_coherent_changes().unwrap();
@@ -478,7 +489,7 @@ fn sets_are_recovered_whole_from_a_log() {
     }
     let here = join_at(&folder, "logged");
     let legs = topic::<Leg>(&here, "logged");
-    let reader = subscriber(&here).reader(&legs).create().unwrap();
+    let reader = subscriber(&here).reader(&legs).reliable_all().create().unwrap();
     let all: Vec<_> = (1..4).flat_map(|of| [route(of, 3), vec![(1, of * 10)]].concat()).collect();
     reader.wait_for_historical_data(SOON).unwrap();
     let mut got = Vec::new();
@@ -505,7 +516,7 @@ fn samples_of_suspended_publisher_arrive_on_resume() {
     let (here, there) = (domain.join(), domain.join());
     let publisher = here.publisher().create().unwrap();
     let writer = writer(&publisher, &topic::<Leg>(&here, "unordered"));
-    let reader = there.reader(&topic::<Leg>(&there, "unordered")).create().unwrap();
+    let reader = there.reader(&topic::<Leg>(&there, "unordered")).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     assert!(publisher.resume_publications().is_err(), "it is not suspended");
     publisher.suspend_publications().unwrap();
@@ -534,7 +545,11 @@ fn set_that_ends_while_its_publisher_is_suspended_arrives() {
     let (here, there) = (domain.join(), domain.join());
     let publisher = publisher(&here);
     let writer = writer(&publisher, &topic::<Leg>(&here, "unordered"));
-    let reader = subscriber(&there).reader(&topic::<Leg>(&there, "unordered")).create().unwrap();
+    let reader = subscriber(&there)
+        .reader(&topic::<Leg>(&there, "unordered"))
+        .reliable_all()
+        .create()
+        .unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     publisher.suspend_publications().unwrap();
     publisher.begin_coherent_changes().unwrap();

@@ -22,8 +22,8 @@ fn reader_in_common_order_receives_only_samples_of_its_topic() {
         let (here, there) = (domain.join(), domain.join());
         let planner = Planner::new(&here, level);
         let plain = (
-            there.reader(&winds(&there, level)).create().unwrap(),
-            there.reader(&turns(&there, level)).create().unwrap(),
+            there.reader(&winds(&there, level)).reliable_all().create().unwrap(),
+            there.reader(&turns(&there, level)).reliable_all().create().unwrap(),
         );
         planner.wait_for_readers(1);
         until("the readers know of their writers", || {
@@ -160,8 +160,8 @@ fn each_reader_that_has_samples_is_listed() {
     let planner = Planner::new(&here, "atomic");
     let of = |presentation: PresentationQosPolicy| {
         let subscriber = here.subscriber().presentation(presentation).create().unwrap();
-        let winds = subscriber.reader(&winds(&here, "atomic")).create().unwrap();
-        let turns = subscriber.reader(&turns(&here, "atomic")).create().unwrap();
+        let winds = subscriber.reader(&winds(&here, "atomic")).reliable_all().create().unwrap();
+        let turns = subscriber.reader(&turns(&here, "atomic")).reliable_all().create().unwrap();
         (subscriber, winds, turns)
     };
     let coherent = PresentationQosPolicy { ordered_access: false, ..together() };
@@ -213,14 +213,14 @@ fn topics_that_cannot_share_an_order_are_refused() {
     let writer = publisher.writer(&alone).create().unwrap();
 
     let subscriber = here.subscriber().presentation(together()).create().unwrap();
-    let reader = subscriber.reader(&alone).create().unwrap();
-    wrong(subscriber.reader(&in_flight).create().err(), "common_order");
+    let reader = subscriber.reader(&alone).reliable_all().create().unwrap();
+    wrong(subscriber.reader(&in_flight).reliable_all().create().err(), "common_order");
     drop((reader, writer));
-    let _reader = subscriber.reader(&in_flight).create().unwrap();
+    let _reader = subscriber.reader(&in_flight).reliable_all().create().unwrap();
 
     // All topics of an order must have the same policies, here and in other participants.
     let kept = of("D").transient_local().common_order("flight").create().unwrap();
-    let error = here.reader(&kept).create().err().unwrap();
+    let error = here.reader(&kept).reliable_all().create().err().unwrap();
     assert!(
         matches!(&error, DdsError::PreconditionNotMet(why) if why.contains("flight")),
         "{error}"
@@ -246,8 +246,13 @@ fn set_without_room_at_one_reader_is_seen_by_no_reader() {
     let subscriber = here.subscriber().presentation(together()).create().unwrap();
     let limits = ResourceLimitsQosPolicy { max_samples: Length::of(2), ..Default::default() };
     let display = Display {
-        winds: subscriber.reader(&winds(&here, "atomic")).create().unwrap(),
-        turns: subscriber.reader(&turns(&here, "atomic")).resource_limits(limits).create().unwrap(),
+        winds: subscriber.reader(&winds(&here, "atomic")).reliable_all().create().unwrap(),
+        turns: subscriber
+            .reader(&turns(&here, "atomic"))
+            .reliable_all()
+            .resource_limits(limits)
+            .create()
+            .unwrap(),
         subscriber,
     };
     planner.wait_for_readers(1);
@@ -318,8 +323,8 @@ fn last_sample_of_an_instance_is_kept_for_each_topic() {
         wind.write(&Wind { layer: 1, set }).unwrap();
         turn.write(&Turn { point: 1, set, name: String::new() }).unwrap();
     }
-    let of_winds = there.reader(&winds(&there)).create().unwrap();
-    let of_turns = there.reader(&turns(&there)).create().unwrap();
+    let of_winds = there.reader(&winds(&there)).reliable_all().create().unwrap();
+    let of_turns = there.reader(&turns(&there)).reliable_all().create().unwrap();
     of_winds.wait_for_historical_data(SOON).unwrap();
     of_turns.wait_for_historical_data(SOON).unwrap();
     let sets: Vec<u64> = of_winds.take_data(.., SOON).unwrap().map(|it| it.set).collect();
@@ -423,7 +428,7 @@ fn group_scope_without_order_or_coherence_needs_no_access_calls() {
     let subscriber = here.subscriber().presentation(nothing).create().unwrap();
     let topic = here.topic::<Wind>("A").create().unwrap();
     let writer = publisher.writer(&topic).create().unwrap();
-    let reader = subscriber.reader(&topic).create().unwrap();
+    let reader = subscriber.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&Wind { layer: 1, set: 1 }).unwrap();
     assert_eq!(reader.take_data(.., SOON).unwrap().count(), 1);

@@ -81,7 +81,7 @@ fn act() {
 /// Creates a writer in a process of its own, and a reader here.
 fn pair(domain: &TestDomain, level: &str) -> (DomainParticipant, DataReader<CheckedSample>, Actor) {
     let here = domain.join();
-    let reader = here.reader(&topic(&here, level)).create().unwrap();
+    let reader = here.reader(&topic(&here, level)).reliable_all().create().unwrap();
     let seed = LEVELS.iter().position(|it| *it == level).unwrap();
     let mut actor = Actor::start(module_path!(), "writer", domain, seed as u64);
     assert_eq!(actor.hear(), "ready");
@@ -179,7 +179,7 @@ fn latency_budget_larger_than_requested_prevents_match() {
     let here = domain.join();
     let topic = here.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = here.writer(&topic).create().unwrap();
-    let reader = here.reader(&topic).create().unwrap();
+    let reader = here.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     set_budget(&writer, HOUR);
     until("they part", || writer.matched_readers() == 0);

@@ -80,12 +80,13 @@ fn expired_sample_is_delivered_to_no_reader() {
         let notes = hourly(&here, &topic::<Note>(&here, "Notes", level));
         let topics = [topic::<Fix>(&here, "Fixes", level), topic::<Fix>(&there, "Fixes", level)];
         let readers = [
-            here.reader(&topics[0]).create().unwrap(),
-            there.reader(&topics[1]).create().unwrap(),
-            there.reader(&topics[1]).follow_instances().create().unwrap(),
-            there.reader(&topics[1]).keep_last(10).create().unwrap(),
+            here.reader(&topics[0]).reliable_all().create().unwrap(),
+            there.reader(&topics[1]).reliable_all().create().unwrap(),
+            there.reader(&topics[1]).reliable_all().create().unwrap(),
+            there.reader(&topics[1]).reliable().keep_last(10).create().unwrap(),
         ];
-        let reader = there.reader(&topic::<Note>(&there, "Notes", level)).create().unwrap();
+        let reader =
+            there.reader(&topic::<Note>(&there, "Notes", level)).reliable_all().create().unwrap();
         // For an ordered topic, the readers of one participant count as one.
         writer.wait_for_readers(if level == "unordered" { 4 } else { 2 }, SOON).unwrap();
         notes.wait_for_readers(1, SOON).unwrap();
@@ -150,8 +151,8 @@ fn sample_that_expires_while_it_waits_is_not_delivered() {
             (topic::<Fix>(&here, "Fixes", level), topic::<Fix>(&there, "Fixes", level));
         let writer = hourly(&here, &ours);
         let readers = [
-            there.reader(&theirs).create().unwrap(),
-            there.reader(&theirs).follow_instances().create().unwrap(),
+            there.reader(&theirs).reliable_all().create().unwrap(),
+            there.reader(&theirs).reliable_all().create().unwrap(),
         ];
         meet(&writer, &readers, level);
         for reader in &readers {
@@ -200,7 +201,8 @@ fn expired_sample_does_not_end_the_wait_of_a_reader() {
         let domain = TestDomain::new();
         let (here, there) = (domain.join(), domain.join());
         let writer = hourly(&here, &topic::<Fix>(&here, "Fixes", level));
-        let reader = there.reader(&topic::<Fix>(&there, "Fixes", level)).create().unwrap();
+        let reader =
+            there.reader(&topic::<Fix>(&there, "Fixes", level)).reliable_all().create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| numbers(reader.take_data(.., SOON).unwrap()));
@@ -222,7 +224,8 @@ fn changed_lifespan_applies_to_samples_written_afterwards() {
         let domain = TestDomain::new();
         let (here, there) = (domain.join(), domain.join());
         let writer = here.writer(&topic::<Fix>(&here, "Fixes", level)).create().unwrap();
-        let reader = there.reader(&topic::<Fix>(&there, "Fixes", level)).create().unwrap();
+        let reader =
+            there.reader(&topic::<Fix>(&there, "Fixes", level)).reliable_all().create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
         let old = ago(2 * HOUR);
         let lifespans = [None, Some(HOUR), Some(3 * HOUR), Some(Duration::ZERO), None];
@@ -252,7 +255,7 @@ fn writers_inherit_lifespan_of_their_topic() {
         let topic = topic.create().unwrap();
         let writer = here.writer(&topic).create().unwrap();
         assert_eq!(writer.qos().lifespan.duration, HOUR.into());
-        let reader = here.reader(&topic).create().unwrap();
+        let reader = here.reader(&topic).reliable_all().create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
         writer.write_w_timestamp(&Fix { id: 1, number: 1 }, ago(2 * HOUR)).unwrap();
         writer.write(&Fix { id: 1, number: 2 }).unwrap();
@@ -269,7 +272,8 @@ fn late_joiner_receives_no_expired_sample() {
     for (number, age) in [(1, HOUR / 2), (2, 2 * HOUR), (3, Duration::ZERO)] {
         writer.write_w_timestamp(&Fix { id: number, number }, ago(age)).unwrap();
     }
-    let reader = there.reader(&topic::<Fix>(&there, "Fixes", "kept")).create().unwrap();
+    let reader =
+        there.reader(&topic::<Fix>(&there, "Fixes", "kept")).reliable_all().create().unwrap();
     let mut got = Vec::new();
     until("the last came", || {
         got.extend(numbers(reader.take_data(.., Timeout::millis(20)).unwrap()));
@@ -288,12 +292,8 @@ fn coherent_set_shows_only_unexpired_samples() {
         let writer = legs::writer(&publisher, &legs::topic(&here, level));
         set_lifespan(&writer, Some(HOUR));
         let readers = [
-            subscriber.reader(&legs::topic::<Leg>(&there, level)).create().unwrap(),
-            subscriber
-                .reader(&legs::topic::<Leg>(&there, level))
-                .follow_instances()
-                .create()
-                .unwrap(),
+            subscriber.reader(&legs::topic::<Leg>(&there, level)).reliable_all().create().unwrap(),
+            subscriber.reader(&legs::topic::<Leg>(&there, level)).reliable_all().create().unwrap(),
         ];
         meet(&writer, &readers, level);
         let write = |number, age| {
@@ -345,7 +345,7 @@ fn lifespan_of_a_writer_in_another_process_applies() {
     let domain = TestDomain::new();
     let here = domain.join();
     let readers = LEVELS.map(|level| {
-        here.reader(&topic::<Fix>(&here, "Fixes", level)).follow_instances().create().unwrap()
+        here.reader(&topic::<Fix>(&here, "Fixes", level)).reliable_all().create().unwrap()
     });
     let mut actor = Actor::start(module_path!(), "writer", &domain, 0);
     assert_eq!(actor.hear(), "written");

@@ -31,7 +31,7 @@ fn act_reader(folder: &std::path::Path) {
     let participant = join(folder);
     let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
     let subscriber = participant.subscriber().partition([named(seed())]).create().unwrap();
-    let reader = subscriber.reader(&topic).create().unwrap();
+    let reader = subscriber.reader(&topic).reliable_all().create().unwrap();
     say("ready");
     let mut numbers = Vec::new();
     loop {
@@ -124,8 +124,8 @@ fn partition_change_moves_matches_of_unordered_topic() {
     let publisher = ours.publisher().partition(["left"]).create().unwrap();
     let writer = writer(&publisher, &here);
     let left = theirs.subscriber().partition(["l*"]).create().unwrap();
-    let reader_of_left = left.reader(&there).create().unwrap();
-    let reader_of_none = theirs.reader(&there).create().unwrap();
+    let reader_of_left = left.reader(&there).reliable_all().create().unwrap();
+    let reader_of_none = theirs.reader(&there).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&CheckedSample::new(1)).unwrap();
     assert_eq!(reader_of_left.take_next_data(SOON).unwrap().unwrap().number, 1);
@@ -159,7 +159,7 @@ fn kept_samples_retain_their_partitions() {
         participant.topic::<CheckedSample>("Marks").transient_local().keep_all().create().unwrap()
     };
     let of_all = holder.subscriber().partition(["*"]).create().unwrap();
-    let _keeps = of_all.reader(&kept(&holder)).create().unwrap();
+    let _keeps = of_all.reader(&kept(&holder)).reliable_all().create().unwrap();
     let ours = domain.join();
     for (number, names) in [&["left"][..], &["right"], &["left", "right"], &[]].iter().enumerate() {
         let publisher = ours.publisher().partition(names.iter().copied()).create().unwrap();
@@ -174,7 +174,7 @@ fn kept_samples_retain_their_partitions() {
         [("left", &[0, 2][..]), ("right", &[1, 2]), ("?*", &[0, 1, 2]), ("", &[3])]
     {
         let subscriber = theirs.subscriber().partition([name]).create().unwrap();
-        let reader = subscriber.reader(&kept(&theirs)).create().unwrap();
+        let reader = subscriber.reader(&kept(&theirs)).reliable_all().create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
         assert_eq!(taken(&reader), expected, "{name}");
     }
@@ -200,7 +200,7 @@ fn blocked_shard_does_not_block_another_shard() {
         let writer = publisher.writer(&here).in_flight(64).memory(16 << 10);
         let writer = writer.max_blocking_time(Timeout::millis(200)).create().unwrap();
         let subscriber = theirs.subscriber().partition([name]).create().unwrap();
-        (writer, subscriber.reader(&there).create().unwrap())
+        (writer, subscriber.reader(&there).reliable_all().create().unwrap())
     });
     let [(left, reader_of_left), (right, reader_of_right)] = &ends;
     left.wait_for_readers(1, SOON).unwrap();
@@ -237,7 +237,7 @@ fn sharding_needs_one_fixed_partition_and_agreement_of_participants() {
         let error = publisher.writer(&sharded).create().err().unwrap();
         assert!(matches!(&error, DdsError::InconsistentPolicy(why) if why.contains("sharded")));
         let subscriber = ours.subscriber().partition(names.iter().copied()).create().unwrap();
-        assert!(subscriber.reader(&sharded).create().is_err());
+        assert!(subscriber.reader(&sharded).reliable_all().create().is_err());
     }
     let publisher = ours.publisher().partition(["left"]).create().unwrap();
     let writer = writer(&publisher, &sharded);
@@ -247,7 +247,7 @@ fn sharding_needs_one_fixed_partition_and_agreement_of_participants() {
     assert!(matches!(&error, DdsError::ImmutablePolicy(why) if why.contains("`Marks`")), "{error}");
     assert_eq!(publisher.qos().partition.name, ["left"], "it is as it was");
     let whole = make(of(&theirs));
-    let _reader = theirs.reader(&whole).create().unwrap();
+    let _reader = theirs.reader(&whole).reliable_all().create().unwrap();
     until("they are told", || whole.inconsistent_topic_status().total_count == 1);
     writer.write(&CheckedSample::new(1)).unwrap();
     let samples = |status: Option<StorageStatus>| status.map(|status| status.kept);

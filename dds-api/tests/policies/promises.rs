@@ -48,7 +48,7 @@ fn missed_deadline_is_reported_on_both_sides() {
             topic.create().unwrap()
         };
         let writer = ours.writer(&topic(&ours)).create().unwrap();
-        let reader = Arc::new(theirs.reader(&topic(&theirs)).create().unwrap());
+        let reader = Arc::new(theirs.reader(&topic(&theirs)).reliable_all().create().unwrap());
         writer.wait_for_readers(1, SOON).unwrap();
         assert_eq!(writer.offered_deadline_missed_status().total_count, 0);
         let offered = writer.status_condition();
@@ -95,7 +95,7 @@ fn a_deadline_may_be_set_later() {
     let participant = domain.join();
     let topic = participant.topic::<Track>("Tracks").create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let loan = writer.loan().unwrap();
     let mut qos = writer.qos();
@@ -142,7 +142,7 @@ fn silent_writer_is_not_alive_until_it_asserts_liveliness() {
     let qos = manual(LivelinessQosPolicyKind::ManualByTopic);
     let writer = ours.writer(&here).qos(&qos).create().unwrap();
     let other = ours.writer(&here).create().unwrap();
-    let reader = Arc::new(theirs.reader(&topic(&theirs)).create().unwrap());
+    let reader = Arc::new(theirs.reader(&topic(&theirs)).reliable_all().create().unwrap());
     let condition = reader.status_condition();
     condition.set_enabled_statuses(StatusKind::LivelinessChanged);
     let counts = || {
@@ -215,7 +215,7 @@ fn a_killed_process_has_no_writer_that_is_alive() {
     let domain = TestDomain::new();
     let participant = domain.join();
     let topic = participant.topic::<Track>("Tracks").atomic().create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let mut actor = Actor::start(module_path!(), "writer", &domain, 0);
     assert_eq!(actor.hear(), "ready");
     until("it is alive", || reader.liveliness_changed_status().alive_count == 1);

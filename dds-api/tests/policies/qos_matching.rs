@@ -24,7 +24,7 @@ fn act() {
     assert_eq!(role, "reader");
     let participant = join(&folder);
     let topic = participant.topic::<CheckedSample>("Marks").atomic().create().unwrap();
-    let _reader = participant.reader(&topic).create().unwrap();
+    let _reader = participant.reader(&topic).reliable_all().create().unwrap();
     say("ready");
     while listen().is_some() {}
 }
@@ -93,7 +93,6 @@ fn refuse(order: Order, (policy, change): (PolicyId, PolicyChange)) {
     let (ours, theirs) = (domain.join(), domain.join());
     let (here, there) = (topic(&ours, order), topic(&theirs, order));
     let (mut writer_qos, mut reader_qos) = (DataWriterQos::default(), DataReaderQos::default());
-    writer_qos.copy_from_topic_qos(&here.qos());
     reader_qos.history.kind = dds_api::qos::HistoryQosPolicyKind::KeepAll;
     let good_qos = writer_qos.clone();
     let mut group = GroupPolicies::default();
@@ -193,7 +192,7 @@ fn immutable_policies_cannot_change() {
         error.to_string().contains("RELIABILITY may not change on an enabled writer"),
         "{error}"
     );
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let mut qos = reader.qos();
     qos.history.depth = 9;
     assert!(matches!(reader.set_qos(&qos), Err(DdsError::ImmutablePolicy(_))));
@@ -230,7 +229,7 @@ fn conflicting_topic_definition_of_another_participant_is_reported() {
     let here = topic(&ours, Order::Atomic);
     let writer = ours.writer(&here).create().unwrap();
     let there = topic(&theirs, Order::Kept);
-    let _readers = [(); 2].map(|()| theirs.reader(&there).create().unwrap());
+    let _readers = [(); 2].map(|()| theirs.reader(&there).reliable_all().create().unwrap());
     let wait_set = WaitSet::new();
     wait_set.attach(&here.status_condition()).unwrap();
     wait_set.wait(SOON).unwrap();
@@ -257,7 +256,7 @@ fn matches_are_counted_as_they_come_and_go() {
     condition.set_enabled_statuses(StatusKind::PublicationMatched);
     let wait_set = WaitSet::new();
     wait_set.attach(&condition).unwrap();
-    let own = Arc::new(participant.reader(&topic).create().unwrap());
+    let own = Arc::new(participant.reader(&topic).reliable_all().create().unwrap());
     assert!(wait_set.wait(SOON).unwrap().contains(condition.as_ref()));
     let status = writer.publication_matched_status();
     assert_eq!((status.total_count, status.current_count), (1, 1));
@@ -295,7 +294,7 @@ fn samples_of_a_writer_wait_until_its_offer_is_known() {
     let domain = TestDomain::new();
     let (ours, theirs) = (domain.join(), domain.join());
     let (here, there) = (topic(&ours, Order::Atomic), topic(&theirs, Order::Atomic));
-    let reader = theirs.reader(&there).create().unwrap();
+    let reader = theirs.reader(&there).reliable_all().create().unwrap();
     let first = ours.writer(&here).create().unwrap();
     first.wait_for_readers(1, SOON).unwrap();
     let mut expected = Vec::new();
@@ -328,10 +327,15 @@ fn offer_of_a_deleted_writer_is_remembered() {
     exclusive.write(&CheckedSample::new(1)).unwrap();
     first.write(&CheckedSample::new(2)).unwrap();
     drop(exclusive);
-    let reader = theirs.reader(&topic(&theirs, Order::Kept)).create().unwrap();
+    let reader = theirs.reader(&topic(&theirs, Order::Kept)).reliable_all().create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, 2);
-    let owner = theirs.reader(&topic(&theirs, Order::Kept)).exclusive_ownership().create().unwrap();
+    let owner = theirs
+        .reader(&topic(&theirs, Order::Kept))
+        .reliable_all()
+        .exclusive_ownership()
+        .create()
+        .unwrap();
     owner.wait_for_historical_data(SOON).unwrap();
     assert_eq!(owner.take_next_data(SOON).unwrap().unwrap().number, 1);
     // The end of its writer is reported, and nothing else.
@@ -358,8 +362,9 @@ fn samples_of_departed_participant_go_only_to_compatible_readers() {
         asks.history.kind = dds_api::qos::HistoryQosPolicyKind::KeepAll;
         asks.deadline = quick.deadline.clone();
         let quick = ours.writer(&here).qos(&quick).create().unwrap();
-        let anybody = theirs.reader(&there).create().unwrap();
-        let of_owners = || theirs.reader(&there).exclusive_ownership().create().unwrap();
+        let anybody = theirs.reader(&there).reliable_all().create().unwrap();
+        let of_owners =
+            || theirs.reader(&there).reliable_all().exclusive_ownership().create().unwrap();
         let asking = || theirs.reader(&there).qos(&asks).create().unwrap();
         let early = [anybody, of_owners(), asking()];
         owner.wait_for_readers(1, SOON).unwrap();

@@ -56,7 +56,8 @@ fn with_deadline(mut qos: DataWriterQos) -> DataWriterQos {
 }
 
 fn reader_of(participant: &DomainParticipant, atomic: bool) -> DataReader<Command> {
-    let reader = participant.reader(&topic(participant, atomic)).exclusive_ownership();
+    let reader =
+        participant.reader(&topic(participant, atomic)).reliable_all().exclusive_ownership();
     reader.keep_all().create().unwrap()
 }
 
@@ -202,7 +203,7 @@ fn lost_liveliness_ends_instances_without_another_live_writer() {
             let domain = TestDomain::new();
             let (ours, theirs) = (domain.join(), domain.join());
             let there = shared_topic(&theirs, atomic);
-            let reader = theirs.reader(&there).follow_instances().create().unwrap();
+            let reader = theirs.reader(&there).reliable_all().create().unwrap();
             let qos = with_lease(DataWriterQos::default(), kind);
             let silent = ours.writer(&shared_topic(&ours, atomic)).qos(&qos).create().unwrap();
             let other = theirs.writer(&there).create().unwrap();
@@ -241,7 +242,7 @@ fn listener_and_condition_report_the_end_of_an_instance() {
         let (ours, theirs) = (domain.join(), domain.join());
         let subscriber = theirs.subscriber().create().unwrap();
         let there = shared_topic(&theirs, atomic);
-        let reader = subscriber.reader(&there).follow_instances().create().unwrap();
+        let reader = subscriber.reader(&there).reliable_all().create().unwrap();
         let topic = shared_topic(&ours, atomic);
         let writer = ours.writer(&topic).autodispose_unregistered_instances(false);
         let writer = writer.create().unwrap();
@@ -269,7 +270,7 @@ fn reader_notices_the_end_of_one_of_two_writers_of_its_own_participant() {
     let domain = TestDomain::new();
     let participant = domain.join();
     let topic = shared_topic(&participant, false);
-    let reader = participant.reader(&topic).follow_instances().create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let writer = || {
         let writer = participant.writer(&topic).autodispose_unregistered_instances(false);
         writer.create().unwrap()

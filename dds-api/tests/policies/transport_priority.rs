@@ -66,14 +66,15 @@ fn act() {
 fn act_listener(folder: &Path) {
     let (participant, called) = (join(folder), Arc::<Mutex<Vec<String>>>::default());
     let readers = TOPICS.map(|each| {
-        let reader = participant.reader(&topic(&participant, each)).create().unwrap();
+        let reader =
+            participant.reader(&topic(&participant, each)).reliable_all().create().unwrap();
         reader
             .set_listener(RecordingListener(Arc::clone(&called)), StatusKind::DataAvailable)
             .unwrap();
         reader
     });
     let (let_go, gate) = channel();
-    let held = participant.reader(&topic(&participant, GATE)).create().unwrap();
+    let held = participant.reader(&topic(&participant, GATE)).reliable_all().create().unwrap();
     held.set_listener(GatedListener(gate), StatusKind::DataAvailable).unwrap();
     until("all writers are there", || {
         readers.iter().chain([&held]).all(|reader| reader.matched_writers() == 1)

@@ -52,7 +52,8 @@ fn limited(
     let config = ParticipantConfig::new().runtime_dir(domain.runtime_dir()).caller_drives();
     let there = DomainParticipant::with_config(0, config).unwrap();
     let topic = at_level(here.topic("Tracks"), level);
-    let reader = there.reader(&at_level(there.topic("Tracks"), level)).create().unwrap();
+    let reader =
+        there.reader(&at_level(there.topic("Tracks"), level)).reliable_all().create().unwrap();
     let writer = here.writer(&topic).resource_limits(limits).max_blocking_time(A_MOMENT);
     let writer = writer.create().unwrap();
     while writer.matched_readers() == 0 || reader.matched_writers() == 0 {
@@ -67,7 +68,7 @@ fn of_two_instances(
     participant: &DomainParticipant,
 ) -> (Publisher, DataWriter<Track>, DataReader<Track>) {
     let topic = at_level(participant.topic("Tracks"), "atomic");
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let coherent = PresentationQosPolicy { coherent_access: true, ..Default::default() };
     let publisher = participant.publisher().presentation(coherent).create().unwrap();
     let writer = publisher.writer(&topic).resource_limits(limits(0, 2, 0)).create().unwrap();
@@ -127,7 +128,8 @@ fn waiting_write_continues_when_there_is_room() {
     for level in LEVELS {
         let domain = TestDomain::new();
         let (here, there) = (domain.join(), domain.join());
-        let reader = there.reader(&at_level(there.topic("Tracks"), level)).create().unwrap();
+        let reader =
+            there.reader(&at_level(there.topic("Tracks"), level)).reliable_all().create().unwrap();
         let writer = here.writer(&at_level(here.topic("Tracks"), level));
         let writer = writer.resource_limits(limits(1, 0, 0)).max_blocking_time(SOON);
         let writer = writer.create().unwrap();

@@ -49,7 +49,7 @@ fn members_that_all_write_and_read_see_one_order() {
                 scope.spawn(|| {
                     let participant = join(&folder);
                     let topic = topic(&participant);
-                    let reader = participant.reader(&topic).create().unwrap();
+                    let reader = participant.reader(&topic).reliable_all().create().unwrap();
                     let writer = writer(&participant, &topic);
                     writer.wait_for_readers(MEMBERS as usize, SOON).unwrap();
                     let order = std::thread::scope(|inner| {
@@ -92,7 +92,7 @@ fn participants_meet_and_agree_with_all_optimisations_switched_off() {
     };
     let [here, there] = [join(), join()];
     let writer = writer(&here, &topic(&here));
-    let reader = there.reader(&topic(&there)).create().unwrap();
+    let reader = there.reader(&topic(&there)).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     (0..100).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     let order = take(&reader, 100);
@@ -106,7 +106,7 @@ fn silent_writer_blocks_no_other_member() {
     let (one, two) = (domain.join(), domain.join());
     let (here, there) = (topic(&one), topic(&two));
     let silent = writer(&one, &here);
-    let reader = one.reader(&here).create().unwrap();
+    let reader = one.reader(&here).reliable_all().create().unwrap();
     let busy = writer(&two, &there);
     busy.wait_for_readers(1, SOON).unwrap();
     let order = std::thread::scope(|scope| {
@@ -127,14 +127,14 @@ fn late_reader_receives_every_sample_from_some_sample_on() {
     let domain = TestDomain::new();
     let (one, two) = (domain.join(), domain.join());
     let writer = writer(&one, &topic(&one));
-    let early = two.reader(&topic(&two)).create().unwrap();
+    let early = two.reader(&topic(&two)).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let (over, written) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let all = scope.spawn(|| write_until(&over, &written, &writer));
         let late = scope.spawn(|| {
             let three = domain.join();
-            let reader = three.reader(&topic(&three)).create().unwrap();
+            let reader = three.reader(&topic(&three)).reliable_all().create().unwrap();
             let mut got = ReceivedSequence::default();
             until("many have come", || {
                 let samples = reader.take_data(.., Timeout::millis(100)).unwrap();
@@ -160,8 +160,8 @@ fn topic_continues_after_a_participant_leaves() {
     let domain = TestDomain::new();
     let (one, two, three) = (domain.join(), domain.join(), domain.join());
     let writer = writer(&one, &topic(&one));
-    let stays = two.reader(&topic(&two)).create().unwrap();
-    let goes = three.reader(&topic(&three)).create().unwrap();
+    let stays = two.reader(&topic(&two)).reliable_all().create().unwrap();
+    let goes = three.reader(&topic(&three)).reliable_all().create().unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
     writer.write(&CheckedSample::new(0)).unwrap();
     assert_eq!(take(&goes, 1)[0].1, 0);
@@ -185,7 +185,7 @@ fn participant_leaves_a_topic_and_joins_it_again() {
     let mut number = 0;
     let mut held = Vec::new();
     for round in 0..20 {
-        let reader = two.reader(&topic(&two)).create().unwrap();
+        let reader = two.reader(&topic(&two)).reliable_all().create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
         writer.write(&CheckedSample::new(number)).unwrap();
         let sample = reader.take_next_data(SOON).unwrap().unwrap();
@@ -210,7 +210,7 @@ fn participant_leaves_a_topic_and_joins_it_again() {
 fn participants_with_conflicting_topic_levels_are_not_matched() {
     let domain = TestDomain::new();
     let (one, two) = (domain.join(), domain.join());
-    let reader = one.reader(&topic(&one)).create().unwrap();
+    let reader = one.reader(&topic(&one)).reliable_all().create().unwrap();
     let unordered = two.topic::<CheckedSample>("Marks").create().unwrap();
     let writer = two.writer(&unordered).create().unwrap();
     assert!(writer.wait_for_readers(1, Timeout::millis(50)).is_err());
@@ -235,7 +235,7 @@ fn partly_unused_chunks_are_reclaimed() {
     let topic = |participant: &DomainParticipant| {
         participant.topic::<Long>("Long").atomic().create().unwrap()
     };
-    let reader = two.reader(&topic(&two)).create().unwrap();
+    let reader = two.reader(&topic(&two)).reliable_all().create().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let writer = one.writer(&topic(&one)).max_blocking_time(SOON).create().unwrap();
@@ -265,7 +265,7 @@ fn second_writer_of_a_participant_counts_existing_readers() {
     let (here, there) = (domain.join(), domain.join());
     let (ours, theirs) = (topic(&here), topic(&there));
     let first = writer(&here, &ours);
-    let reader = there.reader(&theirs).create().unwrap();
+    let reader = there.reader(&theirs).reliable_all().create().unwrap();
     first.wait_for_readers(1, SOON).unwrap();
     let second = writer(&here, &ours);
     second.wait_for_readers(1, SOON).unwrap();
@@ -282,8 +282,11 @@ fn reader_count_stays_constant_while_writers_come_and_go() {
     let domain = TestDomain::new();
     let all = [domain.join(), domain.join(), domain.join()];
     let topics = all.each_ref().map(topic);
-    let readers: Vec<_> =
-        all.iter().zip(&topics).map(|(one, topic)| one.reader(topic).create().unwrap()).collect();
+    let readers: Vec<_> = all
+        .iter()
+        .zip(&topics)
+        .map(|(one, topic)| one.reader(topic).reliable_all().create().unwrap())
+        .collect();
     let observer = writer(&all[0], &topics[0]);
     observer.wait_for_readers(3, SOON).unwrap();
     let (is_over, mut fewest) = (AtomicBool::new(false), 3);

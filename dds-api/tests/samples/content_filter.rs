@@ -64,7 +64,10 @@ fn reader_of_filtered_topic_receives_only_samples_that_pass() {
     let domain = TestDomain::new();
     let participant = domain.join();
     let low = low(&participant);
-    let (some, all) = (participant.reader(&low), participant.reader(low.related_topic()));
+    let (some, all) = (
+        participant.reader(&low).reliable_all(),
+        participant.reader(low.related_topic()).reliable_all(),
+    );
     let (some, all) = (some.create().unwrap(), all.create().unwrap());
     let mut actor = Actor::start(module_path!(), "writer", &domain, 0);
     assert_eq!(actor.hear(), "ready");
@@ -115,7 +118,7 @@ fn query_condition_returns_samples_in_its_order() {
     let domain = TestDomain::new();
     let participant = domain.join();
     let topic = topic_of(&participant);
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     for (callsign, altitude) in [("A", 300), ("B", 100), ("C", 5000), ("D", 200)] {
@@ -142,9 +145,9 @@ fn query_condition_returns_samples_in_its_order() {
 fn a_wait_set_waits_for_samples_of_several_readers_and_participants() {
     let domain = TestDomain::new();
     let participants = [domain.join(), domain.join()];
-    let readers = participants
-        .each_ref()
-        .map(|participant| Arc::new(participant.reader(&topic_of(participant)).create().unwrap()));
+    let readers = participants.each_ref().map(|participant| {
+        Arc::new(participant.reader(&topic_of(participant)).reliable_all().create().unwrap())
+    });
     let low = ReadCondition::query(States::not_read(), "altitude < 1000", &[]).unwrap();
     let there = readers.each_ref().map(|reader| reader.condition(&low));
     let (wait_set, stop) = (WaitSet::new(), GuardCondition::new());

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use crate::support::{SOON, TestDomain};
+use dds_api::infrastructure::InstanceHandle;
 use dds_api::prelude::*;
 
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
@@ -19,7 +20,7 @@ fn track(id: u32) -> Track {
 fn writer_and_reader(participant: &DomainParticipant) -> (DataWriter<Track>, DataReader<Track>) {
     let topic = participant.topic::<Track>("Tracks").create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     (writer, reader)
 }
@@ -51,8 +52,8 @@ fn calls_with_the_handle_of_the_instance_do_what_calls_without_do() {
     writer.wait_for_acknowledgments(SOON).unwrap();
     let all: Vec<_> = reader.take(.., Timeout::NOW).unwrap().collect();
     assert!(all.iter().all(|sample| sample.info().instance_handle == handle));
-    assert!(all.iter().map(|it| it.data().is_some()).eq([true, false, false, true, false, false]));
-    assert!(all[3..].iter().all(|sample| sample.info().source_timestamp == time()));
+    assert!(all.iter().map(|it| it.data().is_some()).eq([true, true, false]));
+    assert!(all[1..].iter().all(|sample| sample.info().source_timestamp == time()));
 }
 
 #[test]
@@ -97,10 +98,38 @@ fn handle_of_a_type_without_key_is_accepted() {
     let participant = domain.join();
     let topic = participant.topic::<Pressure>("Pressures").create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let sample = Pressure { pascal: 101_325.0 };
     let handle = writer.register_instance(&sample).unwrap();
     writer.write_w_handle(&sample, handle).unwrap();
     assert_eq!(*reader.take_next_data(SOON).unwrap().unwrap(), sample);
+}
+
+#[test]
+fn nil_handle_leaves_the_instance_to_the_key_of_the_sample() {
+    let domain = TestDomain::new();
+    let participant = domain.join();
+    let (writer, reader) = writer_and_reader(&participant);
+    writer.write_w_handle(&track(1), InstanceHandle::NIL).unwrap();
+    writer.dispose_w_handle(&track(1), InstanceHandle::NIL).unwrap();
+    writer.unregister_instance_w_handle(&track(1), InstanceHandle::NIL).unwrap();
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    let any = dds_api::subscription::States::any();
+    let first = reader.read_next_instance(.., Some(InstanceHandle::NIL), any).unwrap();
+    assert_eq!(first.iter().map(|it| it.data().is_some()).collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
+fn key_value_of_the_only_instance_of_a_type_without_key_is_a_default_value() {
+    #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+    struct Attitude {
+        pitch: f64,
+    }
+    let domain = TestDomain::new();
+    let participant = domain.join();
+    let topic = participant.topic::<Attitude>("Attitude").create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    let handle = writer.register_instance(&Attitude { pitch: 1.0 }).unwrap();
+    assert_eq!(writer.get_key_value(handle), Ok(Attitude::default()));
 }

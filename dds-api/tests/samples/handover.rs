@@ -49,7 +49,8 @@ impl How {
     }
 
     fn reader(self, participant: &DomainParticipant) -> DataReader<Command> {
-        let reader = participant.reader(&self.topic(participant)).exclusive_ownership();
+        let reader =
+            participant.reader(&self.topic(participant)).reliable_all().exclusive_ownership();
         reader.keep_all().create().unwrap()
     }
 }

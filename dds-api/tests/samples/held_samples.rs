@@ -37,7 +37,7 @@ fn ordered_topic(participant: &DomainParticipant) -> Topic<CheckedSample> {
 }
 
 fn ordered_reader(participant: &DomainParticipant) -> DataReader<CheckedSample> {
-    participant.reader(&ordered_topic(participant)).create().unwrap()
+    participant.reader(&ordered_topic(participant)).reliable_all().create().unwrap()
 }
 
 fn unordered_reader(participant: &DomainParticipant) -> DataReader<CheckedSample> {
@@ -49,7 +49,7 @@ fn byte_topic(participant: &DomainParticipant) -> Topic<Bytes> {
 }
 
 fn byte_reader(participant: &DomainParticipant) -> DataReader<Bytes> {
-    participant.reader(&byte_topic(participant)).create().unwrap()
+    participant.reader(&byte_topic(participant)).reliable_all().create().unwrap()
 }
 
 fn join_with(folder: &Path, member_timeout: Duration) -> DomainParticipant {
@@ -403,7 +403,7 @@ fn new_reader_beside_held_samples_of_deleted_reader_has_no_gap() {
     });
     let writer = here.writer(&topics[0]).max_blocking_time(SOON).create().unwrap();
     let ends = AtomicBool::new(false);
-    let new_reader = || there.reader(&topics[1]).keep_all().create().unwrap();
+    let new_reader = || there.reader(&topics[1]).reliable_all().create().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in (0..).take_while(|_| !ends.load(Ordering::Relaxed)) {

@@ -94,7 +94,7 @@ fn unregistering_an_unknown_instance_is_refused_and_sends_nothing() {
     let (here, there) = (domain.join(), domain.join());
     let (one, other) = (writer::<Track>(&here), writer::<Track>(&here));
     let topic = there.topic::<Track>("Track").create().unwrap();
-    let reader = there.reader(&topic).keep_all().follow_instances().create().unwrap();
+    let reader = there.reader(&topic).reliable_all().create().unwrap();
     [&one, &other].into_iter().for_each(|it| it.wait_for_readers(1, SOON).unwrap());
     is_unknown(one.unregister_instance(&track(1)));
     one.write(&track(1)).unwrap();

@@ -34,7 +34,7 @@ fn scene(is_exclusive: bool) -> Scene {
     let topic = |participant: &DomainParticipant| {
         participant.topic::<Command>("Commands").create().unwrap()
     };
-    let reader = here.reader(&topic(&here)).keep_all().follow_instances();
+    let reader = here.reader(&topic(&here)).reliable_all();
     let reader = if is_exclusive { reader.exclusive_ownership() } else { reader };
     let reader = reader.create().unwrap();
     let writers = [(one, 2), (other, 1)].map(|(participant, strength)| {
@@ -176,7 +176,7 @@ fn coherent_set_with_timestamps_of_the_application_comes_at_the_time_of_its_end(
     let topic = |participant: &DomainParticipant| {
         participant.topic::<Command>("Commands").create().unwrap()
     };
-    let reader = here.reader(&topic(&here)).keep_all().follow_instances().create().unwrap();
+    let reader = here.reader(&topic(&here)).reliable_all().create().unwrap();
     let coherent = PresentationQosPolicy { coherent_access: true, ..Default::default() };
     let publisher = one.publisher().presentation(coherent).create().unwrap();
     let gathering = publisher.writer(&topic(&one)).create().unwrap();
@@ -205,7 +205,7 @@ fn largest_sample_fits_with_a_timestamp_of_the_application() {
     let domain = TestDomain::new();
     let here = domain.join();
     let topic = here.topic::<Report>("Reports").create().unwrap();
-    let reader = here.reader(&topic).keep_all().follow_instances().create().unwrap();
+    let reader = here.reader(&topic).reliable_all().create().unwrap();
     let text = "x".repeat(5000);
     let writer = here.writer(&topic);
     let lifespan = LifespanQosPolicy { duration: Duration::from_secs(3600).into() };

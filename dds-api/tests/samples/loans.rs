@@ -53,7 +53,7 @@ fn padding_of_plain_samples_shows_nothing_of_their_writer() {
     let domain = TestDomain::new();
     let participant = domain.join();
     let topic = participant.topic::<Padded>("Padded").create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let mut secret = MaybeUninit::<Padded>::uninit();
@@ -90,11 +90,11 @@ fn loans_are_published_with_policies_that_changed_meanwhile() {
     let domain = TestDomain::new();
     let participant = domain.join();
     let topic = participant.topic::<CheckedSample>("Marks").create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let bytes = participant.topic::<Bytes>("Bytes").create().unwrap();
-    let byte_reader = participant.reader(&bytes).create().unwrap();
+    let byte_reader = participant.reader(&bytes).reliable_all().create().unwrap();
     let byte_writer = participant.writer(&bytes).create().unwrap();
     byte_writer.wait_for_readers(1, SOON).unwrap();
     for number in 0..20 {

@@ -7,6 +7,7 @@ mod support;
 
 mod atomic;
 mod content_filter;
+mod default_readers;
 mod handles;
 mod handover;
 mod held_samples;

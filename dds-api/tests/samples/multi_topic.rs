@@ -86,7 +86,7 @@ impl Air {
     }
 
     fn reader(&self, of: &MultiTopic<View>) -> DataReader<View> {
-        let reader = self.here.reader(of).create().unwrap();
+        let reader = self.here.reader(of).reliable_all().create().unwrap();
         self.locations.wait_for_readers(1, SOON).unwrap();
         self.plans.wait_for_readers(1, SOON).unwrap();
         self.carriers.wait_for_readers(1, SOON).unwrap();
@@ -220,7 +220,7 @@ fn late_multi_topic_reader_receives_kept_samples_of_its_topics() {
     reader.wait_for_historical_data(SOON).unwrap();
     assert_eq!(next(&reader, 1), [(view("AF1", 100.0, "France"), true)]);
     // The reader keeps the last sample of each instance, however many arrive between reads.
-    let last = air.here.reader(&air.multi("10000")).keep_last(1).create().unwrap();
+    let last = air.here.reader(&air.multi("10000")).reliable().keep_last(1).create().unwrap();
     for height in 1..2000 {
         air.locate(1, f64::from(height));
     }
@@ -253,7 +253,8 @@ fn all_members_are_selected_and_unrelated_topics_are_cross_joined() {
         (made(&participant, "Location", false), made(&participant, "Wind", false));
     let expression = "SELECT * FROM Location NATURAL INNER JOIN Wind WHERE knots > 10 AND z < 1000";
     let multi = participant.dynamic_multi_topic("Hazards", &of, expression, &[]).unwrap();
-    let reader = participant.subscriber().create().unwrap().reader(&multi).create().unwrap();
+    let reader =
+        participant.subscriber().create().unwrap().reader(&multi).reliable_all().create().unwrap();
     let (location, wind) = (
         participant.writer(&locations).create().unwrap(),
         participant.writer(&winds).create().unwrap(),

@@ -26,7 +26,7 @@ fn scene<T: DdsType>(
 ) -> (DomainParticipant, DataWriter<T>, DataReader<T>) {
     let participant = domain.join();
     let topic = participant.topic::<T>("Tracks").create().unwrap();
-    let reader = build(participant.reader(&topic)).create().unwrap();
+    let reader = build(participant.reader(&topic).reliable_all()).create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.dispose(&make(1)).unwrap();
@@ -117,8 +117,8 @@ fn calls_for_data_pass_over_notices_in_queues() {
 
 #[test]
 fn calls_for_data_pass_over_notices_in_the_cache() {
-    gives_data_alone(track, |reader| reader.follow_instances());
-    gives_data_alone(flight, |reader| reader.follow_instances());
+    gives_data_alone(track, |reader| reader);
+    gives_data_alone(flight, |reader| reader);
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Pair {
         let topic = participant.topic("Readings").create().unwrap();
         let writer = participant.writer(&topic).memory(64 << 10).in_flight(64);
         let writer = writer.max_blocking_time(Timeout::millis(200)).create().unwrap();
-        let reader = build(participant.reader(&topic)).create().unwrap();
+        let reader = build(participant.reader(&topic).reliable_all()).create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
         Pair { writer, reader, participant, _meeting: domain }
     }

@@ -36,7 +36,7 @@ fn scene((atomic, disposes): (bool, bool)) -> Scene {
         if atomic { topic.atomic().create().unwrap() } else { topic.create().unwrap() }
     };
     let subscriber = here.subscriber().create().unwrap();
-    let reader = subscriber.reader(&topic(&here)).follow_instances().create().unwrap();
+    let reader = subscriber.reader(&topic(&here)).reliable_all().create().unwrap();
     let writer = there.writer(&topic(&there)).autodispose_unregistered_instances(disposes);
     let writer = writer.create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();

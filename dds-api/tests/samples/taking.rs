@@ -16,7 +16,7 @@ fn writer_and_reader(
     let topic = participant.topic::<CheckedSample>("Marks");
     let topic = if is_atomic { topic.atomic() } else { topic }.create().unwrap();
     let writer = participant.writer(&topic).max_blocking_time(SOON).create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     (writer, reader)
 }

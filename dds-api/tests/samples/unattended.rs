@@ -45,7 +45,8 @@ impl Two {
     }
 
     fn reader(&self) -> DataReader<Track> {
-        let reader = self.participants[1].reader(&self.topic).keep_last(2).create().unwrap();
+        let reader =
+            self.participants[1].reader(&self.topic).reliable().keep_last(2).create().unwrap();
         self.writer.wait_for_readers(1, SOON).unwrap();
         reader
     }
@@ -98,7 +99,7 @@ fn unread_keep_all_reader_blocks_its_writer_and_loses_no_sample() {
         [&here, &there].map(|one| one.topic::<CheckedSample>("Marks").create().unwrap());
     let writer = here.writer(&topic).memory(MEMORY).in_flight(100);
     let writer = writer.max_blocking_time(Timeout::millis(200)).create().unwrap();
-    let reader = there.reader(&same).follow_instances().create().unwrap();
+    let reader = there.reader(&same).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let mut written = 0;
     let error = loop {

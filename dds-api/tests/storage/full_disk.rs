@@ -110,7 +110,7 @@ fn writers_wait_for_room_and_go_on() {
     let Some(disk) = SmallDisk::mount(&folder) else { return };
     let participant = join(&folder, &disk);
     let topic = participant.topic::<Block>("Blocks").persistent().create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     let writer = writer_of(&participant, &topic);
     writer.write(&block(0)).unwrap();
@@ -151,7 +151,7 @@ fn full_log_is_detached_and_writers_continue() {
     let participant = join(&folder, &disk);
     let topic = participant.topic::<Block>("Blocks").persistent().detach_full_logs();
     let topic = topic.create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     let writer = writer_of(&participant, &topic);
     // Twice the capacity of the disk. A slow reader blocks the writer briefly, a full
@@ -186,7 +186,7 @@ fn a_topic_begins_when_there_is_room_for_its_log() {
     let participant = join(&folder, &disk);
     disk.fill();
     let topic = participant.topic::<Block>("Blocks").persistent().create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     until("it is full", || log_of(&topic) == Some(LogCondition::Full));
     disk.make_room();
     reader.wait_for_historical_data(SOON).unwrap();
@@ -242,7 +242,7 @@ fn read_only_file_system_for_logs_is_reported() {
     remount("remount,rw");
     let participant = join(&folder, &disk);
     let topic = blocks(&participant);
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     assert_eq!(*reader.take_next_data(SOON).unwrap().unwrap(), block(1));
     drop((reader, topic, participant));
 }

@@ -55,7 +55,7 @@ fn blocks(participant: &DomainParticipant, detaches: bool) -> Topic<Block> {
 fn act_keeper(folder: &Path, detaches: bool) {
     let participant = join(folder).unwrap();
     let topic = blocks(&participant, detaches);
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let writer = participant.writer(&topic).memory(1 << 20).in_flight(64);
     let writer = writer.max_blocking_time(Duration::from_millis(300)).create().unwrap();
     say("here");
@@ -327,7 +327,7 @@ fn removal_of_a_log_folder_during_writing_is_reported() {
         let config = ParticipantConfig::new().runtime_dir(&folder).log_folder(&here);
         let other = DomainParticipant::with_config(0, config).unwrap();
         let topic = blocks(&other, role == "detaches");
-        let reader = other.reader(&topic).create().unwrap();
+        let reader = other.reader(&topic).reliable_all().create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
         until("it keeps a log", || topic.storage_status().is_some_and(|it| it.logs == 1));
         assert_eq!(ask(&mut log_owner, "write 1"), "wrote 1");

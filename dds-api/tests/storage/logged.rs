@@ -81,7 +81,7 @@ fn act_writer(folder: &Path, durable_first: bool) {
     let id = support::seed();
     let participant = join(folder, Some(&logs(folder, "logs")));
     let topic = marks(&participant, durable_first);
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let writer = writer_of(&participant, &topic);
     reader.wait_for_historical_data(SOON).unwrap();
     let mut seen = SeenSamples::new();
@@ -148,7 +148,7 @@ fn everything_is_killed(role: &str, rounds: u64) {
         let folder = domain.runtime_dir();
         let participant = join(&folder, Some(&logs(&folder, "logs")));
         let topic = marks(&participant, role == "strict");
-        let reader = participant.reader(&topic).create().unwrap();
+        let reader = participant.reader(&topic).reliable_all().create().unwrap();
         let now = history(&reader, &topic);
         assert!(durable.len() >= 3, "{durable:?}");
         assert!(now.starts_with(&before), "what was there is there, in its order");
@@ -184,7 +184,7 @@ fn topic_without_logs_waits_and_reports_that_no_log_is_kept() {
     let folder = domain.runtime_dir();
     let without = join(&folder, None);
     let topic = marks(&without, false);
-    let reader = without.reader(&topic).create().unwrap();
+    let reader = without.reader(&topic).reliable_all().create().unwrap();
     let writer = writer_of(&without, &topic);
     writer.write(&mark(1, 0)).unwrap();
     let error = writer.wait_for_acknowledgments(Timeout::millis(50)).unwrap_err().to_string();
@@ -192,7 +192,7 @@ fn topic_without_logs_waits_and_reports_that_no_log_is_kept() {
     assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none());
     let with = join(&folder, Some(&logs(&folder, "logs")));
     let log = marks(&with, false);
-    let log_reader = with.reader(&log).create().unwrap();
+    let log_reader = with.reader(&log).reliable_all().create().unwrap();
     writer.wait_for_acknowledgments(SOON).unwrap();
     assert_eq!(topic.storage_status().unwrap().durable, 1);
     let status = log.storage_status().unwrap();
@@ -212,7 +212,8 @@ fn returning_participant_waits_for_the_log_of_an_absent_member() {
     {
         let (a, b) = (join(&folder, Some(&here)), join(&folder, Some(&there)));
         let (of_a, of_b) = (marks(&a, false), marks(&b, false));
-        let (writer, reader) = (writer_of(&a, &of_a), b.reader(&of_b).create().unwrap());
+        let (writer, reader) =
+            (writer_of(&a, &of_a), b.reader(&of_b).reliable_all().create().unwrap());
         until("both keep logs", || of_b.storage_status().is_some_and(|status| status.logs == 2));
         writer.wait_for_readers(1, SOON).unwrap();
         (0..100).for_each(|number| writer.write(&mark(1, number)).unwrap());
@@ -226,7 +227,7 @@ fn returning_participant_waits_for_the_log_of_an_absent_member() {
     }
     let b = join(&folder, Some(&there));
     let of_b = marks(&b, false);
-    let reader = b.reader(&of_b).create().unwrap();
+    let reader = b.reader(&of_b).reliable_all().create().unwrap();
     let error = reader.wait_for_historical_data(Timeout::millis(300)).unwrap_err().to_string();
     assert!(error.contains("waits for") && error.contains("squall store"), "{error}");
     assert_eq!(of_b.storage_status().unwrap().waits_for.len(), 1);
@@ -255,7 +256,7 @@ fn returning_participant_receives_all_missed_samples() {
         let join_b = || {
             let b = join(&folder, Some(&there));
             let of_b = marks(&b, false);
-            let reader = b.reader(&of_b).create().unwrap();
+            let reader = b.reader(&of_b).reliable_all().create().unwrap();
             (reader, of_b, b)
         };
         (0..100).for_each(|number| writer.write(&mark(1, number)).unwrap());
@@ -306,7 +307,7 @@ fn samples_no_longer_kept_can_be_read_from_the_log() {
     let folder = domain.runtime_dir();
     let with = join(&folder, Some(&logs(&folder, "logs")));
     let topic = with.topic::<Reading>("Readings").persistent().create().unwrap();
-    let reader = with.reader(&topic).create().unwrap();
+    let reader = with.reader(&topic).reliable_all().create().unwrap();
     let writer = with.writer(&topic).create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     let mut times = Vec::new();
@@ -332,7 +333,7 @@ fn samples_no_longer_kept_can_be_read_from_the_log() {
     assert!(matches!(reader.past(Since::Sample(302)), Err(DdsError::BadParameter(_))));
     let without = join(&folder, None);
     let topic = without.topic::<Reading>("Readings").persistent().create().unwrap();
-    let late = without.reader(&topic).create().unwrap();
+    let late = without.reader(&topic).reliable_all().create().unwrap();
     // The late reader asks the participant that keeps a log.
     assert_eq!(late.past(Since::Sample(1)).unwrap().map(Result::unwrap).count(), 300);
 }
@@ -367,7 +368,7 @@ fn late_writer_is_acknowledged_only_when_its_samples_are_durable() {
     let here = logs(&folder, "logs");
     let a = join(&folder, Some(&here));
     let topic = marks(&a, false);
-    let reader = a.reader(&topic).create().unwrap();
+    let reader = a.reader(&topic).reliable_all().create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     for number in 0..10 {
         let writer = writer_of(&a, &topic);
@@ -420,7 +421,7 @@ fn reader_created_right_after_a_dropped_reader_receives_samples() {
         let writer = writer_of(&a, &of_a);
         let mut number = 0;
         for _ in 0..5 {
-            let reader = b.reader(&of_b).create().unwrap();
+            let reader = b.reader(&of_b).reliable_all().create().unwrap();
             number += 1;
             writer.write(&mark(1, number)).unwrap();
             let deadline = Instant::now() + Duration::from_secs(5);
@@ -450,7 +451,7 @@ fn unreadable_log_folder_is_reported_and_awaited() {
     std::fs::write(beside.join("identity"), "nobody's").unwrap();
     let a = join(&folder, Some(&here));
     let topic = marks(&a, false);
-    let reader = a.reader(&topic).create().unwrap();
+    let reader = a.reader(&topic).reliable_all().create().unwrap();
     let failed = |log: Option<LogCondition>| matches!(log, Some(LogCondition::Failed(_)));
     until("it says so", || topic.storage_status().is_some_and(|status| failed(status.log)));
     assert_eq!(topic.storage_status().unwrap().waits_for.len(), 1);
@@ -489,7 +490,7 @@ fn log_drops_old_samples_and_keeps_the_state() {
     {
         let a = join(&folder, Some(&here));
         let topic = topic_of(&a);
-        let reader = a.reader(&topic).create().unwrap();
+        let reader = a.reader(&topic).reliable_all().create().unwrap();
         let writer = a.writer(&topic).max_blocking_time(Duration::from_millis(5));
         let writer = writer.autodispose_unregistered_instances(false).create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
@@ -519,7 +520,7 @@ fn log_drops_old_samples_and_keeps_the_state() {
     }
     let a = join(&folder, Some(&here));
     let topic = topic_of(&a);
-    let reader = a.reader(&topic).create().unwrap();
+    let reader = a.reader(&topic).reliable_all().create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     let mut state: Vec<u64> =
         reader.take_data(.., SOON).unwrap().map(|frame| frame.number).collect();
@@ -560,7 +561,7 @@ fn forgotten_instance_does_not_return_from_the_log() {
         writer.max_blocking_time(SOON).create().unwrap()
     };
     let lives = |topic: &Topic<Reading>, participant: &DomainParticipant| {
-        let reader = participant.reader(topic).keep_all().create().unwrap();
+        let reader = participant.reader(topic).reliable_all().create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
         let taken = reader.take(.., SOON).unwrap();
         taken.map(|it| (it.key_value().sensor, it.data().is_some())).collect::<Vec<_>>()
@@ -585,7 +586,7 @@ fn forgotten_instance_does_not_return_from_the_log() {
         let a = join(&folder, Some(&here));
         let topic = topic_of(&a);
         let writer = writer_of(&a, &topic);
-        let reader = a.reader(&topic).create().unwrap();
+        let reader = a.reader(&topic).reliable_all().create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
         let status = topic.storage_status().unwrap();
         let left = &left[round * 50..];

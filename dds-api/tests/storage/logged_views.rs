@@ -114,7 +114,7 @@ fn topic_unknown_to_returned_members_waits_for_the_last_view() {
     }
     let b = join(&folder, &there);
     let of_b = marks(&b);
-    let reader = b.reader(&of_b).create().unwrap();
+    let reader = b.reader(&of_b).reliable_all().create().unwrap();
     let error = reader.wait_for_historical_data(Timeout::millis(300)).unwrap_err().to_string();
     let awaited = of_b.storage_status().unwrap().waits_for;
     assert!(awaited.len() == 1 && error.contains(&awaited[0]), "{error}");
@@ -139,7 +139,8 @@ fn topic_continues_without_a_log_on_the_word_of_the_operator() {
     {
         let (a, b) = (join(&folder, &here), join(&folder, &there));
         let (of_a, of_b) = (marks(&a), marks(&b));
-        let (writer, reader) = (writer_of(&a, &of_a), b.reader(&of_b).create().unwrap());
+        let (writer, reader) =
+            (writer_of(&a, &of_a), b.reader(&of_b).reliable_all().create().unwrap());
         until("both keep logs", || of_b.storage_status().is_some_and(|it| it.logs == 2));
         write(&writer, 0..50);
         drop((reader, of_b, b));
@@ -171,7 +172,7 @@ fn topic_continues_without_a_log_on_the_word_of_the_operator() {
     // Samples that only A had are in no log; they have been put aside.
     let a = join(&folder, &here);
     let of_a = marks(&a);
-    let reader = a.reader(&of_a).create().unwrap();
+    let reader = a.reader(&of_a).reliable_all().create().unwrap();
     let seen = take(&reader, 70);
     assert_eq!(seen, (0..50).chain(100..120).collect::<Vec<u64>>());
     until("both keep logs", || of_b.storage_status().is_some_and(|it| it.logs == 2));

@@ -57,13 +57,13 @@ fn history_read_continues_at_another_log_keeper_when_one_leaves() {
         let roots = [logs(&folder, "here"), logs(&folder, "there")];
         let log_owners = roots.each_ref().map(|root| join(&folder, Some(root)));
         let topics = log_owners.each_ref().map(marks);
-        let readers =
-            [0, 1].map(|at| log_owners[at].reader(&topics[at]).keep_last(1).create().unwrap());
+        let readers = [0, 1]
+            .map(|at| log_owners[at].reader(&topics[at]).reliable().keep_last(1).create().unwrap());
         both_keep_logs(&topics[0]);
         write(&log_owners[0], &topics[0], 0..MANY);
         let without = join(&folder, None);
         let topic = marks(&without);
-        let reader = without.reader(&topic).create().unwrap();
+        let reader = without.reader(&topic).reliable_all().create().unwrap();
         reader.wait_for_historical_data(SOON).unwrap();
         both_keep_logs(&topic);
         let mut past = reader.past(Since::Sample(1)).unwrap();
@@ -117,7 +117,7 @@ fn past_is_whole_while_the_own_log_is_being_completed() {
     let root = logs(&folder, "here");
     let first = join(&folder, Some(&root));
     let of_first = marks(&first);
-    let kept = first.reader(&of_first).keep_last(1).create().unwrap();
+    let kept = first.reader(&of_first).reliable().keep_last(1).create().unwrap();
     write(&first, &of_first, 0..LONG);
     let mut readings_before = 0;
     // The newcomer's log is completed from the one beside it in the same root. A slow machine may
@@ -125,7 +125,7 @@ fn past_is_whole_while_the_own_log_is_being_completed() {
     for newcomer in 0..20 {
         let second = join(&folder, Some(&root));
         let topic = marks(&second);
-        let reader = second.reader(&topic).keep_last(1).create().unwrap();
+        let reader = second.reader(&topic).reliable().keep_last(1).create().unwrap();
         let is_complete = || topic.storage_status().is_some_and(|status| status.logs == 2);
         for reading in 0.. {
             let before = !is_complete();
@@ -167,7 +167,7 @@ fn past_is_whole_at_once_after_a_restart() {
     for round in 1..=3 {
         let participant = join(&folder, Some(&root));
         let topic = marks(&participant);
-        let reader = participant.reader(&topic).keep_last(1).create().unwrap();
+        let reader = participant.reader(&topic).reliable().keep_last(1).create().unwrap();
         let numbers = |reader: &DataReader<CheckedSample>| -> Vec<u64> {
             let past = reader.past(Since::Sample(1)).unwrap();
             past.map(|read| read.unwrap().1.data().unwrap().number).collect()
@@ -187,7 +187,10 @@ fn history_request_without_any_log_is_refused() {
     let folder = domain.runtime_dir();
     let (a, b) = (join(&folder, None), join(&folder, None));
     let (topic, other) = (marks(&a), marks(&b));
-    let (reader, _other) = (a.reader(&topic).create().unwrap(), b.reader(&other).create().unwrap());
+    let (reader, _other) = (
+        a.reader(&topic).reliable_all().create().unwrap(),
+        b.reader(&other).reliable_all().create().unwrap(),
+    );
     for error in [
         reader.past(Since::Sample(1)).map(drop).unwrap_err(),
         reader.state_at(SystemTime::now()).map(drop).unwrap_err(),
@@ -207,7 +210,7 @@ fn history_request_to_unresponsive_log_keeper_times_out() {
     let log_owner = patient(config(&folder, Some(&root))).caller_drives();
     let log_owner = DomainParticipant::with_config(0, log_owner).unwrap();
     let of_keeper = marks(&log_owner);
-    let kept = log_owner.reader(&of_keeper).keep_last(1).create().unwrap();
+    let kept = log_owner.reader(&of_keeper).reliable().keep_last(1).create().unwrap();
     let stands_still = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -217,7 +220,7 @@ fn history_request_to_unresponsive_log_keeper_times_out() {
         });
         let asker = DomainParticipant::with_config(0, patient(config(&folder, None))).unwrap();
         let topic = marks(&asker);
-        let reader = asker.reader(&topic).create().unwrap();
+        let reader = asker.reader(&topic).reliable_all().create().unwrap();
         write(&asker, &topic, 0..MANY);
         let mut past = reader.past(Since::Sample(1)).unwrap().within(Timeout::millis(200));
         stands_still.store(true, Ordering::Release);

@@ -63,7 +63,7 @@ fn first_reader_of_a_participant_that_only_wrote_is_counted() {
         |topic: &Topic<CheckedSample>| topic.storage_status().is_some_and(|it| it.samples == 1);
     until("both keep it", || topics.iter().all(has_it));
     assert_eq!(writers.each_ref().map(DataWriter::matched_readers), [0, 0]);
-    let reader = there.reader(&topics[1]).create().unwrap();
+    let reader = there.reader(&topics[1]).reliable_all().create().unwrap();
     writers.iter().for_each(|writer| writer.wait_for_readers(1, SOON).unwrap());
     drop(reader);
     until("it is gone", || writers.iter().all(|writer| writer.matched_readers() == 0));
@@ -83,7 +83,7 @@ fn act() {
 fn act_keeper(folder: &std::path::Path) {
     let participant = join(folder);
     let topic = all_marks(&participant);
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     say("has it");
     let mut got = ReceivedSequence::default();
@@ -133,13 +133,13 @@ fn samples_written_before_any_reader_joins_outlive_their_writer() {
     let writer = writer_of(&first, &topic);
     (0..5_000).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     let second = domain.join();
-    let reader = second.reader(&all_marks(&second)).create().unwrap();
+    let reader = second.reader(&all_marks(&second)).reliable_all().create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     (5_000..6_000).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     writer.wait_for_acknowledgments(SOON).unwrap();
     drop((writer, topic, first));
     let third = domain.join();
-    let late = third.reader(&all_marks(&third)).create().unwrap();
+    let late = third.reader(&all_marks(&third)).reliable_all().create().unwrap();
     for reader in [&reader, &late] {
         let all = take_all(reader, 6_000);
         assert!(all.iter().zip(0..).all(|(sample, number)| *sample == CheckedSample::new(number)));
@@ -168,7 +168,8 @@ fn readers_that_join_during_writing_receive_each_sample_once() {
             writer.write(&CheckedSample::last(number)).unwrap();
         });
         let read = |participant: &DomainParticipant| {
-            let reader = participant.reader(&all_marks(participant)).create().unwrap();
+            let reader =
+                participant.reader(&all_marks(participant)).reliable_all().create().unwrap();
             move || {
                 let mut got = ReceivedSequence::default();
                 take_to_the_end(&reader, &mut got);
@@ -210,13 +211,13 @@ fn last_samples_of_each_instance_are_kept() {
     *loan = Reading { sensor: 99, value: 10_000 };
     loan.publish().unwrap();
     writer.wait_for_acknowledgments(SOON).unwrap();
-    let reader = there.reader(&theirs).create().unwrap();
+    let reader = there.reader(&theirs).reliable_all().create().unwrap();
     let values: Vec<u64> = take_all(&reader, 15).iter().map(|it| it.value).collect();
     assert_eq!(values, (9_986..=10_000).collect::<Vec<u64>>());
-    let current = there.reader(&theirs).volatile().create().unwrap();
+    let current = there.reader(&theirs).reliable_all().volatile().create().unwrap();
     current.wait_for_historical_data(SOON).unwrap();
     assert!(current.take_next_data(Timeout::millis(50)).unwrap().is_none());
-    let again = here.reader(&ours).create().unwrap();
+    let again = here.reader(&ours).reliable_all().create().unwrap();
     assert_eq!(take_all(&again, 15).len(), 15);
     for reader in [&reader, &current, &again] {
         until("all get what is new", || {
@@ -233,7 +234,7 @@ fn batch_reads_continue_with_live_samples_after_kept_samples() {
     let (here, there) = (domain.join(), domain.join());
     let ours = all_marks(&here);
     let writer = writer_of(&here, &ours);
-    let reader = there.reader(&all_marks(&there)).create().unwrap();
+    let reader = there.reader(&all_marks(&there)).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     assert!(reader.take_next_data(Timeout::millis(20)).unwrap().is_none());
     let mut next = 0;
@@ -268,7 +269,7 @@ fn late_joiner_receives_large_kept_samples() {
     let notes: Vec<Note> = (0..25).map(note).collect();
     notes.iter().for_each(|note| writer.write(note).unwrap());
     writer.wait_for_acknowledgments(SOON).unwrap();
-    let reader = there.reader(&topic(&there)).create().unwrap();
+    let reader = there.reader(&topic(&there)).reliable_all().create().unwrap();
     assert_eq!(take_all(&reader, 25), notes);
 }
 
@@ -290,7 +291,7 @@ fn limits_and_lifespan_hold() {
         writer.write(&Note { title, text: number.to_string() }).unwrap();
     }
     writer.wait_for_acknowledgments(SOON).unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let kept: Vec<String> = take_all(&reader, 10).into_iter().map(|note| note.text).collect();
     let expected = (0..100).filter(|number| number % 5 < 3).skip(50).map(|it: u32| it.to_string());
     assert_eq!(kept, expected.collect::<Vec<_>>());
@@ -302,7 +303,7 @@ fn limits_and_lifespan_hold() {
     // Longer than the sample's lifespan.
     std::thread::sleep(Duration::from_millis(2200));
     writer.write(&CheckedSample::new(2)).unwrap();
-    let reader = participant.reader(&short).create().unwrap();
+    let reader = participant.reader(&short).reliable_all().create().unwrap();
     assert_eq!(take_all(&reader, 1), [CheckedSample::new(2)]);
 }
 
@@ -343,7 +344,7 @@ fn counted_reader_receives_every_sample_written_from_then_on() {
             true => DurabilityQosPolicyKind::TransientLocal,
             false => DurabilityQosPolicyKind::Volatile,
         };
-        let reader = there.reader(&topic).durability(kind).create().unwrap();
+        let reader = there.reader(&topic).reliable_all().durability(kind).create().unwrap();
         let deadline = Instant::now() + PATIENCE;
         let mut counted = write();
         while writer.matched_readers() == 0 {
@@ -389,11 +390,11 @@ fn misuse_of_kept_topics_is_refused_with_advice() {
     says(none.err().unwrap(), "nothing would be kept");
     let kept =
         here.topic::<CheckedSample>("Marks").transient_local().keep_last(3).create().unwrap();
-    let _reader = here.reader(&kept).create().unwrap();
+    let _reader = here.reader(&kept).reliable_all().create().unwrap();
     let other = here.topic::<CheckedSample>("Marks").transient_local().keep_all().create().unwrap();
     says(here.writer(&other).create().err().unwrap(), "all samples");
     let atomic = there.topic::<CheckedSample>("Marks").atomic().create().unwrap();
-    let reader = there.reader(&atomic).create().unwrap();
+    let reader = there.reader(&atomic).reliable_all().create().unwrap();
     reader.wait_for_historical_data(Timeout::NOW).unwrap();
 }
 
@@ -411,7 +412,7 @@ fn state_transfer_completes_when_a_sending_member_is_killed() {
             (0..2).map(|seed| Actor::start(module_path!(), "keeper", &domain, seed)).collect();
         holders.iter_mut().for_each(|holder| assert_eq!(holder.hear(), "has it"));
         let participant = domain.join();
-        let reader = participant.reader(&all_marks(&participant)).create().unwrap();
+        let reader = participant.reader(&all_marks(&participant)).reliable_all().create().unwrap();
         std::thread::sleep(Duration::from_millis(5 + round * 7 % 40));
         let before = reader.wait_for_historical_data(Timeout::NOW).is_ok();
         holders[(round % 2) as usize].kill();
@@ -447,7 +448,7 @@ fn kept_samples_of_departed_writer_go_only_to_compatible_readers() {
         topic.create().unwrap()
     };
     let reader = |participant: &DomainParticipant, period| {
-        let reader = participant.reader(&topic(participant, period)).keep_all();
+        let reader = participant.reader(&topic(participant, period)).reliable_all();
         reader.create().unwrap()
     };
     let [here, there] = [domain.join(), domain.join()];
@@ -490,7 +491,7 @@ fn transient_samples_outlive_their_writer() {
     };
     let (ours, theirs) = (of(&here), of(&there));
     assert!(ours.is_kept() && !ours.is_logged());
-    let reader = there.reader(&theirs).create().unwrap();
+    let reader = there.reader(&theirs).reliable_all().create().unwrap();
     let writer = writer_of(&here, &ours);
     writer.wait_for_readers(1, SOON).unwrap();
     (0..10).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
@@ -551,7 +552,7 @@ fn cleaned(participant: &DomainParticipant, name: &str, after: Option<Duration>)
 
 /// Returns the samples that a new reader receives: the sensor of each, and whether it is alive.
 fn of_late_reader(participant: &DomainParticipant, topic: &Topic<Reading>) -> Vec<(u32, bool)> {
-    let reader = participant.reader(topic).keep_all().create().unwrap();
+    let reader = participant.reader(topic).reliable_all().create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     let mut all = Vec::new();
     loop {
@@ -578,7 +579,7 @@ fn disposed_instance_is_forgotten_after_the_cleanup_delay() {
         [("After", Some(Duration::from_secs(60))), ("Long", never), ("Never", None)]
     {
         let [ours, theirs] = [&here, &there].map(|it| cleaned(it, name, after));
-        let keeps = there.reader(&theirs).keep_all().create().unwrap();
+        let keeps = there.reader(&theirs).reliable_all().create().unwrap();
         let writer = writer_of(&here, &ours);
         writer.wait_for_readers(1, SOON).unwrap();
         let of = |sensor| Reading { sensor, value: 7 };
@@ -637,7 +638,7 @@ fn disposed_instances_do_not_accumulate_in_the_store() {
     qos.durability.kind = DurabilityQosPolicyKind::Transient;
     let of = |it: &DomainParticipant| it.topic::<Reading>("Readings").qos(&qos).create().unwrap();
     let topics = [&here, &there].map(of);
-    let reader = there.reader(&topics[1]).create().unwrap();
+    let reader = there.reader(&topics[1]).reliable_all().create().unwrap();
     let writer = here.writer(&topics[0]).autodispose_unregistered_instances(false);
     let writer = writer.max_blocking_time(SOON).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
@@ -673,7 +674,7 @@ fn participants_agree_on_the_cleanup_delay() {
     let domain = TestDomain::new();
     let here = domain.join();
     let one = cleaned(&here, "Readings", Some(Duration::from_secs(60)));
-    let _reader = here.reader(&one).create().unwrap();
+    let _reader = here.reader(&one).reliable_all().create().unwrap();
     for other in [Some(Duration::ZERO), None] {
         let other = cleaned(&here, "Readings", other);
         let refused = here.writer(&other).create().err().unwrap().to_string();

@@ -95,8 +95,8 @@ impl Display {
     pub(crate) fn new(participant: &DomainParticipant, level: &str) -> Display {
         let subscriber = participant.subscriber().presentation(together()).create().unwrap();
         Display {
-            winds: subscriber.reader(&winds(participant, level)).create().unwrap(),
-            turns: subscriber.reader(&turns(participant, level)).create().unwrap(),
+            winds: subscriber.reader(&winds(participant, level)).reliable_all().create().unwrap(),
+            turns: subscriber.reader(&turns(participant, level)).reliable_all().create().unwrap(),
             subscriber,
         }
     }

@@ -138,7 +138,7 @@ pub(crate) fn writer_of(participant: &DomainParticipant, name: &str) -> DataWrit
 
 pub(crate) fn reader_of(participant: &DomainParticipant, name: &str) -> DataReader<CheckedSample> {
     let topic = participant.topic::<CheckedSample>(name).create().unwrap();
-    participant.reader(&topic).create().unwrap()
+    participant.reader(&topic).reliable_all().create().unwrap()
 }
 
 /// Takes until the last sample of a test.

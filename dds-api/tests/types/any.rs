@@ -112,7 +112,7 @@ fn act_writer(folder: &Path) {
     let participant = join(folder);
     let ends = LEVELS.map(|level| {
         let topic = topic(&participant, level);
-        let reader = participant.reader(&topic).create().unwrap();
+        let reader = participant.reader(&topic).reliable_all().create().unwrap();
         (reader, participant.writer(&topic).create().unwrap())
     });
     say("there");
@@ -146,8 +146,8 @@ fn value_in_an_any_is_extracted_by_its_type() {
     let ends = LEVELS.map(|level| {
         let typed = topic(&participant, level);
         let met = participant.find_dynamic_topic(&format!("reports {level}"), SOON).unwrap();
-        let reader = participant.reader(&typed).create().unwrap();
-        let met_reader = participant.reader(&met).create().unwrap();
+        let reader = participant.reader(&typed).reliable_all().create().unwrap();
+        let met_reader = participant.reader(&met).reliable_all().create().unwrap();
         let writer = participant.writer(&typed).create().unwrap();
         let met_writer = participant.writer(&met).create().unwrap();
         (reader, writer, met_reader, met_writer)

@@ -39,7 +39,7 @@ fn act_sink(folder: &Path) {
     let participant = join(folder);
     for (number, level) in (0..).zip(LEVELS) {
         let topic = at_level(participant.numbered_topic(number), level);
-        let reader = participant.reader(&topic).create().unwrap();
+        let reader = participant.reader(&topic).reliable_all().create().unwrap();
         say(level);
         let deadline = Instant::now() + PATIENCE;
         for (number, length) in LENGTHS.iter().cycle().take(seed() as usize).enumerate() {
@@ -104,8 +104,8 @@ fn held_byte_sample_stays_in_place_and_kept_sample_is_a_copy() {
     let writer = here.writer(&topics[0]).memory(16 << 10).in_flight(64);
     let writer = writer.max_blocking_time(Timeout::millis(200)).create().unwrap();
     let (reader, last) = (
-        there.reader(&topics[1]).create().unwrap(),
-        there.reader(&topics[1]).keep_last(1).create().unwrap(),
+        there.reader(&topics[1]).reliable_all().create().unwrap(),
+        there.reader(&topics[1]).reliable().keep_last(1).create().unwrap(),
     );
     writer.wait_for_readers(2, SOON).unwrap();
     writer.write_bytes(&bytes(0, 900)).unwrap();
@@ -132,7 +132,7 @@ fn unpublished_loans_send_no_sample_and_excessive_lengths_are_refused() {
     let participant = domain.join();
     let topic = participant.topic::<Bytes>("Frames").create().unwrap();
     let writer = participant.writer(&topic).memory(64 << 10).create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let mut loan = writer.loan_bytes(10).unwrap();
     loan.fill(7);
@@ -166,7 +166,7 @@ fn byte_samples_of_a_coherent_set_arrive_together() {
     let publisher = participant.publisher().presentation(presentation.clone()).create().unwrap();
     let subscriber = participant.subscriber().presentation(presentation).create().unwrap();
     let writer = publisher.writer(&topic).create().unwrap();
-    let reader = subscriber.reader(&topic).create().unwrap();
+    let reader = subscriber.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     publisher.begin_coherent_changes().unwrap();
     writer.write_bytes(b"one").unwrap();
@@ -183,14 +183,18 @@ fn other_programs_see_a_byte_topic_as_struct_of_a_sequence() {
     let domain = TestDomain::new();
     let (here, there) = (domain.join(), domain.join());
     let topic = here.numbered_topic(255).create().unwrap();
-    let (writer, reader) =
-        (here.writer(&topic).create().unwrap(), here.reader(&topic).create().unwrap());
+    let (writer, reader) = (
+        here.writer(&topic).create().unwrap(),
+        here.reader(&topic).reliable_all().create().unwrap(),
+    );
     let dynamic = there.find_dynamic_topic("Numbered/255", SOON).unwrap();
-    let seen = there.reader(&dynamic).create().unwrap();
+    let seen = there.reader(&dynamic).reliable_all().create().unwrap();
     let third = domain.join();
     let compiled = third.topic::<AsIdlHasIt>("Numbered/255").create().unwrap();
-    let (taken, given) =
-        (third.reader(&compiled).create().unwrap(), third.writer(&compiled).create().unwrap());
+    let (taken, given) = (
+        third.reader(&compiled).reliable_all().create().unwrap(),
+        third.writer(&compiled).create().unwrap(),
+    );
     writer.wait_for_readers(3, SOON).unwrap();
     given.wait_for_readers(3, SOON).unwrap();
     writer.write_bytes(&[1, 2, 255]).unwrap();
@@ -203,7 +207,7 @@ fn other_programs_see_a_byte_topic_as_struct_of_a_sequence() {
     assert_eq!(**reader.take_next_data(SOON).unwrap().unwrap(), [9; 7]);
     // Filters can use the contents, as for any topic.
     let filtered = here.content_filtered_topic("Nines", &topic, "value[0] = 9", &[]).unwrap();
-    let nines = here.reader(&filtered).create().unwrap();
+    let nines = here.reader(&filtered).reliable_all().create().unwrap();
     writer.wait_for_readers(4, SOON).unwrap();
     writer.write_bytes(b"no").unwrap();
     writer.write_bytes(&[9]).unwrap();

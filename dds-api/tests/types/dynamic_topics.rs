@@ -66,7 +66,7 @@ struct Track {
 const MANY: u32 = 20;
 
 fn ends<T: TopicData>(topic: &Topic<T>, by: &DomainParticipant) -> (DataReader<T>, DataWriter<T>) {
-    (by.reader(topic).create().unwrap(), by.writer(topic).create().unwrap())
+    (by.reader(topic).reliable_all().create().unwrap(), by.writer(topic).create().unwrap())
 }
 
 /// Takes the next samples of a reader, and checks that there are no more than the given number.
@@ -152,8 +152,8 @@ fn program_without_the_type_exchanges_samples_with_compiled_program() {
                 .content_filtered_topic("high", &tracks, "altitude >= %0", &["1000".into()])
                 .unwrap();
             let (fixes, tracks) = (ends(&fixes, &participant), ends(&tracks, &participant));
-            let raw = participant.reader(&raw).create().unwrap();
-            let high = participant.reader(&high).create().unwrap();
+            let raw = participant.reader(&raw).reliable_all().create().unwrap();
+            let high = participant.reader(&high).reliable_all().create().unwrap();
             (fixes, tracks, raw, high)
         })
         .collect();
@@ -268,7 +268,7 @@ fn run_time_type_works_like_a_compiled_type() {
         participant.dynamic_topic("Tracks", &of).transient_local().keep_all().create().unwrap();
     let (reader, writer) = ends(&topic, &participant);
     let same = participant.topic::<Track>("Tracks").transient_local().keep_all().create().unwrap();
-    let compiled = participant.reader(&same).create().unwrap();
+    let compiled = participant.reader(&same).reliable_all().create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let mut one = DynamicData::new(&of);
     one.set("callsign", Value::Text("SQL7".to_owned())).unwrap();
@@ -303,7 +303,7 @@ fn program_without_the_type_reads_kept_samples_of_departed_writer() {
     let mut other = Actor::start(module_path!(), "compiled", &domain, 0);
     assert_eq!(other.hear(), "there");
     let found = holder.find_serialized_topic("fix kept", SOON).unwrap();
-    let raw = holder.reader(&found).create().unwrap();
+    let raw = holder.reader(&found).reliable_all().create().unwrap();
     raw.wait_for_historical_data(SOON).unwrap();
     let writer = {
         let participant = domain.join();
@@ -319,7 +319,7 @@ fn program_without_the_type_reads_kept_samples_of_departed_writer() {
     other.finish();
     let late = domain.join();
     let topic = late.find_dynamic_topic("fix kept", SOON).unwrap();
-    let reader = late.reader(&topic).create().unwrap();
+    let reader = late.reader(&topic).reliable_all().create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     let got = take(&reader, MANY as usize, Clone::clone);
     let of = topic.dynamic_type();

@@ -14,7 +14,7 @@ mod generated {
 /// A writer and a reader of one topic, matched.
 fn endpoints<T: DdsType>(participant: &DomainParticipant) -> (DataWriter<T>, DataReader<T>) {
     let topic = participant.topic::<T>("Samples").create().unwrap();
-    let reader = participant.reader(&topic).keep_all().create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     writer.wait_for_readers(1, Timeout::secs(30)).unwrap();
     (writer, reader)

@@ -75,7 +75,7 @@ sections! {
 fn ends<T: DdsType>(by: &DomainParticipant) -> Vec<(DataReader<T>, DataWriter<T>)> {
     let of_level = |level: &&str| {
         let topic = at_level(by.topic::<T>(&format!("Reports {level}")), level);
-        (by.reader(&topic).create().unwrap(), by.writer(&topic).create().unwrap())
+        (by.reader(&topic).reliable_all().create().unwrap(), by.writer(&topic).create().unwrap())
     };
     LEVELS.iter().map(of_level).collect()
 }
@@ -126,7 +126,7 @@ fn act_looker(folder: &Path) {
     let name = format!("Reports {}", LEVELS[seed() as usize]);
     let found = participant.find_dynamic_topic(&name, SOON).unwrap();
     assert_eq!(found.dynamic_type().named_types().len(), 41);
-    let reader = participant.reader(&found).create().unwrap();
+    let reader = participant.reader(&found).reliable_all().create().unwrap();
     reader.wait_for_writers(2, SOON).unwrap();
     say("there");
     until("it is there", || {
@@ -203,7 +203,7 @@ fn versions_of(members: u32) -> Option<String> {
     let domain = TestDomain::new();
     let participant = domain.join();
     let topic = participant.dynamic_topic("Endless", &endless(members, false)).create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let mut other = Actor::start(module_path!(), "endless", &domain, members.into());
     assert_eq!(other.hear(), "there");
     until("both are known", || reader.inconsistent_writers() + reader.matched_writers() == 2);

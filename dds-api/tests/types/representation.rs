@@ -134,7 +134,7 @@ fn act() {
         .iter()
         .map(|level| {
             let topic = topic_of::<Remark>(&participant, level);
-            let reader = participant.reader(&topic).representations([Xcdr, Xcdr2]);
+            let reader = participant.reader(&topic).reliable_all().representations([Xcdr, Xcdr2]);
             (reader.create().unwrap(), participant.writer(&topic).representation(representation))
         })
         .map(|(reader, writer)| (reader, writer.create().unwrap()))
@@ -168,7 +168,7 @@ fn programs_that_write_either_representation_read_each_other() {
         .map(|level| {
             let topic = topic_of::<Remark>(&participant, level);
             let (_, raw) = met::<Remark>(&participant, level);
-            let reader = participant.reader(&topic).representations([Xcdr2, Xcdr]);
+            let reader = participant.reader(&topic).reliable_all().representations([Xcdr2, Xcdr]);
             (topic, reader.create().unwrap(), raw)
         })
         .collect();
@@ -191,7 +191,12 @@ fn programs_that_write_either_representation_read_each_other() {
         assert!(got.into_iter().eq((0..20).map(remark)), "{}", topic.name());
         if topic.is_kept() {
             // Kept samples have the bytes in which they were written.
-            let late = participant.reader(raw).representations([Xcdr, Xcdr2]).create().unwrap();
+            let late = participant
+                .reader(raw)
+                .reliable_all()
+                .representations([Xcdr, Xcdr2])
+                .create()
+                .unwrap();
             late.wait_for_historical_data(SOON).unwrap();
             let kept = take_samples(&late, 20, |sample| {
                 let id = sample.data().map(|data| from_cdr::<Remark>(data.payload()).unwrap().id);
@@ -229,7 +234,12 @@ fn writer_uses_the_first_representation_that_it_offers() {
     for level in LEVELS {
         let topic = topic_of::<Remark>(&participant, level);
         let (dynamic_topic, raw_topic) = met::<Remark>(&participant, level);
-        let raw = participant.reader(&raw_topic).representations([Xcdr, Xcdr2]).create().unwrap();
+        let raw = participant
+            .reader(&raw_topic)
+            .reliable_all()
+            .representations([Xcdr, Xcdr2])
+            .create()
+            .unwrap();
         for (list, first) in &lists {
             let mut qos = DataWriterQos::default();
             qos.copy_from_topic_qos(&topic.qos());
@@ -286,9 +296,20 @@ fn instance_is_the_same_in_either_representation() {
     let (dynamic, _) = met::<Remark>(&participant, "atomic");
     let filtered =
         participant.content_filtered_topic("some", &topic, "at >= %0", &["5".into()]).unwrap();
-    let reader = participant.reader(&topic).representations([Xcdr, Xcdr2]).create().unwrap();
-    let some = participant.reader(&filtered).representations([Xcdr, Xcdr2]).create().unwrap();
-    let met = participant.reader(&dynamic).representations([Xcdr, Xcdr2]).create().unwrap();
+    let reader =
+        participant.reader(&topic).reliable_all().representations([Xcdr, Xcdr2]).create().unwrap();
+    let some = participant
+        .reader(&filtered)
+        .reliable_all()
+        .representations([Xcdr, Xcdr2])
+        .create()
+        .unwrap();
+    let met = participant
+        .reader(&dynamic)
+        .reliable_all()
+        .representations([Xcdr, Xcdr2])
+        .create()
+        .unwrap();
     let first = participant.writer(&topic).representation(Xcdr).create().unwrap();
     let second = participant.writer(&topic).representation(Xcdr2).create().unwrap();
     for id in 0..10 {
@@ -323,7 +344,8 @@ fn reader_of_one_representation_receives_no_sample_of_the_other() {
         let (here, there) = (topic_of::<Remark>(&ours, level), topic_of::<Remark>(&theirs, level));
         let first = ours.writer(&here).representation(Xcdr).create().unwrap();
         let second = ours.writer(&here).representation(Xcdr2).create().unwrap();
-        let reader = theirs.reader(&there).representations([Xcdr2]).create().unwrap();
+        let reader =
+            theirs.reader(&there).reliable_all().representations([Xcdr2]).create().unwrap();
         until("it is refused", || reader.requested_incompatible_qos_status().total_count >= 1);
         let status = reader.requested_incompatible_qos_status();
         assert_eq!(status.last_policy_id, Some(PolicyId::DataRepresentation), "{level}");
@@ -351,7 +373,10 @@ fn kept_samples_of_departed_writers_are_matched_by_representation() {
         let log_owner = logging(&domain, logs.path());
         let held = (topic_of::<Remark>(&log_owner, level), topic_of::<Flat>(&log_owner, level));
         // A participant that keeps a topic takes part in it.
-        let parts = (log_owner.reader(&held.0).create(), log_owner.reader(&held.1).create());
+        let parts = (
+            log_owner.reader(&held.0).reliable_all().create(),
+            log_owner.reader(&held.1).reliable_all().create(),
+        );
         {
             let gone = domain.join();
             let topic = topic_of::<Remark>(&gone, level);
@@ -380,14 +405,19 @@ fn kept_samples_of_departed_writers_are_matched_by_representation() {
                 let log_owner = logging(&domain, logs.path());
                 let held =
                     (topic_of::<Remark>(&log_owner, level), topic_of::<Flat>(&log_owner, level));
-                let parts =
-                    (log_owner.reader(&held.0).create(), log_owner.reader(&held.1).create());
+                let parts = (
+                    log_owner.reader(&held.0).reliable_all().create(),
+                    log_owner.reader(&held.1).reliable_all().create(),
+                );
                 (log_owner, held, parts)
             }
             _ => (log_owner, held, parts),
         };
         let left = |representations: &[DataRepresentationId], count| {
-            let reader = log_owner.reader(&held.0).representations(representations.iter().copied());
+            let reader = log_owner
+                .reader(&held.0)
+                .reliable_all()
+                .representations(representations.iter().copied());
             let reader = reader.create().unwrap();
             reader.wait_for_historical_data(SOON).unwrap();
             let mut ids = take(&reader, count, |sample| {
@@ -405,7 +435,8 @@ fn kept_samples_of_departed_writers_are_matched_by_representation() {
         let of_flat: &[DataRepresentationId] =
             if level == "logged" { &[Xcdr, Xcdr2] } else { &[Xcdr2] };
         for one in of_flat {
-            let reader = log_owner.reader(&held.1).representations([*one]).create().unwrap();
+            let reader =
+                log_owner.reader(&held.1).reliable_all().representations([*one]).create().unwrap();
             reader.wait_for_historical_data(SOON).unwrap();
             assert!(take(&reader, 5, |sample| sample.id).into_iter().eq(0..5), "{level}");
         }
@@ -423,7 +454,7 @@ fn default_representation_follows_from_the_type() {
         let topic = participant.topic::<T>(T::TYPE_NAME).create().unwrap();
         let raw = participant.serialized_topic(T::TYPE_NAME, &DynamicType::of::<T>());
         let raw = raw.create().unwrap();
-        let reader = participant.reader(&raw).create().unwrap();
+        let reader = participant.reader(&raw).reliable_all().create().unwrap();
         let writer = participant.writer(&topic).create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
         writer.write(sample).unwrap();
@@ -439,7 +470,7 @@ fn default_representation_follows_from_the_type() {
     // Bytes that are built in place are framed as the writer offers.
     let topic = participant.topic::<Bytes>("Frames").create().unwrap();
     let raw = participant.serialized_topic("Frames", &DynamicType::of::<Bytes>()).create().unwrap();
-    let raw = participant.reader(&raw).representations([Xcdr2]).create().unwrap();
+    let raw = participant.reader(&raw).reliable_all().representations([Xcdr2]).create().unwrap();
     let writer = participant.writer(&topic).representation(Xcdr2).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write_bytes(b"radar").unwrap();
@@ -461,7 +492,10 @@ fn xml_representation_is_refused_with_the_reason() {
         "a writer of `Nav::Remark unordered`: DATA_REPRESENTATION: XML comes first, and a writer \
          uses the first entry, but XML is not supported: begin with Xcdr or Xcdr2"
     );
-    let told = said(participant.reader(&topic).representations([Xml]).create().map(drop));
+    let told =
+        said(participant.reader(&topic).reliable_all().representations([Xml]).create().map(drop));
     assert!(told.contains("XML is the only entry") && told.contains("add Xcdr"), "{told}");
-    assert!(participant.reader(&topic).representations([Xml, Xcdr]).create().is_ok());
+    assert!(
+        participant.reader(&topic).reliable_all().representations([Xml, Xcdr]).create().is_ok()
+    );
 }

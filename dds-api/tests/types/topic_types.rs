@@ -208,9 +208,9 @@ fn any_value_carries_its_type() {
     let idl = idl::parse("r.idl", "module Fleet { struct Report { @key uint32 id; any what; }; };");
     let of = DynamicType::from_idl(&idl.unwrap(), "Fleet::Report").unwrap();
     let unknown = other.dynamic_topic("Reports", &of).create().unwrap();
-    let looker = other.reader(&unknown).create().unwrap();
+    let looker = other.reader(&unknown).reliable_all().create().unwrap();
     let topic = other.topic::<Report>("Reports").create().unwrap();
-    let reader = other.reader(&topic).create().unwrap();
+    let reader = other.reader(&topic).reliable_all().create().unwrap();
     writer.wait_for_readers(2, Timeout::secs(20)).unwrap();
     let place = NestedPosition { x: 2.5 };
     writer.write(&Report { id: 1, what: Any::of(&place).unwrap() }).unwrap();

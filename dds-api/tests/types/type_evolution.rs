@@ -92,7 +92,7 @@ fn topic<T: DdsType>(participant: &DomainParticipant, level: &str) -> Topic<T> {
 fn ends<T: DdsType>(participant: &DomainParticipant) -> Vec<(DataReader<T>, DataWriter<T>)> {
     let ends = |level: &&str| {
         let topic = topic(participant, level);
-        let reader = participant.reader(&topic).create().unwrap();
+        let reader = participant.reader(&topic).reliable_all().create().unwrap();
         let writer = participant.writer(&topic).memory(64 << 10).in_flight(256);
         (reader, writer.max_blocking_time(SOON).create().unwrap())
     };
@@ -246,7 +246,8 @@ fn later_type_version_reads_samples_logged_by_an_older_version() {
     writer.wait_for_acknowledgments(SOON).unwrap();
     drop((writer, before));
     let after = join(&domain.runtime_dir(), Some(logs.path().to_owned()));
-    let reader = after.reader(&topic::<new::Track>(&after, "logged")).create().unwrap();
+    let reader =
+        after.reader(&topic::<new::Track>(&after, "logged")).reliable_all().create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     assert!(take(&reader, MANY as usize).into_iter().eq((0..MANY).map(as_new)));
     drop((reader, after));
@@ -260,21 +261,22 @@ fn kept_samples_of_incompatible_writer_are_not_misread() {
     let domain = TestDomain::new();
     let (one, two) = (domain.join(), domain.join());
     let kept = topic::<old::Track>(&one, "kept");
-    let reader = one.reader(&kept).create().unwrap();
-    let stays = two.reader(&topic::<wrong::Track>(&two, "kept")).create().unwrap();
+    let reader = one.reader(&kept).reliable_all().create().unwrap();
+    let stays = two.reader(&topic::<wrong::Track>(&two, "kept")).reliable_all().create().unwrap();
     let writer = two.writer(&topic::<wrong::Track>(&two, "kept")).create().unwrap();
     (0..5).for_each(|id| writer.write(&wrong::Track { id, name: 3 }).unwrap());
     writer.wait_for_acknowledgments(SOON).unwrap();
     drop(writer);
     assert_eq!(take(&stays, 5).len(), 5);
-    let late = one.reader(&kept).create().unwrap();
+    let late = one.reader(&kept).reliable_all().create().unwrap();
     late.wait_for_historical_data(SOON).unwrap();
     let right = one.writer(&kept).create().unwrap();
     right.write(&old_track(7)).unwrap();
     assert_eq!(take(&reader, 1), [old_track(7)]);
     assert_eq!(take(&late, 1), [old_track(7)]);
     let three = domain.join();
-    let newcomer = three.reader(&topic::<new::Track>(&three, "kept")).create().unwrap();
+    let newcomer =
+        three.reader(&topic::<new::Track>(&three, "kept")).reliable_all().create().unwrap();
     newcomer.wait_for_historical_data(SOON).unwrap();
     assert_eq!(take(&newcomer, 1), [as_new(7)]);
 }
@@ -288,13 +290,13 @@ fn reader_policy_decides_how_far_types_may_differ() {
     let writer = one.writer(&topic::<new::Track>(&one, "unordered")).create().unwrap();
     let of = topic::<old::Track>(&two, "unordered");
     let policy = TypeConsistencyEnforcementQosPolicy::default();
-    let lenient = two.reader(&of).follow_instances().type_consistency(policy.clone());
+    let lenient = two.reader(&of).reliable_all().type_consistency(policy.clone());
     let lenient = lenient.create().unwrap();
     let narrow =
         TypeConsistencyEnforcementQosPolicy { prevent_type_widening: true, ..policy.clone() };
-    let narrow = two.reader(&of).type_consistency(narrow).create().unwrap();
+    let narrow = two.reader(&of).reliable_all().type_consistency(narrow).create().unwrap();
     let bounded = TypeConsistencyEnforcementQosPolicy { ignore_string_bounds: false, ..policy };
-    let bounded = two.reader(&of).type_consistency(bounded).create().unwrap();
+    let bounded = two.reader(&of).reliable_all().type_consistency(bounded).create().unwrap();
     for (reader, word) in [(&narrow, "prevent_type_widening"), (&bounded, "characters")] {
         until("it knows of the writer", || reader.inconsistent_writers() == 1);
         let why = reader.inconsistency().unwrap();

@@ -55,7 +55,7 @@ fn fly() -> ExampleResult {
 fn watch() -> ExampleResult {
     let participant = DomainParticipant::new(0)?;
     let topic = participant.topic::<Attitude>("Attitude").create()?;
-    let reader = participant.reader(&topic).create()?;
+    let reader = participant.reader(&topic).reliable_all().create()?;
 
     let mut seen = 0;
     while seen < SAMPLES {

@@ -14,7 +14,7 @@ include!(concat!(env!("OUT_DIR"), "/fleet.rs"));
 fn main() -> DdsResult<()> {
     let participant = DomainParticipant::new(0)?;
     let topic = participant.topic::<Track>("Tracks").create()?;
-    let reader = participant.reader(&topic).keep_all().create()?;
+    let reader = participant.reader(&topic).reliable_all().create()?;
     let writer = participant.writer(&topic).create()?;
     writer.wait_for_readers(1, Timeout::secs(30))?;
 

@@ -35,7 +35,7 @@ impl Store {
     fn join() -> DdsResult<Store> {
         let participant = DomainParticipant::new(0)?;
         let topic = participant.topic::<Entry>("Store").transient_local().create()?;
-        let replica = participant.reader(&topic).keep_last(1).create()?;
+        let replica = participant.reader(&topic).reliable().keep_last(1).create()?;
         let writer = participant.writer(&topic).max_blocking_time(SOON);
         // The values of a replica outlive it.
         let writer = writer.autodispose_unregistered_instances(false).create()?;

@@ -44,7 +44,7 @@ fn main() -> ExampleResult {
         println!("all of it is on the disk; everybody leaves");
     }
     let (participant, topic) = join(logs.path())?;
-    let reader = participant.reader(&topic).create()?;
+    let reader = participant.reader(&topic).reliable_all().create()?;
     reader.wait_for_historical_data(SOON)?;
     for altitude in reader.take_data(.., SOON)? {
         println!("aircraft {} was last seen at {} feet", altitude.aircraft, altitude.feet);

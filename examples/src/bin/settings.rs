@@ -32,7 +32,7 @@ fn set(writer: &DataWriter<Setting>, name: &str, value: f64) -> DdsResult<()> {
 /// A display that joins, and shows the current settings.
 fn display(name: &str) -> DdsResult<(DomainParticipant, DataReader<Setting>)> {
     let participant = DomainParticipant::new(0)?;
-    let reader = participant.reader(&settings(&participant)?).create()?;
+    let reader = participant.reader(&settings(&participant)?).reliable_all().create()?;
     reader.wait_for_historical_data(SOON)?;
     for setting in reader.take_data(.., SOON)? {
         println!("{name} shows {} = {}", setting.name, setting.value);

@@ -121,7 +121,8 @@ impl ReaderLoop {
         let ordinal = READERS.fetch_add(1, Ordering::Relaxed);
         let owner = JournalOwner::Reader { level: self.level, process: shared.process, ordinal };
         // Writers identify readers by this name.
-        let builder = self.participant.reader(&self.topic).user_data(owner.file_name());
+        let builder =
+            self.participant.reader(&self.topic).reliable_all().user_data(owner.file_name());
         let Some(reader) = shared.succeeds("creating a reader", builder.create()) else { return };
         let mut journal = shared.journal(owner);
         shared.recorded(journal.record(JournalRecord::Began { time: clock::now() }));

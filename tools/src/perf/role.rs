@@ -333,7 +333,7 @@ impl DeliverySettings {
         size: usize,
     ) -> Result<DataReader<P>, Failure> {
         let topic = self.topic::<P>(participant, topic, size)?;
-        Ok(participant.reader(&topic).create()?)
+        Ok(participant.reader(&topic).reliable_all().create()?)
     }
 }
 

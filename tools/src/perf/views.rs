@@ -75,7 +75,7 @@ struct MemberTraffic {
 impl MemberTraffic {
     fn begin(participant: &DomainParticipant, rate: Option<u32>) -> Result<MemberTraffic, Failure> {
         let topic = participant.topic::<ViewSample>("Beats").atomic().create()?;
-        let reader = participant.reader(&topic).create()?;
+        let reader = participant.reader(&topic).reliable_all().create()?;
         let writer = participant.writer(&topic).max_blocking_time(Timeout::millis(20)).create()?;
         let (taken, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (count, ends) = (Arc::clone(&taken), Arc::clone(&over));

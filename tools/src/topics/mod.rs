@@ -130,7 +130,7 @@ fn readers<D: TopicDescription>(
     for names in groups {
         let subscriber = participant.subscriber().partition(names).create()?;
         let either = [DataRepresentationId::Xcdr2, DataRepresentationId::Xcdr];
-        let reader = subscriber.reader(topic).representations(either);
+        let reader = subscriber.reader(topic).reliable_all().representations(either);
         readers.push(settled(reader).create()?);
     }
     Ok(readers)

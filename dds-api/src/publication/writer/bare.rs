@@ -70,10 +70,10 @@ impl<T: TopicData> DataWriter<T> {
     /// Publishes a sample of a type with a key, and makes its instance known.
     #[inline(always)]
     fn publish_keyed(&self, started: &EnabledWriter, claim: Claim<'_>) -> DdsResult<()> {
-        match self.fresh_instance(self.built_in(claim.seen())) {
-            Ok(fresh) => {
+        match self.built_instance(self.built_in(claim.seen())) {
+            Ok(instance) => {
                 self.commit_bare(started, claim, None);
-                self.note_fresh(fresh);
+                self.note_built(instance);
                 Ok(())
             }
             Err(error) => {
@@ -112,11 +112,11 @@ impl<T: TopicData> DataWriter<T> {
         let sample = self.built_in(claim.seen());
         let facts = || {
             let with = self.metadata_of(sample)?;
-            Ok((with, self.limited_key(sample)?, self.fresh_instance(sample)?))
+            Ok((with, self.limited_key(sample)?, self.built_instance(sample)?))
         };
         match facts() {
-            Ok((metadata, key, fresh)) => {
-                self.publish_built(claim, HEADER + size_of::<T>(), metadata, (key, fresh))
+            Ok((metadata, key, instance)) => {
+                self.publish_built(claim, HEADER + size_of::<T>(), metadata, (key, instance))
             }
             Err(error) => {
                 self.give_back(claim);

@@ -27,13 +27,16 @@ pub struct Selection {
     pub states: States,
     /// Instances of the samples.
     pub scope: InstanceScope,
+    /// Whether samples without data are left out.
+    pub data_alone: bool,
     /// Maximum number of samples.
     pub max: usize,
 }
 
 impl Default for Selection {
     fn default() -> Self {
-        Selection { states: States::any(), scope: InstanceScope::All, max: usize::MAX }
+        let (states, scope) = (States::any(), InstanceScope::All);
+        Selection { states, scope, data_alone: false, max: usize::MAX }
     }
 }
 
@@ -196,6 +199,9 @@ impl<S> SampleCache<S> {
 
     /// Finds the wanted samples.
     fn look(&mut self, selection: &Selection, condition: SamplePredicate<'_, S>) {
+        let condition = &mut |sample: Option<&S>| {
+            (sample.is_some() || !selection.data_alone) && condition(sample)
+        };
         self.keep_passing();
         self.chosen.clear();
         self.looks += 1;

@@ -82,7 +82,7 @@ impl Default for CachedSampleInfo {
             absolute_generation_rank: 0,
             source_timestamp: 0,
             instance: 0,
-            publication_handle: InstanceHandle::LOWEST,
+            publication_handle: InstanceHandle::NIL,
             valid_data: true,
         }
     }
@@ -135,6 +135,20 @@ impl<S> SampleCache<S> {
             passing: Vec::new(),
             passing_of: Vec::new(),
         }
+    }
+
+    /// Begins with an instance of which samples of these writers were read before.
+    pub fn continue_instance(
+        &mut self,
+        key: Key,
+        key_value: Box<[u8]>,
+        mut writers: impl Iterator<Item = InstanceHandle>,
+    ) {
+        let Some(first) = writers.next() else { return };
+        let at = self.instances.add(key, key_value, (first, 0));
+        let instance = self.instances.get_mut(at);
+        writers.for_each(|writer| instance.writers.register(writer, 0));
+        instance.view = ViewState::NotNew;
     }
 
     /// The settings of the cache.

@@ -29,7 +29,7 @@ pub(super) struct SourceOrder {
 
 impl SourceOrder {
     /// Precedes every other order.
-    pub(super) const EARLIEST: SourceOrder = SourceOrder::new(0, InstanceHandle::LOWEST);
+    pub(super) const EARLIEST: SourceOrder = SourceOrder::new(0, InstanceHandle::NIL);
 
     pub(super) const fn new(time: u64, writer: InstanceHandle) -> SourceOrder {
         SourceOrder { time, node: writer.node, entity: writer.entity }

@@ -88,6 +88,12 @@ impl CacheSettings {
 }
 
 impl CacheSettings {
+    /// Whether all samples of one instance are given as they come, and none is dropped or waits: the
+    /// cache then decides nothing.
+    pub fn keep_all_as_they_come(self) -> bool {
+        CacheSettings { across_instances: true, ..self } == CacheSettings::default()
+    }
+
     /// The settings after a change of those policies that may change on an enabled reader.
     pub fn changed_to(self, qos: &DataReaderQos) -> Self {
         let presentation = PresentationQosPolicy::default();

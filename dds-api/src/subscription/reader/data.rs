@@ -2,13 +2,9 @@
 //!
 //! Owns: the choice of the samples that have data. Never does: copy a sample.
 
-use std::time::Duration;
-
-use derecho_core::ids::Time;
-use derecho_node::clock;
 use idl_xtypes::TopicData;
 
-use super::{DataReader, Limit, Samples};
+use super::{DataReader, Limit, Samples, left_until};
 use crate::infrastructure::{DdsResult, Timeout};
 use crate::subscription::sample::{Sample, ValidSample};
 
@@ -26,15 +22,14 @@ impl<T: TopicData> DataReader<T> {
     ) -> DdsResult<DataSamples<'_, T>> {
         let (limit, timeout) = (limit.limit(), timeout.into());
         let deadline = timeout.deadline();
-        let mut samples = self.take(..limit, timeout)?;
         loop {
+            let mut samples = self.take(..limit, left_until(timeout, deadline))?;
             let has_any = limit > 0 && !samples.is_empty();
             let first = samples.find_map(Sample::into_data);
             if first.is_some() || !has_any {
                 return Ok(DataSamples { first, samples });
             }
-            // Only samples without data have come so far.
-            samples = self.take(..limit, left_until(deadline))?;
+            // Only samples without data have come so far, or another thread took the others.
         }
     }
 
@@ -44,29 +39,13 @@ impl<T: TopicData> DataReader<T> {
     pub fn take_next_data(&self, timeout: impl Into<Timeout>) -> DdsResult<Option<ValidSample<T>>> {
         if self.cache.get().is_none() {
             let mark = self.mark_if_asked();
-            if let Some(valid) = self.pop_sample().and_then(Sample::into_data) {
+            if let Some(valid) = self.pop_sample(self.view(), 0).and_then(Sample::into_data) {
                 self.note_read_if(mark);
                 return Ok(Some(valid));
             }
         }
         Ok(self.take_data(..1, timeout.into())?.next())
     }
-
-    /// Reads samples with data, and leaves them in the reader: [`DataReader::read`] without the
-    /// samples that report that instances are over. `limit` counts those too, and the call returns
-    /// as soon as there are samples of either kind, so the result may be empty.
-    pub fn read_data(
-        &self,
-        limit: impl Limit,
-        timeout: impl Into<Timeout>,
-    ) -> DdsResult<Vec<ValidSample<T>>> {
-        Ok(self.read(limit, timeout)?.into_iter().filter_map(Sample::into_data).collect())
-    }
-}
-
-fn left_until(deadline: Option<Time>) -> Timeout {
-    let left = |end: Time| Duration::from_nanos(end.0.saturating_sub(clock::now().0)).into();
-    deadline.map_or(Timeout::FOREVER, left)
 }
 
 /// Iterator over samples with data that are being taken: see [`DataReader::take_data`].

@@ -47,10 +47,25 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// The cache as it is. Nothing comes into it.
     pub(in crate::subscription) fn cache_as_is(&self) -> MutexGuard<'_, ReaderCache<T>> {
-        let reader_cache = self
-            .cache
-            .get_or_init(|| ReaderCache::new(self.settings(), self.topic.support()).into());
-        reader_cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.follow(None)
+    }
+
+    /// Makes the reader follow instances, unless it already does. If it has given samples, the cache
+    /// knows their instance and its writers; not the writer whose first sample, of this number, was
+    /// taken and is not given yet.
+    pub(in crate::subscription) fn follow(
+        &self,
+        next: Option<(InstanceHandle, u64)>,
+    ) -> MutexGuard<'_, ReaderCache<T>> {
+        let begun = || {
+            let mut reader_cache = ReaderCache::new(self.settings(), self.topic.support());
+            let authors = self.queues.lock().take_authors();
+            if self.has_given.load(Ordering::Relaxed) {
+                reader_cache.continue_from(authors.before(next));
+            }
+            Mutex::new(reader_cache)
+        };
+        self.cache.get_or_init(begun).lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(in crate::subscription) fn take_up_settings(&self, reader_cache: &mut ReaderCache<T>) {
@@ -68,7 +83,7 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     /// New settings for the cache, if policies have changed since the last call.
-    fn new_settings(&self) -> Option<CacheSettings> {
+    pub(in crate::subscription) fn new_settings(&self) -> Option<CacheSettings> {
         let policies = self.shared.take_new_policies()?;
         let EndpointPolicies::Requested { reader, .. } = &*policies else { return None };
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);

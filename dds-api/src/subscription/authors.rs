@@ -1,0 +1,59 @@
+//! Writers of the samples that a reader has given out while it did not follow instances.
+//!
+//! Owns: from which writers the only instance of a type without a key has its samples. Never does:
+//! decide what the end of a writer means; the cache does, once the reader has one.
+
+use std::collections::BTreeMap;
+
+use derecho_core::group::report::StreamId;
+
+use crate::infrastructure::InstanceHandle;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct SampleAuthors {
+    /// The stream by which the samples of each writer came.
+    streams: BTreeMap<InstanceHandle, StreamId>,
+    /// The newest author, and the number of its first sample.
+    newest: Option<(InstanceHandle, u64)>,
+    /// Change number of the queues, and number of authors, for which no author was gone.
+    checked: Option<(u64, usize)>,
+}
+
+impl SampleAuthors {
+    /// Notes a writer whose sample of this number is given out next.
+    pub(super) fn note(&mut self, stream: StreamId, writer: u32, number: u64) {
+        let writer = InstanceHandle { node: stream.node, entity: u64::from(writer) };
+        if self.streams.insert(writer, stream).is_none() {
+            self.newest = Some((writer, number));
+        }
+    }
+
+    /// Returns whether an author may be gone since the last call for these changes of the queues:
+    /// they have changed, or there is another author.
+    pub(super) fn must_be_checked(&mut self, changes: u64) -> bool {
+        let present = Some((changes, self.streams.len()));
+        std::mem::replace(&mut self.checked, present) != present
+    }
+
+    /// Whether a writer is an author.
+    pub(super) fn has(&self, writer: InstanceHandle) -> bool {
+        self.streams.contains_key(&writer)
+    }
+
+    /// Whether samples of an author came by a stream for which this holds.
+    pub(super) fn any_stream(&self, mut holds: impl FnMut(StreamId) -> bool) -> bool {
+        self.streams.values().any(|stream| holds(*stream))
+    }
+
+    /// The authors, each with its stream, without the one whose first sample is `first`.
+    pub(super) fn before(
+        mut self,
+        first: Option<(InstanceHandle, u64)>,
+    ) -> BTreeMap<InstanceHandle, StreamId> {
+        if let Some((writer, _)) = first.filter(|_| first == self.newest) {
+            self.streams.remove(&writer);
+        }
+        self.streams
+    }
+}

@@ -1,0 +1,299 @@
+//! Readers for which nothing, or only [`reliable_all`], is specified: their policies, and the states
+//! of instances that they report, are those of the standard at every level.
+//!
+//! [`reliable_all`]: dds_api::subscription::DataReaderBuilder::reliable_all
+
+use std::collections::BTreeSet;
+
+use crate::support::{Dice, SOON, TestDomain, until};
+use dds_api::prelude::*;
+use dds_api::qos::{DataReaderQos, DataWriterQos, Length, ResourceLimitsQosPolicy, TopicQos};
+use dds_api::subscription::{DataReaderBuilder, InstanceState, SampleState, ViewState};
+use dds_api::topic::TopicBuilder;
+
+/// A type without a key: all samples are of one instance.
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+struct Attitude {
+    pitch: f64,
+}
+
+/// The same, encoded.
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Text {
+    text: String,
+}
+
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+struct Track {
+    #[dds(key)]
+    id: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Level {
+    Unordered,
+    Atomic,
+    Kept,
+}
+
+const LEVELS: [Level; 3] = [Level::Unordered, Level::Atomic, Level::Kept];
+
+fn topic<T: DdsType>(participant: &DomainParticipant, level: Level) -> Topic<T> {
+    let topic: TopicBuilder<T> = participant.topic("Topic");
+    let topic = match level {
+        Level::Unordered => topic,
+        Level::Atomic => topic.atomic(),
+        Level::Kept => topic.transient_local(),
+    };
+    topic.create().unwrap()
+}
+
+#[test]
+fn builders_without_calls_have_the_policies_of_the_standard() {
+    let domain = TestDomain::new();
+    let participant = domain.join();
+    let topic = topic::<Track>(&participant, Level::Unordered);
+    assert_eq!(topic.qos(), TopicQos::default());
+    let settled = DataReaderQos::default();
+    for reader in [
+        participant.reader(&topic).create().unwrap(),
+        participant.reader(&topic).qos(&settled).create().unwrap(),
+        participant.subscriber().create().unwrap().reader(&topic).create().unwrap(),
+    ] {
+        let mut qos = reader.qos();
+        // The type settles the representation.
+        qos.representation = settled.representation.clone();
+        assert_eq!(qos, settled);
+    }
+    for writer in [
+        participant.writer(&topic).create().unwrap(),
+        participant.writer(&topic).qos(&DataWriterQos::default()).create().unwrap(),
+        participant.publisher().create().unwrap().writer(&topic).create().unwrap(),
+    ] {
+        let mut qos = writer.qos();
+        qos.representation = DataWriterQos::default().representation;
+        assert_eq!(qos, DataWriterQos::default());
+    }
+}
+
+#[test]
+fn reader_without_calls_keeps_the_last_sample_of_each_instance() {
+    let domain = TestDomain::new();
+    let participant = domain.join();
+    let topic = topic::<Track>(&participant, Level::Unordered);
+    let reader = participant.reader(&topic).create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    for id in [1, 2, 1, 1] {
+        writer.write(&Track { id }).unwrap();
+    }
+    let mut taken = Vec::new();
+    until("both instances are there", || {
+        taken = reader.read_data(.., Timeout::NOW).unwrap().iter().map(|it| it.id).collect();
+        taken.sort_unstable();
+        taken == [1, 2]
+    });
+}
+
+#[test]
+fn readers_of_an_atomic_topic_and_reliable_all_readers_get_every_sample_in_order() {
+    let domain = TestDomain::new();
+    let participant = domain.join();
+    let topic = participant.topic::<Track>("All").atomic().create().unwrap();
+    let readers = [
+        participant.reader(&topic).create().unwrap(),
+        participant.reader(&topic).reliable_all().create().unwrap(),
+        participant.subscriber().create().unwrap().reader(&topic).create().unwrap(),
+    ];
+    let unordered = participant.topic::<Track>("Unordered").create().unwrap();
+    let all = participant.reader(&unordered).reliable_all().create().unwrap();
+    let ids = [1, 2, 1, 3, 2, 1];
+    for (topic, readers) in [(&topic, &readers[..]), (&unordered, std::slice::from_ref(&all))] {
+        let writer = participant.writer(topic).create().unwrap();
+        writer.wait_for_readers(readers.len(), SOON).unwrap();
+        ids.iter().for_each(|id| writer.write(&Track { id: *id }).unwrap());
+        for reader in readers {
+            let mut taken = Vec::new();
+            until("all samples came", || {
+                taken.extend(reader.take_data(.., Timeout::millis(20)).unwrap().map(|it| it.id));
+                taken.len() >= ids.len()
+            });
+            assert_eq!(taken, ids);
+        }
+    }
+}
+
+/// What a sample says about its instance.
+type Told = (bool, SampleState, ViewState, InstanceState, [u32; 2], u32);
+
+fn told<T: DdsType>(sample: &Sample<T>) -> Told {
+    let info = sample.info();
+    let generations = [info.disposed_generation_count, info.no_writers_generation_count];
+    let (view, state) = (info.view_state, info.instance_state);
+    (sample.data().is_some(), info.sample_state, view, state, generations, info.sample_rank)
+}
+
+/// The only instance of the topic, as far as is needed to know how many samples come.
+#[derive(Default)]
+struct ExpectedInstance {
+    writers: BTreeSet<usize>,
+    is_alive: bool,
+}
+
+impl ExpectedInstance {
+    fn write(&mut self, writer: usize) -> usize {
+        self.writers.insert(writer);
+        self.is_alive = true;
+        1
+    }
+
+    fn dispose(&mut self, writer: usize) -> usize {
+        self.writers.insert(writer);
+        usize::from(std::mem::replace(&mut self.is_alive, false))
+    }
+
+    fn leave(&mut self, writer: usize) -> usize {
+        let was_last = self.writers.remove(&writer) && self.writers.is_empty();
+        usize::from(was_last && std::mem::replace(&mut self.is_alive, false))
+    }
+}
+
+struct Writers<T: DdsType> {
+    participants: [Option<DomainParticipant>; 2],
+    writers: [Option<DataWriter<T>>; 4],
+}
+
+impl<T: DdsType> Writers<T> {
+    /// The writer of this number; numbers of equal remainder are of the same participant.
+    fn writer(&mut self, domain: &TestDomain, level: Level, at: usize) -> &DataWriter<T> {
+        self.writers[at].get_or_insert_with(|| {
+            let participant = self.participants[at % 2].get_or_insert_with(|| domain.join());
+            let writer = participant.writer(&topic::<T>(participant, level));
+            let writer = writer.autodispose_unregistered_instances(false).create().unwrap();
+            writer.wait_for_readers(2, SOON).unwrap();
+            writer
+        })
+    }
+}
+
+/// Two readers of a participant: one takes straight from its queues as long as it can, the other
+/// has limits and follows instances from the start. Both report the same.
+fn both_report_the_same<T: DdsType + Default>(level: Level, dice: &mut Dice) {
+    let domain = TestDomain::new();
+    let here = domain.join();
+    let ours = topic::<T>(&here, level);
+    let limits = ResourceLimitsQosPolicy { max_samples: Length::of(60_000), ..Default::default() };
+    let all = |builder: DataReaderBuilder<T>| builder.reliable_all();
+    let readers = [
+        all(here.reader(&ours)).create().unwrap(),
+        all(here.reader(&ours)).resource_limits(limits).create().unwrap(),
+    ];
+    let mut expected = ExpectedInstance::default();
+    let mut there = Writers { participants: Default::default(), writers: Default::default() };
+    let mut log = Vec::new();
+    for step in 0..40 {
+        let at = dice.below(4) as usize;
+        let count = match dice.below(8) {
+            0 => {
+                log.push(format!("{at} disposes"));
+                there.writer(&domain, level, at).dispose(&T::default()).unwrap();
+                expected.dispose(at)
+            }
+            1 if expected.writers.contains(&at) => {
+                log.push(format!("{at} unregisters"));
+                there.writer(&domain, level, at).unregister_instance(&T::default()).unwrap();
+                expected.leave(at)
+            }
+            2 | 3 if there.writers[at].is_some() => {
+                log.push(format!("{at} is deleted"));
+                there.writers[at] = None;
+                expected.leave(at)
+            }
+            4 if there.participants[at % 2].is_some() => {
+                log.push(format!("the participant of {at} leaves"));
+                (there.writers[at % 2], there.writers[at % 2 + 2]) = (None, None);
+                there.participants[at % 2] = None;
+                expected.leave(at % 2) + expected.leave(at % 2 + 2)
+            }
+            _ => {
+                log.push(format!("{at} writes"));
+                there.writer(&domain, level, at).write(&T::default()).unwrap();
+                expected.write(at)
+            }
+        };
+        let all = [0, 1].map(|at: usize| {
+            let reader = &readers[at];
+            let mut all = Vec::new();
+            until(&format!("{count} samples came: {level:?}, {log:?}"), || {
+                let wait = if all.len() < count { Timeout::millis(20) } else { Timeout::NOW };
+                all.extend(reader.take(.., wait).unwrap().map(|it| told(&it)));
+                all.len() >= count
+            });
+            assert_eq!(all.len(), count, "reader {at}, step {step}: {all:?}, {level:?}, {log:?}");
+            all
+        });
+        assert_eq!(all[0], all[1], "step {step}: {level:?}, {log:?}");
+    }
+}
+
+#[test]
+fn reliable_all_readers_of_types_without_key_report_states_as_readers_with_limits_do() {
+    for round in 0..6 {
+        let mut dice = Dice(round);
+        for level in LEVELS {
+            both_report_the_same::<Attitude>(level, &mut dice);
+            both_report_the_same::<Text>(level, &mut dice);
+        }
+    }
+}
+
+#[test]
+fn reader_that_looks_late_reports_samples_and_then_the_end_of_their_writer() {
+    for level in LEVELS {
+        let domain = TestDomain::new();
+        let (here, there) = (domain.join(), domain.join());
+        let reader = here.reader(&topic::<Attitude>(&here, level)).reliable_all();
+        let reader = reader.create().unwrap();
+        let writer = there.writer(&topic::<Attitude>(&there, level));
+        let writer = writer.autodispose_unregistered_instances(false).create().unwrap();
+        writer.wait_for_readers(1, SOON).unwrap();
+        for pitch in 0..3 {
+            writer.write(&Attitude { pitch: f64::from(pitch) }).unwrap();
+        }
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        drop((writer, there));
+        until("the writer has left", || reader.matched_writers() == 0);
+        let mut all = Vec::new();
+        until("samples and end came", || {
+            all.extend(reader.take(.., Timeout::millis(20)).unwrap());
+            all.len() >= 4
+        });
+        let valid: Vec<bool> = all.iter().map(|it| it.data().is_some()).collect();
+        assert_eq!(valid, [true, true, true, false], "{level:?}");
+        assert_eq!(all[3].info().instance_state, InstanceState::NotAliveNoWriters);
+        assert!(all[..3].iter().all(|it| it.info().view_state == ViewState::New));
+        let wait_set = dds_api::infrastructure::WaitSet::new();
+        wait_set.attach(&reader.status_condition()).unwrap();
+        assert!(!reader.has_samples(), "{level:?}");
+    }
+}
+
+#[test]
+fn rank_of_a_sample_is_the_number_of_samples_that_follow() {
+    let domain = TestDomain::new();
+    let here = domain.join();
+    let topic = topic::<Attitude>(&here, Level::Unordered);
+    let reader = here.reader(&topic).reliable_all().create().unwrap();
+    let writer = here.writer(&topic).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    for limit in [10, 2] {
+        (0..3).for_each(|_| writer.write(&Attitude::default()).unwrap());
+        until("the samples came", || {
+            reader.has_samples() && {
+                let taken: Vec<_> = reader.take(..limit, Timeout::NOW).unwrap().collect();
+                let ranks = taken.iter().map(|it| it.info().sample_rank as usize);
+                ranks.eq((0..taken.len()).rev())
+            }
+        });
+    }
+}
