@@ -134,6 +134,8 @@ pub(super) struct ObjectReplica<O> {
     status: ShardStatus,
     /// Requests to holders, with the bytes received so far, and announcements of this member.
     requester: TransferRequester<Vec<u8>>,
+    /// Holders whose objects could not be decoded in this epoch.
+    unreadable: Vec<NodeId>,
     /// Requests of other members, which state the epochs in which these began to read.
     request_queue: RequestQueue<u64>,
     checkpoint: Option<Vec<u8>>,
@@ -154,6 +156,7 @@ impl<O: Object> ObjectReplica<O> {
             origin: (0, Vec::new()),
             status: ShardStatus::default(),
             requester: TransferRequester::default(),
+            unreadable: Vec::new(),
             request_queue: RequestQueue::default(),
             checkpoint,
             logging: ObjectLog::default(),
@@ -264,6 +267,7 @@ impl<O: Object> ObjectReplica<O> {
         }
         self.take(WaitingEvent::Begun { epoch, readers, numbers }, context);
         self.drop_before_origin(context);
+        self.unreadable.clear();
         self.pursue(context);
     }
 
@@ -414,7 +418,8 @@ impl<O: Object> ObjectReplica<O> {
         if self.requester.awaits_answer(epoch) {
             return;
         }
-        if let Some((node, request)) = context.rotation.next(holders, context.me) {
+        if let Some((node, request)) = context.rotation.next(holders, context.me, &self.unreadable)
+        {
             self.requester.ask(node, request, epoch);
             context.direct(node, ObjectMessage::Want { key, epoch, request });
         } else if let Some(vacancy) = holders.vacancy()
@@ -480,8 +485,12 @@ impl<O: Object> ObjectReplica<O> {
             return self.pursue(context);
         }
         if !self.object.restore(&whole) {
+            // Other holders may run another version of the program, and in a later epoch this one
+            // may have another object.
             context.events.push_back(ApplicationEvent::Unreadable { key: self.key, from });
-            return;
+            self.requester.cancel();
+            self.unreadable.push(from);
+            return self.pursue(context);
         }
         self.has = Some(position);
         let start = ObjectOrigin::Transferred { from, bytes: whole.len() };
