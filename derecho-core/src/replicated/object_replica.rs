@@ -251,7 +251,8 @@ impl<O: Object> ObjectReplica<O> {
         if !reads {
             self.requester.cancel();
             self.lose();
-            return self.give_up_kept(context);
+            self.give_up_kept(context);
+            return self.look_at_logs(context);
         }
         if comes && self.ordered && !self.is_named(me) {
             self.lose();
@@ -293,6 +294,8 @@ impl<O: Object> ObjectReplica<O> {
             self.lose();
         }
         context.queries.left(self.key);
+        // I-340: this member may have learned of the vacancy when its log still followed.
+        self.look_at_logs(context);
     }
 
     /// Drops the waiting messages because the object did not arrive in time.
