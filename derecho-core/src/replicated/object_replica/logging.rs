@@ -380,7 +380,9 @@ impl<O: Object> ObjectReplica<O> {
                 }
                 WaitingEvent::Message(from, record) => {
                     position.applied += 1;
-                    if last_update == Some(UpdateId::new(*from, record.number())) {
+                    if last_update == Some(UpdateId::new(*from, record.number()))
+                        && !planted(Fault::RecallUncut)
+                    {
                         return position;
                     }
                 }
