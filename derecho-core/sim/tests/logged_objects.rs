@@ -131,8 +131,9 @@ fn reader_applies_no_deliveries_from_before_object_began_anew() {
     assert!(anything(1211) > 20);
 }
 
-/// I-339: a reader waits for the object, the holder puts a checkpoint into its log and dies, and the
-/// reader begins from a copy of that log. The checkpoint contains updates that the reader has kept.
+/// I-339: a reader waits for the object, the holder puts a checkpoint into its log and dies, and
+/// the reader begins from a copy of that log. The checkpoint contains updates that the reader has
+/// kept.
 #[test]
 fn reader_skips_kept_deliveries_that_a_checkpoint_contains() {
     assert!(anything(1435) > 20);

@@ -110,30 +110,45 @@ fn log_with_more_than_the_received_store_is_not_replaced() {
     assert!(anything(2487).1 > 0);
 }
 
-/// As [`logged_subgroup_keeps_durable_records_through_random_faults`], with members that stand
-/// still or are slow for a while, and stalled disks. Everything reported as durable everywhere is
-/// in the log of every storer, not only in the longest one (I-105).
+/// I-342: a late joiner has received the store when all holders are gone, and its log is not named
+/// yet (I-113). Another late joiner with an equal log claims, too.
+#[test]
+fn member_with_the_store_begins_it_among_equal_logs() {
+    assert!(anything(2886).1 > 0);
+    assert!(delayed(2656) > 0);
+}
+
+/// As [`anything`], with members that stand still or are slow for a while, and stalled disks.
+/// Returns the number of records that were durable.
+fn delayed(seed: u64) -> usize {
+    let mut durable = 0;
+    let (mut world, folders) = first(seed, 2 + seed as usize % 2);
+    for life in 1..3 {
+        world.flow(10);
+        for _ in 0..12 {
+            world.random_delay();
+            world.random_fault();
+        }
+        if world.checker.borrow().lost {
+            break;
+        }
+        durable += world.checker.borrow().durable;
+        world = restart(world, &folders, (seed, life));
+    }
+    if !world.living().is_empty() {
+        world.check();
+    }
+    durable
+}
+
+/// Everything reported as durable everywhere is in the log of every storer, not only in the longest
+/// one (I-105).
 #[test]
 fn slow_members_and_disks_lose_no_durable_record() {
     let mut durable = 0;
     for seed in seeds() {
         println!("seed {seed}");
-        let (mut world, folders) = first(seed, 2 + seed as usize % 2);
-        for life in 1..3 {
-            world.flow(10);
-            for _ in 0..12 {
-                world.random_delay();
-                world.random_fault();
-            }
-            if world.checker.borrow().lost {
-                break;
-            }
-            durable += world.checker.borrow().durable;
-            world = restart(world, &folders, (seed, life));
-        }
-        if !world.living().is_empty() {
-            world.check();
-        }
+        durable += delayed(seed);
     }
     assert!(durable as u64 > 10 * (seeds().end - seeds().start), "{durable} durable");
 }

@@ -174,7 +174,8 @@ impl LogInput for ObjectLogInput {
     }
 }
 
-/// Returns an object as a record of a checkpoint, which names the last update in the object (I-339).
+/// Returns an object as a record of a checkpoint, which names the last update in the object
+/// (I-339).
 pub(super) fn state(object_version: ObjectVersion, epoch: EpochId, bytes: &[u8]) -> OwnedRecord {
     let entry = LogEntry {
         kind: RecordKind::Sample,
