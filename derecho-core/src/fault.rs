@@ -80,7 +80,8 @@ pub enum Fault {
     UnprovenBelieved,
     /// Messages that a log already has are appended to it again (I-110).
     AppendedTwice,
-    /// A member that restores an object from a log applies messages again that it had kept (I-110).
+    /// A member that restores an object from a log applies messages again that it had kept (I-110,
+    /// I-339).
     RecallUncut,
     /// Messages delivered in a view are reported as durable before the view is (I-150).
     DurableBeforeView,

@@ -35,7 +35,9 @@ pub mod shard_machine;
 
 use alloc::vec::Vec;
 
+use crate::group::report::StreamId;
 use crate::ids::NodeId;
+use crate::storage::log_tasks::sequence_of;
 
 /// Object that the readers of a shard replicate: it is the same everywhere because the same
 /// messages are applied to it in the same order.
@@ -78,9 +80,30 @@ pub struct ObjectVersion {
     pub version: u64,
     /// Latest time at which one of these updates was sent, in nanoseconds since 1970.
     pub time: u64,
+    /// Last of these updates; `None` if it is unknown, or if there was none.
+    pub last_update: Option<UpdateId>,
 }
 
-crate::bytes::in_order! { ObjectVersion { version, time } }
+/// Identity of an update of a logged object, as a log names it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct UpdateId {
+    /// Sender of the update.
+    pub writer: NodeId,
+    /// Stream of the sender, and number of the update in that stream, as one word.
+    pub sequence: u64,
+}
+
+impl UpdateId {
+    /// Identity of the update with this number in a stream.
+    fn new(from: StreamId, number: u64) -> UpdateId {
+        UpdateId { writer: from.node, sequence: sequence_of(from, number) }
+    }
+}
+
+crate::bytes::in_order! {
+    ObjectVersion { version, time, last_update }
+    UpdateId { writer, sequence }
+}
 
 impl crate::bytes::Wire for ObjectPosition {
     fn encode(&self, out: &mut Vec<u8>) {

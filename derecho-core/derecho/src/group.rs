@@ -73,7 +73,9 @@ pub enum ObjectEvent {
         /// Origin of the object's state.
         origin: ObjectOrigin,
     },
-    /// A member sent an object that this process cannot decode: their programs differ.
+    /// A member sent an object that this process cannot decode: their programs differ. The process
+    /// asks the other members that have the object, and asks again when the members of the shard
+    /// change.
     Unreadable {
         /// Name of the subgroup type.
         subgroup: String,

@@ -272,7 +272,7 @@ fn repeated_completion_reads_only_the_new_part_of_a_log() {
         let answer = log_tasks::run(&task, &mut own.0, &mut own.1, &mut others);
         read.push(disk.borrow().1);
         match more {
-            3 => assert!(matches!(answer, LogTaskResult::Completed)),
+            3 => assert!(matches!(answer, LogTaskResult::Completed(_))),
             _ => assert!(matches!(answer, LogTaskResult::NotYet)),
         }
         let disk = &mut disk.borrow_mut().0;

@@ -130,3 +130,18 @@ fn logged_objects_keep_durable_versions_through_random_faults() {
 fn reader_applies_no_deliveries_from_before_object_began_anew() {
     assert!(anything(1211) > 20);
 }
+
+/// I-339: a reader waits for the object, the holder puts a checkpoint into its log and dies, and
+/// the reader begins from a copy of that log. The checkpoint contains updates that the reader has
+/// kept.
+#[test]
+fn reader_skips_kept_deliveries_that_a_checkpoint_contains() {
+    assert!(anything(1435) > 20);
+}
+
+/// I-340: a member hands its object over to another member, which dies at once. The first member
+/// learns of both before it leaves its seat, and claims with its log afterwards.
+#[test]
+fn member_that_left_its_seat_claims_in_the_vacancy_that_it_knew_before() {
+    assert!(anything(2574) > 20);
+}

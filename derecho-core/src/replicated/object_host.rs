@@ -392,3 +392,112 @@ impl<O: Object> ObjectHost<O> {
         &mut self.queries
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::group::registry::{Layout, LayoutMember};
+    use crate::ids::RegionId;
+    use crate::multicast::subgroup::DeliveryGuarantee;
+    use crate::replicated::shard::ShardStatus;
+    use crate::transfer::holders::Holders;
+
+    /// An object whose only readable state is one byte 1.
+    struct PickyObject;
+
+    impl Object for PickyObject {
+        fn apply(&mut self, _: NodeId, _: &[u8]) -> Vec<u8> {
+            Vec::new()
+        }
+
+        fn answer(&self, _: NodeId, _: &[u8]) -> Vec<u8> {
+            Vec::new()
+        }
+
+        fn hear(&mut self, _: NodeId, _: &[u8]) {}
+
+        fn snapshot(&self) -> Vec<u8> {
+            Vec::new()
+        }
+
+        fn restore(&mut self, bytes: &[u8]) -> bool {
+            bytes == [1]
+        }
+
+        fn reset(&mut self) {}
+    }
+
+    const ME: NodeId = NodeId(1);
+    const KEY: u64 = 7;
+
+    /// Status of a shard of which two other members hold the object.
+    fn status() -> ShardStatus {
+        let mut holders = Holders::default();
+        holders.settle(&[NodeId(2), NodeId(3)], |_| Some(NodeId(2)));
+        holders.holds(NodeId(3), holders.beginning());
+        ShardStatus { ordered: true, holders, ..ShardStatus::default() }
+    }
+
+    fn begin(host: &mut ObjectHost<PickyObject>, epoch: u64) {
+        let seat = |id: u128| {
+            let (node, lines) = (NodeId(id), RegionId(id as u64));
+            LayoutMember { node, reads: true, sends: None, lines }
+        };
+        let layout =
+            Layout { level: DeliveryGuarantee::Atomic, members: [1, 2, 3].map(seat).into() };
+        let (memory, numbers) = (None, BTreeMap::new());
+        host.take(ShardEvent::Begun { key: KEY, epoch, layout, memory, status: status(), numbers });
+    }
+
+    /// Returns the holders that were asked, with the numbers of the requests.
+    fn asked(host: &mut ObjectHost<PickyObject>) -> Vec<(NodeId, u64)> {
+        let requests = host.take_machine_requests().into_iter();
+        let asked = requests.filter_map(|request| match request {
+            MachineRequest::Direct(to, ObjectMessage::Want { request, .. }) => Some((to, request)),
+            _ => None,
+        });
+        asked.collect()
+    }
+
+    fn answer(host: &mut ObjectHost<PickyObject>, (from, request): (NodeId, u64), byte: u8) {
+        let position =
+            ObjectPosition { beginning: status().holders.beginning(), epoch: 4, applied: 0 };
+        let (object_version, last) = (Default::default(), true);
+        let bytes = alloc::vec![byte];
+        let message =
+            ObjectMessage::Fragment { key: KEY, request, position, object_version, last, bytes };
+        host.take(ShardEvent::Direct { from, message, length: 1 });
+    }
+
+    fn unreadable(host: &mut ObjectHost<PickyObject>) -> Vec<NodeId> {
+        let events = core::iter::from_fn(|| host.next_event());
+        let unreadable = events.filter_map(|event| match event {
+            ApplicationEvent::Unreadable { from, .. } => Some(from),
+            _ => None,
+        });
+        unreadable.collect()
+    }
+
+    #[test]
+    fn unreadable_object_is_asked_of_each_other_holder_and_again_in_the_next_epoch() {
+        let mut host = ObjectHost::new(ME, Box::new(|_| PickyObject));
+        begin(&mut host, 3);
+        let [first] = asked(&mut host)[..] else { panic!("one holder is asked") };
+        answer(&mut host, first, 0);
+        let [second] = asked(&mut host)[..] else { panic!("the other holder is asked") };
+        assert!(second.0 != first.0 && second.1 != first.1);
+        answer(&mut host, second, 0);
+        host.take(ShardEvent::Status { key: KEY, status: status() });
+        assert_eq!(asked(&mut host), [], "both were asked in this epoch");
+        assert_eq!(unreadable(&mut host), [first.0, second.0]);
+        assert!(host.object(KEY).is_none());
+
+        begin(&mut host, 4);
+        let [third] = asked(&mut host)[..] else { panic!("a holder is asked again") };
+        answer(&mut host, first, 1);
+        assert!(host.object(KEY).is_none(), "the request is over");
+        answer(&mut host, third, 1);
+        assert!(host.object(KEY).is_some());
+        assert_eq!((unreadable(&mut host), asked(&mut host)), (Vec::new(), Vec::new()));
+    }
+}

@@ -174,13 +174,14 @@ impl LogInput for ObjectLogInput {
     }
 }
 
-/// Returns an object as a record of a checkpoint.
+/// Returns an object as a record of a checkpoint, which names the last update in the object
+/// (I-339).
 pub(super) fn state(object_version: ObjectVersion, epoch: EpochId, bytes: &[u8]) -> OwnedRecord {
     let entry = LogEntry {
         kind: RecordKind::Sample,
         epoch,
-        writer: NodeId(0),
-        writer_sequence: 0,
+        writer: object_version.last_update.map_or(NodeId(0), |update| update.writer),
+        writer_sequence: object_version.last_update.map_or(0, |update| update.sequence),
         source_time: WallTime(object_version.time),
         reception_time: WallTime(0),
         key: KeyHash::default(),

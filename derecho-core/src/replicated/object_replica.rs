@@ -134,6 +134,8 @@ pub(super) struct ObjectReplica<O> {
     status: ShardStatus,
     /// Requests to holders, with the bytes received so far, and announcements of this member.
     requester: TransferRequester<Vec<u8>>,
+    /// Holders whose objects could not be decoded in this epoch.
+    unreadable: Vec<NodeId>,
     /// Requests of other members, which state the epochs in which these began to read.
     request_queue: RequestQueue<u64>,
     checkpoint: Option<Vec<u8>>,
@@ -154,6 +156,7 @@ impl<O: Object> ObjectReplica<O> {
             origin: (0, Vec::new()),
             status: ShardStatus::default(),
             requester: TransferRequester::default(),
+            unreadable: Vec::new(),
             request_queue: RequestQueue::default(),
             checkpoint,
             logging: ObjectLog::default(),
@@ -248,7 +251,8 @@ impl<O: Object> ObjectReplica<O> {
         if !reads {
             self.requester.cancel();
             self.lose();
-            return self.give_up_kept(context);
+            self.give_up_kept(context);
+            return self.look_at_logs(context);
         }
         if comes && self.ordered && !self.is_named(me) {
             self.lose();
@@ -264,6 +268,7 @@ impl<O: Object> ObjectReplica<O> {
         }
         self.take(WaitingEvent::Begun { epoch, readers, numbers }, context);
         self.drop_before_origin(context);
+        self.unreadable.clear();
         self.pursue(context);
     }
 
@@ -289,6 +294,8 @@ impl<O: Object> ObjectReplica<O> {
             self.lose();
         }
         context.queries.left(self.key);
+        // I-340: this member may have learned of the vacancy when its log still followed.
+        self.look_at_logs(context);
     }
 
     /// Drops the waiting messages because the object did not arrive in time.
@@ -414,7 +421,8 @@ impl<O: Object> ObjectReplica<O> {
         if self.requester.awaits_answer(epoch) {
             return;
         }
-        if let Some((node, request)) = context.rotation.next(holders, context.me) {
+        if let Some((node, request)) = context.rotation.next(holders, context.me, &self.unreadable)
+        {
             self.requester.ask(node, request, epoch);
             context.direct(node, ObjectMessage::Want { key, epoch, request });
         } else if let Some(vacancy) = holders.vacancy()
@@ -480,8 +488,12 @@ impl<O: Object> ObjectReplica<O> {
             return self.pursue(context);
         }
         if !self.object.restore(&whole) {
+            // Other holders may run another version of the program, and in a later epoch this one
+            // may have another object.
             context.events.push_back(ApplicationEvent::Unreadable { key: self.key, from });
-            return;
+            self.requester.cancel();
+            self.unreadable.push(from);
+            return self.pursue(context);
         }
         self.has = Some(position);
         let start = ObjectOrigin::Transferred { from, bytes: whole.len() };

@@ -27,7 +27,8 @@ pub struct LogClaim {
     pub awaits: Vec<LogId>,
     /// Content of the member's log.
     pub found: LogSummary,
-    /// Epoch in which the member began.
+    /// Epoch in which the member began; 0 if it has the data, the greatest number if it has no
+    /// seat.
     pub began: u64,
     /// Logs of this stream that are damaged. If the member's own log is one of them, `found` says
     /// where that log ended.

@@ -401,8 +401,13 @@ impl<T: LogInput> LogFollower<T> {
             (LogTaskResult::Content(content), FollowerStage::Loads) => {
                 Some(LogEvent::Content(content))
             }
-            (LogTaskResult::Completed, FollowerStage::Completes)
-            | (LogTaskResult::Replaced, FollowerStage::Replaces) => {
+            (LogTaskResult::Completed(end), FollowerStage::Completes) => {
+                // I-341: the log may have more, from the log of a former holder.
+                (self.stage, self.cut) = (FollowerStage::Follows, self.cut.max(end.0));
+                self.skip();
+                Some(LogEvent::Moved)
+            }
+            (LogTaskResult::Replaced, FollowerStage::Replaces) => {
                 self.stage = FollowerStage::Follows;
                 self.skip();
                 Some(LogEvent::Moved)

@@ -51,8 +51,9 @@ pub enum LogTaskResult {
     Content(Box<LogContent>),
     /// Answer to [`LogTask::Register`].
     Registered(Box<LogRegistration>, Vec<StreamKey>),
-    /// Answer to [`LogTask::Complete`]: the log ends with the requested version.
-    Completed,
+    /// Answer to [`LogTask::Complete`]: the log ends with this version, which is the requested one
+    /// or, in the era that goes on, a later one.
+    Completed(Version),
     /// The other logs do not reach so far, or cannot be read at this moment; or a checkpoint cannot
     /// be made now.
     NotYet,

@@ -400,6 +400,9 @@ fn complete<D: Disk, N: Disk>(
     // Two logs with the same version may have different messages, unless both belong to the present
     // beginning or end where it began.
     let tail = log.tail();
+    if tail.epoch.view == era && tail.version > until {
+        return Ok(LogTaskResult::Completed(tail.version));
+    }
     let mut agrees = tail == base || tail.epoch.view == era;
     for neighbour in neighbours.iter_mut().filter(|it| of.contains(&it.log)) {
         if agrees && log.tail().version == until {
@@ -434,7 +437,7 @@ fn complete<D: Disk, N: Disk>(
         agrees = taken_over.is_ok() || is_prefix;
     }
     Ok(match agrees && log.tail().version == until {
-        true => LogTaskResult::Completed,
+        true => LogTaskResult::Completed(until),
         false if log.tail().version > until => LogTaskResult::OutOfReach,
         false => answer,
     })

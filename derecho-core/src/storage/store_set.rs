@@ -288,7 +288,7 @@ impl StoreSet {
             let Some(subgroup_store) = self.stores.get_mut(&key) else { continue };
             let Some(range) = subgroup_store.wants() else { continue };
             let Some(holders) = group.state().holders(key) else { continue };
-            let Some((node, request)) = self.rotation.next(holders, me) else { continue };
+            let Some((node, request)) = self.rotation.next(holders, me, &[]) else { continue };
             let transfer_request = StoreMessage::Want { key, request, range };
             if group.send_direct(node, transfer_request.to_bytes(), effects) {
                 subgroup_store.ask(node, request);

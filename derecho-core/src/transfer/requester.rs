@@ -12,10 +12,17 @@ pub(crate) struct HolderRotation {
 }
 
 impl HolderRotation {
-    /// Returns the holder that is asked next, and the number of the request; `None` if no other
-    /// member holds the data. Requests vary, and go to different holders.
-    pub(crate) fn next(&mut self, holders: &Holders, me: NodeId) -> Option<(NodeId, u64)> {
-        let others = || holders.names().iter().copied().filter(|node| *node != me);
+    /// Returns the holder that is asked next, and the number of the request; `None` if no member
+    /// except this one and those in `except` holds the data. Requests vary, and go to different
+    /// holders.
+    pub(crate) fn next(
+        &mut self,
+        holders: &Holders,
+        me: NodeId,
+        except: &[NodeId],
+    ) -> Option<(NodeId, u64)> {
+        let is_askable = |node: &NodeId| *node != me && !except.contains(node);
+        let others = || holders.names().iter().copied().filter(is_askable);
         let count = others().count();
         if count == 0 {
             return None;
@@ -144,13 +151,15 @@ mod tests {
         let (all, mut last) = (holders(&[A, ME, B]), 0);
         let mut asked = Vec::new();
         for _ in 0..8 {
-            let (node, request) = rotation.next(&all, NodeId(1 << 8)).expect("others hold it");
+            let (node, request) = rotation.next(&all, NodeId(1 << 8), &[]).expect("others hold it");
             assert!(request > last, "requests differ");
             (last, asked) = (request, [&asked[..], &[node]].concat());
         }
         assert!([A, ME, B].iter().all(|node| asked.contains(node)));
-        assert!((0..8).all(|_| rotation.next(&all, ME).expect("others hold it").0 != ME));
-        assert_eq!(rotation.next(&holders(&[ME]), ME), None);
+        assert!((0..8).all(|_| rotation.next(&all, ME, &[]).expect("others hold it").0 != ME));
+        assert!((0..8).all(|_| rotation.next(&all, ME, &[A]).expect("B holds it").0 == B));
+        assert_eq!(rotation.next(&all, ME, &[A, B]), None);
+        assert_eq!(rotation.next(&holders(&[ME]), ME, &[]), None);
     }
 
     #[test]

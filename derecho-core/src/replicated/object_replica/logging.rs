@@ -15,12 +15,12 @@ use super::super::object_log_input::{
     AppliedUpdate, ObjectLogInput, ObjectState, UpdateBytes, state,
 };
 use super::super::shard::ShardStatus;
-use super::super::{Object, ObjectVersion};
+use super::super::{Object, ObjectPosition, ObjectVersion, UpdateId};
 use super::{ObjectReplica, ReplicaContext, TransferRequester, WaitingEvent};
 use crate::fault::{Fault, planted};
 use crate::group::report::StreamId;
 use crate::ids::{NodeId, RegionId};
-use crate::log::{EpochId, LogId, OwnedRecord, RecordKind};
+use crate::log::{EpochId, LogEntry, LogId, OwnedRecord, RecordKind};
 use crate::multicast::inbox::Record;
 use crate::storage::durability_tracker::DurabilityTracker;
 use crate::storage::log_election::ElectionState;
@@ -338,7 +338,9 @@ impl<O: Object> ObjectReplica<O> {
         }
         let of = |record: &OwnedRecord| {
             let record = record.record();
-            ObjectVersion { version: record.version.0, time: record.entry.source_time.0 }
+            let LogEntry { source_time, writer, writer_sequence: sequence, .. } = record.entry;
+            let last_update = Some(UpdateId { writer, sequence });
+            ObjectVersion { version: record.version.0, time: source_time.0, last_update }
         };
         let mut object_version = content.state.as_ref().map(of).unwrap_or_default();
         self.logging.checkpointed = object_version.version;
@@ -350,7 +352,7 @@ impl<O: Object> ObjectReplica<O> {
             object_version = of(message);
         }
         self.logging.object_version = object_version;
-        self.has = Some(self.first_position());
+        self.has = Some(self.position_after(object_version.last_update));
         let begin = object_version.version;
         if let (Some(log_follower), Some(logs)) =
             (&mut self.logging.log_follower, &self.status.logs)
@@ -364,6 +366,29 @@ impl<O: Object> ObjectReplica<O> {
             ObjectOrigin::Logged { version: begin }
         };
         self.started(start, context);
+    }
+
+    /// Returns the position of an object that begins from the log with this last update. The update
+    /// is among the deliveries that this member has kept if the log has the object only as it was
+    /// later than where this member began (I-339).
+    fn position_after(&self, last_update: Option<UpdateId>) -> ObjectPosition {
+        let mut position = self.first_position();
+        for kept in &self.waiting {
+            match kept {
+                WaitingEvent::Begun { epoch, .. } => {
+                    (position.epoch, position.applied) = (*epoch, 0);
+                }
+                WaitingEvent::Message(from, record) => {
+                    position.applied += 1;
+                    if last_update == Some(UpdateId::new(*from, record.number()))
+                        && !planted(Fault::RecallUncut)
+                    {
+                        return position;
+                    }
+                }
+            }
+        }
+        self.first_position()
     }
 
     /// Notes that the object came from another member, in this version.
@@ -393,8 +418,11 @@ impl<O: Object> ObjectReplica<O> {
         }
         let logging = &mut self.logging;
         let version = logging.object_version.version;
-        logging.object_version =
-            ObjectVersion { version: version + 1, time: logging.object_version.time.max(time) };
+        logging.object_version = ObjectVersion {
+            version: version + 1,
+            time: logging.object_version.time.max(time),
+            last_update: Some(UpdateId::new(from, record.number())),
+        };
         if from.node == me {
             logging.own = (record.number() + 1, version + 1);
         }

@@ -141,9 +141,12 @@ impl SubgroupStore {
         let (done, news) = log_follower.turn((&self.store, self.format));
         match news {
             Some(LogEvent::Claimed(vacancy, mut claim)) => {
+                // I-342: a member that has the store has received most, and one without a seat
+                // has received nothing.
                 claim.began = match &self.stage {
+                    StoreStage::Has => 0,
                     StoreStage::Lacks(lacking) => lacking.epoch,
-                    _ => self.epoch,
+                    StoreStage::Away => u64::MAX,
                 };
                 self.announcement = Some(StoreAnnouncement::Claims(vacancy, claim));
             }
