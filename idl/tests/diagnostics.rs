@@ -240,7 +240,7 @@ fn types_of_other_languages_are_named_in_idl() {
     }
 }
 
-/// What Rust does not compile is refused, in whatever order the types are.
+/// Types that Rust does not compile are refused, in whatever order they are defined.
 #[test]
 fn types_nested_too_deep_are_refused_once_with_the_innermost_one() {
     let chain = |notes: &str, count: usize, is_reversed: bool| {

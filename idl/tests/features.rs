@@ -350,7 +350,7 @@ fn skipped_construct_is_reported_in_note() {
     );
 }
 
-/// An interface is read over with one warning, whatever is in it, and its uses as a type are errors.
+/// An interface is read over with one warning, whatever is in it. Its uses as a type are errors.
 #[test]
 fn interface_causes_one_warning_and_its_uses_are_errors() {
     let found = |text: &str| {
