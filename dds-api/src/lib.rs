@@ -65,7 +65,7 @@ pub use qos_profiles as qos;
 pub mod types {
     pub use idl_cdr::*;
     pub use idl_xtypes::{
-        Any, AnyError, DataError, DynamicData, DynamicType, MemberOptions, Primitive,
+        Any, AnyError, DataError, DynamicData, DynamicType, MemberOptions, NotInIdl, Primitive,
         SerializedData, StructBuilder, TextError, TopicData, TypeObjectError, UnionBuilder,
         UnionValue, Value, topic_types,
     };

@@ -8,6 +8,12 @@ pub(crate) fn is_reserved(word: &str) -> bool {
     word != "map" && (matches!(word, "true" | "false") || keyword(word) == Some(word))
 }
 
+/// Whether a word is a keyword of IDL in some case, so that a name that is spelt like it needs a
+/// leading `_`.
+pub fn is_keyword(word: &str) -> bool {
+    keyword(word).is_some()
+}
+
 /// Returns the keyword equal to `word` apart from case.
 ///
 /// Words of the building blocks that no DDS file needs (`component`, `port`, `home`, `local` and so

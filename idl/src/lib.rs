@@ -43,6 +43,7 @@ pub use compiler::{Compilation, Compiler, parse};
 pub use constant::{Value, decimal::Decimal};
 pub use diagnostic::{Diagnostic, Diagnostics, MAX_DIAGNOSTICS, Related, Severity};
 pub use generator::{Generator, generate};
+pub use keyword::is_keyword;
 pub use model::Specification;
 pub use parser::MAX_NESTING;
 pub use preprocessor::MAX_INCLUDE_DEPTH;

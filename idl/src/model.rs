@@ -133,6 +133,8 @@ pub struct Struct {
     pub members: Vec<StructMember>,
     /// Whether the struct is an exception.
     pub exception: bool,
+    /// Struct with the same members and another key, if a `#pragma keylist` made this copy of it.
+    pub copy_of: Option<ScopedName>,
 }
 
 /// Action of a reader on a value that a type does not allow.

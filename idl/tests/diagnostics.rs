@@ -239,3 +239,34 @@ fn types_of_other_languages_are_named_in_idl() {
         assert!(found.contains(spelt), "{text}\n{found}");
     }
 }
+
+/// Types that Rust does not compile are refused, in whatever order they are defined.
+#[test]
+fn types_nested_too_deep_are_refused_once_with_the_innermost_one() {
+    let chain = |notes: &str, count: usize, is_reversed: bool| {
+        let mut all: Vec<String> =
+            (1..count).map(|n| format!("struct S{n} {{ {notes} S{} s; }};\n", n - 1)).collect();
+        all.insert(0, "struct S0 { long a; };\n".to_owned());
+        if is_reversed {
+            all.reverse();
+        }
+        let forward: String = (0..count).map(|n| format!("struct S{n};\n")).collect();
+        forward + &all.concat()
+    };
+    for (notes, count, reversed) in [
+        ("", 140, false),
+        ("@optional @external", 64, false),
+        ("@external", 64, true),
+        ("@optional @external", 3000, true),
+    ] {
+        let errors = idl::parse("a.idl", &chain(notes, count, reversed)).unwrap_err();
+        let errors: Vec<&str> = errors.iter().map(|one| one.message.as_str()).collect();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(errors[0].contains("more than 100 levels deep"), "{errors:?}");
+    }
+    for (notes, count, reversed) in
+        [("", 99, false), ("@optional @external", 33, true), ("@external", 50, true)]
+    {
+        assert!(idl::parse("a.idl", &chain(notes, count, reversed)).is_ok(), "{notes} {count}");
+    }
+}

@@ -183,6 +183,9 @@ fn compiler_translates_valid_and_rejects_invalid_recursion() {
         ("twice", "struct S; struct S; struct S { long a; };", "struct S", "struct S; union S;", "1:17: `S` is defined already"),
         ("itself in a sequence", "struct S { sequence<S> s; };", "s: Vec<S>", "struct S { S s; };", "1:12: `S` is not complete here"),
         ("itself in an array", "struct S { @external @optional S s; };", "s: Option<Box<S>>", "struct S { S s[2]; };", "1:12: `S` is not complete here"),
+        ("itself in an optional member", "struct S { @optional S s; long x; };", "#[dds(external)]\n    pub s: Option<Box<S>>", "struct S { @optional S s; S t; };", "1:27: `S` is not complete here"),
+        ("an optional member that is complete", "struct A { long x; }; struct S { @optional A s; };", "pub s: Option<A>", "struct S { @optional @key A a; };", "1:27: there is no `A` here"),
+        ("itself through another optional member", "struct B; struct A { @optional B b[2]; }; struct B { A a; };", "pub b: Option<Box<[B; 2]>>", "struct B; struct A { B b; }; struct B { @optional A a; };", "1:22: `B` is not complete here"),
         ("itself in a typedef", "struct S; typedef sequence<S> Q; struct S { long a; };", "type Q", "struct S; typedef S Q; struct S { long a; };", "1:19: `S` is not complete here"),
         ("itself as its base", "struct S { long a; }; struct T : S { long b; };", "base: S", "struct S : S { long a; };", "1:12: `S` is not complete here"),
     ]);
@@ -341,10 +344,63 @@ fn skipped_construct_is_reported_in_note() {
         found,
         [
             "1: note: this valuetype `V` is skipped: no sample can carry it",
-            "27: note: operations and attributes of the interface `I` are skipped (1): topics need types only",
+            "27: warning: the interface `I` is skipped, except for the types and constants in it: topics have no operations or attributes",
             "44: warning: the annotation `@unknown` is not known and has no effect",
         ]
     );
+}
+
+/// An interface is read over with one warning, whatever is in it. Its uses as a type are errors.
+#[test]
+fn interface_causes_one_warning_and_its_uses_are_errors() {
+    let found = |text: &str| {
+        let files = idl::Memory::new([("a.idl", text)]);
+        let compiled = idl::Compiler::new().compile_from(&files, &["a.idl"]).unwrap();
+        let found = compiled.diagnostics.iter();
+        let found: Vec<String> =
+            found.map(|one| format!("{}: {}", one.severity, one.message)).collect();
+        (compiled.specification.is_some(), found)
+    };
+    let interface = "interface Remote; local interface Remote : Base {
+        exception Refused { string why; };
+        readonly attribute Unknown count; attribute Remote next;
+        oneway void forget(in Unknown id);
+        Remote find(in string pattern, out Unknown found) raises (Refused);
+    };";
+    let (compiles, messages) = found(&format!(
+        "interface Base {{ const long N = 2; }}; {interface} struct S {{ long a; }};"
+    ));
+    assert!(compiles && messages.len() == 1, "{messages:?}");
+    assert!(messages[0].starts_with("warning: the interface `Remote` is skipped"), "{messages:?}");
+    for part in [
+        "struct S { Remote r; };",
+        "struct S { sequence<Remote> r; };",
+        "typedef Remote R;",
+        "union U switch (long) { case 1: Remote r; };",
+        "struct S { @optional Remote r; };",
+    ] {
+        let (compiles, messages) = found(&format!("interface Remote {{ void f(); }}; {part}"));
+        assert!(!compiles && messages.len() == 2, "{part}: {messages:?}");
+        let error = "error: `Remote` is an interface, which no sample can carry; use a struct";
+        assert_eq!(messages[1], error, "{part}");
+    }
+    let (_, messages) = found("interface Remote { void f(); }; struct S : Remote { long a; };");
+    assert_eq!(messages[1], "error: expected a struct, found the interface `Remote`");
+}
+
+/// The digits of the largest `float` are above it, and mean it.
+#[test]
+fn float_constant_is_the_nearest_float() {
+    let text = "const float A = 3.4028235e38; const float B = -3.4028235e38; struct S {
+        @default(3.4028235e38) @max(3.4028235e38) float a; };";
+    let rust = generate(&parse("a.idl", text).unwrap());
+    for wanted in ["A: f32 = 3.4028235e38", "B: f32 = -3.4028235e38", "default = 3.4028235e38"] {
+        assert!(rust.contains(wanted), "{wanted}: {rust}");
+    }
+    for beyond in ["3.4028236e38", "-3.5e38", "1e39"] {
+        let errors = parse("a.idl", &format!("const float A = {beyond};")).unwrap_err();
+        assert!(errors.to_string().contains("does not fit float"), "{errors}");
+    }
 }
 
 /// Constructs that only ROS 2 generates: a module of constants beside the message, documentation

@@ -180,8 +180,8 @@ fn annotations_take_effect_in_generated_types() {
     comes_back(&Choice::Text { discriminator: -3, value: "t".to_owned() });
     assert_eq!(Choice::NONE, Choice::Number(0));
     let point = annotated::listed::Point { x: 1, y: 2 };
-    let plot = annotated::listed::Plot { name: String::new(), at: point, value: 3 };
-    assert_eq!(key_to_cdr(&plot).unwrap(), [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2]);
+    let plot = annotated::listed::Plot { name: String::new(), at: point.into(), value: 3 };
+    assert_eq!(key_to_cdr(&plot).unwrap(), [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
 }
 
 /// Annotations determine the value, as in DDS-XTYPES.

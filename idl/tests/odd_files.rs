@@ -60,7 +60,24 @@ fn odd_files() -> Vec<String> {
         }
     }
     files.extend(many_parts());
+    files.extend(chains());
     files.extend(ODD.iter().map(|&text| text.to_owned()));
+    files
+}
+
+/// Files with types within types, of depths up to and beyond what Rust compiles.
+fn chains() -> Vec<String> {
+    let mut files = Vec::new();
+    for (notes, behind) in [("", ""), ("@optional @external ", ""), ("@external ", "[1]")] {
+        for count in [20, 33, 48, 64, 98, 99, 140, 300] {
+            let mut file = "struct S0 { long a; string b; };".to_owned();
+            for n in 1..count {
+                let inner = n - 1;
+                write!(file, "struct S{n} {{ {notes}S{inner} s{behind}; }};").unwrap();
+            }
+            files.push(file);
+        }
+    }
     files
 }
 
@@ -109,6 +126,11 @@ const ODD: &[&str] = &[
     "struct S { @try_construct(TRIM) long a; };",
     "union U switch (@try_construct(TRIM) long) { case 1: long a; };",
     "struct S; struct S { @external @optional S s; sequence<S> more; long x; };",
+    "struct S { @optional S s; long x; }; struct B; struct A { @optional B b[2]; }; \
+     struct B { A a; @optional B other; };",
+    "struct In { long a; long b; }; struct Deep { @external In x; In y; }; \
+     struct T { Deep d; In e; @optional In f; };\n#pragma keylist T d.x.a e.b\n",
+    "const float A = 3.4028235e38; struct S { @default(-3.4028235e38) float a; };",
     "struct S { };",
     "struct S { }; struct T : S { }; struct U : T { @key long a; };",
     "struct S { @non_serialized long a; };",
@@ -177,7 +199,7 @@ fn program() -> (String, Vec<String>) {
 #[test]
 fn whatever_is_accepted_compiles_and_default_values_survive_round_trip() {
     let (program, refused) = program();
-    assert!(refused.len() < 60, "{refused:#?}");
+    assert!(refused.len() < 80, "{refused:#?}");
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("odd_files.rs");
     std::fs::write(&file, program).unwrap();
     trybuild::TestCases::new().pass(&file);

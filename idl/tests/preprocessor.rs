@@ -158,8 +158,8 @@ fn pragmas_declare_key_members() {
     ] {
         let rust = rust(&format!("#pragma DCPS_DATA_TYPE \"T\"\n{types}\n#pragma {pragma}\n"));
         assert!(rust.contains("#[dds(key)]\n    pub b: i32"), "{pragma}: {rust}");
-        assert!(rust.contains("#[dds(key)]\n    pub a: In"), "{pragma}: {rust}");
-        assert_eq!(rust.matches("key").count(), 2, "{pragma}: {rust}");
+        assert!(rust.contains("#[dds(key)]\n    pub a: InKeyB"), "{pragma}: {rust}");
+        assert_eq!(rust.matches("(key)").count(), 2, "{pragma}: {rust}");
     }
     let rust = rust(&format!("{types}\n#pragma DCPS_DATA_KEY \"T d\"\n#pragma keylist In b, c"));
     assert_eq!(rust.matches("#[dds(key)]").count(), 3, "{rust}");
@@ -169,6 +169,39 @@ fn pragmas_declare_key_members() {
     );
     error("#pragma DCPS_DATA_KEY\n", "a.idl:1:1: expected a type and the members of its key");
     error("#pragma DCPS_DATA_TYPE\n", "a.idl:1:1: expected #pragma DCPS_DATA_TYPE");
+}
+
+/// A path is a key of one use of a type; other uses, and topics of that type, keep their own keys.
+#[test]
+fn path_of_keylist_is_the_key_of_one_use() {
+    let text = "
+        struct In { long i1; long i2; };
+        struct Deep { In a; In b; @external In c; };
+        struct T { In o1; In o2; };
+        struct U { In o1; In o2; Deep d; };
+        struct V { @key In o1; };
+        #pragma keylist T o1.i1
+        #pragma DCPS_DATA_KEY \"U o1.i1\"
+        #pragma DCPS_DATA_KEY \"U o2.i2\"
+        #pragma DCPS_DATA_KEY \"U d.a.i1\"
+        #pragma DCPS_DATA_KEY \"U d.c.i1\"
+        #pragma DCPS_DATA_KEY \"U d.c.i2\"
+        ";
+    let rust = rust(text);
+    let body = |of: &str| {
+        let (_, rest) = rust.split_once(&format!("pub struct {of} {{")).expect(of);
+        rest.split_once("\n}").unwrap().0.to_owned()
+    };
+    assert_eq!(body("In").matches("(key)").count(), 0, "{rust}");
+    assert_eq!(body("Deep").matches("(key)").count(), 0, "{rust}");
+    assert!(body("InKeyI1").contains("#[dds(key)]\n    pub i1: i32"), "{rust}");
+    assert_eq!(body("InKeyI1").matches("(key)").count(), 1, "{rust}");
+    assert!(body("T").contains("#[dds(key)]\n    pub o1: InKeyI1"), "{rust}");
+    assert!(body("T").contains("pub o2: In,"), "{rust}");
+    assert!(body("U").contains("pub o1: InKeyI1") && body("U").contains("pub o2: InKeyI2"));
+    assert!(body("V").contains("#[dds(key)]\n    pub o1: In,"), "{rust}");
+    assert_eq!(rust.matches("pub struct InKeyI1 {").count(), 1, "{rust}");
+    assert_eq!(rust.matches("pub struct DeepKey").count(), 1, "{rust}");
 }
 
 /// Directives that other tools write into files: repository names, line markers, and warnings.

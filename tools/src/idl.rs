@@ -1,6 +1,8 @@
-//! `squall idl`: checking IDL files, and compiling them to Rust.
+//! `squall idl`: checking IDL files, compiling them to Rust, and printing types as IDL.
 //!
 //! Owns: the output of a compiler run. Never does: anything about IDL; the crate `idl` does.
+
+mod print;
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +21,8 @@ use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
     after_help = "Examples:\n  \
     squall idl check nav.idl -I /opt/ros/share -D DEBUG\n  \
     squall idl gen nav.idl -o src/nav.rs\n  \
-    squall idl gen std_msgs/msg/*.msg -I /opt/ros/share -o src/std_msgs.rs"
+    squall idl gen std_msgs/msg/*.msg -I /opt/ros/share -o src/std_msgs.rs\n  \
+    squall idl print --topic Attitude"
 )]
 pub(crate) struct IdlArgs {
     #[command(subcommand)]
@@ -37,6 +40,14 @@ enum Command {
         squall idl gen a.idl b.idl -o messages.rs     one file; what both include is in it once\n  \
         squall idl gen a.idl b.idl -o src/generated   a file for each, with all that it includes")]
     Gen(GenArgs),
+    /// Print types as IDL: those of a file, or the type that the participants of a topic announce.
+    #[command(after_help = "Examples:\n  \
+        squall idl print types.xml                     all types of an XML file\n  \
+        squall idl print types.xml Nav::Track          one type, and the types within it\n  \
+        squall idl print flight.rec                    the types of recorded topics\n  \
+        squall idl print --topic Attitude > attitude.idl\n\n\
+        The text compiles to the same types. Constants, typedefs and comments are not parts of types and are left out.")]
+    Print(print::PrintArgs),
 }
 
 /// Files and settings to read with.
@@ -111,6 +122,7 @@ pub(crate) fn run(args: &IdlArgs, json: bool) -> CommandResult {
     match &args.command {
         Command::Check(input) => check(input, json),
         Command::Gen(args) => generate(args, json),
+        Command::Print(args) => print::run(args, json),
     }
 }
 

@@ -470,8 +470,8 @@ fn fields_of(
         "key": hexadecimal(&entry.key.0),
         "bytes": entry.payload.len(),
     });
-    if let Some(samples) = samples_of(description, record) {
-        fields["samples"] = json!(samples);
+    if has_samples(record) && description.data_type().is_some() {
+        description::add_samples(description, entry.payload, &mut fields);
     }
     if payload {
         fields["payload"] = json!(hexadecimal(entry.payload));
@@ -513,12 +513,9 @@ fn text_of_view(view: &LoggedView) -> String {
     format!("view {} of era {:x}: {}{awaits}", view.number, view.era, members.join(", "))
 }
 
-/// Returns the samples of a record as text; `None` if it holds none or they cannot be read.
-fn samples_of(description: &LogDescription, record: &LogRecord<'_>) -> Option<Vec<String>> {
-    match record.entry.kind {
-        RecordKind::View | RecordKind::Mark => None,
-        _ => description::samples(description, record.entry.payload),
-    }
+/// Whether a record may hold samples.
+fn has_samples(record: &LogRecord<'_>) -> bool {
+    !matches!(record.entry.kind, RecordKind::View | RecordKind::Mark)
 }
 
 fn line(name: &str, description: &LogDescription, record: &LogRecord<'_>, payload: bool) -> String {
@@ -527,7 +524,11 @@ fn line(name: &str, description: &LogDescription, record: &LogRecord<'_>, payloa
         return format!("{name} {} {}", record.version, text_of_view(&view));
     }
     let bytes = if payload { hexadecimal(entry.payload) } else { String::new() };
-    format!(
+    let samples = match has_samples(record) {
+        true => description::lines(description, entry.payload),
+        false => Vec::new(),
+    };
+    let head = format!(
         "{name} {} {} epoch {} writer {}#{} at {} received {} key {} {} bytes {bytes}",
         record.version,
         kind(entry.kind),
@@ -538,14 +539,9 @@ fn line(name: &str, description: &LogDescription, record: &LogRecord<'_>, payloa
         date(entry.reception_time.0),
         hexadecimal(&entry.key.0),
         entry.payload.len(),
-    )
-    .trim_end()
-    .to_owned()
-        + &samples_of(description, record)
-            .unwrap_or_default()
-            .iter()
-            .map(|sample| format!("\n  {sample}"))
-            .collect::<String>()
+    );
+    let lines = samples.iter().map(|sample| format!("\n  {sample}"));
+    head.trim_end().to_owned() + &lines.collect::<String>()
 }
 
 fn kind(kind: RecordKind) -> &'static str {

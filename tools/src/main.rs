@@ -62,7 +62,7 @@ enum Command {
     Chaos(chaos::ChaosArgs),
     #[command(hide = true)]
     ChaosMember(chaos::member::MemberArgs),
-    /// Check IDL files, and compile them to Rust.
+    /// Check IDL files, compile them to Rust, and print types as IDL.
     Idl(idl::IdlArgs),
     /// Inspect, check and cut the files of logged streams.
     Log(log::LogArgs),

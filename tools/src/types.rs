@@ -13,6 +13,7 @@ use idl_xtypes::standard::{TypeIdentifier, TypeObjectHashId};
 use idl_xtypes::{
     CaseDescription, ConsistencyKind, DynamicData, DynamicType, MemberDescription, ObjectKind,
     TypeConsistency, TypeDescription, TypeObjectError, TypeShape, object_bytes, topic_types,
+    type_names,
 };
 use serde_json::{Value, json};
 
@@ -174,6 +175,11 @@ impl<'a> CompiledFile<'a> {
             )),
             error => Failure::Usage(format!("{file}: {error}")),
         })
+    }
+
+    /// Returns all types except typedefs.
+    pub(crate) fn all(&self) -> Result<Vec<DynamicType>, Failure> {
+        type_names(&self.specification).iter().map(|name| self.named(name)).collect()
     }
 
     /// Returns the given name, or that of the only topic type.

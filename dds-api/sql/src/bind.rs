@@ -292,6 +292,10 @@ impl<'a> Binder<'a> {
             }
             Predicate::Like(of, pattern) if matches!(of.kind, OperandKind::Field(_)) => {
                 let (path, kind, name) = self.text_field(of, "LIKE")?;
+                if let OperandKind::Field(_) = pattern.kind {
+                    let (pattern, ..) = self.text_field(pattern, "LIKE")?;
+                    return Ok(BoundCondition::LikeMembers(path, pattern));
+                }
                 Ok(BoundCondition::Like(path, self.slot(kind, &name, pattern, true)?))
             }
             Predicate::Like(text, pattern) => {

@@ -30,6 +30,8 @@ pub(crate) enum BoundCondition {
     Like(MemberPath, usize),
     /// The text is a constant and the pattern a member.
     LikeMember(usize, MemberPath),
+    /// A member against a pattern in another member.
+    LikeMembers(MemberPath, MemberPath),
     Match(MemberPath, usize),
 }
 
@@ -222,6 +224,10 @@ fn holds<R: Reflect>(test: &BoundCondition, sample: &R, constants: &[Constant]) 
         BoundCondition::LikeMember(text, path) => {
             with_text(path.find(sample), |pattern| is_like(constants[*text].text(), pattern))
         }
+        BoundCondition::LikeMembers(path, pattern) => with_text(path.find(sample), |text| {
+            with_text(pattern.find(sample), |pattern| is_like(text, pattern))
+        })
+        .flatten(),
         BoundCondition::Match(path, patterns) => {
             with_text(path.find(sample), |text| is_match(text, constants[*patterns].text()))
         }
@@ -273,7 +279,7 @@ fn compare(one: ValueRef<'_>, relation: Relation, other: ValueRef<'_>) -> Option
 }
 
 /// Tests the text of a string or character; `None` for other values.
-fn with_text(found: ValueRef<'_>, test: impl Fn(&str) -> bool) -> Option<bool> {
+fn with_text<R>(found: ValueRef<'_>, test: impl Fn(&str) -> R) -> Option<R> {
     match found {
         ValueRef::Text(text) => Some(test(text)),
         ValueRef::Char(character) => Some(test(character.encode_utf8(&mut [0; 4]))),

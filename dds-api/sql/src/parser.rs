@@ -8,7 +8,7 @@
 //!
 //!   condition any  { OR any }          any   all { AND all }
 //!   all       NOT all | ( condition ) | value relation value | field [NOT] BETWEEN value AND value
-//!                                     | field [NOT] LIKE value | value [NOT] LIKE field
+//!                                     | field [NOT] LIKE (value | field) | value [NOT] LIKE field
 //!                                     | field [NOT] MATCH value
 //! ```
 //! Owns: the grammar. Never does: recurse deeper than [`DEEPEST`], for any input.
@@ -213,7 +213,7 @@ impl<'a> Parser<'a> {
                 return Err(self.error(left.at, "a member was expected before BETWEEN and MATCH"));
             }
             if self.word("LIKE") {
-                Predicate::Like(left, self.value()?)
+                Predicate::Like(left, self.operand()?)
             } else if self.word("MATCH") {
                 Predicate::Match(left, self.value()?)
             } else {

@@ -373,10 +373,31 @@ fn match_and_like_test_texts_both_ways_round() {
         ("'F-GKXA' LIKE callsign", true),
         ("'F-GKX' LIKE callsign", false),
         ("'F-GKX' NOT LIKE callsign", true),
+        ("callsign LIKE callsign", true),
+        ("callsign LIKE grade", false),
+        ("callsign NOT LIKE grade", true),
+        // Neither true nor false, because the pattern does not exist.
+        ("callsign LIKE remark", false),
+        ("callsign NOT LIKE remark", false),
+        ("callsign LIKE reading.Note", false),
     ] {
         assert_eq!(accepts(expression, &[]), is, "{expression}");
     }
     assert!(accepts("callsign MATCH %0", &["'*XA'"]));
+    let patterned = Track { remark: Some("F-G%A".to_owned()), ..track() };
+    let filter = Filter::new::<Track>("callsign LIKE remark", &[]).unwrap();
+    assert!(filter.accepts(&patterned));
+    let other = Track { callsign: "D-GKXA".to_owned(), ..patterned };
+    assert!(!filter.accepts(&other));
+    for (wrong, reason) in [
+        ("callsign LIKE altitude", "`altitude` is no text, and LIKE compares texts"),
+        ("callsign LIKE callsing", "no member `callsing`"),
+        ("squawk[99999999999999999999] = 1", "the index 99999999999999999999 is out of bounds"),
+        ("corners[99999999999999999999].x = 1", "is out of bounds"),
+    ] {
+        let error = Filter::new::<Track>(wrong, &[]).unwrap_err();
+        assert!(error.reason().contains(reason), "{wrong}: {error}");
+    }
     let error = Filter::new::<Track>("altitude MATCH '1*'", &[]).unwrap_err();
     assert_eq!(error.reason(), "`altitude` is no text, and MATCH compares texts");
 }

@@ -249,7 +249,7 @@ impl RecordHeader {
     }
 
     #[inline]
-    fn write(self, record: &mut [u8]) {
+    pub(crate) fn write(self, record: &mut [u8]) {
         let last = u64::from(self.writer) | u64::from(self.form) << 32;
         let (first, second) = record[..HEADER].split_at_mut(8);
         first.copy_from_slice(&self.timestamp.to_le_bytes());

@@ -202,12 +202,13 @@ fn known<T: TopicData>(support: &T::TypeSupport) -> Arc<KnownType> {
     })
 }
 
-/// Reads the encoded description of a type: the type, and its memory layout if samples are plain.
+/// Reads the encoded description of a type: the type, its memory layout if samples are plain, and
+/// its identity.
 pub(crate) fn read_description(
     encoded: &[u8],
-) -> Result<(DynamicType, Option<MemoryLayout>), String> {
+) -> Result<(DynamicType, Option<MemoryLayout>, TypeIdentity), String> {
     let known = KnownType::read(encoded)?;
-    Ok((known.of.clone(), known.layout()))
+    Ok((known.of.clone(), known.layout(), known.identity))
 }
 
 /// Requirements of a reader for a writer's type: TYPE_CONSISTENCY_ENFORCEMENT.

@@ -67,7 +67,7 @@ pub use key::{KeyForm, key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with, seri
 pub use limits::Limits;
 pub use long_double::LongDouble;
 pub use member::{MAX_DEPTH, MemberFraming};
-pub use path::{MemberPath, PathError, PathStep, ResolvedStep, parse_path};
+pub use path::{MemberPath, PathError, PathStep, ResolvedStep, is_number, parse_path};
 pub use payload::{
     from_cdr, serialize_into, serialize_into_with, serialized_size, serialized_size_with, to_cdr,
     to_cdr_with,

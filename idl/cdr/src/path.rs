@@ -193,6 +193,9 @@ fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<StepTarget, St
                 _ => Ok((ResolvedStep::Part(place), element())),
             }
         }
+        (TypeKind::Sequence(_) | TypeKind::Array(..), PathStep::Key(text)) if is_number(text) => {
+            Err(format!("the index {text} is out of bounds"))
+        }
         (TypeKind::Map(_, value), PathStep::Index(number)) => {
             Ok((ResolvedStep::Number(*number), value()))
         }
@@ -202,6 +205,12 @@ fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<StepTarget, St
         (_, PathStep::Member(name)) => Err(format!("a {} has no member `{name}`", of.name)),
         (_, PathStep::Index(_) | PathStep::Key(_)) => Err(format!("a {} has no elements", of.name)),
     }
+}
+
+/// Whether the text between brackets is a number, which may be too large for any index.
+pub fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Finds a member by name, and its index, counted on from `index`.

@@ -184,7 +184,8 @@ fn fit_primitive(value: Value, primitive: Primitive, ty: &Type) -> Result<Value,
             Ok(value)
         }
         (Primitive::Float, Value::Floating(number)) => {
-            if number.abs() > f64::from(f32::MAX) {
+            // The nearest float counts: the digits of the largest one are slightly above it.
+            if !(*number as f32).is_finite() {
                 return Err(format!("{number} does not fit float"));
             }
             Ok(value)

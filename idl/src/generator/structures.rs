@@ -2,7 +2,8 @@
 
 use crate::constant::Value;
 use crate::model::{
-    Case, Element, MemberId, NamedKind, Placement, Struct, StructMember, TryConstruct, Type, Union,
+    Case, Element, MemberId, NamedKind, Placement, ScopedName, Struct, StructMember, TryConstruct,
+    Type, Union,
 };
 use crate::naming::{type_name, value_name};
 
@@ -13,7 +14,11 @@ use super::{CodeWriter, DERIVES, bound_attribute, code, is_collection};
 impl CodeWriter<'_> {
     pub(super) fn structure(&mut self, structure: &Struct) {
         let kind = if structure.exception { "exception" } else { "struct" };
-        self.type_docs(&structure.notes, &format!("IDL {kind} `{}`.", structure.name));
+        let what = match &structure.copy_of {
+            Some(original) => format!("IDL struct `{original}` with the key of one use."),
+            None => format!("IDL {kind} `{}`.", structure.name),
+        };
+        self.type_docs(&structure.notes, &what);
         self.derive(DERIVES, &structure.name, self.type_attributes(&structure.notes));
         let name = self.names.of(&structure.name);
         self.block(&format!("pub struct {name}"), |out| {
@@ -32,7 +37,48 @@ impl CodeWriter<'_> {
             out.verbatim(&structure.notes.verbatim, Placement::EndDeclaration);
         });
         self.default_implementation(&name);
+        if let Some(original) = &structure.copy_of {
+            self.conversions(structure, original);
+        }
         self.verbatim(&structure.notes.verbatim, Placement::AfterDeclaration);
+    }
+
+    /// Writes the conversions between a struct and its copy with another key.
+    fn conversions(&mut self, copy: &Struct, original: &ScopedName) {
+        let (copy_name, original_name) = (self.names.of(&copy.name), self.path(original));
+        for (from, into) in [(&original_name, &copy_name), (&copy_name, &original_name)] {
+            self.line("");
+            self.block(&format!("impl ::core::convert::From<{from}> for {into}"), |out| {
+                out.block(&format!("fn from(value: {from}) -> Self"), |out| {
+                    out.line("Self {");
+                    out.indent += 1;
+                    let mut taken = TakenNames::new(&[]);
+                    if copy.base.is_some() {
+                        let field = taken.take("base".to_owned());
+                        out.line(&format!("{field}: value.{field},"));
+                    }
+                    for member in &copy.members {
+                        let field = taken.take(value_name(&member.name));
+                        let value = match (out.has_copied_type(member), member.external) {
+                            (false, _) => format!("value.{field}"),
+                            (true, false) => format!("value.{field}.into()"),
+                            (true, true) => format!("Box::new((*value.{field}).into())"),
+                        };
+                        out.line(&format!("{field}: {value},"));
+                    }
+                    out.indent -= 1;
+                    out.line("}");
+                });
+            });
+        }
+    }
+
+    /// Whether a member of a copied struct is itself of a copied type.
+    fn has_copied_type(&self, member: &StructMember) -> bool {
+        match &member.ty {
+            Type::Named(name, NamedKind::Struct) => member.key && self.copies.contains(name),
+            _ => false,
+        }
     }
 
     fn member(&mut self, member: &StructMember, field: &str) {

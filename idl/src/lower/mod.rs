@@ -6,6 +6,7 @@
 mod bits;
 mod defaults;
 mod enumeration;
+mod nesting;
 mod pragmas;
 mod sizes;
 mod structure;
@@ -60,6 +61,8 @@ pub(crate) struct Lowering<'a> {
     aliases: HashMap<ScopedName, AliasNotes>,
     /// Sizes of structs and unions in memory.
     sizes: HashMap<ScopedName, u128>,
+    /// Where structs and unions are defined.
+    places: HashMap<ScopedName, Span>,
     /// Structs and unions declared before their definition.
     forwards: Vec<(Name, ScopeId)>,
     pragmas: Vec<(Pragma, ScopeId)>,
@@ -76,6 +79,7 @@ pub(crate) fn lower(definitions: &[syntax::Definition], reports: &mut Reports) -
         bitsets: HashMap::new(),
         aliases: HashMap::new(),
         sizes: HashMap::new(),
+        places: HashMap::new(),
         forwards: Vec::new(),
         pragmas: Vec::new(),
         verbatim: Vec::new(),
@@ -84,6 +88,7 @@ pub(crate) fn lower(definitions: &[syntax::Definition], reports: &mut Reports) -
     lowering.definitions(definitions, &mut lowered);
     lowering.check_forwards();
     lowering.apply_pragmas(&mut lowered);
+    lowering.check_nesting(&lowered);
     Specification { definitions: lowered, verbatim: lowering.verbatim }
 }
 
@@ -281,13 +286,13 @@ impl Lowering<'_> {
         let id = self.scopes.add(&scope.name.text, base_scopes);
         self.declare(&scope.name, Meaning::Interface(id))?;
         let found = self.found(notes, AnnotationPlace::Interface);
-        if skipped > 0 {
+        if skipped > 0 || scope.definitions.is_empty() {
             let text = format!(
-                "operations and attributes of the interface `{}` are skipped ({skipped}): topics \
-                 need types only",
+                "the interface `{}` is skipped, except for the types and constants in it: topics \
+                 have no operations or attributes",
                 scope.name.text
             );
-            self.reports.note(scope.name.span, text);
+            self.reports.warning(scope.name.span, text);
         }
         self.scopes.open(id);
         let mut definitions = Vec::new();

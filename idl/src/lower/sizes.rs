@@ -52,6 +52,7 @@ impl Lowering<'_> {
     /// Stores the size of a struct or union, and reports one that is too large.
     pub(super) fn check_value(&mut self, name: &ScopedName, size: u128, span: Span) {
         self.sizes.insert(name.clone(), size);
+        self.places.insert(name.clone(), span);
         if size > LARGEST_VALUE {
             let text = format!(
                 "a value of `{name}` takes {size} bytes, and at most {LARGEST_VALUE} are possible; \

@@ -10,7 +10,7 @@ use crate::diagnostic::Checked;
 use crate::model::{MemberId, NamedKind, ScopedName, Struct, StructMember, TryConstruct, Type};
 use crate::scope::Meaning;
 use crate::source::Span;
-use crate::syntax::{self, AnnotationsAndDocs, Declarator, TypeSpec};
+use crate::syntax::{self, AnnotationsAndDocs, Declarator};
 
 use super::{Lowering, MemberIds, StructInfo, docs};
 
@@ -69,7 +69,7 @@ impl Lowering<'_> {
         let extensibility = type_notes.extensibility;
         self.structs.insert(name.clone(), StructInfo { members: names, extensibility, ids });
         let exception = structure.exception;
-        Ok(Struct { name, notes: type_notes, base, members, exception })
+        Ok(Struct { name, notes: type_notes, base, members, exception, copy_of: None })
     }
 
     /// Returns the base struct and takes the names of its members.
@@ -109,9 +109,13 @@ impl Lowering<'_> {
             self.take_name(declarator, names)?;
         }
         let is_optional = found.optional;
-        let base = self.member_type(&syntax.ty, found.external)?;
+        let base = self.type_of(&syntax.ty, !found.external && !is_optional)?;
+        // A value cannot contain itself in place, so an absent one ends the recursion, and one that
+        // is there lies elsewhere.
+        let is_recursive = is_optional && self.is_incomplete(&base);
         for declarator in &syntax.declarators {
-            let member = self.member(&base, declarator, &syntax.notes, &found)?;
+            let mut member = self.member(&base, declarator, &syntax.notes, &found)?;
+            member.external |= is_recursive;
             if is_optional && (member.key || member.default.is_some()) {
                 let text = if member.key {
                     "a member of the key cannot be optional; remove `@optional` or `@key`"
@@ -146,9 +150,14 @@ impl Lowering<'_> {
         }
     }
 
-    /// Returns the type of a member without array lengths.
-    pub(super) fn member_type(&mut self, spec: &TypeSpec, external: bool) -> Checked<Type> {
-        self.type_of(spec, !external)
+    /// Whether a struct or union is declared and not yet defined.
+    fn is_incomplete(&self, ty: &Type) -> bool {
+        match ty.resolved() {
+            Type::Named(name, NamedKind::Struct | NamedKind::Union) => {
+                !self.sizes.contains_key(&**name)
+            }
+            _ => false,
+        }
     }
 
     /// Lowers a member of a struct or union, given its type without array lengths.

@@ -141,7 +141,7 @@ impl Lowering<'_> {
             Meaning::Incomplete(ty) if !complete => return Ok(ty),
             Meaning::Incomplete(_) => format!(
                 "`{}` is not complete here, so its size is not known; use sequence<{}>, or make \
-                 the member `@external`",
+                 the member `@optional` or `@external`",
                 path.text(),
                 path.text()
             ),

@@ -146,7 +146,7 @@ impl Lowering<'_> {
             }
         }
         self.take_name(&case.declarator, &mut taken.names)?;
-        let base = self.member_type(&case.ty, found.external)?;
+        let base = self.type_of(&case.ty, !found.external)?;
         let member = self.member(&base, &case.declarator, &case.notes, &found)?;
         Ok(Case { labels: values, default: is_default, member })
     }

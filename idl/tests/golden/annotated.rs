@@ -306,7 +306,6 @@ pub mod listed {
     #[dds(name = "Listed::Point", crate = "idl_cdr")]
     pub struct Point {
         /// IDL member `x`: `int32`.
-        #[dds(key)]
         pub x: i32,
         /// IDL member `y`: `int32`.
         #[dds(key)]
@@ -319,6 +318,41 @@ pub mod listed {
         }
     }
 
+    /// IDL struct `Listed::Point` with the key of one use.
+    #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
+    #[dds(name = "Listed::Point_key_x", crate = "idl_cdr", nested)]
+    pub struct PointKeyX {
+        /// IDL member `x`: `int32`.
+        #[dds(key)]
+        pub x: i32,
+        /// IDL member `y`: `int32`.
+        pub y: i32,
+    }
+
+    impl ::core::default::Default for PointKeyX {
+        fn default() -> Self {
+            <Self as ::idl_cdr::DdsType>::default_value()
+        }
+    }
+
+    impl ::core::convert::From<Point> for PointKeyX {
+        fn from(value: Point) -> Self {
+            Self {
+                x: value.x,
+                y: value.y,
+            }
+        }
+    }
+
+    impl ::core::convert::From<PointKeyX> for Point {
+        fn from(value: PointKeyX) -> Self {
+            Self {
+                x: value.x,
+                y: value.y,
+            }
+        }
+    }
+
     /// IDL struct `Listed::Plot`.
     #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Listed::Plot", crate = "idl_cdr")]
@@ -326,9 +360,9 @@ pub mod listed {
         /// IDL member `name`: `string`.
         #[dds(key)]
         pub name: String,
-        /// IDL member `at`: `Listed::Point`.
+        /// IDL member `at`: `Listed::Point_key_x`.
         #[dds(key)]
-        pub at: Point,
+        pub at: PointKeyX,
         /// IDL member `value`: `int32`.
         pub value: i32,
     }

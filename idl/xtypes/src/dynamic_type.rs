@@ -10,6 +10,7 @@ use crate::data;
 use crate::descriptor::FromDescriptors;
 use crate::model::{NodeKind, TypeGraph, TypeNodeId};
 use crate::objects::{ObjectKind, Objects, TypeObjects};
+use crate::soundness;
 
 /// A type as a value.
 ///
@@ -48,6 +49,12 @@ impl DynamicType {
     /// Whether the type has a key.
     pub fn is_keyed(&self) -> bool {
         data::layout::is_keyed(&self.graph, self.root)
+    }
+
+    /// Returns the number of parts of an empty value, arrays included: memory for them is needed
+    /// for every sample.
+    pub fn parts(&self) -> u64 {
+        soundness::parts_of(&self.graph, self.root)
     }
 
     /// Whether the type declares that it is not for topics.

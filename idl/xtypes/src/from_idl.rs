@@ -69,6 +69,26 @@ pub fn topic_types(of: &Specification) -> Vec<String> {
     names
 }
 
+/// Returns the names of all types except typedefs, in order.
+pub fn type_names(of: &Specification) -> Vec<String> {
+    fn gather(definitions: &[Definition], names: &mut Vec<String>) {
+        for definition in definitions {
+            match definition {
+                Definition::Module(module) => gather(&module.definitions, names),
+                Definition::Struct(of) => names.push(of.name.to_string()),
+                Definition::Union(of) => names.push(of.name.to_string()),
+                Definition::Enum(of) => names.push(of.name.to_string()),
+                Definition::Bitmask(of) => names.push(of.name.to_string()),
+                Definition::Bitset(of) => names.push(of.name.to_string()),
+                Definition::Constant(_) | Definition::Typedef(_) => {}
+            }
+        }
+    }
+    let mut names = Vec::new();
+    gather(&of.definitions, &mut names);
+    names
+}
+
 fn gather<'a>(definitions: &'a [Definition], types: &mut BTreeMap<String, &'a Definition>) {
     for definition in definitions {
         let name = match definition {

@@ -17,6 +17,8 @@ mod fields;
 mod flags;
 mod from_idl;
 mod hash;
+mod idl_text;
+mod key_type;
 mod model;
 mod objects;
 mod resolve;
@@ -34,7 +36,8 @@ pub use description::{
 };
 pub use dynamic_type::DynamicType;
 pub use fields::ValueKind;
-pub use from_idl::topic_types;
+pub use from_idl::{topic_types, type_names};
+pub use idl_text::NotInIdl;
 pub use model::Primitive;
 pub use objects::{ObjectKind, TypeObjects, object_bytes};
 pub use resolve::TypeObjectError;

@@ -254,6 +254,36 @@ impl NodeKind {
             _ => None,
         }
     }
+
+    /// Visits all indices of other nodes in this one.
+    pub(crate) fn references(&mut self, mut visit: impl FnMut(&mut TypeNodeId)) {
+        match self {
+            NodeKind::Sequence { element, .. } | NodeKind::Array { element, .. } => {
+                visit(&mut element.of);
+            }
+            NodeKind::Map { key, value, .. } => {
+                visit(&mut key.of);
+                visit(&mut value.of);
+            }
+            NodeKind::Bitset(fields) => fields.iter_mut().for_each(|field| visit(&mut field.of)),
+            NodeKind::Alias(of) => visit(of),
+            NodeKind::Structure(structure) => {
+                structure.base.iter_mut().for_each(&mut visit);
+                structure.members.iter_mut().for_each(|member| visit(&mut member.of));
+            }
+            NodeKind::Union(union) => {
+                visit(&mut union.discriminator.of);
+                let members = union.cases.iter_mut().filter_map(|case| case.member.as_mut());
+                members.for_each(|member| visit(&mut member.of));
+            }
+            NodeKind::Primitive(_)
+            | NodeKind::Text { .. }
+            | NodeKind::Fixed { .. }
+            | NodeKind::Enumeration { .. }
+            | NodeKind::Bitmask { .. }
+            | NodeKind::Later => {}
+        }
+    }
 }
 
 impl TypeGraph {
@@ -307,37 +337,9 @@ impl TypeGraph {
     /// Copies all nodes of another type, and returns its index here.
     pub(crate) fn take_in(&mut self, other: &TypeGraph, root: TypeNodeId) -> TypeNodeId {
         let first = self.nodes.len() as u32;
-        let moved = |id: &mut TypeNodeId| id.0 += first;
         for node in &other.nodes {
             let mut node = node.clone();
-            match &mut node.kind {
-                NodeKind::Sequence { element, .. } | NodeKind::Array { element, .. } => {
-                    moved(&mut element.of);
-                }
-                NodeKind::Map { key, value, .. } => {
-                    moved(&mut key.of);
-                    moved(&mut value.of);
-                }
-                NodeKind::Bitset(fields) => {
-                    fields.iter_mut().for_each(|field| moved(&mut field.of))
-                }
-                NodeKind::Alias(of) => moved(of),
-                NodeKind::Structure(structure) => {
-                    structure.base.iter_mut().for_each(moved);
-                    structure.members.iter_mut().for_each(|member| moved(&mut member.of));
-                }
-                NodeKind::Union(union) => {
-                    moved(&mut union.discriminator.of);
-                    let members = union.cases.iter_mut().filter_map(|case| case.member.as_mut());
-                    members.for_each(|member| moved(&mut member.of));
-                }
-                NodeKind::Primitive(_)
-                | NodeKind::Text { .. }
-                | NodeKind::Fixed { .. }
-                | NodeKind::Enumeration { .. }
-                | NodeKind::Bitmask { .. }
-                | NodeKind::Later => {}
-            }
+            node.kind.references(|id| id.0 += first);
             self.nodes.push(node);
         }
         TypeNodeId(root.0 + first)

@@ -103,8 +103,45 @@ impl DynamicType {
         while let Some((id, place)) = resolver.open.pop() {
             resolver.fill(id, place)?;
         }
+        complete_unions(&mut resolver.graph);
         soundness::check(&resolver.graph)?;
         Ok(Self { graph: Arc::new(resolver.graph), root })
+    }
+}
+
+/// Restores what type objects do not state of unions: labels of `uint32` beyond those of `int32`,
+/// which is the type of all labels, and the case without a member.
+fn complete_unions(graph: &mut TypeGraph) {
+    for index in 0..graph.nodes.len() {
+        let NodeKind::Union(of) = &graph.nodes[index].kind else { continue };
+        let mut discriminator = of.discriminator.of;
+        // Typedefs may form a cycle here, which is refused later.
+        for _ in 0..graph.nodes.len() {
+            let NodeKind::Alias(of) = graph.node(discriminator).kind else { break };
+            discriminator = of;
+        }
+        let kind = &graph.node(discriminator).kind;
+        let is_unsigned = *kind == NodeKind::Primitive(Primitive::Uint32);
+        let values = match kind {
+            NodeKind::Primitive(Primitive::Boolean) => 2,
+            NodeKind::Primitive(primitive) => 1_usize << (8 * primitive.size()).min(62),
+            NodeKind::Enumeration { literals, .. } => literals.len(),
+            _ => usize::MAX,
+        };
+        if let NodeKind::Union(of) = &mut graph.nodes[index].kind {
+            let mut labels: usize = 0;
+            for label in of.cases.iter_mut().flat_map(|case| &mut case.labels) {
+                labels += 1;
+                if is_unsigned {
+                    *label = i64::from(*label as u32);
+                }
+            }
+            // Without cases the union is refused later.
+            let has_default = of.cases.is_empty() || of.cases.iter().any(|case| case.default);
+            if !has_default && labels < values {
+                of.cases.push(Case { labels: Vec::new(), default: true, member: None });
+            }
+        }
     }
 }
 

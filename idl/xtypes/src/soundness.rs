@@ -91,6 +91,12 @@ pub(crate) fn check(graph: &TypeGraph) -> Result<(), TypeObjectError> {
     Ok(())
 }
 
+/// Returns the number of parts of an empty value.
+pub(crate) fn parts_of(graph: &TypeGraph, of: TypeNodeId) -> u64 {
+    let mut parts = vec![PartCount::Unknown; graph.nodes.len()];
+    count(graph, of, 0, &mut parts).unwrap_or(MOST_PARTS)
+}
+
 fn has_twice<T: Ord>(of: impl Iterator<Item = T>) -> bool {
     let mut all: Vec<T> = of.collect();
     all.sort_unstable();

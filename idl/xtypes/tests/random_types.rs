@@ -255,11 +255,21 @@ proptest! {
         let of = version("Root", how, &members, &all);
         let data = sample(&of, &all, &NumberSource(numbers.iter()).members(&members));
         let (key, hash) = (data.key_to_cdr().unwrap(), data.key_hash().unwrap());
+        let text = of.to_idl().unwrap();
+        let idl = idl::parse("printed.idl", &text).unwrap();
+        let printed = DynamicType::from_idl(&idl, "Root").unwrap();
+        let complete = |of: &DynamicType| of.objects(ObjectKind::Complete);
+        prop_assert_eq!(complete(&printed), complete(&of), "{}", text);
         prop_assert!(of.is_keyed() || key.is_empty());
         for encoding in ENCODINGS {
             let payload = data.to_cdr(encoding).unwrap();
             prop_assert_eq!(data.cdr_size(encoding).unwrap(), payload.len());
             let of_key = data.key_to_cdr_with(encoding).unwrap();
+            // A payload of the key alone is one of a type with the members of the key alone.
+            let of_key_type = DynamicData::from_key(&of.key_type(), &of_key).unwrap();
+            prop_assert_eq!(of_key_type.key_to_cdr().unwrap(), key.clone(), "{:?}", encoding);
+            let only_key = data.only_key().unwrap();
+            prop_assert_eq!(only_key.whole(), of_key_type.whole());
             for reader in [&of, &decoded(&of)] {
                 let read = DynamicData::from_cdr(reader, &payload).unwrap();
                 prop_assert_eq!(read.whole(), data.whole(), "{:?}", encoding);

@@ -23,17 +23,59 @@ pub(super) fn fields(of: &LogDescription) -> Value {
     if fields.is_empty() { Value::Null } else { Value::Object(fields) }
 }
 
-/// Returns the samples of a record, each with the state of its instance if that is not alive.
-pub(super) fn samples(of: &LogDescription, payload: &[u8]) -> Option<Vec<String>> {
-    let text = |sample: &LoggedSample| {
+/// Number of bytes of an unreadable payload that are shown as text.
+const SHOWN_BYTES: usize = 64;
+
+/// Returns the lines for the samples of a record, each with the state of its instance if that is
+/// not alive. A payload that cannot be read is shown as bytes, with the reason.
+pub(super) fn lines(of: &LogDescription, payload: &[u8]) -> Vec<String> {
+    let line = |sample: &LoggedSample| {
         let data = sample.data.to_json_line();
         match sample.instance_state {
             InstanceState::Alive => data,
-            InstanceState::NotAliveNoWriters => format!("unregistered {data}"),
-            InstanceState::NotAliveDisposed => format!("disposed {data}"),
+            state => format!("{} {data}", kind(state)),
         }
     };
-    Some(of.samples(payload)?.iter().map(text).collect())
+    match of.samples(payload) {
+        Some(samples) => samples.iter().map(line).collect(),
+        // Logs of earlier versions have no description, and nothing is missing then.
+        None if of.data_type().is_none() => Vec::new(),
+        None => {
+            let shown = &payload[..payload.len().min(SHOWN_BYTES)];
+            let bytes: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+            let more = if shown.len() < payload.len() { "..." } else { "" };
+            vec![format!("bytes {bytes}{more}: {}", of.why_unreadable(payload).unwrap_or_default())]
+        }
+    }
+}
+
+/// Adds the samples of a record to its values, or the reason why they cannot be read, with the
+/// bytes. If all samples end an instance in the same way, so does the record.
+pub(super) fn add_samples(of: &LogDescription, payload: &[u8], fields: &mut Value) {
+    let Some(samples) = of.samples(payload) else {
+        fields["unreadable"] = json!(of.why_unreadable(payload));
+        fields["payload"] = json!(super::hexadecimal(payload));
+        return;
+    };
+    let sample = |sample: &LoggedSample| {
+        // Some numbers of IDL types exceed the range of JSON libraries; such samples are texts.
+        let text = sample.data.to_json_line();
+        let data = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        json!({ "kind": kind(sample.instance_state), "data": data })
+    };
+    let kinds: Vec<&str> = samples.iter().map(|sample| kind(sample.instance_state)).collect();
+    if let Some(first) = kinds.first().filter(|first| kinds.iter().all(|kind| kind == *first)) {
+        fields["kind"] = json!(first);
+    }
+    fields["samples"] = samples.iter().map(sample).collect();
+}
+
+fn kind(of: InstanceState) -> &'static str {
+    match of {
+        InstanceState::Alive => "sample",
+        InstanceState::NotAliveNoWriters => "unregistered",
+        InstanceState::NotAliveDisposed => "disposed",
+    }
 }
 
 /// Returns a time in nanoseconds since 1970 as a date in UTC, to the microsecond.

@@ -7,7 +7,7 @@
 pub(crate) mod ls;
 pub(crate) mod publish;
 pub(crate) mod record;
-mod recording;
+pub(crate) mod recording;
 pub(crate) mod replay;
 pub(crate) mod spy;
 
@@ -20,6 +20,7 @@ use dds_api::infrastructure::Timeout;
 use dds_api::qos::DataRepresentationId;
 use dds_api::subscription::{DataReader, DataReaderBuilder};
 use dds_api::topic::{AnnouncedTopic, TopicDescription};
+use dds_api::types::{DynamicData, DynamicType, Encoding};
 
 use crate::arguments;
 use crate::end_signals::EndSignals;
@@ -40,7 +41,7 @@ pub(crate) struct Domain {
 }
 
 impl Domain {
-    fn join(&self) -> Result<DomainParticipant, Failure> {
+    pub(crate) fn join(&self) -> Result<DomainParticipant, Failure> {
         let mut config = ParticipantConfig::new();
         if let Some(folder) = &self.runtime_dir {
             config = config.runtime_dir(folder);
@@ -68,6 +69,12 @@ impl EndCondition {
     }
 }
 
+/// Returns a size in bytes that a writer of the type needs: for an empty sample, and `usual` bytes
+/// in its strings and sequences.
+fn largest_sample(of: &DynamicType, usual: usize) -> usize {
+    usual + DynamicData::new(of).cdr_size(Encoding::default()).unwrap_or_default()
+}
+
 /// Checks the membership: a participant that was stopped for too long has lost it.
 fn require_membership(participant: &DomainParticipant) -> Result<(), Failure> {
     match participant.is_isolated() {
@@ -80,7 +87,7 @@ fn require_membership(participant: &DomainParticipant) -> Result<(), Failure> {
 }
 
 /// Waits for the announcement of a topic, and returns it.
-fn announced(
+pub(crate) fn announced(
     participant: &DomainParticipant,
     name: &str,
     wait: Duration,

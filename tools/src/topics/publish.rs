@@ -14,7 +14,7 @@ use dds_api::topic::Topic;
 use dds_api::types::{DynamicData, DynamicType};
 use serde_json::json;
 
-use super::{Domain, EndCondition, announced, require_membership};
+use super::{Domain, EndCondition, announced, largest_sample, require_membership};
 use crate::arguments;
 use crate::idl::SearchArgs;
 use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
@@ -92,7 +92,8 @@ pub(crate) fn run(args: &PublishArgs, json: bool) -> CommandResult {
     let given = args.sample.as_ref().map(|text| parsed(&topic.dynamic_type(), text, "the sample"));
     let given = given.transpose()?;
     let publisher = participant.publisher().partition(args.partition.clone()).create()?;
-    let writer = publisher.writer(&topic).max_sample_size(1 << 20).memory(4 << 20);
+    let largest = largest_sample(&topic.dynamic_type(), 1 << 20);
+    let writer = publisher.writer(&topic).max_sample_size(largest).memory(4 * largest);
     // What was written stays when the command ends.
     let writer = writer.autodispose_unregistered_instances(false).create()?;
     writer.wait_for_readers(args.readers, wait)?;

@@ -16,7 +16,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use idl_cdr::{DdsType, from_cdr, to_cdr};
-use idl_xtypes::TypeObjects;
+use idl_xtypes::{DynamicType, TypeObjects};
 
 use crate::outcome::Failure;
 
@@ -74,6 +74,23 @@ impl RecordedTopic {
     pub(super) fn type_objects(&self) -> Result<TypeObjects, String> {
         from_cdr(&self.of).map_err(|error| error.to_string())
     }
+}
+
+/// Whether these are the first bytes of a recording.
+pub(crate) fn begins_recording(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
+/// Returns the types of the recorded topics.
+pub(crate) fn types_of(path: &Path) -> Result<Vec<DynamicType>, Failure> {
+    let (mut recording, mut types) = (Recording::open(path)?, Vec::new());
+    while let Some(entry) = recording.next()? {
+        let RecordingEntry::Topic(topic) = entry else { continue };
+        let objects = topic.type_objects().map_err(|error| recording.wrong(&error))?;
+        let of = DynamicType::from_objects(&objects);
+        types.push(of.map_err(|error| recording.wrong(&error.to_string()))?);
+    }
+    Ok(types)
 }
 
 /// A file that is being written.

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::record::globs;
 use super::recording::{RecordedSample, RecordedTopic, Recording, RecordingEntry};
-use super::{Domain, EndCondition, require_membership};
+use super::{Domain, EndCondition, largest_sample, require_membership};
 use crate::arguments::{self, MOST_SECONDS};
 use crate::outcome::{CommandAnswer, CommandResult, Failure, show};
 
@@ -145,7 +145,8 @@ fn open(
         topic = topic.by_source_timestamp();
     }
     let topic = topic.create()?;
-    let mut writer = participant.writer(&topic).memory(8 << 20).max_sample_size(4 << 20);
+    let largest = largest_sample(&of, 4 << 20);
+    let mut writer = participant.writer(&topic).memory(2 * largest).max_sample_size(largest);
     writer = match recorded.cdr_version {
         1 => writer.representation(DataRepresentationId::Xcdr),
         2 => writer.representation(DataRepresentationId::Xcdr2),

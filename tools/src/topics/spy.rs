@@ -3,6 +3,7 @@
 //! Owns: the display of a sample. Never does: make a writer wait; samples that come faster than
 //! they can be shown are left out.
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
@@ -23,7 +24,8 @@ const DEPTH: u32 = 1 << 12;
     squall spy Attitude\n  \
     squall spy Track --filter \"altitude < 1000\" --count 10 --json\n\n\
     The type comes from the participants that write or read the topic. squall spy delays no writer: if samples come faster\n\
-    than they are shown, the last samples of each instance are shown. With --json each sample is one line.")]
+    than they are shown, the last samples of each instance are shown. With --json each sample is one line. Of an instance\n\
+    that has ended, the key is shown. Exit code 1 if samples could not be read.")]
 pub(crate) struct SpyArgs {
     /// Name of the topic.
     topic: String,
@@ -54,18 +56,18 @@ pub(crate) struct SpyArgs {
 pub(crate) fn run(args: &SpyArgs, json: bool) -> CommandResult {
     let until = EndCondition::new(args.time)?;
     let participant = args.domain.join()?;
-    let known = announced(&participant, &args.topic, args.wait)?;
+    let found = announced(&participant, &args.topic, args.wait)?;
     let topic = participant.find_dynamic_topic(&args.topic, LOOK)?;
     let settled = |reader: DataReaderBuilder<DynamicData>| {
         let reader = reader.keep_last(DEPTH);
         if args.new { reader.volatile() } else { reader }
     };
     let readers = match &args.filter {
-        None => readers(&participant, &topic, &known, &args.partition, settled)?,
+        None => readers(&participant, &topic, &found, &args.partition, settled)?,
         Some(filter) => {
             let part = participant.content_filtered_topic("what is shown", &topic, filter, &[]);
             let part = part.map_err(|error| Failure::Usage(error.to_string()))?;
-            readers(&participant, &part, &known, &args.partition, settled)?
+            readers(&participant, &part, &found, &args.partition, settled)?
         }
     };
     let mut left = args.count.unwrap_or(u64::MAX);
@@ -82,9 +84,10 @@ pub(crate) fn run(args: &SpyArgs, json: bool) -> CommandResult {
     let unreadable: u64 = readers.iter().map(|reader| reader.unreadable_samples()).sum();
     if unreadable > 0 {
         tell(format_args!(
-            "squall: {unreadable} samples could not be read: no participant announced their memory \
-             layout"
+            "squall: {unreadable} samples could not be read: they are no values of the announced \
+             type, or no participant announced their memory layout"
         ));
+        return Ok(CommandAnswer::No);
     }
     Ok(CommandAnswer::Yes)
 }
@@ -97,11 +100,23 @@ fn state(sample: &Sample<DynamicData>) -> &'static str {
     }
 }
 
+/// Returns what is known of a sample: its key alone if it is without data.
+fn known(sample: &Sample<DynamicData>) -> Cow<'_, DynamicData> {
+    match sample.data() {
+        Some(data) => Cow::Borrowed(data),
+        None => match sample.key_value().only_key() {
+            Ok(key) => Cow::Owned(key),
+            // A key that has been read can be written again.
+            Err(_) => Cow::Borrowed(sample.key_value()),
+        },
+    }
+}
+
 fn text(sample: &Sample<DynamicData>) -> String {
     let info = sample.info();
     let (when, by, state) =
         (time_of_day(info.source_timestamp), info.publication_handle, state(sample));
-    format!("-- {when} by {by}, {state}\n{}", sample.key_value().to_text())
+    format!("-- {when} by {by}, {state}\n{}", known(sample).to_text())
 }
 
 /// Returns the sample as one line. No JSON library is used, because some numbers of IDL types
@@ -109,7 +124,7 @@ fn text(sample: &Sample<DynamicData>) -> String {
 fn line(sample: &Sample<DynamicData>) -> String {
     let info = sample.info();
     let nanos = info.source_timestamp.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let data = sample.key_value().to_json_line();
+    let data = known(sample).to_json_line();
     let (writer, number) = (info.publication_handle, info.sequence_number);
     let state = state(sample);
     format!(

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use idl::Specification;
 use idl_xtypes::{DynamicData, DynamicType};
 use qos_profiles::xml::{
     EndpointDescription, GroupDescription, ParticipantDescription, ProfileErrors, QosProvider,
@@ -75,6 +76,11 @@ impl ApplicationFiles {
     /// A type that topics have, by its name with modules.
     pub fn dynamic_type(&self, name: &str) -> Option<&DynamicType> {
         self.types.get(name)
+    }
+
+    /// All types of the files, also those that no topic has.
+    pub fn types(&self) -> &Specification {
+        &self.types.specification
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dds_sql::Filter;
-use idl::{Diagnostic, Severity};
+use idl::{Diagnostic, Severity, Specification};
 use idl_xtypes::{DynamicData, DynamicType, TopicData, TypeShape, topic_types};
 use qos_profiles::xml::{
     ApplicationTypes, FilePosition, FilterDescription, ProfileError, TypeText, nearest_name,
@@ -17,17 +17,20 @@ const MOST_ERRORS: usize = 100;
 /// Text that the compiler puts in front of a name that was probably meant.
 const GUESS: &str = "; did you mean `";
 
-/// Types that topics have, by name.
+/// All types of the files, and those that topics have, by name.
 #[derive(Default)]
-pub(super) struct TopicTypes(BTreeMap<String, DynamicType>);
+pub(super) struct TopicTypes {
+    by_name: BTreeMap<String, DynamicType>,
+    pub(super) specification: Specification,
+}
 
 impl TopicTypes {
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.by_name.keys().map(String::as_str)
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&DynamicType> {
-        self.0.get(name)
+        self.by_name.get(name)
     }
 
     /// Builds the types that the files mention, and returns the errors in them.
@@ -73,12 +76,14 @@ impl TopicTypes {
                 .or_else(|| nearest_name(name, known.iter().map(String::as_str)));
             tell(&mut errors, ProfileError { place: position, path, found, expected, suggestion });
         }
-        self.0.extend(made.into_iter().filter_map(|(name, of)| Some((name.to_owned(), of.ok()?))));
+        let made = made.into_iter().filter_map(|(name, of)| Some((name.to_owned(), of.ok()?)));
+        self.by_name.extend(made);
         for (name, filter) in &types.filters {
             if let Some(wrong) = self.get(name).and_then(|of| check(filter, of)) {
                 tell(&mut errors, wrong);
             }
         }
+        self.specification = specification;
         errors
     }
 }

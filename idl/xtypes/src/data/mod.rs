@@ -457,6 +457,11 @@ pub(crate) fn part_of(
                 false => Err(format!("the array has {count} elements, found index {place}")),
             }
         }
+        (NodeKind::Sequence { .. } | NodeKind::Array { .. }, PathStep::Key(text))
+            if idl_cdr::is_number(text) =>
+        {
+            Err(format!("the index {text} is out of bounds"))
+        }
         (NodeKind::Map { key, value, .. }, step) => {
             Ok((ValueStep::Key(key_of(graph, key.of, step)?), value.of))
         }
