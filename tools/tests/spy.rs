@@ -103,7 +103,7 @@ fn image_of_several_megabytes_is_shown_recorded_and_replayed() {
 
     // A replayed image is the same as the recorded one.
     writer.dispose(&sample).unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
     let replay = ["replay", recording.to_str().unwrap(), "--readers", "1"];
     test_folder.run(&replay).code(0);
     let taken = reader.take_data(.., SOON).unwrap().next().map(|sample| sample.clone());
