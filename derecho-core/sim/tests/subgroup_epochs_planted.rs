@@ -14,11 +14,9 @@ use derecho_core::memory::LINE_WORDS;
 use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN};
 use derecho_core::multicast::geometry::{ENTRIES, ENTRY_WORDS, Geometry};
 use derecho_core::multicast::subgroup::{DeliveryGuarantee, LINE_SLOTS};
-use derecho_sim::world::epochs::member::PlantedFault;
-use derecho_sim::world::epochs::{
-    LONGEST, MembershipFault, Rule, TestMember, TestParameters, World,
+use derecho_sim::world::subgroups::{
+    FaultMoment, LONGEST, MembershipFault, PlantedFault, Rule, Scenario, SubgroupMember, World,
 };
-use derecho_sim::world::ordered::FaultMoment;
 
 const RANGES: u64 = 3;
 const SEEDS: u64 = 40;
@@ -49,7 +47,7 @@ fn post(target: Target, kind: PostKind, effects: &mut Effects) {
 }
 
 /// Replaces the ends in the others' streams by nulls.
-fn ignores_ends(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+fn ignores_ends(member: &mut SubgroupMember, when: FaultMoment, _: &mut Effects) {
     if when == FaultMoment::After {
         return;
     }
@@ -74,8 +72,10 @@ fn ignores_ends(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
 
 /// Uses one set of lines for all epochs: every acknowledgement of one epoch also appears in the
 /// other's lines.
-fn has_its_lines_once(member: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
-    let (FaultMoment::After, Some((id, lines))) = (when, member.lines.clone()) else { return };
+fn has_its_lines_once(member: &mut SubgroupMember, when: FaultMoment, effects: &mut Effects) {
+    let (FaultMoment::After, Some((id, lines))) = (when, member.part().lines.clone()) else {
+        return;
+    };
     for (target, kind) in take_posts(effects) {
         if let PostKind::Write(region, range) = kind
             && region == id
@@ -91,16 +91,18 @@ fn has_its_lines_once(member: &mut TestMember, when: FaultMoment, effects: &mut 
 }
 
 /// Forgets in each epoch what it has posted, and posts the content of its ring once more.
-fn forgets_what_it_has_posted(member: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
-    let (FaultMoment::After, Some(sending), Some(epoch)) = (when, member.sending, member.epoch)
-    else {
-        return;
-    };
+fn forgets_what_it_has_posted(
+    member: &mut SubgroupMember,
+    when: FaultMoment,
+    effects: &mut Effects,
+) {
+    let (sending, epoch) = (member.part().sending, member.part().epoch);
+    let (FaultMoment::After, Some(sending), Some(epoch)) = (when, sending, epoch) else { return };
     if member.mark == epoch {
         return;
     }
     member.mark = epoch;
-    let start = member.checker.borrow().epochs[&epoch].starts.get(&sending.writer).copied();
+    let start = member.checker.borrow().epochs[&(0, epoch)].starts.get(&sending.writer).copied();
     let geometry = sending.memory.geometry();
     let Some(start) = start.filter(|start| start.entry > 0) else { return };
     for &(peer, _) in member.posted.keys().filter(|(_, region)| *region == sending.region) {
@@ -113,19 +115,21 @@ fn forgets_what_it_has_posted(member: &mut TestMember, when: FaultMoment, effect
 
 /// Continues to report to excluded members, in the lines of the previous epoch, that it has taken
 /// everything and refers to nothing.
-fn tells_whoever_is_out(member: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
+fn tells_whoever_is_out(member: &mut SubgroupMember, when: FaultMoment, effects: &mut Effects) {
     let (FaultMoment::After, Some((id, lines)), Some(epoch)) =
-        (when, member.lines.clone(), member.epoch)
+        (when, member.part().lines.clone(), member.part().epoch)
     else {
         return;
     };
     let checker = member.checker.borrow();
-    let Some(before) = member.before.map(|before| &checker.epochs[&before]) else { return };
+    let Some(before) = member.part().before.map(|before| &checker.epochs[&(0, before)]) else {
+        return;
+    };
     // This epoch has the other set of lines.
     if before.number % 2 == epoch % 2 {
         return;
     }
-    let plan = &checker.epochs[&epoch];
+    let plan = &checker.epochs[&(0, epoch)];
     for role in before.roles.iter().filter(|place| plan.role_of(place.node).is_none()) {
         let (Some(writer), Some(&peer)) = (role.writer, member.peers.get(&checker.ids[role.node]))
         else {
@@ -152,13 +156,15 @@ fn tells_whoever_is_out(member: &mut TestMember, when: FaultMoment, effects: &mu
 }
 
 /// Reports in the first line of an epoch that it refers to nothing.
-fn forgets_what_it_holds(member: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
-    let (FaultMoment::After, Some((id, lines))) = (when, member.lines.clone()) else { return };
+fn forgets_what_it_holds(member: &mut SubgroupMember, when: FaultMoment, effects: &mut Effects) {
+    let (FaultMoment::After, Some((id, lines))) = (when, member.part().lines.clone()) else {
+        return;
+    };
     for (target, kind) in take_posts(effects) {
         if let PostKind::Write(region, range) = kind
             && region == RegionId(id.0)
             && range.count > ACK_HELD
-            && member.epoch.is_some_and(|epoch| epoch > 0)
+            && member.part().epoch.is_some_and(|epoch| epoch > 0)
         {
             let word = lines.word(range.first + ACK_HELD);
             word.publish(word.peek() & !0xffff);
@@ -169,11 +175,12 @@ fn forgets_what_it_holds(member: &mut TestMember, when: FaultMoment, effects: &m
 
 /// Reports to the remaining members, once it has left, that it refers to nothing.
 fn forgets_what_it_holds_when_it_leaves(
-    member: &mut TestMember,
+    member: &mut SubgroupMember,
     when: FaultMoment,
     _: &mut Effects,
 ) {
-    let (FaultMoment::After, None, Some((_, lines))) = (when, member.id, &member.lines) else {
+    let part = member.part();
+    let (FaultMoment::After, None, Some((_, lines))) = (when, part.id, &part.lines) else {
         return;
     };
     for line in 0..2 * LINE_SLOTS {
@@ -202,12 +209,11 @@ fn trouble_with_leavers(
     planted: Option<PlantedFault>,
     late_leavers: bool,
 ) -> Vec<Rule> {
-    let mut parameters =
-        TestParameters { late_leavers, ..TestParameters::random(seed, level, shared) };
-    parameters.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
-    let mut world = World::new(seed, parameters);
+    let mut scenario = Scenario { late_leavers, ..Scenario::decided(seed, level, shared) };
+    scenario.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
+    let mut world = World::decided(seed, scenario);
     world.setting.oracle.planted = membership_fault;
-    for node in 0..parameters.nodes {
+    for node in 0..world.nodes() {
         world.member_mut(node).planted = planted;
     }
     world.run_changes().into_iter().map(|(checker, _)| checker).collect()
@@ -286,10 +292,10 @@ fn entry_posted_twice_is_caught() {
 
 /// As [`trouble`], with a member that is excluded and continues.
 fn trouble_with_one_excluded(seed: u64, shared: bool, planted: Option<PlantedFault>) -> Vec<Rule> {
-    let mut parameters = TestParameters::random(seed, DeliveryGuarantee::Atomic, shared);
-    parameters.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
-    parameters.nodes = 3;
-    let mut world = World::new(seed, parameters);
+    let mut scenario = Scenario::decided(seed, DeliveryGuarantee::Atomic, shared);
+    scenario.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
+    scenario.nodes = 3;
+    let mut world = World::decided(seed, scenario);
     (0..3).for_each(|node| world.member_mut(node).planted = planted);
     world.run_with_one_put_out().into_iter().map(|(checker, _)| checker).collect()
 }
