@@ -16,7 +16,10 @@ use derecho_core::multicast::geometry::{ENTRIES, ENTRY_WORDS, Geometry};
 use derecho_core::multicast::subgroup::{DeliveryGuarantee, LINE_SLOTS};
 use derecho_sim::world::subgroups::{
     FaultMoment, LONGEST, MembershipFault, PlantedFault, Rule, Scenario, SubgroupMember, World,
+    post, take_posts,
 };
+
+mod planted;
 
 const RANGES: u64 = 3;
 const SEEDS: u64 = 40;
@@ -31,20 +34,6 @@ const BANK: usize = LINE_SLOTS * LINE_WORDS;
 
 /// Bits of an entry's number that its stamp contains.
 const STAMP: u64 = (1 << 21) - 1;
-
-/// Takes the posts of a turn, in order, to post them differently.
-fn take_posts(effects: &mut Effects) -> Vec<(Target, PostKind)> {
-    let target = |peer| Target { peer, sharing: Sharing::Copied };
-    effects.take_posts().map(|post| (target(post.peer), post.kind)).collect()
-}
-
-fn post(target: Target, kind: PostKind, effects: &mut Effects) {
-    match kind {
-        PostKind::Write(region, range) => effects.write(target, region, range),
-        PostKind::Note(bytes) => effects.note(target.peer, bytes),
-        PostKind::Read(..) => {}
-    }
-}
 
 /// Replaces the ends in the others' streams by nulls.
 fn ignores_ends(member: &mut SubgroupMember, when: FaultMoment, _: &mut Effects) {
@@ -238,16 +227,8 @@ fn caught(
     planted: Option<PlantedFault>,
     by: Rule,
 ) {
-    let mut all = Vec::new();
-    for range in 0..RANGES {
-        let seeds = range * SEEDS..(range + 1) * SEEDS;
-        let found: Vec<_> =
-            seeds.map(|seed| trouble(seed, kind, membership_fault, planted)).collect();
-        let hits = found.iter().filter(|found| found.first() == Some(&by)).count();
-        assert!(hits > 0, "{name} is not caught by {by:?} in {range}: {found:?}");
-        all.push(hits);
-    }
-    println!("{name}: {all:?} of {SEEDS} seeds each, by {by:?}");
+    let run = |seed| trouble(seed, kind, membership_fault, planted);
+    planted::caught(name, by, (RANGES, SEEDS), run);
 }
 
 #[test]
@@ -304,16 +285,13 @@ fn trouble_with_one_excluded(seed: u64, shared: bool, planted: Option<PlantedFau
 /// have taken it.
 #[test]
 fn acknowledgement_to_an_excluded_member_is_caught() {
-    let mut hits = 0;
     for seed in 0..RANGES * SEEDS {
         for shared in [false, true] {
             assert_eq!(trouble_with_one_excluded(seed, shared, None), [], "seed {seed}");
         }
-        let found = trouble_with_one_excluded(seed, false, Some(tells_whoever_is_out));
-        hits += usize::from(found.first() == Some(&Rule::Content));
     }
-    println!("reports to excluded members: {hits} of {} seeds, by Content", RANGES * SEEDS);
-    assert!(hits > 0);
+    let run = |seed| trouble_with_one_excluded(seed, false, Some(tells_whoever_is_out));
+    planted::caught("reports to excluded members", Rule::Content, (1, RANGES * SEEDS), run);
 }
 
 #[test]
@@ -326,12 +304,6 @@ fn held_bits_not_carried_over_to_the_next_epoch_are_caught() {
 #[test]
 fn records_held_but_not_reported_by_a_leaver_are_caught() {
     let planted = Some(forgets_what_it_holds_when_it_leaves as PlantedFault);
-    for range in 0..RANGES {
-        let seeds = range * SEEDS..(range + 1) * SEEDS;
-        let found: Vec<_> =
-            seeds.map(|seed| trouble_with_leavers(seed, SHARED, None, planted, true)).collect();
-        let hits = found.iter().filter(|found| found.first() == Some(&Rule::Content)).count();
-        println!("records held by a leaver: {hits} of {SEEDS} seeds, by Content");
-        assert!(hits > 0, "not caught in {range}: {found:?}");
-    }
+    let run = |seed| trouble_with_leavers(seed, SHARED, None, planted, true);
+    planted::caught("records held by a leaver", Rule::Content, (RANGES, SEEDS), run);
 }

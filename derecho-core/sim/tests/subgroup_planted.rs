@@ -9,8 +9,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use derecho_core::ids::Time;
-use derecho_core::link::Sharing;
-use derecho_core::machine::{Effects, PostKind, Target};
+use derecho_core::machine::{Effects, PostKind};
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
 use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN};
 use derecho_core::multicast::entry::{EntryRead, RingEntry};
@@ -18,9 +17,11 @@ use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
 use derecho_sim::world::subgroups::{
     ArrivedEntries, FaultMoment, LONGEST, Pace, PlantedFault, Rule, Scenario, SubgroupMember,
-    SubgroupRole, World,
+    SubgroupRole, World, post, take_posts,
 };
 use derecho_sim::{Config, Random};
+
+mod planted;
 
 const RANGES: u64 = 3;
 const SEEDS: u64 = 12;
@@ -200,19 +201,12 @@ fn posts_entries_before_bytes(
 ) {
     if when == FaultMoment::After {
         let stream = member.part().sending.map(|sending| sending.region);
-        let mut posts: Vec<_> = effects.take_posts().collect();
-        posts.sort_by_key(|post| match &post.kind {
+        let mut posts = take_posts(effects);
+        posts.sort_by_key(|(_, kind)| match kind {
             PostKind::Write(region, range) if Some(*region) == stream => (0, range.first),
             _ => (1, 0),
         });
-        for post in posts {
-            let target = Target { peer: post.peer, sharing: Sharing::Copied };
-            match post.kind {
-                PostKind::Write(region, range) => effects.write(target, region, range),
-                PostKind::Note(bytes) => effects.note(post.peer, bytes),
-                PostKind::Read(..) => {}
-            }
-        }
+        posts.into_iter().for_each(|(target, kind)| post(target, kind, effects));
     }
 }
 
@@ -220,14 +214,10 @@ fn posts_entries_before_bytes(
 fn tells_nobody_any_more(member: &mut SubgroupMember, when: FaultMoment, effects: &mut Effects) {
     if when == FaultMoment::After {
         let lines = member.part().lines.as_ref().map(|lines| lines.0);
-        let posts: Vec<_> = effects.take_posts().collect();
-        for post in posts {
-            let target = Target { peer: post.peer, sharing: Sharing::Copied };
-            match post.kind {
+        for (target, kind) in take_posts(effects) {
+            match kind {
                 PostKind::Write(region, _) if Some(region) == lines => {}
-                PostKind::Write(region, range) => effects.write(target, region, range),
-                PostKind::Note(bytes) => effects.note(post.peer, bytes),
-                PostKind::Read(..) => {}
+                kind => post(target, kind, effects),
             }
         }
     }
@@ -277,111 +267,79 @@ fn checkers_accept_subgroup_runs_without_a_planted_fault() {
     }
 }
 
-/// Checks that the named checker finds the fault first at least once in each range of seeds.
-fn caught(name: &str, level: DeliveryGuarantee, planted: PlantedFault, by: Rule, everywhere: bool) {
-    let mut all = Vec::new();
-    for range in 0..RANGES {
-        let seeds = range * SEEDS..(range + 1) * SEEDS;
-        let found: Vec<_> =
-            seeds.map(|seed| trouble(seed, level, Some(planted), everywhere)).collect();
-        let hits = found.iter().filter(|found| found.first() == Some(&by)).count();
-        assert!(hits > 0, "a member that {name} is not caught by {by:?} in {range}: {found:?}");
-        all.push(hits);
-    }
-    println!("a member that {name}: {all:?} of {SEEDS} seeds each, by {by:?}");
+/// Checks that the named checker finds the fault of one member first, at least once in each range
+/// of seeds.
+fn caught(name: &str, planted: PlantedFault, by: Rule) {
+    let run = |seed| trouble(seed, DeliveryGuarantee::Atomic, Some(planted), false);
+    planted::caught(name, by, (RANGES, SEEDS), run);
 }
 
 #[test]
 fn delivery_of_messages_received_by_one_member_only_is_caught() {
-    let planted = delivers_what_only_it_has_received;
     caught(
-        "delivers without acknowledgements",
-        DeliveryGuarantee::Atomic,
-        planted,
+        "a member that delivers without acknowledgements",
+        delivers_what_only_it_has_received,
         Rule::Agreement,
-        false,
     );
 }
 
 #[test]
 fn received_count_that_is_one_too_high_is_caught() {
-    let planted = says_that_it_has_received_one_more;
-    caught("has received one more", DeliveryGuarantee::Atomic, planted, Rule::Agreement, false);
+    caught(
+        "a member that has received one more",
+        says_that_it_has_received_one_more,
+        Rule::Agreement,
+    );
 }
 
 #[test]
 fn acknowledging_before_receiving_is_caught() {
-    let planted = acknowledges_before_it_receives;
-    caught("acknowledges too early", DeliveryGuarantee::Atomic, planted, Rule::Agreement, false);
+    caught(
+        "a member that acknowledges too early",
+        acknowledges_before_it_receives,
+        Rule::Agreement,
+    );
 }
 
 #[test]
 fn a_held_bit_that_is_cleared_too_early_is_caught() {
-    let planted = clears_held_while_it_still_reads;
-    caught("clears held too early", DeliveryGuarantee::Atomic, planted, Rule::Content, false);
+    caught("a member that clears held too early", clears_held_while_it_still_reads, Rule::Content);
 }
 
 #[test]
 fn taken_count_that_is_too_high_is_caught() {
-    caught("takes too much", DeliveryGuarantee::Atomic, takes_too_much, Rule::Content, false);
+    caught("a member that takes too much", takes_too_much, Rule::Content);
 }
 
 #[test]
 fn a_null_that_is_counted_twice_is_caught() {
-    caught(
-        "counts a null twice",
-        DeliveryGuarantee::Atomic,
-        counts_a_null_twice,
-        Rule::Order,
-        false,
-    );
+    caught("a member that counts a null twice", counts_a_null_twice, Rule::Order);
 }
 
 #[test]
 fn a_run_that_is_read_as_one_slot_is_caught() {
-    caught(
-        "reads a run as one slot",
-        DeliveryGuarantee::Atomic,
-        reads_a_run_as_one_slot,
-        Rule::Order,
-        false,
-    );
+    caught("a member that reads a run as one slot", reads_a_run_as_one_slot, Rule::Order);
 }
 
 #[test]
 fn a_null_that_is_owed_and_not_sent_is_caught() {
-    caught(
-        "owes one too few",
-        DeliveryGuarantee::Atomic,
-        owes_one_null_too_few,
-        Rule::Liveness,
-        false,
-    );
+    caught("a member that owes one too few", owes_one_null_too_few, Rule::Liveness);
 }
 
 #[test]
 fn entries_that_are_posted_before_their_bytes_are_caught() {
-    caught(
-        "posts entries first",
-        DeliveryGuarantee::Unordered,
-        posts_entries_before_bytes,
-        Rule::Content,
-        false,
-    );
+    let run =
+        |seed| trouble(seed, DeliveryGuarantee::Unordered, Some(posts_entries_before_bytes), false);
+    planted::caught("a member that posts entries first", Rule::Content, (RANGES, SEEDS), run);
 }
 
 #[test]
 fn a_member_that_does_not_acknowledge_is_caught() {
-    caught(
-        "stops acknowledging",
-        DeliveryGuarantee::Atomic,
-        tells_nobody_any_more,
-        Rule::Liveness,
-        false,
-    );
+    caught("a member that stops acknowledging", tells_nobody_any_more, Rule::Liveness);
 }
 
 #[test]
 fn nulls_that_answer_nulls_are_caught() {
-    caught("answers nulls", DeliveryGuarantee::Atomic, answers_nulls, Rule::Quiescence, true);
+    let run = |seed| trouble(seed, DeliveryGuarantee::Atomic, Some(answers_nulls), true);
+    planted::caught("members that answer nulls", Rule::Quiescence, (RANGES, SEEDS), run);
 }

@@ -19,7 +19,6 @@
 
 mod group;
 pub mod log_folders;
-pub mod many;
 pub mod objects;
 pub mod ordered;
 mod partitions;

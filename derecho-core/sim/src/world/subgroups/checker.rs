@@ -75,6 +75,11 @@ impl DecidedEpoch {
         self.role_of(node).is_some_and(|place| place.reads)
     }
 
+    /// Iterates over the members, each with the subgroup.
+    pub fn members(&self) -> impl Iterator<Item = (usize, &EpochRole)> {
+        self.roles.iter().map(|role| (self.subgroup, role))
+    }
+
     /// Iterates over the streams.
     pub fn writers(&self) -> impl Iterator<Item = usize> + '_ {
         self.roles.iter().filter_map(|role| role.writer)
@@ -266,5 +271,59 @@ impl DeliveryChecker {
                 self.violations.record(Rule::Fifo, text);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a checker of two readers in the first epoch after the founding of a subgroup, which
+    /// begins at the third message of one writer, who has written five.
+    fn checker() -> DeliveryChecker {
+        let mut checker = DeliveryChecker::new(DeliveryGuarantee::Atomic);
+        checker.writers.push(Writer { node: 0, region: RegionId(1), committed: 5 });
+        let starts = [(0, StreamStart { entry: 2, message: 2 })].into();
+        let epoch = DecidedEpoch { number: 1, starts, ..DecidedEpoch::default() };
+        checker.epochs.insert(epoch.id(), epoch);
+        [0, 1].into_iter().for_each(|node| checker.begins(node, (0, 1)));
+        checker
+    }
+
+    /// Returns the broken rules at the end of a run in which both readers finish the epoch, and
+    /// these messages are delivered to each.
+    fn broken(delivered: [&[u64]; 2]) -> Vec<Rule> {
+        let mut checker = checker();
+        for (node, numbers) in delivered.into_iter().enumerate() {
+            let mut next = BTreeMap::new();
+            for number in numbers {
+                checker.deliver((node, (0, 1)), (0, *number), &mut next);
+            }
+            checker.finishes(node, (0, 1));
+        }
+        checker.close();
+        checker.violations.take().into_iter().map(|(rule, _)| rule).collect()
+    }
+
+    #[test]
+    fn equal_sequences_from_the_start_break_no_rule() {
+        assert_eq!(broken([&[2, 3, 4], &[2, 3, 4]]), []);
+    }
+
+    #[test]
+    fn gap_duplicate_and_message_that_no_member_sent_break_the_sequence() {
+        for sequence in [&[2, 4][..], &[2, 2], &[2, 3, 4, 5]] {
+            assert_eq!(broken([sequence, sequence]).first(), Some(&Rule::Fifo), "{sequence:?}");
+        }
+    }
+
+    #[test]
+    fn first_message_that_does_not_follow_the_start_breaks_the_sequence() {
+        assert_eq!(broken([&[1, 2], &[1, 2]]), [Rule::Fifo, Rule::Fifo]);
+    }
+
+    #[test]
+    fn finished_reader_that_has_delivered_less_than_another_breaks_the_agreement() {
+        assert_eq!(broken([&[2, 3], &[2]]), [Rule::Agreement]);
     }
 }

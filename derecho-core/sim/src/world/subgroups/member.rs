@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
 use derecho_core::link::{Link, LinkEvent, Sharing};
-use derecho_core::machine::{Effects, Machine, PostKind, Target};
+use derecho_core::machine::{Effects, Machine, PostKind};
 use derecho_core::memory::{LINE_WORDS, OwnRegion, Replica};
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::{ENTRIES, ENTRY_WORDS};
@@ -21,6 +21,7 @@ use super::SubgroupSetting;
 use super::arrivals::ArrivedEntries;
 use super::checker::{DeliveryChecker, Writer};
 use super::part::{Readers, SendState, SubgroupPart};
+use super::posts::{post, take_posts};
 use super::scenario::{Pace, Scenario};
 use crate::world::WorldMember;
 use crate::world::group::SingleThreadBarrier;
@@ -56,6 +57,8 @@ pub struct SubgroupMember {
     pub replicas: BTreeMap<(usize, RegionId), Replica>,
     /// Number of entries posted to each peer so far, where posts are watched.
     pub posted: BTreeMap<(Peer, RegionId), u64>,
+    /// Choice of the records that slow readers hold, if they take everything at once.
+    pub(super) holding: Option<Random>,
     /// Planted fault.
     pub planted: Option<PlantedFault>,
     /// Memory of a planted fault.
@@ -85,10 +88,11 @@ impl SubgroupMember {
             node,
             changes,
             checker: Rc::clone(checker),
-            parts: subgroups.map(|subgroup| SubgroupPart::new(me, subgroup)).collect(),
+            parts: subgroups.map(|at| SubgroupPart::new(me, at, scenario.longest)).collect(),
             peers: BTreeMap::new(),
             replicas: BTreeMap::new(),
             posted: BTreeMap::new(),
+            holding: None,
             planted: None,
             mark: 0,
         };
@@ -225,6 +229,28 @@ impl SubgroupMember {
         is_over
     }
 
+    /// Performs an act of an application that writes to one subgroup for a while, and then to
+    /// another one.
+    pub(super) fn alternate(
+        &mut self,
+        random: &mut Random,
+        preferred: &mut usize,
+        effects: &mut Effects,
+    ) {
+        if random.one_in(8) {
+            *preferred = random.below(64) as usize;
+        }
+        let is_open = |part: &&SubgroupPart| part.epoch.is_some() && !part.stalled;
+        let open = self.parts.iter().filter(is_open).filter(|part| part.sending.is_some());
+        let open: Vec<usize> = open.map(|part| part.subgroup).collect();
+        if let Some(subgroup) = open.get(*preferred % open.len().max(1)) {
+            self.write(*subgroup, (random, Pace::ALTERNATING), effects);
+        }
+        if random.one_in(3) {
+            self.take(random, (0, 0, 3));
+        }
+    }
+
     /// Commits a record at once; returns false if there is no room.
     pub fn commit(&mut self, subgroup: usize, length: usize, effects: &mut Effects) -> bool {
         let is_done = self.parts[subgroup].commit(length, &mut self.checker.borrow_mut());
@@ -244,10 +270,17 @@ impl SubgroupMember {
         self.take(&mut Random::new(0), (u64::MAX, 0, 1));
     }
 
-    /// Makes the fast readers take every delivered record.
+    /// Makes the fast readers take every delivered record; the slow ones too, where these hold
+    /// only some.
     pub(super) fn observe(&mut self) {
-        let checker = &mut self.checker.borrow_mut();
+        let checker = &mut *self.checker.borrow_mut();
         self.parts.iter_mut().for_each(|part| part.observe(checker));
+        if let Some(random) = &mut self.holding {
+            // A held record keeps its subgroup active, and most of them are to rest.
+            let held: usize = self.parts.iter().map(SubgroupPart::held).sum();
+            let keep = if checker.over || held > 2 { 0 } else { 6 };
+            self.parts.iter_mut().for_each(|part| part.take(random, (u64::MAX, keep, 0), checker));
+        }
     }
 
     /// Reads what has arrived in its memory.
@@ -311,6 +344,7 @@ impl SubgroupMember {
         }
         part.reading = reads;
         if !reads {
+            assert!(node.add_subgroup_reader(id).is_none(), "only members that read have readers");
             return;
         }
         seen.begins(*me, (part.subgroup, epoch));
@@ -367,30 +401,23 @@ impl SubgroupMember {
             return;
         }
         let ring = ENTRIES..ENTRIES + self.scenario.geometry.entries() as usize * ENTRY_WORDS;
-        let posts: Vec<_> = effects.take_posts().collect();
-        for post in posts {
-            let target = Target { peer: post.peer, sharing: Sharing::Copied };
-            match post.kind {
-                PostKind::Write(region, range) => {
-                    let mut sending = self.parts.iter().filter_map(|part| part.sending);
-                    let sending = sending.find(|sending| sending.region == region);
-                    if let Some(sending) = sending.filter(|_| ring.contains(&range.first)) {
-                        // The stamp contains the entry's number, shortened.
-                        let word = sending.memory.replica().load(range.first);
-                        let first = word >> 32 & ((1 << 21) - 1);
-                        let count = (range.count / ENTRY_WORDS) as u64;
-                        let posted = self.posted.entry((post.peer, region)).or_default();
-                        if first < *posted {
-                            let text = format!("node {}: {first} after {posted}", self.me);
-                            self.checker.borrow_mut().violations.record(Rule::Once, text);
-                        }
-                        *posted = first + count;
+        for (target, kind) in take_posts(effects) {
+            if let PostKind::Write(region, range) = &kind {
+                let mut sending = self.parts.iter().filter_map(|part| part.sending);
+                let sending = sending.find(|sending| sending.region == *region);
+                if let Some(sending) = sending.filter(|_| ring.contains(&range.first)) {
+                    // The stamp contains the entry's number, shortened.
+                    let word = sending.memory.replica().load(range.first);
+                    let first = word >> 32 & ((1 << 21) - 1);
+                    let posted = self.posted.entry((target.peer, *region)).or_default();
+                    if first < *posted {
+                        let text = format!("node {}: {first} after {posted}", self.me);
+                        self.checker.borrow_mut().violations.record(Rule::Once, text);
                     }
-                    effects.write(target, region, range);
+                    *posted = first + (range.count / ENTRY_WORDS) as u64;
                 }
-                PostKind::Note(bytes) => effects.note(post.peer, bytes),
-                PostKind::Read(..) => {}
             }
+            post(target, kind, effects);
         }
     }
 }

@@ -14,7 +14,7 @@ use derecho_core::multicast::subgroup::epoch::EpochPhase;
 
 use super::checker::{DecidedEpoch, EpochRole};
 use super::epochs::Report;
-use super::{Pace, Rule, Scenario, World};
+use super::{Pace, Rule, Scenario, World, whole};
 
 /// Index of the subgroup about which the oracle decides.
 pub(super) const DECIDED: usize = 0;
@@ -106,6 +106,8 @@ impl World {
                 }
             }
             self.pass(100_000);
+            let is_whole = whole(&self.cluster, &self.checker.borrow()).next().is_some();
+            assert!(is_whole, "a member that has failed is not excluded");
         }
         self.run_to_end()
     }

@@ -11,7 +11,7 @@ use derecho_core::node::SubgroupId;
 
 use super::arrivals::ArrivedEntries;
 use super::checker::{DecidedEpoch, DeliveryChecker, EpochId};
-use super::scenario::{LONGEST, Pace};
+use super::scenario::Pace;
 use crate::Random;
 use crate::world::ordered::{Message, Rule, fill};
 
@@ -77,6 +77,8 @@ pub struct SubgroupPart {
     node: usize,
     /// Index of the subgroup.
     pub subgroup: usize,
+    /// Maximum length of a record.
+    longest: u64,
     /// The subgroup, while the node is a member of it or on its way.
     pub id: Option<SubgroupId>,
     /// Epoch that the node has begun.
@@ -104,10 +106,11 @@ pub struct SubgroupPart {
 
 impl SubgroupPart {
     /// Creates the part of a node that is not a member of the subgroup.
-    pub(super) fn new(node: usize, subgroup: usize) -> SubgroupPart {
+    pub(super) fn new(node: usize, subgroup: usize, longest: u64) -> SubgroupPart {
         SubgroupPart {
             node,
             subgroup,
+            longest,
             id: None,
             epoch: None,
             before: None,
@@ -143,7 +146,7 @@ impl SubgroupPart {
         let geometry = sending.memory.geometry();
         let may_forget = !pace.is_endless() && geometry.chunks() > 5 && geometry.entries() > 4;
         for _ in 0..random.between(1, pace.burst) {
-            let length = random.between(1, LONGEST) as usize;
+            let length = random.between(1, self.longest) as usize;
             let claimed = checker.writers[sending.writer].committed + self.open.len() as u64;
             if claimed > pace.goal.saturating_add(3) {
                 break;
@@ -272,14 +275,25 @@ impl SubgroupPart {
         Some((self.subgroup, self.epoch?))
     }
 
-    /// Whether the application refers to a record, or has not taken one.
-    pub fn holds(&self) -> bool {
-        let taken = |readers: &Readers| readers.count == readers.history.len();
-        self.readers.iter().any(|readers| !readers.held.is_empty() || !taken(readers))
+    /// Number of records that the application holds.
+    pub(super) fn held(&self) -> usize {
+        self.readers.iter().map(|readers| readers.held.len()).sum()
     }
 
-    /// Returns the first message of an epoch that the readers lack: its writer, and its number.
-    pub(super) fn lacks(&self, plan: &DecidedEpoch, checker: &DeliveryChecker) -> Option<Message> {
+    /// Whether the application refers to a record, or has not taken one.
+    pub fn holds(&self) -> bool {
+        let untaken = |readers: &Readers| readers.count != readers.history.len();
+        self.held() > 0 || self.readers.iter().any(untaken)
+    }
+
+    /// Returns the first message of an epoch that the fast reader lacks, or any reader if `slow`:
+    /// its writer, and its number.
+    pub(super) fn lacks(
+        &self,
+        plan: &DecidedEpoch,
+        checker: &DeliveryChecker,
+        slow: bool,
+    ) -> Option<Message> {
         let next = |writer: usize| {
             let start = plan.starts.get(&writer).map_or(0, |start| start.message);
             let next = self.readers.last().and_then(|readers| readers.next.get(&writer).copied());
@@ -289,6 +303,6 @@ impl SubgroupPart {
         let untaken = |readers: &Readers| readers.history.get(readers.count).copied();
         lacking
             .find(|(writer, next)| *next != checker.writers[*writer].committed)
-            .or_else(|| self.readers.iter().find_map(untaken))
+            .or_else(|| self.readers.iter().filter(|_| slow).find_map(untaken))
     }
 }

@@ -8,7 +8,7 @@ use derecho_core::multicast::subgroup::{DeliveryGuarantee, SubgroupConfig};
 
 use crate::{Config, Random};
 
-/// Maximum length of a record.
+/// Maximum length of a record, except of many subgroups.
 pub const LONGEST: u64 = 200;
 /// Virtual time within which every run of founded subgroups ends.
 pub const END: Time = Time(400_000_000);
@@ -29,6 +29,10 @@ pub struct Pace {
 impl Pace {
     /// Pace of a writer that writes nothing.
     pub const SILENT: Pace = Pace { goal: 0, burst: 1, pause_ns: 1_000, careless: false };
+
+    /// Pace of an application that writes to one subgroup after the other.
+    pub(super) const ALTERNATING: Pace =
+        Pace { goal: u64::MAX, burst: 3, pause_ns: 3_000, careless: false };
 
     fn random(random: &mut Random, most: u64) -> Pace {
         let goal = if random.one_in(5) { 0 } else { random.between(1, most) };
@@ -67,6 +71,16 @@ impl SubgroupRole {
     }
 }
 
+/// Course of applications that write to one subgroup for a while and then to another one, with
+/// pauses shorter and longer than the time after which a stream is quiet.
+#[derive(Clone, Copy, Debug)]
+pub struct Alternation {
+    /// Number of acts of each application.
+    pub acts: u64,
+    /// Longest pause between two acts, in nanoseconds.
+    pub pause_ns: u64,
+}
+
 /// Setup of a world of subgroups.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -74,6 +88,8 @@ pub struct Scenario {
     pub terms: SubgroupConfig,
     /// Memory of each stream.
     pub geometry: Geometry,
+    /// Maximum length of a record.
+    pub longest: u64,
     /// Number of nodes.
     pub nodes: usize,
     /// Number of hosts, each of whose nodes share memory; `None`: all memory is copied.
@@ -83,6 +99,8 @@ pub struct Scenario {
     /// Roles of all nodes in each subgroup that they found by themselves. Without any, an oracle
     /// decides about one subgroup.
     pub subgroups: Vec<Vec<Option<SubgroupRole>>>,
+    /// Course of the applications, if each of them writes to one subgroup after the other.
+    pub alternation: Option<Alternation>,
     /// Whether the checkers read in each turn what has arrived in the memory of the members of
     /// founded subgroups, and compare it with what these deliver.
     pub watches_arrivals: bool,
@@ -102,10 +120,12 @@ impl Scenario {
         Scenario {
             terms: SubgroupConfig { level, ablation: Ablation::default() },
             geometry,
+            longest: LONGEST,
             nodes,
             hosts: None,
             counts_changes: false,
             subgroups: Vec::new(),
+            alternation: None,
             watches_arrivals: false,
             watches_posts: false,
             patience: END.0,
@@ -141,6 +161,43 @@ impl Scenario {
         let geometry = little_memory(&mut random);
         let mut scenario = Scenario { geometry, ..Scenario::atomic(members) };
         scenario.terms.level = level;
+        scenario
+    }
+
+    /// Returns subgroups in which all nodes read and send, one of them at a time.
+    pub fn many(nodes: usize, subgroups: usize) -> Scenario {
+        let role = SubgroupRole::both(Pace::SILENT);
+        let scenario = Scenario::atomic(vec![role; nodes]);
+        Scenario {
+            geometry: Geometry::fitting(2048, 16, 16).unwrap(),
+            longest: 16,
+            subgroups: vec![vec![Some(role); nodes]; subgroups],
+            alternation: Some(Alternation { acts: 60, pause_ns: 3_000_000 }),
+            counts_changes: true,
+            watches_arrivals: false,
+            ..scenario
+        }
+    }
+
+    /// Returns 5 to 14 subgroups of 2 to 5 nodes with random roles, most of them idle.
+    pub fn random_many(seed: u64) -> Scenario {
+        let mut random = Random::new(seed ^ 0xac71);
+        let nodes = random.between(2, 5) as usize;
+        let mut scenario = Scenario::many(nodes, random.between(5, 14) as usize);
+        for roles in &mut scenario.subgroups {
+            for role in roles.iter_mut() {
+                let (reads, sends) = (!random.one_in(4), !random.one_in(3));
+                let sends = sends.then_some(Pace::SILENT);
+                *role = (reads || sends.is_some()).then_some(SubgroupRole { reads, sends });
+            }
+            let at = random.below(nodes as u64) as usize;
+            roles[at] = Some(SubgroupRole::both(Pace::SILENT));
+        }
+        if random.one_in(3) {
+            scenario.terms.level = DeliveryGuarantee::Unordered;
+        }
+        let pause_ns = [30_000, 1_500_000, 5_000_000][random.below(3) as usize];
+        scenario.alternation = Some(Alternation { acts: 60, pause_ns });
         scenario
     }
 
