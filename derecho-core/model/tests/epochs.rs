@@ -5,7 +5,7 @@
 
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
 use derecho_model::{Fault, missed};
-use derecho_sim::world::epochs::{Rule, TestParameters, World};
+use derecho_sim::world::subgroups::{Rule, Scenario, World};
 
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 60;
@@ -16,11 +16,11 @@ type Run = fn(&mut World) -> Vec<(Rule, String)>;
 /// Returns the checkers that fail in a run of this seed, where memory is shared and readers
 /// leave late.
 fn complaints(seed: u64, run: Run) -> Vec<Rule> {
-    let shape = TestParameters {
+    let scenario = Scenario {
         late_leavers: true,
-        ..TestParameters::random(seed, DeliveryGuarantee::Atomic, true)
+        ..Scenario::decided(seed, DeliveryGuarantee::Atomic, true)
     };
-    run(&mut World::new(seed, shape)).into_iter().map(|(checker, _)| checker).collect()
+    run(&mut World::decided(seed, scenario)).into_iter().map(|(checker, _)| checker).collect()
 }
 
 #[test]

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
-use derecho_sim::world::subgroups::{Pace, Scenario, SubgroupRole, World, adversarial};
+use derecho_sim::world::subgroups::{
+    Pace, Scenario, SubgroupMember, SubgroupRole, World, adversarial,
+};
 use derecho_sim::{NodeIndex, StopReason};
 
 /// Crashes a member at full rate. The checkers continue: the dead member's receptions still count.
@@ -11,11 +13,11 @@ fn crash(scenario: Scenario, seed: u64, victim: usize) -> World {
     let mut world = World::started(adversarial(seed), scenario);
     let goal = world.random.between(0, 60);
     let checker = world.checker.clone();
-    let members = world.members();
+    let nodes = world.nodes();
     let stop = world.cluster.run_until_met(|cluster| {
-        let founded = (0..members).all(|member| cluster.machine(NodeIndex(member), 0).founded);
-        let checker = checker.borrow();
-        founded && (checker.total() >= goal || checker.writing == 0)
+        let has_begun = |node| cluster.machine(NodeIndex(node), 0).part().epoch.is_some();
+        let has_goal = || checker.borrow().committed() >= goal || !World::is_writing(cluster);
+        (0..nodes).all(has_begun) && has_goal()
     });
     assert_eq!(stop, StopReason::Reached, "seed {seed}");
     let later = world.cluster.now().after(world.random.between(0, 20_000));
@@ -28,8 +30,12 @@ fn crash(scenario: Scenario, seed: u64, victim: usize) -> World {
     world
 }
 
-fn survivors(world: &World, victim: usize) -> impl Iterator<Item = usize> {
-    (0..world.members()).filter(move |&member| member != victim)
+fn survivors(world: &World, victim: usize) -> impl Iterator<Item = (&SubgroupMember, u64)> {
+    let nodes = (0..world.nodes()).filter(move |&node| node != victim);
+    nodes.map(|node| {
+        let member = world.member(node);
+        (member, member.node.delivered(member.part().id.unwrap()))
+    })
 }
 
 #[test]
@@ -37,19 +43,20 @@ fn survivors_deliver_only_messages_victim_received_and_report_stall() {
     let mut cut_short = 0;
     for seed in 0..300 {
         let mut scenario = Scenario::random(seed, DeliveryGuarantee::Atomic, 40);
-        let victim = seed as usize % scenario.members.len();
-        scenario.members[victim].reads = true;
-        if scenario.senders().count() < 2 {
-            scenario.members[victim].sends = Some(Pace { goal: 20, ..Pace::SILENT });
+        let victim = seed as usize % scenario.nodes;
+        scenario.role_mut(victim).reads = true;
+        let roles = scenario.subgroups[0].iter().flatten();
+        if roles.filter(|role| role.sends.is_some()).count() < 2 {
+            scenario.role_mut(victim).sends = Some(Pace { goal: 20, ..Pace::SILENT });
         }
         let world = crash(scenario, seed, victim);
         let checker = world.checker.borrow();
-        for member in survivors(&world, victim).map(|member| world.member(member)) {
-            assert!(member.stalled, "seed {seed}: member {} has not reported a stall", member.me);
-            let delivered = member.node.delivered(member.id.unwrap());
-            if member.role.reads {
-                assert!(delivered <= checker.received[victim], "seed {seed}");
-                cut_short += u64::from(delivered < checker.received[member.me]);
+        for (member, delivered) in survivors(&world, victim) {
+            let (part, me) = (member.part(), member.me);
+            assert!(part.stalled, "seed {seed}: member {me} has not reported a stall");
+            if part.reading {
+                assert!(delivered <= checker.received(0, victim), "seed {seed}");
+                cut_short += u64::from(delivered < checker.received(0, me));
             }
         }
     }
@@ -64,7 +71,8 @@ fn a_dead_sender_among_several_stalls_the_order() {
         let mut members = vec![SubgroupRole::both(pace); 3];
         members[1].reads = false;
         let world = crash(Scenario::atomic(members), seed, 1);
-        assert!(survivors(&world, 1).all(|member| world.member(member).stalled), "seed {seed}");
+        let mut all = survivors(&world, 1);
+        assert!(all.all(|(member, _)| member.part().stalled), "seed {seed}");
     }
 }
 
@@ -78,10 +86,11 @@ fn crash_of_the_only_sender_does_not_stall_its_readers() {
         let sender = SubgroupRole { reads: false, sends: Some(pace) };
         let world = crash(Scenario::atomic(vec![reader, sender, reader, reader]), seed, 1);
         let checker = world.checker.borrow();
-        let all = survivors(&world, 1).map(|member| checker.received[member]).min().unwrap();
-        for member in survivors(&world, 1).map(|member| world.member(member)) {
-            assert!(!member.stalled, "seed {seed}");
-            assert_eq!(member.node.delivered(member.id.unwrap()), all, "seed {seed}");
+        let received = survivors(&world, 1).map(|(member, _)| checker.received(0, member.me));
+        let all = received.min().unwrap();
+        for (member, delivered) in survivors(&world, 1) {
+            assert!(!member.part().stalled, "seed {seed}");
+            assert_eq!(delivered, all, "seed {seed}");
         }
     }
 }
@@ -90,11 +99,15 @@ fn crash_of_the_only_sender_does_not_stall_its_readers() {
 fn unordered_subgroup_delivers_all_arrived_messages_after_crash() {
     for seed in 0..150 {
         let scenario = Scenario::random(seed, DeliveryGuarantee::Unordered, 40);
-        let victim = seed as usize % scenario.members.len();
+        let victim = seed as usize % scenario.nodes;
         let world = crash(scenario, seed, victim);
-        for member in survivors(&world, victim).map(|member| world.member(member)) {
-            let slots: u64 = member.arrived.iter().map(|arrived| arrived.slots).sum();
-            assert!(member.logs().all(|log| log.count as u64 == slots), "seed {seed}");
+        for (member, _) in survivors(&world, victim) {
+            let part = member.part();
+            let slots: u64 = part.arrived.iter().map(|arrived| arrived.slots).sum();
+            let has_all = |count: usize| count as u64 == slots;
+            let mut readers = part.readers.iter();
+            let all = readers.all(|all| has_all(all.history.len()) && has_all(all.count));
+            assert!(all, "seed {seed}");
         }
     }
 }

@@ -4,20 +4,20 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
-use derecho_sim::world::epochs::{TestParameters, World};
+use derecho_sim::world::subgroups::{Scenario, World};
 
 fn check(seed: u64, level: DeliveryGuarantee, shared: bool) -> World {
-    check_shape(seed, TestParameters::random(seed, level, shared))
+    check_shape(seed, Scenario::decided(seed, level, shared))
 }
 
-fn check_shape(seed: u64, parameters: TestParameters) -> World {
-    let mut world = World::new(seed, parameters);
+fn check_shape(seed: u64, scenario: Scenario) -> World {
+    let mut world = World::decided(seed, scenario);
     let complaints = world.run_changes();
     let log = world.setting.oracle.log.join("\n");
     assert!(
         complaints.is_empty(),
         "seed {seed}: {complaints:#?} {:#?}\n{log}",
-        world.setting.parameters
+        world.setting.scenario
     );
     world
 }
@@ -26,9 +26,8 @@ fn check_shape(seed: u64, parameters: TestParameters) -> World {
 fn check_all(seeds: u64, level: DeliveryGuarantee, shared: bool) {
     let (mut views, mut layouts, mut mixed, mut cut_off, mut crashes) = (0, 0, 0, 0, 0);
     for seed in 0..seeds {
-        let parameters =
-            TestParameters { late_leavers: true, ..TestParameters::random(seed, level, shared) };
-        let oracle = check_shape(seed, parameters).setting.oracle;
+        let scenario = Scenario { late_leavers: true, ..Scenario::decided(seed, level, shared) };
+        let oracle = check_shape(seed, scenario).setting.oracle;
         views += oracle.views;
         layouts += oracle.layouts;
         mixed += oracle.mixed;
@@ -65,11 +64,11 @@ fn epochs_without_an_order_follow_each_other() {
 fn line_slot_is_not_reused_before_its_leaver_finishes_the_epoch() {
     let mut late = 0;
     for seed in 0..60 {
-        let parameters = TestParameters {
+        let scenario = Scenario {
             late_leavers: true,
-            ..TestParameters::random(seed, DeliveryGuarantee::Atomic, true)
+            ..Scenario::decided(seed, DeliveryGuarantee::Atomic, true)
         };
-        let (is_late, complaints) = World::new(seed, parameters).run_with_a_slow_leaver();
+        let (is_late, complaints) = World::decided(seed, scenario).run_with_a_slow_leaver();
         assert!(complaints.is_empty(), "seed {seed}: {complaints:#?}");
         late += usize::from(is_late);
     }

@@ -14,11 +14,12 @@ use derecho_core::memory::LINE_WORDS;
 use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN};
 use derecho_core::multicast::geometry::{ENTRIES, ENTRY_WORDS, Geometry};
 use derecho_core::multicast::subgroup::{DeliveryGuarantee, LINE_SLOTS};
-use derecho_sim::world::epochs::member::PlantedFault;
-use derecho_sim::world::epochs::{
-    LONGEST, MembershipFault, Rule, TestMember, TestParameters, World,
+use derecho_sim::world::subgroups::{
+    FaultMoment, LONGEST, MembershipFault, PlantedFault, Rule, Scenario, SubgroupMember, World,
+    post, take_posts,
 };
-use derecho_sim::world::ordered::FaultMoment;
+
+mod planted;
 
 const RANGES: u64 = 3;
 const SEEDS: u64 = 40;
@@ -34,22 +35,8 @@ const BANK: usize = LINE_SLOTS * LINE_WORDS;
 /// Bits of an entry's number that its stamp contains.
 const STAMP: u64 = (1 << 21) - 1;
 
-/// Takes the posts of a turn, in order, to post them differently.
-fn take_posts(effects: &mut Effects) -> Vec<(Target, PostKind)> {
-    let target = |peer| Target { peer, sharing: Sharing::Copied };
-    effects.take_posts().map(|post| (target(post.peer), post.kind)).collect()
-}
-
-fn post(target: Target, kind: PostKind, effects: &mut Effects) {
-    match kind {
-        PostKind::Write(region, range) => effects.write(target, region, range),
-        PostKind::Note(bytes) => effects.note(target.peer, bytes),
-        PostKind::Read(..) => {}
-    }
-}
-
 /// Replaces the ends in the others' streams by nulls.
-fn ignores_ends(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+fn ignores_ends(member: &mut SubgroupMember, when: FaultMoment, _: &mut Effects) {
     if when == FaultMoment::After {
         return;
     }
@@ -74,8 +61,10 @@ fn ignores_ends(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
 
 /// Uses one set of lines for all epochs: every acknowledgement of one epoch also appears in the
 /// other's lines.
-fn has_its_lines_once(member: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
-    let (FaultMoment::After, Some((id, lines))) = (when, member.lines.clone()) else { return };
+fn has_its_lines_once(member: &mut SubgroupMember, when: FaultMoment, effects: &mut Effects) {
+    let (FaultMoment::After, Some((id, lines))) = (when, member.part().lines.clone()) else {
+        return;
+    };
     for (target, kind) in take_posts(effects) {
         if let PostKind::Write(region, range) = kind
             && region == id
@@ -91,16 +80,18 @@ fn has_its_lines_once(member: &mut TestMember, when: FaultMoment, effects: &mut 
 }
 
 /// Forgets in each epoch what it has posted, and posts the content of its ring once more.
-fn forgets_what_it_has_posted(member: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
-    let (FaultMoment::After, Some(sending), Some(epoch)) = (when, member.sending, member.epoch)
-    else {
-        return;
-    };
+fn forgets_what_it_has_posted(
+    member: &mut SubgroupMember,
+    when: FaultMoment,
+    effects: &mut Effects,
+) {
+    let (sending, epoch) = (member.part().sending, member.part().epoch);
+    let (FaultMoment::After, Some(sending), Some(epoch)) = (when, sending, epoch) else { return };
     if member.mark == epoch {
         return;
     }
     member.mark = epoch;
-    let start = member.checker.borrow().epochs[&epoch].starts.get(&sending.writer).copied();
+    let start = member.checker.borrow().epochs[&(0, epoch)].starts.get(&sending.writer).copied();
     let geometry = sending.memory.geometry();
     let Some(start) = start.filter(|start| start.entry > 0) else { return };
     for &(peer, _) in member.posted.keys().filter(|(_, region)| *region == sending.region) {
@@ -113,19 +104,21 @@ fn forgets_what_it_has_posted(member: &mut TestMember, when: FaultMoment, effect
 
 /// Continues to report to excluded members, in the lines of the previous epoch, that it has taken
 /// everything and refers to nothing.
-fn tells_whoever_is_out(member: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
+fn tells_whoever_is_out(member: &mut SubgroupMember, when: FaultMoment, effects: &mut Effects) {
     let (FaultMoment::After, Some((id, lines)), Some(epoch)) =
-        (when, member.lines.clone(), member.epoch)
+        (when, member.part().lines.clone(), member.part().epoch)
     else {
         return;
     };
     let checker = member.checker.borrow();
-    let Some(before) = member.before.map(|before| &checker.epochs[&before]) else { return };
+    let Some(before) = member.part().before.map(|before| &checker.epochs[&(0, before)]) else {
+        return;
+    };
     // This epoch has the other set of lines.
     if before.number % 2 == epoch % 2 {
         return;
     }
-    let plan = &checker.epochs[&epoch];
+    let plan = &checker.epochs[&(0, epoch)];
     for role in before.roles.iter().filter(|place| plan.role_of(place.node).is_none()) {
         let (Some(writer), Some(&peer)) = (role.writer, member.peers.get(&checker.ids[role.node]))
         else {
@@ -152,13 +145,15 @@ fn tells_whoever_is_out(member: &mut TestMember, when: FaultMoment, effects: &mu
 }
 
 /// Reports in the first line of an epoch that it refers to nothing.
-fn forgets_what_it_holds(member: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
-    let (FaultMoment::After, Some((id, lines))) = (when, member.lines.clone()) else { return };
+fn forgets_what_it_holds(member: &mut SubgroupMember, when: FaultMoment, effects: &mut Effects) {
+    let (FaultMoment::After, Some((id, lines))) = (when, member.part().lines.clone()) else {
+        return;
+    };
     for (target, kind) in take_posts(effects) {
         if let PostKind::Write(region, range) = kind
             && region == RegionId(id.0)
             && range.count > ACK_HELD
-            && member.epoch.is_some_and(|epoch| epoch > 0)
+            && member.part().epoch.is_some_and(|epoch| epoch > 0)
         {
             let word = lines.word(range.first + ACK_HELD);
             word.publish(word.peek() & !0xffff);
@@ -169,11 +164,12 @@ fn forgets_what_it_holds(member: &mut TestMember, when: FaultMoment, effects: &m
 
 /// Reports to the remaining members, once it has left, that it refers to nothing.
 fn forgets_what_it_holds_when_it_leaves(
-    member: &mut TestMember,
+    member: &mut SubgroupMember,
     when: FaultMoment,
     _: &mut Effects,
 ) {
-    let (FaultMoment::After, None, Some((_, lines))) = (when, member.id, &member.lines) else {
+    let part = member.part();
+    let (FaultMoment::After, None, Some((_, lines))) = (when, part.id, &part.lines) else {
         return;
     };
     for line in 0..2 * LINE_SLOTS {
@@ -202,12 +198,11 @@ fn trouble_with_leavers(
     planted: Option<PlantedFault>,
     late_leavers: bool,
 ) -> Vec<Rule> {
-    let mut parameters =
-        TestParameters { late_leavers, ..TestParameters::random(seed, level, shared) };
-    parameters.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
-    let mut world = World::new(seed, parameters);
+    let mut scenario = Scenario { late_leavers, ..Scenario::decided(seed, level, shared) };
+    scenario.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
+    let mut world = World::decided(seed, scenario);
     world.setting.oracle.planted = membership_fault;
-    for node in 0..parameters.nodes {
+    for node in 0..world.nodes() {
         world.member_mut(node).planted = planted;
     }
     world.run_changes().into_iter().map(|(checker, _)| checker).collect()
@@ -232,16 +227,8 @@ fn caught(
     planted: Option<PlantedFault>,
     by: Rule,
 ) {
-    let mut all = Vec::new();
-    for range in 0..RANGES {
-        let seeds = range * SEEDS..(range + 1) * SEEDS;
-        let found: Vec<_> =
-            seeds.map(|seed| trouble(seed, kind, membership_fault, planted)).collect();
-        let hits = found.iter().filter(|found| found.first() == Some(&by)).count();
-        assert!(hits > 0, "{name} is not caught by {by:?} in {range}: {found:?}");
-        all.push(hits);
-    }
-    println!("{name}: {all:?} of {SEEDS} seeds each, by {by:?}");
+    let run = |seed| trouble(seed, kind, membership_fault, planted);
+    planted::caught(name, by, (RANGES, SEEDS), run);
 }
 
 #[test]
@@ -286,10 +273,10 @@ fn entry_posted_twice_is_caught() {
 
 /// As [`trouble`], with a member that is excluded and continues.
 fn trouble_with_one_excluded(seed: u64, shared: bool, planted: Option<PlantedFault>) -> Vec<Rule> {
-    let mut parameters = TestParameters::random(seed, DeliveryGuarantee::Atomic, shared);
-    parameters.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
-    parameters.nodes = 3;
-    let mut world = World::new(seed, parameters);
+    let mut scenario = Scenario::decided(seed, DeliveryGuarantee::Atomic, shared);
+    scenario.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
+    scenario.nodes = 3;
+    let mut world = World::decided(seed, scenario);
     (0..3).for_each(|node| world.member_mut(node).planted = planted);
     world.run_with_one_put_out().into_iter().map(|(checker, _)| checker).collect()
 }
@@ -298,16 +285,13 @@ fn trouble_with_one_excluded(seed: u64, shared: bool, planted: Option<PlantedFau
 /// have taken it.
 #[test]
 fn acknowledgement_to_an_excluded_member_is_caught() {
-    let mut hits = 0;
     for seed in 0..RANGES * SEEDS {
         for shared in [false, true] {
             assert_eq!(trouble_with_one_excluded(seed, shared, None), [], "seed {seed}");
         }
-        let found = trouble_with_one_excluded(seed, false, Some(tells_whoever_is_out));
-        hits += usize::from(found.first() == Some(&Rule::Content));
     }
-    println!("reports to excluded members: {hits} of {} seeds, by Content", RANGES * SEEDS);
-    assert!(hits > 0);
+    let run = |seed| trouble_with_one_excluded(seed, false, Some(tells_whoever_is_out));
+    planted::caught("reports to excluded members", Rule::Content, (1, RANGES * SEEDS), run);
 }
 
 #[test]
@@ -320,12 +304,6 @@ fn held_bits_not_carried_over_to_the_next_epoch_are_caught() {
 #[test]
 fn records_held_but_not_reported_by_a_leaver_are_caught() {
     let planted = Some(forgets_what_it_holds_when_it_leaves as PlantedFault);
-    for range in 0..RANGES {
-        let seeds = range * SEEDS..(range + 1) * SEEDS;
-        let found: Vec<_> =
-            seeds.map(|seed| trouble_with_leavers(seed, SHARED, None, planted, true)).collect();
-        let hits = found.iter().filter(|found| found.first() == Some(&Rule::Content)).count();
-        println!("records held by a leaver: {hits} of {SEEDS} seeds, by Content");
-        assert!(hits > 0, "not caught in {range}: {found:?}");
-    }
+    let run = |seed| trouble_with_leavers(seed, SHARED, None, planted, true);
+    planted::caught("records held by a leaver", Rule::Content, (RANGES, SEEDS), run);
 }

@@ -6,20 +6,21 @@
 use derecho_core::machine::Effects;
 use derecho_core::multicast::changes::{CHANGES_WORDS, MOST_STREAMS};
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
-use derecho_sim::world::epochs::member::PlantedFault;
-use derecho_sim::world::epochs::rest::RestCounts;
-use derecho_sim::world::epochs::{Rule, TestMember, TestParameters, World};
-use derecho_sim::world::ordered::FaultMoment;
+use derecho_sim::world::subgroups::{
+    FaultMoment, PlantedFault, RestCounts, Rule, Scenario, SubgroupMember, World,
+};
+
+mod planted;
 
 /// Sharing of memory: among none, among all, or among the nodes of each of two hosts.
-const LINKS: [(bool, usize); 3] = [(false, 1), (true, 1), (true, 2)];
+const LINKS: [Option<usize>; 3] = [None, Some(1), Some(2)];
 
-fn world(seed: u64, level: DeliveryGuarantee, (shared, hosts): (bool, usize)) -> World {
-    let parameters = TestParameters::random(seed, level, shared);
-    World::new(seed, TestParameters { hosts, many: true, ..parameters })
+fn world(seed: u64, level: DeliveryGuarantee, hosts: Option<usize>) -> World {
+    let scenario = Scenario::decided(seed, level, hosts.is_some());
+    World::decided(seed, Scenario { hosts, counts_changes: true, ..scenario })
 }
 
-fn check_all(seeds: u64, level: DeliveryGuarantee, link: (bool, usize)) {
+fn check_all(seeds: u64, level: DeliveryGuarantee, link: Option<usize>) {
     let mut all = RestCounts::default();
     for seed in 0..seeds {
         let mut world = world(seed, level, link);
@@ -28,7 +29,7 @@ fn check_all(seeds: u64, level: DeliveryGuarantee, link: (bool, usize)) {
         assert!(
             complaints.is_empty(),
             "seed {seed}: {complaints:#?} {:#?}\n{log}",
-            world.setting.parameters
+            world.setting.scenario
         );
         all.resting += rests.resting;
         all.changes += rests.changes;
@@ -66,9 +67,9 @@ const MARKS: usize = CHANGES_WORDS - MOST_STREAMS;
 
 /// Lets the quiet state of its streams survive the beginning of an epoch: their marks show it
 /// again, and commits no longer report its end.
-fn stays_quiet(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+fn stays_quiet(member: &mut SubgroupMember, when: FaultMoment, _: &mut Effects) {
     let (FaultMoment::After, Some(changes)) = (when, &member.changes) else { return };
-    let now = member.epoch.map_or(0, |epoch| epoch + 1);
+    let now = member.part().epoch.map_or(0, |epoch| epoch + 1);
     if std::mem::replace(&mut member.mark, now) == now {
         return;
     }
@@ -81,18 +82,16 @@ fn stays_quiet(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
     }
 }
 
-fn trouble(seed: u64, link: (bool, usize), planted: Option<PlantedFault>) -> Vec<Rule> {
+fn trouble(seed: u64, link: Option<usize>, planted: Option<PlantedFault>) -> Vec<Rule> {
     let mut world = world(seed, DeliveryGuarantee::Atomic, link);
-    (0..world.setting.parameters.nodes).for_each(|node| world.member_mut(node).planted = planted);
+    (0..world.nodes()).for_each(|node| world.member_mut(node).planted = planted);
     world.run_with_rests().0.into_iter().map(|(checker, _)| checker).collect()
 }
 
 #[test]
 fn quiet_mark_that_survives_an_epoch_change_is_caught() {
     for link in LINKS {
-        let found: Vec<_> = (0..40).map(|seed| trouble(seed, link, Some(stays_quiet))).collect();
-        let hits = found.iter().filter(|found| found.first() == Some(&Rule::Liveness)).count();
-        println!("quiet state that survives a change of epoch: {hits} of 40 seeds, by liveness");
-        assert!(hits > 0, "{link:?}: {found:?}");
+        let run = |seed| trouble(seed, link, Some(stays_quiet));
+        planted::caught("a quiet state that survives an epoch", Rule::Liveness, (1, 40), run);
     }
 }

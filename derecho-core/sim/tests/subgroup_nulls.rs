@@ -6,7 +6,6 @@
 use std::rc::Rc;
 
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
-use derecho_sim::world::ordered::OrderedMember;
 use derecho_sim::world::subgroups::{END, Pace, Scenario, SubgroupRole, World, adversarial};
 use derecho_sim::{Config, StopReason};
 
@@ -15,15 +14,16 @@ const EAGER: Pace = Pace { goal: 60, burst: 4, pause_ns: 500, careless: false };
 
 /// Returns the null entries and null slots of each sender, as seen at the first member.
 fn nulls(world: &World) -> Vec<(u64, u64)> {
-    let arrived = world.member(0).arrived.iter();
+    let arrived = world.member(0).part().arrived.iter();
     arrived.map(|arrived| (arrived.null_entries, arrived.null_slots)).collect()
 }
 
 /// Makes every member commit `count` records at once, as soon as all have begun.
 fn commit_all(world: &mut World, members: std::ops::Range<usize>, count: usize) {
     for member in members {
-        world.act(member, move |member, _| {
-            (0..count).for_each(|_| assert!(member.commit(40), "the burst fits the memory"));
+        world.act(member, move |member, effects| {
+            let mut fits = (0..count).map(|_| member.commit(0, 40, effects));
+            assert!(fits.all(|fits| fits), "the burst fits the memory");
         });
     }
 }
@@ -84,9 +84,9 @@ fn sender_invariance_there_are_no_more_rounds_than_messages() {
         world.calm();
         world.assert_no_complaints();
         let checker = world.checker.borrow();
-        for member in 0..world.members() {
-            for (rank, arrived) in world.member(member).arrived.iter().enumerate() {
-                let (own, total) = (checker.committed[rank], checker.total());
+        for member in 0..world.nodes() {
+            for (rank, arrived) in world.member(member).part().arrived.iter().enumerate() {
+                let (own, total) = (checker.writers[rank].committed, checker.committed());
                 let text = format!("seed {seed}: {own} of {total}, {} slots", arrived.slots);
                 assert!(arrived.slots <= total, "{text}");
                 assert!(arrived.null_entries <= total - own, "{text}");
@@ -149,7 +149,7 @@ fn correctness_a_silent_sender_blocks_the_order_only_without_nulls() {
                 world.assert_no_complaints();
                 assert!(nulls(&world).iter().all(|&(entries, _)| entries == 0));
                 // Only the messages before the silent sender's first slot.
-                let id = world.member(0).id.unwrap();
+                let id = world.member(0).part().id.unwrap();
                 assert_eq!(world.member(0).node.delivered(id), 1, "seed {seed}");
             } else {
                 run(&mut world);
@@ -193,7 +193,7 @@ fn declared_silence_costs_one_entry_and_no_member_waits() {
             World::new(adversarial(seed), roomy(vec![SubgroupRole::both(Pace::SILENT); 3]));
         gather(&mut world);
         world.act(1, |member, _| {
-            let id = member.id.unwrap();
+            let id = member.part().id.unwrap();
             assert!(member.node.declare_silence(id, ROUNDS));
         });
         gather(&mut world);
@@ -205,7 +205,7 @@ fn declared_silence_costs_one_entry_and_no_member_waits() {
             commit_all(&mut world, 2..3, 20);
         }
         let checker = Rc::clone(&world.checker);
-        let stop = world.cluster.run_until_met(|_| checker.borrow().received[0] >= 3 * 80);
+        let stop = world.cluster.run_until_met(|_| checker.borrow().received(0, 0) >= 3 * 80);
         assert_eq!(stop, StopReason::Reached, "seed {seed}");
         assert_eq!(nulls(&world)[1], (1, ROUNDS), "seed {seed}");
         // After its declared rounds it owes nulls again.
@@ -235,8 +235,8 @@ fn posts_of_a_turn_do_not_grow_with_its_messages() {
             let node = derecho_sim::NodeIndex(sender);
             let before = world.cluster.counters(node).writes;
             let turns = world.cluster.thread_use(node, 0).turns;
-            world.act(sender, |member, _| {
-                (0..BATCH).for_each(|_| assert!(member.commit(40)));
+            world.act(sender, |member, effects| {
+                (0..BATCH).for_each(|_| assert!(member.commit(0, 40, effects)));
             });
             // A turn's posts are made before the next turn begins.
             let stop = world

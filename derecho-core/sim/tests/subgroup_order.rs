@@ -9,7 +9,7 @@ use derecho_sim::world::subgroups::{Scenario, World, adversarial};
 fn check(seed: u64, level: DeliveryGuarantee, most: u64) {
     let mut world = World::started(adversarial(seed), Scenario::random(seed, level, most));
     let complaints = world.run_to_end();
-    assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:#?}", world.setting);
+    assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:#?}", world.setting.scenario);
 }
 
 #[test]

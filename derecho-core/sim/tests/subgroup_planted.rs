@@ -9,19 +9,19 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use derecho_core::ids::Time;
-use derecho_core::link::Sharing;
-use derecho_core::machine::{Effects, PostKind, Target};
+use derecho_core::machine::{Effects, PostKind};
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
 use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN};
 use derecho_core::multicast::entry::{EntryRead, RingEntry};
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::subgroup::DeliveryGuarantee;
-use derecho_sim::world::ordered::FaultMoment;
-use derecho_sim::world::subgroups::member::{LINES, PlantedFault, STREAM};
 use derecho_sim::world::subgroups::{
-    LONGEST, Pace, Rule, Scenario, SubgroupRole, TestMember, World,
+    ArrivedEntries, FaultMoment, LONGEST, Pace, PlantedFault, Rule, Scenario, SubgroupMember,
+    SubgroupRole, World, post, take_posts,
 };
 use derecho_sim::{Config, Random};
+
+mod planted;
 
 const RANGES: u64 = 3;
 const SEEDS: u64 = 12;
@@ -30,10 +30,11 @@ const END: Time = Time(20_000_000);
 const COUNT: u64 = (1 << 40) - 1;
 
 /// Iterates over the first words of the lines that a member has written.
-fn lines(member: &TestMember) -> impl Iterator<Item = usize> {
-    let lines = (0..member.lines.words() / LINE_WORDS).map(|line| line * LINE_WORDS);
-    let region = member.lines.clone();
-    lines.filter(move |first| region.word(first + ACK_RECEIVED).peek() != 0)
+fn lines(member: &SubgroupMember) -> impl Iterator<Item = (OwnRegion, usize)> {
+    let region = &member.part().lines.as_ref().unwrap().1;
+    let lines = (0..region.words() / LINE_WORDS).map(|line| line * LINE_WORDS);
+    let written = lines.filter(|first| region.word(first + ACK_RECEIVED).peek() != 0);
+    written.map(|first| (region.clone(), first))
 }
 
 fn add(region: &OwnRegion, word: usize, more: u64) {
@@ -41,9 +42,16 @@ fn add(region: &OwnRegion, word: usize, more: u64) {
 }
 
 /// Treats the others as having received what only it has.
-fn delivers_what_only_it_has_received(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+fn delivers_what_only_it_has_received(
+    member: &mut SubgroupMember,
+    when: FaultMoment,
+    _: &mut Effects,
+) {
     if when == FaultMoment::Before {
-        for view in member.views.values() {
+        let checker = member.checker.borrow();
+        let roles = checker.epochs[&(0, 0)].roles.iter();
+        let views = roles.filter_map(|role| member.replicas.get(&(role.node, role.lines)));
+        for view in views {
             // SAFETY: the copy is on the heap, is made of lines, and no slices of it are created.
             let word = unsafe { view.word(member.me * LINE_WORDS + ACK_RECEIVED) };
             // Far more than there is, with the name that is there.
@@ -55,12 +63,16 @@ fn delivers_what_only_it_has_received(member: &mut TestMember, when: FaultMoment
     }
 }
 
-fn says_that_it_has_received_one_more(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+fn says_that_it_has_received_one_more(
+    member: &mut SubgroupMember,
+    when: FaultMoment,
+    _: &mut Effects,
+) {
     if when == FaultMoment::After {
         // Only words that were updated in this turn are posted.
-        let received = member.checker.borrow().received[member.me];
-        for first in lines(member) {
-            let word = member.lines.word(first + ACK_RECEIVED);
+        let received = member.checker.borrow().received(0, member.me);
+        for (lines, first) in lines(member) {
+            let word = lines.word(first + ACK_RECEIVED);
             if word.peek() & COUNT == received && received > 0 {
                 word.publish(word.peek() + 1);
             }
@@ -69,49 +81,65 @@ fn says_that_it_has_received_one_more(member: &mut TestMember, when: FaultMoment
 }
 
 /// Acknowledges everything that the others have committed, before it has received it.
-fn acknowledges_before_it_receives(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+fn acknowledges_before_it_receives(
+    member: &mut SubgroupMember,
+    when: FaultMoment,
+    _: &mut Effects,
+) {
     if when == FaultMoment::After {
-        let most = member.checker.borrow().received.iter().copied().max().unwrap();
-        for first in lines(member) {
-            let word = member.lines.word(first + ACK_RECEIVED);
+        let checker = member.checker.borrow();
+        let received = (0..checker.ids.len()).map(|node| checker.received(0, node));
+        let most = received.max().unwrap();
+        for (lines, first) in lines(member) {
+            let word = lines.word(first + ACK_RECEIVED);
             word.publish(word.peek() & !COUNT | most.max(word.peek() & COUNT));
         }
     }
 }
 
-fn clears_held_while_it_still_reads(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+fn clears_held_while_it_still_reads(
+    member: &mut SubgroupMember,
+    when: FaultMoment,
+    _: &mut Effects,
+) {
     if when == FaultMoment::After {
-        for first in lines(member) {
-            let word = member.lines.word(first + ACK_HELD);
+        for (lines, first) in lines(member) {
+            let word = lines.word(first + ACK_HELD);
             word.publish(word.peek() & !0xffff);
         }
     }
 }
 
 /// Reports two more taken entries than it has taken, wherever there are two more.
-fn takes_too_much(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+fn takes_too_much(member: &mut SubgroupMember, when: FaultMoment, _: &mut Effects) {
     if when == FaultMoment::After {
         let checker = member.checker.borrow();
-        for (rank, &sender) in checker.senders.iter().enumerate() {
-            let first = sender * LINE_WORDS;
-            let taken = member.lines.word(first + ACK_TAKEN).peek() & COUNT;
-            if sender != member.me && taken >= 4 && checker.committed[rank] >= taken + 2 {
-                add(&member.lines, first + ACK_TAKEN, 2);
+        let lines = &member.part().lines.as_ref().unwrap().1;
+        for sender in &checker.writers {
+            let first = sender.node * LINE_WORDS;
+            let taken = lines.word(first + ACK_TAKEN).peek() & COUNT;
+            if sender.node != member.me && taken >= 4 && sender.committed >= taken + 2 {
+                add(lines, first + ACK_TAKEN, 2);
                 // With the matching stamp, and without any chunk.
-                let word = member.lines.word(first + ACK_HELD);
+                let word = lines.word(first + ACK_HELD);
                 word.publish((word.peek() & !0xffff) + (2 << 16));
             }
         }
     }
 }
 
+/// Iterates over the entries of the other senders that have arrived, with the senders.
+fn of_others(member: &SubgroupMember) -> impl Iterator<Item = (usize, &ArrivedEntries)> {
+    let own = member.part().sending.map(|sending| sending.writer);
+    let arrived = member.part().arrived.iter().enumerate();
+    arrived.filter(move |(writer, _)| Some(*writer) != own)
+}
+
 /// Changes the null runs of the others in this member's memory, each once.
-fn change_runs(member: &mut TestMember, change: fn(u32) -> u32) {
-    let geometry = member.checker.borrow().geometry;
-    for (rank, arrived) in member.arrived.iter().enumerate() {
-        let Some(replica) = arrived.replica.as_ref().filter(|_| Some(rank) != member.rank) else {
-            continue;
-        };
+fn change_runs(member: &mut SubgroupMember, change: fn(u32) -> u32) {
+    for (_, arrived) in of_others(member) {
+        let Some(replica) = &arrived.replica else { continue };
+        let geometry = Geometry::read(replica).unwrap().unwrap();
         // All entries that have arrived since the last turn.
         for index in arrived.entries()..arrived.entries() + geometry.entries() {
             let word = geometry.entry_word(index);
@@ -128,25 +156,26 @@ fn change_runs(member: &mut TestMember, change: fn(u32) -> u32) {
     }
 }
 
-fn counts_a_null_twice(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+fn counts_a_null_twice(member: &mut SubgroupMember, when: FaultMoment, _: &mut Effects) {
     if when == FaultMoment::Before {
         change_runs(member, |run| run + 1);
     }
 }
 
-fn reads_a_run_as_one_slot(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+fn reads_a_run_as_one_slot(member: &mut SubgroupMember, when: FaultMoment, _: &mut Effects) {
     if when == FaultMoment::Before {
         change_runs(member, |_| 1);
     }
 }
 
 /// Commits runs that are one slot shorter than owed.
-fn owes_one_null_too_few(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
-    let (Some(rank), true) = (member.rank, when == FaultMoment::After) else { return };
-    let geometry = member.checker.borrow().geometry;
-    let region = member.memory.unwrap().replica();
+fn owes_one_null_too_few(member: &mut SubgroupMember, when: FaultMoment, _: &mut Effects) {
+    let part = member.part();
+    let Some(sending) = part.sending.filter(|_| when == FaultMoment::After) else { return };
+    let Some(arrived) = part.arrived.get(sending.writer) else { return };
+    let (geometry, region) = (sending.memory.geometry(), sending.memory.replica());
     // Entries that the turn has committed, and possibly received already.
-    let next = member.arrived[rank].entries();
+    let next = arrived.entries();
     let first = next.saturating_sub(geometry.entries());
     for index in first..next + geometry.entries() {
         let word = geometry.entry_word(index);
@@ -165,46 +194,40 @@ fn owes_one_null_too_few(member: &mut TestMember, when: FaultMoment, _: &mut Eff
 }
 
 /// Posts entries before the bytes to which they refer (against I-1).
-fn posts_entries_before_bytes(_: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
+fn posts_entries_before_bytes(
+    member: &mut SubgroupMember,
+    when: FaultMoment,
+    effects: &mut Effects,
+) {
     if when == FaultMoment::After {
-        let mut posts: Vec<_> = effects.take_posts().collect();
-        posts.sort_by_key(|post| match &post.kind {
-            PostKind::Write(STREAM, range) => (0, range.first),
+        let stream = member.part().sending.map(|sending| sending.region);
+        let mut posts = take_posts(effects);
+        posts.sort_by_key(|(_, kind)| match kind {
+            PostKind::Write(region, range) if Some(*region) == stream => (0, range.first),
             _ => (1, 0),
         });
-        for post in posts {
-            let target = Target { peer: post.peer, sharing: Sharing::Copied };
-            match post.kind {
-                PostKind::Write(region, range) => effects.write(target, region, range),
-                PostKind::Note(bytes) => effects.note(post.peer, bytes),
-                PostKind::Read(..) => {}
-            }
-        }
+        posts.into_iter().for_each(|(target, kind)| post(target, kind, effects));
     }
 }
 
 /// Stops acknowledging to the others, once it has begun.
-fn tells_nobody_any_more(_: &mut TestMember, when: FaultMoment, effects: &mut Effects) {
+fn tells_nobody_any_more(member: &mut SubgroupMember, when: FaultMoment, effects: &mut Effects) {
     if when == FaultMoment::After {
-        let posts: Vec<_> = effects.take_posts().collect();
-        for post in posts {
-            let target = Target { peer: post.peer, sharing: Sharing::Copied };
-            match post.kind {
-                PostKind::Write(LINES, _) => {}
-                PostKind::Write(region, range) => effects.write(target, region, range),
-                PostKind::Note(bytes) => effects.note(post.peer, bytes),
-                PostKind::Read(..) => {}
+        let lines = member.part().lines.as_ref().map(|lines| lines.0);
+        for (target, kind) in take_posts(effects) {
+            match kind {
+                PostKind::Write(region, _) if Some(region) == lines => {}
+                kind => post(target, kind, effects),
             }
         }
     }
 }
 
 /// Answers nulls with a null of its own.
-fn answers_nulls(member: &mut TestMember, when: FaultMoment, _: &mut Effects) {
+fn answers_nulls(member: &mut SubgroupMember, when: FaultMoment, _: &mut Effects) {
     if when == FaultMoment::Before {
-        let runs = member.arrived.iter().enumerate().filter(|(rank, _)| Some(*rank) != member.rank);
-        let runs: u64 = runs.map(|(_, arrived)| arrived.null_entries).sum();
-        if runs > member.mark && member.node.declare_silence(member.id.unwrap(), 1) {
+        let runs: u64 = of_others(member).map(|(_, arrived)| arrived.null_entries).sum();
+        if runs > member.mark && member.node.declare_silence(member.part().id.unwrap(), 1) {
             member.mark = runs;
         }
     }
@@ -244,111 +267,79 @@ fn checkers_accept_subgroup_runs_without_a_planted_fault() {
     }
 }
 
-/// Checks that the named checker finds the fault first at least once in each range of seeds.
-fn caught(name: &str, level: DeliveryGuarantee, planted: PlantedFault, by: Rule, everywhere: bool) {
-    let mut all = Vec::new();
-    for range in 0..RANGES {
-        let seeds = range * SEEDS..(range + 1) * SEEDS;
-        let found: Vec<_> =
-            seeds.map(|seed| trouble(seed, level, Some(planted), everywhere)).collect();
-        let hits = found.iter().filter(|found| found.first() == Some(&by)).count();
-        assert!(hits > 0, "a member that {name} is not caught by {by:?} in {range}: {found:?}");
-        all.push(hits);
-    }
-    println!("a member that {name}: {all:?} of {SEEDS} seeds each, by {by:?}");
+/// Checks that the named checker finds the fault of one member first, at least once in each range
+/// of seeds.
+fn caught(name: &str, planted: PlantedFault, by: Rule) {
+    let run = |seed| trouble(seed, DeliveryGuarantee::Atomic, Some(planted), false);
+    planted::caught(name, by, (RANGES, SEEDS), run);
 }
 
 #[test]
 fn delivery_of_messages_received_by_one_member_only_is_caught() {
-    let planted = delivers_what_only_it_has_received;
     caught(
-        "delivers without acknowledgements",
-        DeliveryGuarantee::Atomic,
-        planted,
+        "a member that delivers without acknowledgements",
+        delivers_what_only_it_has_received,
         Rule::Agreement,
-        false,
     );
 }
 
 #[test]
 fn received_count_that_is_one_too_high_is_caught() {
-    let planted = says_that_it_has_received_one_more;
-    caught("has received one more", DeliveryGuarantee::Atomic, planted, Rule::Agreement, false);
+    caught(
+        "a member that has received one more",
+        says_that_it_has_received_one_more,
+        Rule::Agreement,
+    );
 }
 
 #[test]
 fn acknowledging_before_receiving_is_caught() {
-    let planted = acknowledges_before_it_receives;
-    caught("acknowledges too early", DeliveryGuarantee::Atomic, planted, Rule::Agreement, false);
+    caught(
+        "a member that acknowledges too early",
+        acknowledges_before_it_receives,
+        Rule::Agreement,
+    );
 }
 
 #[test]
 fn a_held_bit_that_is_cleared_too_early_is_caught() {
-    let planted = clears_held_while_it_still_reads;
-    caught("clears held too early", DeliveryGuarantee::Atomic, planted, Rule::Content, false);
+    caught("a member that clears held too early", clears_held_while_it_still_reads, Rule::Content);
 }
 
 #[test]
 fn taken_count_that_is_too_high_is_caught() {
-    caught("takes too much", DeliveryGuarantee::Atomic, takes_too_much, Rule::Content, false);
+    caught("a member that takes too much", takes_too_much, Rule::Content);
 }
 
 #[test]
 fn a_null_that_is_counted_twice_is_caught() {
-    caught(
-        "counts a null twice",
-        DeliveryGuarantee::Atomic,
-        counts_a_null_twice,
-        Rule::Order,
-        false,
-    );
+    caught("a member that counts a null twice", counts_a_null_twice, Rule::Order);
 }
 
 #[test]
 fn a_run_that_is_read_as_one_slot_is_caught() {
-    caught(
-        "reads a run as one slot",
-        DeliveryGuarantee::Atomic,
-        reads_a_run_as_one_slot,
-        Rule::Order,
-        false,
-    );
+    caught("a member that reads a run as one slot", reads_a_run_as_one_slot, Rule::Order);
 }
 
 #[test]
 fn a_null_that_is_owed_and_not_sent_is_caught() {
-    caught(
-        "owes one too few",
-        DeliveryGuarantee::Atomic,
-        owes_one_null_too_few,
-        Rule::Liveness,
-        false,
-    );
+    caught("a member that owes one too few", owes_one_null_too_few, Rule::Liveness);
 }
 
 #[test]
 fn entries_that_are_posted_before_their_bytes_are_caught() {
-    caught(
-        "posts entries first",
-        DeliveryGuarantee::Unordered,
-        posts_entries_before_bytes,
-        Rule::Content,
-        false,
-    );
+    let run =
+        |seed| trouble(seed, DeliveryGuarantee::Unordered, Some(posts_entries_before_bytes), false);
+    planted::caught("a member that posts entries first", Rule::Content, (RANGES, SEEDS), run);
 }
 
 #[test]
 fn a_member_that_does_not_acknowledge_is_caught() {
-    caught(
-        "stops acknowledging",
-        DeliveryGuarantee::Atomic,
-        tells_nobody_any_more,
-        Rule::Liveness,
-        false,
-    );
+    caught("a member that stops acknowledging", tells_nobody_any_more, Rule::Liveness);
 }
 
 #[test]
 fn nulls_that_answer_nulls_are_caught() {
-    caught("answers nulls", DeliveryGuarantee::Atomic, answers_nulls, Rule::Quiescence, true);
+    let run = |seed| trouble(seed, DeliveryGuarantee::Atomic, Some(answers_nulls), true);
+    planted::caught("members that answer nulls", Rule::Quiescence, (RANGES, SEEDS), run);
 }

@@ -7,21 +7,18 @@
 //! ```text
 //!   World ── WorldMember (what the world needs of any machine)
 //!     ├── streams.rs                 nodes with streams, without an order between them
-//!     ├── ordered.rs: OrderedMember  rules for the deliveries of subgroups
-//!     │     ├── subgroups/   one subgroup: order, agreement, nulls
-//!     │     ├── many.rs      many subgroups, most of them idle
-//!     │     └── epochs/      a subgroup through many epochs, which an oracle decides
+//!     ├── subgroups/                 nodes with a part in each subgroup: order, agreement, nulls;
+//!     │                              one or many of them, or one through many epochs
 //!     └── group.rs: GroupMember      whole groups of the product
 //!           ├── stores/      a stored subgroup: order, histories, durability
 //!           └── objects/     replicated objects: positions, queries, logged versions
+//!   ordered.rs       rules for ordered deliveries
 //!   log_folders.rs   simulated disks with the logs of all members
 //!   partitions.rs    links that are cut
 //! ```
 
-pub mod epochs;
 mod group;
 pub mod log_folders;
-pub mod many;
 pub mod objects;
 pub mod ordered;
 mod partitions;

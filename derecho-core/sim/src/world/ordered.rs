@@ -1,14 +1,11 @@
-//! Rules for the deliveries of subgroups below groups, and parts that their members share.
+//! Rules for ordered deliveries.
 //!
-//! Owns: the names of the rules, the contents of records, the orders of deliveries, and the check
-//! that a world becomes quiet. Never does: ask a member whether it was right.
+//! Owns: the names of the rules, the contents of records, and the orders of deliveries. Never does:
+//! ask a member whether it was right.
 
 use std::collections::BTreeMap;
 
-use derecho_core::multicast::claim::Claim;
-
-use super::{World, WorldMember};
-use crate::{NodeIndex, Random, StopReason};
+use crate::Random;
 
 /// Violated rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,18 +115,6 @@ pub fn is_as_written(writer: usize, number: u64, bytes: &[u8]) -> bool {
     written == bytes
 }
 
-/// Open claim, with its later treatment.
-pub struct OpenClaim {
-    /// The claim.
-    pub claim: Claim<'static>,
-    /// Number of bytes that it may get.
-    pub length: usize,
-    /// Number of acts for which it stays open.
-    pub acts: u64,
-    /// Whether it is committed in the end, or abandoned.
-    pub kept: bool,
-}
-
 /// Moment at which a planted fault acts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FaultMoment {
@@ -137,48 +122,4 @@ pub enum FaultMoment {
     Before,
     /// After a turn.
     After,
-}
-
-/// Member whose readers can be emptied, in a world whose checker records violations.
-pub trait OrderedMember: WorldMember {
-    /// Takes and releases everything.
-    fn take_all(&mut self);
-
-    /// Returns the violations of the run.
-    fn violations(checker: &mut Self::Checker) -> &mut Violations;
-}
-
-impl<M: OrderedMember> World<M> {
-    /// Records a violation of a rule.
-    pub fn record_violation(&mut self, rule: Rule, text: String) {
-        M::violations(&mut self.checker.borrow_mut()).record(rule, text);
-    }
-
-    /// Whether no rule was broken.
-    pub fn is_fine(&self) -> bool {
-        M::violations(&mut self.checker.borrow_mut()).is_empty()
-    }
-
-    /// Empties all readers of these nodes, and checks that nothing happens any more and a further
-    /// turn has nothing to say.
-    pub fn check_quiet(&mut self, nodes: impl Iterator<Item = usize> + Clone) {
-        for _ in 0..2 {
-            for node in nodes.clone() {
-                self.act(NodeIndex(node), |member, _| member.take_all());
-            }
-            let stop = self.cluster.run_until_met(|_| false);
-            if stop != StopReason::Quiet {
-                self.record_violation(Rule::Quiescence, format!("{stop:?}"));
-                return;
-            }
-        }
-        let before = self.cluster.network().counters();
-        for node in nodes {
-            self.act(node, |_, _| {});
-        }
-        self.cluster.run_until_met(|_| false);
-        if self.cluster.network().counters() != before {
-            self.record_violation(Rule::Quiescence, "a post is made without a reason".into());
-        }
-    }
 }

@@ -10,11 +10,11 @@
 use std::rc::Rc;
 
 use crate::NodeIndex;
-use derecho_core::multicast::stream::StreamStart;
 use derecho_core::multicast::subgroup::epoch::EpochPhase;
 
 use super::checker::{DecidedEpoch, EpochRole};
-use super::{Rule, TestMember, World};
+use super::oracle::DECIDED;
+use super::{Rule, SubgroupMember, World};
 
 /// Virtual time in which the others begin an epoch, if nothing prevents it.
 const ENOUGH: u64 = 2_000_000;
@@ -24,15 +24,13 @@ impl World {
     /// show, and the violations of the run.
     pub fn run_with_a_slow_leaver(&mut self) -> (bool, Vec<(Rule, String)>) {
         self.setting.oracle.peace = true;
-        let nodes = self.setting.parameters.nodes;
+        let nodes = self.setting.scenario.nodes;
         let [leaver, newcomer] = [1, 2].map(|after| (self.setting.oracle.anchor + after) % nodes);
         let mut roles: Vec<EpochRole> = Vec::new();
         for node in (0..nodes).filter(|node| *node != newcomer) {
-            roles.push(self.whole_place(node, node));
+            roles.push(self.member_mut(node).new_role(node, true, true));
         }
-        let start = StreamStart { entry: 0, message: 0 };
-        let starts = roles.iter().filter_map(|role| Some((role.writer?, start))).collect();
-        let first = self.decide(DecidedEpoch { number: 0, roles: roles.clone(), starts });
+        let first = self.decide(DecidedEpoch::first(DECIDED, roles.clone()));
         (0..nodes).filter(|node| *node != newcomer).for_each(|node| self.join(node, &first));
         self.wait_for(&first);
         self.pass(100_000);
@@ -41,21 +39,21 @@ impl World {
         self.checker.borrow_mut().lull = true;
         self.pass(100_000);
         roles.retain(|role| role.node != leaver);
-        let second =
-            self.decide(DecidedEpoch { number: 1, roles: roles.clone(), starts: [].into() });
+        let second = DecidedEpoch { number: 1, roles: roles.clone(), ..DecidedEpoch::default() };
+        let second = self.decide(second);
         self.tell_layout(&first, &second);
         let is_late = self.pause_before_it_sees(leaver);
         self.wait_for(&second);
         self.with_cuts(&first, &second);
         let second = Rc::new(self.setting.oracle.epoch.clone());
-        roles.push(self.whole_place(newcomer, leaver));
-        let third = self.decide(DecidedEpoch { number: 2, roles, starts: [].into() });
+        roles.push(self.member_mut(newcomer).new_role(leaver, true, true));
+        let third = self.decide(DecidedEpoch { number: 2, roles, ..DecidedEpoch::default() });
         self.tell_layout(&second, &third);
         self.run(ENOUGH);
         self.cluster.resume(NodeIndex(leaver));
         self.checker.borrow_mut().lull = false;
         self.wait("the end of the leaver", |cluster| {
-            cluster.machine(NodeIndex(leaver), 0).id.is_none()
+            cluster.machine(NodeIndex(leaver), 0).part().id.is_none()
         });
         if self.wait_for_starts(&second, &third, false) {
             let third = self.with_cuts(&second, &third);
@@ -64,13 +62,6 @@ impl World {
             self.with_cuts(&second, &third);
         }
         (is_late, self.finish_run())
-    }
-
-    /// Creates the place of a node that reads and sends.
-    fn whole_place(&mut self, node: usize, slot: usize) -> EpochRole {
-        let lines = self.member_mut(node).open_lines();
-        let writer = Some(self.new_writer(node));
-        EpochRole { node, slot, reads: true, writer, lines }
     }
 
     /// Announces the next epoch to the members of an epoch.
@@ -84,9 +75,8 @@ impl World {
     /// Pauses the leaver as soon as another member knows that all have received everything. Returns
     /// whether the leaver did not know that yet.
     fn pause_before_it_sees(&mut self, leaver: usize) -> bool {
-        let closes = |member: &TestMember| {
-            member.epoch == Some(0)
-                && member.id.and_then(|id| member.node.phase(id)) != Some(EpochPhase::Complete)
+        let closes = |member: &SubgroupMember| {
+            member.part().epoch == Some(0) && member.phase() != Some(EpochPhase::Complete)
         };
         let others: Vec<NodeIndex> =
             self.setting.oracle.epoch.roles.iter().map(|role| NodeIndex(role.node)).collect();

@@ -4,8 +4,8 @@
 use crate::NodeIndex;
 use derecho_core::multicast::subgroup::epoch::EpochPhase;
 
-use super::Rule;
-use super::{LONGEST, World};
+use super::oracle::DECIDED;
+use super::{LONGEST, Rule, World};
 
 /// Counts of rests in a run.
 #[derive(Clone, Copy, Default, Debug)]
@@ -22,11 +22,11 @@ impl World {
     /// Runs as [`World::run_changes`], with times in which the subgroup comes to rest.
     pub fn run_with_rests(&mut self) -> (Vec<(Rule, String)>, RestCounts) {
         let mut rests = RestCounts::default();
-        for node in 0..self.setting.parameters.nodes {
+        for node in 0..self.setting.scenario.nodes {
             self.act(node, |member, effects| member.found_others(effects));
         }
         self.found();
-        for _ in 0..self.setting.parameters.changes {
+        for _ in 0..self.setting.scenario.changes {
             if self.random.one_in(3) {
                 self.pass(60_000);
             } else {
@@ -67,7 +67,7 @@ impl World {
 
     fn rests(&self, node: usize) -> bool {
         let member = self.member(node);
-        let at_work = member.id.and_then(|id| member.node.phase(id)) == Some(EpochPhase::Open);
+        let at_work = member.phase() == Some(EpochPhase::Open);
         self.is_running(node) && at_work && member.node.subgroups_looked_at() == 0
     }
 
@@ -76,8 +76,9 @@ impl World {
         let plan = self.setting.oracle.epoch.clone();
         let there = |node: usize| {
             let member = self.member(node);
-            let open = member.id.and_then(|id| member.node.phase(id)) == Some(EpochPhase::Open);
-            self.is_running(node) && open && member.epoch == Some(plan.number) && !member.evicted
+            let open = member.phase() == Some(EpochPhase::Open);
+            let is_here = open && member.part().epoch == Some(plan.number);
+            self.is_running(node) && is_here && !self.is_evicted(node)
         };
         let mut writers: Vec<_> =
             plan.roles.iter().filter(|role| role.writer.is_some()).map(|p| p.node).collect();
@@ -86,7 +87,7 @@ impl World {
         }
         let node = writers.swap_remove(self.random.below(writers.len() as u64) as usize);
         let rested = self.rests(node);
-        if !self.call(node, |member, effects| member.commit(LONGEST as usize, effects)) {
+        if !self.call(node, |member, effects| member.commit(DECIDED, LONGEST as usize, effects)) {
             return;
         }
         rests.resumed += usize::from(rested && plan.number > 0);
@@ -94,7 +95,7 @@ impl World {
         let committed = self.checker.borrow().writers[writer].committed;
         self.wait("a message after a rest", move |cluster| {
             plan.roles.iter().filter(|role| role.reads).all(|place| {
-                let readers = cluster.machine(NodeIndex(place.node), 0).readers.last();
+                let readers = cluster.machine(NodeIndex(place.node), 0).part().readers.last();
                 readers.and_then(|readers| readers.next.get(&writer)) == Some(&committed)
             })
         });

@@ -7,12 +7,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::{NodeIndex, Random};
+use crate::{Config, NodeIndex, Random};
+use derecho_core::ids::Time;
 use derecho_core::multicast::stream::StreamStart;
 use derecho_core::multicast::subgroup::epoch::EpochPhase;
 
-use super::checker::{DecidedEpoch, EpochRole, Writer};
-use super::{Rule, World};
+use super::checker::{DecidedEpoch, EpochRole};
+use super::epochs::Report;
+use super::{Pace, Rule, Scenario, World, whole};
+
+/// Index of the subgroup about which the oracle decides.
+pub(super) const DECIDED: usize = 0;
+/// Virtual time within which every run with an oracle ends.
+const END: Time = Time(2_000_000_000);
 
 /// Fault of the membership.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +37,7 @@ pub enum MembershipFault {
 }
 
 /// The membership: decides about epochs.
+#[derive(Default)]
 pub struct Oracle {
     /// Node that always reads and never fails.
     pub anchor: usize,
@@ -54,54 +62,89 @@ pub struct Oracle {
     pub crashes: usize,
 }
 
-type Report = (u64, BTreeMap<usize, (u64, u64)>);
-
-impl Oracle {
-    /// Creates the membership of these nodes.
-    pub fn new(random: &mut Random, nodes: usize) -> Oracle {
-        let plan = DecidedEpoch { number: 0, roles: Vec::new(), starts: BTreeMap::new() };
-        Oracle {
-            anchor: random.below(nodes as u64) as usize,
-            epoch: plan,
-            numbers: 0,
-            planted: None,
-            peace: false,
-            log: Vec::new(),
-            views: 0,
-            layouts: 0,
-            mixed: 0,
-            cut_off: 0,
-            crashes: 0,
-        }
-    }
-}
-
 impl World {
+    /// Creates a world in which an oracle decides about a subgroup, and waits until all nodes have
+    /// met. Applications write and take while there is something to write to and take from.
+    pub fn decided(seed: u64, scenario: Scenario) -> World {
+        let mut world = World::new(Config { deadline: END, ..Config::adversarial(seed) }, scenario);
+        let nodes = world.setting.scenario.nodes;
+        world.random = Random::new(seed ^ 0x0005_eede);
+        world.setting.oracle.anchor = world.random.below(nodes as u64) as usize;
+        for node in 0..nodes {
+            let mut random = Random::new(world.random.next_word());
+            let pace = Pace::endless(&mut random);
+            world.start_writer(node, DECIDED, pace, random);
+            world.start_reader(node);
+        }
+        world.wait("all nodes to meet", move |cluster| {
+            let all = |node| cluster.machine(NodeIndex(node), 0).peers.len() == nodes - 1;
+            (0..nodes).all(all)
+        });
+        world
+    }
+
+    /// Runs changes of all kinds, and then an end in peace. Returns the violations.
+    pub fn run_changes(&mut self) -> Vec<(Rule, String)> {
+        self.found();
+        for _ in 0..self.setting.scenario.changes {
+            self.pass(60_000);
+            if self.is_fine() {
+                self.change();
+            }
+        }
+        self.finish_run()
+    }
+
+    /// Ends a run; returns the violations.
+    pub fn finish_run(&mut self) -> Vec<(Rule, String)> {
+        if self.is_fine() {
+            self.checker.borrow_mut().written = true;
+            let evicted: Vec<usize> = self.checker.borrow().evicted.iter().copied().collect();
+            for node in evicted {
+                if self.is_running(node) {
+                    self.cluster.crash(NodeIndex(node));
+                }
+            }
+            self.pass(100_000);
+            let is_whole = whole(&self.cluster, &self.checker.borrow()).next().is_some();
+            assert!(is_whole, "a member that has failed is not excluded");
+        }
+        self.run_to_end()
+    }
+
+    /// Returns all decided epochs, by their numbers.
+    fn plans(&self) -> BTreeMap<u64, DecidedEpoch> {
+        let checker = self.checker.borrow();
+        checker.epochs.values().map(|plan| (plan.number, plan.clone())).collect()
+    }
+
+    /// Whether no other node counts a node as a member any more, and the node does not know that.
+    pub(super) fn is_evicted(&self, node: usize) -> bool {
+        self.checker.borrow().evicted.contains(&node)
+    }
+
+    fn evict(&mut self, node: usize) {
+        self.checker.borrow_mut().evicted.insert(node);
+    }
     /// Returns the present members, in random order.
     fn present(&mut self) -> Vec<usize> {
         let is_in = |node: &usize| {
-            let member = self.member(*node);
-            self.is_running(*node) && member.id.is_some() && !member.evicted
+            self.is_running(*node) && self.is_member(*node) && !self.is_evicted(*node)
         };
-        let mut nodes: Vec<usize> = (0..self.setting.parameters.nodes).filter(is_in).collect();
+        let mut nodes: Vec<usize> = (0..self.setting.scenario.nodes).filter(is_in).collect();
         self.shuffle(&mut nodes);
         nodes
     }
 
-    /// Creates a new stream of this node.
-    pub fn new_writer(&mut self, node: usize) -> usize {
-        let writer = self.checker.borrow().writers.len();
-        let region = self.member_mut(node).open_stream(writer);
-        self.checker.borrow_mut().writers.push(Writer { node, region, committed: 0 });
-        writer
+    /// Whether a node is a member, or on its way.
+    fn is_member(&self, node: usize) -> bool {
+        self.member(node).part().id.is_some()
     }
 
     fn place_for(&mut self, node: usize, slot: usize) -> EpochRole {
         let reads = node == self.setting.oracle.anchor || !self.random.one_in(3);
         let sends = !self.random.one_in(3);
-        let lines = self.member_mut(node).open_lines();
-        let writer = sends.then(|| self.new_writer(node));
-        EpochRole { node, slot, reads, writer, lines }
+        self.member_mut(node).new_role(slot, reads, sends)
     }
 
     /// Returns the next epoch, without the nodes that are out. Members change their roles, leave
@@ -111,17 +154,17 @@ impl World {
         let mut roles = Vec::new();
         for mut role in self.setting.oracle.epoch.roles.clone() {
             let node = role.node;
-            if out.contains(&node) || !self.is_running(node) || self.member(node).evicted {
+            if out.contains(&node) || !self.is_running(node) || self.is_evicted(node) {
                 continue;
             }
             // The node has left already: the epoch that it was in was complete.
-            if self.member(node).id.is_none() {
+            if !self.is_member(node) {
                 continue;
             }
-            let late = self.setting.parameters.late_leavers && node != anchor;
+            let late = self.setting.scenario.late_leavers && node != anchor;
             let done = !role.reads && !self.member(node).holds();
-            let free = (late || done) && self.member(node).epoch.is_some();
-            let settled = self.member(node).epoch == Some(self.setting.oracle.epoch.number);
+            let free = (late || done) && self.member(node).part().epoch.is_some();
+            let settled = self.member(node).part().epoch == Some(self.setting.oracle.epoch.number);
             if free && settled && self.random.one_in(2) {
                 continue;
             }
@@ -132,19 +175,19 @@ impl World {
                 // A stream that is out does not come back.
                 role.writer = match role.writer {
                     Some(_) => None,
-                    None => Some(self.new_writer(node)),
+                    None => Some(self.member_mut(node).open_stream(DECIDED)),
                 };
             }
             roles.push(role);
         }
-        for node in 0..self.setting.parameters.nodes {
+        for node in 0..self.setting.scenario.nodes {
             let member = self.member(node);
-            let is_new = member.id.is_none() && self.is_running(node) && !out.contains(&node);
+            let is_new = !self.is_member(node) && self.is_running(node) && !out.contains(&node);
             // A copy of a record that a former member holds is overwritten once it is a
             // member again.
-            let is_new = is_new && (self.setting.parameters.shared || !member.holds());
+            let is_new = is_new && (self.setting.scenario.hosts.is_some() || !member.holds());
             let known = roles.iter().any(|role| role.node == node);
-            if is_new && !known && !member.evicted && self.random.one_in(3) {
+            if is_new && !known && !self.is_evicted(node) && self.random.one_in(3) {
                 let taken = |slot: usize| roles.iter().any(|role: &EpochRole| role.slot == slot);
                 let slot = (0..64).find(|&slot| !taken(slot)).unwrap();
                 let role = self.place_for(node, slot);
@@ -153,13 +196,13 @@ impl World {
         }
         self.shuffle(&mut roles);
         self.setting.oracle.numbers += 1;
-        DecidedEpoch { number: self.setting.oracle.numbers, roles, starts: BTreeMap::new() }
+        DecidedEpoch { number: self.setting.oracle.numbers, roles, ..DecidedEpoch::default() }
     }
 
     /// Records a decided epoch.
     pub fn decide(&mut self, plan: DecidedEpoch) -> Rc<DecidedEpoch> {
         self.log(&format!("{plan:?}"));
-        self.checker.borrow_mut().epochs.insert(plan.number, plan.clone());
+        self.checker.borrow_mut().epochs.insert(plan.id(), plan.clone());
         self.setting.oracle.epoch = plan.clone();
         Rc::new(plan)
     }
@@ -172,20 +215,16 @@ impl World {
 
     /// Begins the subgroup, with some of the nodes.
     pub fn found(&mut self) {
-        let mut nodes: Vec<usize> = (0..self.setting.parameters.nodes).collect();
+        let mut nodes: Vec<usize> = (0..self.setting.scenario.nodes).collect();
         self.shuffle(&mut nodes);
-        let count = self.random.between(2, self.setting.parameters.nodes as u64) as usize;
+        let count = self.random.between(2, self.setting.scenario.nodes as u64) as usize;
         let mut founders: Vec<usize> = nodes[..count].to_vec();
         if !founders.contains(&self.setting.oracle.anchor) {
             founders[0] = self.setting.oracle.anchor;
         }
         let roles = founders.into_iter().enumerate();
         let roles = roles.map(|(slot, node)| self.place_for(node, slot)).collect::<Vec<_>>();
-        let plan = DecidedEpoch { number: 0, roles, starts: BTreeMap::new() };
-        let mut plan = plan;
-        plan.starts =
-            plan.writers().map(|writer| (writer, StreamStart { entry: 0, message: 0 })).collect();
-        let plan = self.decide(plan);
+        let plan = self.decide(DecidedEpoch::first(DECIDED, roles));
         for node in plan.roles.iter().map(|role| role.node) {
             self.join(node, &plan);
         }
@@ -197,8 +236,8 @@ impl World {
     /// Makes a node join in this epoch.
     pub fn join(&mut self, node: usize, plan: &Rc<DecidedEpoch>) {
         self.log(&format!("{node} joins in {}", plan.number));
-        let (terms, plan) = (self.setting.parameters.terms, Rc::clone(plan));
-        self.act(node, move |member, effects| member.join(terms, &plan, effects));
+        let plan = Rc::clone(plan);
+        self.act(node, move |member, effects| member.join(&plan, effects));
     }
 
     /// Waits until all running members of an epoch have begun it.
@@ -206,7 +245,7 @@ impl World {
         let plan = Rc::clone(plan);
         self.wait("an epoch", move |cluster| {
             plan.roles.iter().all(|role| {
-                let epoch = cluster.machine(NodeIndex(role.node), 0).epoch;
+                let epoch = cluster.machine(NodeIndex(role.node), 0).part().epoch;
                 !cluster.is_running(NodeIndex(role.node)) || epoch == Some(plan.number)
             })
         })
@@ -259,7 +298,7 @@ impl World {
             }
             steps += 1;
             // The node may only now have left by the previous change.
-            if self.member(node).id.is_none() {
+            if !self.is_member(node) {
                 continue;
             }
             let told = Rc::clone(&next);
@@ -268,7 +307,7 @@ impl World {
             self.pass(10_000);
         }
         let newcomers: Vec<usize> = next.roles.iter().map(|role| role.node).collect();
-        let newcomers = newcomers.into_iter().filter(|&node| self.member(node).id.is_none());
+        let newcomers = newcomers.into_iter().filter(|&node| !self.is_member(node));
         let newcomers: Vec<usize> = newcomers.collect();
         if stops == Some(steps) {
             return self.interrupt();
@@ -303,16 +342,17 @@ impl World {
         let (number, checker) = (plan.number, Rc::clone(&self.checker));
         let goes_on = |writer: &usize| next.writers().any(|other| other == *writer);
         let writers: Vec<usize> = plan.writers().filter(goes_on).collect();
-        let nodes = self.setting.parameters.nodes;
+        let nodes = self.setting.scenario.nodes;
         self.wait("the starts of the next epoch", move |cluster| {
-            let cuts = &checker.borrow().cuts;
-            let cut = writers.iter().all(|&writer| cuts.contains_key(&(number, writer)));
+            let checker = checker.borrow();
+            let is_cut = |writer: &usize| checker.cuts.contains_key(&(number, *writer));
+            let cut = writers.iter().all(is_cut);
             let mut members = (0..nodes).map(|node| cluster.machine(NodeIndex(node), 0));
             let complete = members.any(|member| {
-                let phase = member.id.and_then(|id| member.node.phase(id));
-                let beyond = member.epoch.is_some_and(|epoch| epoch > number);
-                let at = member.epoch == Some(number) && phase == Some(EpochPhase::Complete);
-                beyond && !member.evicted || at
+                let (epoch, phase) = (member.part().epoch, member.phase());
+                let beyond = epoch.is_some_and(|epoch| epoch > number);
+                let at = epoch == Some(number) && phase == Some(EpochPhase::Complete);
+                beyond && !checker.evicted.contains(&member.me) || at
             });
             cut && (complete || early)
         })
@@ -346,22 +386,18 @@ impl World {
     pub fn run_with_one_put_out(&mut self) -> Vec<(Rule, String)> {
         self.setting.oracle.peace = true;
         let anchor = self.setting.oracle.anchor;
-        let out = (anchor + 1) % self.setting.parameters.nodes;
+        let out = (anchor + 1) % self.setting.scenario.nodes;
         let mut roles = Vec::new();
-        for node in 0..self.setting.parameters.nodes {
-            let lines = self.member_mut(node).open_lines();
-            let writer = Some(self.new_writer(node));
-            roles.push(EpochRole { node, slot: node, reads: node != out, writer, lines });
+        for node in 0..self.setting.scenario.nodes {
+            roles.push(self.member_mut(node).new_role(node, node != out, true));
         }
-        let new = StreamStart { entry: 0, message: 0 };
-        let starts = roles.iter().filter_map(|role| Some((role.writer?, new))).collect();
-        let plan = self.decide(DecidedEpoch { number: 0, roles, starts });
-        for node in 0..self.setting.parameters.nodes {
+        let plan = self.decide(DecidedEpoch::first(DECIDED, roles));
+        for node in 0..self.setting.scenario.nodes {
             self.join(node, &plan);
         }
         self.wait_for(&plan);
         self.pass(100_000);
-        self.member_mut(out).evicted = true;
+        self.evict(out);
         let all = BTreeSet::from([out]);
         if let Some(reports) = self.wedge_all() {
             let (mut plan, trims) = self.decide_view(&reports, &all);
@@ -386,7 +422,7 @@ impl World {
             if node != self.setting.oracle.anchor && self.random.one_in(6) {
                 self.log(&format!("{node} is excluded"));
                 // The node is alive, and nothing is announced to it.
-                self.member_mut(node).evicted = true;
+                self.evict(node);
                 out.insert(node);
             }
         }
@@ -418,7 +454,7 @@ impl World {
                 self.crash_one();
             }
             // The node may only now have left by the previous change.
-            if self.is_running(node) && self.member(node).id.is_some() {
+            if self.is_running(node) && self.is_member(node) {
                 let report = self.call(node, |member, _| member.wedge());
                 self.log(&format!("{node} reports {report:?}"));
                 reports.insert(node, report);
@@ -434,7 +470,7 @@ impl World {
         reports: &BTreeMap<usize, Report>,
         out: &BTreeSet<usize>,
     ) -> (DecidedEpoch, BTreeMap<u64, BTreeMap<usize, u64>>) {
-        let plans = self.checker.borrow().epochs.clone();
+        let plans = self.plans();
         let last = reports.values().map(|(epoch, _)| *epoch).max().unwrap();
         let mut trims = BTreeMap::new();
         let epochs: BTreeSet<u64> = reports.values().map(|(epoch, _)| *epoch).collect();
@@ -480,11 +516,10 @@ impl World {
         let membership_fault = self.setting.oracle.planted;
         let victim = nodes[self.random.below(nodes.len() as u64) as usize];
         for node in nodes {
-            if !self.is_running(node) || self.member(node).id.is_none() {
+            if !self.is_running(node) || !self.is_member(node) {
                 continue;
             }
-            let epoch =
-                self.member(node).id.and_then(|id| self.member(node).node.progress(id)).unwrap().0;
+            let epoch = self.member(node).progress();
             let mut trim = trims.get(&epoch).cloned().unwrap_or_default();
             if membership_fault == Some(MembershipFault::TrimTooFar) && node == victim {
                 // As far as the member can.
@@ -496,12 +531,11 @@ impl World {
             self.log(&format!("{node} finishes {epoch} at {trim:?}"));
             // Epochs that the node should have begun, or that others have begun, and that it has
             // not begun.
-            let begun = self.member(node).epoch;
+            let begun = self.member(node).part().epoch;
             let passed =
                 [epoch, last].into_iter().filter(|&e| begun.is_some_and(|begun| begun < e));
-            let checker = Rc::clone(&self.checker);
-            let over: Vec<bool> =
-                passed.map(|epoch| checker.borrow().epochs[&epoch].reads(node)).collect();
+            let plans = self.plans();
+            let over: Vec<bool> = passed.map(|epoch| plans[&epoch].reads(node)).collect();
             let starts = self.call(node, move |member, _| {
                 member.finish(&trim, &over);
                 member.starts()
@@ -514,17 +548,15 @@ impl World {
             }
             let mut announced = self.setting.oracle.epoch.clone();
             if membership_fault == Some(MembershipFault::CountsWhoIsOut) && node == victim {
-                let plans = self.checker.borrow().epochs.clone();
                 let out = plans[&last].roles.iter().find(|role| {
-                    announced.role_of(role.node).is_none() && self.member(role.node).evicted
+                    announced.role_of(role.node).is_none() && self.is_evicted(role.node)
                 });
                 let taken = |slot| announced.roles.iter().any(|role| role.slot == slot);
                 if let Some(out) = out.filter(|out| !taken(out.slot)).copied() {
                     announced.roles.push(EpochRole { writer: None, ..out });
                 }
             }
-            let out: Vec<usize> =
-                (0..self.setting.parameters.nodes).filter(|n| self.member(*n).evicted).collect();
+            let out: Vec<usize> = self.checker.borrow().evicted.iter().copied().collect();
             self.act(node, move |member, effects| {
                 member.put_out(&out);
                 member.next_epoch(&announced, effects);
@@ -537,7 +569,7 @@ impl World {
         let plan = Rc::new(self.setting.oracle.epoch.clone());
         let new: Vec<usize> = plan.roles.iter().map(|role| role.node).collect();
         for node in new {
-            if self.is_running(node) && self.member(node).id.is_none() {
+            if self.is_running(node) && !self.is_member(node) {
                 let mut announced = (*plan).clone();
                 if membership_fault == Some(MembershipFault::StartTooEarly) {
                     for start in announced.starts.values_mut().filter(|start| start.message > 0) {
