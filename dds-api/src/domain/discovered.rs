@@ -94,10 +94,10 @@ impl DomainParticipant {
 /// Ignoring entities of other participants: the standard's `ignore_..`. To this participant an
 /// ignored entity is gone: its readers and writers are not matched with the entity and receive
 /// nothing from it, and builtin topics report nothing of it except that its instance is disposed.
-/// Samples that wait to be taken are dropped, too; only samples that are in a reader's cache already
-/// stay there until they are taken. Ignoring is permanent: no call reverts it. An entity is named by
-/// its own name, as in the `key` of [builtin data](ParticipantBuiltinTopicData), or by its instance
-/// in a builtin topic.
+/// Samples that wait to be taken are dropped, too; only samples that are in a reader's cache
+/// already stay there until they are taken. Ignoring is permanent: no call reverts it. An entity is
+/// named by its own name, as in the `key` of [builtin data](ParticipantBuiltinTopicData), or by its
+/// instance in a builtin topic.
 ///
 /// Ignoring affects this participant only: the others are not notified, continue as before, and
 /// receive what it writes. An ignored reader therefore still receives samples, and may hold up

@@ -38,8 +38,8 @@ use crate::topic::{JoinedTopics, PolicyOwner, SharedFilter, Topic, TopicDescript
 ///
 /// By default the reader has the standard's policies, except those that its topic sets. The
 /// standard's reader is best effort and keeps the last sample of each instance. The reader of an
-/// [atomic](crate::topic::TopicBuilder::atomic) topic gets all samples in the topic's order, because
-/// the topic says so. [`reliable_all`](Self::reliable_all) requests that of any topic.
+/// [atomic](crate::topic::TopicBuilder::atomic) topic gets all samples in the topic's order,
+/// because the topic says so. [`reliable_all`](Self::reliable_all) requests that of any topic.
 ///
 /// ```
 /// # use dds_api::prelude::*;

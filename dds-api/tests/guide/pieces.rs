@@ -138,7 +138,7 @@ fn logged(logs: &Path) -> Outcome {
     let writer = participant.writer(&track).create()?;
     writer.write(&fix)?;
     writer.wait_for_acknowledgments(Timeout::secs(5))?;                  // with all readers, and durable in all logs
-    let reader = participant.reader(&track).reliable_all().create()?;
+    let reader = participant.reader(&track).create()?;
     for read in reader.past(Since::Time(noon))? {
         let (place, fix) = read?;
         println!("{place}: {fix:?}");
@@ -219,18 +219,18 @@ fn policies() -> DdsResult<()> {
     let (topic_qos, writer_qos) = (TopicQos::default(), DataWriterQos::default());
     let topic = participant.topic::<Attitude>("Attitude").qos(&topic_qos).create()?;   // the level follows from the policies
     let writer = participant.writer(&topic).qos(&writer_qos).create()?;
-    let reader = participant.reader(&topic).reliable_all().create()?;
+    let reader = participant.reader(&topic).create()?;
     writer.wait_for_readers(1, Timeout::secs(5))?;
     drop((writer, reader));
 
     let left = participant.publisher().partition(["left"]).create()?;
     let writer = left.writer(&topic).create()?;
     let both = participant.subscriber().partition(["l*", "right"]).create()?;
-    let reader = both.reader(&topic).reliable_all().create()?;
+    let reader = both.reader(&topic).create()?;
     writer.wait_for_readers(1, Timeout::secs(5))?;
 
     let policy = TypeConsistencyEnforcementQosPolicy { prevent_type_widening: true, ..Default::default() };
-    let reader = participant.reader(&topic).reliable_all().type_consistency(policy).create()?;
+    let reader = participant.reader(&topic).type_consistency(policy).create()?;
     if let Some(why) = reader.inconsistency() { eprintln!("{why}"); }
     Ok(())
 }
@@ -287,7 +287,7 @@ fn several_topics() -> DdsResult<()> {
     let publisher = participant.publisher().presentation(together.clone()).create()?;
     let (wind, turn) = (publisher.writer(&winds).create()?, publisher.writer(&turns).create()?);
     let subscriber = participant.subscriber().presentation(together).create()?;
-    let (of_winds, of_turns) = (subscriber.reader(&winds).reliable_all().create()?, subscriber.reader(&turns).reliable_all().create()?);
+    let (of_winds, of_turns) = (subscriber.reader(&winds).create()?, subscriber.reader(&turns).create()?);
     wind.wait_for_readers(1, Timeout::secs(5))?;
     turn.wait_for_readers(1, Timeout::secs(5))?;
 
@@ -341,7 +341,7 @@ fn instances() -> DdsResult<()> {
     writer.write(&track)?;                                  // track 7 is there
     writer.dispose(&track)?;                                // it is no more
     writer.unregister_instance(&track)?;                    // this writer has nothing more to say of it
-    let picture = participant.reader(&topic).reliable().keep_last(1).create()?;
+    let picture = participant.reader(&topic).keep_last(1).create()?;
     for sample in picture.read(.., timeout)? {              // read: it stays; take: it goes
         match sample.data() {
             Some(track) => show(track),
@@ -357,7 +357,7 @@ fn filters() -> DdsResult<()> {
     let tracks = participant.topic::<Contact>("Contacts").create()?;
     let parameters = ["3000".to_owned()];
     let low = participant.content_filtered_topic("Low", &tracks, "altitude < %0 AND callsign LIKE 'F-%'", &parameters)?;
-    let reader = participant.reader(&low).reliable_all().create()?;                     // gets what passes
+    let reader = participant.reader(&low).create()?;                     // gets what passes
     low.set_expression_parameters(&["1000".to_owned()])?;                // from now on
 
     let near = ReadCondition::query(States::not_read(), "distance < 10 ORDER BY distance", &[])?;
@@ -372,7 +372,7 @@ fn types_of_run_time() -> DdsResult<()> {
     writer.write(&Attitude { aircraft: 7, pitch: 1.5 })?;
     let participant = DomainParticipant::new(0)?;
     let topic = participant.find_dynamic_topic("Attitude", Timeout::secs(5))?;
-    let reader = participant.reader(&topic).reliable_all().create()?;
+    let reader = participant.reader(&topic).keep_all().create()?;
     for sample in reader.take_data(.., Timeout::secs(5))? {
         println!("{}", sample.to_json());
     }
@@ -416,7 +416,7 @@ fn byte_strings() -> DdsResult<()> {
     let receive = |into: &mut [u8]| { into[0] = 7; 1 };
     let air_data = participant.numbered_topic(7).atomic().create()?;      // or: topic::<Bytes>("AirData")
     let writer = participant.writer(&air_data).create()?;
-    let reader = participant.reader(&air_data).reliable_all().create()?;
+    let reader = participant.reader(&air_data).create()?;
     writer.wait_for_readers(1, Timeout::secs(5))?;
 
     writer.write_bytes(&frame)?;                                          // copied once

@@ -243,6 +243,7 @@ fn writer_uses_the_first_representation_that_it_offers() {
         for (list, first) in &lists {
             let mut qos = DataWriterQos::default();
             qos.copy_from_topic_qos(&topic.qos());
+            qos.reliability = DataWriterQos::default().reliability;
             qos.representation.value.clone_from(list);
             let compiled = participant.writer(&topic).qos(&qos).create().unwrap();
             let dynamic = participant.writer(&dynamic_topic).qos(&qos).create().unwrap();

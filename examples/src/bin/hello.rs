@@ -21,7 +21,7 @@ fn main() -> DdsResult<()> {
     let participant = DomainParticipant::new(0)?; // finds its peers by itself
     let topic = participant.topic::<Attitude>("Attitude").create()?;
     let writer = participant.writer(&topic).create()?;
-    let reader = participant.reader(&topic).reliable_all().create()?;
+    let reader = participant.reader(&topic).reliable_all().create()?; // every sample, in order
 
     writer.wait_for_readers(1, Timeout::secs(1))?;
     writer.write(&Attitude { aircraft: 7, pitch: 1.5, roll: 0.0, yaw: 271.0 })?;

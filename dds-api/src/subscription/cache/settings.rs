@@ -88,8 +88,8 @@ impl CacheSettings {
 }
 
 impl CacheSettings {
-    /// Whether all samples of one instance are given as they come, and none is dropped or waits: the
-    /// cache then decides nothing.
+    /// Whether all samples of one instance are given as they come, and none is dropped or waits:
+    /// the cache then decides nothing.
     pub fn keep_all_as_they_come(self) -> bool {
         CacheSettings { across_instances: true, ..self } == CacheSettings::default()
     }

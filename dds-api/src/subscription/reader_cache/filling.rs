@@ -50,9 +50,9 @@ impl<T: TopicData> ReaderCore<T> {
         self.follow(None)
     }
 
-    /// Makes the reader follow instances, unless it already does. If it has given samples, the cache
-    /// knows their instance and its writers; not the writer whose first sample, of this number, was
-    /// taken and is not given yet.
+    /// Makes the reader follow instances, unless it already does. If it has given samples, the
+    /// cache knows their instance and its writers; not the writer whose first sample, of this
+    /// number, was taken and is not given yet.
     pub(in crate::subscription) fn follow(
         &self,
         next: Option<(InstanceHandle, u64)>,
