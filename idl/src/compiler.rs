@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::{Diagnostics, Reports};
-use crate::lower::lower;
+use crate::lower::{TypeUse, lower};
 use crate::model::Specification;
 use crate::parser;
 use crate::preprocessor::{Preprocessor, Settings};
@@ -76,10 +76,15 @@ impl Compiler {
             let path = root.as_ref();
             texts.push((path.to_owned(), decode(files.read(path)?)));
         }
-        Ok(self.compile_texts(files, texts))
+        Ok(self.compile_texts(files, texts, TypeUse::Rust))
     }
 
-    fn compile_texts(&self, files: &dyn Files, roots: Vec<(PathBuf, String)>) -> Compilation {
+    fn compile_texts(
+        &self,
+        files: &dyn Files,
+        roots: Vec<(PathBuf, String)>,
+        of: TypeUse,
+    ) -> Compilation {
         let (mut sources, mut reports) = (SourceMap::default(), Reports::default());
         let mut preprocessor = Preprocessor::new(files, &self.settings, &mut sources, &mut reports);
         for (path, text) in roots {
@@ -88,17 +93,17 @@ impl Compiler {
         let preprocessed = preprocessor.finish();
         let files = preprocessed.files.clone();
         let definitions = parser::parse(preprocessed, &sources, &mut reports);
-        let specification = lower(&definitions, &mut reports);
+        let specification = lower(&definitions, &mut reports, of);
         let has_errors = reports.has_errors();
         let diagnostics = reports.finish(&sources);
         Compilation { specification: (!has_errors).then_some(specification), diagnostics, files }
     }
 }
 
-/// Compiles the text of an IDL file. `file` is the file's name in messages. The text can include
-/// files of the disk.
+/// Compiles the text of an IDL file, for types that are used at run time. `file` is the file's name
+/// in messages. The text can include files of the disk.
 pub fn parse(file: &str, text: &str) -> Result<Specification, Diagnostics> {
     let roots = vec![(PathBuf::from(file), text.to_owned())];
-    let compilation = Compiler::new().compile_texts(&Disk, roots);
+    let compilation = Compiler::new().compile_texts(&Disk, roots, TypeUse::RunTime);
     compilation.specification.ok_or(compilation.diagnostics)
 }

@@ -69,8 +69,21 @@ pub(crate) struct Lowering<'a> {
     verbatim: Vec<Verbatim>,
 }
 
+/// Use of the types of a specification.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TypeUse {
+    /// Rust is generated from them, so limits of the Rust compiler apply.
+    Rust,
+    /// Values of them are made at run time.
+    RunTime,
+}
+
 /// Makes a specification from all definitions.
-pub(crate) fn lower(definitions: &[syntax::Definition], reports: &mut Reports) -> Specification {
+pub(crate) fn lower(
+    definitions: &[syntax::Definition],
+    reports: &mut Reports,
+    of: TypeUse,
+) -> Specification {
     let mut lowering = Lowering {
         scopes: Scopes::new(),
         reports,
@@ -88,7 +101,9 @@ pub(crate) fn lower(definitions: &[syntax::Definition], reports: &mut Reports) -
     lowering.definitions(definitions, &mut lowered);
     lowering.check_forwards();
     lowering.apply_pragmas(&mut lowered);
-    lowering.check_nesting(&lowered);
+    if of == TypeUse::Rust {
+        lowering.check_nesting(&lowered);
+    }
     Specification { definitions: lowered, verbatim: lowering.verbatim }
 }
 
