@@ -277,7 +277,7 @@ impl<T: TopicData> ReaderCore<T> {
         let has_lost = || self.departures.are_any() && self.queues().has_lost_author();
         if sample.effect() == RecordEffect::Alive && !has_lost() {
             self.has_given.store(true, Ordering::Relaxed);
-            *found = Some(sample.as_next(view, rank));
+            *found = Some(sample.into_next(view, rank));
             return;
         }
         // If the sample is the first one of its writer, the others had ended before.

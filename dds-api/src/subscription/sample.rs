@@ -380,7 +380,7 @@ impl<T: TopicData> SampleBody<T> {
     }
 
     /// The sample, which has data, as a reader gives it that does not follow instances.
-    pub(super) fn as_next(self, view: ViewState, rank: usize) -> Sample<T> {
+    pub(super) fn into_next(self, view: ViewState, rank: usize) -> Sample<T> {
         Sample { body: self, facts: CallInfo::unread(view, InstanceState::Alive, rank) }
     }
 
