@@ -88,9 +88,9 @@ fn sense<T: DdsType>(name: &str, measure: impl Fn(u32) -> T) -> ExampleResult {
 fn compute(computer: u32, strength: i32) -> ExampleResult {
     let participant = DomainParticipant::new(0)?;
     let air = topic::<AirData>(&participant, "AirData", "PeriodicState")?;
-    let air = participant.reader(&air).reliable_all().create()?;
+    let air = participant.reader(&air).create()?;
     let attitude = topic::<Attitude>(&participant, "Attitude", "PeriodicState")?;
-    let attitude = participant.reader(&attitude).reliable_all().create()?;
+    let attitude = participant.reader(&attitude).create()?;
     let guidance = topic::<Guidance>(&participant, "Guidance", "Command")?;
     let guidance = participant.writer(&guidance).ownership_strength(strength).create()?;
     let alarms = topic::<Alarm>(&participant, "Alarms", "Alarm")?;
@@ -122,11 +122,11 @@ fn compute(computer: u32, strength: i32) -> ExampleResult {
 fn display() -> ExampleResult {
     let participant = DomainParticipant::new(0)?;
     let guidance = topic::<Guidance>(&participant, "Guidance", "Command")?;
-    let guidance = participant.reader(&guidance).reliable_all().create()?;
+    let guidance = participant.reader(&guidance).create()?;
     let alarms = topic::<Alarm>(&participant, "Alarms", "Alarm")?;
-    let alarms = participant.reader(&alarms).reliable_all().create()?;
+    let alarms = participant.reader(&alarms).create()?;
     let events = topic::<Event>(&participant, "Events", "Event")?;
-    let events = participant.reader(&events).reliable_all().create()?;
+    let events = participant.reader(&events).create()?;
     println!("ready");
     let mut is_over = false;
     while !is_over {

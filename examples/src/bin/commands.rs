@@ -51,7 +51,7 @@ fn operate() -> ExampleResult {
 
 fn display() -> ExampleResult {
     let participant = DomainParticipant::new(0)?;
-    let reader = participant.reader(&commands(&participant)?).reliable_all().create()?;
+    let reader = participant.reader(&commands(&participant)?).create()?;
 
     let (mut setting, mut executed) = (1_u32, 0);
     while executed < 2 * COMMANDS {
