@@ -391,12 +391,13 @@ pub(crate) fn is_notice(record: &[u8]) -> bool {
     RecordHeader::read(record).is_some_and(RecordHeader::is_notice)
 }
 
-/// Whether a record is no data: a notice about its writer, or the end of an instance.
+/// Whether a record is other than the data of one sample: a notice about its writer, a coherent set,
+/// or the end of an instance.
 #[inline]
-pub(crate) fn is_end(record: &[u8]) -> bool {
-    let is_end =
-        |header: RecordHeader| header.is_notice() || header.effect() != RecordEffect::Alive;
-    RecordHeader::read(record).is_some_and(is_end)
+pub(crate) fn is_other(record: &[u8]) -> bool {
+    let is_other =
+        |header: RecordHeader| header.is_apart() || header.effect() != RecordEffect::Alive;
+    RecordHeader::read(record).is_some_and(is_other)
 }
 
 /// Returns the origin of a record.

@@ -9,6 +9,11 @@ use derecho_core::group::report::StreamId;
 
 use crate::infrastructure::InstanceHandle;
 
+/// The writer of this number whose samples come by a stream.
+pub(super) fn author(stream: StreamId, writer: u32) -> InstanceHandle {
+    InstanceHandle { node: stream.node, entity: u64::from(writer) }
+}
+
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct SampleAuthors {
@@ -23,10 +28,15 @@ pub(super) struct SampleAuthors {
 impl SampleAuthors {
     /// Notes a writer whose sample of this number is given out next.
     pub(super) fn note(&mut self, stream: StreamId, writer: u32, number: u64) {
-        let writer = InstanceHandle { node: stream.node, entity: u64::from(writer) };
+        let writer = author(stream, writer);
         if self.streams.insert(writer, stream).is_none() {
             self.newest = Some((writer, number));
         }
+    }
+
+    /// Forgets a writer of which no sample is given out.
+    pub(super) fn forget(&mut self, writer: InstanceHandle) {
+        self.streams.remove(&writer);
     }
 
     /// Returns whether an author may be gone since the last call for these changes of the queues:

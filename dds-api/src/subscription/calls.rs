@@ -282,7 +282,7 @@ impl<T: TopicData> DataReader<T> {
         let query = |data: &T| condition.is_none_or(|condition| condition.wants(data));
         let asks = |sample: Option<&SampleBody<T>>| sample.is_none_or(|sample| query(sample));
         let is_any = wanted.scope == InstanceScope::All && wanted.states == States::any();
-        let takes_all = takes && is_any && condition.is_none();
+        let takes_any = (takes && is_any && condition.is_none()).then_some(wanted.max);
         let mut is_over = timeout == Timeout::NOW;
         loop {
             self.enabling.check()?;
@@ -291,13 +291,13 @@ impl<T: TopicData> DataReader<T> {
                 // The contents do not change during the access, so waiting is useless.
                 is_over = true;
             }
-            let mut reader_cache = self.cache_for(takes_all);
+            let mut reader_cache = self.cache_for(takes_any);
             let mut passing = reader_cache.give_passing(wanted.max);
             if passing.is_none() && is_over && reader_cache.cache.is_empty() {
                 // Samples under way may arrive with a turn of the machine.
                 drop(reader_cache);
                 self.poke();
-                reader_cache = self.cache_for(takes_all);
+                reader_cache = self.cache_for(takes_any);
                 passing = reader_cache.give_passing(wanted.max);
             }
             // A call that only waits reads nothing.

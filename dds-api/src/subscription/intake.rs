@@ -12,13 +12,13 @@ use idl_cdr::Extensibility;
 use idl_xtypes::TopicData;
 
 use super::authors::SampleAuthors;
-use super::cache::{CacheSettings, Selection};
+use super::cache::CacheSettings;
 use super::data_available::DataAvailable;
 use super::departures::WriterDepartures;
 use super::enabling::{EnabledReader, ReaderDraft};
 use super::joined::JoinedReaders;
 use super::queues::{Queues, is_over, pass_over};
-use super::reader_cache::{ReaderCache, wall};
+use super::reader_cache::ReaderCache;
 use super::sample::{Sample, SampleBody};
 use super::sets::OpenedSets;
 use super::states::ViewState;
@@ -30,7 +30,7 @@ use crate::infrastructure::this_thread::{ThreadGuard, ThreadLock};
 use crate::infrastructure::{DataReaderListener, StatusCondition};
 use crate::mapping::kept_replay::ReplayStep;
 use crate::mapping::membership_state::Life;
-use crate::mapping::record::{RecordContext, RecordEffect, lies_in_place, mark_of};
+use crate::mapping::record::{RecordContext, is_other, lies_in_place, mark_of};
 use crate::mapping::set;
 use crate::mapping::shares::ReaderShared;
 use crate::topic::{SharedFilter, Topic};
@@ -79,15 +79,6 @@ pub struct ReaderCore<T: TopicData> {
     pub(super) notified_arrivals: AtomicU64,
 }
 
-/// Destination of a sample that is taken out of the queues.
-#[derive(Clone, Copy)]
-pub(super) enum SampleDestination {
-    /// The application, which may hold the sample without a limit in time.
-    Application,
-    /// The cache, which is limited by policies.
-    Cache,
-}
-
 /// Contents of a record.
 enum Unpacked<T> {
     Sample(SampleBody<T>, StreamId),
@@ -125,15 +116,15 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     /// Whether samples wait in the queues of a reader that does not follow instances. `None` if it
-    /// follows them, as it does from now on if the end of a writer or of an instance comes next.
+    /// follows them, as it does from now on if something other than data comes next.
     pub(super) fn has_data(&self) -> Option<bool> {
         if self.cache.get().is_some() {
             return None;
         }
         let mut queues = self.queues();
-        let has_any = self.opened_sets.has_next()
-            || queues.has_any(&self.shared, &self.participant.membership);
-        let is_end = has_any && queues.ends_come_next()
+        let has_any = queues.has_any(&self.shared, &self.participant.membership);
+        let is_end = queues.follows()
+            || has_any && queues.others_come_next()
             || self.departures.are_any() && queues.has_lost_author();
         let (changes, is_idle) = (queues.seen, !has_any && self.has_given.load(Ordering::Relaxed));
         let must_check =
@@ -217,100 +208,80 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     /// The next sample for the application, for a reader that does not follow instances, with this
-    /// view of the instance and this rank. The common case, a record that is read in place, is
-    /// inlined into the caller, and the sample is written only to its destination: moving a sample
-    /// from one place on the stack to another costs as much as a lock.
+    /// view of the instance and this rank. If something other than data comes next, or a writer of
+    /// earlier samples has ended, there is none, and the reader follows instances from now on. The
+    /// common case, a record that is read in place, is inlined into the caller, and the sample is
+    /// written only to its destination: moving a sample from one place on the stack to another
+    /// costs as much as a lock.
     #[inline(always)]
     pub(super) fn pop_sample(&self, view: ViewState, rank: usize) -> Option<Sample<T>> {
         // Uncommon cases return their sample through this variable.
         let mut other = None;
-        if self.enabled()?.is_kept || self.opened_sets.has_next() || self.cache.get().is_some() {
-            self.pop_any_sample((view, rank), &mut other);
-            return other;
-        }
-        // Decoding happens without the lock, because it runs code of the type.
-        let mut queues = self.queues();
-        let (record, writer, life) = queues.take(&self.shared)?;
-        let is_full = queues.lending.is_full(&record);
-        drop(queues);
-        let is_apart = is_full || self.departures.are_any() || view == ViewState::New;
-        if is_apart || self.is_refused(record.bytes()) || !lies_in_place::<T>(record.bytes()) {
-            self.unpack_sample((record, writer, life), (view, rank), is_full, &mut other);
-            return other;
-        }
-        // This process may have been stopped, and the memory that it has read may have
-        // been overwritten.
-        if self.participant.membership.is_evicted_from(life) {
-            pass_over(record);
-            self.discard();
-            return None;
-        }
-        Some(Sample::in_place(record, writer.node, rank))
-    }
-
-    /// The next sample for the application, in the general case.
-    #[inline(never)]
-    fn pop_any_sample(&self, with: (ViewState, usize), found: &mut Option<Sample<T>>) {
-        while self.cache.get().is_none() {
-            let Some(popped) = self.pop(SampleDestination::Application) else { return };
-            self.give(popped, with, found);
-            if found.is_some() {
-                return;
+        self.enabled()?;
+        loop {
+            // Decoding happens without the lock, because it runs code of the type.
+            let mut queues = self.queues();
+            if queues.follows() {
+                return None;
             }
+            let (record, writer, life) = queues.take(&self.shared)?;
+            let is_full = queues.lending.is_full(&record);
+            let is_usual = !is_full && view == ViewState::NotNew && !self.departures.are_any();
+            if !is_usual || self.is_refused(record.bytes()) || !lies_in_place::<T>(record.bytes()) {
+                if self.give_apart(queues, (record, writer, life), (view, rank), &mut other) {
+                    continue;
+                }
+                return other;
+            }
+            drop(queues);
+            // This process may have been stopped, and the memory that it has read may have
+            // been overwritten.
+            if self.participant.membership.is_evicted_from(life) {
+                pass_over(record);
+                self.discard();
+                return None;
+            }
+            return Some(Sample::in_place(record, writer.node, rank));
         }
-        let mut reader_cache = self.cache();
-        let wanted = Selection { max: 1, ..Selection::default() };
-        let mut next = reader_cache.access(wall(), true, &wanted, &|_| true);
-        drop(reader_cache);
-        self.lend(&mut next);
-        *found = next.pop().filter(|_| !self.is_evicted() || self.may_rejoin());
     }
 
-    /// Gives a sample. If the sample ends an instance, or a writer has ended before it, the reader
-    /// follows instances from now on, and the sample comes into its cache instead.
-    fn give(
+    /// Gives the sample of a record that was taken, in the uncommon cases. Returns whether the next
+    /// record must be taken instead.
+    #[inline(never)]
+    fn give_apart(
         &self,
-        (sample, stream): (SampleBody<T>, StreamId),
+        mut queues: ThreadGuard<'_, Queues>,
+        (record, writer, life): (Record, StreamId, Life),
         (view, rank): (ViewState, usize),
         found: &mut Option<Sample<T>>,
-    ) {
-        let has_lost = || self.departures.are_any() && self.queues().has_lost_author();
-        if sample.effect() == RecordEffect::Alive && !has_lost() {
-            self.has_given.store(true, Ordering::Relaxed);
-            *found = Some(sample.into_next(view, rank));
-            return;
+    ) -> bool {
+        if self.is_refused(record.bytes()) {
+            queues.forget_author_of(&record, writer);
+            return true;
         }
-        // If the sample is the first one of its writer, the others had ended before.
-        let mut reader_cache = self.follow(Some((sample.publication(), sample.number())));
-        self.take_departures(&mut reader_cache);
-        let Some(sample) = self.own(sample, reader_cache.cache.settings()) else { return };
-        let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
-        let arrival = reader_cache.arrival(sample, stream, lifespan);
-        reader_cache.put(wall(), arrival, false);
-    }
-
-    /// The next sample for the application, if a record was already taken out of the queues.
-    #[inline(never)]
-    fn unpack_sample(
-        &self,
-        taken: (Record, StreamId, Life),
-        with: (ViewState, usize),
-        is_full: bool,
-        found: &mut Option<Sample<T>>,
-    ) {
-        match self.unpack(taken, is_full) {
-            Unpacked::Sample(sample, stream) => self.give((sample, stream), with, found),
-            Unpacked::Evicted => return,
-            Unpacked::Nothing => {}
+        // The lock is held until this is decided, so that no thread takes a later record before.
+        let has_lost = self.departures.are_any() && queues.has_lost_author();
+        if has_lost || is_other(record.bytes()) {
+            queues.put_back(record, writer, life);
+            queues.follow();
+            return false;
         }
-        if found.is_none() {
-            self.pop_any_sample(with, found);
+        let is_full = queues.lending.is_full(&record);
+        self.has_given.store(true, Ordering::Relaxed);
+        drop(queues);
+        match self.unpack((record, writer, life), is_full) {
+            Unpacked::Sample(sample, _) => {
+                *found = Some(sample.into_next(view, rank));
+                false
+            }
+            Unpacked::Nothing => true,
+            Unpacked::Evicted => false,
         }
     }
 
-    /// The next sample, if there is one.
+    /// The next sample for the cache, if there is one.
     #[inline(always)]
-    pub(super) fn pop(&self, to: SampleDestination) -> Option<(SampleBody<T>, StreamId)> {
+    pub(super) fn pop(&self) -> Option<(SampleBody<T>, StreamId)> {
         let started = self.enabled()?;
         if started.is_kept
             && let Some(kept) = self.pop_kept(started)
@@ -324,16 +295,10 @@ impl<T: TopicData> ReaderCore<T> {
                 }
                 return Some(next);
             }
-            let mut queues = self.queues();
-            let taken = match to {
-                SampleDestination::Cache => queues.take_oldest(&self.shared),
-                SampleDestination::Application => queues.take(&self.shared),
-            }?;
+            let taken = self.queues().take_oldest(&self.shared)?;
             // If the reader lends nothing, the cache also gets copies, so that filter, key and data
             // come from the same copy.
-            let is_full = self.max_held_percent == 0
-                || matches!(to, SampleDestination::Application) && queues.lending.is_full(&taken.0);
-            drop(queues);
+            let is_full = self.max_held_percent == 0;
             match self.unpack(taken, is_full) {
                 Unpacked::Sample(sample, writer) => return Some((sample, writer)),
                 Unpacked::Nothing => {}
@@ -377,10 +342,11 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// Whether the reader is enabled in this process, and all its samples come through its queues.
-    pub(super) fn is_volatile(&self) -> bool {
-        let started = self.enabling.started().filter(|started| !started.is_kept);
-        started.is_some() && !self.enabling.lifecycle().is_inherited()
+    /// Whether the reader is enabled in this process, and all its samples come through its queues
+    /// from now on.
+    pub(super) fn all_are_queued(&self) -> bool {
+        let comes_again = |started: &EnabledReader| started.remembers || self.reads_history();
+        self.enabled().is_some_and(|started| !started.is_kept || !comes_again(started))
     }
 
     /// The next sample of a topic that keeps samples; `None` if samples now come through a queue,

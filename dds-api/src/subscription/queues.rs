@@ -4,6 +4,7 @@
 //! Owns: which queue is read next, and which records must not be given out twice. Never does:
 //! decode a record.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -12,14 +13,15 @@ use derecho_core::multicast::inbox::Record;
 use derecho_core::storage::cursor::StoredRecord;
 use derecho_node::clock;
 
-use super::authors::SampleAuthors;
+use super::authors::{SampleAuthors, author};
 use super::departures::WriterDepartures;
 use super::lending::LendingLimit;
 use super::queues_by_time::QueuesByTime;
+use crate::infrastructure::InstanceHandle;
 use crate::mapping::kept_replay::{DeliveredNumbers, KeptReplay, ReplayStep};
 use crate::mapping::known_writers::{KnownWriters, WriterAcceptance};
 use crate::mapping::membership_state::{Life, MembershipState};
-use crate::mapping::record::{NEVER, expiry_of, is_end, origin};
+use crate::mapping::record::{NEVER, expiry_of, is_other, origin};
 use crate::mapping::set::OF_SEVERAL;
 use crate::mapping::shares::{OrderPosition, ReaderShared, ReaderSource};
 
@@ -62,6 +64,8 @@ pub(super) struct Queues {
     accepted: AcceptedWriters,
     /// Writers of the samples given out, for a reader that does not follow instances.
     authors: Option<SampleAuthors>,
+    /// Whether the reader follows instances, so that only its cache takes from the queues.
+    follows: bool,
     /// The records that were given out. Present only if records may come again: they are kept, and
     /// the participant may rejoin.
     delivered: Option<DeliveredNumbers>,
@@ -156,10 +160,35 @@ impl Queues {
         Queues { delivered: given, departures, lending, lifespan, authors, ..Queues::default() }
     }
 
-    /// Writers of the samples given out so far. They are noted no longer, because the reader
-    /// follows instances from now on.
-    pub(super) fn take_authors(&mut self) -> SampleAuthors {
-        self.authors.take().unwrap_or_default()
+    /// Writers of the samples given out so far, each with its stream. They are noted no longer,
+    /// because the reader follows instances from now on.
+    pub(super) fn take_authors(&mut self) -> BTreeMap<InstanceHandle, StreamId> {
+        self.follow();
+        let next = self.front.as_ref().map(|(record, stream, _)| {
+            (author(*stream, origin(record.bytes()).writer), record.number())
+        });
+        self.authors.take().unwrap_or_default().before(next)
+    }
+
+    /// Lets the application take nothing more from the queues: the reader follows instances from
+    /// now on.
+    #[cold]
+    pub(super) fn follow(&mut self) {
+        self.follows = true;
+    }
+
+    /// Whether the reader follows instances.
+    #[inline(always)]
+    pub(super) fn follows(&self) -> bool {
+        self.follows
+    }
+
+    /// Forgets the author of a record that the reader does not get after all.
+    #[cold]
+    pub(super) fn forget_author_of(&mut self, record: &Record, stream: StreamId) {
+        if let Some(authors) = &mut self.authors {
+            authors.forget(author(stream, origin(record.bytes()).writer));
+        }
     }
 
     /// Writers of the samples given out so far; `None` if the reader follows instances.
@@ -461,12 +490,10 @@ impl Queues {
         })
     }
 
-    /// Whether one of the records that come next is no data: a notice about a writer, or the end of
-    /// an instance.
-    pub(super) fn ends_come_next(&self) -> bool {
-        let kept = self.front_kept.as_ref().is_some_and(|(kept, _)| is_end(kept.bytes()));
-        let front = self.front.as_ref().is_some_and(|(record, ..)| is_end(record.bytes()));
-        kept || front || self.sources.iter().any(|source| source.consumer().next_is(is_end))
+    /// Whether one of the records that come next is other than the data of one sample.
+    pub(super) fn others_come_next(&self) -> bool {
+        let front = self.front.as_ref().is_some_and(|(record, ..)| is_other(record.bytes()));
+        front || self.sources.iter().any(|source| source.consumer().next_is(is_other))
     }
 
     /// The reader's position in its topic's order.

@@ -238,18 +238,20 @@ impl<T: TopicData> DataReader<T> {
                 break;
             }
             let mark = self.mark_if_asked();
-            let waiting = self.queues().waiting(&self.shared);
+            let (waiting, view) = (self.queues().waiting(&self.shared), self.view());
+            let left = limit.min(waiting).saturating_sub(1);
+            let first = if limit == 0 { None } else { self.pop_sample(view, left) };
             // Another thread may have taken what was waited for.
-            let is_there = waiting > 0 || self.opened_sets.has_next() || limit == 0;
-            if (is_there || waited == WaitOutcome::TimedOut) && self.goes_on(waited)? {
+            let is_over = limit == 0 || waited == WaitOutcome::TimedOut;
+            if first.is_some() || is_over && self.goes_on(waited)? {
                 self.note_read_if(mark);
-                let (left, taken) = (limit.min(waiting), Vec::new().into_iter());
-                let (more, view) = (limit - left, self.view());
-                return Ok(Samples { reader: self, left, more, view, taken });
+                let left = if first.is_some() { left } else { 0 };
+                let taken = Vec::new().into_iter();
+                return Ok(Samples { reader: self, first, left, view, taken });
             }
         }
         let taken = self.take_all(limit, left_until(timeout, deadline))?.into_iter();
-        Ok(Samples { reader: self, left: 0, more: 0, view: ViewState::New, taken })
+        Ok(Samples { reader: self, first: None, left: 0, view: ViewState::New, taken })
     }
 
     /// Takes the next sample, if one comes in time.
@@ -476,10 +478,10 @@ impl<T: TopicData> Drop for ActiveReader<T> {
 /// ```
 pub struct Samples<'a, T: TopicData> {
     reader: &'a DataReader<T>,
+    /// The first sample, which was taken at once.
+    first: Option<Sample<T>>,
+    /// Maximum number of samples that follow it out of the queues.
     left: usize,
-    /// Number of further samples that may be given, if some records are coherent sets of
-    /// several samples.
-    more: usize,
     /// The reader's view of the instance when the call began.
     view: ViewState,
     /// Samples of a reader that follows instances.
@@ -489,20 +491,7 @@ pub struct Samples<'a, T: TopicData> {
 impl<T: TopicData> Samples<'_, T> {
     /// Whether there are no samples, or no more.
     pub fn is_empty(&self) -> bool {
-        self.left == 0
-            && self.taken.len() == 0
-            && !(self.more > 0 && self.reader.opened_sets.has_next())
-    }
-}
-
-impl<T: TopicData> Samples<'_, T> {
-    /// The next sample of an opened coherent set.
-    #[inline(never)]
-    fn next_of_set(&mut self, next: &mut Option<Sample<T>>) {
-        if self.reader.opened_sets.has_next() {
-            self.more -= 1;
-            *next = self.reader.pop_sample(self.view, 0);
-        }
+        self.first.is_none() && self.left == 0 && self.taken.len() == 0
     }
 }
 
@@ -511,21 +500,20 @@ impl<T: TopicData> Iterator for Samples<'_, T> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Sample<T>> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
         match self.left.checked_sub(1) {
             Some(left) => {
                 self.left = left;
                 self.reader.pop_sample(self.view, left)
-            }
-            None if self.more > 0 => {
-                let mut next = None;
-                self.next_of_set(&mut next);
-                next
             }
             None => self.taken.next(),
         }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.taken.len(), self.left.checked_add(self.taken.len()).filter(|_| self.more == 0))
+        let certain = self.taken.len() + usize::from(self.first.is_some());
+        (certain, certain.checked_add(self.left))
     }
 }

@@ -128,6 +128,8 @@ pub(super) struct ReaderCache<T: TopicData> {
     deadlines: Option<Deadlines>,
     /// Number of samples that have come into the cache.
     arrivals: u64,
+    /// Number of records that may still come out of the queues this time.
+    fill_left: usize,
 }
 
 impl<T: TopicData> ReaderCache<T> {
@@ -150,6 +152,7 @@ impl<T: TopicData> ReaderCache<T> {
             has_new_writer: false,
             deadlines: deadlines(&settings),
             arrivals: 0,
+            fill_left: 0,
         }
     }
 
@@ -171,6 +174,20 @@ impl<T: TopicData> ReaderCache<T> {
     /// Number of samples that have come into the cache so far, or have become visible there.
     pub(super) fn arrivals(&self) -> u64 {
         self.arrivals + self.cache.released()
+    }
+
+    /// Whether a record may come out of the queues this time. Counts it.
+    #[inline(always)]
+    fn may_take_another(&mut self) -> bool {
+        let may = self.fill_left > 0;
+        self.fill_left -= usize::from(may);
+        may
+    }
+
+    /// Whether the cache keeps all samples as they come, and has this many.
+    fn has_enough(&self, count: usize) -> bool {
+        let settings = self.cache.settings();
+        settings.depth.is_none() && !settings.by_source && self.cache.len() >= count.max(1)
     }
 
     /// Whether something waits for room.

@@ -55,7 +55,7 @@ pub struct SampleInfo {
     pub no_writers_generation_count: u32,
     /// Number of samples of the same instance that follow in the result of the call. If samples are
     /// given one by one while they are taken ([`Samples`](super::Samples)), this is the number that
-    /// may follow; fewer do if another thread takes some, or some expire.
+    /// may follow; fewer do if another thread takes some, some expire, or the instance ends.
     pub sample_rank: u32,
     /// Number of generations between the sample and the last sample of its instance in the result
     /// of the call.

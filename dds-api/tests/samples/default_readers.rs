@@ -310,3 +310,55 @@ fn rank_of_a_sample_is_the_number_of_samples_that_follow() {
         });
     }
 }
+
+/// Several threads take while an instance ends: what is written after the end is of the next
+/// generation, and the end is reported, whichever thread meets it.
+#[test]
+fn threads_that_take_at_once_report_the_end_in_its_place() {
+    let domain = TestDomain::new();
+    let here = domain.join();
+    for level in [Level::Unordered, Level::Atomic] {
+        let topic = topic::<Text>(&here, level);
+        for round in 0..100 {
+            let reader = here.reader(&topic).reliable_all().create().unwrap();
+            let writer = here.writer(&topic).create().unwrap();
+            writer.wait_for_readers(1, SOON).unwrap();
+            for _ in 0..2 {
+                writer.write(&Text { text: "x".repeat(2000) }).unwrap();
+            }
+            writer.dispose(&Text::default()).unwrap();
+            for _ in 0..2 {
+                writer.write(&Text::default()).unwrap();
+            }
+            writer.wait_for_acknowledgments(SOON).unwrap();
+            let taken = std::thread::scope(|scope| {
+                let take = || {
+                    let mut taken = Vec::new();
+                    while let Some(sample) = reader.take_next(Timeout::millis(5)).unwrap() {
+                        let info = sample.info();
+                        taken.push((info.sequence_number, info.disposed_generation_count));
+                    }
+                    taken
+                };
+                let looks = scope.spawn(|| (0..200).filter(|_| reader.has_samples()).count());
+                let threads = [(); 3].map(|()| scope.spawn(take));
+                let all = threads.map(|thread| thread.join().unwrap()).concat();
+                looks.join().unwrap();
+                all
+            });
+            let mut generations: Vec<u32> = taken.iter().map(|(_, count)| *count).collect();
+            generations.sort_unstable();
+            assert!(generations.ends_with(&[1, 1]), "round {round}: {taken:?}");
+            assert!(generations[..generations.len() - 2].iter().all(|it| *it == 0), "{taken:?}");
+            // The next sample continues the generation that began after the end.
+            writer.write(&Text::default()).unwrap();
+            let next = reader.take_next(SOON).unwrap().unwrap();
+            let info = next.info();
+            let said = (info.view_state, info.instance_state, info.disposed_generation_count);
+            assert_eq!(said, (ViewState::NotNew, InstanceState::Alive, 1), "round {round}");
+            drop(writer);
+            let end = reader.take_next(SOON).unwrap().unwrap();
+            assert_eq!(end.info().instance_state, InstanceState::NotAliveNoWriters, "{round}");
+        }
+    }
+}

@@ -15,24 +15,28 @@ use crate::infrastructure::status::StatusKind;
 use crate::mapping::policies::EndpointPolicies;
 use crate::mapping::record::{NEVER, RecordEffect, expiry_of, is_plain, lies_in_place};
 use crate::subscription::cache::CacheSettings;
-use crate::subscription::intake::{ReaderCore, SampleDestination};
+use crate::subscription::intake::ReaderCore;
 use crate::subscription::sample::SampleBody;
 
 /// Maximum number of samples taken out of the queues under one lock, so that a thread that asks
 /// whether samples wait gets its answer soon.
 const LONGEST_RUN: usize = 64;
 
+/// Maximum number of records that come out of the queues at once into a cache that keeps all.
+const LARGEST_FILL: usize = 8192;
+
 impl<T: TopicData> ReaderCore<T> {
     /// The cache, filled with all that the queues hold. The first call creates it.
     pub(in crate::subscription) fn cache(&self) -> MutexGuard<'_, ReaderCache<T>> {
-        self.cache_for(false)
+        self.cache_for(None)
     }
 
-    /// Does what [`ReaderCore::cache`] does. With `takes_all` the call takes all available samples,
-    /// and records may then pass through the cache (I-146).
+    /// Does what [`ReaderCore::cache`] does, for a call that takes any samples up to this number if
+    /// one is given. Records may then pass through the cache (I-146). If the cache has enough
+    /// samples and keeps all, nothing more comes in: what stays in the queues delays the writers.
     pub(in crate::subscription) fn cache_for(
         &self,
-        takes_all: bool,
+        takes: Option<usize>,
     ) -> MutexGuard<'_, ReaderCache<T>> {
         if let Some(leader) = self.leader() {
             leader.fill();
@@ -40,28 +44,23 @@ impl<T: TopicData> ReaderCore<T> {
         }
         let mut reader_cache = self.cache_as_is();
         self.take_up_settings(&mut reader_cache);
-        self.fill(&mut reader_cache, takes_all);
+        if takes.is_some_and(|most| reader_cache.has_enough(most)) {
+            return reader_cache;
+        }
+        self.fill(&mut reader_cache, takes.is_some());
         self.update_statuses(&mut reader_cache);
         reader_cache
     }
 
     /// The cache as it is. Nothing comes into it.
     pub(in crate::subscription) fn cache_as_is(&self) -> MutexGuard<'_, ReaderCache<T>> {
-        self.follow(None)
-    }
-
-    /// Makes the reader follow instances, unless it already does. If it has given samples, the
-    /// cache knows their instance and its writers; not the writer whose first sample, of this
-    /// number, was taken and is not given yet.
-    pub(in crate::subscription) fn follow(
-        &self,
-        next: Option<(InstanceHandle, u64)>,
-    ) -> MutexGuard<'_, ReaderCache<T>> {
         let begun = || {
             let mut reader_cache = ReaderCache::new(self.settings(), self.topic.support());
-            let authors = self.queues.lock().take_authors();
+            // If the reader has given samples, the cache knows their instance and its writers.
+            let mut queues = self.queues.lock();
+            let authors = queues.take_authors();
             if self.has_given.load(Ordering::Relaxed) {
-                reader_cache.continue_from(authors.before(next));
+                reader_cache.continue_from(authors);
             }
             Mutex::new(reader_cache)
         };
@@ -112,6 +111,10 @@ impl<T: TopicData> ReaderCore<T> {
         if takes_all {
             reader_cache.cache.let_pass();
         }
+        // A cache that keeps the last samples makes room for all. Another one would take in without
+        // an end what writers write meanwhile.
+        let keeps_last = reader_cache.cache.settings().depth.is_some();
+        reader_cache.fill_left = if keeps_last { usize::MAX } else { LARGEST_FILL };
         loop {
             self.note_sending(reader_cache);
             if !self.empty_queues(reader_cache, now) || self.note_losses(reader_cache, now) {
@@ -179,7 +182,7 @@ impl<T: TopicData> ReaderCore<T> {
         if !is_usual
             || !reader_cache.cache.lets_pass()
             || self.opened_sets.has_next()
-            || !self.is_volatile()
+            || !self.all_are_queued()
         {
             return true;
         }
@@ -188,6 +191,9 @@ impl<T: TopicData> ReaderCore<T> {
             // Code of the type itself runs here only to hash a key.
             let mut queues = self.queues();
             for _ in 0..LONGEST_RUN {
+                if !reader_cache.may_take_another() {
+                    return false;
+                }
                 let taken = queues.take_oldest(&self.shared);
                 let Some((record, stream, life)) = taken else { return true };
                 let bytes = record.bytes();
@@ -207,7 +213,8 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// Puts the contents of the queues into the cache; `false` if there is no room for all of them.
+    /// Puts the contents of the queues into the cache; `false` if there is no room for all of them,
+    /// or more remain for the next time.
     fn empty_queues(&self, reader_cache: &mut ReaderCache<T>, now: u64) -> bool {
         let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
         loop {
@@ -216,8 +223,9 @@ impl<T: TopicData> ReaderCore<T> {
             }
             let next = match reader_cache.next.take() {
                 Some(next) => next,
+                None if !reader_cache.may_take_another() => return false,
                 None => {
-                    let popped = self.pop(SampleDestination::Cache);
+                    let popped = self.pop();
                     self.take_departures(reader_cache);
                     let Some((sample, stream)) = popped else { return true };
                     if self.opened_sets.has_next() {
