@@ -391,8 +391,8 @@ pub(crate) fn is_notice(record: &[u8]) -> bool {
     RecordHeader::read(record).is_some_and(RecordHeader::is_notice)
 }
 
-/// Whether a record is other than the data of one sample: a notice about its writer, a coherent set,
-/// or the end of an instance.
+/// Whether a record is other than the data of one sample: a notice about its writer, a coherent
+/// set, or the end of an instance.
 #[inline]
 pub(crate) fn is_other(record: &[u8]) -> bool {
     let is_other =

@@ -18,7 +18,7 @@ use super::departures::WriterDepartures;
 use super::enabling::{EnabledReader, ReaderDraft};
 use super::joined::JoinedReaders;
 use super::queues::{Queues, is_over, pass_over};
-use super::reader_cache::ReaderCache;
+use super::reader_cache::{ReaderCache, wall};
 use super::sample::{Sample, SampleBody};
 use super::sets::OpenedSets;
 use super::states::ViewState;
@@ -30,7 +30,7 @@ use crate::infrastructure::this_thread::{ThreadGuard, ThreadLock};
 use crate::infrastructure::{DataReaderListener, StatusCondition};
 use crate::mapping::kept_replay::ReplayStep;
 use crate::mapping::membership_state::Life;
-use crate::mapping::record::{RecordContext, is_other, lies_in_place, mark_of};
+use crate::mapping::record::{RecordContext, RecordEffect, is_other, lies_in_place, mark_of};
 use crate::mapping::set;
 use crate::mapping::shares::ReaderShared;
 use crate::topic::{SharedFilter, Topic};
@@ -122,13 +122,16 @@ impl<T: TopicData> ReaderCore<T> {
             return None;
         }
         let mut queues = self.queues();
-        let has_any = queues.has_any(&self.shared, &self.participant.membership);
+        let has_any = self.opened_sets.has_next()
+            || queues.has_any(&self.shared, &self.participant.membership);
         let is_end = queues.follows()
             || has_any && queues.others_come_next()
             || self.departures.are_any() && queues.has_lost_author();
         let (changes, is_idle) = (queues.seen, !has_any && self.has_given.load(Ordering::Relaxed));
         let must_check =
             is_idle && queues.authors().is_some_and(|authors| authors.must_be_checked(changes));
+        // A participant that is out begins anew when it is back.
+        let must_check = must_check && !self.participant.membership.is_out();
         drop(queues);
         let needs_cache = |settings: CacheSettings| !settings.keep_all_as_they_come();
         let follows = is_end
@@ -217,7 +220,10 @@ impl<T: TopicData> ReaderCore<T> {
     pub(super) fn pop_sample(&self, view: ViewState, rank: usize) -> Option<Sample<T>> {
         // Uncommon cases return their sample through this variable.
         let mut other = None;
-        self.enabled()?;
+        if self.enabled()?.is_kept {
+            self.pop_kept_sample((view, rank), &mut other);
+            return other;
+        }
         loop {
             // Decoding happens without the lock, because it runs code of the type.
             let mut queues = self.queues();
@@ -243,6 +249,28 @@ impl<T: TopicData> ReaderCore<T> {
             }
             return Some(Sample::in_place(record, writer.node, rank));
         }
+    }
+
+    /// The next sample of a topic whose samples come again when the participant rejoins. If it is
+    /// other than data, it comes into the cache instead.
+    #[inline(never)]
+    fn pop_kept_sample(&self, (view, rank): (ViewState, usize), found: &mut Option<Sample<T>>) {
+        if self.cache.get().is_some() {
+            return;
+        }
+        let Some((sample, stream)) = self.pop() else { return };
+        let has_lost = || self.departures.are_any() && self.queues().has_lost_author();
+        if sample.effect() == RecordEffect::Alive && !has_lost() {
+            self.has_given.store(true, Ordering::Relaxed);
+            *found = Some(sample.into_next(view, rank));
+            return;
+        }
+        let mut reader_cache = self.cache_as_is();
+        self.take_departures(&mut reader_cache);
+        let Some(sample) = self.own(sample, reader_cache.cache.settings()) else { return };
+        let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
+        let arrival = reader_cache.arrival(sample, stream, lifespan);
+        reader_cache.put(wall(), arrival, false);
     }
 
     /// Gives the sample of a record that was taken, in the uncommon cases. Returns whether the next

@@ -236,8 +236,12 @@ impl Queues {
             // be taken any more.
             (self.front, self.front_kept, self.life) = (None, None, life);
             self.by_time.forget_ends();
-            // Writers of the new life are announced again.
-            self.departures.note_others_than(Vec::new());
+            // Writers of the new life are announced again. A reader without a cache has no samples
+            // of the former life, and begins anew.
+            match &mut self.authors {
+                Some(authors) => *authors = SampleAuthors::default(),
+                None => self.departures.note_others_than(Vec::new()),
+            }
         }
         let known = shared.known_writers.lock().unwrap_or_else(PoisonError::into_inner);
         (self.known_writers, self.accepted) = (known.clone(), AcceptedWriters::default());
@@ -493,7 +497,8 @@ impl Queues {
     /// Whether one of the records that come next is other than the data of one sample.
     pub(super) fn others_come_next(&self) -> bool {
         let front = self.front.as_ref().is_some_and(|(record, ..)| is_other(record.bytes()));
-        front || self.sources.iter().any(|source| source.consumer().next_is(is_other))
+        let kept = self.front_kept.as_ref().is_some_and(|(kept, _)| is_other(kept.bytes()));
+        kept || front || self.sources.iter().any(|source| source.consumer().next_is(is_other))
     }
 
     /// The reader's position in its topic's order.
