@@ -9,7 +9,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use idl::Generator;
+use idl::{Compiler, Generator, Memory};
 
 /// Integer types with their smallest and largest values.
 const INTEGERS: [(&str, &str, &str); 8] = [
@@ -177,7 +177,9 @@ fn check<T: DdsType + Default + PartialEq + std::fmt::Debug>() {
 fn program() -> (String, Vec<String>) {
     let (mut program, mut checks, mut refused) = (HEADER.to_owned(), String::new(), Vec::new());
     for (index, text) in odd_files().into_iter().enumerate() {
-        let Ok(of) = idl::parse("odd.idl", &text) else {
+        let files = Memory::new([("odd.idl", &text)]);
+        let compilation = Compiler::new().compile_from(&files, &["odd.idl"]).unwrap();
+        let Some(of) = compilation.specification else {
             refused.push(text);
             continue;
         };
