@@ -39,6 +39,22 @@ pub enum Definition {
     Typedef(Typedef),
 }
 
+impl Definition {
+    /// The name of the definition.
+    pub fn name(&self) -> &ScopedName {
+        match self {
+            Definition::Module(of) => &of.name,
+            Definition::Constant(of) => &of.name,
+            Definition::Struct(of) => &of.name,
+            Definition::Union(of) => &of.name,
+            Definition::Enum(of) => &of.name,
+            Definition::Bitmask(of) => &of.name,
+            Definition::Bitset(of) => &of.name,
+            Definition::Typedef(of) => &of.name,
+        }
+    }
+}
+
 /// A module with all its definitions, however often it was reopened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module {

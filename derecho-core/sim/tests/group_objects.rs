@@ -2,6 +2,8 @@
 //! messages throughout.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod seeds;
+
 use derecho_sim::world::objects::World;
 use derecho_sim::{Config, NodeIndex};
 
@@ -78,9 +80,7 @@ fn object_begins_anew_if_all_holders_crash() {
 
 /// Returns the seeds that always run; the variable OBJECT_SEEDS selects others, as `60-400`.
 fn seeds() -> std::ops::Range<u64> {
-    let wanted = std::env::var("OBJECT_SEEDS").ok();
-    let bounds = wanted.as_ref().and_then(|text| text.split_once('-'));
-    bounds.map_or(0..60, |(from, to)| from.parse().unwrap()..to.parse().unwrap())
+    seeds::seeds("OBJECT_SEEDS", 0..60)
 }
 
 fn anything(seed: u64) -> World {

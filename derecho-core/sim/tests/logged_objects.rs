@@ -2,6 +2,8 @@
 //! is restored, members agree on every version, and logs on every update.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod seeds;
+
 use std::rc::Rc;
 
 use derecho_sim::Config;
@@ -87,9 +89,7 @@ fn objects_begin_from_logs_if_all_holders_crash_during_transfer() {
 
 /// Returns the seeds that always run; the variable LOGGED_SEEDS selects others, as `60-400`.
 fn seeds() -> std::ops::Range<u64> {
-    let wanted = std::env::var("LOGGED_SEEDS").ok();
-    let bounds = wanted.as_ref().and_then(|text| text.split_once('-'));
-    bounds.map_or(0..24, |(from, to)| from.parse().unwrap()..to.parse().unwrap())
+    seeds::seeds("LOGGED_SEEDS", 0..24)
 }
 
 /// Members join, crash and leave, then all crash at some moment, and some come back.

@@ -2,6 +2,8 @@
 //! everywhere is restored, logs agree, and late joiners get all of it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod seeds;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -58,9 +60,7 @@ fn group_continues_from_its_logs_after_all_members_crash() {
 
 /// Returns the seeds that always run; the variable STORED_SEEDS selects others, as `60-400`.
 fn seeds() -> std::ops::Range<u64> {
-    let wanted = std::env::var("STORED_SEEDS").ok();
-    let bounds = wanted.as_ref().and_then(|text| text.split_once('-'));
-    bounds.map_or(0..40, |(from, to)| from.parse().unwrap()..to.parse().unwrap())
+    seeds::seeds("STORED_SEEDS", 0..40)
 }
 
 /// Members join, crash and leave, then all crash at some moment, and some come back. Returns the

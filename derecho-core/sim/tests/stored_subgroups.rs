@@ -2,6 +2,8 @@
 //! then the live ones, with no gap and nothing twice.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod seeds;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -115,9 +117,7 @@ fn waiting_late_joiner_receives_store_from_a_later_joiner() {
 
 /// Returns the seeds that always run; the variable STORED_SEEDS selects others, as `60-400`.
 fn seeds() -> std::ops::Range<u64> {
-    let wanted = std::env::var("STORED_SEEDS").ok();
-    let bounds = wanted.as_ref().and_then(|text| text.split_once('-'));
-    bounds.map_or(0..60, |(from, to)| from.parse().unwrap()..to.parse().unwrap())
+    seeds::seeds("STORED_SEEDS", 0..60)
 }
 
 #[test]

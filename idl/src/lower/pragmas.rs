@@ -136,34 +136,19 @@ impl Lowering<'_> {
         copy.notes.verbatim.clear();
         loop {
             let level = level_of(definitions, of)?;
-            let taken = level.iter().find(|other| {
-                let other = name_of(other);
-                other.name.eq_ignore_ascii_case(&copy.name.name)
-            });
+            let taken =
+                level.iter().find(|other| other.name().name.eq_ignore_ascii_case(&copy.name.name));
             match taken {
                 Some(Definition::Struct(made)) if *made == copy => return Some(copy.name),
                 Some(_) => copy.name.name.push('_'),
                 None => {
                     let name = copy.name.clone();
-                    let behind = level.iter().position(|other| name_of(other) == of)? + 1;
+                    let behind = level.iter().position(|other| other.name() == of)? + 1;
                     level.insert(behind, Definition::Struct(copy));
                     return Some(name);
                 }
             }
         }
-    }
-}
-
-fn name_of(definition: &Definition) -> &ScopedName {
-    match definition {
-        Definition::Module(of) => &of.name,
-        Definition::Constant(of) => &of.name,
-        Definition::Struct(of) => &of.name,
-        Definition::Union(of) => &of.name,
-        Definition::Enum(of) => &of.name,
-        Definition::Bitmask(of) => &of.name,
-        Definition::Bitset(of) => &of.name,
-        Definition::Typedef(of) => &of.name,
     }
 }
 

@@ -75,12 +75,8 @@ pub fn type_names(of: &Specification) -> Vec<String> {
         for definition in definitions {
             match definition {
                 Definition::Module(module) => gather(&module.definitions, names),
-                Definition::Struct(of) => names.push(of.name.to_string()),
-                Definition::Union(of) => names.push(of.name.to_string()),
-                Definition::Enum(of) => names.push(of.name.to_string()),
-                Definition::Bitmask(of) => names.push(of.name.to_string()),
-                Definition::Bitset(of) => names.push(of.name.to_string()),
                 Definition::Constant(_) | Definition::Typedef(_) => {}
+                _ => names.push(definition.name().to_string()),
             }
         }
     }
@@ -91,20 +87,13 @@ pub fn type_names(of: &Specification) -> Vec<String> {
 
 fn gather<'a>(definitions: &'a [Definition], types: &mut BTreeMap<String, &'a Definition>) {
     for definition in definitions {
-        let name = match definition {
-            Definition::Module(module) => {
-                gather(&module.definitions, types);
-                continue;
+        match definition {
+            Definition::Module(module) => gather(&module.definitions, types),
+            Definition::Constant(_) => {}
+            _ => {
+                types.insert(definition.name().to_string(), definition);
             }
-            Definition::Constant(_) => continue,
-            Definition::Struct(of) => &of.name,
-            Definition::Union(of) => &of.name,
-            Definition::Enum(of) => &of.name,
-            Definition::Bitmask(of) => &of.name,
-            Definition::Bitset(of) => &of.name,
-            Definition::Typedef(of) => &of.name,
-        };
-        types.insert(name.to_string(), definition);
+        }
     }
 }
 
