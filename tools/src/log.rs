@@ -15,8 +15,8 @@ use derecho_core::log::aside::{self, PutAsideFolder};
 use derecho_core::log::survey::{LogSurvey, survey, truncate};
 use derecho_core::log::views::{self, LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
-    Disk, LogError, LogKey, LogOwner, LogRecord, RecordKind, RecoveryCheck, StreamKey, StreamLog,
-    Version, folder,
+    Disk, LogEntry, LogError, LogKey, LogOwner, LogRecord, RecordKind, RecoveryCheck, StreamKey,
+    StreamLog, Version, folder,
 };
 use derecho_node::logs::LogFolder;
 use serde_json::{Value, json};
@@ -467,7 +467,7 @@ fn fields_of(
         "source_time": entry.source_time.0,
         "source_date": date(entry.source_time.0),
         "reception_time": entry.reception_time.0,
-        "key": hexadecimal(&entry.key.0),
+        "key": key(description, entry),
         "bytes": entry.payload.len(),
     });
     if has_samples(record) && description.data_type().is_some() {
@@ -513,6 +513,14 @@ fn text_of_view(view: &LoggedView) -> String {
     format!("view {} of era {:x}: {}{awaits}", view.number, view.era, members.join(", "))
 }
 
+/// Returns the digits of the key of the instance that a record is about.
+fn key(description: &LogDescription, entry: &LogEntry<'_>) -> String {
+    match description.data_type() {
+        Some(_) => hexadecimal(&description.instance_key(entry.key.0, entry.payload)),
+        None => hexadecimal(&entry.key.0),
+    }
+}
+
 /// Whether a record may hold samples.
 fn has_samples(record: &LogRecord<'_>) -> bool {
     !matches!(record.entry.kind, RecordKind::View | RecordKind::Mark)
@@ -537,7 +545,7 @@ fn line(name: &str, description: &LogDescription, record: &LogRecord<'_>, payloa
         entry.writer_sequence,
         date(entry.source_time.0),
         date(entry.reception_time.0),
-        hexadecimal(&entry.key.0),
+        key(description, entry),
         entry.payload.len(),
     );
     let lines = samples.iter().map(|sample| format!("\n  {sample}"));

@@ -71,6 +71,7 @@ fn log_dump_shows_samples_of_plain_and_other_types_and_disposals() {
         let note = Note { id: 3, text: "gear\u{1b} up".to_owned() };
         notes.write(&note).unwrap();
         notes.dispose(&note).unwrap();
+        readings.unregister_instance(&Reading { sensor: 1, value: 0 }).unwrap();
         readings.wait_for_acknowledgments(SOON).unwrap();
         notes.wait_for_acknowledgments(SOON).unwrap();
     });
@@ -98,6 +99,14 @@ fn log_dump_shows_samples_of_plain_and_other_types_and_disposals() {
     assert!(has("sample", serde_json::json!({ "sensor": 1, "value": 8 })), "{records:#?}");
     // Nothing is known of the members outside the key.
     assert!(has("disposed", serde_json::json!({ "id": 3 })), "{records:#?}");
+    let of = |kind: &'static str| records.iter().filter(move |record| record["kind"] == kind);
+    let key = &of("unregistered").next().unwrap()["key"];
+    assert!(of("sample").any(|record| record["key"] == *key), "{records:#?}");
+    assert!(of("sample").all(|record| record["samples"] != serde_json::json!([])), "{records:#?}");
+    // The writer of the notes disposes its instances when it is deleted.
+    assert_eq!(of("notice").count(), 1, "{records:#?}");
+    let is_notice = |line: &&str| line.trim_start().starts_with("notice: ");
+    assert_eq!(dump.lines().filter(is_notice).count(), 1, "{dump}");
     // Without the description there are no samples, and nothing else is missing.
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -23,6 +23,9 @@ pub(super) fn fields(of: &LogDescription) -> Value {
     if fields.is_empty() { Value::Null } else { Value::Object(fields) }
 }
 
+/// Text of a record without samples.
+const NOTICE: &str = "notice: a writer is gone, or has stopped to send";
+
 /// Number of bytes of an unreadable payload that are shown as text.
 const SHOWN_BYTES: usize = 64;
 
@@ -37,6 +40,7 @@ pub(super) fn lines(of: &LogDescription, payload: &[u8]) -> Vec<String> {
         }
     };
     match of.samples(payload) {
+        Some(_) if of.is_notice(payload) => vec![NOTICE.to_owned()],
         Some(samples) => samples.iter().map(line).collect(),
         // Logs of earlier versions have no description, and nothing is missing then.
         None if of.data_type().is_none() => Vec::new(),
@@ -64,7 +68,11 @@ pub(super) fn add_samples(of: &LogDescription, payload: &[u8], fields: &mut Valu
         json!({ "kind": kind(sample.instance_state), "data": data })
     };
     let kinds: Vec<&str> = samples.iter().map(|sample| kind(sample.instance_state)).collect();
-    if let Some(first) = kinds.first().filter(|first| kinds.iter().all(|kind| kind == *first)) {
+    if of.is_notice(payload) {
+        fields["kind"] = json!("notice");
+    } else if let Some(first) =
+        kinds.first().filter(|first| kinds.iter().all(|kind| kind == *first))
+    {
         fields["kind"] = json!(first);
     }
     fields["samples"] = samples.iter().map(sample).collect();

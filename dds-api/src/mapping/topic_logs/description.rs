@@ -9,11 +9,14 @@ use std::io::Read;
 use std::path::Path;
 
 use derecho_core::log::StreamKey;
+use derecho_core::storage::store::KeyLiveness;
 use idl_xtypes::{DynamicData, DynamicType};
 
 use crate::mapping::endpoint::Endpoint;
 use crate::mapping::layouts::MemoryLayouts;
-use crate::mapping::record::{RecordContext, RecordEffect, RecordHeader, is_notice, read_out};
+use crate::mapping::record::{
+    RecordContext, RecordEffect, RecordHeader, is_notice, key_liveness, read_out, unregister_key,
+};
 use crate::mapping::set::records;
 use crate::mapping::type_identity::{TypeIdentity, read_description};
 use crate::mapping::type_parts;
@@ -207,6 +210,22 @@ impl LogDescription {
     /// Returns the reason why [`samples`](Self::samples) cannot read a payload; `None` if it can.
     pub fn why_unreadable(&self, payload: &[u8]) -> Option<&'static str> {
         self.read_samples(payload).err()
+    }
+
+    /// Whether a record tells that its writer is gone, or has stopped to send, instead of samples.
+    pub fn is_notice(&self, payload: &[u8]) -> bool {
+        is_notice(payload)
+    }
+
+    /// Returns the key hash of the instance that a record is about. A record that unregisters an
+    /// instance has a key of its own in the log, because it does not replace the last sample.
+    pub fn instance_key(&self, key: [u8; 16], payload: &[u8]) -> [u8; 16] {
+        let key = u128::from_le_bytes(key);
+        let instance = match key_liveness(payload) {
+            KeyLiveness::Companion => unregister_key(key),
+            _ => key,
+        };
+        instance.to_le_bytes()
     }
 
     fn read_samples(&self, payload: &[u8]) -> Result<Vec<LoggedSample>, &'static str> {
