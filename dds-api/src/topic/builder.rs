@@ -48,6 +48,8 @@ pub struct TopicBuilder<T: TopicData> {
     order: TopicOrder,
     /// Default policies of the topic's writers and readers. DURABILITY follows from the level.
     qos: TopicQos,
+    /// Whether the application has chosen HISTORY itself.
+    has_history: bool,
     service: DurabilityServiceQosPolicy,
     lifespan: Option<Duration>,
     options: StorageOptions,
@@ -71,6 +73,7 @@ impl<T: TopicData> TopicBuilder<T> {
             level: TopicLevel::Unordered,
             order: TopicOrder::Own,
             qos: TopicQos::default(),
+            has_history: false,
             service: StorageOptions::default_service(),
             lifespan: None,
             options: StorageOptions::default(),
@@ -233,10 +236,15 @@ impl<T: TopicData> TopicBuilder<T> {
     /// reader that is there before others write gets all samples:
     /// [`DataWriter::wait_for_readers`](crate::publication::DataWriter::wait_for_readers).
     ///
-    /// RELIABILITY of the topic is reliable and its HISTORY keep-all, so a reader of the topic gets
-    /// all samples unless its own policies say otherwise.
+    /// RELIABILITY of the topic is reliable, and its HISTORY keep-all unless
+    /// [`keep_last`](Self::keep_last) says otherwise, so a reader of the topic gets all samples
+    /// unless its own policies say otherwise.
     pub fn atomic(self) -> Self {
-        self.at_level(TopicLevel::Atomic).with_history(HistoryQosPolicyKind::KeepAll, 1)
+        let atomic = self.at_level(TopicLevel::Atomic);
+        match atomic.has_history {
+            true => atomic,
+            false => atomic.with_history(HistoryQosPolicyKind::KeepAll, 1),
+        }
     }
 
     /// Sets HISTORY of the topic's readers.
@@ -317,7 +325,7 @@ impl<T: TopicData> TopicBuilder<T> {
     /// unless their own policies say otherwise.
     pub fn keep_last(mut self, depth: u32) -> Self {
         self.service.history_kind = HistoryQosPolicyKind::KeepLast;
-        self.service.history_depth = depth;
+        (self.service.history_depth, self.has_history) = (depth, true);
         self.with_history(HistoryQosPolicyKind::KeepLast, depth)
     }
 
@@ -325,7 +333,7 @@ impl<T: TopicData> TopicBuilder<T> {
     /// [`durability_service`](Self::durability_service) and [`lifespan`](Self::lifespan). HISTORY
     /// of the topic's readers is the same, unless their own policies say otherwise.
     pub fn keep_all(mut self) -> Self {
-        self.service.history_kind = HistoryQosPolicyKind::KeepAll;
+        (self.service.history_kind, self.has_history) = (HistoryQosPolicyKind::KeepAll, true);
         self.with_history(HistoryQosPolicyKind::KeepAll, 1)
     }
 
