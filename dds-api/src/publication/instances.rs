@@ -282,22 +282,20 @@ impl<T: TopicData> DataWriter<T> {
         if let Some(held) = held {
             return held;
         }
-        let mut claim = self.claim(size + metadata.size())?;
-        fill(claim.bytes());
         if effect == RecordEffect::Disposed {
-            let counted = self.limited_key(sample)?;
-            let counted = match counted.map(|key| self.enter_instance(key)).transpose() {
-                Ok(is_new) => counted.filter(|_| is_new == Some(true)),
-                Err(error) => {
-                    self.give_back(claim);
-                    return Err(error);
-                }
-            };
-            let committed = self.commit_at(claim, size, (metadata, time));
+            // The instance counts before the commit, and is known after it.
+            let counted = self.entering(self.limited_key(sample)?, None)?;
+            let claim = self.claim(size + metadata.size());
+            let committed = claim.and_then(|mut claim| {
+                fill(claim.bytes());
+                self.commit_at(claim, size, (metadata, time))
+            });
             return committed.map(|()| self.note_written(sample)).inspect_err(|_| {
-                counted.into_iter().for_each(|it| self.revert(SampleSideEffect::Counted(it)));
+                counted.into_iter().for_each(|counted| self.revert(counted));
             });
         }
+        let mut claim = self.claim(size + metadata.size())?;
+        fill(claim.bytes());
         // The instance is forgotten before the commit, and a write makes it known after its own: a
         // write that comes later than this record finds the instance unknown.
         let left = affect()?;

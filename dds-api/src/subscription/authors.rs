@@ -10,6 +10,7 @@ use derecho_core::group::report::StreamId;
 use crate::infrastructure::InstanceHandle;
 
 /// The writer of this number whose samples come by a stream.
+#[inline(always)]
 pub(super) fn author(stream: StreamId, writer: u32) -> InstanceHandle {
     InstanceHandle { node: stream.node, entity: u64::from(writer) }
 }
@@ -21,29 +22,22 @@ pub(super) struct SampleAuthors {
     streams: BTreeMap<InstanceHandle, StreamId>,
     /// The newest author, and the number of its first sample.
     newest: Option<(InstanceHandle, u64)>,
-    /// Change number of the queues, and number of authors, for which no author was gone.
-    checked: Option<(u64, usize)>,
 }
 
 impl SampleAuthors {
-    /// Notes a writer whose sample of this number is given out next.
-    pub(super) fn note(&mut self, stream: StreamId, writer: u32, number: u64) {
+    /// Notes a writer whose sample of this number is given out next. Returns whether it is new.
+    pub(super) fn note(&mut self, stream: StreamId, writer: u32, number: u64) -> bool {
         let writer = author(stream, writer);
-        if self.streams.insert(writer, stream).is_none() {
+        let is_new = self.streams.insert(writer, stream).is_none();
+        if is_new {
             self.newest = Some((writer, number));
         }
+        is_new
     }
 
     /// Forgets a writer of which no sample is given out.
     pub(super) fn forget(&mut self, writer: InstanceHandle) {
         self.streams.remove(&writer);
-    }
-
-    /// Returns whether an author may be gone since the last call for these changes of the queues:
-    /// they have changed, or there is another author.
-    pub(super) fn must_be_checked(&mut self, changes: u64) -> bool {
-        let present = Some((changes, self.streams.len()));
-        std::mem::replace(&mut self.checked, present) != present
     }
 
     /// Whether a writer is an author.

@@ -138,8 +138,7 @@ impl<T: TopicData> ReaderCore<T> {
         // as a whole: only the cache provides for that.
         let is_whole = self.filter.is_none() && !group.presentation.coherent_access;
         let is_alone = self.leader().is_none() && draft.joined.is_none() && draft.sink.is_none();
-        let is_kept = level.is_kept() && !remembers;
-        let decides = has_instances || is_kept || !settings.keep_all_as_they_come();
+        let decides = has_instances || !settings.keep_all_as_they_come();
         if decides || !is_whole || !is_alone {
             drop(self.cache_as_is());
         }

@@ -12,7 +12,7 @@ use super::cache::{ArrivalSummary, RoomShortage, Selection};
 use super::data_available::{ArrivalMark, DataStatus};
 use super::group_access::{GroupAccess, GroupReader, NotifiedReader};
 use super::intake::{ReaderCore, is_out_of_date};
-use super::queues::QueueHead;
+use super::queues::{QueueHead, TakenFor};
 use super::reader::{ActiveReader, DataReader};
 use super::reader_cache::{Incoming, ReaderCache, wall};
 use super::sample::SampleBody;
@@ -65,7 +65,7 @@ impl<T: TopicData> ReaderCore<T> {
         let started = self.enabling.started()?;
         let membership = &self.participant.membership;
         let mut queues = self.queues();
-        let (samples, stream) = match queues.take_kept(&self.shared, membership) {
+        let (samples, stream) = match queues.take_kept(&self.shared, membership, TakenFor::Cache) {
             ReplayStep::Kept(kept, stream) => {
                 drop(queues);
                 let samples = if self.is_refused(kept.bytes()) {

@@ -17,8 +17,8 @@ use super::data_available::DataAvailable;
 use super::departures::WriterDepartures;
 use super::enabling::{EnabledReader, ReaderDraft};
 use super::joined::JoinedReaders;
-use super::queues::{Queues, is_over, pass_over};
-use super::reader_cache::{ReaderCache, wall};
+use super::queues::{Queues, TakenFor, is_over, pass_over};
+use super::reader_cache::ReaderCache;
 use super::sample::{Sample, SampleBody};
 use super::sets::OpenedSets;
 use super::states::ViewState;
@@ -30,7 +30,7 @@ use crate::infrastructure::this_thread::{ThreadGuard, ThreadLock};
 use crate::infrastructure::{DataReaderListener, StatusCondition};
 use crate::mapping::kept_replay::ReplayStep;
 use crate::mapping::membership_state::Life;
-use crate::mapping::record::{RecordContext, RecordEffect, is_other, lies_in_place, mark_of};
+use crate::mapping::record::{RecordContext, lies_in_place, mark_of};
 use crate::mapping::set;
 use crate::mapping::shares::ReaderShared;
 use crate::topic::{SharedFilter, Topic};
@@ -77,6 +77,16 @@ pub struct ReaderCore<T: TopicData> {
     pub(super) data_available: DataAvailable,
     /// Number of samples that had come when a listener was last called for data.
     pub(super) notified_arrivals: AtomicU64,
+}
+
+/// What becomes of a record that was taken, in the uncommon cases.
+enum Apart {
+    /// The application gets its sample.
+    Given((Record, StreamId, Life)),
+    /// The reader does not get it.
+    PassedOver,
+    /// It stays in the queues for the cache: the reader follows instances.
+    PutBack,
 }
 
 /// Contents of a record.
@@ -126,34 +136,36 @@ impl<T: TopicData> ReaderCore<T> {
             || queues.has_any(&self.shared, &self.participant.membership);
         let is_end = queues.follows()
             || has_any && queues.others_come_next()
-            || self.departures.are_any() && queues.has_lost_author();
-        let (changes, is_idle) = (queues.seen, !has_any && self.has_given.load(Ordering::Relaxed));
-        let must_check =
-            is_idle && queues.authors().is_some_and(|authors| authors.must_be_checked(changes));
-        // A participant that is out begins anew when it is back.
-        let must_check = must_check && !self.participant.membership.is_out();
+            || !queues.is_straight() && self.departures.are_any() && queues.has_lost_author();
+        let is_unchecked = queues.is_unchecked();
         drop(queues);
-        let needs_cache = |settings: CacheSettings| !settings.keep_all_as_they_come();
-        let follows = is_end
-            || must_check && self.has_lost_author_for_good()
-            || self.new_settings().is_some_and(needs_cache);
-        if follows {
+        if is_end || is_unchecked && self.must_follow(has_any) {
             drop(self.cache_as_is());
             return None;
         }
         Some(has_any)
     }
 
-    /// Whether an author of samples given out sends nothing more, or is ignored from now on. No
-    /// samples wait.
+    /// Whether policies have changed so that the reader needs its cache, or an author of samples
+    /// given out sends nothing more or is ignored from now on. While samples wait, the author's may
+    /// be among them. A participant that is out begins anew when it is back.
     #[cold]
-    fn has_lost_author_for_good(&self) -> bool {
-        let sending = self.sending();
+    fn must_follow(&self, has_any: bool) -> bool {
+        if self.new_settings().is_some_and(|settings| !settings.keep_all_as_they_come()) {
+            return true;
+        }
+        let is_out = self.participant.membership.is_out();
+        if has_any || is_out || !self.has_given.load(Ordering::Relaxed) || self.reads_history() {
+            return false;
+        }
+        let (changes, sending) = (self.queues().seen, self.sending());
         let mut queues = self.queues();
-        let is_lost = |authors: &mut SampleAuthors| {
+        let is_lost = |authors: &SampleAuthors| {
             authors.any_stream(|stream| !sending.contains(&stream)) || self.shared.ignores_writers()
         };
-        !self.reads_history() && queues.authors().is_some_and(is_lost)
+        let is_lost = queues.authors().is_some_and(is_lost);
+        queues.note_checked(changes);
+        is_lost
     }
 
     /// Whether the queued records hold up a writer, or soon will.
@@ -211,33 +223,45 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     /// The next sample for the application, for a reader that does not follow instances, with this
-    /// view of the instance and this rank. If something other than data comes next, or a writer of
-    /// earlier samples has ended, there is none, and the reader follows instances from now on. The
-    /// common case, a record that is read in place, is inlined into the caller, and the sample is
-    /// written only to its destination: moving a sample from one place on the stack to another
-    /// costs as much as a lock.
+    /// view of the instance and this rank, as `form` makes it. It has data. If something other than
+    /// data comes next, or a writer of earlier samples has ended, there is none, and the reader
+    /// follows instances from now on. The common case, a record that is read in place, is inlined
+    /// into the caller, and the sample is written only to its destination: moving a sample from one
+    /// place on the stack to another costs as much as a lock. If there is none, the result is that
+    /// of `otherwise`.
     #[inline(always)]
-    pub(super) fn pop_sample(&self, view: ViewState, rank: usize) -> Option<Sample<T>> {
+    pub(super) fn pop_sample<R>(
+        &self,
+        view: ViewState,
+        rank: usize,
+        form: impl Fn(Sample<T>) -> R,
+        otherwise: impl FnOnce() -> Option<R>,
+    ) -> Option<R> {
         // Uncommon cases return their sample through this variable.
         let mut other = None;
-        if self.enabled()?.is_kept {
-            self.pop_kept_sample((view, rank), &mut other);
-            return other;
-        }
-        loop {
-            // Decoding happens without the lock, because it runs code of the type.
+        let started = self.enabled()?;
+        let comes_kept = started.is_kept
+            && (started.remembers || self.reads_history())
+            && self.pop_kept_sample(started, (view, rank), &mut other);
+        while !comes_kept {
+            // Decoding happens without the lock, because it runs code of the type. Only the queues
+            // behind the guard are passed on: the guard stays in registers.
             let mut queues = self.queues();
-            if queues.follows() {
-                return None;
-            }
-            let (record, writer, life) = queues.take(&self.shared)?;
+            let Some((record, writer, life)) = queues.take(&self.shared) else { break };
             let is_full = queues.lending.is_full(&record);
-            let is_usual = !is_full && view == ViewState::NotNew && !self.departures.are_any();
-            if !is_usual || self.is_refused(record.bytes()) || !lies_in_place::<T>(record.bytes()) {
-                if self.give_apart(queues, (record, writer, life), (view, rank), &mut other) {
+            let is_apart = is_full || !queues.is_straight();
+            if is_apart || self.is_refused(record.bytes()) || !lies_in_place::<T>(record.bytes()) {
+                let verdict = self.judge_apart(&mut queues, (record, writer, life));
+                drop(queues);
+                let goes_on = match verdict {
+                    Apart::Given(of) => self.unpack_apart(of, is_full, (view, rank), &mut other),
+                    Apart::PassedOver => true,
+                    Apart::PutBack => false,
+                };
+                if goes_on {
                     continue;
                 }
-                return other;
+                break;
             }
             drop(queues);
             // This process may have been stopped, and the memory that it has read may have
@@ -247,57 +271,61 @@ impl<T: TopicData> ReaderCore<T> {
                 self.discard();
                 return None;
             }
-            return Some(Sample::in_place(record, writer.node, rank));
+            return Some(form(Sample::in_place(record, writer.node, view, rank)));
         }
+        other.map_or_else(otherwise, |sample| Some(form(sample)))
     }
 
-    /// The next sample of a topic whose samples come again when the participant rejoins. If it is
-    /// other than data, it comes into the cache instead.
+    /// The next sample of a topic that keeps samples, while those come that were written before or
+    /// come again. Returns `false` if samples now come through a queue, as on other topics.
     #[inline(never)]
-    fn pop_kept_sample(&self, (view, rank): (ViewState, usize), found: &mut Option<Sample<T>>) {
-        if self.cache.get().is_some() {
-            return;
-        }
-        let Some((sample, stream)) = self.pop() else { return };
-        let has_lost = || self.departures.are_any() && self.queues().has_lost_author();
-        if sample.effect() == RecordEffect::Alive && !has_lost() {
-            self.has_given.store(true, Ordering::Relaxed);
-            *found = Some(sample.into_next(view, rank));
-            return;
-        }
-        let mut reader_cache = self.cache_as_is();
-        self.take_departures(&mut reader_cache);
-        let Some(sample) = self.own(sample, reader_cache.cache.settings()) else { return };
-        let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
-        let arrival = reader_cache.arrival(sample, stream, lifespan);
-        reader_cache.put(wall(), arrival, false);
-    }
-
-    /// Gives the sample of a record that was taken, in the uncommon cases. Returns whether the next
-    /// record must be taken instead.
-    #[inline(never)]
-    fn give_apart(
+    fn pop_kept_sample(
         &self,
-        mut queues: ThreadGuard<'_, Queues>,
-        (record, writer, life): (Record, StreamId, Life),
+        started: &EnabledReader,
         (view, rank): (ViewState, usize),
         found: &mut Option<Sample<T>>,
     ) -> bool {
+        match self.pop_kept(started, TakenFor::Application) {
+            Some(next) => *found = next.map(|(sample, _)| sample.into_next(view, rank)),
+            None => return false,
+        }
+        true
+    }
+
+    /// Decides, in the uncommon cases, what becomes of a record that was taken. The lock of the
+    /// queues is held meanwhile, so that no thread takes a later record before.
+    #[inline(never)]
+    fn judge_apart(&self, queues: &mut Queues, taken: (Record, StreamId, Life)) -> Apart {
+        let (record, writer, life) = taken;
+        if queues.follows() {
+            queues.put_back(record, writer, life);
+            return Apart::PutBack;
+        }
         if self.is_refused(record.bytes()) {
             queues.forget_author_of(&record, writer);
-            return true;
+            return Apart::PassedOver;
         }
-        // The lock is held until this is decided, so that no thread takes a later record before.
-        let has_lost = self.departures.are_any() && queues.has_lost_author();
-        if has_lost || is_other(record.bytes()) {
+        if queues.end_before(record.bytes()) {
             queues.put_back(record, writer, life);
             queues.follow();
-            return false;
+            return Apart::PutBack;
         }
-        let is_full = queues.lending.is_full(&record);
-        self.has_given.store(true, Ordering::Relaxed);
-        drop(queues);
-        match self.unpack((record, writer, life), is_full) {
+        queues.go_straight();
+        self.note_given(TakenFor::Application);
+        Apart::Given((record, writer, life))
+    }
+
+    /// Unpacks the record of a sample that the application gets, in the uncommon cases. Returns
+    /// whether the next record must be taken instead.
+    #[inline(never)]
+    fn unpack_apart(
+        &self,
+        taken: (Record, StreamId, Life),
+        is_full: bool,
+        (view, rank): (ViewState, usize),
+        found: &mut Option<Sample<T>>,
+    ) -> bool {
+        match self.unpack(taken, is_full) {
             Unpacked::Sample(sample, _) => {
                 *found = Some(sample.into_next(view, rank));
                 false
@@ -312,7 +340,7 @@ impl<T: TopicData> ReaderCore<T> {
     pub(super) fn pop(&self) -> Option<(SampleBody<T>, StreamId)> {
         let started = self.enabled()?;
         if started.is_kept
-            && let Some(kept) = self.pop_kept(started)
+            && let Some(kept) = self.pop_kept(started, TakenFor::Cache)
         {
             return kept;
         }
@@ -378,8 +406,14 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     /// The next sample of a topic that keeps samples; `None` if samples now come through a queue,
-    /// as on other topics.
-    fn pop_kept(&self, started: &EnabledReader) -> Option<Option<(SampleBody<T>, StreamId)>> {
+    /// as on other topics. For the application there is none if something other than data comes
+    /// next, or a writer of earlier samples has ended; the reader follows instances from now on.
+    fn pop_kept(
+        &self,
+        started: &EnabledReader,
+        taken_for: TakenFor,
+    ) -> Option<Option<(SampleBody<T>, StreamId)>> {
+        let is_direct = taken_for == TakenFor::Application;
         while started.remembers || self.shared.reads_history.load(Ordering::Acquire) {
             if let Some(next) = self.opened_sets.next() {
                 if is_out_of_date(&next.0, started.lifespan) {
@@ -388,9 +422,13 @@ impl<T: TopicData> ReaderCore<T> {
                 return Some(Some(next));
             }
             let mut queues = self.queues();
-            let (found, stream) = match queues.take_kept(&self.shared, &self.participant.membership)
-            {
+            if is_direct && queues.follows() {
+                return Some(None);
+            }
+            let membership = &self.participant.membership;
+            let (found, stream) = match queues.take_kept(&self.shared, membership, taken_for) {
                 ReplayStep::Kept(kept, stream) => {
+                    self.note_given(taken_for);
                     drop(queues);
                     if self.is_refused(kept.bytes()) {
                         continue;
@@ -411,6 +449,11 @@ impl<T: TopicData> ReaderCore<T> {
                     let Some((record, stream, life)) = queues.take(&self.shared) else {
                         return Some(None);
                     };
+                    if is_direct && queues.end_before(record.bytes()) {
+                        queues.put_back(record, stream, life);
+                        queues.follow();
+                        return Some(None);
+                    }
                     let number = record.number();
                     let refused = self.is_refused(record.bytes());
                     let is_apart = set::is_apart(record.bytes());
@@ -425,6 +468,7 @@ impl<T: TopicData> ReaderCore<T> {
                         return Some(None);
                     }
                     queues.note(stream, number);
+                    self.note_given(taken_for);
                     drop(queues);
                     if refused {
                         continue;
@@ -442,6 +486,13 @@ impl<T: TopicData> ReaderCore<T> {
             }
         }
         None
+    }
+
+    /// Notes that the application gets a sample.
+    fn note_given(&self, taken_for: TakenFor) {
+        if taken_for == TakenFor::Application {
+            self.has_given.store(true, Ordering::Relaxed);
+        }
     }
 
     /// The type information that is needed to read records.

@@ -36,6 +36,15 @@ pub(super) enum QueueHead {
     Pending(OrderPosition),
 }
 
+/// Who gets a sample.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TakenFor {
+    /// The reader's cache.
+    Cache,
+    /// The application, from a reader that does not follow instances.
+    Application,
+}
+
 /// The queues as the application's side last saw them.
 #[derive(Default)]
 pub(super) struct Queues {
@@ -66,6 +75,11 @@ pub(super) struct Queues {
     authors: Option<SampleAuthors>,
     /// Whether the reader follows instances, so that only its cache takes from the queues.
     follows: bool,
+    /// Whether a sample that comes next is given as the ones before: the reader does not follow
+    /// instances, and nothing has ended since a sample was given.
+    is_straight: bool,
+    /// Whether an author may be gone, or policies have changed, since that was last checked.
+    is_unchecked: bool,
     /// The records that were given out. Present only if records may come again: they are kept, and
     /// the participant may rejoin.
     delivered: Option<DeliveredNumbers>,
@@ -85,15 +99,18 @@ pub(super) struct Queues {
 /// Source of a record: the queue's index, its number for the sender, and the writer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct RecordSource {
-    queue: usize,
+    queue: u32,
     sender: u32,
     writer: u32,
 }
 
 impl RecordSource {
+    /// No source: there are fewer queues.
+    const NONE: RecordSource = RecordSource { queue: u32::MAX, sender: 0, writer: 0 };
+
     #[inline(always)]
     fn new(queue: usize, sender: usize, writer: u32) -> RecordSource {
-        RecordSource { queue, sender: sender as u32, writer }
+        RecordSource { queue: queue as u32, sender: sender as u32, writer }
     }
 }
 
@@ -101,22 +118,27 @@ impl RecordSource {
 const ACCEPTED: usize = 4;
 
 /// Sources whose records the reader gets, each at the position that follows from its numbers.
-#[derive(Default)]
-struct AcceptedWriters([Option<RecordSource>; ACCEPTED]);
+struct AcceptedWriters([RecordSource; ACCEPTED]);
+
+impl Default for AcceptedWriters {
+    fn default() -> Self {
+        AcceptedWriters([RecordSource::NONE; ACCEPTED])
+    }
+}
 
 impl AcceptedWriters {
     #[inline(always)]
     fn position(source: RecordSource) -> usize {
-        (source.queue ^ (source.sender ^ source.writer) as usize) % ACCEPTED
+        (source.queue ^ source.sender ^ source.writer) as usize % ACCEPTED
     }
 
     #[inline(always)]
     fn has(&self, source: RecordSource) -> bool {
-        self.0[AcceptedWriters::position(source)] == Some(source)
+        self.0[AcceptedWriters::position(source)] == source
     }
 
     fn note(&mut self, source: RecordSource) {
-        self.0[AcceptedWriters::position(source)] = Some(source);
+        self.0[AcceptedWriters::position(source)] = source;
     }
 }
 
@@ -164,9 +186,11 @@ impl Queues {
     /// because the reader follows instances from now on.
     pub(super) fn take_authors(&mut self) -> BTreeMap<InstanceHandle, StreamId> {
         self.follow();
-        let next = self.front.as_ref().map(|(record, stream, _)| {
-            (author(*stream, origin(record.bytes()).writer), record.number())
-        });
+        let front = self.front.as_ref().map(|(it, stream, _)| (it.bytes(), *stream, it.number()));
+        let kept = self.front_kept.as_ref().map(|(it, stream)| (it.bytes(), *stream, it.number()));
+        let next = front
+            .or(kept)
+            .map(|(record, stream, number)| (author(stream, origin(record).writer), number));
         self.authors.take().unwrap_or_default().before(next)
     }
 
@@ -174,7 +198,31 @@ impl Queues {
     /// now on.
     #[cold]
     pub(super) fn follow(&mut self) {
-        self.follows = true;
+        (self.follows, self.is_straight) = (true, false);
+    }
+
+    /// Whether a sample that comes next is given as the ones before.
+    #[inline(always)]
+    pub(super) fn is_straight(&self) -> bool {
+        self.is_straight
+    }
+
+    /// Gives samples that come from now on as this one is given, until something ends.
+    pub(super) fn go_straight(&mut self) {
+        self.is_straight = !self.follows;
+    }
+
+    /// Whether an author may be gone, or policies have changed, since
+    /// [`note_checked`](Self::note_checked).
+    #[inline(always)]
+    pub(super) fn is_unchecked(&self) -> bool {
+        self.is_unchecked
+    }
+
+    /// Notes that no author is gone, as of these changes of the queues.
+    #[cold]
+    pub(super) fn note_checked(&mut self, changes: u64) {
+        self.is_unchecked &= self.seen != changes;
     }
 
     /// Whether the reader follows instances.
@@ -192,14 +240,21 @@ impl Queues {
     }
 
     /// Writers of the samples given out so far; `None` if the reader follows instances.
-    pub(super) fn authors(&mut self) -> Option<&mut SampleAuthors> {
-        self.authors.as_mut()
+    pub(super) fn authors(&self) -> Option<&SampleAuthors> {
+        self.authors.as_ref()
     }
 
     /// Whether an author of samples given out has ended before the record taken last.
     #[cold]
     pub(super) fn has_lost_author(&self) -> bool {
         self.authors.as_ref().is_some_and(|authors| self.departures.concern(authors))
+    }
+
+    /// Whether something ends before the record taken last, or with it, so that a reader that
+    /// takes straight must follow instances: an author has ended, or the record is other than data.
+    #[cold]
+    pub(super) fn end_before(&self, record: &[u8]) -> bool {
+        is_other(record) || self.departures.are_any() && self.has_lost_author()
     }
 
     /// Orders the queues by time from now on (I-217).
@@ -264,7 +319,7 @@ impl Queues {
         self.received_before = self.received_before.wrapping_add(gone).wrapping_sub(come);
         self.sources.clone_from(&sources);
         self.by_time.renew(&self.sources);
-        self.seen = changes;
+        (self.seen, self.is_straight, self.is_unchecked) = (changes, false, true);
         self.last_taken = None;
         if self.sources.iter().any(|source| source.id.is_ordered()) {
             // Queues that have ended come first.
@@ -359,7 +414,8 @@ impl Queues {
     /// The record taken is of another epoch than the record before: only the senders of that epoch
     /// are present.
     #[cold]
-    fn note_senders(&self, shared: &ReaderShared) {
+    fn note_senders(&mut self, shared: &ReaderShared) {
+        self.is_straight = false;
         let Some(source) = self.sources.get(self.next) else { return };
         let known = |number: usize| source.writers.get(number).copied();
         let taking = source.consumer();
@@ -394,7 +450,7 @@ impl Queues {
         if verdict == WriterAcceptance::Yes
             && let Some(authors) = &mut self.authors
         {
-            authors.note(stream, origin(record).writer, number);
+            self.is_unchecked |= authors.note(stream, origin(record).writer, number);
         }
         verdict
     }
@@ -415,17 +471,29 @@ impl Queues {
         replay.clone()
     }
 
-    /// Takes the next kept record that the reader gets.
+    /// Takes the next kept record that the reader gets. For the application there is none if
+    /// something [ends before it](Self::end_before); the reader follows instances from now on.
     pub(super) fn take_kept(
         &mut self,
         shared: &ReaderShared,
         membership: &MembershipState,
+        taken_for: TakenFor,
     ) -> ReplayStep {
-        let step = self.find_kept(shared, membership);
-        if let ReplayStep::Kept(kept, stream) = &step {
-            self.note(*stream, kept.number());
+        match self.find_kept(shared, membership) {
+            ReplayStep::Kept(kept, stream)
+                if taken_for == TakenFor::Application && self.end_before(kept.bytes()) =>
+            {
+                self.front_kept = Some((kept, stream));
+                self.follow();
+                ReplayStep::NoneYet
+            }
+            step => {
+                if let ReplayStep::Kept(kept, stream) = &step {
+                    self.note(*stream, kept.number());
+                }
+                step
+            }
         }
-        step
     }
 
     /// Finds the next kept record that the reader gets, without counting it as given out.
@@ -494,11 +562,16 @@ impl Queues {
         })
     }
 
-    /// Whether one of the records that come next is other than the data of one sample.
+    /// Whether the record that comes next, or one of them if several queues have a next one, is
+    /// other than the data of one sample.
     pub(super) fn others_come_next(&self) -> bool {
-        let front = self.front.as_ref().is_some_and(|(record, ..)| is_other(record.bytes()));
-        let kept = self.front_kept.as_ref().is_some_and(|(kept, _)| is_other(kept.bytes()));
-        kept || front || self.sources.iter().any(|source| source.consumer().next_is(is_other))
+        if let Some((record, ..)) = &self.front {
+            return is_other(record.bytes());
+        }
+        if let Some((kept, _)) = &self.front_kept {
+            return is_other(kept.bytes());
+        }
+        self.sources.iter().any(|source| source.consumer().next_is(is_other))
     }
 
     /// The reader's position in its topic's order.

@@ -6,6 +6,7 @@
 mod asynchronous;
 mod data;
 
+use std::convert::identity;
 use std::ops::{Deref, RangeFull, RangeTo};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
@@ -240,7 +241,8 @@ impl<T: TopicData> DataReader<T> {
             let mark = self.mark_if_asked();
             let (waiting, view) = (self.queues().waiting(&self.shared), self.view());
             let left = limit.min(waiting).saturating_sub(1);
-            let first = if limit == 0 { None } else { self.pop_sample(view, left) };
+            let first =
+                if limit == 0 { None } else { self.pop_sample(view, left, identity, || None) };
             // Another thread may have taken what was waited for.
             let is_over = limit == 0 || waited == WaitOutcome::TimedOut;
             if first.is_some() || is_over && self.goes_on(waited)? {
@@ -261,7 +263,7 @@ impl<T: TopicData> DataReader<T> {
             return Ok(self.take_all(1, timeout.into())?.pop());
         }
         let mark = self.mark_if_asked();
-        match self.pop_sample(self.view(), 0) {
+        match self.pop_sample(self.view(), 0, identity, || None) {
             Some(sample) => {
                 self.note_read_if(mark);
                 Ok(Some(sample))
@@ -278,7 +280,7 @@ impl<T: TopicData> DataReader<T> {
                 return Ok(self.take_all(1, left_until(timeout, deadline))?.pop());
             }
             let mark = self.mark_if_asked();
-            let sample = self.pop_sample(self.view(), 0);
+            let sample = self.pop_sample(self.view(), 0, identity, || None);
             // Another thread may have taken the sample, or it may have been discarded.
             if sample.is_some() || (self.goes_on(waited)? && waited == WaitOutcome::TimedOut) {
                 self.note_read_if(mark);
@@ -493,6 +495,35 @@ impl<T: TopicData> Samples<'_, T> {
     pub fn is_empty(&self) -> bool {
         self.first.is_none() && self.left == 0 && self.taken.len() == 0
     }
+
+    /// The next sample behind the first one as `form` makes it if it comes out of the queues, or
+    /// else that of `from_cache`.
+    #[inline(always)]
+    fn next_as<R>(
+        &mut self,
+        form: impl Fn(Sample<T>) -> R,
+        from_cache: impl Fn(&mut std::vec::IntoIter<Sample<T>>) -> Option<R>,
+    ) -> Option<R> {
+        let Some(left) = self.left.checked_sub(1) else { return from_cache(&mut self.taken) };
+        self.left = left;
+        let (reader, view) = (self.reader, self.view);
+        reader.pop_sample(view, left, form, || {
+            self.go_on_in_cache(left + 1);
+            from_cache(&mut self.taken)
+        })
+    }
+
+    /// Takes the rest of the call's samples, of which there are at most `limit`, from the cache if
+    /// the reader follows instances since the call began.
+    #[cold]
+    fn go_on_in_cache(&mut self, limit: usize) {
+        self.left = 0;
+        if self.reader.has_data().is_none() {
+            // The next call returns the error.
+            let rest = self.reader.take_all(limit, Timeout::NOW).unwrap_or_default();
+            self.taken = rest.into_iter();
+        }
+    }
 }
 
 impl<T: TopicData> Iterator for Samples<'_, T> {
@@ -500,16 +531,11 @@ impl<T: TopicData> Iterator for Samples<'_, T> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Sample<T>> {
-        if let Some(first) = self.first.take() {
-            return Some(first);
+        // Checked first, because a take of nothing writes as well.
+        if self.first.is_some() {
+            return self.first.take();
         }
-        match self.left.checked_sub(1) {
-            Some(left) => {
-                self.left = left;
-                self.reader.pop_sample(self.view, left)
-            }
-            None => self.taken.next(),
-        }
+        self.next_as(identity, Iterator::next)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

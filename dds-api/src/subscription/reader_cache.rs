@@ -17,6 +17,7 @@ use derecho_core::ids::Time;
 use derecho_node::clock;
 use idl_xtypes::TopicData;
 
+use super::authors::author;
 use super::cache::{
     Arrival, CacheSettings, CachedSampleInfo, InstanceChange, Key, LimitReached, NEVER, Rejection,
     SampleCache, Selection, ShareSample,
@@ -247,8 +248,7 @@ impl<T: TopicData> ReaderCache<T> {
             }
             RecordEffect::Unregistered => InstanceChange::Unregister,
         };
-        let entity = u64::from(header.writer);
-        let writer = InstanceHandle { node: stream.node, entity };
+        let writer = author(stream, header.writer);
         let source_timestamp = header.timestamp;
         let expires = sample.expiry(lifespan);
         let (key, strength) = (sample.key(), sample.strength());
@@ -318,7 +318,7 @@ impl<T: TopicData> ReaderCache<T> {
     fn pass(&mut self, now: u64, sample: SampleBody<T>, stream: StreamId) -> bool {
         let header = sample.header();
         let (key, strength) = (sample.key(), sample.strength());
-        let writer = InstanceHandle { node: stream.node, entity: u64::from(header.writer) };
+        let writer = author(stream, header.writer);
         let (change, source_timestamp, expires) = (InstanceChange::Alive, header.timestamp, NEVER);
         let data = ();
         let arrival = Arrival { change, key, writer, strength, source_timestamp, expires, data };

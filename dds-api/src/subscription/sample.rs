@@ -456,7 +456,7 @@ impl<T: TopicData> SampleBody<T> {
     }
 
     /// The sample's position in its writer's order.
-    pub(super) fn number(&self) -> u64 {
+    fn number(&self) -> u64 {
         match &self.data {
             SampleData::InPlace(record) => record.number(),
             SampleData::Kept(kept) => kept.number(),
@@ -467,13 +467,18 @@ impl<T: TopicData> SampleBody<T> {
 
 impl<T: TopicData> Sample<T> {
     /// The sample in a record that can be [read in place](record::lies_in_place), as a reader gives
-    /// it that does not follow instances and has given samples before.
+    /// it that does not follow instances.
     #[inline(always)]
-    pub(super) fn in_place(record: Record, writer: NodeId, rank: usize) -> Sample<T> {
+    pub(super) fn in_place(
+        record: Record,
+        writer: NodeId,
+        view: ViewState,
+        rank: usize,
+    ) -> Sample<T> {
         // Records with other effects cannot be read in place.
         Sample {
             body: SampleBody::in_place(record, writer),
-            facts: CallInfo::unread(ViewState::NotNew, InstanceState::Alive, rank),
+            facts: CallInfo::unread(view, InstanceState::Alive, rank),
         }
     }
 

@@ -15,12 +15,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use derecho_core::group::report::StreamId;
 use idl_xtypes::TopicData;
 
+use super::authors::author;
 use super::cache::{ArrivalSummary, RoomShortage};
 use super::in_step::PositionedSamples;
 use super::intake::ReaderCore;
 use super::reader_cache::{Incoming, ReaderCache};
 use super::sample::SampleBody;
-use crate::infrastructure::InstanceHandle;
 use crate::mapping::record::{WriterNotice, is_notice, origin, time_of};
 use crate::mapping::set;
 
@@ -128,8 +128,7 @@ impl<T: TopicData> ReaderCore<T> {
         if is_notice(record) {
             let notice = WriterNotice::of(record)?;
             // Only this thread brings earlier samples to the application, or into the cache.
-            let entity = u64::from(origin(record).writer);
-            let writer = InstanceHandle { node: stream.node, entity };
+            let writer = author(stream, origin(record).writer);
             self.departures.note_notice(writer, notice, time_of(record));
             return Some(Vec::new());
         }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use crate::support::{Dice, SOON, TestDomain, until};
 use dds_api::prelude::*;
-use dds_api::qos::{DataReaderQos, DataWriterQos, Length, ResourceLimitsQosPolicy, TopicQos};
+use dds_api::qos::{
+    DataReaderQos, DataWriterQos, HistoryQosPolicyKind, Length, ResourceLimitsQosPolicy, TopicQos,
+};
 use dds_api::subscription::{DataReaderBuilder, InstanceState, SampleState, ViewState};
 use dds_api::topic::TopicBuilder;
 
@@ -72,6 +74,19 @@ fn builders_without_calls_have_the_policies_of_the_standard() {
         qos.representation = DataWriterQos::default().representation;
         assert_eq!(qos, DataWriterQos::default());
     }
+}
+
+#[test]
+fn history_of_an_atomic_topic_does_not_depend_on_the_order_of_calls() {
+    let domain = TestDomain::new();
+    let participant = domain.join();
+    let history = |name: &str, build: fn(TopicBuilder<Track>) -> TopicBuilder<Track>| {
+        build(participant.topic(name)).create().unwrap().qos().history
+    };
+    assert_eq!(history("A", |it| it.atomic()).kind, HistoryQosPolicyKind::KeepAll);
+    let last = history("B", |it| it.atomic().keep_last(3));
+    assert_eq!((last.kind, last.depth), (HistoryQosPolicyKind::KeepLast, 3));
+    assert_eq!(history("C", |it| it.keep_last(3).atomic()), last);
 }
 
 #[test]
@@ -291,6 +306,36 @@ fn reader_that_looks_late_reports_samples_and_then_the_end_of_their_writer() {
     }
 }
 
+/// One call gives what waits, also if an instance or a writer ends in between.
+#[test]
+fn one_call_takes_samples_before_and_after_an_end() {
+    for level in LEVELS {
+        let domain = TestDomain::new();
+        let here = domain.join();
+        let topic = topic::<Attitude>(&here, level);
+        let reader = here.reader(&topic).reliable_all().create().unwrap();
+        let writer = here.writer(&topic).create().unwrap();
+        writer.wait_for_readers(1, SOON).unwrap();
+        let write = |pitch| writer.write(&Attitude { pitch }).unwrap();
+        (write(1.0), write(2.0));
+        writer.dispose(&Attitude::default()).unwrap();
+        (write(3.0), write(4.0));
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        let mut samples = reader.take(..5, Timeout::NOW).unwrap();
+        let generation = |it: &Sample<Attitude>| it.info().disposed_generation_count;
+        let taken: Vec<_> =
+            samples.by_ref().map(|it| (it.data().map(|it| it.pitch), generation(&it))).collect();
+        let expected = [(1.0, 0), (2.0, 0), (3.0, 1), (4.0, 1)];
+        assert_eq!(taken, expected.map(|(pitch, count)| (Some(pitch), count)), "{level:?}");
+        assert!(samples.is_empty());
+        write(5.0);
+        drop(writer);
+        until("the end came", || reader.matched_writers() == 0);
+        let states = reader.take(.., SOON).unwrap().map(|it| it.info().instance_state);
+        assert_eq!(states.collect::<Vec<_>>(), [InstanceState::NotAliveNoWriters; 2], "{level:?}");
+    }
+}
+
 #[test]
 fn rank_of_a_sample_is_the_number_of_samples_that_follow() {
     let domain = TestDomain::new();
@@ -317,7 +362,7 @@ fn rank_of_a_sample_is_the_number_of_samples_that_follow() {
 fn threads_that_take_at_once_report_the_end_in_its_place() {
     let domain = TestDomain::new();
     let here = domain.join();
-    for level in [Level::Unordered, Level::Atomic] {
+    for level in LEVELS {
         let topic = topic::<Text>(&here, level);
         for round in 0..100 {
             let reader = here.reader(&topic).reliable_all().create().unwrap();

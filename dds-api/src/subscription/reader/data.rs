@@ -39,9 +39,10 @@ impl<T: TopicData> DataReader<T> {
     pub fn take_next_data(&self, timeout: impl Into<Timeout>) -> DdsResult<Option<ValidSample<T>>> {
         if self.cache.get().is_none() {
             let mark = self.mark_if_asked();
-            if let Some(valid) = self.pop_sample(self.view(), 0).and_then(Sample::into_data) {
+            let next = self.pop_sample(self.view(), 0, ValidSample::of, || None);
+            if next.is_some() {
                 self.note_read_if(mark);
-                return Ok(Some(valid));
+                return Ok(next);
             }
         }
         Ok(self.take_data(..1, timeout.into())?.next())
@@ -77,7 +78,8 @@ impl<T: TopicData> DataSamples<'_, T> {
 impl<'a, T: TopicData> Samples<'a, T> {
     /// The samples with data. The others are taken too, and dropped.
     pub fn data(self) -> DataSamples<'a, T> {
-        DataSamples { first: None, samples: self }
+        let mut samples = self;
+        DataSamples { first: samples.first.take().and_then(Sample::into_data), samples }
     }
 }
 
@@ -86,10 +88,10 @@ impl<T: TopicData> Iterator for DataSamples<'_, T> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<ValidSample<T>> {
-        match self.first.take() {
-            Some(first) => Some(first),
-            None => self.samples.find_map(Sample::into_data),
+        if self.first.is_some() {
+            return self.first.take();
         }
+        self.samples.next_as(ValidSample::of, |taken| taken.find_map(Sample::into_data))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -29,7 +29,7 @@ pub struct ValidSample<T> {
 impl<T: TopicData> ValidSample<T> {
     /// The sample, which has data.
     #[inline(always)]
-    pub(super) fn of(sample: Sample<T>) -> ValidSample<T> {
+    pub(in crate::subscription) fn of(sample: Sample<T>) -> ValidSample<T> {
         ValidSample { sample }
     }
 
