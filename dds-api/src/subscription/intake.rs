@@ -79,13 +79,13 @@ pub struct ReaderCore<T: TopicData> {
     pub(super) notified_arrivals: AtomicU64,
 }
 
-/// What becomes of a record that was taken, in the uncommon cases.
+/// Decision about a record that was taken, in the uncommon cases.
 enum Apart {
     /// The application gets its sample.
     Given((Record, StreamId, Life)),
     /// The reader does not get it.
     PassedOver,
-    /// It stays in the queues for the cache: the reader follows instances.
+    /// The record stays in the queues for the cache: the reader follows instances.
     PutBack,
 }
 

@@ -36,7 +36,7 @@ pub(super) enum QueueHead {
     Pending(OrderPosition),
 }
 
-/// Who gets a sample.
+/// Receiver of a sample.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TakenFor {
     /// The reader's cache.
