@@ -27,6 +27,7 @@ fn every_command_has_help_with_example() {
         "perf pub",
         "perf regress",
         "perf sub",
+        "perf summary",
         "perf ping",
         "perf pong",
         "perf peer",
@@ -101,6 +102,7 @@ fn wrong_usage_exits_with_code_2_and_explanation() {
     refused("perf views --rounds 0", "--rounds");
     refused("perf levels --subs 0", "--subs");
     refused("perf regress squall --case nonsense", "the cases are");
+    refused("perf summary --rounds 0", "--rounds");
     refused("perf late-joiner --mib 0", "--mib");
     refused("sim figure nonsense", "sst-8");
     test_folder.assert_empty();
@@ -123,6 +125,21 @@ fn perf_regress_compares_two_builds_in_turn() {
     arguments[2] = "/no/such/squall";
     let failed = test_folder.run(&arguments).code(1);
     assert!(failed.err.contains("/no/such/squall"), "{}", failed.err);
+    test_folder.assert_empty();
+}
+
+#[test]
+fn perf_summary_measures_each_case_once_in_each_round() {
+    let test_folder = TestFolder::new();
+    let arguments = ["perf", "summary", "--rounds", "1", "--seconds", "0.02", "--json"];
+    let report = test_folder.run(&arguments).code(0).json();
+    for table in report["tables"].as_array().unwrap() {
+        for row in table["rows"].as_array().unwrap() {
+            let values = row["values"].as_array().unwrap();
+            assert_eq!(values.len(), row["columns"].as_array().unwrap().len(), "{row}");
+            assert!(values.iter().all(|of| of[0].as_f64().unwrap() > 0.0), "{row}");
+        }
+    }
     test_folder.assert_empty();
 }
 

@@ -19,12 +19,14 @@ mod pingpong;
 mod process_group;
 mod publish;
 mod regress;
+mod report;
 mod role;
 mod roles;
 mod sst;
 mod sst_node;
 mod subscribe;
 mod subscriber_stats;
+mod summary;
 mod throughput;
 mod upcall;
 mod views;
@@ -52,6 +54,7 @@ enum Command {
     LateJoiner(late_joiner::LateJoinerArgs),
     Levels(levels::LevelsArgs),
     Regress(regress::RegressArgs),
+    Summary(summary::SummaryArgs),
     Pub(roles::PubArgs),
     Sub(roles::SubArgs),
     Ping(roles::PingArgs),
@@ -88,6 +91,7 @@ pub(crate) fn run(args: PerfArgs, json: bool) -> CommandResult {
         Command::BareHaul(args) => baseline::run_haul(&args),
         Command::Levels(args) => levels::run(&args, json),
         Command::Regress(args) => regress::run(&args, json),
+        Command::Summary(args) => summary::run(&args, json),
         Command::Pub(args) => roles::publish(args, json),
         Command::Sub(args) => roles::subscribe(args, json),
         Command::Ping(args) => roles::ping(args, json),

@@ -9,12 +9,12 @@
 //! ```
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::machine::{machine, median};
+use super::report::{arguments, measure, this_command};
 use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
 
 /// Rounds of a measurement without `--rounds`.
@@ -23,6 +23,9 @@ const USUAL_ROUNDS: u32 = 10;
 const USUAL_SECONDS: f64 = 0.3;
 /// Ratio below which a case counts as slower without `--floor`.
 const USUAL_FLOOR: f64 = 0.95;
+
+/// Measurement that shows the distance of the processors.
+const PROBE: &str = "bare --kind plain --size 128 --seconds 0.2";
 
 /// Whether one build of this command is slower than another one: both run in turn, each pair beside
 /// a bare ring that shows the distance of the processors.
@@ -162,8 +165,7 @@ impl FigureSeries {
 pub(crate) fn run(args: &RegressArgs, json: bool) -> CommandResult {
     let after = match &args.after {
         Some(after) => after.clone(),
-        None => std::env::current_exe()
-            .map_err(|error| Failure::new(format!("this command cannot find itself: {error}")))?,
+        None => this_command()?,
     };
     let cases = selected(cases(args.seconds), &args.cases)?;
     let mut all: Vec<FigureSeries> = cases.iter().flat_map(series_of).collect();
@@ -173,7 +175,7 @@ pub(crate) fn run(args: &RegressArgs, json: bool) -> CommandResult {
             progress(format_args!("round {} of {}: {}", round + 1, args.rounds, case.name));
             let (series, others) = rest.split_at_mut(case.figures.len());
             rest = others;
-            let probe = measure(&after, &probe_arguments(), &["msgs_per_s"])?[0];
+            let probe = measure(&after, &arguments(PROBE), &["msgs_per_s"])?[0];
             let keys: Vec<_> = case.figures.iter().map(|(_, figure)| figure.key()).collect();
             let measure = |build: &Path| measure(build, &case.arguments, &keys);
             let (before, after) = if round % 2 == 0 {
@@ -233,20 +235,17 @@ fn cases(seconds: f64) -> Vec<RegressCase> {
         ("10240", "atomic", "--loan"),
     ];
     for (size, level, manner) in rates {
-        let seconds = seconds.to_string();
-        let arguments = ["throughput", "--size", size, "--level", level, manner];
-        let rest = ["--read", "ends", "--seconds", &seconds];
+        let rest = format!("{manner} --read ends --seconds {seconds}");
         cases.push(RegressCase {
             name: format!("{level} {size} B {}", manner.trim_start_matches('-')),
-            arguments: arguments.iter().chain(&rest).map(|&it| it.to_owned()).collect(),
+            arguments: arguments(&format!("throughput --size {size} --level {level} {rest}")),
             figures: vec![("", Figure::Rate)],
         });
     }
     for level in ["atomic", "unordered"] {
-        let arguments = ["latency", "--size", "128", "--level", level, "--rounds", "50000"];
         cases.push(RegressCase {
             name: format!("{level} 128 B latency"),
-            arguments: arguments.map(str::to_owned).to_vec(),
+            arguments: arguments(&format!("latency --size 128 --level {level} --rounds 50000")),
             figures: vec![
                 (" p50", Figure::Time("p50_ns")),
                 (" p99", Figure::Time("p99_ns")),
@@ -255,11 +254,6 @@ fn cases(seconds: f64) -> Vec<RegressCase> {
         });
     }
     cases
-}
-
-fn probe_arguments() -> Vec<String> {
-    let arguments = ["bare", "--kind", "plain", "--size", "128", "--seconds", "0.2"];
-    arguments.map(str::to_owned).to_vec()
 }
 
 fn selected(cases: Vec<RegressCase>, names: &[String]) -> Result<Vec<RegressCase>, Failure> {
@@ -273,25 +267,6 @@ fn selected(cases: Vec<RegressCase>, names: &[String]) -> Result<Vec<RegressCase
     let is_wanted =
         |case: &RegressCase| names.is_empty() || names.iter().any(|name| case.name.contains(name));
     Ok(cases.into_iter().filter(is_wanted).collect())
-}
-
-/// Runs one measurement of one build and returns figures of its report.
-fn measure(build: &Path, arguments: &[String], keys: &[&str]) -> Result<Vec<f64>, Failure> {
-    let shown = format!("`{} perf {} --json`", build.display(), arguments.join(" "));
-    let output = Command::new(build).arg("perf").args(arguments).arg("--json").output();
-    let output = output.map_err(|error| Failure::new(format!("{shown} cannot run: {error}")))?;
-    if !output.status.success() {
-        let errors = String::from_utf8_lossy(&output.stderr);
-        return Err(Failure::new(format!("{shown} failed: {}", errors.trim_end())));
-    }
-    let printed = String::from_utf8_lossy(&output.stdout);
-    let report: Value = serde_json::from_str(printed.lines().last().unwrap_or_default())
-        .map_err(|error| Failure::new(format!("{shown} printed no report: {error}")))?;
-    let figure = |key: &&str| {
-        let value = report[*key].as_f64().filter(|value| *value > 0.0);
-        value.ok_or_else(|| Failure::new(format!("the report of {shown} has no `{key}`")))
-    };
-    keys.iter().map(figure).collect()
 }
 
 #[cfg(test)]
