@@ -240,10 +240,13 @@ impl<T: TopicData> ReaderCore<T> {
         // Uncommon cases return their sample through this variable.
         let mut other = None;
         let started = self.enabled()?;
-        let comes_kept = started.is_kept
+        if started.is_kept
             && (started.remembers || self.reads_history())
-            && self.pop_kept_sample(started, (view, rank), &mut other);
-        while !comes_kept {
+            && self.pop_kept_sample(started, (view, rank), &mut other)
+        {
+            return other.map_or_else(otherwise, |sample| Some(form(sample)));
+        }
+        loop {
             // Decoding happens without the lock, because it runs code of the type. Only the queues
             // behind the guard are passed on: the guard stays in registers.
             let mut queues = self.queues();

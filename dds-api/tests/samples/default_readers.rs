@@ -317,9 +317,9 @@ fn one_call_takes_samples_before_and_after_an_end() {
         let writer = here.writer(&topic).create().unwrap();
         writer.wait_for_readers(1, SOON).unwrap();
         let write = |pitch| writer.write(&Attitude { pitch }).unwrap();
-        (write(1.0), write(2.0));
+        [1.0, 2.0].into_iter().for_each(write);
         writer.dispose(&Attitude::default()).unwrap();
-        (write(3.0), write(4.0));
+        [3.0, 4.0].into_iter().for_each(write);
         writer.wait_for_acknowledgments(SOON).unwrap();
         let mut samples = reader.take(..5, Timeout::NOW).unwrap();
         let generation = |it: &Sample<Attitude>| it.info().disposed_generation_count;
