@@ -19,7 +19,7 @@ const TAKE: Timeout = Timeout::millis(20);
 /// Time without a successful write after which a writer records a stall.
 const STALL: Duration = Duration::from_millis(250);
 /// Deliveries before a planted violation, so that other readers have received the same samples.
-const BEFORE_PLANT: u64 = 200;
+const BEFORE_PLANT: u64 = 100;
 
 /// A sample held by the application, with its value at the time it was taken.
 pub(crate) struct HeldSample {
