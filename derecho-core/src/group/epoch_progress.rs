@@ -202,8 +202,8 @@ impl<S: ReplicatedState> Group<S> {
                     let is_new = |node: &NodeId| walk.last_epoch.layout.member(*node).is_none();
                     let nodes = next.layout.members.iter().map(|member| member.node);
                     let newcomers: Vec<NodeId> = nodes.filter(is_new).collect();
-                    let stays = next.layout.streams().any(|stream| stream.node == me);
-                    let needs_notice = stays && !newcomers.is_empty();
+                    let sends_next = next.layout.streams().any(|stream| stream.node == me);
+                    let needs_notice = sends_next && !newcomers.is_empty();
                     walk.pending_notice = needs_notice
                         .then_some(PendingStartNotice { start: None, nodes: newcomers });
                     if needs_notice {
