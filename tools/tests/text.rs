@@ -43,11 +43,10 @@ const ROOMS: [&str; 6] = [
     "dds-api/src/subscription",
 ];
 /// Folders in which functions may still have parameters of tuple type.
-const TUPLES_ALLOWED: [&str; 6] = [
+const TUPLES_ALLOWED: [&str; 5] = [
     "dds-api/src/mapping/",
     "dds-api/src/publication/",
     "dds-api/src/subscription/",
-    "derecho-core/loom/",
     "derecho-core/model/",
     "derecho-core/sim/",
 ];

@@ -74,8 +74,8 @@ pub(super) struct ObjectLog {
     /// Version of the last checkpoint, and bytes since then.
     checkpointed: u64,
     bytes: u64,
-    /// Number of own messages applied since this member got its seat, and the version after the
-    /// last of them.
+    /// Number of own messages applied since this member got its seat, and the version of
+    /// the object after the last of them.
     own_messages: (u64, u64),
 }
 
@@ -209,8 +209,8 @@ impl<O: Object> ObjectReplica<O> {
         )
     }
 
-    /// Number of own messages applied since this member got its seat, and the version after the
-    /// last of them.
+    /// Number of own messages applied since this member got its seat, and the version of
+    /// the object after the last of them.
     pub(in crate::replicated) fn own_messages(&self) -> (u64, u64) {
         self.logging.own_messages
     }
@@ -249,7 +249,7 @@ impl<O: Object> ObjectReplica<O> {
         self.logging.durability.begun(others.map(|node| (*node, RegionId(0))));
     }
 
-    /// Notes that a member's log is durable up to a version.
+    /// Notes the last version that a member reports as durable in its log.
     pub(in crate::replicated) fn note_durable(&mut self, by: NodeId, version: u64) {
         self.logging.durability.note_reported(by, version);
     }
@@ -418,19 +418,19 @@ impl<O: Object> ObjectReplica<O> {
             return;
         }
         let logging = &mut self.logging;
-        let version = logging.object_version.version;
+        let position = logging.object_version.version;
         logging.object_version = ObjectVersion {
-            version: version + 1,
+            version: position + 1,
             time: logging.object_version.time.max(time),
             last_update: Some(UpdateId::new(from, record.number())),
         };
         if from.node == me {
-            logging.own_messages = (record.number() + 1, version + 1);
+            logging.own_messages = (record.number() + 1, position + 1);
         }
         let (time, number, is_sound) =
             (logging.object_version.time, record.number(), update.is_some());
         let update = UpdateBytes { bytes: update.unwrap_or_default(), holds: Some(record) };
-        logging.applied(AppliedUpdate { version, time, from, number, is_sound, update });
+        logging.applied(AppliedUpdate { position, time, from, number, is_sound, update });
     }
 
     /// Notes an update that the object contained when it arrived.
