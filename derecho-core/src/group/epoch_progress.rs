@@ -284,8 +284,8 @@ impl<S: ReplicatedState> Group<S> {
     /// of the streams are left open.
     pub(super) fn known_of(&self, epoch: &Epoch, next: &View) -> node::EpochDescription {
         let me = self.node.id();
-        let stays = |seat: &&super::registry::LayoutMember| next.rank_of(seat.node).is_some();
-        let members = epoch.layout.members.iter().filter(stays).filter_map(|seat| {
+        let continues = |seat: &&super::registry::LayoutMember| next.rank_of(seat.node).is_some();
+        let members = epoch.layout.members.iter().filter(continues).filter_map(|seat| {
             let origin = match seat.node == me {
                 true => StreamOrigin::Own,
                 false => StreamOrigin::Peer(*self.peers.get(&seat.node)?),

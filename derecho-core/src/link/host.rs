@@ -228,12 +228,12 @@ mod tests {
 
     fn ask<const N: usize>(
         host: &(DecisionWord, [HostSeat; N]),
-        own: usize,
+        own_seat: usize,
         alive: [bool; N],
     ) -> Founding {
         let seats: std::vec::Vec<&HostSeat> = host.1.iter().collect();
         let lives = |seat: usize| Ok::<_, Infallible>(alive[seat]);
-        found(&host.0, &seats, own, lives).unwrap_or_else(|never| match never {})
+        found(&host.0, &seats, own_seat, lives).unwrap_or_else(|never| match never {})
     }
 
     #[test]

@@ -292,9 +292,9 @@ impl<R: TableRow> Sst<R> {
 
     /// Whether this peer's row can be read and written to: `Ok(false)` until it has arrived. A row
     /// with other columns is an error (I-18).
-    fn usable(&self, known: &GatheredPeer) -> Result<bool, SstError> {
-        let Some(replica) = known.replicas.get(&self.region) else { return Ok(false) };
-        let (words, needed, node) = (replica.words(), Self::REGION_WORDS, known.node);
+    fn usable(&self, gathered: &GatheredPeer) -> Result<bool, SstError> {
+        let Some(replica) = gathered.replicas.get(&self.region) else { return Ok(false) };
+        let (words, needed, node) = (replica.words(), Self::REGION_WORDS, gathered.node);
         if words < needed {
             return Err(SstError::RegionTooShort { node, words, needed });
         }
@@ -303,7 +303,7 @@ impl<R: TableRow> Sst<R> {
             return Err(SstError::RowMismatch { node, ours: R::FINGERPRINT, theirs });
         }
         Ok(theirs == R::FINGERPRINT
-            && (self.strategy == Strategy::Reads || known.ready.contains(&self.region)))
+            && (self.strategy == Strategy::Reads || gathered.ready.contains(&self.region)))
     }
 
     /// Starts the table if all its members are present.

@@ -43,13 +43,13 @@ impl DurabilityTracker {
         let is_member = |node: &NodeId| members.contains_key(node);
         self.reported_by.retain(|node, _| is_member(node));
         self.named_by.retain(|node, _| is_member(node));
-        let stays = |node: &NodeId| {
+        let has_same_lines = |node: &NodeId| {
             members.get(node).is_some_and(|lines| before.get(node).is_none_or(|it| it == lines))
         };
-        self.full.retain(stays);
-        self.announced_to.retain(|node, _| stays(node));
-        self.names_announced.retain(stays);
-        self.fullness_announced.retain(stays);
+        self.full.retain(has_same_lines);
+        self.announced_to.retain(|node, _| has_same_lines(node));
+        self.names_announced.retain(has_same_lines);
+        self.fullness_announced.retain(has_same_lines);
     }
 
     /// Notes that the log of a member durably names these logs.
