@@ -54,8 +54,8 @@ impl StreamLog {
         self.pins.retain(|(name, _)| *name != pin.0);
     }
 
-    /// Whether a pinned reader still needs messages up to and including `last`, which are not dropped
-    /// then (I-88).
+    /// Whether a pinned reader still needs messages up to and including `last`, which are then not
+    /// dropped (I-88).
     fn is_held(&self, last: Version) -> bool {
         self.pins.iter().any(|(_, after)| *after < last)
     }

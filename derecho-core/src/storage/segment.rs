@@ -108,7 +108,8 @@ impl SegmentMemory {
         (died != ALIVE).then_some(died)
     }
 
-    /// Marks the record at this place as removed by the record at position `by`. Only the turn may call this.
+    /// Marks the record at this place as removed by the record at position `by`. Only the turn may
+    /// call this.
     pub(super) fn bury(&self, at: usize, by: u64) {
         self.region.word(at / 8 + 1).publish(by);
     }
